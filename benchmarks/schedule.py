@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.harness.table import table
-from crawler.core.budget.page_arrays import SAMPLE, PageArrays, gaps, page_arrays, subset
-from crawler.core.budget.shadow_price import Budget, Work, shadow_price
-from crawler.core.freshness.estimates import PRIOR, faded, learn_changed, learn_same
+from crawler.core.budget.page_arrays import SAMPLE_SIZE, PageArrays, build_page_arrays, compute_gaps, select_subset
+from crawler.core.budget.shadow_price import Budget, Workload, solve_shadow_price
+from crawler.core.freshness.estimates import PRIOR, fade_evidence, learn_changed, learn_unchanged
 from crawler.core.freshness.gamma import Floats, Numbers
 
 HEAD = ("what", "pages", "seconds", "bar, seconds")
@@ -66,22 +66,22 @@ def learning(count: int, *, times: int) -> Timed:
 
 def learn_and_appraise(pages: PageArrays, gap: Floats, found: np.typing.NDArray[np.bool_]) -> Floats:
     """What a look at each page taught, and in how many days each is due again."""
-    a, b = faded(pages.a, pages.b, PRIOR.a, PRIOR.b, gap)
+    a, b = fade_evidence(pages.a, pages.b, PRIOR.a, PRIOR.b, gap)
     a, b = _learnt(a, b, gap, found)
-    return gaps(replace(pages, a=a, b=b), USUAL_PRICE)
+    return compute_gaps(replace(pages, a=a, b=b), USUAL_PRICE)
 
 
 def _learnt(a: Numbers, b: Numbers, gap: Floats, found: np.typing.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    changed, same = learn_changed(a, b, gap), learn_same(a, b, gap)
+    changed, same = learn_changed(a, b, gap), learn_unchanged(a, b, gap)
     return np.where(found, changed[0], same[0]), np.where(found, changed[1], same[1])
 
 
 def pricing(count: int) -> Timed:
     pages = population(count)
     began = time.perf_counter()
-    drawn = np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False)
-    sample = replace(subset(pages, drawn), stands_for=np.full(len(drawn), count / len(drawn)))
-    shadow_price(Work(sample), Budget(0.03 * count))
+    drawn = np.random.default_rng(0).choice(count, min(SAMPLE_SIZE, count), replace=False)
+    sample = replace(select_subset(pages, drawn), stands_for=np.full(len(drawn), count / len(drawn)))
+    solve_shadow_price(Workload(sample), Budget(0.03 * count))
     return Timed("price", count, time.perf_counter() - began, PRICE_BAR)
 
 
@@ -89,7 +89,7 @@ def population(count: int) -> PageArrays:
     """Rates over three decades, importance by a power law, one request each, ten minutes to 180 days between looks."""
     rng = np.random.default_rng(1)
     weight = np.clip(0.1 * (rng.pareto(1.1, count) + 1), 0.05, 1000)
-    return page_arrays(
+    return build_page_arrays(
         a=rng.uniform(0.3, 8, count),
         b=10 ** rng.uniform(0, 2.5, count),
         weight=weight,

@@ -13,12 +13,12 @@ class Clock:
     """
 
     start: datetime
-    began: float = field(default_factory=time.monotonic)
+    began_at: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def at(cls, instant: datetime | None) -> "Clock":
+    def from_instant(cls, instant: datetime | None) -> "Clock":
         """A clock that shows `instant` now, or the real time."""
         return cls(start=instant or datetime.now(UTC))
 
     def now(self) -> datetime:
-        return self.start + timedelta(seconds=time.monotonic() - self.began)
+        return self.start + timedelta(seconds=time.monotonic() - self.began_at)

@@ -20,14 +20,15 @@ class StoreUnavailable(CrawlerError):
 class CursorTooOld(CrawlerError):
     """Changes after a cursor of the feed are not kept any more: reading on from there would miss them."""
 
-    def __init__(self, *, since: int, kept_from: int, domain: str | None) -> None:
-        of = f" of {domain}" if domain else ""
+    def __init__(self, *, since: int, stored_from: int, domain: str | None) -> None:
+        of_domain = f" of {domain}" if domain else ""
         export = f"recrawl export {domain or 'DOMAIN'}"
         super().__init__(
-            f"changes{of} after cursor {since} are not kept any more, only those after {kept_from}: take all pages anew"
-            f" with {export}, which ends with a cursor, or read on with --since {kept_from} and miss what was between"
+            f"changes{of_domain} after cursor {since} are not kept any more, only those after {stored_from}: "
+            f"take all pages anew"
+            f" with {export}, which ends with a cursor, or read on with --since {stored_from} and miss what was between"
         )
-        self.since, self.kept_from, self.domain = since, kept_from, domain
+        self.since, self.stored_from, self.domain = since, stored_from, domain
 
 
 class CursorAhead(BadInput):
@@ -50,7 +51,7 @@ class StackFailed(CrawlerError):
     """Something of the local stack cannot be started or stopped: a port, the disk, another version, other files."""
 
 
-def failure_in(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def find_failure(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """What a caller can do something about among failures that happened at once: one of ours, or else the group."""
     ours = group.subgroup(CrawlerError)
     while ours is not None:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def json_text(document: object) -> str:
+def format_json(document: object) -> str:
     """Return a document of our values as JSON."""
-    return json.dumps(document, default=plain_value)
+    return json.dumps(document, default=convert_to_plain)
 
 
-def plain_value(value: object) -> object:
+def convert_to_plain(value: object) -> object:
     """Return a value as JSON has it: instants in ISO 8601, spans in seconds, bytes in hexadecimal. Raise TypeError."""
     match value:
         case datetime():
@@ -35,25 +35,25 @@ def plain_value(value: object) -> object:
         case set() | frozenset():
             return sorted(value)
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return values_of(value)
+            return get_field_values(value)
         case _:
             raise TypeError(f"{type(value).__name__} has no place in JSON")
 
 
-def values_of(value: "DataclassInstance") -> dict[str, object]:
+def get_field_values(value: "DataclassInstance") -> dict[str, object]:
     """Return a value's fields by name, without those that its repr leaves out."""
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}
 
 
-def json_line(event: str, *, level: str = "info", at: datetime | None = None, **facts: object) -> str:
+def format_json_line(event: str, *, level: str = "info", at: datetime | None = None, **facts: object) -> str:
     """One event. at: when it happened; None for now."""
-    told = {"at": (at or datetime.now(UTC)).isoformat(), "level": level, "event": event, **facts}
-    return json.dumps(told, ensure_ascii=False, default=str)
+    document = {"at": (at or datetime.now(UTC)).isoformat(), "level": level, "event": event, **facts}
+    return json.dumps(document, ensure_ascii=False, default=str)
 
 
-def facts_of(record: logging.LogRecord) -> dict[str, object]:
+def extract_facts(record: logging.LogRecord) -> dict[str, object]:
     """What was told beside the event's name."""
-    return {name: value for name, value in vars(record).items() if name not in _OWN}
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
 
 
 class JsonLineFormatter(logging.Formatter):
@@ -66,8 +66,8 @@ class JsonLineFormatter(logging.Formatter):
         super().__init__()
 
     def format(self, record: logging.LogRecord) -> str:
-        facts = facts_of(record) | {"logger": record.name}
+        facts = extract_facts(record) | {"logger": record.name}
         if record.exc_info is not None and record.exc_info[1] is not None:
             facts |= {"error": repr(record.exc_info[1]), "trace": self.formatException(record.exc_info)}
         at = datetime.fromtimestamp(record.created, UTC)
-        return json_line(record.getMessage(), level=record.levelname.lower(), at=at, **facts)
+        return format_json_line(record.getMessage(), level=record.levelname.lower(), at=at, **facts)

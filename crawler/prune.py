@@ -1,6 +1,6 @@
 """What is kept of the past, applied: `prune` goes through the domains, chunk by chunk.
 
-Versions are thinned out, old visits packed, and what is too old is forgotten. `keep_quota` does for one domain what
+Versions are thinned out, old visits packed, and what is too old is forgotten. `enforce_quota` does for one domain what
 cannot wait for the night; `foretold` says what it would free. Every chunk is a transaction of its own, so that a crawl
 goes on beside it, and whatever ends it, the next one goes on.
 """
@@ -16,26 +16,26 @@ from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.retention import changes, versions, visits
 from crawler.store.retention.changes import SlowestReader
-from crawler.store.retention.estimate import SizeEstimate, estimate
-from crawler.store.retention.versions import Thinned, VersionName
+from crawler.store.retention.estimate import SizeEstimate, estimate_size
+from crawler.store.retention.versions import ThinResult, VersionRef
 
-SURELY_WITHIN = 0.6  # of the quota, as a sample tells it: the mean of 200 pages is hardly ever off by so much
-COMPARED = 100  # chunks of events: what `recrawl duplicates` has to read of them before they go
+SAMPLE_MARGIN = 0.6  # of the quota, as a sample tells it: the mean of 200 pages is hardly ever off by so much
+MAX_FILL_CHUNKS = 100  # chunks of events: what `recrawl duplicates` has to read of them before they go
 
 
 @dataclass(slots=True)
-class Pruned:
+class PruneStats:
     """What was taken of a domain, or with a dry run what would be.
 
     versions: thinned out, of which `over_quota` are beyond what the settings ask, since the quota was exceeded.
     bodies: that no version says any more.  freed_bytes: of texts and bodies, as they were stored.
     packed: visits.  merged: visits whose packs of a month were merged.  visits, changes: forgotten.
     unread: changes that are old enough to be forgotten and stay, since `reader` has not read them.
-    held: versions that stay for it, beyond what the settings keep, and of a domain above its quota beyond the newest.
-    reader: whoever holds something back; empty where nobody does.  reader_since: when the oldest change was found that
-    it has not read.  remedy: what a person can do about it.
-    stored_bytes: that texts and bodies take afterwards.
-    exceeds: bytes above the quota that remain, since a page's newest version is never taken, nor one to be read yet.
+    deferred_versions: versions that stay for it, beyond what the settings keep, and of a domain above its quota beyond
+    the newest. reader: whoever holds something back; empty where nobody does.  reader_since: when the oldest change was
+    found that it has not read.  remedy: what a person can do about it. stored_bytes: that texts and bodies take
+    afterwards. excess_bytes: bytes above the quota that remain, since a page's newest version is never taken, nor one
+    to be read yet.
     """
 
     domain: str
@@ -48,57 +48,59 @@ class Pruned:
     visits: int = 0
     changes: int = 0
     unread: int = 0
-    held: int = 0
+    deferred_versions: int = 0
     reader: str = ""
     reader_since: datetime | None = None
     remedy: str = ""
     stored_bytes: int = 0
-    exceeds: int = 0
+    excess_bytes: int = 0
 
     @property
-    def held_back(self) -> str:
+    def deferral_note(self) -> str:
         """What stays for a reader, for whom, since when, and the next step, as a sentence; empty where nothing does."""
         if not self.reader:
             return ""
-        many = ((self.held, "versions"), (self.unread, "old changes"))
-        what = " and ".join(f"{count:,} {noun}" for count, noun in many if count)
+        deferred_counts = ((self.deferred_versions, "versions"), (self.unread, "old changes"))
+        what = " and ".join(f"{count:,} {noun}" for count, noun in deferred_counts if count)
         since = f" since {self.reader_since:%Y-%m-%d %H:%M %Z}" if self.reader_since else ""
         return f"{what} stay for {self.reader}, which has not read what was found{since} ({self.remedy})"
 
 
-async def prune(db: Database, wanted: Sequence[Domain], *, at: datetime, dry_run: bool = False) -> list[Pruned]:
+async def prune_domains(
+    db: Database, requested: Sequence[Domain], *, at: datetime, dry_run: bool = False
+) -> list[PruneStats]:
     """Prune domains, one after the other; a dry run changes nothing, and says what would go.
 
     at: real time, for months that are over; ages count by each domain's last visit, so that one that nobody looks at
     loses nothing.
     """
-    found = []
-    for domain in wanted:
+    results = []
+    for domain in requested:
         # Others took their time: what is asked to be kept now is kept, and what was removed is not pruned.
-        as_it_is = await domains.find(db, domain.authority)
-        if as_it_is is not None:
-            found.append(await prune_domain(db, as_it_is, at=at, dry_run=dry_run))
+        current = await domains.find_domain(db, domain.authority)
+        if current is not None:
+            results.append(await prune_domain(db, current, at=at, dry_run=dry_run))
     if not dry_run:
         await visits.drop_empty_partitions(db, at=at)
-    return found
+    return results
 
 
-async def prune_domain(db: Database, domain: Domain, *, at: datetime, dry_run: bool = False) -> Pruned:
+async def prune_domain(db: Database, domain: Domain, *, at: datetime, dry_run: bool = False) -> PruneStats:
     """Prune one domain. Raises BadInput if it was removed meanwhile."""
-    last_visit_at = (await domains.status_of(db, domain, at=at)).last_visit_at
-    pruning = await _begin(db, domain, dry_run=dry_run)
+    last_visit_at = (await domains.read_status(db, domain, at=at)).last_visit_at
+    pruning = await _begin_pruning(db, domain, dry_run=dry_run)
     if last_visit_at is not None:
-        await pruning.thin()
-        await pruning.keep_quota()
+        await pruning.thin_versions()
+        await pruning.enforce_quota()
         await pruning.forget_and_pack_visits(last_visit_at)
         await pruning.forget_changes(last_visit_at)
         await pruning.note_reader()
         if not dry_run:
-            await pruning.sweep()
+            await pruning.sweep_bodies()
     return await pruning.finish()
 
 
-async def keep_quota(db: Database, domain: Domain) -> Pruned | None:
+async def enforce_quota(db: Database, domain: Domain) -> PruneStats | None:
     """Thin out the versions of a domain that takes more than its quota; None where it does not, or has none.
 
     First as its settings say, then the oldest ones. A domain with room to spare is told by a sample of its pages, so
@@ -107,27 +109,27 @@ async def keep_quota(db: Database, domain: Domain) -> Pruned | None:
     quota = domain.settings.quota
     if quota is None:
         return None
-    about = await foretold(db, domain)
-    if about.stored_bytes < (1.0 if about.is_exact else SURELY_WITHIN) * quota:
+    size = await estimate_pruning(db, domain)
+    if size.stored_bytes < (1.0 if size.is_exact else SAMPLE_MARGIN) * quota:
         return None
-    if await versions.stored_bytes(db, domain) <= quota:
+    if await versions.compute_stored_bytes(db, domain) <= quota:
         return None
-    pruning = await _begin(db, domain, dry_run=False)
-    await pruning.thin()
-    await pruning.keep_quota()
+    pruning = await _begin_pruning(db, domain, dry_run=False)
+    await pruning.thin_versions()
+    await pruning.enforce_quota()
     await pruning.note_reader()
     return await pruning.finish()
 
 
-async def foretold(db: Database, domain: Domain) -> SizeEstimate:
+async def estimate_pruning(db: Database, domain: Domain) -> SizeEstimate:
     """What the versions of a domain take, and what of it the next pruning frees, by a sample of its pages."""
-    read_until = (await _begin(db, domain, dry_run=True)).read_until
-    return await estimate(db, domain, read_until=read_until)
+    read_until = (await _begin_pruning(db, domain, dry_run=True)).read_until
+    return await estimate_size(db, domain, read_until=read_until)
 
 
-async def _begin(db: Database, domain: Domain, *, dry_run: bool) -> "_Pruning":
-    reader = await changes.slowest_reader(db, domain)
-    return _Pruning(db, domain, Pruned(domain.authority), reader, dry_run=dry_run)
+async def _begin_pruning(db: Database, domain: Domain, *, dry_run: bool) -> "_Pruning":
+    reader = await changes.find_slowest_reader(db, domain)
+    return _Pruning(db, domain, PruneStats(domain.authority), reader, dry_run=dry_run)
 
 
 @dataclass(slots=True)
@@ -136,7 +138,7 @@ class _Pruning:
 
     db: Database
     domain: Domain
-    done: Pruned
+    result: PruneStats
     reader: SlowestReader | None
     dry_run: bool
 
@@ -144,101 +146,106 @@ class _Pruning:
     def read_until(self) -> int | None:
         return self.reader.position if self.reader is not None else None
 
-    async def thin(self) -> None:
+    async def thin_versions(self) -> None:
         """Thin out versions as the settings say."""
         after: PageKey | None = PageKey(b"")
         while after is not None:
-            choice = await versions.versions_to_thin(self.db, self.domain, after=after, read_until=self.read_until)
-            await self._take(choice.names)
-            self.done.held += choice.held
+            choice = await versions.find_versions_to_thin(self.db, self.domain, after=after, read_until=self.read_until)
+            await self._thin_chosen(choice.versions)
+            self.result.deferred_versions += choice.deferred_count
             after = choice.last
 
-    async def keep_quota(self) -> None:
+    async def enforce_quota(self) -> None:
         """Thin out the oldest versions until the rest is within the quota."""
         quota = self.domain.settings.quota
         if quota is None:
             return
-        over, last, held = await self._stored_bytes() - quota, None, 0
-        while over > 0:
-            choice = await versions.oldest_versions(self.db, self.domain, after=last, read_until=self.read_until)
-            last, held = choice.last, held + choice.held
+        excess, last, deferred_count = await self._compute_stored_bytes() - quota, None, 0
+        while excess > 0:
+            choice = await versions.find_oldest_versions(self.db, self.domain, after=last, read_until=self.read_until)
+            last, deferred_count = choice.last, deferred_count + choice.deferred_count
             if last is None:
-                self.done.held = max(self.done.held, held)  # all but the newest were looked at
+                # all but the newest were looked at
+                self.result.deferred_versions = max(self.result.deferred_versions, deferred_count)
                 return
-            sizes = accumulate((name.size for name in choice.names), initial=0)
-            chosen = [name for name, before in zip(choice.names, sizes, strict=False) if before < over]
-            thinned = await self._take(chosen)
-            over -= thinned.freed_bytes
-            self.done.over_quota += thinned.versions
-            if chosen and len(chosen) < len(choice.names):
+            sizes = accumulate((name.size for name in choice.versions), initial=0)
+            chosen = [name for name, before in zip(choice.versions, sizes, strict=False) if before < excess]
+            thinned = await self._thin_chosen(chosen)
+            excess -= thinned.freed_bytes
+            self.result.over_quota += thinned.versions
+            if chosen and len(chosen) < len(choice.versions):
                 last = chosen[-1]  # bodies that others say as well freed less than they seemed to
-                held -= choice.held  # these are looked at once more
+                deferred_count -= choice.deferred_count  # these are looked at once more
 
     async def forget_and_pack_visits(self, last_visit_at: datetime) -> None:
         """Forget visits that are too old, pack old ones, and merge the packs of months that are over."""
-        db, domain, done, keep = self.db, self.domain, self.done, self.domain.settings.keep_visits
-        if keep is not None and self.dry_run:
-            done.visits = await visits.count_visits(db, domain, before=last_visit_at - keep)
-        elif keep is not None:
-            while many := await visits.forget_visits(db, domain, before=last_visit_at - keep):
-                done.visits += many
-        waiting = await visits.visits_to_pack(db, domain)
+        db, domain, result, max_age = self.db, self.domain, self.result, self.domain.settings.keep_visits
+        if max_age is not None and self.dry_run:
+            result.visits = await visits.count_visits(db, domain, before=last_visit_at - max_age)
+        elif max_age is not None:
+            while count := await visits.forget_visits(db, domain, before=last_visit_at - max_age):
+                result.visits += count
+        waiting = await visits.find_visits_to_pack(db, domain)
         if waiting is not None and self.dry_run:
-            done.packed = waiting.visits
+            result.packed = waiting.visits
         elif waiting is not None:
-            done.packed, after = await visits.pack_visits(db, domain, waiting)
+            result.packed, after = await visits.pack_visits(db, domain, waiting)
             while after is not None:
                 chunk, after = await visits.pack_visits(db, domain, waiting, after=after)
-                done.packed += chunk
-        for packs in await visits.packs_to_merge(db, domain):
-            done.merged += packs.visits if self.dry_run else await visits.merge_packs(db, domain, packs)
+                result.packed += chunk
+        for packs in await visits.find_packs_to_merge(db, domain):
+            result.merged += packs.visits if self.dry_run else await visits.merge_packs(db, domain, packs)
 
     async def forget_changes(self, last_visit_at: datetime) -> None:
         """Forget changes that are too old, unless somebody has still to read them."""
-        keep = self.domain.settings.keep_changes
-        if keep is None:
+        max_age = self.domain.settings.keep_changes
+        if max_age is None:
             return
         if not self.dry_run:
-            await report.stamp_feed(self.db, at=last_visit_at)
-            await report.fill(self.db, self.domain, chunks=COMPARED)
-        before = last_visit_at - keep
-        old = left = await changes.changes_to_forget(self.db, self.domain, before=before)
+            await report.append_to_feed(self.db, at=last_visit_at)
+            await report.fill_fingerprints(self.db, self.domain, max_chunks=MAX_FILL_CHUNKS)
+        before = last_visit_at - max_age
+        old = remaining = await changes.find_changes_to_forget(self.db, self.domain, before=before)
         if self.reader is not None:
-            left = await changes.changes_to_forget(self.db, self.domain, before=before, read_until=self.read_until)
-        self.done.changes, self.done.unread = len(left), len(old) - len(left)
-        while left and not self.dry_run:
-            left = await changes.forget_changes(self.db, self.domain, left)
+            remaining = await changes.find_changes_to_forget(
+                self.db, self.domain, before=before, read_until=self.read_until
+            )
+        self.result.changes, self.result.unread = len(remaining), len(old) - len(remaining)
+        while remaining and not self.dry_run:
+            remaining = await changes.forget_changes(self.db, self.domain, remaining)
 
     async def note_reader(self) -> None:
         """Note the reader that holds something back, if any."""
-        if self.reader is not None and (self.done.held or self.done.unread):
-            self.done.reader, self.done.remedy = str(self.reader), self.reader.remedy
-            self.done.reader_since = await changes.first_unread_at(self.db, self.domain, self.reader)
+        if self.reader is not None and (self.result.deferred_versions or self.result.unread):
+            self.result.reader, self.result.remedy = str(self.reader), self.reader.remedy
+            self.result.reader_since = await changes.find_first_unread_at(self.db, self.domain, self.reader)
 
-    async def sweep(self) -> None:
+    async def sweep_bodies(self) -> None:
         """Take the bodies that no version says."""
         after: bytes | None = b""
         while after is not None:
             swept, after = await versions.sweep_bodies(self.db, self.domain, after=after)
-            self._count(swept)
+            self._add_counts(swept)
 
-    async def finish(self) -> Pruned:
+    async def finish(self) -> PruneStats:
         """Return what was done, with what is stored afterwards."""
-        stored, quota = await self._stored_bytes(), self.domain.settings.quota
-        self.done.stored_bytes, self.done.exceeds = stored, max(0, stored - quota) if quota is not None else 0
-        return self.done
+        stored, quota = await self._compute_stored_bytes(), self.domain.settings.quota
+        self.result.stored_bytes, self.result.excess_bytes = stored, max(0, stored - quota) if quota is not None else 0
+        return self.result
 
-    async def _stored_bytes(self) -> int:
+    async def _compute_stored_bytes(self) -> int:
         """Return what texts and bodies take; in a dry run what they would."""
-        return await versions.stored_bytes(self.db, self.domain) - (self.done.freed_bytes if self.dry_run else 0)
+        return await versions.compute_stored_bytes(self.db, self.domain) - (
+            self.result.freed_bytes if self.dry_run else 0
+        )
 
-    async def _take(self, names: Sequence[VersionName]) -> Thinned:
-        thin = versions.would_thin if self.dry_run else versions.thin
-        thinned = await thin(self.db, self.domain, names)
-        self._count(thinned)
+    async def _thin_chosen(self, chosen: Sequence[VersionRef]) -> ThinResult:
+        thin_function = versions.preview_thinning if self.dry_run else versions.thin_versions
+        thinned = await thin_function(self.db, self.domain, chosen)
+        self._add_counts(thinned)
         return thinned
 
-    def _count(self, thinned: Thinned) -> None:
-        self.done.versions += thinned.versions
-        self.done.bodies += thinned.bodies
-        self.done.freed_bytes += thinned.freed_bytes
+    def _add_counts(self, thinned: ThinResult) -> None:
+        self.result.versions += thinned.versions
+        self.result.bodies += thinned.bodies
+        self.result.freed_bytes += thinned.freed_bytes

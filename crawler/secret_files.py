@@ -7,10 +7,10 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from crawler.errors import BadInput
 
 SUFFIX = "_FILE"
-MOST_BYTES = 65_536
+MAX_BYTES = 65_536
 
 
-def variable(name: str) -> str | None:
+def read_variable(name: str) -> str | None:
     """The value of a variable, or else what the file says that NAME_FILE names, without the line's end.
 
     The variable goes before: a process gives it to those that it starts. Raises BadInput for a file that cannot be
@@ -21,13 +21,13 @@ def variable(name: str) -> str | None:
         return value
     try:
         with Path(file).open("rb") as opened:
-            return opened.read(MOST_BYTES).decode().rstrip("\r\n")
+            return opened.read(MAX_BYTES).decode().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise BadInput(f"{name}{SUFFIX}: {file} cannot be read: {why}") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise BadInput(f"{name}{SUFFIX}: {file} cannot be read: {reason}") from error
 
 
-def with_password(url: str, password: str) -> str:
+def add_password(url: str, password: str) -> str:
     """A database URL with a password in it; one that it has stays."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")

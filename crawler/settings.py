@@ -13,18 +13,18 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, Settin
 from crawler import __version__
 from crawler.core.budget.ledger import SharedBudget
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.terms import Defaults
+from crawler.core.freshness.terms import CrawlDefaults
 from crawler.errors import BadInput
-from crawler.secret_files import variable, with_password
-from crawler.times import span
+from crawler.secret_files import add_password, read_variable
+from crawler.times import parse_span
 
 
-def _span(given: object) -> object:
-    return span(given) if isinstance(given, str) else given
+def _parse_span(value: object) -> object:
+    return parse_span(value) if isinstance(value, str) else value
 
 
-def _names(given: object) -> object:
-    return tuple(filter(None, map(str.strip, given.split(",")))) if isinstance(given, str) else given
+def _split_names(value: object) -> object:
+    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
 # Each may stand in a file instead, which the variable's name with _FILE behind it names.
@@ -36,11 +36,11 @@ SECRETS = {
 }
 
 Network = Annotated[str, AfterValidator(lambda given: str(ip_network(given)))]
-Span = Annotated[timedelta, BeforeValidator(_span)]
+Span = Annotated[timedelta, BeforeValidator(_parse_span)]
 Seconds = Annotated[Span, Field(gt=timedelta(0))]
 
 
-def usual_home() -> Path:
+def find_default_home() -> Path:
     """The nearest .recrawl of this folder or of one above; where there is none, one place for each user (XDG)."""
     here = Path.cwd()
     for folder in (here, *here.parents):
@@ -56,7 +56,7 @@ class Settings(BaseSettings):
 
     # Where things live.
     home: Path = Field(
-        default_factory=usual_home,
+        default_factory=find_default_home,
         description="folder of the local stack: databases, logs, run files; unset: the .recrawl of this folder or of "
         "the nearest one above, else ~/.local/share/recrawl",
     )
@@ -80,7 +80,7 @@ class Settings(BaseSettings):
     )
 
     # What others see of it.
-    pages_addresses: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
+    web_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_names)] = Field(
         default=(),
         description="origins by which browsers reach `recrawl serve` beside where it listens, with commas between "
         "them, such as https://recrawl.example.com behind a proxy",
@@ -94,11 +94,13 @@ class Settings(BaseSettings):
     )
 
     # Who we say we are.
-    agent: str = Field(default="recrawl", pattern=r"^[A-Za-z_-]+$", description="product token that robots.txt names")
+    user_agent: str = Field(
+        default="recrawl", pattern=r"^[A-Za-z_-]+$", description="product token that robots.txt names"
+    )
     contact: str = Field(default="", description="URL or address in the User-Agent for whoever runs the site")
 
     # What installed packages add.
-    plugins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
+    plugins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_names)] = Field(
         default=(),
         description="names of the plugins that are used, with commas between them (docs/extending.md); an installed "
         "package alone changes nothing",
@@ -110,16 +112,16 @@ class Settings(BaseSettings):
         description="how long a lease lasts without renewal; a killed worker's domain waits this long, "
         "and no request may take longer",
     )
-    leases_at_once: int = Field(default=8, ge=1, description="domains that one shift walks at the same time")
-    batch_visits: int = Field(default=100, ge=1, le=5000, description="visits recorded in one transaction, at most")
-    batch_age: Seconds = Field(
+    concurrent_domains: int = Field(default=8, ge=1, description="domains that one shift walks at the same time")
+    max_batch_size: int = Field(default=100, ge=1, le=5000, description="visits recorded in one transaction, at most")
+    max_batch_age: Seconds = Field(
         default=timedelta(seconds=5), description="a batch is recorded when it is this old, however small"
     )
-    shift_time: Seconds = Field(
+    max_run_time: Seconds = Field(
         default=timedelta(minutes=10), description="a scheduled shift ends after this long, and the next one goes on"
     )
 
-    keep_runs: Span = Field(
+    run_retention: Span = Field(
         default=timedelta(days=14),
         ge=timedelta(hours=2),  # Prefect takes no less than one
         description="for how long the stack's own Prefect server keeps runs that have ended, with their logs; a server "
@@ -127,18 +129,18 @@ class Settings(BaseSettings):
     )
 
     # One request.
-    deadline: Seconds = Field(
+    request_timeout: Seconds = Field(
         default=timedelta(seconds=20), description="a request's whole time, from connecting to the last byte"
     )
     max_body_bytes: int = Field(
         default=10_000_000, ge=1024, description="larger bodies, on the wire or expanded, are cut off and recorded so"
     )
-    processes: int | None = Field(
+    crawl_processes: int | None = Field(
         default=None,
         ge=1,
         description="processes that crawl several domains when one has its core to capacity; unset: as many as cores",
     )
-    readers: int | None = Field(
+    parser_processes: int | None = Field(
         default=None, ge=0, description="processes that read pages; 0: the crawl's own; unset: as many as cores, 2 to 9"
     )
     exempt_addresses: tuple[Network, ...] = Field(
@@ -152,7 +154,7 @@ class Settings(BaseSettings):
         description="path or name of the browser; unset: Playwright's own, chromium-headless-shell, chromium or "
         "google-chrome, whichever is found first",
     )
-    render_deadline: Seconds = Field(
+    render_timeout: Seconds = Field(
         default=timedelta(seconds=20), description="a page's whole time in the browser; a page that takes longer hangs"
     )
 
@@ -179,7 +181,7 @@ class Settings(BaseSettings):
         default=25, ge=0, description="links from a seed; above the web's diameter of about 17, below any calendar"
     )
 
-    usual_lists: bool = Field(
+    probe_sitemaps: bool = Field(
         default=True,
         description="/sitemap.xml and /sitemap_index.xml are asked for where robots.txt names no sitemap: once, and "
         "rarely again",
@@ -195,45 +197,45 @@ class Settings(BaseSettings):
     pace: bool = Field(
         default=True, description="budgets are spread over the day; recrawl crawl spends them as fast as it can anyway"
     )
-    price: float = Field(default=0.25, gt=0, description="importance x days that a request must be worth")
-    least_interval: Seconds = Field(default=timedelta(minutes=10), description="no page is due sooner again")
-    most_interval: Seconds = Field(
-        default=timedelta(days=180), description="no page waits longer: nothing is abandoned"
-    )
-    discovery_share: float = Field(
+    min_value: float = Field(default=0.25, gt=0, description="importance x days that a request must be worth")
+    min_interval: Seconds = Field(default=timedelta(minutes=10), description="no page is due sooner again")
+    max_interval: Seconds = Field(default=timedelta(days=180), description="no page waits longer: nothing is abandoned")
+    min_discovery_share: float = Field(
         default=0.3, ge=0, le=1, description="of the requests, guaranteed to first fetches while there are any"
     )
-    refresh_share: float = Field(
+    min_revisit_share: float = Field(
         default=0.3, ge=0, le=1, description="of the requests, guaranteed to looking again while something is due"
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _with_secrets(cls, given: Any) -> Any:
+    def _read_secret_files(cls, raw_values: Any) -> Any:
         """The values with those that stand in files, and the database URLs with their password."""
-        named = {name: found for name, env in SECRETS.items() if name not in given and (found := variable(env))}
-        values = given | named
+        from_files = {
+            name: secret for name, env in SECRETS.items() if name not in raw_values and (secret := read_variable(env))
+        }
+        values = raw_values | from_files
         password = values.get("database_password")
         for name in ("database_url", "prefect_database_url") if isinstance(password, str) else ():
             if isinstance(values.get(name), str):
-                values[name] = with_password(values[name], password)
+                values[name] = add_password(values[name], password)
         return values
 
     @property
-    def user_agent(self) -> str:
+    def user_agent_header(self) -> str:
         """The User-Agent header: product, version, and how to reach whoever runs it."""
-        product = f"{self.agent}/{__version__}"
+        product = f"{self.user_agent}/{__version__}"
         return f"{product} (+{self.contact})" if self.contact else product
 
     @property
-    def defaults(self) -> Defaults:
+    def defaults(self) -> CrawlDefaults:
         """What holds for pages where neither plan nor rules say otherwise."""
-        return Defaults(
-            price=self.price,
-            least=self.least_interval,
-            most=self.most_interval,
-            discovery_share=self.discovery_share,
-            refresh_share=self.refresh_share,
+        return CrawlDefaults(
+            shadow_price=self.min_value,
+            min_interval=self.min_interval,
+            max_interval=self.max_interval,
+            discovery_share=self.min_discovery_share,
+            refresh_share=self.min_revisit_share,
             budget_per_day=self.budget_per_day,
             bytes_per_day=self.bytes_per_day,
             fills_budgets=self.pace and not self.shared_budget.is_limited,
@@ -244,17 +246,17 @@ class Settings(BaseSettings):
         """What all domains together may spend on a day."""
         return SharedBudget(self.budget_per_day, self.bytes_per_day)
 
-    def uses_whole_budget_of(self, domain_settings: DomainSettings) -> bool:
+    def uses_whole_budget(self, domain_settings: DomainSettings) -> bool:
         """Whether scheduled crawls make each request of the domain's budget."""
         return domain_settings.uses_whole_budget and self.defaults.fills_budgets
 
-    def delay_of(self, domain_settings: DomainSettings, *, is_own: bool) -> timedelta:
+    def choose_delay(self, domain_settings: DomainSettings, *, is_own: bool) -> timedelta:
         """The domain's delay before robots.txt had its say: one's own servers need none."""
         if domain_settings.delay is not None:
             return domain_settings.delay
         return timedelta(0) if is_own else self.delay
 
-    def parallelism_of(self, domain_settings: DomainSettings, *, is_own: bool) -> int:
+    def choose_parallelism(self, domain_settings: DomainSettings, *, is_own: bool) -> int:
         """How many pages of the domain are looked at at a time."""
         return domain_settings.parallelism or (self.private_parallelism if is_own else self.parallelism)
 
@@ -263,7 +265,7 @@ EXAMPLE_LIST = '["127.0.0.0/8"]'
 
 
 @cache
-def settings() -> Settings:
+def get_settings() -> Settings:
     """The process's settings, read from the environment the first time."""
     try:
         return Settings()

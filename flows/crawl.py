@@ -10,18 +10,18 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from crawler.app import crawl as app
-from crawler.app.database import Database, open_database_of
+from crawler.app.database import Database, open_configured_database
 from crawler.app.domains import add_domains
-from crawler.app.revisits import refresh
-from crawler.app.running.local_stack import web_ui_origin
+from crawler.app.revisits import request_refresh
+from crawler.app.running.local_stack import get_web_ui_origin
 from crawler.app.status import WaitReason, format_wait
 from crawler.clock import Clock
-from crawler.settings import settings
-from flows.ending import end_early, named, says_why, told_to_end
-from flows.form import SettingsForm, instant, patch_in, tell_forms
-from flows.lease import Progress, as_task, if_heard, show_markdown
-from flows.notify import show_told
-from flows.result import markdown, sentences
+from crawler.settings import get_settings
+from flows.ending import build_run_name, end_early, report_errors, stop_on_sigterm
+from flows.form import SettingsForm, build_patch, parse_instant, update_forms
+from flows.lease import Progress, run_as_task, show_markdown, try_prefect_call
+from flows.notify import show_delivery
+from flows.result import render_markdown, summarize_shift
 
 STACK = "RECRAWL_STACK"  # the local stack's name: it frees the leases of runs that it finds dead
 MAX_NAMED = 3  # waiting domains in the message of a run's state
@@ -31,8 +31,8 @@ class BrokenDomains(Exception):
     """An error of our own has ended the leases of some domains; the others were crawled."""
 
 
-@flow(name="crawl", flow_run_name=named("crawl", without="crawl all that is due"), persist_result=False)
-@says_why
+@flow(name="crawl", flow_run_name=build_run_name("crawl", without="crawl all that is due"), persist_result=False)
+@report_errors
 async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[str, object]]:
     """Look at the pages that are due, and at those that were never fetched, the most valuable first.
 
@@ -42,19 +42,19 @@ async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[st
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
-    async with open_database_of(settings()) as db:
-        targets = await app.find_targets(db, [domain] if domain else [], at=instant(at), only_due=True)
-        return await run(db, targets, at=instant(at), pages=pages or None)
+    async with open_configured_database(get_settings()) as db:
+        targets = await app.find_targets(db, [domain] if domain else [], at=parse_instant(at), only_due=True)
+        return await run_crawl(db, targets, at=parse_instant(at), pages=pages or None)
 
 
-def _recrawl_name() -> str:
+def _format_recrawl_name() -> str:
     domain, prefix = flow_run.parameters.get("domain", ""), flow_run.parameters.get("prefix", "")
     is_all = prefix in {"", "/", *(f"{scheme}://{domain}/" for scheme in ("http", "https"))}
     return " ".join(filter(None, ("recrawl", domain, "" if is_all else prefix)))
 
 
-@flow(name="recrawl", flow_run_name=_recrawl_name, persist_result=False)
-@says_why
+@flow(name="recrawl", flow_run_name=_format_recrawl_name, persist_result=False)
+@report_errors
 async def recrawl(domain: str, prefix: str = "", at: str = "") -> State[dict[str, object]]:
     """Make every page of a domain due now, or those under a prefix, and look at them.
 
@@ -64,14 +64,14 @@ async def recrawl(domain: str, prefix: str = "", at: str = "") -> State[dict[str
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
-    when = instant(at)
-    async with open_database_of(settings()) as db:
-        refreshed = await refresh(db, domain, prefix=prefix, at=when)
-        return await run(db, app.Targets([refreshed.domain]), at=when)
+    when = parse_instant(at)
+    async with open_configured_database(get_settings()) as db:
+        refreshed = await request_refresh(db, domain, prefix=prefix, at=when)
+        return await run_crawl(db, app.CrawlTargets([refreshed.domain]), at=when)
 
 
 @flow(name="add", flow_run_name="add {site}", persist_result=False)
-@says_why
+@report_errors
 async def add(
     site: str,
     *,
@@ -86,69 +86,69 @@ async def add(
         domain_settings: What is left as it is means the default; all of it can be changed later.
 
     """
-    chosen, now = settings(), datetime.now(UTC)
-    patch = patch_in(domain_settings)
-    async with open_database_of(chosen) as db:
+    chosen, now = get_settings(), datetime.now(UTC)
+    patch = build_patch(domain_settings)
+    async with open_configured_database(chosen) as db:
         (added,) = await add_domains(db, [site], patch, at=now)
         domain = added.new_domain
         if added.warning:
             get_run_logger().warning("%s", added.warning)
-        await if_heard(tell_forms(db))
+        await try_prefect_call(update_forms(db))
         if not crawl_now:
             return {"domain": domain.authority}
-        return await run(db, app.Targets([domain]), at=None, domain=domain.authority)
+        return await run_crawl(db, app.CrawlTargets([domain]), at=None, domain=domain.authority)
 
 
-async def run(
-    db: Database, targets: app.Targets, *, at: datetime | None, pages: int | None = None, **facts: object
+async def run_crawl(
+    db: Database, targets: app.CrawlTargets, *, at: datetime | None, pages: int | None = None, **facts: object
 ) -> State[dict[str, object]]:
     """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact.
 
     Returns the state of the run: the figures of what was done beside other facts, and what was done and why domains
     wait as its message.
     """
-    clock = Clock.at(at)
+    clock = Clock.from_instant(at)
     progress: dict[UUID, Progress] = {}
 
-    async def walk_lease(lease: app.Lease, walk_it: Callable[[], Awaitable[app.LeaseResult]]) -> app.LeaseResult:
-        progress[lease.token] = Progress(pending=await app.count_due(db, [lease.domain], at=clock.now()) or 0)
+    async def track_lease(lease: app.Lease, crawl_it: Callable[[], Awaitable[app.LeaseResult]]) -> app.LeaseResult:
+        progress[lease.token] = Progress(pending=await app.count_due_pages(db, [lease.domain], at=clock.now()) or 0)
         try:
-            return await as_task(lease, walk_it, progress[lease.token])
+            return await run_as_task(lease, crawl_it, progress[lease.token])
         finally:
             del progress[lease.token]
 
-    def show(lease: app.Lease, stats: app.CrawlStats) -> None:
+    def update_progress(lease: app.Lease, stats: app.CrawlStats) -> None:
         if lease.token in progress:
             progress[lease.token].stats = stats
 
-    with told_to_end() as told:
+    with stop_on_sigterm() as stop:
         request = app.CrawlRequest(
             role="flow",
             stack=os.environ.get(STACK, ""),
             at=at,
             max_pages=pages,
-            time_limit=settings().shift_time,
-            stop=told,
+            time_limit=get_settings().max_run_time,
+            stop=stop,
             count_leases=True,
         )
-        result = await app.crawl(db, targets, request, clock=clock, hooks=app.ShiftHooks(show, walk_lease))
+        result = await app.crawl(db, targets, request, clock=clock, hooks=app.ShiftHooks(update_progress, track_lease))
     shift = result.shift
     waits = [(domain, wait) for domain, wait in result.waits if wait and wait.reason is not WaitReason.NOT_DUE]
     waiting = [f"{domain.authority} {format_wait(wait, domain, now=result.at)}" for domain, wait in waits]
-    said = sentences(shift, waiting)
-    for line in said:
+    log_lines = summarize_shift(shift, waiting)
+    for line in log_lines:
         get_run_logger().info("%s", line)
     if app.has_effect(shift) or any(wait.pages for _, wait in waits):
-        shown = markdown(shift, waiting, origin=web_ui_origin(settings()))
-        await show_markdown(shown, key="crawl-result", description="What this run did")
+        summary = render_markdown(shift, waiting, origin=get_web_ui_origin(get_settings()))
+        await show_markdown(summary, key="crawl-result", description="What this run did")
     if result.was_stopped:
         await end_early()
-    await show_told(result.delivered)
+    await show_delivery(result.delivered)
     if result.notify_error:
         get_run_logger().warning("%s; the next run of notify tells what was found", result.notify_error)
     if shift.broken:
         raise BrokenDomains("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
     more = [f"{len(waiting) - MAX_NAMED} more domains wait"] if len(waiting) > MAX_NAMED else []
-    done = said[:1] if app.has_effect(shift) or not waiting else []
+    done = log_lines[:1] if app.has_effect(shift) or not waiting else []
     message = "; ".join([*done, *waiting[:MAX_NAMED], *more])
     return Completed(data=facts | shift.stats.as_dict(), message=message)

@@ -20,29 +20,29 @@ from prefect.states import Failed
 
 from crawler.errors import CrawlerError
 
-Given = ParamSpec("Given")
-Found = TypeVar("Found")
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
 
 
 @contextmanager
-def told_to_end() -> Iterator[asyncio.Event]:
+def stop_on_sigterm() -> Iterator[asyncio.Event]:
     """An event that a SIGTERM sets, which is how Prefect and the system end a run.
 
     Prefect's own handler raises an exception wherever the program happens to be. In one of ten cancellations that is
     inside a callback of asyncio, which swallows it: the run goes on, and is killed half a minute later.
     """
-    told = asyncio.Event()
+    stop = asyncio.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield told  # signals go to the main thread, so nobody can tell this one
+        yield stop  # signals go to the main thread, so nobody can tell this one
         return
     loop = asyncio.get_running_loop()
-    prefects_own = signal.getsignal(signal.SIGTERM)
-    loop.add_signal_handler(signal.SIGTERM, told.set)
+    prefect_handler = signal.getsignal(signal.SIGTERM)
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
     try:
-        yield told
+        yield stop
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, prefects_own)
+        signal.signal(signal.SIGTERM, prefect_handler)
 
 
 async def end_early() -> None:
@@ -57,24 +57,24 @@ async def end_early() -> None:
     raise TerminationSignal(signal.SIGTERM)
 
 
-def says_why(work: Callable[Given, Awaitable[Found]]) -> Callable[Given, Awaitable[Found | State[Any]]]:
+def report_errors(work: Callable[Params, Awaitable[Result]]) -> Callable[Params, Awaitable[Result | State[Any]]]:
     """A run that fails by what its user gave, or by a database that is away, says so in a line, and shows no code."""
 
     @wraps(work)
-    async def told(*args: Given.args, **kwargs: Given.kwargs) -> Found | State[Any]:
+    async def wrapper(*args: Params.args, **kwargs: Params.kwargs) -> Result | State[Any]:
         try:
             return await work(*args, **kwargs)
         except CrawlerError as error:
             return Failed(message=str(error))
 
-    return told
+    return wrapper
 
 
-def named(work: str, *, without: str = "") -> Callable[[], str]:
+def build_run_name(work: str, *, without: str = "") -> Callable[[], str]:
     """Return what names the runs of a flow by their domain. without: the name of one that is given none."""
 
-    def name() -> str:
+    def format_name() -> str:
         domain = flow_run.parameters.get("domain")
         return f"{work} {domain}" if domain else without or work
 
-    return name
+    return format_name

@@ -9,16 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from crawler import times
 from crawler.app.database import Database
-from crawler.app.settings import SETTINGS, Kind, Setting, SettingsPatch, parse_field, patch_of
+from crawler.app.settings import SETTINGS, Setting, SettingKind, SettingsPatch, make_patch, parse_field
 from crawler.errors import BadInput
 from crawler.runtime.prefect.api import offer_domains
 
 _CHOICE = re.compile(r"[a-z]+(\|[a-z]+)+")  # a pattern that is a list of words
 # Typed as for the command: 95%, 500MB, 3d. What nobody has typed is empty.
-_TYPED = {Kind.SHARE, Kind.BYTES, Kind.DELAY, Kind.SPAN}
+_TEXT_KINDS = {SettingKind.SHARE, SettingKind.BYTES, SettingKind.DELAY, SettingKind.SPAN}
 
 
-def _field(setting: Setting, position: int) -> tuple[Any, Any]:
+def _build_field(setting: Setting, position: int) -> tuple[Any, Any]:
     """Type and description of one field. position: in the form, which Prefect sorts by it."""
     about: dict[str, Any] = {
         "title": setting.label or setting.name,
@@ -26,20 +26,20 @@ def _field(setting: Setting, position: int) -> tuple[Any, Any]:
         "json_schema_extra": {"position": position},
     }
     match setting.kind:
-        case Kind.COUNT:
-            return int | None, Field(None, ge=int(setting.least), le=int(setting.most), **about)
-        case Kind.NUMBER:
-            return float, Field(setting.default, ge=setting.least, le=setting.most, **about)
-        case Kind.FACTOR:
+        case SettingKind.COUNT:
+            return int | None, Field(None, ge=int(setting.min_value), le=int(setting.max_value), **about)
+        case SettingKind.NUMBER:
+            return float, Field(setting.default, ge=setting.min_value, le=setting.max_value, **about)
+        case SettingKind.FACTOR:
             return float, Field(setting.default, gt=0, **about)
-        case Kind.FLAG:
+        case SettingKind.FLAG:
             return bool, Field(setting.default, **about)
-        case Kind.TEXTS:
+        case SettingKind.TEXTS:
             return list[str], Field([], **about)
-        case Kind.TEXT if _CHOICE.fullmatch(setting.pattern):
+        case SettingKind.TEXT if _CHOICE.fullmatch(setting.pattern):
             return Literal[tuple(setting.pattern.split("|"))], Field(setting.default, **about)
         case kind:
-            return str, Field("" if kind in _TYPED else setting.default, **about)
+            return str, Field("" if kind in _TEXT_KINDS else setting.default, **about)
 
 
 if TYPE_CHECKING:
@@ -52,39 +52,43 @@ else:
         "SettingsForm",
         __config__=ConfigDict(extra="forbid"),
         __doc__="Settings of a domain; what is left as it is means the default.",
-        **{setting.name: _field(setting, n) for n, setting in enumerate(SETTINGS) if not setting.of_importance},
+        **{
+            setting.name: _build_field(setting, n)
+            for n, setting in enumerate(SETTINGS)
+            if not setting.is_about_importance
+        },
     )
 
 
-def patch_in(form: SettingsForm) -> SettingsPatch:
+def build_patch(form: SettingsForm) -> SettingsPatch:
     """What was filled in. Raises BadInput, with the label of the field."""
-    given = {setting: getattr(form, setting.name, setting.default) for setting in SETTINGS}
-    return patch_of(
+    values = {setting: getattr(form, setting.name, setting.default) for setting in SETTINGS}
+    return make_patch(
         {
-            setting.name: _value(setting, value)
-            for setting, value in given.items()
+            setting.name: _parse_value(setting, value)
+            for setting, value in values.items()
             if value != setting.default and value not in (None, "", [])
         }
     )
 
 
-def _value(setting: Setting, value: Any) -> Any:
+def _parse_value(setting: Setting, value: Any) -> Any:
     if isinstance(value, list):
         return [parse_field(setting, one) for one in value]
     return parse_field(setting, value) if isinstance(value, str) else value
 
 
-def instant(text: str) -> datetime | None:
+def parse_instant(text: str) -> datetime | None:
     """The knowledge time that a run was given, or None for the present. Raises BadInput."""
     if not text:
         return None
     try:
-        return times.instant(text)
+        return times.parse_instant(text)
     except ValueError as error:
         raise BadInput(str(error)) from error
 
 
-async def tell_forms(db: Database) -> None:
+async def update_forms(db: Database) -> None:
     """Let the forms that ask for a domain offer those that are registered now."""
     async with get_client() as client:
         await offer_domains(client, db)

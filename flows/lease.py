@@ -20,9 +20,9 @@ log = logging.getLogger("recrawl.flows")
 T = TypeVar("T")
 
 LEASE_ENDED = "recrawl.lease.ended"
-SHOW_EVERY = timedelta(seconds=2)  # each update is a call of the server
-FOUND_WITHIN = timedelta(seconds=5)  # a server on a busy machine accepts a connection long before it answers
-HEARD_WITHIN = timedelta(seconds=30)  # Prefect's client itself tries for more than a minute while no server answers
+UPDATE_INTERVAL = timedelta(seconds=2)  # each update is a call of the server
+CONNECT_TIMEOUT = timedelta(seconds=5)  # a server on a busy machine accepts a connection long before it answers
+PREFECT_TIMEOUT = timedelta(seconds=30)  # Prefect's client itself tries for more than a minute while no server answers
 
 
 class Progress:
@@ -35,21 +35,24 @@ class Progress:
     @property
     def percent(self) -> float:
         """Looks done, in percent; pages found on the way come on top of those that were waiting at first."""
-        return min(100.0 * self.stats.looks / max(self._pending + self.stats.new, self.stats.looks, 1), 100.0)
+        return min(100.0 * self.stats.visits / max(self._pending + self.stats.new_pages, self.stats.visits, 1), 100.0)
 
-    async def keep_showing(self, made: "asyncio.Task[UUID | None]") -> None:
-        """Bring the artifact up to date now and then, until cancelled. made: makes it; None where nobody listens."""
-        artifact = await asyncio.shield(made)
+    async def keep_updating(self, creation: "asyncio.Task[UUID | None]") -> None:
+        """Bring the artifact up to date now and then, until cancelled.
+
+        creation: makes it; None where nobody listens.
+        """
+        artifact = await asyncio.shield(creation)
         while artifact is not None:
-            await asyncio.sleep(SHOW_EVERY.total_seconds())
-            await if_heard(aupdate_progress_artifact(artifact, progress=self.percent))
+            await asyncio.sleep(UPDATE_INTERVAL.total_seconds())
+            await try_prefect_call(aupdate_progress_artifact(artifact, progress=self.percent))
 
 
-async def if_heard(showing: Awaitable[T]) -> T | None:
+async def try_prefect_call(call: Awaitable[T]) -> T | None:
     """Show something in Prefect, or go on without: while its server is down crawling goes on, its results are safe."""
     try:
-        async with asyncio.timeout(HEARD_WITHIN.total_seconds()):
-            return await showing
+        async with asyncio.timeout(PREFECT_TIMEOUT.total_seconds()):
+            return await call
     except Exception as error:  # noqa: BLE001  whatever ails Prefect, it is not the crawl's affair
         log.warning("prefect.silent", extra={"error": repr(error)})
         return None
@@ -57,7 +60,7 @@ async def if_heard(showing: Awaitable[T]) -> T | None:
 
 async def show_markdown(text: str, *, key: str, description: str) -> None:
     """Show a text as an artifact of this run. key: of all its versions."""
-    await if_heard(acreate_markdown_artifact(text, key=key, description=description))
+    await try_prefect_call(acreate_markdown_artifact(text, key=key, description=description))
 
 
 def emit(event: str, name: str, payload: dict[str, Any], *, kind: str = "domain") -> None:
@@ -72,47 +75,49 @@ async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], p
 
     The crawl waits for no answer of the server: while that is away the lease would be over before anything was asked.
     """
-    creating = acreate_progress_artifact(0.0, description=f"{domain}: pages looked at")
-    made = asyncio.create_task(if_heard(creating), name=f"artifact-{domain}")
-    showing = asyncio.create_task(progress.keep_showing(made), name=f"progress-{domain}")
+    artifact_call = acreate_progress_artifact(0.0, description=f"{domain}: pages looked at")
+    creation = asyncio.create_task(try_prefect_call(artifact_call), name=f"artifact-{domain}")
+    updating = asyncio.create_task(progress.keep_updating(creation), name=f"progress-{domain}")
     try:
-        walked = await walk()
+        result = await walk()
     except BaseException:
-        made.cancel()
+        creation.cancel()
         raise
     finally:
-        showing.cancel()
-    artifact = await made
+        updating.cancel()
+    artifact = await creation
     if artifact is not None:
-        await if_heard(aupdate_progress_artifact(artifact, progress=100.0))
-    emit(LEASE_ENDED, domain, walked.stats.as_dict() | {"hold": walked.hold.reason if walked.hold else None})
-    return walked
+        await try_prefect_call(aupdate_progress_artifact(artifact, progress=100.0))
+    emit(
+        LEASE_ENDED, domain, result.stats.as_dict() | {"hold": result.suspension.reason if result.suspension else None}
+    )
+    return result
 
 
-async def is_there() -> bool:
+async def is_prefect_reachable() -> bool:
     """Whether somebody listens where the Prefect server is; true where none is named."""
-    named = urlsplit(PREFECT_API_URL.value() or "")
-    if named.hostname is None:
+    api_url = urlsplit(PREFECT_API_URL.value() or "")
+    if api_url.hostname is None:
         return True
     try:
-        async with asyncio.timeout(FOUND_WITHIN.total_seconds()):
-            port = named.port or (443 if named.scheme == "https" else 80)
-            _, writer = await asyncio.open_connection(named.hostname, port)
+        async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
+            port = api_url.port or (443 if api_url.scheme == "https" else 80)
+            _, writer = await asyncio.open_connection(api_url.hostname, port)
     except OSError:
         return False
     writer.close()
     return True
 
 
-async def as_task(lease: Lease, walk: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
+async def run_as_task(lease: Lease, crawl_it: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
     """Crawl the lease as a task run that carries its domain in name and tags.
 
     While the server is away it is crawled without one: a task run with tags begins by asking the server, for so long
     that the lease would be over.
     """
-    if not await is_there():
+    if not await is_prefect_reachable():
         log.warning("prefect.away", extra={"domain": lease.domain.authority})
-        return await walk()
+        return await crawl_it()
     name = lease.domain.authority
     run = crawl_lease.with_options(task_run_name=name, tags=[f"domain:{name}"])
-    return await run(name, walk, progress)
+    return await run(name, crawl_it, progress)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from crawler.cli.output import out, remark, say
-from crawler.cli.plot import Chart, Named, plot
+from crawler.cli.output import get_stdout, remark, say
+from crawler.cli.plot import Chart, NamedCharts, render_plot
 from crawler.errors import CrawlerError
-from crawler.format.axes import format_mark
+from crawler.format.axes import format_tick
 
 # Told apart by people who see colours differently, too: Okabe and Ito, "Color universal design", 2008.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555", "#8c6d31")
@@ -47,16 +47,16 @@ class _Plot:
 
 def _frame(plot: _Plot) -> Iterator[str]:
     """The grid, the numbers on it, and what the axes are called."""
-    x_axis, y_axis = plot.chart.axes()
+    x_axis, y_axis = plot.chart.make_axes()
     left, right, top, bottom = plot.x(0), plot.x(1), plot.y(1), plot.y(0)
     for mark in y_axis.marks():
-        y = plot.y(y_axis.place(mark))
+        y = plot.y(y_axis.normalize(mark))
         yield f'<path d="M{left:.1f} {y:.1f}H{right:.1f}" stroke="#ddd"/>'
-        yield f'<text x="{left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{format_mark(mark)}</text>'
+        yield f'<text x="{left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{format_tick(mark)}</text>'
     for mark in x_axis.marks():
-        x = plot.x(x_axis.place(mark))
+        x = plot.x(x_axis.normalize(mark))
         yield f'<path d="M{x:.1f} {top:.1f}V{bottom:.1f}" stroke="#eee"/>'
-        yield f'<text x="{x:.1f}" y="{bottom + 18:.1f}" text-anchor="middle">{format_mark(mark)}</text>'
+        yield f'<text x="{x:.1f}" y="{bottom + 18:.1f}" text-anchor="middle">{format_tick(mark)}</text>'
     yield f'<path d="M{left:.1f} {top:.1f}V{bottom:.1f}H{right:.1f}" stroke="#333" fill="none"/>'
     middle = (left + right) / 2
     yield f'<text x="{middle:.1f}" y="{bottom + 40:.1f}" text-anchor="middle">{escape(plot.chart.x_label)}</text>'
@@ -68,7 +68,7 @@ def _frame(plot: _Plot) -> Iterator[str]:
 
 def _lines(plot: _Plot) -> Iterator[str]:
     for n, series in enumerate(plot.chart.series):
-        places = [(plot.x(x), plot.y(y)) for x, y in plot.chart.points(series)]
+        places = [(plot.x(x), plot.y(y)) for x, y in plot.chart.scale_points(series)]
         if not places:
             continue
         path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
@@ -97,17 +97,17 @@ def show_charts(charts: Sequence[tuple[str, Chart]], *, folder: Path | None, on_
 
     charts: the name of a file without its ending, and what it shows.  Raises CrawlerError if a file cannot be written.
     """
-    if on_terminal and out().is_terminal:
+    if on_terminal and get_stdout().is_terminal:
         for _, chart in charts:
             say("")
-            for line in plot(chart):
+            for line in render_plot(chart):
                 say(line)
     if folder is not None:
         _write(charts, folder)
         remark(f"{len(charts)} figures in {folder}")
 
 
-def write_figures(charts: Named, folder: Path | None) -> None:
+def write_figures(charts: NamedCharts, folder: Path | None) -> None:
     """Write the charts as SVG to a folder, if one is given. Raises CrawlerError if that fails."""
     if folder is None:
         return

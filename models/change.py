@@ -6,8 +6,8 @@ from sqlalchemy import CheckConstraint, Column, DateTime, Index, UniqueConstrain
 from sqlalchemy import text as sql
 from sqlmodel import Field
 
-from models.columns import Table, big, count, document, instant, octets, real, reference, small, text
-from models.page import HASHED
+from models.columns import Table, bigint, bytea, double, foreign_key, integer, jsonb, smallint, text, timestamptz
+from models.page import HASH_BY_DOMAIN
 
 
 class Event(Table, table=True):
@@ -16,29 +16,29 @@ class Event(Table, table=True):
     __table_args__ = (
         CheckConstraint("number >= 1", name="event_number"),
         CheckConstraint(
-            "change IN ('first', 'changed', 'moved', 'gone', 'refused', 'back', 'boilerplate', 'held_back', 'let_go',"
+            "change IN ('added', 'changed', 'moved', 'gone', 'excluded', 'restored', 'template', 'deferred', 'resumed',"
             " 'hint')",
             name="event_change",
         ),
         Index("event_page", "domain_id", "key", "number"),
         Index("event_time", "at", "domain_id", "number"),
-        Index("event_news", "at", "domain_id", "number", postgresql_where=sql("change <> 'first'")),
-        {"postgresql_partition_by": HASHED},
+        Index("event_news", "at", "domain_id", "number", postgresql_where=sql("change <> 'added'")),
+        {"postgresql_partition_by": HASH_BY_DOMAIN},
     )
-    domain_id: int = Field(sa_column=big(key=True))
-    number: int = Field(sa_column=big(key=True))
-    at: datetime = Field(sa_column=instant())
-    key: bytes = Field(sa_column=octets())
+    domain_id: int = Field(sa_column=bigint(key=True))
+    number: int = Field(sa_column=bigint(key=True))
+    at: datetime = Field(sa_column=timestamptz())
+    key: bytes = Field(sa_column=bytea())
     url: str = Field(sa_column=text())
     change: str = Field(sa_column=text())
-    version: int = Field(sa_column=count())
-    distance_bits: int | None = Field(sa_column=small(nullable=True))
+    version: int = Field(sa_column=integer())
+    distance_bits: int | None = Field(sa_column=smallint(nullable=True))
     # What changed: text, link, image, title, meta; and the first blocks that did, as [part, before, after].
     parts: str = Field(sa_column=text(default=""))
-    blocks: list[list[str | None]] | None = Field(sa_column=document(nullable=True))
+    blocks: list[list[str | None]] | None = Field(sa_column=jsonb(nullable=True))
     # Of a change of the boilerplate, on how many pages it was seen.
-    pages: int | None = Field(sa_column=count(nullable=True, default=None))
-    amount: float | None = Field(sa_column=real(nullable=True))  # the part of the page that changed, 0 to 1
+    pages: int | None = Field(sa_column=integer(nullable=True, default=None))
+    amount: float | None = Field(sa_column=double(nullable=True))  # the part of the page that changed, 0 to 1
     source: str | None = Field(sa_column=text(nullable=True))  # of a hint: who gave it
 
 
@@ -46,10 +46,10 @@ class Feed(Table, table=True):
     """All domains' events in one order. A cursor is a position here."""
 
     __table_args__ = (UniqueConstraint("domain_id", "number", name="feed_once"),)
-    position: int = Field(sa_column=big(key=True))
-    domain_id: int = Field(sa_column=big())
-    number: int = Field(sa_column=big())
-    appended_at: datetime = Field(sa_column=instant())
+    position: int = Field(sa_column=bigint(key=True))
+    domain_id: int = Field(sa_column=bigint())
+    number: int = Field(sa_column=bigint())
+    appended_at: datetime = Field(sa_column=timestamptz())
 
 
 class FeedReader(Table, table=True):
@@ -57,6 +57,6 @@ class FeedReader(Table, table=True):
 
     __table_args__ = (CheckConstraint("position >= 0", name="feed_reader_position"),)
     name: str = Field(sa_column=text(key=True))
-    domain_id: int | None = Field(sa_column=reference("domain", nullable=True))
-    position: int = Field(sa_column=big(default="0"))
+    domain_id: int | None = Field(sa_column=foreign_key("domain", nullable=True))
+    position: int = Field(sa_column=bigint(default="0"))
     moved_at: datetime = Field(sa_column=Column(DateTime(timezone=True), nullable=False, server_default=sql("now()")))

@@ -30,12 +30,12 @@ class PageTable(Table):
     key: bytes = Field(primary_key=True, sa_type=sa.LargeBinary)
 
 
-def instant(*, nullable: bool = False, key: bool = False) -> Any:
+def timestamptz(*, nullable: bool = False, key: bool = False) -> Any:
     """An aware instant."""
     return sa.Column(sa.DateTime(timezone=True), nullable=nullable, primary_key=key)
 
 
-def instants() -> Any:
+def timestamptz_array() -> Any:
     """A list of instants, empty by default."""
     return sa.Column(ARRAY(sa.DateTime(timezone=True)), nullable=False, server_default="{}")
 
@@ -45,52 +45,52 @@ def text(*, nullable: bool = False, key: bool = False, default: str | None = Non
     return sa.Column(sa.Text, nullable=nullable, primary_key=key, server_default=default)
 
 
-def texts() -> Any:
+def text_array() -> Any:
     """A list of texts, empty by default."""
     return sa.Column(ARRAY(sa.Text), nullable=False, server_default="{}")
 
 
-def flag(*, default: str = "false") -> Any:
+def boolean(*, default: str = "false") -> Any:
     """True or false."""
     return sa.Column(sa.Boolean, nullable=False, server_default=default)
 
 
-def document(*, nullable: bool = False, default: str | None = None) -> Any:
+def jsonb(*, nullable: bool = False, default: str | None = None) -> Any:
     """A value as JSON."""
     return sa.Column(JSONB, nullable=nullable, server_default=default)
 
 
-def octets(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
+def bytea(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
     """Bytes: a page's key, a digest, a body."""
     return sa.Column(sa.LargeBinary, nullable=nullable, primary_key=key, server_default=default)
 
 
-def big(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
+def bigint(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
     """64 bits."""
-    return _number(sa.BigInteger, nullable=nullable, key=key, default=default)
+    return _build_number_column(sa.BigInteger, nullable=nullable, key=key, default=default)
 
 
-def count(*, nullable: bool = False, key: bool = False, default: str | None = "0") -> Any:
+def integer(*, nullable: bool = False, key: bool = False, default: str | None = "0") -> Any:
     """32 bits, from nothing upwards."""
-    return _number(sa.Integer, nullable=nullable, key=key, default=default)
+    return _build_number_column(sa.Integer, nullable=nullable, key=key, default=default)
 
 
-def counts() -> Any:
+def integer_array() -> Any:
     """A list of numbers of 32 bits, empty by default."""
     return sa.Column(ARRAY(sa.Integer), nullable=False, server_default="{}")
 
 
-def small(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
+def smallint(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
     """16 bits."""
-    return _number(sa.SmallInteger, nullable=nullable, key=key, default=default)
+    return _build_number_column(sa.SmallInteger, nullable=nullable, key=key, default=default)
 
 
-def real(*, nullable: bool = False, default: str | None = None) -> Any:
+def double(*, nullable: bool = False, default: str | None = None) -> Any:
     """A double."""
-    return _number(sa.Double, nullable=nullable, default=default)
+    return _build_number_column(sa.Double, nullable=nullable, default=default)
 
 
-def reals() -> Any:
+def double_array() -> Any:
     """A list of doubles, empty by default."""
     return sa.Column(ARRAY(sa.Double), nullable=False, server_default="{}")
 
@@ -100,13 +100,13 @@ def identity() -> Any:
     return sa.Column(sa.BigInteger, sa.Identity(always=True), primary_key=True)
 
 
-def reference(table: str, *, key: bool = False, nullable: bool = False) -> Any:
+def foreign_key(table: str, *, key: bool = False, nullable: bool = False) -> Any:
     """A row of another small table, as a foreign key: removing it removes this row."""
     target = sa.ForeignKey(f"{table}.id", ondelete="CASCADE")
     return sa.Column(sa.BigInteger, target, primary_key=key, nullable=nullable)
 
 
-def _number(kind: Any, *, nullable: bool, default: str | None, key: bool = False) -> Any:
+def _build_number_column(kind: Any, *, nullable: bool, default: str | None, key: bool = False) -> Any:
     """Return the column of a number, whose default is one in SQL, not a text that Postgres has to convert."""
     number = None if default is None else sa.text(default)
     return sa.Column(kind, nullable=nullable, primary_key=key, server_default=number, autoincrement=False)

@@ -8,31 +8,31 @@ from sqlalchemy import Boolean, CheckConstraint, Column, Date, Index, Interval, 
 from sqlalchemy.types import Uuid
 from sqlmodel import Field, SQLModel
 
-from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of
-from crawler.core.setting import Kind, Setting
+from crawler.core.domain_settings import SETTINGS, DomainSettings, get_value
+from crawler.core.setting import Setting, SettingKind
 from models.columns import (
     DomainTable,
     Table,
-    big,
-    count,
-    document,
-    flag,
+    bigint,
+    boolean,
+    bytea,
+    double,
+    double_array,
+    foreign_key,
     identity,
-    instant,
-    instants,
-    octets,
-    real,
-    reals,
-    reference,
-    small,
+    integer,
+    jsonb,
+    smallint,
     text,
-    texts,
+    text_array,
+    timestamptz,
+    timestamptz_array,
 )
 
 # Rows that every look rewrites need room on their own page for a HOT update.
-SMALL_AND_HOT = {"info": {"storage": "fillfactor = 50"}}
+HOT_UPDATE_STORAGE = {"info": {"storage": "fillfactor = 50"}}
 # Settings that have a default, and may be null: what they bound is kept for ever.
-FOR_EVER = {"keep_visits_s", "keep_changes_s"}
+OPTIONAL_LIMITS = {"keep_visits_s", "keep_changes_s"}
 
 
 class Domain(Table, table=True):
@@ -45,62 +45,62 @@ class Domain(Table, table=True):
         CheckConstraint("scheme IN ('http', 'https')", name="domain_scheme"),
         CheckConstraint("state IN ('active', 'paused')", name="domain_state_known"),
         CheckConstraint("discovery_order IN ('opic', 'breadth', 'depth', 'mixed')", name="domain_order"),
-        CheckConstraint("value IN ('amount', 'changes')", name="domain_value"),
+        CheckConstraint("change_weight IN ('magnitude', 'equal')", name="domain_change_weight_known"),
         CheckConstraint("render IN ('auto', 'always', 'never')", name="domain_render"),
     )
     id: int = Field(sa_column=identity())
     authority: str = Field(sa_column=Column(text().type, nullable=False, unique=True))
     scheme: str = Field(sa_column=text())
     state: str = Field(sa_column=text(default="active"))
-    registered_at: datetime = Field(sa_column=instant())
+    registered_at: datetime = Field(sa_column=timestamptz())
 
 
-def _column_of(setting: Setting) -> Column[Any]:
+def _build_setting_column(setting: Setting) -> Column[Any]:
     """Return the column of a setting, with the same default; spans are kept in seconds."""
-    default = value_of(DomainSettings(), setting)
+    default = get_value(DomainSettings(), setting)
     if isinstance(default, timedelta):
         default = default.total_seconds()
-    nullable = default is None or setting.column in FOR_EVER
+    nullable = default is None or setting.column in OPTIONAL_LIMITS
     number = f"{default:.15g}" if isinstance(default, int | float) else None
     column: Column[Any]
     match setting.kind:
-        case Kind.TEXT:
+        case SettingKind.TEXT:
             column = text(default=str(default))
-        case Kind.TEXTS:
-            column = texts()
-        case Kind.FLAG:
-            column = flag()
-        case Kind.COUNT:
-            column = count(nullable=nullable, default=number)
-        case Kind.BYTES:
-            column = big(nullable=nullable, default=number)
-        case Kind.NUMBER | Kind.FACTOR | Kind.SHARE | Kind.DELAY | Kind.SPAN:
-            column = real(nullable=nullable, default=number)
+        case SettingKind.TEXTS:
+            column = text_array()
+        case SettingKind.FLAG:
+            column = boolean()
+        case SettingKind.COUNT:
+            column = integer(nullable=nullable, default=number)
+        case SettingKind.BYTES:
+            column = bigint(nullable=nullable, default=number)
+        case SettingKind.NUMBER | SettingKind.FACTOR | SettingKind.SHARE | SettingKind.DELAY | SettingKind.SPAN:
+            column = double(nullable=nullable, default=number)
     column.name = column.key = setting.column
     return column
 
 
-def _bounds_of(setting: Setting) -> CheckConstraint | None:
+def _build_bounds_check(setting: Setting) -> CheckConstraint | None:
     """Return the check of a setting's bounds; None for one without any."""
     column = setting.column
     match setting.kind:
-        case Kind.COUNT | Kind.NUMBER:
-            check = f"{column} BETWEEN {setting.least:.15g} AND {setting.most:.15g}"
-        case Kind.FACTOR | Kind.SPAN:
+        case SettingKind.COUNT | SettingKind.NUMBER:
+            check = f"{column} BETWEEN {setting.min_value:.15g} AND {setting.max_value:.15g}"
+        case SettingKind.FACTOR | SettingKind.SPAN:
             check = f"{column} > 0"
-        case Kind.SHARE:
+        case SettingKind.SHARE:
             check = f"{column} > 0 AND {column} < 1"
-        case Kind.BYTES | Kind.DELAY:
+        case SettingKind.BYTES | SettingKind.DELAY:
             check = f"{column} >= 0"
-        case Kind.TEXT | Kind.TEXTS | Kind.FLAG:
+        case SettingKind.TEXT | SettingKind.TEXTS | SettingKind.FLAG:
             return None
     return CheckConstraint(check, name=f"domain_{column}")
 
 
 for _setting in SETTINGS:
     _table = SQLModel.metadata.tables["domain"]
-    _table.append_column(_column_of(_setting))
-    if (_check := _bounds_of(_setting)) is not None:
+    _table.append_column(_build_setting_column(_setting))
+    if (_check := _build_bounds_check(_setting)) is not None:
         _table.append_constraint(_check)
 
 
@@ -108,20 +108,22 @@ class Rule(DomainTable, table=True):
     """A user's rule for the pages of one pattern. pages: so many of them are admitted, where max_pages limits that."""
 
     __table_args__ = (
-        CheckConstraint("least_s > 0 AND most_s > 0 AND weight > 0 AND max_pages >= 0", name="rule_bounds"),
+        CheckConstraint(
+            "min_interval_s > 0 AND max_interval_s > 0 AND weight > 0 AND max_pages >= 0", name="rule_bounds"
+        ),
         CheckConstraint("render IN ('auto', 'always', 'never')", name="rule_render"),
     )
-    no: int = Field(sa_column=small(key=True))
+    no: int = Field(sa_column=smallint(key=True))
     pattern: str = Field(sa_column=text())
-    least_s: float | None = Field(sa_column=real(nullable=True))
-    most_s: float | None = Field(sa_column=real(nullable=True))
-    weight: float | None = Field(sa_column=real(nullable=True))
-    once: bool = Field(sa_column=flag())
-    max_pages: int | None = Field(sa_column=count(nullable=True, default=None))
-    pages: int = Field(sa_column=big(default="0"))
-    ignore: list[str] = Field(sa_column=texts())
-    watch: list[str] = Field(sa_column=texts())
-    ignore_text: list[str] = Field(sa_column=texts())
+    min_interval_s: float | None = Field(sa_column=double(nullable=True))
+    max_interval_s: float | None = Field(sa_column=double(nullable=True))
+    weight: float | None = Field(sa_column=double(nullable=True))
+    once: bool = Field(sa_column=boolean())
+    max_pages: int | None = Field(sa_column=integer(nullable=True, default=None))
+    pages: int = Field(sa_column=bigint(default="0"))
+    ignore: list[str] = Field(sa_column=text_array())
+    watch: list[str] = Field(sa_column=text_array())
+    ignore_text: list[str] = Field(sa_column=text_array())
     render: str | None = Field(sa_column=text(nullable=True))
 
 
@@ -132,17 +134,17 @@ class Prior(DomainTable, table=True):
         UniqueConstraint("domain_id", "template", name="prior_template"),
         CheckConstraint("a > 0 AND b > 0", name="prior_gamma"),
     )
-    no: int = Field(sa_column=small(key=True))
+    no: int = Field(sa_column=smallint(key=True))
     template: str = Field(sa_column=text())
-    a: float = Field(sa_column=real())
-    b: float = Field(sa_column=real())
-    pages: int = Field(sa_column=big(default="0"))
-    amount: float = Field(sa_column=real(default="0.1"))  # of a change of such a page: the part of it that changes
+    a: float = Field(sa_column=double())
+    b: float = Field(sa_column=double())
+    pages: int = Field(sa_column=bigint(default="0"))
+    amount: float = Field(sa_column=double(default="0.1"))  # of a change of such a page: the part of it that changes
     # Of first looks at pages of the group: how many of late, and how much of what they said was new, in looks.
-    first_looks: float = Field(sa_column=real(default="0"))
-    novelty: float = Field(sa_column=real(default="0"))
-    held_until: datetime | None = Field(sa_column=instant(nullable=True))  # the last time given to a page held back
-    is_moving: bool = Field(sa_column=flag())
+    first_visits: float = Field(sa_column=double(default="0"))
+    novelty: float = Field(sa_column=double(default="0"))
+    held_until: datetime | None = Field(sa_column=timestamptz(nullable=True))  # the last time given to a page held back
+    is_moving: bool = Field(sa_column=boolean())
 
 
 class KindPrior(Table, table=True):
@@ -153,18 +155,18 @@ class KindPrior(Table, table=True):
 
     __table_args__ = (CheckConstraint("a > 0 AND b > 0", name="kind_prior_gamma"),)
     kind: str = Field(sa_column=text(key=True))
-    a: float = Field(sa_column=real())
-    b: float = Field(sa_column=real())
-    pages: int = Field(sa_column=big())
-    domains: int = Field(sa_column=count(default=None))
-    planned_at: datetime = Field(sa_column=instant())
+    a: float = Field(sa_column=double())
+    b: float = Field(sa_column=double())
+    pages: int = Field(sa_column=bigint())
+    domains: int = Field(sa_column=integer(default=None))
+    planned_at: datetime = Field(sa_column=timestamptz())
 
 
 class DomainMemory(DomainTable, table=True):
     """What visits have taught of a domain, packed; a row for each kind (crawler/store/learned/memories.py)."""
 
     kind: str = Field(sa_column=text(key=True))
-    memory: bytes = Field(sa_column=octets())
+    memory: bytes = Field(sa_column=bytea())
 
 
 class DomainTrust(DomainTable, table=True):
@@ -173,10 +175,10 @@ class DomainTrust(DomainTable, table=True):
     prior_no: of the group.  revisits: handed out since the last lie.  stats: by validator, what looks found.
     """
 
-    prior_no: int = Field(sa_column=small(key=True))
-    revisits: int = Field(sa_column=count())
-    challenges: int = Field(sa_column=count())
-    stats: dict[str, Any] = Field(sa_column=document(default="{}"))
+    prior_no: int = Field(sa_column=smallint(key=True))
+    revisits: int = Field(sa_column=integer())
+    validator_checks: int = Field(sa_column=integer())
+    stats: dict[str, Any] = Field(sa_column=jsonb(default="{}"))
 
 
 class DomainSource(DomainTable, table=True):
@@ -193,32 +195,32 @@ class DomainSource(DomainTable, table=True):
             name="domain_source_bounds",
         ),
     )
-    no: int = Field(sa_column=small(key=True))
+    no: int = Field(sa_column=smallint(key=True))
     source: str = Field(sa_column=text())
-    signals: int = Field(sa_column=big(default="0"))
-    measured_at: datetime = Field(sa_column=instant())
-    recall: float = Field(sa_column=real())
-    noise: float = Field(sa_column=real())
-    silence: float = Field(sa_column=real())
-    weighed_recall: float = Field(sa_column=real())
-    weighed_noise: float = Field(sa_column=real())
-    weighed_silence: float = Field(sa_column=real())
-    record: dict[str, Any] = Field(sa_column=document(default="{}"))
+    signals: int = Field(sa_column=bigint(default="0"))
+    measured_at: datetime = Field(sa_column=timestamptz())
+    recall: float = Field(sa_column=double())
+    noise: float = Field(sa_column=double())
+    silence: float = Field(sa_column=double())
+    weighed_recall: float = Field(sa_column=double())
+    weighed_noise: float = Field(sa_column=double())
+    weighed_silence: float = Field(sa_column=double())
+    record: dict[str, Any] = Field(sa_column=jsonb(default="{}"))
 
 
 class DomainPlan(DomainTable, table=True):
     """What the plan says about a domain, written by whoever plans."""
 
     __table_args__ = (CheckConstraint("price_request > 0 AND price_byte >= 0", name="domain_plan_price"),)
-    importance: float = Field(sa_column=real(default=None))
-    planned_at: datetime = Field(sa_column=instant())
+    importance: float = Field(sa_column=double(default=None))
+    planned_at: datetime = Field(sa_column=timestamptz())
     # What a request and a byte must be worth, in importance x days; null: as everywhere.
-    price_request: float | None = Field(sa_column=real(nullable=True))
-    price_byte: float = Field(sa_column=real(default="0"))
-    longest_s: float | None = Field(sa_column=real(nullable=True))
-    budget_per_day: int | None = Field(sa_column=count(nullable=True, default=None))  # what a target asks for
-    price_correction: float = Field(sa_column=real(default="1"))
-    mean_amount: float = Field(sa_column=real(default="0.1"))  # to expect of a change, over the domain's pages
+    price_request: float | None = Field(sa_column=double(nullable=True))
+    price_byte: float = Field(sa_column=double(default="0"))
+    longest_s: float | None = Field(sa_column=double(nullable=True))
+    budget_per_day: int | None = Field(sa_column=integer(nullable=True, default=None))  # what a target asks for
+    price_correction: float = Field(sa_column=double(default="1"))
+    mean_magnitude: float = Field(sa_column=double(default="0.1"))  # to expect of a change, over the domain's pages
     finding: str = Field(sa_column=text(default=""))
 
 
@@ -227,28 +229,28 @@ class Calibration(DomainTable, table=True):
 
     day: date = Field(sa_column=Column(Date, primary_key=True))
     audit: bool = Field(sa_column=Column(Boolean, primary_key=True))
-    looks: int = Field(sa_column=big())
-    expected: float = Field(sa_column=real())
-    found: int = Field(sa_column=big())
-    variance: float = Field(sa_column=real())
+    looks: int = Field(sa_column=bigint())
+    expected: float = Field(sa_column=double())
+    found: int = Field(sa_column=bigint())
+    variance: float = Field(sa_column=double())
 
 
 class Ledger(Table, table=True):
     """Requests and bytes of one UTC day that all domains together have spent. One row."""
 
     __table_args__ = (CheckConstraint("no = 1", name="ledger_one"),)
-    no: int = Field(sa_column=small(key=True))
+    no: int = Field(sa_column=smallint(key=True))
     day: date = Field(sa_column=Column(Date, nullable=False))
-    spent_requests: int = Field(sa_column=big())
-    spent_bytes: int = Field(sa_column=big())
-    forgotten_places: int = Field(sa_column=big(default="0"))  # of the feed, of domains that were removed since
+    spent_requests: int = Field(sa_column=bigint())
+    spent_bytes: int = Field(sa_column=bigint())
+    forgotten_places: int = Field(sa_column=bigint(default="0"))  # of the feed, of domains that were removed since
 
 
 class DomainAlias(Table, table=True):
     """Another name of a domain, seen when its root was fetched at registration."""
 
     authority: str = Field(sa_column=text(key=True))
-    domain_id: int = Field(sa_column=reference("domain"))
+    domain_id: int = Field(sa_column=foreign_key("domain"))
 
 
 class DomainState(DomainTable, table=True):
@@ -258,52 +260,52 @@ class DomainState(DomainTable, table=True):
         CheckConstraint("reserve >= 0 AND dormant >= 0", name="domain_state_reserve"),
         CheckConstraint("(lease_token IS NULL) = (leased_until IS NULL)", name="domain_state_lease_whole"),
         Index("domain_state_wake", "wake_at", "domain_id"),
-        SMALL_AND_HOT,
+        HOT_UPDATE_STORAGE,
     )
     # The lease, in real time.
     lease_token: UUID | None = Field(sa_column=Column(Uuid, nullable=True))
-    leased_until: datetime | None = Field(sa_column=instant(nullable=True))
+    leased_until: datetime | None = Field(sa_column=timestamptz(nullable=True))
     holder: str | None = Field(sa_column=text(nullable=True))
-    next_request_at: datetime | None = Field(sa_column=instant(nullable=True))
+    next_request_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     # The delay in force: after the last possible request of a holder that died, nobody sends sooner.
-    delay_s: float = Field(sa_column=real(default="0"))
-    addresses: list[str] = Field(sa_column=texts())
+    delay_s: float = Field(sa_column=double(default="0"))
+    addresses: list[str] = Field(sa_column=text_array())
     # When to come again, in knowledge time.
-    wake_at: datetime | None = Field(sa_column=instant(nullable=True))
+    wake_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     # Before this the last release had nothing to wake for, though pages may be due: by the pace of its budget.
-    paced_until: datetime | None = Field(sa_column=instant(nullable=True))
-    closed_from: datetime | None = Field(sa_column=instant(nullable=True))  # its hours are closed from then
-    opens_at: datetime | None = Field(sa_column=instant(nullable=True))  # until then, as last found
-    resume_at: datetime | None = Field(sa_column=instant(nullable=True))
+    paced_until: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    closed_from: datetime | None = Field(sa_column=timestamptz(nullable=True))  # its hours are closed from then
+    opens_at: datetime | None = Field(sa_column=timestamptz(nullable=True))  # until then, as last found
+    resume_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     resume_reason: str = Field(sa_column=text(default=""))
-    refusals: int = Field(sa_column=count())
-    last_visit_at: datetime | None = Field(sa_column=instant(nullable=True))
+    refusals: int = Field(sa_column=integer())
+    last_visit_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     # The economy: coins in all, in the reserve, and kept for pages not yet known; clock: coins settled so far.
-    coins: int = Field(sa_column=big())
-    reserve: int = Field(sa_column=big(default="0"))
-    dormant: int = Field(sa_column=big())
-    clock: float = Field(sa_column=real(default="0"))
-    newcomers_cash: float = Field(sa_column=real(default="0"))
-    newcomers_clock: float = Field(sa_column=real(default="0"))
-    window_passes: float = Field(sa_column=real(default="24"))  # for which histories are kept today
+    coins: int = Field(sa_column=bigint())
+    reserve: int = Field(sa_column=bigint(default="0"))
+    dormant: int = Field(sa_column=bigint())
+    clock: float = Field(sa_column=double(default="0"))
+    newcomers_cash: float = Field(sa_column=double(default="0"))
+    newcomers_clock: float = Field(sa_column=double(default="0"))
+    window_passes: float = Field(sa_column=double(default="24"))  # for which histories are kept today
     # Pages that are known at all, whatever became of them.
-    tracked: int = Field(sa_column=big(default="0"))
+    tracked: int = Field(sa_column=bigint(default="0"))
     # The ledger of one UTC day.
     budget_day: date | None = Field(sa_column=Column(Date, nullable=True))
-    spent_requests: int = Field(sa_column=count())
-    spent_bytes: int = Field(sa_column=big(default="0"))
-    spent_floor: int = Field(sa_column=count())
+    spent_requests: int = Field(sa_column=integer())
+    spent_bytes: int = Field(sa_column=bigint(default="0"))
+    spent_floor: int = Field(sa_column=integer())
     # The site's activity: limits of its days, and days by which it is ahead of the calendar at each.
-    activity_at: list[datetime] = Field(sa_column=instants())
-    activity_ahead: list[float] = Field(sa_column=reals())
+    activity_at: list[datetime] = Field(sa_column=timestamptz_array())
+    activity_ahead: list[float] = Field(sa_column=double_array())
     # Mean requests and bytes of a look, by kind.
-    costs: dict[str, Any] = Field(sa_column=document(default="{}"))
+    costs: dict[str, Any] = Field(sa_column=jsonb(default="{}"))
     # The change feed.
-    next_event: int = Field(sa_column=big(default="1"))
-    stamped_event: int = Field(sa_column=big(default="0"))
+    next_event: int = Field(sa_column=bigint(default="1"))
+    stamped_event: int = Field(sa_column=bigint(default="0"))
     # What the feed has forgotten: events before the first one, and up to which position.
-    first_event: int = Field(sa_column=big(default="1"))
-    forgotten_until: int = Field(sa_column=big(default="0"))
+    first_event: int = Field(sa_column=bigint(default="1"))
+    forgotten_until: int = Field(sa_column=bigint(default="0"))
 
 
 class Pool(DomainTable, table=True):
@@ -312,30 +314,30 @@ class Pool(DomainTable, table=True):
     __table_args__ = (
         CheckConstraint("pages >= 0", name="pool_pages"),
         CheckConstraint("pool BETWEEN 0 AND 3", name="pool_known"),
-        SMALL_AND_HOT,
+        HOT_UPDATE_STORAGE,
     )
-    pool: int = Field(sa_column=small(key=True))
-    pages: int = Field(sa_column=big(default="0"))
-    dividend: int = Field(sa_column=big(default="0"))
+    pool: int = Field(sa_column=smallint(key=True))
+    pages: int = Field(sa_column=bigint(default="0"))
+    dividend: int = Field(sa_column=bigint(default="0"))
 
 
 class Robots(DomainTable, table=True):
     """The domain's robots.txt: the last good copy, and how the last request for it ended."""
 
-    body: bytes | None = Field(sa_column=octets(nullable=True))
+    body: bytes | None = Field(sa_column=bytea(nullable=True))
     outcome: str = Field(sa_column=text())
-    fetched_at: datetime = Field(sa_column=instant())
-    good_at: datetime | None = Field(sa_column=instant(nullable=True))
-    due_at: datetime = Field(sa_column=instant())
+    fetched_at: datetime = Field(sa_column=timestamptz())
+    good_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    due_at: datetime = Field(sa_column=timestamptz())
 
 
 class AddressSlot(Table, table=True):
     """A network address, held with a lease, so that of many names on one server one is crawled at a time."""
 
     address: str = Field(sa_column=text(key=True))
-    domain_id: int = Field(sa_column=reference("domain"))
+    domain_id: int = Field(sa_column=foreign_key("domain"))
     lease_token: UUID = Field(sa_column=Column(Uuid, nullable=False))
-    held_until: datetime = Field(sa_column=instant())
+    held_until: datetime = Field(sa_column=timestamptz())
 
 
 class Inbox(Table, table=True):
@@ -348,33 +350,36 @@ class Inbox(Table, table=True):
         Index("inbox_domain", "domain_id", "id"),
     )
     id: int = Field(sa_column=identity())
-    domain_id: int = Field(sa_column=reference("domain"))
+    domain_id: int = Field(sa_column=foreign_key("domain"))
     kind: str = Field(sa_column=text())
-    payload: dict[str, Any] = Field(sa_column=document(default="{}"))
-    arrived_at: datetime = Field(sa_column=instant())
+    payload: dict[str, Any] = Field(sa_column=jsonb(default="{}"))
+    arrived_at: datetime = Field(sa_column=timestamptz())
 
 
-def span() -> Any:
+def interval() -> Any:
     """A length of time, where there is one."""
     return Column(Interval, nullable=True)
 
 
 class DomainFigures(DomainTable, table=True):
-    """Counts and freshness of all pages of a domain. alike: groups of near-duplicates; null where not looked for."""
+    """Counts and freshness of all pages of a domain.
 
-    counted_at: datetime = Field(sa_column=instant())
-    new: int = Field(sa_column=big(default="0"))
-    held_back: int = Field(sa_column=big(default="0"))
-    known: int = Field(sa_column=big(default="0"))
-    gone: int = Field(sa_column=big(default="0"))
-    dead_links: int = Field(sa_column=big(default="0"))
-    moved: int = Field(sa_column=big(default="0"))
-    refused: int = Field(sa_column=big(default="0"))
-    withheld: int = Field(sa_column=big(default="0"))
-    freshness: float | None = Field(sa_column=real(nullable=True))
-    freshness_plain: float | None = Field(sa_column=real(nullable=True))
-    oldest_look_at: datetime | None = Field(sa_column=instant(nullable=True))
-    alike: list[Any] | None = Field(sa_column=document(nullable=True))
+    near_duplicates: groups of near-duplicates; null where not looked for.
+    """
+
+    counted_at: datetime = Field(sa_column=timestamptz())
+    unfetched: int = Field(sa_column=bigint(default="0"))
+    deferred: int = Field(sa_column=bigint(default="0"))
+    fetched: int = Field(sa_column=bigint(default="0"))
+    gone: int = Field(sa_column=bigint(default="0"))
+    dead_links: int = Field(sa_column=bigint(default="0"))
+    moved: int = Field(sa_column=bigint(default="0"))
+    excluded: int = Field(sa_column=bigint(default="0"))
+    withheld: int = Field(sa_column=bigint(default="0"))
+    freshness: float | None = Field(sa_column=double(nullable=True))
+    freshness_plain: float | None = Field(sa_column=double(nullable=True))
+    oldest_visit_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    near_duplicates: list[Any] | None = Field(sa_column=jsonb(nullable=True))
 
 
 class FreshnessFigures(DomainTable, table=True):
@@ -388,20 +393,20 @@ class FreshnessFigures(DomainTable, table=True):
     )
     grouped_by: str = Field(sa_column=text(key=True))
     template: str = Field(sa_column=text(key=True))
-    decile: int = Field(sa_column=small(key=True))
-    pages: int = Field(sa_column=big())
-    freshness: float | None = Field(sa_column=real(nullable=True))
-    freshness_plain: float | None = Field(sa_column=real(nullable=True))
-    mean_age: timedelta | None = Field(sa_column=span())
-    oldest_age: timedelta | None = Field(sa_column=span())
-    shortest_interval: timedelta | None = Field(sa_column=span())
-    mean_interval: timedelta | None = Field(sa_column=span())
-    longest_interval: timedelta | None = Field(sa_column=span())
+    decile: int = Field(sa_column=smallint(key=True))
+    pages: int = Field(sa_column=bigint())
+    freshness: float | None = Field(sa_column=double(nullable=True))
+    freshness_plain: float | None = Field(sa_column=double(nullable=True))
+    mean_age: timedelta | None = Field(sa_column=interval())
+    oldest_age: timedelta | None = Field(sa_column=interval())
+    shortest_interval: timedelta | None = Field(sa_column=interval())
+    mean_interval: timedelta | None = Field(sa_column=interval())
+    longest_interval: timedelta | None = Field(sa_column=interval())
 
 
 class TopPage(DomainTable, table=True):
     """The most important pages of a domain, by what they are asked for. ranking: a state, or all, failing, rendered."""
 
     ranking: str = Field(sa_column=text(key=True))
-    place: int = Field(sa_column=small(key=True))
-    key: bytes = Field(sa_column=octets())
+    place: int = Field(sa_column=smallint(key=True))
+    key: bytes = Field(sa_column=bytea())

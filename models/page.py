@@ -10,23 +10,23 @@ from models.columns import (
     DomainTable,
     PageTable,
     Table,
-    big,
-    count,
-    counts,
-    flag,
-    instant,
-    instants,
-    octets,
-    real,
-    small,
+    bigint,
+    boolean,
+    bytea,
+    double,
+    integer,
+    integer_array,
+    smallint,
     text,
-    texts,
+    text_array,
+    timestamptz,
+    timestamptz_array,
 )
 
-HASHED = "HASH (domain_id)"
+HASH_BY_DOMAIN = "HASH (domain_id)"
 
 
-def rewritten(fill: int) -> dict[str, str]:
+def build_hot_storage(fill: int) -> dict[str, str]:
     """Storage of partitions whose rows every look rewrites: they need room on their own page for a HOT update."""
     return {"storage": f"fillfactor = {fill}, autovacuum_vacuum_scale_factor = 0.05"}
 
@@ -37,59 +37,60 @@ class Page(PageTable, table=True):
     __table_args__ = (
         CheckConstraint("octet_length(key) = 16", name="page_key"),
         CheckConstraint("octet_length(url) <= 8192", name="page_url"),
-        CheckConstraint("evidence_a >= 0 AND evidence_b >= 0", name="page_evidence"),
-        CheckConstraint("amount_total >= 0 AND amount_changes >= 0", name="page_amounts"),
-        Index("page_leader", "domain_id", "leader", postgresql_where=sql("leader IS NOT NULL")),
+        CheckConstraint("rate_a >= 0 AND rate_b >= 0", name="page_rate"),
+        CheckConstraint("magnitude_total >= 0 AND magnitude_changes >= 0", name="page_magnitudes"),
+        Index("page_canonical", "domain_id", "canonical", postgresql_where=sql("canonical IS NOT NULL")),
         Index("page_withheld", "domain_id", postgresql_where=sql("withheld_since IS NOT NULL")),
-        {"postgresql_partition_by": HASHED, "info": rewritten(85)},
+        {"postgresql_partition_by": HASH_BY_DOMAIN, "info": build_hot_storage(85)},
     )
     url: str = Field(sa_column=text())
-    first_seen_at: datetime = Field(sa_column=instant())
+    first_seen_at: datetime = Field(sa_column=timestamptz())
     # Validators and size of the last good answer.
     etag: str | None = Field(sa_column=text(nullable=True))
     last_modified: str | None = Field(sa_column=text(nullable=True))
-    received_bytes: int = Field(sa_column=count())
+    received_bytes: int = Field(sa_column=integer())
     # What its own looks have added to the prior of its group; together, Gamma(a, b) over its change rate, b in days.
-    evidence_a: float = Field(sa_column=real(default="0"))
-    evidence_b: float = Field(sa_column=real(default="0"))
-    prior_no: int = Field(sa_column=small(default="0"))
+    rate_a: float = Field(sa_column=double(default="0"))
+    rate_b: float = Field(sa_column=double(default="0"))
+    prior_no: int = Field(sa_column=smallint(default="0"))
     # How much the changes found have changed: the sum of their amounts, and how many there were.
-    amount_total: float = Field(sa_column=real(default="0"))
-    amount_changes: float = Field(sa_column=real(default="0"))
+    magnitude_total: float = Field(sa_column=double(default="0"))
+    magnitude_changes: float = Field(sa_column=double(default="0"))
     # New pages that a change of it announces on average, by what first looks at such pages turned out to be worth.
-    announces: float = Field(sa_column=real(default="0"))
+    announces: float = Field(sa_column=double(default="0"))
     # What the looks found.
-    status: int | None = Field(sa_column=small(nullable=True))
+    status: int | None = Field(sa_column=smallint(nullable=True))
     reason: str = Field(sa_column=text(default=""))
-    visits: int = Field(sa_column=count())
-    changes: int = Field(sa_column=count())
-    failures: int = Field(sa_column=small(default="0"))
-    soft_errors: int = Field(sa_column=small(default="0"))  # looks in a row that met the soft error that `reason` names
+    visits: int = Field(sa_column=integer())
+    changes: int = Field(sa_column=integer())
+    failures: int = Field(sa_column=smallint(default="0"))
+    # looks in a row that met the soft error that `reason` names
+    soft_errors: int = Field(sa_column=smallint(default="0"))
     # Since when other content than the last Snapshot's is withheld, as it may be a soft error's.
-    withheld_since: datetime | None = Field(sa_column=instant(nullable=True))
-    last_look_at: datetime | None = Field(sa_column=instant(nullable=True))
-    last_good_at: datetime | None = Field(sa_column=instant(nullable=True))
-    last_change_at: datetime | None = Field(sa_column=instant(nullable=True))
-    missing_since: datetime | None = Field(sa_column=instant(nullable=True))  # its first 404, until a look decides
-    moved_to: bytes | None = Field(sa_column=octets(nullable=True))
-    redirects: int = Field(sa_column=small(default="0"))  # that led to it one after another from a page's link
-    led_to: bytes | None = Field(sa_column=octets(nullable=True))  # by its last redirect, for good or for now
+    withheld_since: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    last_visit_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    last_good_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    last_change_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    missing_since: datetime | None = Field(sa_column=timestamptz(nullable=True))  # its first 404, until a look decides
+    moved_to: bytes | None = Field(sa_column=bytea(nullable=True))
+    redirects: int = Field(sa_column=smallint(default="0"))  # that led to it one after another from a page's link
+    led_to: bytes | None = Field(sa_column=bytea(nullable=True))  # by its last redirect, for good or for now
     # The last Snapshot, in short: what a judgement compares with.
-    version: int = Field(sa_column=count())
-    body_digest: bytes | None = Field(sa_column=octets(nullable=True))
-    text_digest: bytes | None = Field(sa_column=octets(nullable=True))
-    main_digest: bytes | None = Field(sa_column=octets(nullable=True))
-    shape_digest: bytes | None = Field(sa_column=octets(nullable=True))
-    fingerprint: int | None = Field(sa_column=big(nullable=True))
-    is_rendered: bool = Field(sa_column=flag())  # in a browser
+    version: int = Field(sa_column=integer())
+    body_digest: bytes | None = Field(sa_column=bytea(nullable=True))
+    text_digest: bytes | None = Field(sa_column=bytea(nullable=True))
+    main_digest: bytes | None = Field(sa_column=bytea(nullable=True))
+    shape_digest: bytes | None = Field(sa_column=bytea(nullable=True))
+    fingerprint: int | None = Field(sa_column=bigint(nullable=True))
+    is_rendered: bool = Field(sa_column=boolean())  # in a browser
     # Signals of change since its last good look: a byte for each source of the domain, by its number; and by that, too,
     # when each source last said that it had changed.
-    signals: bytes = Field(sa_column=octets(default=""))
-    signalled_at: list[datetime | None] = Field(sa_column=instants())
+    signals: bytes = Field(sa_column=bytea(default=""))
+    signaled_at: list[datetime | None] = Field(sa_column=timestamptz_array())
     # Whose schedule it shares, as long as their main texts are the same; it is due by a clock of its own.
-    leader: bytes | None = Field(sa_column=octets(nullable=True))
+    canonical: bytes | None = Field(sa_column=bytea(nullable=True))
     # Its URL, or its canonical link, too, says that it is that page: then it is not visited whenever that one changes.
-    is_copy: bool = Field(sa_column=flag())
+    is_copy: bool = Field(sa_column=boolean())
 
 
 class Frontier(PageTable, table=True):
@@ -100,41 +101,46 @@ class Frontier(PageTable, table=True):
     """
 
     __table_args__ = (
-        CheckConstraint("state IN ('new', 'known', 'gone', 'moved', 'refused')", name="frontier_state"),
-        CheckConstraint("due_at IS NOT NULL OR state = 'new'", name="frontier_due"),
-        CheckConstraint("wanted BETWEEN 0 AND 8", name="frontier_wanted"),
+        CheckConstraint("state IN ('unfetched', 'fetched', 'gone', 'moved', 'excluded')", name="frontier_state"),
+        CheckConstraint("due_at IS NOT NULL OR state = 'unfetched'", name="frontier_due"),
+        CheckConstraint("request_reason BETWEEN 0 AND 8", name="frontier_request_reason"),
         Index(
             "frontier_discovery",
             "domain_id",
-            "favoured",
+            "boosted",
             desc("rank"),
             "key",
-            postgresql_where=sql("state = 'new' AND due_at IS NULL"),
+            postgresql_where=sql("state = 'unfetched' AND due_at IS NULL"),
         ),
         Index(
-            "frontier_held_back",
+            "frontier_deferred",
             "domain_id",
             "due_at",
             "key",
-            postgresql_where=sql("state = 'new' AND due_at IS NOT NULL"),
+            postgresql_where=sql("state = 'unfetched' AND due_at IS NOT NULL"),
         ),
-        Index("frontier_requested", "domain_id", desc("wanted"), "key", postgresql_where=sql("wanted IN (1, 4, 5)")),
-        Index("frontier_due_order", "domain_id", "due_at", "key", postgresql_where=sql("state <> 'new'")),
-        {"postgresql_partition_by": HASHED, "info": rewritten(70)},
+        Index(
+            "frontier_requested",
+            "domain_id",
+            desc("request_reason"),
+            "key",
+            postgresql_where=sql("request_reason IN (1, 4, 5)"),
+        ),
+        Index("frontier_due_order", "domain_id", "due_at", "key", postgresql_where=sql("state <> 'unfetched'")),
+        {"postgresql_partition_by": HASH_BY_DOMAIN, "info": build_hot_storage(70)},
     )
     state: str = Field(sa_column=text())
-    rank: int = Field(sa_column=count())
-    depth: int = Field(sa_column=small(default="0"))
-    due_at: datetime | None = Field(sa_column=instant(nullable=True))
-    favoured: bool = Field(sa_column=flag())
-    url_score: float = Field(sa_column=real(default="1"))
-    # Whether the next look at it is wanted whatever it is worth: 1 by a user, 2 as one of an audit's random sample,
-    # 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others,
-    # 5 to confirm a first 404: before all others once it is due,
-    # 6 since it is stored without what its scripts write, and a browser should read it,
-    # 8 since a list names it, and it never was a page before.
-    wanted: int = Field(sa_column=small(default="0"))
-    section: int = Field(sa_column=small(default="0"))
+    rank: int = Field(sa_column=integer())
+    depth: int = Field(sa_column=smallint(default="0"))
+    due_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    boosted: bool = Field(sa_column=boolean())
+    url_score: float = Field(sa_column=double(default="1"))
+    # Whether the next look at it is request_reason whatever it is worth: 1 by a user, 2 as one of an audit's random
+    # sample, 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others, 5
+    # to confirm a first 404: before all others once it is due, 6 since it is stored without what its scripts write, and
+    # a browser should read it, 8 since a list names it, and it never was a page before.
+    request_reason: int = Field(sa_column=smallint(default="0"))
+    section: int = Field(sa_column=smallint(default="0"))
 
 
 class Cash(PageTable, table=True):
@@ -142,12 +148,12 @@ class Cash(PageTable, table=True):
 
     __table_args__ = (
         CheckConstraint("pool BETWEEN 0 AND 3", name="cash_pool"),
-        {"postgresql_partition_by": HASHED, "info": rewritten(70)},
+        {"postgresql_partition_by": HASH_BY_DOMAIN, "info": build_hot_storage(70)},
     )
-    pool: int = Field(sa_column=small())
-    net: int = Field(sa_column=big())
-    history: float = Field(sa_column=real(default="0"))
-    clock: float = Field(sa_column=real(default="0"))
+    pool: int = Field(sa_column=smallint())
+    net: int = Field(sa_column=bigint())
+    history: float = Field(sa_column=double(default="0"))
+    clock: float = Field(sa_column=double(default="0"))
 
 
 class PageLinks(PageTable, table=True):
@@ -161,38 +167,38 @@ class PageLinks(PageTable, table=True):
         CheckConstraint(
             "cardinality(external_domains) = cardinality(external_link_counts)", name="page_links_external"
         ),
-        {"postgresql_partition_by": HASHED},
+        {"postgresql_partition_by": HASH_BY_DOMAIN},
     )
-    targets: bytes = Field(sa_column=octets())
-    external_domains: list[str] = Field(sa_column=texts())
-    external_link_counts: list[int] = Field(sa_column=counts())
+    targets: bytes = Field(sa_column=bytea())
+    external_domains: list[str] = Field(sa_column=text_array())
+    external_link_counts: list[int] = Field(sa_column=integer_array())
 
 
 class Snapshot(PageTable, table=True):
     """One version of a page, written only when something changed.
 
-    is_kept: its text, its headers and its body are there; of one that was thinned out only this row is.
+    is_stored: its text, its headers and its body are there; of one that was thinned out only this row is.
     """
 
     __table_args__ = (
         CheckConstraint("number >= 1", name="snapshot_number"),
-        Index("snapshot_body", "domain_id", "body_digest", postgresql_where=sql("is_kept")),
-        {"postgresql_partition_by": HASHED},
+        Index("snapshot_body", "domain_id", "body_digest", postgresql_where=sql("is_stored")),
+        {"postgresql_partition_by": HASH_BY_DOMAIN},
     )
     number: int = Field(primary_key=True)
-    at: datetime = Field(sa_column=instant())
+    at: datetime = Field(sa_column=timestamptz())
     title: str = Field(sa_column=text())
     language: str = Field(sa_column=text())
     content_type: str = Field(sa_column=text())
     headers: str = Field(sa_column=text(default=""))  # of the answer, a line each
     text: str = Field(sa_column=text())
-    body_digest: bytes = Field(sa_column=octets())
-    text_digest: bytes = Field(sa_column=octets())
-    main_digest: bytes = Field(sa_column=octets())
-    fingerprint: int | None = Field(sa_column=big(nullable=True))
-    distance_bits: int | None = Field(sa_column=small(nullable=True))
-    is_rendered: bool = Field(sa_column=flag())
-    is_kept: bool = Field(sa_column=flag(default="true"))
+    body_digest: bytes = Field(sa_column=bytea())
+    text_digest: bytes = Field(sa_column=bytea())
+    main_digest: bytes = Field(sa_column=bytea())
+    fingerprint: int | None = Field(sa_column=bigint(nullable=True))
+    distance_bits: int | None = Field(sa_column=smallint(nullable=True))
+    is_rendered: bool = Field(sa_column=boolean())
+    is_stored: bool = Field(sa_column=boolean(default="true"))
 
 
 class Content(Table, table=True):
@@ -200,13 +206,13 @@ class Content(Table, table=True):
 
     __table_args__ = (
         CheckConstraint("encoding IN ('identity', 'zstd')", name="content_encoding"),
-        {"postgresql_partition_by": HASHED},
+        {"postgresql_partition_by": HASH_BY_DOMAIN},
     )
-    domain_id: int = Field(sa_column=big(key=True))
-    digest: bytes = Field(sa_column=octets(key=True))
+    domain_id: int = Field(sa_column=bigint(key=True))
+    digest: bytes = Field(sa_column=bytea(key=True))
     encoding: str = Field(sa_column=text())
-    body_bytes: int = Field(sa_column=count())
-    data: bytes = Field(sa_column=octets())
+    body_bytes: int = Field(sa_column=integer())
+    data: bytes = Field(sa_column=bytea())
 
 
 class PageFingerprint(PageTable, table=True):
@@ -214,9 +220,9 @@ class PageFingerprint(PageTable, table=True):
 
     __table_args__ = (
         Index("page_fingerprint_pages", "domain_id", "fingerprint", "key"),
-        {"postgresql_partition_by": HASHED},
+        {"postgresql_partition_by": HASH_BY_DOMAIN},
     )
-    fingerprint: int = Field(sa_column=big())
+    fingerprint: int = Field(sa_column=bigint())
 
 
 class FingerprintBand(Table, table=True):
@@ -228,50 +234,50 @@ class FingerprintBand(Table, table=True):
 
     __table_args__ = (
         CheckConstraint("band BETWEEN 0 AND 262143", name="fingerprint_band_quarters"),
-        {"postgresql_partition_by": HASHED},
+        {"postgresql_partition_by": HASH_BY_DOMAIN},
     )
-    domain_id: int = Field(sa_column=big(key=True))
-    band: int = Field(sa_column=count(key=True, default=None))
-    fingerprint: int = Field(sa_column=big(key=True))
+    domain_id: int = Field(sa_column=bigint(key=True))
+    band: int = Field(sa_column=integer(key=True, default=None))
+    fingerprint: int = Field(sa_column=bigint(key=True))
 
 
 class FingerprintCursor(DomainTable, table=True):
     """Up to which of its events a domain's fingerprints are filled in."""
 
-    event: int = Field(sa_column=big(default="0"))
+    event: int = Field(sa_column=bigint(default="0"))
 
 
 class UrlList(DomainTable, table=True):
     """A page that is a URL list: a sitemap, an index, a feed or a text file (crawler/core/visit/lists.py).
 
-    kind: "" for one that was never read.  found_by: how it became known.  worth: of a look that tells anything, in
-    pages of mean importance.  entries, others, refused, unusable, finding: of the last look.  reads, told, new_pages,
-    hints: of all looks.  hints_checked: of the hints, those that a look has tested since; hints_true: that were so;
-    hints_expected: changes that were to be expected at these looks without them.
+    kind: "" for one that was never read.  found_by: how it became known.  value: of a look that tells anything, in
+    pages of mean importance.  entries, others, excluded, unusable, finding: of the last look.  reads,
+    informative_reads, new_pages, hints: of all looks.  hints_checked: of the hints, those that a look has tested since;
+    hints_true: that were so; hints_expected: changes that were to be expected at these looks without them.
     """
 
     __table_args__ = (
         CheckConstraint("kind IN ('', 'sitemap', 'index', 'feed', 'text')", name="url_list_kind"),
         CheckConstraint("found_by IN ('robots', 'usual', 'page', 'list', 'body')", name="url_list_found_by"),
-        CheckConstraint("worth >= 0 AND hints_true <= hints_checked", name="url_list_worth"),
+        CheckConstraint("value >= 0 AND hints_true <= hints_checked", name="url_list_value"),
     )
-    key: bytes = Field(sa_column=octets(key=True))
+    key: bytes = Field(sa_column=bytea(key=True))
     kind: str = Field(sa_column=text(default=""))
     found_by: str = Field(sa_column=text())
-    found_at: datetime = Field(sa_column=instant())
-    worth: float = Field(sa_column=real(default="1"))
-    entries: int = Field(sa_column=count())
-    others: int = Field(sa_column=count())
-    refused: int = Field(sa_column=count())
-    unusable: int = Field(sa_column=count())
+    found_at: datetime = Field(sa_column=timestamptz())
+    value: float = Field(sa_column=double(default="1"))
+    entries: int = Field(sa_column=integer())
+    others: int = Field(sa_column=integer())
+    excluded: int = Field(sa_column=integer())
+    unusable: int = Field(sa_column=integer())
     finding: str = Field(sa_column=text(default=""))
-    reads: int = Field(sa_column=count())
-    told: int = Field(sa_column=count())
-    new_pages: int = Field(sa_column=big(default="0"))
-    hints: int = Field(sa_column=big(default="0"))
-    hints_checked: int = Field(sa_column=big(default="0"))
-    hints_true: int = Field(sa_column=big(default="0"))
-    hints_expected: float = Field(sa_column=real(default="0"))
+    reads: int = Field(sa_column=integer())
+    informative_reads: int = Field(sa_column=integer())
+    new_pages: int = Field(sa_column=bigint(default="0"))
+    hints: int = Field(sa_column=bigint(default="0"))
+    hints_checked: int = Field(sa_column=bigint(default="0"))
+    hints_true: int = Field(sa_column=bigint(default="0"))
+    hints_expected: float = Field(sa_column=double(default="0"))
 
 
 class Announced(PageTable, table=True):
@@ -282,9 +288,9 @@ class Announced(PageTable, table=True):
 
     __table_args__ = (
         CheckConstraint("source IN ('sitemap', 'feed')", name="announced_source"),
-        {"postgresql_partition_by": HASHED},
+        {"postgresql_partition_by": HASH_BY_DOMAIN},
     )
     source: str = Field(sa_column=text(key=True))
-    at: datetime = Field(sa_column=instant())
-    list_key: bytes = Field(sa_column=octets())
-    is_open: bool = Field(sa_column=flag())
+    at: datetime = Field(sa_column=timestamptz())
+    list_key: bytes = Field(sa_column=bytea())
+    is_open: bool = Field(sa_column=boolean())

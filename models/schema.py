@@ -35,7 +35,7 @@ DEFINITIONS = (
     "report_calibration",
     "report_traffic",
 )
-FIRST_ROWS = "INSERT INTO ledger (no, day, spent_requests, spent_bytes) VALUES (1, '1970-01-01', 0, 0)"
+INITIAL_ROWS = "INSERT INTO ledger (no, day, spent_requests, spent_bytes) VALUES (1, '1970-01-01', 0, 0)"
 SQL = Path(__file__).parent / "sql"
 DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # others double each percent sign
 
@@ -46,7 +46,7 @@ def list_statements(*, partitions: int) -> list[str]:
     partitions: how many each table gets that is partitioned by the hash of its domain.
     """
     tables = [statement for table in metadata.sorted_tables for statement in list_table_statements(table, partitions)]
-    return [*tables, *map(read_definitions, DEFINITIONS), FIRST_ROWS]
+    return [*tables, *map(read_definitions, DEFINITIONS), INITIAL_ROWS]
 
 
 def list_table_statements(table: Table, partitions: int) -> Iterator[str]:

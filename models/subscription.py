@@ -9,7 +9,20 @@ from sqlalchemy import text as sql
 from sqlalchemy.types import Uuid
 from sqlmodel import Field
 
-from models.columns import Table, big, count, document, flag, identity, instant, octets, real, reference, text, texts
+from models.columns import (
+    Table,
+    bigint,
+    boolean,
+    bytea,
+    double,
+    foreign_key,
+    identity,
+    integer,
+    jsonb,
+    text,
+    text_array,
+    timestamptz,
+)
 
 
 class Subscription(Table, table=True):
@@ -23,34 +36,34 @@ class Subscription(Table, table=True):
         CheckConstraint("(condition IN ('below', 'above')) = (bound IS NOT NULL)", name="subscription_bound"),
         CheckConstraint("position >= 0 AND failures >= 0", name="subscription_counts"),
         CheckConstraint("(paused_at IS NULL) = (pause_position IS NULL)", name="subscription_paused"),
-        CheckConstraint("most_bytes > 0", name="subscription_size"),
+        CheckConstraint("max_bytes > 0", name="subscription_size"),
     )
     id: int = Field(sa_column=identity())
     target: str = Field(sa_column=text())
     secret: str = Field(sa_column=text(default=""))
     seal: str = Field(sa_column=text(default=""))  # of a command: the proof that this machine's user has set it
-    allow_private: bool = Field(sa_column=flag())
-    domain_id: int | None = Field(sa_column=reference("domain", nullable=True))
+    allow_private: bool = Field(sa_column=boolean())
+    domain_id: int | None = Field(sa_column=foreign_key("domain", nullable=True))
     pattern: str = Field(sa_column=text(default=""))
-    kinds: list[str] = Field(sa_column=texts())
+    kinds: list[str] = Field(sa_column=text_array())
     place: str = Field(sa_column=text(default=""))
     condition: str = Field(sa_column=text(default=""))
     condition_text: str = Field(sa_column=text(default=""))
-    bound: float | None = Field(sa_column=real(nullable=True))
+    bound: float | None = Field(sa_column=double(nullable=True))
     digest: str = Field(sa_column=text(default=""))
     quiet: str = Field(sa_column=text(default=""))
     zone: str = Field(sa_column=text(default="UTC"))
-    made_at: datetime = Field(sa_column=instant())
-    position: int = Field(sa_column=big())
-    failures: int = Field(sa_column=count(default="0"))
-    failing_since: datetime | None = Field(sa_column=instant(nullable=True))
-    resume_at: datetime | None = Field(sa_column=instant(nullable=True))
+    created_at: datetime = Field(sa_column=timestamptz())
+    position: int = Field(sa_column=bigint())
+    failures: int = Field(sa_column=integer(default="0"))
+    failing_since: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    resume_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     last_error: str = Field(sa_column=text(default=""))
-    delivered: int = Field(sa_column=big(default="0"))  # changes
-    delivered_at: datetime | None = Field(sa_column=instant(nullable=True))
-    paused_at: datetime | None = Field(sa_column=instant(nullable=True))
-    pause_position: int | None = Field(sa_column=big(nullable=True))  # where the feed ended then
-    most_bytes: int = Field(sa_column=count(default="262144"))  # of a message to a webhook or a program
+    delivered: int = Field(sa_column=bigint(default="0"))  # changes
+    delivered_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    paused_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    pause_position: int | None = Field(sa_column=bigint(nullable=True))  # where the feed ended then
+    max_bytes: int = Field(sa_column=integer(default="262144"))  # of a message to a webhook or a program
 
 
 class Message(Table, table=True):
@@ -61,12 +74,12 @@ class Message(Table, table=True):
         Index("message_next", "subscription_id", "tries", "id", postgresql_where=sql("state = 'waiting'")),
     )
     id: int = Field(sa_column=identity())
-    subscription_id: int = Field(sa_column=reference("subscription"))
+    subscription_id: int = Field(sa_column=foreign_key("subscription"))
     token: UUID = Field(sa_column=Column(Uuid, nullable=False, unique=True))
     state: str = Field(sa_column=text(default="waiting"))
-    made_at: datetime = Field(sa_column=instant())
-    tries: int = Field(sa_column=count(default="0"))
-    next_try_at: datetime = Field(sa_column=instant())
+    created_at: datetime = Field(sa_column=timestamptz())
+    tries: int = Field(sa_column=integer(default="0"))
+    next_try_at: datetime = Field(sa_column=timestamptz())
     last_error: str = Field(sa_column=text(default=""))
 
 
@@ -78,11 +91,11 @@ class Notice(Table, table=True):
         Index("notice_page", "subscription_id", "domain_id", "key", "message_id"),
         Index("notice_due", "subscription_id", "due_at", postgresql_where=sql("message_id IS NULL")),
     )
-    subscription_id: int = Field(sa_column=reference("subscription", key=True))
-    position: int = Field(sa_column=big(key=True))
-    domain_id: int = Field(sa_column=big())
-    key: bytes = Field(sa_column=octets())
-    due_at: datetime = Field(sa_column=instant())
-    is_grouped: bool = Field(sa_column=flag())
-    content: dict[str, Any] = Field(sa_column=document())
-    message_id: int | None = Field(sa_column=reference("message", nullable=True))
+    subscription_id: int = Field(sa_column=foreign_key("subscription", key=True))
+    position: int = Field(sa_column=bigint(key=True))
+    domain_id: int = Field(sa_column=bigint())
+    key: bytes = Field(sa_column=bytea())
+    due_at: datetime = Field(sa_column=timestamptz())
+    is_grouped: bool = Field(sa_column=boolean())
+    content: dict[str, Any] = Field(sa_column=jsonb())
+    message_id: int | None = Field(sa_column=foreign_key("message", nullable=True))

@@ -13,8 +13,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import Uuid
 from sqlmodel import Field, SQLModel
 
-from models.columns import PageTable, Table, big, count, flag, instant, octets, real, small, text
-from models.page import HASHED
+from models.columns import PageTable, Table, bigint, boolean, bytea, double, integer, smallint, text, timestamptz
+from models.page import HASH_BY_DOMAIN
 
 
 class Visit(PageTable, table=True):
@@ -23,34 +23,34 @@ class Visit(PageTable, table=True):
     __table_args__ = (
         CheckConstraint("answer IN ('fetched', 'not_modified', 'unreached')", name="visit_answer"),
         CheckConstraint(
-            "change IN ('first', 'same', 'cosmetic', 'changed', 'moved', 'gone', 'back', 'unknown')",
+            "change IN ('added', 'unchanged', 'cosmetic', 'changed', 'moved', 'gone', 'restored', 'unknown')",
             name="visit_change",
         ),
         CheckConstraint("cash >= 0", name="visit_cash"),
         {"postgresql_partition_by": "RANGE (at)"},
     )
-    at: datetime = Field(sa_column=instant(key=True))
+    at: datetime = Field(sa_column=timestamptz(key=True))
     answer: str = Field(sa_column=text())
-    status: int | None = Field(sa_column=small(nullable=True))
+    status: int | None = Field(sa_column=smallint(nullable=True))
     reason: str = Field(sa_column=text(default=""))
     change: str = Field(sa_column=text())
-    rung: str = Field(sa_column=text())
-    distance_bits: int | None = Field(sa_column=small(nullable=True))
+    evidence: str = Field(sa_column=text())
+    distance_bits: int | None = Field(sa_column=smallint(nullable=True))
     conditional: bool = Field(default=False)
-    requests: int = Field(sa_column=small())
-    received_bytes: int = Field(sa_column=count())
-    saved_bytes: int = Field(sa_column=count())
-    elapsed_ms: int = Field(sa_column=count())
-    cash: int = Field(sa_column=big(default="0"))
-    expected: float | None = Field(sa_column=real(nullable=True))
-    due_at: datetime | None = Field(sa_column=instant(nullable=True))
-    price: float | None = Field(sa_column=real(nullable=True))
-    audit: bool = Field(sa_column=flag())
+    requests: int = Field(sa_column=smallint())
+    received_bytes: int = Field(sa_column=integer())
+    saved_bytes: int = Field(sa_column=integer())
+    elapsed_ms: int = Field(sa_column=integer())
+    cash: int = Field(sa_column=bigint(default="0"))
+    expected: float | None = Field(sa_column=double(nullable=True))
+    due_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    price: float | None = Field(sa_column=double(nullable=True))
+    audit: bool = Field(sa_column=boolean())
     parts: str = Field(sa_column=text(default=""))
-    amount: float | None = Field(sa_column=real(nullable=True))  # of the change found: the part of the page, 0 to 1
+    amount: float | None = Field(sa_column=double(nullable=True))  # of the change found: the part of the page, 0 to 1
     rendering: str = Field(sa_column=text(default=""))  # why it was rendered, or was not, or what became of it
-    added_words: int | None = Field(sa_column=count(nullable=True, default=None))  # by its scripts
-    added_links: int | None = Field(sa_column=count(nullable=True, default=None))
+    added_words: int | None = Field(sa_column=integer(nullable=True, default=None))  # by its scripts
+    added_links: int | None = Field(sa_column=integer(nullable=True, default=None))
 
 
 class VisitPack(Table, table=True):
@@ -65,16 +65,16 @@ class VisitPack(Table, table=True):
         ),
         CheckConstraint("bits BETWEEN 0 AND 16 AND bucket >= 0 AND bucket < 1 << bits", name="visit_pack_bucket"),
         Index("visit_pack_until", "domain_id", "until"),
-        {"postgresql_partition_by": HASHED},
+        {"postgresql_partition_by": HASH_BY_DOMAIN},
     )
-    domain_id: int = Field(sa_column=big(key=True))
-    bits: int = Field(sa_column=small(key=True))
-    bucket: int = Field(sa_column=count(key=True, default=None))
+    domain_id: int = Field(sa_column=bigint(key=True))
+    bits: int = Field(sa_column=smallint(key=True))
+    bucket: int = Field(sa_column=integer(key=True, default=None))
     id: UUID = Field(sa_column=Column(Uuid, primary_key=True, server_default=sql("gen_random_uuid()")))
-    since: datetime = Field(sa_column=instant())
-    until: datetime = Field(sa_column=instant())
-    visits: int = Field(sa_column=count())
-    keys: bytes = Field(sa_column=octets())
+    since: datetime = Field(sa_column=timestamptz())
+    until: datetime = Field(sa_column=timestamptz())
+    visits: int = Field(sa_column=integer())
+    keys: bytes = Field(sa_column=bytea())
 
 
 _visit, _pack = (SQLModel.metadata.tables[name] for name in ("visit", "visit_pack"))

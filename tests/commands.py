@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from crawler.cli import main
-from crawler.cli.output import err, out
-from crawler.settings import settings
+from crawler.cli.output import get_stderr, get_stdout
+from crawler.settings import get_settings
 from tests.patience import PATIENCE_S
 from tests.ports import next_port
 
@@ -54,7 +54,7 @@ Recrawl = Callable[..., Done]
 def environ(database_url: str | None, home: Path) -> dict[str, str]:
     """What a process of its own is started with."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("RECRAWL_", "PREFECT_"))}
-    plain["RECRAWL_USUAL_LISTS"] = "false"  # tests count each request to their servers
+    plain["RECRAWL_PROBE_SITEMAPS"] = "false"  # tests count each request to their servers
     return plain | {"RECRAWL_HOME": str(home)} | ({"RECRAWL_DATABASE_URL": database_url} if database_url else {})
 
 
@@ -74,7 +74,7 @@ def command(*arguments: str, database_url: str | None, home: Path, stdin: str = 
 
 def forget() -> None:
     """What a process remembers of its environment."""
-    for remembered in (settings, out, err):
+    for remembered in (get_settings, get_stdout, get_stderr):
         remembered.cache_clear()
 
 
@@ -88,7 +88,7 @@ def in_this_process(database_url: str, home: Path) -> Iterator[Recrawl]:
                 patch.delenv(name)
         patch.setenv("RECRAWL_DATABASE_URL", database_url)
         patch.setenv("RECRAWL_HOME", str(home))
-        patch.setenv("RECRAWL_USUAL_LISTS", "false")
+        patch.setenv("RECRAWL_PROBE_SITEMAPS", "false")
 
         def run(*arguments: str, stdin: str = "", main: Callable[[Sequence[str]], int] = main) -> Done:
             said, complained = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))

@@ -14,10 +14,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from crawler.runtime.machine import held, held_if_free, process
+from crawler.runtime.machine import find_process, hold_lock, try_hold_lock
 from crawler.runtime.postgres.cluster import ensure_postgres
 from crawler.store import database
-from crawler.store.database import MIGRATIONS, upgrade
+from crawler.store.database import MIGRATIONS, upgrade_schema
 from tests.commands import Recrawl, Site, in_this_process, serving
 from tests.databases import TestDatabases, empty_database, execute, with_database
 from tests.watchdog import PYTESTS, RUN, end_run
@@ -49,7 +49,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 # Most tests count each request to their servers. Those about sitemaps ask for them in the usual places, too.
-os.environ["RECRAWL_USUAL_LISTS"] = "false"
+os.environ["RECRAWL_PROBE_SITEMAPS"] = "false"
 
 
 @pytest.hookimpl(trylast=True)  # after pytest has settled where its own temporary folders go
@@ -88,7 +88,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def watch(folder: Path) -> subprocess.Popen[str]:
     """Have this process's end watched for by another one, and the run's folder cleared then."""
-    me = process(os.getpid())
+    me = find_process(os.getpid())
     assert me is not None
     # Held by both, and free when both are gone.
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -109,7 +109,7 @@ def clear_after_killed_runs() -> None:
     """Clear away after runs that were killed together with their watchdogs, as by a reset of the machine."""
     for lock in Path(tempfile.gettempdir()).glob("recrawl-tests-*/lock"):
         if lock.stat().st_uid == os.geteuid():
-            with held_if_free(lock) as is_over:
+            with try_hold_lock(lock) as is_over:
                 if is_over:
                     end_run(lock.parent.resolve(), spare=os.getpid(), settled_seconds=0.5)
 
@@ -140,7 +140,7 @@ def anyio_backend() -> str:
 def postgres_url() -> str:
     """A superuser's URL of the run's Postgres: its own, which keeps nothing safe and is gone afterwards, or the one
     that RECRAWL_DATABASE_URL names."""
-    return os.environ.get(OTHER_SERVER) or ensure_postgres(Path(os.environ[RUN]), durable=False).url("postgres")
+    return os.environ.get(OTHER_SERVER) or ensure_postgres(Path(os.environ[RUN]), durable=False).build_url("postgres")
 
 
 @pytest.fixture(scope="session")
@@ -148,10 +148,10 @@ def template_url(postgres_url: str) -> str:
     """A database that is migrated once and never written to, to be copied."""
     url = with_database(postgres_url, TEMPLATE)
     folder = Path(os.environ[RUN])
-    with held(folder / "template.lock"):
+    with hold_lock(folder / "template.lock"):
         if not (folder / "template.ready").exists():
             execute(postgres_url, f"DROP DATABASE IF EXISTS {TEMPLATE} WITH (FORCE)", f"CREATE DATABASE {TEMPLATE}")
-            upgrade(url)
+            upgrade_schema(url)
             (folder / "template.ready").touch()
     return url
 

@@ -8,7 +8,7 @@ import os
 import zlib
 from collections import Counter
 
-from crawler.runtime.machine import port_is_free
+from crawler.runtime.machine import is_port_free
 
 RANGE = range(12_000, 19_000)  # beside those of local stacks, below those that the system gives to clients
 _taken: Counter[str] = Counter()
@@ -20,5 +20,5 @@ def next_port() -> int:
     while True:
         _taken[test] += 1
         port = RANGE[zlib.crc32(f"{test} {_taken[test]}".encode()) % len(RANGE)]
-        if port_is_free(port):
+        if is_port_free(port):
             return port

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from crawler.cli.app import PLACES
+from crawler.cli.app import COMMAND_LOCATIONS
 
 ROOT = Path(__file__).parent.parent
 PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")
@@ -27,7 +27,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "aiohttp": ("crawler/fetch/",),
     "alembic": ("migrations/", "crawler/store/"),
     "apprise": ("crawler/notify/services.py",),
-    "jinja2": ("crawler/server/ui/shown.py",),
+    "jinja2": ("crawler/server/ui/templating.py",),
     "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/lists/xml.py", "labs/replay/history.py"),
     "mcp": ("crawler/mcp/",),
     "markupsafe": ("crawler/server/",),
@@ -70,7 +70,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "sqlmodel": ("models/", "crawler/store/", "migrations/"),
     "starlette": (
         *("crawler/server/access.py", "crawler/server/app.py", "crawler/server/api/"),
-        "crawler/runtime/own_address.py",
+        "crawler/runtime/host_check.py",
     ),
     "typer": ("crawler/cli/",),
     "uvicorn": ("crawler/runtime/prefect/program.py", "crawler/server/connections.py", "crawler/server/server.py"),
@@ -86,7 +86,7 @@ CLOCKS = ("datetime.now", "datetime.utcnow", "date.today", "time.time", "time.mo
 
 MAX_PARAMETERS = 8
 # Here parameters are the options of a command: typer reads them.
-COMMANDS = {f"crawler/cli/{place.module.replace('.', '/')}.py" for place in PLACES.values()}
+COMMANDS = {f"crawler/cli/{place.module.replace('.', '/')}.py" for place in COMMAND_LOCATIONS.values()}
 
 
 @cache

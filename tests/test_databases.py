@@ -76,7 +76,7 @@ async def use(url: str) -> None:
             await ensure_visit_partition(db, at=START + 60 * DAY)
             site.page("/one", text="a text that nobody has read before")
             await recrawl(db, domain, at=START + DAY)
-            await report.stamp_feed(db, at=START + DAY + timedelta(minutes=1))
+            await report.append_to_feed(db, at=START + DAY + timedelta(minutes=1))
     execute(
         url,
         "UPDATE ledger SET no = no",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.runtime.machine import process
+from crawler.runtime.machine import find_process
 from tests.interrupted import BEGUN
 from tests.patience import until
 from tests.watchdog import processes_of
@@ -47,7 +47,7 @@ def test_however_a_run_ends_nothing_of_it_is_left(way: str, tmp_path: Path) -> N
     until(has_begun)
     said = json.loads(begun.read_text())
     run = Path(said["run"])
-    theirs = [known for each in processes_of(run) if (known := process(each.pid)) is not None]
+    theirs = [known for each in processes_of(run) if (known := find_process(each.pid)) is not None]
     assert {said["worker"], *said["started"]} <= {each.pid for each in theirs}
 
     WAYS[way]({"controller": tests.pid, "worker": said["worker"]})

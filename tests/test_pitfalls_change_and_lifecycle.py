@@ -55,7 +55,7 @@ CHANGE: Mapping[str, Shown] = {
     ),
     "the version before is not found, so that everything is new (Firecrawl)": (
         test_cash.test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again,
-        test_kill.test_killed_ten_times_at_random_nothing_is_lost_and_nothing_is_there_twice,
+        test_kill.test_killed_again_and_again_at_random_nothing_is_lost_and_nothing_is_there_twice,
         test_record.test_a_late_holder_records_nothing,
     ),
     "the simhash package overflows where one feature weighs 256 or more (simhash 2.1.2)": (

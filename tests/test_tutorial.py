@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from crawler.runtime.machine import free_port
+from crawler.runtime.machine import find_free_port
 from tests.patience import PATIENCE_S, SLOW
 
 TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"
@@ -26,7 +26,7 @@ def commands(port: int) -> str:
 @SLOW
 def test_every_command_of_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    port = free_port("tutorial")
+    port = find_free_port("tutorial")
     beside_python = str(Path(sys.executable).parent)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("RECRAWL_", "PREFECT_"))}
     done = subprocess.run(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.times import instant, span
+from crawler.times import parse_instant, parse_span
 
 
 @pytest.mark.parametrize(
@@ -20,19 +20,19 @@ from crawler.times import instant, span
     ],
 )
 def test_a_span_is_a_number_with_a_unit_or_seconds(text: str, length: timedelta) -> None:
-    assert span(text) == length
+    assert parse_span(text) == length
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "-1s", "nan", "1h 30", "5x", "1e400x", "PT1M"])
 def test_what_is_no_span_is_a_sentence(text: str) -> None:
     with pytest.raises(ValueError, match=r"^'.*' is no span of time such as 30s, 12h or 7d$"):
-        span(text)
+        parse_span(text)
 
 
 @pytest.mark.parametrize("text", ["36501d", "inf", "1e400", "9" * 400 + "w"])
 def test_nothing_takes_longer_than_a_century(text: str) -> None:
     with pytest.raises(ValueError, match="is longer than a century"):
-        span(text)
+        parse_span(text)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_nothing_takes_longer_than_a_century(text: str) -> None:
     ],
 )
 def test_an_instant_is_utc_unless_it_says_otherwise(text: str, at: datetime) -> None:
-    found = instant(text)
+    found = parse_instant(text)
 
     assert found == at
     assert found.tzinfo is UTC
@@ -54,10 +54,10 @@ def test_an_instant_is_utc_unless_it_says_otherwise(text: str, at: datetime) -> 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "12:00"])
 def test_what_is_no_instant_is_a_sentence(text: str) -> None:
     with pytest.raises(ValueError, match=r"^'.*' is no ISO 8601 instant such as "):
-        instant(text)
+        parse_instant(text)
 
 
 @pytest.mark.parametrize("text", ["0001-01-01", "1969-12-31", "2200-01-01", "9999-12-31T23:59-12:00"])
 def test_an_instant_that_nothing_can_be_reckoned_with_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not between 1970 and 2200"):
-        instant(text)
+        parse_instant(text)

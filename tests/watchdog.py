@@ -18,8 +18,8 @@ from pathlib import Path
 
 import psutil
 
-from crawler.runtime.children import tell, wait_for_end
-from crawler.runtime.machine import Process, process
+from crawler.runtime.children import send_signal, wait_for_end
+from crawler.runtime.machine import Process, find_process
 
 # The run's folder, in the environment of all that the run starts. No RECRAWL_ in front: some tests take those away.
 RUN = "TEST_RUN_FOLDER"
@@ -84,13 +84,13 @@ def belongs(candidate: psutil.Process, run: Path, places: Collection[Path]) -> b
 
 def end(found: Collection[psutil.Process]) -> None:
     """Ask processes to end, each in its own way, and end those that have not done so in time."""
-    asked = [(known, way_to_end(each)) for each in found if (known := process(each.pid)) is not None]
+    asked = [(known, way_to_end(each)) for each in found if (known := find_process(each.pid)) is not None]
     for known, way in asked:
         if way is not None:
-            tell([known], way)
+            send_signal([known], way)
     everybody = [known for known, _ in asked]
     if not wait_for_end(everybody, seconds=POLITE_SECONDS):
-        tell(everybody, signal.SIGKILL)
+        send_signal(everybody, signal.SIGKILL)
         wait_for_end(everybody, seconds=POLITE_SECONDS)
 
 

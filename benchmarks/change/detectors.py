@@ -10,8 +10,8 @@ from benchmarks.change.looks import Look
 from benchmarks.change.ours import Ours
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from crawler.core.page.content import PageContent, extract
-from crawler.core.page.fingerprint import Fingerprint, digest, distance_bits, fingerprint_of
+from crawler.core.page.content import PageContent, extract_content
+from crawler.core.page.fingerprint import Fingerprint, compute_digest, compute_fingerprint, count_distance_bits
 
 TOLERANCE_BITS = 3  # of 64; Manku, Jain, Das Sarma, WWW 2007
 MIN_TOKEN_CHARS = 2  # Nutch's db.signature.text_profile.min_token_len
@@ -45,12 +45,12 @@ class SimHashes(Detector):
         self._bits: dict[Url, int | None] = {}
 
     def _sign(self, look: Look) -> Fingerprint | None:
-        return fingerprint_of(self._text(look.answer, look.page))
+        return compute_fingerprint(self._text(look.answer, look.page))
 
     def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
         for look in looks:
             before, now = self._last.get(look.page), self._sign(look)
-            self._bits[look.page] = None if before is None or now is None else distance_bits(before, now)
+            self._bits[look.page] = None if before is None or now is None else count_distance_bits(before, now)
             self._last[look.page] = now
         return [self._judge(look) for look in looks]
 
@@ -86,7 +86,7 @@ def _comparing(sign: Callable[[Look], Sign], differ: Callable[[Sign, Sign], bool
 
 def raw_digest() -> Detector:
     """Heritrix, and Nutch by default: any other byte is a change."""
-    return Compared(lambda look: digest(look.answer.body), lambda one, other: one != other)
+    return Compared(lambda look: compute_digest(look.answer.body), lambda one, other: one != other)
 
 
 def simhash_of_all_text() -> Detector:
@@ -100,7 +100,7 @@ def simhash_of_main_text() -> Detector:
 
 
 def _far(one: Fingerprint | None, other: Fingerprint | None) -> bool:
-    return one is not other if one is None or other is None else distance_bits(one, other) > TOLERANCE_BITS
+    return one is not other if one is None or other is None else count_distance_bits(one, other) > TOLERANCE_BITS
 
 
 def text_profile() -> Detector:
@@ -132,7 +132,7 @@ def main_of(answer: Fetched, page: Url) -> str:
 
 @lru_cache(maxsize=64)
 def _content(body: bytes, content_type: str, page: Url) -> PageContent:
-    return extract(body, url=page, content_type=content_type)
+    return extract_content(body, url=page, content_type=content_type)
 
 
 DETECTORS: Mapping[str, Callable[[], Detector]] = {

@@ -20,7 +20,7 @@ from benchmarks.change.looks import Look
 from benchmarks.change.score import EMPTY, Judged, Result
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from crawler.core.page.fingerprint import digest
+from crawler.core.page.fingerprint import compute_digest
 from tests.engine.corpus import CorpusError, fetch
 
 LABELS = Path(__file__).with_name("pairs.tsv")
@@ -121,7 +121,7 @@ def round_of(package: str, pages: Sequence[str], root: Path, at: datetime) -> It
 
 def check(labelled: Sequence[Pair], looks: Sequence[Sequence[Look]]) -> None:
     """What was read is what was labelled; CorpusError if not."""
-    old, new = ({look.page: digest(look.answer.body).hex() for look in seen} for seen in looks)
+    old, new = ({look.page: compute_digest(look.answer.body).hex() for look in seen} for seen in looks)
     for pair in labelled:
         if (old[pair.url], new[pair.url]) != (pair.digest_old, pair.digest_new):
             raise CorpusError(f"{pair.page} is not as it was when it was labelled")

@@ -20,7 +20,7 @@ from benchmarks.harness.machine import described, pin_to_one_core, share_cores
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
 from crawler.cli.plot import Chart, Series
-from crawler.runtime.postgres.cluster import borrowed_postgres
+from crawler.runtime.postgres.cluster import borrow_postgres
 from labs.charts import write_figures
 from tests.engine.corpus import fetch
 
@@ -103,7 +103,7 @@ def measure(
     corpus: Corpus, chosen: Sequence[Crawler], given: argparse.Namespace
 ) -> tuple[Mapping[str, Run], list[Run]]:
     """Each on a single page, and all in turn on the site."""
-    with borrowed_postgres(given.home) as cluster, single_page() as small:
+    with borrow_postgres(given.home) as cluster, single_page() as small:
         share_cores(cluster)
         idle = {
             crawler.name: crawled_afresh(crawler, small, cluster, parallelism=given.parallelism) for crawler in chosen

@@ -19,7 +19,7 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.nginx import serving
 from benchmarks.harness.table import table
 from benchmarks.harness.virtual_site import MOST_DEPTH, pages_of, virtual_site
-from crawler.runtime.postgres.cluster import borrowed_postgres
+from crawler.runtime.postgres.cluster import borrow_postgres
 
 HEAD = ("pages so far", "most MB of all processes", "MB at the end")
 BAR_MB = 300.0
@@ -32,7 +32,7 @@ class Step:
     """A tenth of a crawl. pages: until its end."""
 
     pages: int
-    most_bytes: int
+    max_bytes: int
     last_bytes: int
 
 
@@ -40,11 +40,11 @@ def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
     steps, looks, per_second = measure(given)
     if given.json:
-        told = [(each.pages, each.most_bytes, each.last_bytes) for each in steps]
+        told = [(each.pages, each.max_bytes, each.last_bytes) for each in steps]
         print(json.dumps({"looks": looks, "per_second": per_second, "steps": told}))
         return 0
-    print(table(HEAD, [(each.pages, each.most_bytes / 1e6, each.last_bytes / 1e6) for each in steps]))
-    most_mb, growth = max(each.most_bytes for each in steps) / 1e6, steps[-1].most_bytes / steps[1].most_bytes
+    print(table(HEAD, [(each.pages, each.max_bytes / 1e6, each.last_bytes / 1e6) for each in steps]))
+    most_mb, growth = max(each.max_bytes for each in steps) / 1e6, steps[-1].max_bytes / steps[1].max_bytes
     print(f"\n{looks:,} pages, {per_second:.0f} a second")
     print(f"Most {most_mb:.0f} MB, bar {BAR_MB:.0f}: {'held' if most_mb < BAR_MB else 'missed'} on this machine")
     print(f"The last tenth has {growth:.2f} times the memory of the second: {'flat' if growth < FLAT else 'growing'}")
@@ -65,14 +65,14 @@ def measure(given: argparse.Namespace) -> tuple[list[Step], int, float]:
     """The steps of one crawl, its looks, and looks a second. Raises CommandFailed, NginxError."""
     depth = next(each for each in range(1, MOST_DEPTH + 1) if pages_of(each) >= given.pages or each == MOST_DEPTH)
     with (
-        borrowed_postgres(given.home) as cluster,
+        borrow_postgres(given.home) as cluster,
         serving(virtual_site(depth=depth)) as server,
         RECRAWLER.place(cluster) as place,
     ):
         command = [*RECRAWLER.command(server.url, given.parallelism), "--pages", str(given.pages)]
         done = succeeded(command, place.environment, folder=place.folder)
         ended = [each.ended for each in server.requests() if each.status == 200]
-    looks = int(json.loads(done.output)["looks"])
+    looks = int(json.loads(done.output)["visits"])
     marks = [ended[len(ended) * n // STEPS] for n in range(STEPS)]
     parts: list[list[int]] = [[] for _ in marks]
     for sample in done.memory[:-1]:  # the last may be of a process that is ending

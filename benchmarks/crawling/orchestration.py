@@ -25,10 +25,10 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.nginx import folder_site, serving
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
-from crawler.runtime.environment import client_environment
-from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres, running_postgres
+from crawler.runtime.environment import build_client_environment
+from crawler.runtime.lifecycle import start_stack, stop_stack
+from crawler.runtime.postgres.cluster import Cluster, borrow_postgres, find_running_postgres
 from crawler.runtime.stack import Stack
-from crawler.runtime.up import down, up
 from crawler.settings import Settings
 
 FLOW = "import asyncio\nfrom flows.crawl import crawl\nasyncio.run(crawl())"
@@ -59,7 +59,7 @@ class Crawl:
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
     turns = [(by, domains) for by in COMMANDS for domains in (1, given.leases + 1)]
-    with borrowed_postgres(given.home) as cluster, prefect_stack() as stack, single_page() as site:
+    with borrow_postgres(given.home) as cluster, prefect_stack() as stack, single_page() as site:
         crawls = [crawled(by, domains, site, cluster, stack) for by, domains in alternating(turns, given.repeats)]
     if given.json:
         print(json.dumps([asdict(each) for each in crawls]))
@@ -87,9 +87,9 @@ def prefect_stack() -> Iterator[Stack]:
         before = dict(os.environ)  # `up` prepares this process for a client
         chosen = Settings(home=Path(folder))
         try:
-            yield up(chosen, report=note)
+            yield start_stack(chosen, report=note)
         finally:
-            down(chosen, report=note)
+            stop_stack(chosen, report=note)
             os.environ.clear()
             os.environ.update(before)
 
@@ -100,11 +100,11 @@ def note(line: str) -> None:
 
 def crawled(by: str, domains: int, site: Corpus, cluster: Cluster, stack: Stack) -> Crawl:
     """Raises CommandFailed, NginxError."""
-    own = running_postgres(stack.home)
+    own = find_running_postgres(stack.home)
     assert own is not None
     assert stack.server is not None
     with serving(*[folder_site(site.root)] * domains) as server, RECRAWLER.place(cluster) as place:
-        environment = place.environment | client_environment(stack.home, stack.api)
+        environment = place.environment | build_client_environment(stack.home, stack.api)
         register(server.urls, place)
         server_before = cpu_of_tree(stack.server.pid) + cpu_of_tree(own.pid)
         before = cpu_of_tree(cluster.pid)

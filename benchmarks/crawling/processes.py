@@ -21,7 +21,7 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.nginx import Nginx, folder_site, serving
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
-from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
+from crawler.runtime.postgres.cluster import Cluster, borrow_postgres
 from tests.engine.corpus import fetch
 
 HEAD = ("processes", "pages", "pages/s", "times one", "CPU ms/page", "Postgres CPU ms/page", "peak MB")
@@ -48,7 +48,7 @@ class Shift:
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
     corpus = corpus_in(given.site or fetch(given.corpus))
-    with borrowed_postgres(given.home) as cluster:
+    with borrow_postgres(given.home) as cluster:
         shifts = [shift(corpus, cluster, given, processes=many) for many in alternating(given.processes, given.repeats)]
     if given.json:
         print(json.dumps([asdict(each) for each in shifts]))
@@ -93,7 +93,7 @@ def shift(corpus: Corpus, cluster: Cluster, given: argparse.Namespace, *, proces
 
 def crawled_by(processes: int, place: Place, *, domains: int) -> Sequence[Measured]:
     """So many commands at once, which end when nothing is due any more."""
-    environment: Mapping[str, str] = place.environment | {"RECRAWL_LEASES_AT_ONCE": str(ceil(domains / processes))}
+    environment: Mapping[str, str] = place.environment | {"RECRAWL_CONCURRENT_DOMAINS": str(ceil(domains / processes))}
     command = [RECRAWL, "crawl", "--due", "--json"]
     with ThreadPoolExecutor(processes) as pool:
         waiting = [pool.submit(succeeded, command, environment, folder=place.folder) for _ in range(processes)]

@@ -24,7 +24,7 @@ from benchmarks.harness.nginx import Nginx, folder_site, serving
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
 from crawler.cli.plot import Chart, Series
-from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
+from crawler.runtime.postgres.cluster import Cluster, borrow_postgres
 from labs.charts import write_figures
 from tests.engine.corpus import copied, fetch, file_of
 
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
     corpus = corpus_in(given.site or fetch(given.corpus))
     expected = len(corpus.linked)
-    with borrowed_postgres(given.home) as cluster, single_page() as small:
+    with borrow_postgres(given.home) as cluster, single_page() as small:
         idle = {each.name: crawled_afresh(each, small, cluster, parallelism=given.parallelism) for each in CRAWLERS}
         crawls = [
             Crawl(no, run, idle[run.crawler])
@@ -143,7 +143,7 @@ def figure(crawls: Sequence[Crawl]) -> Chart:
         Series(name, tuple(sorted((shares[crawl], row[1]) for (who, crawl), row in found.items() if who == name)))
         for name in dict.fromkeys(who for who, _ in found)
     )
-    return Chart("A second crawl", "pages that have changed, %", "pages per second", tuple(lines), log_y=True)
+    return Chart("A second crawl", "pages that have changed, %", "pages per second", tuple(lines), is_log_y=True)
 
 
 def report(crawls: Sequence[Crawl]) -> str:

@@ -24,7 +24,7 @@ from benchmarks.harness.table import table
 from crawler.clock import Clock
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness.estimates import ChangeValue
-from crawler.core.http.urls import Authority, path_and_query
+from crawler.core.http.urls import Authority, get_path_and_query
 from crawler.engine.resources import open_resources
 from crawler.engine.shift import run_shift
 from crawler.planner.plan import plan_domains
@@ -138,19 +138,19 @@ async def lived(given: argparse.Namespace, history: History, *, hears: bool) -> 
 async def crawled(
     db: Database, site: BuiltSite, history: History, root: str, *, days: int, budget: int, hears: bool
 ) -> Run:
-    wished = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=4, value=ChangeValue.CHANGES)
+    wished = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=4, change_weight=ChangeValue.EQUAL)
     authority = Authority(root.split("/")[2])
     domain = await domains.register(db, authority, scheme="http", domain_settings=wished, at=START)
-    settings = Settings(lease_term=timedelta(seconds=30), batch_visits=20, pace=False)
+    settings = Settings(lease_term=timedelta(seconds=30), max_batch_size=20, pace=False)
     said, before = [], 0
     async with open_resources(settings) as webs:
         for step in range(days * SHIFTS):
             at = START + (step + 1) * DAY / SHIFTS - MINUTE  # by then its part of the day's budget is granted
             site.day = (at - START) / DAY
             if step == SHIFTS:  # everything that was there has been seen
-                domain = await domains.change(db, domain, replace(wished, budget_per_day=budget), at=at)
+                domain = await domains.change_settings(db, domain, replace(wished, budget_per_day=budget), at=at)
                 settings = settings.model_copy(update={"pace": True})
-            await run_shift(db, webs, settings=settings, clock=Clock.at(at), holder="bench", only=[domain])
+            await run_shift(db, webs, settings=settings, clock=Clock.from_instant(at), holder="bench", only=[domain])
             await plan_domains(db, at=at, settings=settings, only=domain)  # for the next one, by what this one used
             if not hears:
                 async with db.transaction() as connection:
@@ -158,9 +158,9 @@ async def crawled(
             if step == SHIFTS - 1:
                 before = (await costs(db, domain)).requests
             if site.day >= WARM_UP * days and step % SHIFTS == SHIFTS - 1:
-                found = await report.domain_report(db, domain, at=at, window=DAY)
+                found = await report.read_domain_report(db, domain, at=at, window=DAY)
                 said.append((found.freshness_plain or 0.0) if found is not None else 0.0)
-    looks = {path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
+    looks = {get_path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
     pages = {f"/{page.name}.html" for page in history.pages}
     times = {path: [(look.at - START) / DAY for look in seen] for path, seen in looks.items() if path in pages}
     requests = (await costs(db, domain)).requests - before

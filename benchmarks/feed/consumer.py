@@ -40,12 +40,12 @@ def main(url: str, file: Path, seed: int, *, to_the_end: bool) -> None:
 
 async def take(url: str, file: Path, chance: random.Random, *, to_the_end: bool) -> None:
     with closing(sqlite3.connect(file, isolation_level=None)) as store:
-        async with open_database(url, connections=2) as db, report.announcements(db) as announced:
+        async with open_database(url, max_connections=2) as db, report.listen_to_feed(db) as announced:
             while True:
                 (cursor,) = store.execute("SELECT position FROM cursor").fetchone()
-                await report.stamp_feed(db, at=datetime.now(UTC))
+                await report.append_to_feed(db, at=datetime.now(UTC))
                 wanted = replace(ChangeFilter(), after=cursor)
-                items = await report.read_feed(db, wanted, most=chance.randint(1, 40))
+                items = await report.read_feed(db, wanted, max_count=chance.randint(1, 40))
                 if items:
                     keep(store, items)
                 elif to_the_end:

@@ -31,8 +31,8 @@ from benchmarks.feed import consumer, writer
 from benchmarks.harness.database import HOME, migrated
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
-from crawler.runtime.postgres.binaries import installed
-from crawler.runtime.postgres.cluster import borrowed_postgres
+from crawler.runtime.postgres.binaries import list_installations
+from crawler.runtime.postgres.cluster import borrow_postgres
 from crawler.store import domains, report
 from crawler.store.database import open_database
 
@@ -52,7 +52,8 @@ FREE = "UPDATE domain_state SET leased_until = clock_timestamp() WHERE starts_wi
 # A page that is back may say something else, or what it said before.
 VERSIONS = """
     SELECT (SELECT count(*) FROM snapshot),
-           (SELECT count(DISTINCT (domain_id, key, version)) FROM event WHERE change IN ('first', 'changed', 'back'))
+           (SELECT count(DISTINCT (domain_id, key, version)) FROM event WHERE change IN ('added', 'changed',
+           'restored'))
 """
 
 
@@ -73,9 +74,9 @@ class RoundResult:
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
     results: list[RoundResult] = []
-    with borrowed_postgres(given.home) as cluster, migrated(cluster) as template:
+    with borrow_postgres(given.home) as cluster, migrated(cluster) as template:
         for n in range(given.rounds):
-            results.append(one_round(cluster.url("postgres"), name_of(template), seed=given.seed + n))
+            results.append(one_round(cluster.build_url("postgres"), name_of(template), seed=given.seed + n))
             print(f"round {n + 1}: {results[-1]}", file=sys.stderr, flush=True)
     told = {
         "rounds": len(results),
@@ -196,14 +197,14 @@ class Crowd:
 
 async def register(url: str) -> None:
     usual = DomainSettings(delay=timedelta(0))
-    async with open_database(url, connections=1) as db:
+    async with open_database(url, max_connections=1) as db:
         for name in DOMAINS:
             await domains.register(db, Authority(name), scheme="http", domain_settings=usual, at=writer.START)
 
 
 def move(source: str, target: str) -> None:
     """Restore a dump of one database as another."""
-    programs = installed()[0].bin
+    programs = list_installations()[0].bin
     with tempfile.NamedTemporaryFile(suffix=".dump") as file:
         dump = [str(programs / "pg_dump"), "--format=custom", f"--file={file.name}", f"--dbname={source}"]
         restore = [str(programs / "pg_restore"), "--no-owner", "--exit-on-error", f"--dbname={target}", file.name]
@@ -237,8 +238,8 @@ def compare(url: str, store: Path) -> int:
 
 
 async def check(url: str) -> list[str]:
-    async with open_database(url, connections=1) as db:
-        return [each.text for each in await report.check(db)]
+    async with open_database(url, max_connections=1) as db:
+        return [each.text for each in await report.check_invariants(db)]
 
 
 def count(url: str) -> int:

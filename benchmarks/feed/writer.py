@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from crawler.core.domain import Lease
 from crawler.core.http.response import Fetched
 from crawler.core.http.robots import ALLOW_ALL
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import Known, Target
+from crawler.core.visit.decide import decide_visit
+from crawler.core.visit.visit import DomainKnowledge, Target
 from crawler.errors import LeaseLost
-from crawler.store import claim, domains, hand_out, record, report
+from crawler.store import claim, domains, frontier, record, report
 from crawler.store.database import Database, open_database
 from tests.store.made_up import USUAL
 
@@ -34,7 +34,7 @@ def main(url: str, seed: int, began: float) -> None:
 
 
 async def write(url: str, chance: random.Random, began: float) -> None:
-    async with open_database(url, connections=2) as db:
+    async with open_database(url, max_connections=2) as db:
         while True:
             at = START + timedelta(days=(time.time() - began) * DAYS_A_SECOND)
             lease = await claim.claim(db, at=at, holder=f"{holder_prefix(os.getpid())}writer", term=TERM)
@@ -48,18 +48,20 @@ async def write(url: str, chance: random.Random, began: float) -> None:
 
 
 async def one_lease(db: Database, lease: Lease, chance: random.Random, *, at: datetime) -> None:
-    await domains.refresh(db, lease.domain, prefix=lease.domain.root, at=at)
-    while await record.drain(db, lease, at=at, defaults=USUAL):
+    await domains.request_refresh(db, lease.domain, prefix=lease.domain.root, at=at)
+    while await record.drain_inbox(db, lease, at=at, defaults=USUAL):
         pass
-    known = Known(scope=lease.domain.scope(max_depth=100), rules=ALLOW_ALL, agent="recrawl")
+    known = DomainKnowledge(scope=lease.domain.build_scope(max_depth=100), rules=ALLOW_ALL, agent="recrawl")
     for _ in range(chance.randint(1, 4)):
-        targets = await hand_out.hand_out(db, lease, most=chance.randint(5, 25), at=at, without=(), defaults=USUAL)
+        targets = await frontier.select_targets(
+            db, lease, max_targets=chance.randint(5, 25), at=at, dispatched=(), defaults=USUAL
+        )
         if not targets:
             break
-        visits = [decide(target, answer_to(target, lease, chance), now=at, known=known) for target in targets]
-        await record.record(db, lease, record.Batch(visits=visits, max_pages=PAGES))
+        visits = [decide_visit(target, answer_to(target, lease, chance), now=at, knowledge=known) for target in targets]
+        await record.record_visits(db, lease, record.Batch(visits=visits, max_pages=PAGES))
         if chance.random() < 0.4:
-            await report.stamp_feed(db, at=at)
+            await report.append_to_feed(db, at=at)
     await claim.release(db, lease, at=at)
 
 

@@ -14,7 +14,7 @@ RECORDED = """
     SELECT (SELECT count(*) FROM page WHERE version = 1) AS read,
            (SELECT count(*) FROM page WHERE version > 1) AS read_again,
            (SELECT count(*) FROM visit v JOIN page p USING (domain_id, key) WHERE p.version > 0) AS visits,
-           (SELECT count(*) FROM (SELECT FROM event WHERE change = 'first'
+           (SELECT count(*) FROM (SELECT FROM event WHERE change = 'added'
                                    GROUP BY domain_id, key HAVING count(*) > 1) x) AS told_twice,
            (SELECT count(*) FROM (SELECT FROM event
                                    GROUP BY domain_id HAVING count(*) <> max(number)) x) AS with_gaps

@@ -34,8 +34,8 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.table import table
 from crawler.runtime.children import SERVICE_TAG
 from crawler.runtime.environment import Api
-from crawler.runtime.machine import free_port
-from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
+from crawler.runtime.machine import find_free_port
+from crawler.runtime.postgres.cluster import Cluster, borrow_postgres
 from tests.flows.stage import ask, change, start_run
 
 AUTH = "recrawl:of-the-benchmark"
@@ -79,7 +79,7 @@ class Trial:
 
     def url(self, name: str) -> str:
         """A database as other hosts reach it."""
-        return self.cluster.url(name).replace("127.0.0.1", self.network.hub)
+        return self.cluster.build_url(name).replace("127.0.0.1", self.network.hub)
 
     def environment(self, home: str, database: str) -> dict[str, str]:
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("RECRAWL_", "PREFECT_"))}
@@ -89,13 +89,13 @@ class Trial:
             "RECRAWL_PREFECT_DATABASE_URL": self.url(f"prefect_{self.mark}"),
             "PREFECT_API_URL": self.api.url,
             "PREFECT_API_AUTH_STRING": AUTH,
-            "RECRAWL_USUAL_LISTS": "false",
-            "RECRAWL_READERS": "1",
+            "RECRAWL_PROBE_SITEMAPS": "false",
+            "RECRAWL_PARSER_PROCESSES": "1",
             "RECRAWL_LEASE_TERM": str(LEASE_TERM_S),
-            "RECRAWL_DEADLINE": "5",
-            "RECRAWL_LEASES_AT_ONCE": str(self.given.leases_at_once),
-            "RECRAWL_SHIFT_TIME": "1h",
-            "RECRAWL_BATCH_AGE": "1",
+            "RECRAWL_REQUEST_TIMEOUT": "5",
+            "RECRAWL_CONCURRENT_DOMAINS": str(self.given.leases_at_once),
+            "RECRAWL_MAX_RUN_TIME": "1h",
+            "RECRAWL_MAX_BATCH_AGE": "1",
         }
         return plain | own
 
@@ -147,10 +147,10 @@ def main(arguments: Sequence[str]) -> int:
         make = namespaces if can_be_made() and not given.loopback else loopback
         network = stack.enter_context(make(workers=3, sites=given.sites))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-fleet-")))
-        cluster = stack.enter_context(borrowed_postgres(given.home))
+        cluster = stack.enter_context(borrow_postgres(given.home))
         trial = Trial(given, network, folder, cluster)
         for name in ("prefect", "sites"):
-            trial.ports[name] = free_port(f"fleet {name}", taken=tuple(trial.ports.values()))
+            trial.ports[name] = find_free_port(f"fleet {name}", excluded=tuple(trial.ports.values()))
         crawls = []
         for each in of_the_trial(trial, stack):
             print(f"{each.name}: {each.found}", file=sys.stderr, flush=True)
@@ -181,7 +181,7 @@ def of_the_trial(trial: Trial, stack: ExitStack) -> Iterator[Crawl]:
     """The crawls, one after the other. Raises CommandFailed."""
     stack.enter_context(empty(trial.cluster, f"prefect_{trial.mark}"))
     if trial.network.is_apart:
-        port = trial.cluster.url("x").rpartition(":")[2].partition("/")[0]
+        port = trial.cluster.build_url("x").rpartition(":")[2].partition("/")[0]
         stack.enter_context(helper("relay", trial.network.hub, port))
     with trial.server():
         for workers in (1, 2, 3):
@@ -256,7 +256,7 @@ def crawled(trial: Trial, database: str, *, workers: int, name: str = "", kills:
 
 def killed_in_the_middle(trial: Trial, database: str, running: Sequence[psutil.Process], log: Path) -> Killed:
     """Kill a worker that holds sites which it has asked for pages, and tell what it was about."""
-    url = trial.cluster.url(database)
+    url = trial.cluster.build_url(database)
     watch = LeaseWatch(url)
 
     def all_are_in_the_middle() -> bool:
@@ -302,7 +302,8 @@ def crawled_without_server(trial: Trial, database: str) -> Crawl:
         gone = time.monotonic()
         before = len(pages_in(trial, log))
         trial.until(
-            lambda: time.monotonic() > gone + given.away or recorded(trial, database) >= wanted, "the time is over"
+            lambda: time.monotonic() > gone + given.away or recorded(trial, database) >= wanted,
+            "the time is over",
         )
         back = time.monotonic()
         meanwhile = len(pages_in(trial, log)) - before
@@ -320,7 +321,7 @@ def crawled_without_server(trial: Trial, database: str) -> Crawl:
 
 def judged(trial: Trial, database: str, log: Path, *, name: str, workers: int, told: str = "") -> Crawl:
     found = fleet_of(sites.read_log(log), trial.paths)
-    url = trial.cluster.url(database)
+    url = trial.cluster.build_url(database)
     wanted = trial.given.sites * trial.given.pages
     wrong = problems(found, url, wanted_pages=wanted, delay_s=trial.given.delay)
     if trial.network.is_apart and len(found.by_host) < workers:
@@ -334,7 +335,7 @@ def pages_in(trial: Trial, log: Path) -> set[tuple[str, str]]:
 
 
 def recorded(trial: Trial, database: str) -> int:
-    with psycopg.connect(trial.cluster.url(database)) as connection:
+    with psycopg.connect(trial.cluster.build_url(database)) as connection:
         row = connection.execute("SELECT count(*) FROM page WHERE version > 0").fetchone()
     assert row is not None
     return int(row[0])

@@ -12,7 +12,7 @@ from time import monotonic
 
 import psutil
 
-from crawler.fetch.browser.process import tree_of
+from crawler.fetch.browser.process import list_process_tree
 
 SAMPLE_S = 0.2  # between two looks at the memory; a look takes well under a millisecond
 
@@ -101,7 +101,7 @@ def sampled(pid: int) -> Iterator[Sequence[Resident]]:
 
     def sample() -> None:
         while not is_over.wait(SAMPLE_S):
-            if tree := tree_of(pid):
+            if tree := list_process_tree(pid):
                 samples.append(Resident(monotonic(), resident_bytes(tree)))
 
     thread = threading.Thread(target=sample, name="memory")

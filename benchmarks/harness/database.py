@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
-from crawler.store.database import upgrade
+from crawler.runtime.postgres.cluster import Cluster, borrow_postgres
+from crawler.store.database import upgrade_schema
 
 HOME = Path(__file__).parents[2] / ".cache" / "bench"  # where the Postgres of benchmarks lives
 
@@ -14,7 +14,7 @@ HOME = Path(__file__).parents[2] / ".cache" / "bench"  # where the Postgres of b
 @contextmanager
 def new_database(home: Path) -> Iterator[str]:
     """The address of one with all tables and nothing in them, on a server that lives there; both end with it."""
-    with borrowed_postgres(home) as cluster, migrated(cluster) as url:
+    with borrow_postgres(home) as cluster, migrated(cluster) as url:
         yield url
 
 
@@ -22,7 +22,7 @@ def new_database(home: Path) -> Iterator[str]:
 def migrated(cluster: Cluster) -> Iterator[str]:
     """The address of a database with all of the product's tables and nothing in them, until the block ends."""
     with empty(cluster) as url:
-        upgrade(url)
+        upgrade_schema(url)
         yield url
 
 
@@ -32,6 +32,6 @@ def empty(cluster: Cluster, name: str = "") -> Iterator[str]:
     name = name or f"bench_{uuid.uuid4().hex}"
     cluster.create_database(name)
     try:
-        yield cluster.url(name)
+        yield cluster.build_url(name)
     finally:
         cluster.drop_database(name)

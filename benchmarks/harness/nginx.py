@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 
-from crawler.runtime.machine import free_port
+from crawler.runtime.machine import find_free_port
 from tests.engine.corpus import CorpusError, unpacked
 
 PATIENCE_S = 30.0  # for its start and for its end; both take milliseconds
@@ -177,7 +177,7 @@ def free_ports(key: str, many: int) -> list[int]:
     """Ports that nobody listens on, all different."""
     found: list[int] = []
     for _ in range(many):
-        found.append(free_port(key, taken=tuple(found)))
+        found.append(find_free_port(key, excluded=tuple(found)))
     return found
 
 

@@ -22,12 +22,12 @@ from benchmarks.harness.timings import percentile_ms
 from benchmarks.pages.documents import PACKAGES, Document, answered, document, documents, of_size
 from crawler.core.change.change import Change
 from crawler.core.change.observation import Observation, update_mask
-from crawler.core.http.urls import key_of
-from crawler.core.noise.words import numberless, words_of
-from crawler.core.page.outline import block_list
-from crawler.core.page.snapshot import Parsed, parse
-from crawler.core.visit.decide import decide, needs_baseline, needs_parsing
-from crawler.core.visit.visit import Baseline, Known, State, Target, Visit
+from crawler.core.http.urls import compute_page_key
+from crawler.core.noise.words import mask_numbers, split_words
+from crawler.core.page.outline import extract_blocks
+from crawler.core.page.snapshot import Parsed, parse_body
+from crawler.core.visit.decide import decide_visit, needs_baseline, needs_parsing
+from crawler.core.visit.visit import Baseline, DomainKnowledge, State, Target, Visit
 from tests.engine.corpus import CorpusError
 
 HEAD = ("kB", "look", "pages", "p50 ms", "p99 ms", "most ms", "parse p50 ms", "times the parse")
@@ -45,8 +45,8 @@ class Said(NamedTuple):
 
 FIRST = Said("19.99", "10:15:00")
 LOOKS: Mapping[str, tuple[Said, Change]] = {
-    "the first": (FIRST, Change.FIRST),
-    "same bytes": (FIRST, Change.SAME),
+    "the first": (FIRST, Change.ADDED),
+    "same bytes": (FIRST, Change.UNCHANGED),
     "a clock": (Said("19.99", "11:42:37"), Change.COSMETIC),
     "a price": (Said("18.99", "11:42:37"), Change.CHANGED),
 }
@@ -88,34 +88,34 @@ def options() -> argparse.ArgumentParser:
     return parser
 
 
-def taught(package: str, *, pages: int) -> Known:
+def taught(package: str, *, pages: int) -> DomainKnowledge:
     """What is known of a site after a first look at some of its pages."""
     found = [document(package, file) for file in islice(documents(package), pages)]
     known = known_of(found[0].url)
     mask = known.mask
     for page in found:
-        mask = update_mask(mask, Observation(key_of(page.url), read(page, FIRST).blocks, START))
+        mask = update_mask(mask, Observation(compute_page_key(page.url), read(page, FIRST).blocks, START))
     return replace(known, mask=mask)
 
 
-def paired(known: Known, page: Document) -> Known:
+def paired(known: DomainKnowledge, page: Document) -> DomainKnowledge:
     """The case after a few repeat fetches of a page, which may have a template of its own."""
     mask = known.mask
     for n in range(PAIRS):
         again = read(page, Said(FIRST.price, f"10:15:0{n + 1}")).blocks
         mask = update_mask(
-            mask, Observation(key_of(page.url), read(page, FIRST).blocks, START, second_fetches=(again,))
+            mask, Observation(compute_page_key(page.url), read(page, FIRST).blocks, START, second_fetches=(again,))
         )
     return replace(known, mask=mask)
 
 
-def timed(kilobytes: int, known: Mapping[str, Known], *, most: int) -> Iterator[Timed]:
+def timed(kilobytes: int, known: Mapping[str, DomainKnowledge], *, most: int) -> Iterator[Timed]:
     pages = [(page, paired(known[page.package], page)) for page in of_size(1000 * kilobytes, most=most)]
     parse_s = [timed_parse(page) for page, _ in pages]
     for look, (said, change) in LOOKS.items():
         seconds = []
         for page, site in pages:
-            before = new_target(page.url) if change is Change.FIRST else target_of(page, site)
+            before = new_target(page.url) if change is Change.ADDED else target_of(page, site)
             spent, visit = timed_look(page, before, said, site)
             assert visit.change is change, f"{page.url} with {look}: {visit.change}"
             seconds.append(spent)
@@ -129,31 +129,31 @@ def timed_parse(page: Document) -> float:
     return time.thread_time() - began
 
 
-def timed_look(page: Document, before: Target, said: Said, known: Known) -> tuple[float, Visit]:
-    words_of.cache_clear()  # nothing is remembered of a page that was looked at days ago
-    numberless.cache_clear()
+def timed_look(page: Document, before: Target, said: Said, known: DomainKnowledge) -> tuple[float, Visit]:
+    split_words.cache_clear()  # nothing is remembered of a page that was looked at days ago
+    mask_numbers.cache_clear()
     body, kept = written(page, said), written(page, FIRST)
     began = time.thread_time()
     visit = look(page, before, body, kept, known)
     return time.thread_time() - began, visit
 
 
-def look(page: Document, target: Target, body: bytes, kept: bytes, known: Known) -> Visit:
+def look(page: Document, target: Target, body: bytes, kept: bytes, known: DomainKnowledge) -> Visit:
     """As a crawl does it. kept: the body of the last Snapshot."""
     answer, now = answered(body), START + DAY
     parsed = baseline = None
     if needs_parsing(target, answer):
         parsed = understood_of(page, body)
         if needs_baseline(target, parsed):
-            baseline = Baseline(block_list(kept, url=page.url, content_type="text/html"), START)
-    return decide(target, answer, now=now, known=known, parsed=parsed, baseline=baseline)
+            baseline = Baseline(extract_blocks(kept, url=page.url, content_type="text/html"), START)
+    return decide_visit(target, answer, now=now, knowledge=known, parsed=parsed, baseline=baseline)
 
 
-def target_of(page: Document, known: Known) -> Target:
+def target_of(page: Document, known: DomainKnowledge) -> Target:
     """The page after its first look."""
     visit = look(page, new_target(page.url), written(page, FIRST), b"", known)
     assert visit.snapshot is not None
-    return replace(visit.target, state=State.KNOWN, version=visit.snapshot.version, status=200, last_good_at=START)
+    return replace(visit.target, state=State.FETCHED, version=visit.snapshot.version, status=200, last_good_at=START)
 
 
 def read(page: Document, said: Said) -> Parsed:
@@ -161,7 +161,7 @@ def read(page: Document, said: Said) -> Parsed:
 
 
 def understood_of(page: Document, body: bytes) -> Parsed:
-    return parse(body, url=page.url, content_type="text/html", robots_tag=None)
+    return parse_body(body, url=page.url, content_type="text/html", robots_tag=None)
 
 
 def written(page: Document, said: Said) -> bytes:

@@ -15,8 +15,8 @@ from simhash import Simhash
 from benchmarks.harness.table import table
 from benchmarks.harness.timings import percentile_ms
 from benchmarks.pages.documents import of_size
-from crawler.core.page.content import extract
-from crawler.core.page.fingerprint import fingerprint_of
+from crawler.core.page.content import extract_content
+from crawler.core.page.fingerprint import compute_fingerprint
 from tests.engine.corpus import CorpusError
 
 HEAD = ("", "pages", "words each", "of none", "p50 ms", "p99 ms", "most ms")
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     except CorpusError as reason:
         print(f"The pages cannot be had: {reason}", file=sys.stderr)
         return 1
-    ours = timed("ours", fingerprint_of, texts, times=given.times)
+    ours = timed("ours", compute_fingerprint, texts, times=given.times)
     theirs = timed("Simhash(text)", Simhash, texts, times=given.times)
     print(table(HEAD, [ours.row, theirs.row]))
     held = ours.ms(99) < BAR_MS
@@ -70,7 +70,7 @@ def options() -> argparse.ArgumentParser:
 
 def main_texts(most: int) -> Sequence[str]:
     pages = of_size(PAGE_BYTES, most=10 * most)
-    texts = [extract(page.body, url=page.url, content_type="text/html").main for page in pages]
+    texts = [extract_content(page.body, url=page.url, content_type="text/html").main for page in pages]
     return [text for text in texts if text and len(text.split()) <= MOST_WORDS][:most]
 
 

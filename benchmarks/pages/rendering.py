@@ -25,14 +25,14 @@ from playwright.async_api import async_playwright
 from benchmarks.harness.command import cpu_of_tree, measured, resident_bytes
 from benchmarks.harness.database import HOME, new_database
 from benchmarks.harness.table import table
-from crawler.core.http.response import Fetched, Relay, Relayed, Unreached
+from crawler.core.http.response import BrowserRequest, BrowserResponse, Fetched, Unreached
 from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import Authority, Url
 from crawler.core.rendering.outcome import Rendered
-from crawler.engine.rendering.page_requests import PageRequests, ScriptMemo
+from crawler.engine.rendering.page_requests import PageRequests, ScriptCache
 from crawler.fetch import Http
 from crawler.fetch.browser import Browser, BrowserMissing, find_browser
-from crawler.fetch.browser.process import tree_of
+from crawler.fetch.browser.process import list_process_tree
 from tests.engine.corpus import CorpusError, unpacked
 from tests.engine.static import StaticServer
 
@@ -162,17 +162,20 @@ async def our_tab(root: Url) -> AsyncIterator[Render]:
     async with Http(user_agent="bench", allow_private=True) as http:
 
         class Asking:
-            async def relay(self, request: Relay, *, is_own: bool) -> Relayed | Unreached | None:  # noqa: ARG002
+            async def relay(self, request: BrowserRequest, *, is_own: bool) -> BrowserResponse | Unreached | None:  # noqa: ARG002
                 return await http.relay(request, deadline=DEADLINE)
 
         own = Authority(root.split("/")[2])
-        requests = PageRequests(Asking(), own=[own], agent="bench", memo=ScriptMemo())
-        async with Browser(find_browser(), user_agent="bench") as browser, browser.tab(requests.answer) as tab:
+        requests = PageRequests(Asking(), own_authorities=[own], agent="bench", cache=ScriptCache())
+        async with (
+            Browser(find_browser(), user_agent="bench") as browser,
+            browser.open_tab(requests.handle_request) as tab,
+        ):
 
             async def render(url: Url) -> str:
                 document = await http.fetch(url, deadline=DEADLINE)
                 assert isinstance(document, Fetched)
-                requests.begin(url, document, ALLOW_ALL)
+                requests.begin_page(url, document, ALLOW_ALL)
                 outcome = await tab.render(url)
                 return outcome.html.decode() if isinstance(outcome, Rendered) else ""
 
@@ -195,7 +198,9 @@ async def rendered(
             for n in range(renders):
                 text = await render(Url(f"{server.url}/{paths[n % len(paths)]}"))
                 assert say(n % len(paths), 2) in text, f"{kind} has not rendered {paths[n % len(paths)]}"
-                memory.append(resident_bytes([each for each in tree_of(os.getpid()) if each != os.getpid()]) / 1e6)
+                memory.append(
+                    resident_bytes([each for each in list_process_tree(os.getpid()) if each != os.getpid()]) / 1e6
+                )
             seconds, cpu_s = monotonic() - began, cpu_of_tree(os.getpid()) - before
             return Rendering(kind, renders, seconds, cpu_s, server.counts["requests"], memory)
 
@@ -209,4 +214,4 @@ def crawled(root: Path, mode: str, *, home: Path) -> tuple[object, ...]:
         done = measured(command, environment)
     assert done.code == 0, done.errors
     told = json.loads(done.output)
-    return f"--render {mode}", told["looks"], told["rendered"], done.ended - done.began, done.cpu_s
+    return f"--render {mode}", told["visits"], told["rendered"], done.ended - done.began, done.cpu_s

@@ -10,15 +10,15 @@ from crawler.core.domain import Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
 from crawler.core.opic.opic import ENDOWMENT
-from crawler.core.opic.order import STEPS
+from crawler.core.opic.order import RANK_STEPS
 from crawler.store import claim, domains, record
 from crawler.store.database import Database
 
 TERM = timedelta(hours=1)
 # A page's number decides all about it; its key only has to be 16 bytes that are spread like a hash's.
 PAGES = """
-    INSERT INTO page (domain_id, key, url, first_seen_at, etag, received_bytes, evidence_a, evidence_b, status, visits,
-                      last_look_at, last_good_at, version, body_digest, text_digest, main_digest, shape_digest,
+    INSERT INTO page (domain_id, key, url, first_seen_at, etag, received_bytes, rate_a, rate_b, status, visits,
+                      last_visit_at, last_good_at, version, body_digest, text_digest, main_digest, shape_digest,
                       fingerprint)
     SELECT %(id)s, decode(md5(n::text), 'hex'), %(root)s || 's' || n %% 40 || '/p' || n, %(at)s,
            CASE WHEN known THEN '"v' || n || '"' END, 20000, CASE WHEN known THEN n %% 7 / 2.0 ELSE 0 END,
@@ -30,7 +30,7 @@ PAGES = """
 """
 FRONTIER = """
     INSERT INTO frontier (domain_id, key, state, rank, depth, due_at)
-    SELECT %(id)s, decode(md5(n::text), 'hex'), CASE WHEN n %% 3 > 0 THEN 'known' ELSE 'new' END,
+    SELECT %(id)s, decode(md5(n::text), 'hex'), CASE WHEN n %% 3 > 0 THEN 'fetched' ELSE 'unfetched' END,
            CASE WHEN n %% 3 > 0 THEN 0 ELSE 1 + n %% (2 * %(steps)s - 1) END, 3,
            CASE WHEN n %% 3 > 0
                 THEN %(at)s::timestamptz + ((n * 6101::bigint %% 30013) / 1000.0 - 1) * interval '1 day' END
@@ -64,9 +64,16 @@ async def aged(db: Database, name: str, *, pages: int, at: datetime) -> Lease:
     domain = await domains.register(db, Authority(name), scheme="http", domain_settings=DomainSettings(), at=at)
     lease = await claim.claim(db, at=at, holder="bench", term=TERM, only=[domain])
     assert lease is not None
-    while await record.drain(db, lease, at=at):
+    while await record.drain_inbox(db, lease, at=at):
         pass
-    values = {"id": domain.id, "root": domain.root, "at": at, "pages": pages, "steps": STEPS, "endowment": ENDOWMENT}
+    values = {
+        "id": domain.id,
+        "root": domain.root,
+        "at": at,
+        "pages": pages,
+        "steps": RANK_STEPS,
+        "endowment": ENDOWMENT,
+    }
     for statement in (PAGES, FRONTIER, CASH, LINKS, ACCOUNT, POOLS):
         async with db.transaction() as connection:
             await connection.execute(statement.encode(), values)

@@ -20,8 +20,8 @@ from benchmarks.harness.timings import backend_of, cpu_of, percentile_ms
 from benchmarks.store.aged import aged
 from crawler.core.domain import Lease
 from crawler.core.http.urls import PageKey
-from crawler.engine.machine import settle_memory
-from crawler.store import hand_out
+from crawler.engine.machine import prepare_memory
+from crawler.store import frontier
 from crawler.store.database import Database, open_database
 from tests.store.made_up import USUAL
 
@@ -29,11 +29,11 @@ HEAD = ("pages", "claims", "targets each", "p50 ms", "p90 ms", "p99 ms", "most m
 START = datetime(2026, 1, 1, tzinfo=UTC)
 BAR_MS = 50.0  # at the 99th percentile
 LOOKED_AT = """
-    UPDATE frontier SET state = 'known', rank = 0, due_at = %(at)s + interval '20 days'
+    UPDATE frontier SET state = 'fetched', rank = 0, due_at = %(at)s + interval '20 days'
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
 """
 SEEN = """
-    UPDATE page SET last_look_at = %(at)s, last_good_at = %(at)s, version = greatest(version, 1), visits = visits + 1
+    UPDATE page SET last_visit_at = %(at)s, last_good_at = %(at)s, version = greatest(version, 1), visits = visits + 1
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
 """
 
@@ -80,13 +80,13 @@ def options() -> argparse.ArgumentParser:
 
 
 async def measure(url: str, given: argparse.Namespace) -> list[Timed]:
-    async with open_database(url, connections=1) as db:
+    async with open_database(url, max_connections=1) as db:
         return [await timed(db, n, pages, given) for n, pages in enumerate(given.sizes)]
 
 
 async def timed(db: Database, n: int, pages: int, given: argparse.Namespace) -> Timed:
     lease = await aged(db, f"site{n}.test", pages=pages, at=START)
-    settle_memory()
+    prepare_memory()
     backend = await backend_of(db)
     seconds: list[float] = []
     cpu_seconds: list[float] = []
@@ -95,7 +95,9 @@ async def timed(db: Database, n: int, pages: int, given: argparse.Namespace) -> 
     for turn in range(given.claims + 2):
         at = START + timedelta(minutes=turn)
         began, began_cpu = time.perf_counter(), time.process_time() + cpu_of(backend)
-        found = await hand_out.hand_out(db, lease, most=given.targets, at=at, without=handed, defaults=USUAL)
+        found = await frontier.select_targets(
+            db, lease, max_targets=given.targets, at=at, dispatched=handed, defaults=USUAL
+        )
         seconds.append(time.perf_counter() - began)
         cpu_seconds.append(time.process_time() + cpu_of(backend) - began_cpu)
         await looked_at(db, lease, handed, at=at)

@@ -63,7 +63,7 @@ async def fill(url: str, pages: int) -> None:
         request = Request.from_url(like)
         _ = await queue.add_request(request)
     values = {"data": request.model_dump_json(), "like": like, "pages": pages, "root": URL, "name": NAME}
-    async with open_database(url, connections=1) as db:
+    async with open_database(url, max_connections=1) as db:
         for statement in (FILL, COUNT):
             async with db.transaction() as connection:
                 await connection.execute(statement.encode(), values)

@@ -19,14 +19,14 @@ from pathlib import Path
 from benchmarks.harness.database import HOME, new_database
 from benchmarks.harness.table import table
 from benchmarks.harness.timings import backend_of, cpu_of, percentile_ms
-from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS
+from crawler.core.change.near_duplicates import MIN_TEXT_BYTES, NEAR_BITS
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http.urls import Authority, PageKey, Url, key_of
+from crawler.core.http.urls import Authority, PageKey, Url, compute_page_key
 from crawler.core.page.fingerprint import Fingerprint
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database
-from crawler.store.rows import to_signed
+from crawler.store.rows import encode_fingerprint
 
 HEAD = (
     "fingerprints",
@@ -54,12 +54,12 @@ COPY = "COPY made FROM STDIN"
 ROWS = (
     """INSERT INTO page (domain_id, key, url, first_seen_at, version, fingerprint)
        SELECT %(id)s, key, url, %(at)s, 1, fingerprint FROM made""",
-    "INSERT INTO frontier (domain_id, key, state, rank, due_at) SELECT %(id)s, key, 'known', 0, %(at)s FROM made",
+    "INSERT INTO frontier (domain_id, key, state, rank, due_at) SELECT %(id)s, key, 'fetched', 0, %(at)s FROM made",
     """INSERT INTO snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
                              main_digest, fingerprint)
        SELECT %(id)s, key, 1, %(at)s, '', '', '', repeat('x', %(bytes)s), '', '', '', fingerprint FROM made""",
     """INSERT INTO event (domain_id, number, at, key, url, change, version)
-       SELECT %(id)s, n + 1, %(at)s, key, url, 'first', 1 FROM made""",
+       SELECT %(id)s, n + 1, %(at)s, key, url, 'added', 1 FROM made""",
 )
 SIZE = """
     SELECT sum(pg_total_relation_size(t.relid)) / 1e6
@@ -142,7 +142,7 @@ async def measure(url: str, given: argparse.Namespace) -> list[Scores]:
     by_chance = planted((chance.getrandbits(64) for _ in iter(int, 1)), given.pairs, chance)
     crowd = (differing(template, chance.randint(*CROWDED_BITS), chance) for _ in iter(int, 1))
     crowded = planted(crowd, given.pairs, chance)
-    async with open_database(url, connections=1) as db:
+    async with open_database(url, max_connections=1) as db:
         return [
             await scored(db, "by chance", [next(by_chance) for _ in range(given.pages)], given.pairs),
             await scored(db, "crowded", [next(crowded) for _ in range(given.crowded)], given.pairs),
@@ -170,12 +170,12 @@ async def scored(db: Database, name: str, fingerprints: Sequence[Fingerprint], p
     )
     keys = await fill_pages(db, domain, fingerprints)
     began = time.perf_counter()
-    assert await report.fill(db, domain) == len(keys)
+    assert await report.fill_fingerprints(db, domain) == len(keys)
     filled = time.perf_counter()
     seconds, cpu_seconds, found = await look_up(db, domain, keys, pairs)
     idle_seconds = await ask_nothing(db, pairs)
     grouping = time.perf_counter()
-    await report.alike(db, domain, bits=NEAR_BITS, most=20, members=5)
+    await report.find_near_duplicate_groups(db, domain, bits=NEAR_BITS, max_groups=20, max_members=5)
     grouped = time.perf_counter()
     return Scores(
         name=name,
@@ -193,13 +193,13 @@ async def scored(db: Database, name: str, fingerprints: Sequence[Fingerprint], p
 
 async def fill_pages(db: Database, domain: Domain, fingerprints: Sequence[Fingerprint]) -> list[PageKey]:
     urls = [page_url(domain, n) for n in range(len(fingerprints))]
-    keys = [key_of(url) for url in urls]
-    values = {"id": domain.id, "at": AT, "bytes": LEAST_TEXT_BYTES}
+    keys = [compute_page_key(url) for url in urls]
+    values = {"id": domain.id, "at": AT, "bytes": MIN_TEXT_BYTES}
     async with db.transaction() as connection:
         await connection.execute(MADE.encode())
         async with connection.cursor() as cursor, cursor.copy(COPY) as copy:
             for n, each in enumerate(fingerprints):
-                await copy.write_row((n, keys[n], urls[n], to_signed(each)))
+                await copy.write_row((n, keys[n], urls[n], encode_fingerprint(each)))
         for statement in ROWS:
             await connection.execute(statement.encode(), values)
     async with db.transaction() as connection:
@@ -221,7 +221,7 @@ async def look_up(
     seconds, cpu_seconds, found = [], [], 0
     for n in range(pairs):
         began, began_cpu = time.perf_counter(), time.process_time() + cpu_of(backend)
-        near = await report.near(db, domain, keys[2 * n], bits=NEAR_BITS, most=MOST)
+        near = await report.find_near_duplicates(db, domain, keys[2 * n], bits=NEAR_BITS, max_pages=MOST)
         seconds.append(time.perf_counter() - began)
         cpu_seconds.append(time.process_time() + cpu_of(backend) - began_cpu)
         assert near is not None

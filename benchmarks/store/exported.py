@@ -99,7 +99,7 @@ def options() -> argparse.ArgumentParser:
 
 async def fill(url: str, rows: int) -> None:
     """A domain with so many pages that are known, each with a text and a body, and half as many that are not."""
-    async with open_database(url, connections=2) as db:
+    async with open_database(url, max_connections=2) as db:
         lease = await aged(db, NAME, pages=-(-rows * 3 // 2), at=AT)
         for statement in (TEXTS, BODIES):
             async with db.transaction() as connection:

@@ -9,19 +9,19 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.response import Fetched
 from crawler.core.http.robots import ALLOW_ALL
-from crawler.core.http.urls import Authority, PageKey, Url, key_of
+from crawler.core.http.urls import Authority, PageKey, Url, compute_page_key
 from crawler.core.opic.opic import ENDOWMENT, Pool
-from crawler.core.opic.order import STEPS
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import Known, Visit
-from crawler.store import claim, domains, hand_out, record
+from crawler.core.opic.order import RANK_STEPS
+from crawler.core.visit.decide import decide_visit
+from crawler.core.visit.visit import DomainKnowledge, Visit
+from crawler.store import claim, domains, frontier, record
 from crawler.store.database import Database
 from tests.store.made_up import USUAL
 
 TERM = timedelta(hours=1)
 RICHEST = 50  # steps of rank that a page may have above its endowment
 PAGES = "COPY page (domain_id, key, url, first_seen_at) FROM STDIN"
-FRONTIER = "COPY frontier (domain_id, key, state, rank, depth, due_at, favoured) FROM STDIN"
+FRONTIER = "COPY frontier (domain_id, key, state, rank, depth, due_at, boosted) FROM STDIN"
 CASH = "COPY cash (domain_id, key, pool, net, history, clock) FROM STDIN"
 WROTE = """
     SELECT coalesce(sum(n_tup_upd + n_tup_ins + n_tup_del), 0), coalesce(sum(seq_tup_read), 0)
@@ -48,10 +48,10 @@ async def filled(db: Database, name: str, *, pages: int, at: datetime) -> Filled
     domain = await domains.register(db, Authority(name), scheme="http", domain_settings=domain_settings, at=at)
     lease = await claim.claim(db, at=at, holder="bench", term=TERM, only=[domain])
     assert lease is not None
-    while await record.drain(db, lease, at=at):
+    while await record.drain_inbox(db, lease, at=at):
         pass
     site = Filled(domain, lease, pages)
-    made = [Made(n, key_of(site.url(n))) for n in range(1, pages + 1)]
+    made = [Made(n, compute_page_key(site.url(n))) for n in range(1, pages + 1)]
     beside = domain.id
     await _copy(db, PAGES, ((beside, page.key, site.url(page.n), at) for page in made))
     later = at + timedelta(days=365)
@@ -59,9 +59,9 @@ async def filled(db: Database, name: str, *, pages: int, at: datetime) -> Filled
         db,
         FRONTIER,
         (
-            (beside, p.key, "known", 0, 1, later, False)
+            (beside, p.key, "fetched", 0, 1, later, False)
             if p.is_known
-            else (beside, p.key, "new", p.rank, 1, None, False)
+            else (beside, p.key, "unfetched", p.rank, 1, None, False)
             for p in made
         ),
     )
@@ -83,15 +83,15 @@ class Made:
 
     @property
     def pool(self) -> Pool:
-        return Pool.KNOWN if self.is_known else Pool.NEW
+        return Pool.FETCHED if self.is_known else Pool.UNFETCHED
 
     @property
     def rank(self) -> int:
-        return STEPS + self.n % RICHEST
+        return RANK_STEPS + self.n % RICHEST
 
     @property
     def net(self) -> int:
-        return self.rank * ENDOWMENT // STEPS
+        return self.rank * ENDOWMENT // RANK_STEPS
 
 
 async def _copy(db: Database, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
@@ -111,7 +111,7 @@ async def _account(db: Database, site: Filled, made: list[Made]) -> None:
             "UPDATE domain_state SET dormant = dormant - %s, tracked = tracked + %s WHERE domain_id = %s",
             (sum(page.net for page in made), len(made), site.domain.id),
         )
-        for pool in (Pool.NEW, Pool.KNOWN):
+        for pool in (Pool.UNFETCHED, Pool.FETCHED):
             many = sum(page.pool is pool for page in made)
             await connection.execute(
                 "UPDATE pool SET pages = pages + %s WHERE domain_id = %s AND pool = %s",
@@ -126,13 +126,13 @@ async def looked_at(
 ) -> list[Visit]:
     """First looks at the best new pages, each with so many links to pages that are known already."""
     defaults = replace(USUAL, discovery_share=1.0, refresh_share=0.0)
-    handed = await hand_out.hand_out(db, site.lease, most=most, at=at, without=(), defaults=defaults)
-    known = Known(
-        scope=site.domain.scope(max_depth=100),
+    handed = await frontier.select_targets(db, site.lease, max_targets=most, at=at, dispatched=(), defaults=defaults)
+    known = DomainKnowledge(
+        scope=site.domain.build_scope(max_depth=100),
         rules=ALLOW_ALL,
         agent="recrawl",
     )
-    return [decide(target, _page(site, chance, links), now=at, known=known) for target in handed]
+    return [decide_visit(target, _page(site, chance, links), now=at, knowledge=known) for target in handed]
 
 
 def _page(site: Filled, chance: random.Random, links: int) -> Fetched:

@@ -116,7 +116,7 @@ def options() -> argparse.ArgumentParser:
 
 
 async def claims_among(url: str, count: int, given: argparse.Namespace) -> Claims:
-    async with open_database(url, connections=1) as db:
+    async with open_database(url, max_connections=1) as db:
         await fill(db, count)
         timer = Timer(await backend_of(db))
         spent = Spent()
@@ -167,7 +167,7 @@ async def one_lease(db: Database, timer: Timer, spent: Spent, *, at: datetime) -
     with timer:
         lease = await claim.claim(db, at=at, holder="bench", term=TERM)
     assert lease is not None
-    while await record.drain(db, lease, at=at):
+    while await record.drain_inbox(db, lease, at=at):
         pass
     _ = await one_batch(db, lease, Kind.ONLY, spent, most=10, at=at)
     await claim.release(db, lease, at=at)
@@ -176,7 +176,7 @@ async def one_lease(db: Database, timer: Timer, spent: Spent, *, at: datetime) -
 async def month(url: str, given: argparse.Namespace) -> tuple[int, Sequence[Left]]:
     """How many looks there were, and what they left."""
     spent = Spent()
-    async with open_database(url, connections=1) as db:
+    async with open_database(url, max_connections=1) as db:
         lease = await aged(db, "site.test", pages=given.pages, at=START)
         before = await statistics(db)
         for day in range(1, given.days + 1):

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from crawler.core.domain import Lease
-from crawler.core.http.response import Answer, Fetched, NotModified
+from crawler.core.http.response import Fetched, NotModified, Response
 from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import PageKey
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import Known, Target
-from crawler.store import hand_out, record
+from crawler.core.visit.decide import decide_visit
+from crawler.core.visit.visit import DomainKnowledge, Target
+from crawler.store import frontier, record
 from crawler.store.database import Database
 from tests.store.made_up import USUAL
 
@@ -45,20 +45,20 @@ async def one_batch(
     """Hand out, look at and record so many pages at most; gives those that were."""
     defaults = replace(
         USUAL,
-        price=1e-9,  # all that is due is worth it, as it is where due times come from the price
+        shadow_price=1e-9,  # all that is due is worth it, as it is where due times come from the price
         discovery_share=float(kind is not Kind.REVISIT),
         refresh_share=float(kind is Kind.REVISIT),
     )
     clock = _Clock(spent)
-    targets = await hand_out.hand_out(db, lease, most=most, at=at, without=without, defaults=defaults)
+    targets = await frontier.select_targets(db, lease, max_targets=most, at=at, dispatched=without, defaults=defaults)
     clock.stop()
     if not targets:
         return []
-    known = Known(scope=lease.domain.scope(max_depth=100), rules=ALLOW_ALL, agent="recrawl")
+    known = DomainKnowledge(scope=lease.domain.build_scope(max_depth=100), rules=ALLOW_ALL, agent="recrawl")
     answer = answer_to(kind, lease)
-    visits = [decide(target, answer(target), now=at, known=known) for target in targets]
+    visits = [decide_visit(target, answer(target), now=at, knowledge=known) for target in targets]
     clock.go_on()
-    await record.record(db, lease, record.Batch(visits=visits, max_pages=10**8))
+    await record.record_visits(db, lease, record.Batch(visits=visits, max_pages=10**8))
     clock.stop()
     spent.pages += len(visits)
     return [target.key for target in targets]
@@ -79,7 +79,7 @@ class _Clock:
         self._spent.cpu_s += time.process_time() - self._began_cpu
 
 
-def answer_to(kind: Kind, lease: Lease) -> Callable[[Target], Answer]:
+def answer_to(kind: Kind, lease: Lease) -> Callable[[Target], Response]:
     if kind is Kind.REVISIT:
         return lambda _: UNCHANGED
     return lambda target: page_of(target, lease, links=0 if kind is Kind.ONLY else LINKS)

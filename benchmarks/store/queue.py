@@ -26,8 +26,8 @@ from benchmarks.store.looks import Kind, Spent, one_batch
 from benchmarks.store.workers import Work, all_ready, at_once
 from crawler.cli.plot import Chart, Series
 from crawler.core.domain import Lease
-from crawler.engine.machine import settle_memory
-from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
+from crawler.engine.machine import prepare_memory
+from crawler.runtime.postgres.cluster import Cluster, borrow_postgres
 from crawler.store.database import open_database
 from labs.charts import write_figures
 from tests.engine.crawls import coins_missing
@@ -74,7 +74,7 @@ Do = Callable[[int], Sequence[Work]]  # the number of a turn, to what each proce
 
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
-    with borrowed_postgres(given.home) as cluster, ExitStack() as held:
+    with borrow_postgres(given.home) as cluster, ExitStack() as held:
         things = [
             thing for size in given.sizes for thing in held.enter_context(filled_queues(cluster, size, given)).items()
         ]
@@ -137,13 +137,13 @@ def filled_queues(cluster: Cluster, size: int, given: argparse.Namespace) -> Ite
 
 
 async def fill(url: str, pages: int, domains: int) -> list[Lease]:
-    async with open_database(url, connections=1) as db:
+    async with open_database(url, max_connections=1) as db:
         return [await aged(db, f"site{n}.test", pages=pages, at=START) for n in range(domains)]
 
 
 async def missing(url: str) -> int:
     """Coins that are not where they should be."""
-    async with open_database(url, connections=1) as db:
+    async with open_database(url, max_connections=1) as db:
         return await coins_missing(db)
 
 
@@ -154,10 +154,10 @@ def crawled(part: Part) -> Work:
 
 async def _crawled(part: Part) -> Work:
     spent = Spent()
-    async with open_database(part.url, connections=1) as db:
+    async with open_database(part.url, max_connections=1) as db:
         # The first batch prepares statements and reads catalogues, as the first of a crawl does; it does not count.
         handed = await one_batch(db, part.lease, part.kind, Spent(), most=10, at=part.at)
-        settle_memory()
+        prepare_memory()
         all_ready()
         while spent.pages < part.pages and handed:
             most = min(part.batch, part.pages - spent.pages)
@@ -196,7 +196,7 @@ def figure(rounds: Sequence[Round]) -> Chart:
         Series(name, tuple((float(size), sum(row[1:])) for (what, size), row in found.items() if what == name))
         for name in dict.fromkeys(what for what, _ in found)
     )
-    return Chart("Claim and record", "pages in all", "CPU ms/page", tuple(lines), log_x=True, log_y=True)
+    return Chart("Claim and record", "pages in all", "CPU ms/page", tuple(lines), is_log_x=True, is_log_y=True)
 
 
 def shown(rounds: Sequence[Round]) -> str:

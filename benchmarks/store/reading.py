@@ -14,7 +14,7 @@ from benchmarks.harness.table import table
 from benchmarks.store.served import BAR_BYTES, BAR_S, shown
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http.urls import Authority, Url, key_of
+from crawler.core.http.urls import Authority, Url, compute_page_key
 from crawler.core.visit.visit import State
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database
@@ -30,61 +30,62 @@ MADE = """
 COPY = "COPY made (n, domain_id, key, url, changed) FROM STDIN"
 # Of each state some; a page that was never read has no version, no visit and no time of a look.
 STATES = """
-    UPDATE made SET state = CASE WHEN n % 20 = 7 THEN 'new' WHEN n % 1000 = 11 THEN 'gone'
-                                 WHEN n % 1000 = 12 THEN 'moved' WHEN n % 1000 = 13 THEN 'refused' ELSE 'known' END
+    UPDATE made SET state = CASE WHEN n % 20 = 7 THEN 'unfetched' WHEN n % 1000 = 11 THEN 'gone'
+                                 WHEN n % 1000 = 12 THEN 'moved' WHEN n % 1000 = 13 THEN 'excluded' ELSE 'fetched' END
 """
 FILL = """
     INSERT INTO prior (domain_id, no, a, b, template)
     SELECT d.id, n, 1, 30, '/' || n || '/*' FROM domain d, generate_series(1, %(templates)s) n ON CONFLICT DO NOTHING;
-    INSERT INTO page (domain_id, key, url, first_seen_at, etag, evidence_a, evidence_b, prior_no, visits, version,
-                      last_look_at, last_good_at, status, failures, received_bytes, moved_to, reason)
+    INSERT INTO page (domain_id, key, url, first_seen_at, etag, rate_a, rate_b, prior_no, visits, version,
+                      last_visit_at, last_good_at, status, failures, received_bytes, moved_to, reason)
     SELECT domain_id, key, url, %(first)s, CASE WHEN read THEN '"v"' END, CASE WHEN read THEN 1 + n %% 5 ELSE 0 END,
            CASE WHEN read THEN 10 + n %% 90 ELSE 0 END, 1 + n %% %(templates)s, CASE WHEN read THEN 5 ELSE 0 END,
            CASE WHEN read THEN 1 + changed::int ELSE 0 END,
-           CASE WHEN state <> 'new' THEN %(last)s - n %% 30 * interval '1 day' END,
+           CASE WHEN state <> 'unfetched' THEN %(last)s - n %% 30 * interval '1 day' END,
            CASE WHEN read THEN %(last)s - n %% 30 * interval '1 day' END,
-           CASE state WHEN 'known' THEN 200 WHEN 'gone' THEN 404 WHEN 'moved' THEN 301 END,
+           CASE state WHEN 'fetched' THEN 200 WHEN 'gone' THEN 404 WHEN 'moved' THEN 301 END,
            (read AND n %% 500 = 0)::int, CASE WHEN read THEN 20000 ELSE 0 END,
            CASE WHEN state = 'moved' THEN (SELECT o.key FROM made o WHERE o.n = m.n + 1) END,
-           CASE WHEN state = 'refused' THEN 'robots' ELSE '' END
-      FROM (SELECT *, state IN ('known', 'gone', 'moved') AS read FROM made) m;
+           CASE WHEN state = 'excluded' THEN 'robots' ELSE '' END
+      FROM (SELECT *, state IN ('fetched', 'gone', 'moved') AS read FROM made) m;
     INSERT INTO frontier (domain_id, key, state, rank, depth, due_at)
     SELECT domain_id, key, state, n %% 500, n %% 6,
-           CASE WHEN state <> 'new' THEN %(last)s + n %% 60 * interval '1 day' END FROM made;
+           CASE WHEN state <> 'unfetched' THEN %(last)s + n %% 60 * interval '1 day' END FROM made;
     INSERT INTO cash (domain_id, key, pool, net, history, clock)
-    SELECT domain_id, key, (state <> 'new')::int, 1000 * (n %% 1000), 1e6 * (n %% 1000), 1e9
-      FROM made WHERE state IN ('new', 'known');
+    SELECT domain_id, key, (state <> 'unfetched')::int, 1000 * (n %% 1000), 1e6 * (n %% 1000), 1e9
+      FROM made WHERE state IN ('unfetched', 'fetched');
     INSERT INTO page_links (domain_id, key, targets)
     SELECT m.domain_id, m.key, (SELECT string_agg(o.key, '' ORDER BY o.key) FROM made o
                                  WHERE o.n BETWEEN m.n + 1 AND m.n + %(links)s AND o.domain_id = m.domain_id)
       FROM made m
-     WHERE m.state = 'known' AND EXISTS (SELECT FROM made o WHERE o.n BETWEEN m.n + 1 AND m.n + %(links)s
+     WHERE m.state = 'fetched' AND EXISTS (SELECT FROM made o WHERE o.n BETWEEN m.n + 1 AND m.n + %(links)s
                                                               AND o.domain_id = m.domain_id);
     INSERT INTO content (domain_id, digest, encoding, body_bytes, data)
     SELECT domain_id, key, 'identity', 400, convert_to(repeat(url || ' ', 8), 'UTF8')
-      FROM made WHERE state IN ('known', 'gone', 'moved');
+      FROM made WHERE state IN ('fetched', 'gone', 'moved');
     INSERT INTO snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
                           main_digest)
     SELECT m.domain_id, m.key, v, %(first)s + (n %% 1000000 * interval '1 second' + (v - 1) * interval '1 day') * 7,
            'Page ' || n, 'en', 'text/html', repeat('some words of page ' || n || ' ', 12), key, key, key
-      FROM made m, generate_series(1, 1 + m.changed::int) v WHERE m.state IN ('known', 'gone', 'moved');
-    INSERT INTO visit (domain_id, key, at, answer, status, change, rung, conditional, requests, received_bytes,
+      FROM made m, generate_series(1, 1 + m.changed::int) v WHERE m.state IN ('fetched', 'gone', 'moved');
+    INSERT INTO visit (domain_id, key, at, answer, status, change, evidence, conditional, requests, received_bytes,
                        saved_bytes, elapsed_ms)
-    SELECT domain_id, key, at, 'fetched', 200, CASE WHEN number = 1 THEN 'first' ELSE 'changed' END, 'blocks', false, 1,
+    SELECT domain_id, key, at, 'fetched', 200, CASE WHEN number = 1 THEN 'added' ELSE 'changed' END, 'blocks', false, 1,
            20000, 0, 50
       FROM snapshot;
-    INSERT INTO visit (domain_id, key, at, answer, status, reason, change, rung, conditional, requests, received_bytes,
+    INSERT INTO visit (domain_id, key, at, answer, status, reason, change, evidence, conditional, requests,
+    received_bytes,
                        saved_bytes, elapsed_ms)
     SELECT domain_id, key, %(last)s - n %% 30 * interval '1 day',
-           CASE WHEN state = 'refused' THEN 'unreached' WHEN state = 'known' THEN 'not_modified' ELSE 'fetched' END,
-           CASE state WHEN 'known' THEN 304 WHEN 'gone' THEN 404 WHEN 'moved' THEN 301 END,
-           CASE WHEN state = 'refused' THEN 'robots' ELSE '' END,
-           CASE state WHEN 'known' THEN 'same' WHEN 'refused' THEN 'unknown' ELSE state END, 'not_modified', true,
-           (state <> 'refused')::int, 300, 20000, 30
-      FROM made WHERE state <> 'new' ON CONFLICT DO NOTHING;
+           CASE WHEN state = 'excluded' THEN 'unreached' WHEN state = 'fetched' THEN 'not_modified' ELSE 'fetched' END,
+           CASE state WHEN 'fetched' THEN 304 WHEN 'gone' THEN 404 WHEN 'moved' THEN 301 END,
+           CASE WHEN state = 'excluded' THEN 'robots' ELSE '' END,
+           CASE state WHEN 'fetched' THEN 'unchanged' WHEN 'excluded' THEN 'unknown' ELSE state END, 'not_modified',
+           true, (state <> 'excluded')::int, 300, 20000, 30
+      FROM made WHERE state <> 'unfetched' ON CONFLICT DO NOTHING;
     INSERT INTO event (domain_id, number, at, key, url, change, version, parts, blocks, amount)
     SELECT s.domain_id, row_number() OVER (PARTITION BY s.domain_id ORDER BY s.at, m.n), s.at, s.key, m.url,
-           CASE WHEN s.number = 1 THEN 'first' ELSE 'changed' END, s.number,
+           CASE WHEN s.number = 1 THEN 'added' ELSE 'changed' END, s.number,
            CASE WHEN s.number = 1 THEN '' ELSE 'text' END,
            CASE WHEN s.number > 1 THEN '[["text", "costs four", "costs five"]]'::jsonb END,
            CASE WHEN s.number > 1 THEN 0.1 END
@@ -96,8 +97,8 @@ FILL = """
            next_event = c.many * 2, stamped_event = c.many * 2
       FROM (SELECT domain_id, count(*) AS many FROM made GROUP BY domain_id) c WHERE c.domain_id = s.domain_id;
     UPDATE pool p SET pages = c.many
-      FROM (SELECT domain_id, (state <> 'new')::int AS pool, count(*) AS many
-              FROM made WHERE state IN ('new', 'known') GROUP BY 1, 2) c
+      FROM (SELECT domain_id, (state <> 'unfetched')::int AS pool, count(*) AS many
+              FROM made WHERE state IN ('unfetched', 'fetched') GROUP BY 1, 2) c
      WHERE c.domain_id = p.domain_id AND p.pool = c.pool;
     DROP TABLE made
 """
@@ -129,7 +130,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def measured(url: str, options: argparse.Namespace) -> tuple[Domain, list[tuple[object, ...]]]:
-    async with open_database(url, connections=2) as db:
+    async with open_database(url, max_connections=2) as db:
         great = await filled(db, pages=options.pages, changes=options.changes)
         rows: list[tuple[object, ...]] = []
         for name, work in questions(db, great, pages=options.pages):
@@ -156,7 +157,7 @@ async def filled(db: Database, *, pages: int, changes: int) -> Domain:
         for n in range(1, pages + 1):
             domain = every[0] if n <= pages // 2 else every[1 + n % small]
             page = Url(f"{domain.root}{n % TEMPLATES}/page{n}")
-            yield n, domain.id, key_of(page), page, n % step == 0
+            yield n, domain.id, compute_page_key(page), page, n % step == 0
 
     async with db.transaction() as connection:
         await connection.execute(MADE.encode())
@@ -169,7 +170,7 @@ async def filled(db: Database, *, pages: int, changes: int) -> Domain:
         async with db.transaction() as connection:
             await connection.execute(statement.encode(), values if "%" in statement else None)
     for domain in every:  # as the hourly plan does
-        await report.keep_figures(db, domain, at=NOW)
+        await report.store_figures(db, domain, at=NOW)
     async with db.pool.connection() as plain:
         await plain.set_autocommit(True)
         await plain.execute("VACUUM ANALYZE")
@@ -179,7 +180,7 @@ async def filled(db: Database, *, pages: int, changes: int) -> Domain:
 
 def questions(db: Database, great: Domain, *, pages: int) -> Iterator[tuple[str, Callable[[], Awaitable[int]]]]:
     """What people ask, and how many rows the answer has."""
-    news = ChangeFilter(kinds=frozenset(EventKind) - {EventKind.FIRST})
+    news = ChangeFilter(kinds=frozenset(EventKind) - {EventKind.ADDED})
     step = pages // 2
     page = Url(f"{great.root}{step % TEMPLATES}/page{step}")
     then = NOW - timedelta(days=50)
@@ -194,41 +195,46 @@ def questions(db: Database, great: Domain, *, pages: int) -> Iterator[tuple[str,
         return int(await work is not None)
 
     async def sql(statement: str) -> int:
-        async with report.answer_to(db, statement, may_write=False) as answered:
+        async with report.run_query(db, statement, may_write=False) as answered:
             return len([row async for row in answered.rows])
 
     of_great = replace(news, domain_id=great.id)
     late = replace(news, since=NOW - timedelta(days=25))
     place = (then, pages)
-    yield "newest changes", lambda: sized(report.newest_changes(db, news, most=50))
-    yield "newest changes, in the middle", lambda: sized(report.newest_changes(db, news, before=place, most=50))
-    yield "newest changes of a domain", lambda: sized(report.newest_changes(db, of_great, most=50))
+    yield "newest changes", lambda: sized(report.list_newest_changes(db, news, max_count=50))
+    yield (
+        "newest changes, in the middle",
+        lambda: sized(report.list_newest_changes(db, news, before=place, max_count=50)),
+    )
+    yield "newest changes of a domain", lambda: sized(report.list_newest_changes(db, of_great, max_count=50))
     yield (
         "newest changes of a page",
-        lambda: sized(report.newest_changes(db, ChangeFilter(domain_id=great.id, key=key_of(page)), most=50)),
+        lambda: sized(
+            report.list_newest_changes(db, ChangeFilter(domain_id=great.id, key=compute_page_key(page)), max_count=50)
+        ),
     )
     yield (
         "newest changes beneath a prefix",
-        lambda: sized(report.newest_changes(db, replace(of_great, prefix=f"{great.root}10/"), most=50)),
+        lambda: sized(report.list_newest_changes(db, replace(of_great, prefix=f"{great.root}10/"), max_count=50)),
     )
     yield (
         "newest first looks",
-        lambda: sized(report.newest_changes(db, ChangeFilter(kinds=frozenset({EventKind.FIRST})), most=50)),
+        lambda: sized(report.list_newest_changes(db, ChangeFilter(kinds=frozenset({EventKind.ADDED})), max_count=50)),
     )
     yield "counts of all changes", lambda: counted(ChangeFilter())
     yield "counts of 25 days", lambda: counted(replace(late, kinds=frozenset(EventKind)))
-    yield "feed behind a cursor", lambda: sized(report.read_feed(db, ChangeFilter(after=pages // 2), most=1000))
-    yield "feed of 25 days", lambda: sized(report.read_feed(db, late, most=1000))
-    yield "versions of a page", lambda: sized(report.versions_of(db, great, page))
-    yield "a page at an instant", lambda: one(report.version_of(db, great, page, at=then))
-    yield "a domain at an instant", lambda: sized(report.pages_at(db, great, at=then, most=100))
-    yield "important pages", lambda: sized(report.pages(db, great, top=20, at=NOW))
-    yield "failing pages", lambda: sized(report.pages(db, great, top=20, at=NOW, which=report.FAILING))
-    yield "gone pages", lambda: sized(report.pages(db, great, top=20, at=NOW, which=State.GONE))
-    yield "report of a domain", lambda: one(report.domain_report(db, great, at=NOW, window=timedelta(days=30)))
+    yield "feed behind a cursor", lambda: sized(report.read_feed(db, ChangeFilter(after=pages // 2), max_count=1000))
+    yield "feed of 25 days", lambda: sized(report.read_feed(db, late, max_count=1000))
+    yield "versions of a page", lambda: sized(report.list_versions(db, great, page))
+    yield "a page at an instant", lambda: one(report.read_version(db, great, page, at=then))
+    yield "a domain at an instant", lambda: sized(report.list_pages_at(db, great, at=then, max_count=100))
+    yield "important pages", lambda: sized(report.list_top_pages(db, great, top=20, at=NOW))
+    yield "failing pages", lambda: sized(report.list_top_pages(db, great, top=20, at=NOW, ranking=report.FAILING))
+    yield "gone pages", lambda: sized(report.list_top_pages(db, great, top=20, at=NOW, ranking=State.GONE))
+    yield "report of a domain", lambda: one(report.read_domain_report(db, great, at=NOW, window=timedelta(days=30)))
     month = [NOW - timedelta(days=days) for days in range(30)]
-    yield "freshness over time", lambda: sized(report.freshness_over_time(db, great, instants=month))
-    yield "near-duplicates", lambda: sized(report.usual_alike(db, great, at=NOW))
+    yield "freshness over time", lambda: sized(report.read_freshness_history(db, great, instants=month))
+    yield "near-duplicates", lambda: sized(report.read_largest_groups(db, great, at=NOW))
     yield "report_domain", lambda: sql("SELECT * FROM report_domain")
     yield "report_freshness", lambda: sql("SELECT * FROM report_freshness WHERE grouped_by = 'domain'")
     yield "report_freshness of a domain", lambda: sql(f"SELECT * FROM report_freshness WHERE domain_id = {great.id}")

@@ -71,7 +71,7 @@ def options() -> argparse.ArgumentParser:
 
 async def measure(url: str, given: argparse.Namespace) -> tuple[list[Cost], list[report.Finding]]:
     """Records in turn, a domain of each size after the other, so that whatever drifts on the machine hits all alike."""
-    async with open_database(url, connections=1) as db:  # the server counts by connection
+    async with open_database(url, max_connections=1) as db:  # the server counts by connection
         domains = [await filled(db, f"site{n}.test", pages=n, at=START) for n in given.sizes]
         chance = random.Random(0)
         costs = []
@@ -79,7 +79,7 @@ async def measure(url: str, given: argparse.Namespace) -> tuple[list[Cost], list
             for domain in domains:
                 cost = await recorded(db, domain, chance, at=START + timedelta(hours=turn + 1), given=given)
                 costs += [cost] if turn else []
-        return costs, await report.check(db)
+        return costs, await report.check_invariants(db)
 
 
 async def recorded(
@@ -89,7 +89,7 @@ async def recorded(
     targets = {visit.target.key for visit in batch}.union(*(visit.recipients or () for visit in batch))
     before, _ = await touched(db, "cash")
     began = time.perf_counter()
-    await record.record(db, domain.lease, record.Batch(batch, max_pages=10**8))
+    await record.record_visits(db, domain.lease, record.Batch(batch, max_pages=10**8))
     seconds = time.perf_counter() - began
     after, _ = await touched(db, "cash")
     return Cost(domain.pages, len(batch), given.links, len(targets), after - before, seconds)

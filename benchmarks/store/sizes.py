@@ -23,7 +23,7 @@ SIZES = """
 """
 COUNTS = {
     "pages": "SELECT count(*) FROM page",
-    "versions": "SELECT count(*) FILTER (WHERE is_kept) FROM snapshot",
+    "versions": "SELECT count(*) FILTER (WHERE is_stored) FROM snapshot",
     "recent visits": "SELECT count(*) FROM visit",
     "packed visits": "SELECT coalesce(sum(visits), 0)::bigint FROM visit_pack",
     "changes": "SELECT count(*) FROM event",

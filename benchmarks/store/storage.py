@@ -20,7 +20,7 @@ from benchmarks.harness.table import table
 from benchmarks.store import sizes
 from benchmarks.store.sizes import Stored
 from crawler.core.domain import Domain
-from crawler.prune import Pruned, prune_domain
+from crawler.prune import PruneStats, prune_domain
 from crawler.store import report
 from crawler.store.database import Database, open_database
 from crawler.store.retention.vacuum import vacuum
@@ -34,15 +34,17 @@ SENTENCE = (
 )
 # Each unchanged look again, an hour later each time; coins are never twice the same.
 REPEAT = """
-    INSERT INTO visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
+    INSERT INTO visit (domain_id, key, at, answer, status, reason, change, evidence, distance_bits, conditional,
+    requests,
                        received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit, parts, amount,
                        rendering, added_words, added_links)
-    SELECT domain_id, key, at + n * interval '1 hour', answer, status, reason, change, rung, distance_bits, conditional,
+    SELECT domain_id, key, at + n * interval '1 hour', answer, status, reason, change, evidence, distance_bits,
+    conditional,
            requests, received_bytes, saved_bytes, elapsed_ms + (random() * 20)::int,
            (cash * random())::bigint, expected * random(), due_at + (n + random()) * interval '1 hour',
            price * (1 + n / 1000.0), audit, parts, amount, rendering, added_words, added_links
       FROM visit, generate_series(%(first)s::int, %(last)s::int) n
-     WHERE change = 'same' AND at >= %(since)s AND at < %(since)s + interval '1 hour'
+     WHERE change = 'unchanged' AND at >= %(since)s AND at < %(since)s + interval '1 hour'
 """
 
 
@@ -71,7 +73,9 @@ def options() -> argparse.ArgumentParser:
     return parser
 
 
-async def measured(url: str, site: Path, given: argparse.Namespace) -> tuple[Mapping[str, Sequence[Stored]], Pruned]:
+async def measured(
+    url: str, site: Path, given: argparse.Namespace
+) -> tuple[Mapping[str, Sequence[Stored]], PruneStats]:
     """What is stored after each stage, and what the last one took."""
     stages: dict[str, Sequence[Stored]] = {}
     async with open_database(url) as db:
@@ -90,7 +94,7 @@ async def measured(url: str, site: Path, given: argparse.Namespace) -> tuple[Map
         pruned = await prune_domain(db, domain, at=at)
         await vacuum(db, full=True)
         stages["pruned"] = await stored(db)
-        assert await report.check(db) == []
+        assert await report.check_invariants(db) == []
     return stages, pruned
 
 
@@ -104,7 +108,9 @@ def change(site: Path, day: int) -> None:
 async def repeat(db: Database, domain: Domain, wanted: int, *, values: Mapping[str, object]) -> None:
     async with db.transaction() as connection:
         row = await (
-            await connection.execute("SELECT count(*) FROM visit WHERE change = 'same' AND at >= %(since)s", values)
+            await connection.execute(
+                "SELECT count(*) FROM visit WHERE change = 'unchanged' AND at >= %(since)s", values
+            )
         ).fetchone()
     once = int(row[0]) if row else 0
     assert once, "nothing was looked at again"

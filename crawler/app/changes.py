@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.database import Database
-from crawler.app.pages import changes_of
-from crawler.app.registration import domain_named, find_domains, require_not_before_last_visit
-from crawler.core.change.word_diff import diff_words, excerpt
+from crawler.app.pages import make_target_filter
+from crawler.app.registration import find_domains, get_domain, require_not_before_last_visit
+from crawler.core.change.word_diff import diff_words, shorten_runs
 from crawler.core.domain import Domain
-from crawler.core.freshness.prior import template_of
+from crawler.core.freshness.prior import derive_template
 from crawler.errors import StoreUnavailable
 from crawler.format.kinds import NEWS
 from crawler.store import report
-from crawler.store.domains import names
-from crawler.store.report import ChangeFilter, Edit, EventKind, FeedItem
+from crawler.store.domains import list_names
+from crawler.store.report import BlockChange, ChangeFilter, EventKind, FeedItem
 
 ALL_KINDS = frozenset(EventKind)
-AT_ONCE = 500  # changes that are read at a time
-BLOCKS_AT_ONCE = 100  # likewise with blocks: of each change at most 50 blocks of 500 characters, twice
+CHANGES_PER_BATCH = 500  # changes that are read at a time
+CHANGES_WITH_BLOCKS_PER_BATCH = 100  # likewise with blocks: of each change at most 50 blocks of 500 characters, twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,39 +48,44 @@ class NewestChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangesRead:
-    """Changes in the order of the feed. next: the cursor from which to go on.  more: whether some follow at once."""
+class ChangesPage:
+    """Changes in the order of the feed.
+
+    next_cursor: the cursor from which to go on.  has_more: whether some follow at once.
+    """
 
     items: list[FeedItem]
-    next: int
-    more: bool
+    next_cursor: int
+    has_more: bool
 
 
-async def list_changes(db: Database, query: ChangesQuery, *, most: int, at: datetime | None = None) -> NewestChanges:
+async def list_changes(
+    db: Database, query: ChangesQuery, *, max_count: int, at: datetime | None = None
+) -> NewestChanges:
     """Return the newest changes with the blocks that changed. at: knowledge time; None for now.
 
     Without kinds it lists what is news, and counts pages that were seen for the first time, too.
     Raises BadInput, CursorTooOld, CursorAhead.
     """
     instant = at or datetime.now(UTC)
-    where = await find_changes(db, query, at=at)
+    where = await make_change_filter(db, query, at=at)
     return NewestChanges(
-        items=await report.newest_changes(db, replace(where, kinds=query.kinds or NEWS), most=most),
-        counts=await report.count_changes(db, replace(where, kinds=query.kinds or NEWS | {EventKind.FIRST})),
-        end=await report.end_of_feed(db),
+        items=await report.list_newest_changes(db, replace(where, kinds=query.kinds or NEWS), max_count=max_count),
+        counts=await report.count_changes(db, replace(where, kinds=query.kinds or NEWS | {EventKind.ADDED})),
+        end=await report.read_feed_end(db),
         since=where.since,
         at=instant,
     )
 
 
 async def read_changes(
-    db: Database, query: ChangesQuery, *, most: int, blocks: bool, at: datetime | None = None
-) -> ChangesRead:
+    db: Database, query: ChangesQuery, *, max_count: int, blocks: bool, at: datetime | None = None
+) -> ChangesPage:
     """Return changes in the order of the feed, of all kinds unless some are named. Raises as `list_changes` does."""
-    where = replace(await find_changes(db, query, at=at), kinds=query.kinds or ALL_KINDS)
-    items, end = await report.read_on(db, where, most=most + 1, blocks=blocks)
-    more, shown = len(items) > most, items[:most]
-    return ChangesRead(shown, shown[-1].position if more else end, more)
+    where = replace(await make_change_filter(db, query, at=at), kinds=query.kinds or ALL_KINDS)
+    items, end = await report.read_feed_from(db, where, max_count=max_count + 1, with_blocks=blocks)
+    more, shown = len(items) > max_count, items[:max_count]
+    return ChangesPage(shown, shown[-1].position if more else end, more)
 
 
 async def follow_changes(
@@ -90,9 +95,9 @@ async def follow_changes(
 
     from_now: none that were found before.  on_outage: called when the database is away, which is asked again.
     """
-    where = replace(await find_changes(db, query), kinds=query.kinds or ALL_KINDS)
+    where = replace(await make_change_filter(db, query), kinds=query.kinds or ALL_KINDS)
     if from_now:
-        where = replace(where, after=await report.end_of_feed(db))
+        where = replace(where, after=await report.read_feed_end(db))
     async with aclosing(iterate_changes(db, where, follow=True, on_outage=on_outage)) as items:
         async for item in items:
             yield item
@@ -109,11 +114,11 @@ async def iterate_changes(
 
     on_outage: as in `follow_changes`; None to raise StoreUnavailable.  Raises CursorTooOld, CursorAhead.
     """
-    async with report.announcements(db) as announced:
+    async with report.listen_to_feed(db) as announced:
         while True:
             try:
-                await report.stamp_feed(db, at=datetime.now(UTC))
-                items, cursor = await report.read_on(db, where, most=AT_ONCE, blocks=True)
+                await report.append_to_feed(db, at=datetime.now(UTC))
+                items, cursor = await report.read_feed_from(db, where, max_count=CHANGES_PER_BATCH, with_blocks=True)
             except StoreUnavailable as error:
                 if on_outage is None:
                     raise
@@ -129,36 +134,36 @@ async def iterate_changes(
             await announced.wait()
 
 
-async def newest_changes(
+async def read_newest_changes(
     db: Database,
     *,
     at: datetime,
-    most: int,
-    only: Domain | None = None,
+    max_count: int,
+    only_domain: Domain | None = None,
     kinds: frozenset[EventKind] = NEWS,
     since: datetime | None = None,
     before: tuple[datetime, int] | None = None,
 ) -> list[FeedItem]:
     """Return the newest changes with the blocks that changed. before: the place after which to go on."""
-    await report.stamp_feed(db, at=at)
-    wanted = ChangeFilter(domain_id=only.id if only is not None else None, kinds=kinds, since=since)
-    return await report.newest_changes(db, wanted, before=before, most=most)
+    await report.append_to_feed(db, at=at)
+    where = ChangeFilter(domain_id=only_domain.id if only_domain is not None else None, kinds=kinds, since=since)
+    return await report.list_newest_changes(db, where, before=before, max_count=max_count)
 
 
-async def find_changes(db: Database, query: ChangesQuery, *, at: datetime | None = None) -> ChangeFilter:
+async def make_change_filter(db: Database, query: ChangesQuery, *, at: datetime | None = None) -> ChangeFilter:
     """Return the filter of a query, without its kinds, and bring the feed up to date. Raises BadInput, CursorTooOld."""
     if query.domain is not None:
-        where = ChangeFilter(domain_id=(await domain_named(db, query.domain)).id)
+        where = ChangeFilter(domain_id=(await get_domain(db, query.domain)).id)
     else:
-        where = await changes_of(db, query.what) if query.what is not None else ChangeFilter()
+        where = await make_target_filter(db, query.what) if query.what is not None else ChangeFilter()
     if at is not None:
-        wanted = [each for each in await find_domains(db) if where.domain_id in {None, each.id}]
-        await require_not_before_last_visit(db, wanted, at)
+        selected = [each for each in await find_domains(db) if where.domain_id in {None, each.id}]
+        await require_not_before_last_visit(db, selected, at)
     instant = at or datetime.now(UTC)
-    await report.stamp_feed(db, at=instant)
+    await report.append_to_feed(db, at=instant)
     match query.since:
         case int():
-            await report.require_kept(db, where.domain_id, since=query.since)
+            await report.require_stored(db, where.domain_id, since=query.since)
             return replace(where, after=query.since)
         case timedelta():
             return replace(where, since=instant - query.since)
@@ -166,21 +171,21 @@ async def find_changes(db: Database, query: ChangesQuery, *, at: datetime | None
             return replace(where, since=query.since)
 
 
-async def read_bounded(
-    db: Database, wanted: ChangeFilter, *, max_count: int, max_chars: int, at: datetime
-) -> ChangesRead:
+async def read_changes_within(
+    db: Database, where: ChangeFilter, *, max_count: int, max_chars: int, at: datetime
+) -> ChangesPage:
     """Return changes behind the cursor of a filter, with their blocks, until one of the bounds is reached.
 
     max_chars: of the texts of blocks together; the part that passes it is still returned.
     """
-    await report.stamp_feed(db, at=at)
-    found: list[FeedItem] = []
+    await report.append_to_feed(db, at=at)
+    changes: list[FeedItem] = []
     chars = 0
     while True:
-        batch = min(BLOCKS_AT_ONCE, max_count - len(found))
-        items, cursor = await report.read_on(db, wanted, most=batch, blocks=True)
-        found += items
-        chars += sum(len(side or "") for item in items for edit in item.blocks for side in (edit.was, edit.now))
-        if len(items) < batch or len(found) == max_count or chars > max_chars:
-            return ChangesRead(found, cursor, more=len(items) == batch)
-        wanted = replace(wanted, after=cursor)
+        batch = min(CHANGES_WITH_BLOCKS_PER_BATCH, max_count - len(changes))
+        items, cursor = await report.read_feed_from(db, where, max_count=batch, with_blocks=True)
+        changes += items
+        chars += sum(len(side or "") for item in items for edit in item.blocks for side in (edit.before, edit.after))
+        if len(items) < batch or len(changes) == max_count or chars > max_chars:
+            return ChangesPage(changes, cursor, has_more=len(items) == batch)
+        where = replace(where, after=cursor)

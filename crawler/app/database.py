@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from crawler.errors import failure_in
-from crawler.runtime.stack import crawl_database
+from crawler.errors import find_failure
+from crawler.runtime.stack import open_crawl_database
 from crawler.settings import Settings
 from crawler.store import database
 
@@ -22,14 +22,14 @@ class Database(database.Database):
 
 
 @asynccontextmanager
-async def open_database_of(settings: Settings, *, connections: int = 8) -> AsyncIterator[Database]:
+async def open_configured_database(settings: Settings, *, connections: int = 8) -> AsyncIterator[Database]:
     """Open the database that the settings name, with the newest schema, as long as the block runs.
 
     Without a name it is that of the Postgres in RECRAWL_HOME, which is started and stopped where nobody else needs it.
     Raises StoreUnavailable where nothing answers, CrawlerError for a database that the user has to migrate.
     """
-    with crawl_database(settings) as url:
-        async with database.open_database(url, connections=connections) as db:
+    with open_crawl_database(settings) as url:
+        async with database.open_database(url, max_connections=connections) as db:
             yield Database(db.pool, settings)
 
 
@@ -40,17 +40,17 @@ def run_with_database(
     connections: int,
     run: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run,
 ) -> T:
-    """Run asynchronous work as `open_database_of` does, for a program without an event loop.
+    """Run asynchronous work as `open_configured_database` does, for a program without an event loop.
 
     run: what runs the loop, for whoever handles signals. Postgres is started before the loop, and stopped after it.
     """
 
-    async def opened(url: str) -> T:
-        async with database.open_database(url, connections=connections) as db:
+    async def run_work(url: str) -> T:
+        async with database.open_database(url, max_connections=connections) as db:
             return await work(Database(db.pool, settings))
 
-    with crawl_database(settings) as url:
+    with open_crawl_database(settings) as url:
         try:
-            return run(opened(url))
+            return run(run_work(url))
         except BaseExceptionGroup as group:
-            raise failure_in(group) from group
+            raise find_failure(group) from group

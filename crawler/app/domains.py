@@ -8,48 +8,47 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.database import Database
 from crawler.app.registration import (
-    FoundDomain,
-    charge,
-    domain_named,
-    home_seeds,
-    look_up,
-    register,
+    DomainCandidate,
+    charge_probe,
+    get_domain,
+    make_scope,
+    normalize_seeds,
+    parse_candidate,
+    parse_typed_url,
+    probe_domain,
+    register_candidate,
     require_not_before_last_visit,
-    scope_of,
-    unasked,
-    url_of,
 )
 from crawler.app.root_probe import RootProbe
 from crawler.app.rules import describe_rule
-from crawler.app.settings import SettingsPatch, describe_settings, without_settings
-from crawler.app.status import Wait, why_not_now
-from crawler.core.budget.hours import opening
-from crawler.core.domain import Domain, DomainStatus, hours_in, is_own_server
+from crawler.app.settings import SettingsPatch, describe_settings, reset_settings
+from crawler.app.status import Wait, find_wait
+from crawler.core.budget.hours import find_opening
+from crawler.core.domain import Domain, DomainStatus, is_own_server, parse_stored_hours
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.response import Fetched
-from crawler.core.http.urls import authority_of
-from crawler.core.retention import keeps_alike
+from crawler.core.http.urls import get_authority
+from crawler.core.retention import has_same_retention
 from crawler.errors import BadInput
 from crawler.format.values import format_when
 from crawler.plugins import require_policy
-from crawler.prune import foretold
-from crawler.runtime.secrets import why_missing
+from crawler.prune import estimate_pruning
+from crawler.runtime.secrets import explain_missing
 from crawler.settings import Settings
 from crawler.store import claim, domains, record
-from crawler.store.domains import Listed
-from crawler.store.domains import every as list_domains
+from crawler.store.domains import DomainSummary, list_domains
 from crawler.store.retention.estimate import SizeEstimate
 
-ROOTS_AT_ONCE = 16  # asked at a time: each is another server
+MAX_CONCURRENT_PROBES = 16  # asked at a time: each is another server
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddResult:
     """What became of one name that was to be registered.
 
     domain: that was registered, or that has this name already; None if there is none.  error: why nothing was
-    registered.  warning: what was wrong with the root.  answer: the page of the root, for the first visit, which pays
-    for it; only where it was asked for.
+    registered.  warning: what was wrong with the root.  root_response: the page of the root, for the first visit, which
+    pays for it; only where it was asked for.
     """
 
     name: str
@@ -57,7 +56,7 @@ class Added:
     is_new: bool = False
     warning: str = ""
     error: str = ""
-    answer: Fetched | None = field(default=None, repr=False)
+    root_response: Fetched | None = field(default=None, repr=False)
 
     @property
     def new_domain(self) -> Domain:
@@ -73,126 +72,139 @@ async def add_domains(
     patch: SettingsPatch,
     *,
     offline: bool = False,
-    keep_answers: bool = False,
+    keep_responses: bool = False,
     at: datetime,
-) -> list[Added]:
+) -> list[AddResult]:
     """Register what each name or URL names, all with the same settings; return what became of each, in their order.
 
-    The roots of those that are unknown are fetched side by side, unless `offline`.  keep_answers: return the pages of
+    The roots of those that are unknown are fetched side by side, unless `offline`.  keep_responses: return the pages of
     roots and charge nobody for them; the caller makes visits of
     them, or charges their requests.
     Raises BadInput for settings that cannot be.
     """
-    domain_settings = settings_of_new(patch, db.settings)
-    known = {name: domain for name in names if (domain := await _registered(db, name)) is not None}
+    domain_settings = make_domain_settings(patch, db.settings)
+    registered = {name: domain for name in names if (domain := await _find_registered(db, name)) is not None}
     added = []
-    async with _open_roots(db, domain_settings, at=at) as roots:
-        unknown = [name for name in names if name not in known]
-        found = iter(await _look_up_all(roots, unknown, domain_settings, offline=offline, at=at))
+    async with _open_root_probe(db, domain_settings, at=at) as probe:
+        unregistered = [name for name in names if name not in registered]
+        candidates = iter(await _probe_all(probe, unregistered, domain_settings, offline=offline, at=at))
         for name in names:
-            what = known[name] if name in known else next(found)
-            if isinstance(what, FoundDomain) and (existing := await domains.find(db, what.authority)) is not None:
-                if what.requests:
-                    await domains.probed(
-                        db, existing, delay=db.settings.delay_of(existing.settings, is_own=existing.is_own)
+            candidate = registered[name] if name in registered else next(candidates)
+            if (
+                isinstance(candidate, DomainCandidate)
+                and (existing := await domains.find_domain(db, candidate.authority)) is not None
+            ):
+                if candidate.requests:
+                    await domains.delay_next_request(
+                        db, existing, delay=db.settings.choose_delay(existing.settings, is_own=existing.is_own_server)
                     )
-                    await charge(db, existing, what, at=at)
-                what = existing  # named by a name of it that was not known
-            if isinstance(what, Domain):
-                added.append(Added(name, what, error=str(domains.registered_already(what))))
+                    await charge_probe(db, existing, candidate, at=at)
+                candidate = existing  # named by a name of it that was not known
+            if isinstance(candidate, Domain):
+                added.append(AddResult(name, candidate, error=str(domains.build_already_registered_error(candidate))))
                 continue
             try:
-                if isinstance(what, BadInput):
-                    raise what
-                answer = what.answer if keep_answers else None
-                if answer is not None:
-                    roots.leave_out(answer)
-                    what = what.without_answer()
-                is_own = is_own_server(what.authority, what.addresses, allow_private=domain_settings.allow_private)
-                delay = db.settings.delay_of(domain_settings, is_own=is_own) if what.requests else timedelta(0)
-                domain = await register(db, what, domain_settings, delay=delay, at=at)
-                added.append(Added(name, domain, is_new=True, warning=what.warning, answer=answer))
+                if isinstance(candidate, BadInput):
+                    raise candidate
+                response = candidate.root_response if keep_responses else None
+                if response is not None:
+                    probe.exclude_request(response)
+                    candidate = candidate.exclude_root_response()
+                is_own_host = is_own_server(
+                    candidate.authority, candidate.addresses, allow_private=domain_settings.allow_private
+                )
+                delay = (
+                    db.settings.choose_delay(domain_settings, is_own=is_own_host)
+                    if candidate.requests
+                    else timedelta(0)
+                )
+                domain = await register_candidate(db, candidate, domain_settings, delay=delay, at=at)
+                added.append(AddResult(name, domain, is_new=True, warning=candidate.warning, root_response=response))
             except BadInput as error:
-                added.append(Added(name, error=str(error)))
+                added.append(AddResult(name, error=str(error)))
     return added
 
 
-def settings_of_new(patch: SettingsPatch, settings: Settings) -> DomainSettings:
+def make_domain_settings(patch: SettingsPatch, settings: Settings) -> DomainSettings:
     """Return the settings of a domain that would be registered now. Raises BadInput."""
-    domain_settings = patch.applied_to(DomainSettings())
+    domain_settings = patch.apply_to(DomainSettings())
     require_policy(domain_settings.revisit, settings.plugins)
-    return replace(domain_settings, seeds=tuple(map(url_of, patch.seeds)))
+    return replace(domain_settings, seeds=tuple(map(parse_typed_url, patch.seeds)))
 
 
-async def _registered(db: Database, name: str) -> Domain | None:
+async def _find_registered(db: Database, name: str) -> Domain | None:
     """Return the domain that was registered before by this name; its root is not fetched."""
     try:
-        return await domains.find(db, authority_of(url_of(name)))
+        return await domains.find_domain(db, get_authority(parse_typed_url(name)))
     except BadInput:
         return None
 
 
 @asynccontextmanager
-async def _open_roots(db: Database, domain_settings: DomainSettings, *, at: datetime) -> AsyncIterator[RootProbe]:
+async def _open_root_probe(db: Database, domain_settings: DomainSettings, *, at: datetime) -> AsyncIterator[RootProbe]:
     """Open what fetches the roots of domains with these settings; the shared budget is charged in the end."""
     from crawler.fetch import Http  # noqa: PLC0415  aiohttp has 8 MB, and whoever shows pages fetches nothing
 
-    left = await claim.left_of_shared_budget(db, db.settings.shared_budget, at=at)
+    requests_left = await claim.count_shared_requests_left(db, db.settings.shared_budget, at=at)
     async with Http(
-        user_agent=db.settings.user_agent,
+        user_agent=db.settings.user_agent_header,
         allow_private=domain_settings.allow_private,
         max_body_bytes=db.settings.max_body_bytes,
-    ) as web:
-        roots = RootProbe(
-            web,
-            delay=db.settings.delay_of(domain_settings, is_own=False),
-            agent=db.settings.agent,
-            left=left,
+    ) as http_client:
+        probe = RootProbe(
+            http_client,
+            delay=db.settings.choose_delay(domain_settings, is_own=False),
+            agent=db.settings.user_agent,
+            max_requests=requests_left,
             language=domain_settings.language,
             exempt=db.settings.exempt_addresses,
-            own_delay=db.settings.delay_of(domain_settings, is_own=domain_settings.allow_private),
-            deadline=db.settings.deadline,
+            private_delay=db.settings.choose_delay(domain_settings, is_own=domain_settings.allow_private),
+            deadline=db.settings.request_timeout,
         )
         try:
-            yield roots
+            yield probe
         finally:
-            if left is not None and roots.requests:
+            if requests_left is not None and probe.requests:
                 await claim.charge_shared_budget(
-                    db, requests=roots.requests, received_bytes=roots.received_bytes, at=at
+                    db, requests=probe.requests, received_bytes=probe.received_bytes, at=at
                 )
 
 
-async def _look_up_all(
-    roots: RootProbe, names: Sequence[str], domain_settings: DomainSettings, *, offline: bool, at: datetime
-) -> list[FoundDomain | BadInput]:
-    silent = _why_unasked(domain_settings, at=at)
-    most = 0 if domain_settings.bytes_per_day == 0 else domain_settings.budget_per_day
-    turn = asyncio.Semaphore(ROOTS_AT_ONCE)
+async def _probe_all(
+    probe: RootProbe, names: Sequence[str], domain_settings: DomainSettings, *, offline: bool, at: datetime
+) -> list[DomainCandidate | BadInput]:
+    skip_reason = _explain_skipped_probe(domain_settings, at=at)
+    max_requests = 0 if domain_settings.bytes_per_day == 0 else domain_settings.budget_per_day
+    slots = asyncio.Semaphore(MAX_CONCURRENT_PROBES)
 
-    async def one(name: str) -> FoundDomain | BadInput:
+    async def probe_one(name: str) -> DomainCandidate | BadInput:
         try:
-            if offline or silent:
-                found = unasked(name)
-                return found if offline else replace(found, warning=f"{found.authority} was not asked: {silent}")
-            async with turn:
-                return await look_up(roots, name, most=most)
+            if offline or skip_reason:
+                candidate = parse_candidate(name)
+                return (
+                    candidate
+                    if offline
+                    else replace(candidate, warning=f"{candidate.authority} was not asked: {skip_reason}")
+                )
+            async with slots:
+                return await probe_domain(probe, name, max_requests=max_requests)
         except BadInput as error:
             return error
 
     async with asyncio.TaskGroup() as tasks:
-        asked = [tasks.create_task(one(name)) for name in names]
-    return [task.result() for task in asked]
+        probes = [tasks.create_task(probe_one(name)) for name in names]
+    return [task.result() for task in probes]
 
 
-def _why_unasked(domain_settings: DomainSettings, *, at: datetime) -> str:
+def _explain_skipped_probe(domain_settings: DomainSettings, *, at: datetime) -> str:
     """Return why the root of a domain with these settings is not fetched, as part of a sentence; empty if it is."""
     if domain_settings.is_special:
         return "only its crawl uses its credentials, proxy and certificates"
-    opens_at = opening(hours_in(domain_settings.hours), at)
+    opens_at = find_opening(parse_stored_hours(domain_settings.hours), at)
     return f"its hours are closed until {format_when(opens_at, now=at)}" if opens_at > at else ""
 
 
-def missing_secrets(
+def list_missing_secrets(
     settings: Settings, domain_settings: DomainSettings, *, unless: DomainSettings | None = None
 ) -> list[str]:
     """Return a sentence for each secret of a domain that is not there.
@@ -200,17 +212,17 @@ def missing_secrets(
     unless: settings that named secrets before; nothing is said of these.
     """
     before = unless.credentials.references if unless is not None else ()
-    asked = [each for each in domain_settings.credentials.references if each not in before]
-    return [why for reference in asked if (why := why_missing(settings, reference))]
+    references = [each for each in domain_settings.credentials.references if each not in before]
+    return [why for reference in references if (why := explain_missing(settings, reference))]
 
 
-def domain_state(listed: Listed, *, at: datetime) -> str:
+def get_domain_state(listed: DomainSummary, *, at: datetime) -> str:
     """Return the state of a domain in a word or two."""
     if listed.domain.paused:
         return "paused"
     if listed.holder:
         return "being crawled"
-    if opening(listed.domain.hours, at) > at:
+    if find_opening(listed.domain.hours, at) > at:
         return "closed"
     return "left alone" if listed.resume_at is not None and listed.resume_at > at else "active"
 
@@ -227,15 +239,15 @@ class DomainDetails:
 
 async def inspect_domain(db: Database, name: str, *, at: datetime | None = None) -> DomainDetails:
     """Return how a domain stands at an instant; None is now. Raises BadInput for one before its last visit."""
-    domain = await domain_named(db, name)
+    domain = await get_domain(db, name)
     if at is not None:
         await require_not_before_last_visit(db, [domain], at)
     instant = at or datetime.now(UTC)
     return DomainDetails(
         domain=domain,
-        status=await domains.status_of(db, domain, at=instant),
-        wait=await why_not_now(db, domain, at=instant),
-        storage=await foretold(db, domain),
+        status=await domains.read_status(db, domain, at=instant),
+        wait=await find_wait(db, domain, at=instant),
+        storage=await estimate_pruning(db, domain),
     )
 
 
@@ -259,36 +271,36 @@ async def change_settings(
 
     Seeds are added to the ones there are, and may be paths of the domain.
     """
-    domain_settings = patch.applied_to(without_settings(domain.settings, unset))
+    domain_settings = patch.apply_to(reset_settings(domain.settings, unset))
     if "revisit" in patch.values:
         require_policy(domain_settings.revisit, db.settings.plugins)
-    more = [url_of(f"{domain.root}{seed[1:]}" if seed.startswith("/") else seed) for seed in patch.seeds]
-    seeds = [*domain_settings.seeds, *home_seeds(scope_of(domain, domain_settings), more)]
-    return await domains.change(db, domain, replace(domain_settings, seeds=tuple(dict.fromkeys(seeds))), at=at)
+    new_seeds = [parse_typed_url(f"{domain.root}{seed[1:]}" if seed.startswith("/") else seed) for seed in patch.seeds]
+    seeds = [*domain_settings.seeds, *normalize_seeds(make_scope(domain, domain_settings), new_seeds)]
+    return await domains.change_settings(db, domain, replace(domain_settings, seeds=tuple(dict.fromkeys(seeds))), at=at)
 
 
-async def foretell_storage(db: Database, before: Domain, after: Domain) -> SizeEstimate | None:
+async def estimate_storage(db: Database, before: Domain, after: Domain) -> SizeEstimate | None:
     """Return what the versions of a changed domain take; None where what is kept of them did not change."""
-    return None if keeps_alike(before.settings, after.settings) else await foretold(db, after)
+    return None if has_same_retention(before.settings, after.settings) else await estimate_pruning(db, after)
 
 
 async def reset_clocks(db: Database, names: Sequence[str], *, at: datetime) -> list[tuple[Domain, datetime | None]]:
     """Let visits that are later than `at` count as made then; return the last one of each domain, None without any."""
-    found = [await domain_named(db, name) for name in names]
-    return [(domain, await record.reset_clock(db, domain, at=at)) for domain in found]
+    selected = [await get_domain(db, name) for name in names]
+    return [(domain, await record.reset_clock(db, domain, at=at)) for domain in selected]
 
 
 async def set_paused(db: Database, names: Sequence[str], *, paused: bool) -> list[Domain]:
     """Pause domains, or resume them; return them. Raises BadInput for an unknown name, and changes nothing then."""
-    found = [await domain_named(db, name) for name in names]
-    for domain in found:
+    selected = [await get_domain(db, name) for name in names]
+    for domain in selected:
         await domains.set_paused(db, domain, paused=paused)
-    return found
+    return selected
 
 
 async def remove_domains(db: Database, names: Sequence[str]) -> list[Domain]:
     """Forget domains and everything about them; return them. Raises BadInput for an unknown name, and removes none."""
-    found = [await domain_named(db, name) for name in names]
-    for domain in found:
+    selected = [await get_domain(db, name) for name in names]
+    for domain in selected:
         await domains.remove(db, domain)
-    return found
+    return selected

@@ -4,33 +4,33 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.database import Database
-from crawler.app.registration import not_registered, require_not_before_last_visit, url_of
-from crawler.app.status import page_wait
+from crawler.app.registration import format_not_registered, parse_typed_url, require_not_before_last_visit
+from crawler.app.status import format_page_wait
 from crawler.core.change.explain import explain_blocks
 from crawler.core.domain import Domain
-from crawler.core.freshness.estimates import credible_interval
+from crawler.core.freshness.estimates import compute_credible_interval
 from crawler.core.freshness.policies import PricePolicy
 from crawler.core.http.response import Fetched
-from crawler.core.http.urls import Scope, Url, authority_of, key_of
+from crawler.core.http.urls import Scope, Url, compute_page_key, get_authority
 from crawler.core.opic.order import Order
-from crawler.core.page.selectors import WHOLE
+from crawler.core.page.selectors import FULL_VIEW
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.format.explanation import (
     format_change_rate,
-    format_next,
+    format_next_fetch,
     format_refusal,
     format_scripts,
     format_signals,
     format_untracked,
 )
-from crawler.planner.page_value import Due, chance_unchanged, due_today, value_now
-from crawler.plugins import defaults_with, load
+from crawler.planner.page_value import Due, compute_chance_unchanged, compute_due, compute_visit_value
+from crawler.plugins import add_plugin_defaults, load_plugins
 from crawler.settings import Settings
 from crawler.store import domains, record, report
-from crawler.store.learned.memories import mask_of
-from crawler.store.report import Explanation, FeedItem, GivenDate, ListReport, PageFacts
+from crawler.store.learned.memories import read_mask
+from crawler.store.report import AnnouncedDate, Explanation, FeedItem, ListReport, PageFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class UrlExplanation:
     refused: why it may not be fetched now; empty if it may.  next: when it is fetched next and why.
     change_rate: how often it changes.  waits: why its domain is not being fetched now.
     due: when it would be due at today's price.  fresh: the chance that the stored version is what the server has.
-    value: of a visit now, in importance x days.  price: that it has to be worth; None under another policy.
+    value: of a visit now, in importance x days.  shadow_price: that it has to be worth; None under another policy.
     rate_interval: changes a day, with a chance of 90%.  rules: of the domain, with the scores of plugins.
     """
 
@@ -59,7 +59,7 @@ class UrlExplanation:
     due: Due | None = None
     fresh: float | None = None
     value: float | None = None
-    price: float | None = None
+    shadow_price: float | None = None
     rate_interval: tuple[float, float] | None = None
 
 
@@ -73,10 +73,10 @@ class UnknownUrl:
 
 async def explain_url(db: Database, text: str, *, at: datetime | None) -> UrlExplanation | UnknownUrl:
     """Explain the URL that a user typed. at: knowledge time; None for now. Raises BadInput."""
-    url = url_of(text)
-    domain = await domains.find(db, authority_of(url))
+    url = parse_typed_url(text)
+    domain = await domains.find_domain(db, get_authority(url))
     if domain is None:
-        return UnknownUrl(url, await not_registered(db, authority_of(url)))
+        return UnknownUrl(url, await format_not_registered(db, get_authority(url)))
     if at is not None:
         await require_not_before_last_visit(db, [domain], at)
     return await explain_page(db, domain, url, at=at or datetime.now(UTC))
@@ -84,46 +84,52 @@ async def explain_url(db: Database, text: str, *, at: datetime | None) -> UrlExp
 
 async def explain_page(db: Database, domain: Domain, url: Url, *, at: datetime) -> UrlExplanation:
     """Explain a URL of a domain at an instant."""
-    settings, rules = db.settings, PageRules(domain.settings.rules, load(db.settings.plugins).page_score)
-    scope = scope_of_pages(domain, settings)
-    url = scope.home(url)
-    known = await report.explain(db, domain, url, at=at, defaults=defaults_with(settings.defaults, settings.plugins))
-    refusal = format_refusal(url, scope, known.robots, agent=settings.agent)
-    page = known.page
+    settings, rules = db.settings, PageRules(domain.settings.rules, load_plugins(db.settings.plugins).page_score)
+    scope = make_page_scope(domain, settings)
+    url = scope.to_domain_url(url)
+    stored = await report.explain_url(
+        db, domain, url, at=at, defaults=add_plugin_defaults(settings.defaults, settings.plugins)
+    )
+    refusal = format_refusal(url, scope, stored.robots, agent=settings.user_agent)
+    page = stored.page
     if page is None:
         max_pages = domain.settings.max_pages or settings.max_pages
-        untracked = format_untracked(url, known, scope, refusal=refusal, max_pages=max_pages)
-        return UrlExplanation(url, domain, known, rules, refused=refusal, untracked=untracked)
-    today = due_today(known, page, rules)
+        untracked = format_untracked(url, stored, scope, refusal=refusal, max_pages=max_pages)
+        return UrlExplanation(url, domain, stored, rules, refused=refusal, untracked=untracked)
+    today = compute_due(stored, page, rules)
     return UrlExplanation(
         url,
         domain,
-        known,
+        stored,
         rules,
         refused=refusal,
-        next=format_next(known, page, today=today, refusal=refusal),
-        change_rate=format_change_rate(page, known.prior_source),
-        signals=format_signals(known, page) if page.version else "",
-        scripts=format_scripts(known),
-        waits=await page_wait(db, domain, at=at),
+        next=format_next_fetch(stored, page, today=today, refusal=refusal),
+        change_rate=format_change_rate(page, stored.prior_source),
+        signals=format_signals(stored, page) if page.version else "",
+        scripts=format_scripts(stored),
+        waits=await format_page_wait(db, domain, at=at),
         due=today,
-        fresh=chance_unchanged(known, page),
-        value=value_now(known, page, rules),
-        price=known.terms.price if known.terms and isinstance(known.terms.revisit, PricePolicy) else None,
-        rate_interval=credible_interval(page.belief),
+        fresh=compute_chance_unchanged(stored, page),
+        value=compute_visit_value(stored, page, rules),
+        shadow_price=stored.terms.shadow_price
+        if stored.terms and isinstance(stored.terms.revisit, PricePolicy)
+        else None,
+        rate_interval=compute_credible_interval(page.belief),
     )
 
 
 async def explain_refusal(db: Database, domain: Domain, url: Url, *, at: datetime) -> str:
     """Return why a URL of a domain may not be fetched now; empty if it may."""
     settings = db.settings
-    known = await report.explain(db, domain, url, at=at, defaults=defaults_with(settings.defaults, settings.plugins))
-    return format_refusal(url, scope_of_pages(domain, settings), known.robots, agent=settings.agent)
+    stored = await report.explain_url(
+        db, domain, url, at=at, defaults=add_plugin_defaults(settings.defaults, settings.plugins)
+    )
+    return format_refusal(url, make_page_scope(domain, settings), stored.robots, agent=settings.user_agent)
 
 
-def scope_of_pages(domain: Domain, settings: Settings) -> Scope:
+def make_page_scope(domain: Domain, settings: Settings) -> Scope:
     """Return which URLs are pages of a domain, with the depth that holds where its user set none."""
-    return domain.scope(max_depth=settings.max_depth, accepts=load(settings.plugins).accepts)
+    return domain.build_scope(max_depth=settings.max_depth, accepts=load_plugins(settings.plugins).accepts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,32 +155,41 @@ class PageDetails:
 
     content: ComparedContent | None
     source: ListReport | None
-    dates: list[GivenDate]
+    dates: list[AnnouncedDate]
 
 
 async def explain_details(db: Database, explanation: UrlExplanation) -> PageDetails:
     """Return what is compared of a page, and what sitemaps and feeds say of it."""
-    key = key_of(explanation.url)
+    key = compute_page_key(explanation.url)
     page = explanation.known.page
-    content = await _compared_content(db, explanation.domain, page) if page else None
-    lists = await report.lists_of(db, explanation.domain, key=key)
-    return PageDetails(content, lists[0] if lists else None, await report.dates_given(db, explanation.domain, key))
+    content = await _read_compared_content(db, explanation.domain, page) if page else None
+    lists = await report.list_url_lists(db, explanation.domain, key=key)
+    return PageDetails(
+        content, lists[0] if lists else None, await report.list_announced_dates(db, explanation.domain, key)
+    )
 
 
-async def _compared_content(db: Database, domain: Domain, page: PageFacts) -> ComparedContent | None:
-    kept = await record.stored_body(db, domain.id, key_of(page.url), page.version, text_digest=b"")
-    if kept is None:
+async def _read_compared_content(db: Database, domain: Domain, page: PageFacts) -> ComparedContent | None:
+    stored_body = await record.load_stored_body(
+        db, domain.id, compute_page_key(page.url), page.version, text_digest=b""
+    )
+    if stored_body is None:
         return None
-    body = Fetched(200, kept.body, len(kept.body), timedelta(0), kept.content_type)
-    async with ParserPool(1, few=1, plugins=load(db.settings.plugins)) as readers:
-        parser = DomainParser(readers, PageRules(domain.settings.rules))
-        whole, seen = await parser.blocks(body, page.url, view=WHOLE), await parser.blocks(body, page.url)
-    if whole is None or seen is None:
+    response = Fetched(200, stored_body.body, len(stored_body.body), timedelta(0), stored_body.content_type)
+    async with ParserPool(1, inline_bodies=1, plugins=load_plugins(db.settings.plugins)) as parsers:
+        parser = DomainParser(parsers, PageRules(domain.settings.rules))
+        all_blocks, compared_blocks = (
+            await parser.parse_blocks(response, page.url, view=FULL_VIEW),
+            await parser.parse_blocks(response, page.url),
+        )
+    if all_blocks is None or compared_blocks is None:
         return None
-    blocks = explain_blocks(whole, seen, await mask_of(db, domain.id), view=parser.view(page.url))
+    blocks = explain_blocks(
+        all_blocks, compared_blocks, await read_mask(db, domain.id), view=parser.build_view(page.url)
+    )
     return ComparedContent(
         blocks=len(blocks),
         masked=sum(block.is_whole for block in blocks),
         words=sum(len(block.masked) for block in blocks if not block.is_whole),
-        last_change=await report.last_of(db, domain, page.url),
+        last_change=await report.read_last_change(db, domain, page.url),
     )

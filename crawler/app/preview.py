@@ -6,56 +6,57 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from crawler.app.database import Database
-from crawler.app.registration import find_domains, require_not_before_last_visit, scope_of, url_of
-from crawler.app.status import Wait, WaitReason, why_not_now
+from crawler.app.registration import find_domains, make_scope, parse_typed_url, require_not_before_last_visit
+from crawler.app.status import Wait, WaitReason, find_wait
 from crawler.core.domain import Domain, DomainStatus
-from crawler.core.http.urls import Authority, Url, authority_of, path_and_query
+from crawler.core.http.urls import Authority, Url, get_authority, get_path_and_query
 from crawler.core.visit.visit import State, Target
-from crawler.plugins import defaults_with
-from crawler.store import domains, hand_out, report
+from crawler.plugins import add_plugin_defaults
+from crawler.store import domains, frontier, report
 from crawler.store.report import Workload
 
-SHOWN = 20
+MAX_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlPreview:
     """What a crawl of one domain would begin with. first: the best pages, in their order, due or not.
 
-    delay: between two requests.  named: pages that are requested by their URLs, and so are fetched first, due or not.
+    delay: between two requests.  requested: pages that are requested by their URLs, and so are fetched first, due or
+    not.
     """
 
     domain: Domain
     status: DomainStatus
-    load: Workload
+    workload: Workload
     first: tuple[Target, ...]
-    most: int | None
+    max_pages: int | None
     wait: Wait | None
     delay: timedelta
-    named: tuple[Url, ...] = ()
+    requested: tuple[Url, ...] = ()
 
     @property
-    def not_due(self) -> tuple[Url, ...]:
+    def requested_not_due(self) -> tuple[Url, ...]:
         """Pages that are named and would not be looked at otherwise, as far as all that is due is listed."""
-        is_whole = self.load.looks <= len(self.first)
-        return tuple(set(self.named) - {target.url for target in self.first}) if is_whole else ()
+        is_complete = self.workload.fetches <= len(self.first)
+        return tuple(set(self.requested) - {target.url for target in self.first}) if is_complete else ()
 
     @property
     def requests(self) -> int:
         """Of pages; robots.txt and what is found on the way come on top."""
-        allowed = [limit for limit in (self.most, self.status.budget_left) if limit is not None]
-        due = max(self.load.looks, len(self.first))
-        return max(min([due + len(self.not_due), *allowed]), 0)
+        allowed = [limit for limit in (self.max_pages, self.status.budget_left) if limit is not None]
+        due = max(self.workload.fetches, len(self.first))
+        return max(min([due + len(self.requested_not_due), *allowed]), 0)
 
     @property
-    def most_bytes(self) -> float:
+    def max_bytes(self) -> float:
         """If every page were sent in full, each as large as it was, and new ones as large as the others."""
-        load = self.load
-        everything = load.known_bytes + load.new * load.mean_bytes
-        return everything * self.requests / max(load.looks, 1)
+        workload = self.workload
+        total_bytes = workload.fetched_bytes + workload.unfetched * workload.mean_bytes
+        return total_bytes * self.requests / max(workload.fetches, 1)
 
     @property
-    def least_time(self) -> timedelta:
+    def min_time(self) -> timedelta:
         """What the delay alone takes; a longer one in robots.txt counts in addition."""
         return self.requests * self.delay
 
@@ -71,45 +72,47 @@ async def preview_crawl(
     db: Database, names: Sequence[str] = (), *, max_pages: int | None = None, at: datetime | None = None
 ) -> CrawlPreviews:
     """Return what a crawl of these names, or of all domains, would begin with. Raises BadInput as the crawl does."""
-    known: dict[int, Domain] = {}
-    unknown: dict[Authority, None] = {}
-    for authority in (authority_of(url_of(name)) for name in names):
-        domain = await domains.find(db, authority)
+    registered: dict[int, Domain] = {}
+    unregistered: dict[Authority, None] = {}
+    for authority in (get_authority(parse_typed_url(name)) for name in names):
+        domain = await domains.find_domain(db, authority)
         if domain is None:
-            unknown[authority] = None
+            unregistered[authority] = None
         else:
-            known[domain.id] = domain
-    wanted = list(known.values()) if names else await find_domains(db)
+            registered[domain.id] = domain
+    selected = list(registered.values()) if names else await find_domains(db)
     if at is not None or names:
-        await require_not_before_last_visit(db, wanted, at)
+        await require_not_before_last_visit(db, selected, at)
     instant = at or datetime.now(UTC)
-    found = [await _preview(db, each, names, max_pages=max_pages, at=instant) for each in wanted]
-    return CrawlPreviews(found, list(unknown))
+    previews = [await _preview_domain(db, each, names, max_pages=max_pages, at=instant) for each in selected]
+    return CrawlPreviews(previews, list(unregistered))
 
 
-async def _preview(
+async def _preview_domain(
     db: Database, domain: Domain, names: Sequence[str], *, max_pages: int | None, at: datetime
 ) -> CrawlPreview:
-    defaults = defaults_with(db.settings.defaults, db.settings.plugins)
-    first = await hand_out.preview(db, domain, most=min(max_pages or SHOWN, SHOWN), at=at, defaults=defaults)
+    defaults = add_plugin_defaults(db.settings.defaults, db.settings.plugins)
+    first = await frontier.preview_targets(
+        db, domain, max_targets=min(max_pages or MAX_SHOWN, MAX_SHOWN), at=at, defaults=defaults
+    )
     # What would keep this crawl from fetching: it needs no worker, and where it names the domain, no pace.
-    wait = await why_not_now(db, domain, at=at)
-    is_held = wait is not None and (wait.reason.is_obstacle or (wait.reason is WaitReason.PACED and not names))
+    wait = await find_wait(db, domain, at=at)
+    is_blocked = wait is not None and (wait.reason.is_obstacle or (wait.reason is WaitReason.PACED and not names))
     return CrawlPreview(
         domain=domain,
-        status=await domains.status_of(db, domain, at=at),
-        load=await report.workload(db, domain, at=at),
+        status=await domains.read_status(db, domain, at=at),
+        workload=await report.read_workload(db, domain, at=at),
         first=tuple(first),
-        most=max_pages,
-        wait=wait if is_held else None,
-        delay=db.settings.delay_of(domain.settings, is_own=domain.is_own),
-        named=tuple(dict.fromkeys(url for name in names if (url := _page_in(name, domain)))),
+        max_pages=max_pages,
+        wait=wait if is_blocked else None,
+        delay=db.settings.choose_delay(domain.settings, is_own=domain.is_own_server),
+        requested=tuple(dict.fromkeys(url for name in names if (url := _parse_page(name, domain)))),
     )
 
 
-def _page_in(text: str, domain: Domain) -> Url | None:
+def _parse_page(text: str, domain: Domain) -> Url | None:
     """Return the page of a domain that a URL names; None for a bare name, or another domain's."""
-    url = url_of(text)
-    scope = scope_of(domain, domain.settings)
-    is_page = path_and_query(url) != "/" and authority_of(url) in {domain.authority, *domain.aliases}
-    return scope.home(url) if is_page else None
+    url = parse_typed_url(text)
+    scope = make_scope(domain, domain.settings)
+    is_page = get_path_and_query(url) != "/" and get_authority(url) in {domain.authority, *domain.aliases}
+    return scope.to_domain_url(url) if is_page else None

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 from crawler.app.root_probe import RedirectChain, RootProbe
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http.response import Answer, Fetched, Reason, Unreached
+from crawler.core.http.response import FailureReason, Fetched, Response, Unreached
 from crawler.core.http.urls import (
     Authority,
-    Refusal,
+    ExclusionReason,
     Scope,
     Url,
-    authority_of,
-    from_user,
-    host_of,
-    path_and_query,
-    registrable,
-    scheme_of,
+    get_authority,
+    get_host,
+    get_path_and_query,
+    get_registrable_domain,
+    get_scheme,
+    parse_user_url,
 )
-from crawler.core.visit.visit import PERMANENT, TEMPORARY
-from crawler.engine.requests.robots import good_copy
+from crawler.core.visit.visit import PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS
+from crawler.engine.requests.robots import build_good_copy
 from crawler.errors import BadInput
 from crawler.store import claim, domains
 from crawler.store.database import Database
@@ -37,18 +37,18 @@ from crawler.times import format_instant, format_typed_instant
 if TYPE_CHECKING:  # aiohttp has 8 MB, and whoever shows pages asks no web
     from crawler.fetch import Http
 
-MOST_HOPS = 5  # apex to www and http to https are two; more is a loop or a joke
-CLOSE = 0.8  # of difflib's ratio: one letter of five, or a subdomain that was left out
+MAX_REDIRECTS = 5  # apex to www and http to https are two; more is a loop or a joke
+MIN_SIMILARITY = 0.8  # of difflib's ratio: one letter of five, or a subdomain that was left out
 
 
 @dataclass(frozen=True, slots=True)
-class FoundDomain:
+class DomainCandidate:
     """A domain to be registered.
 
     aliases: the other names, through which the root's redirects led.  addresses: of the authority, none when offline.
     seeds: beside the root.  warning: what went wrong with the root, or an empty string; the crawl will record it.
     requests, received_bytes: what asking took, for the domain's ledger.  robots: its robots.txt, empty where there is
-    none; None where it was not had.  crawl_delay: that this one wants.  answer: of the root, if that is a page.
+    none; None where it was not had.  crawl_delay: that this one wants.  root_response: of the root, if that is a page.
     """
 
     authority: Authority
@@ -61,89 +61,91 @@ class FoundDomain:
     received_bytes: int = field(default=0, compare=False)
     robots: bytes | None = field(default=None, compare=False, repr=False)
     crawl_delay: timedelta = field(default=timedelta(0), compare=False)
-    answer: Fetched | None = field(default=None, compare=False, repr=False)
+    root_response: Fetched | None = field(default=None, compare=False, repr=False)
 
     @property
     def root(self) -> Url:
         return Url(f"{self.scheme}://{self.authority}/")
 
-    def without_answer(self) -> "FoundDomain":
+    def exclude_root_response(self) -> "DomainCandidate":
         """FoundDomain less the request and bytes of the root's answer, which are on the account of its first look."""
-        if self.answer is None:
+        if self.root_response is None:
             return self
-        taken = self.received_bytes - self.answer.received_bytes
-        return replace(self, requests=self.requests - 1, received_bytes=taken)
+        received_bytes = self.received_bytes - self.root_response.received_bytes
+        return replace(self, requests=self.requests - 1, received_bytes=received_bytes)
 
 
-def url_of(text: str) -> Url:
+def parse_typed_url(text: str) -> Url:
     """What a person typed, as a URL. Raises BadInput."""
     try:
-        return from_user(text)
+        return parse_user_url(text)
     except ValueError as error:
         raise BadInput(str(error)) from error
 
 
-def unasked(text: str) -> FoundDomain:
+def parse_candidate(text: str) -> DomainCandidate:
     """A domain to be registered without asking it: authority and scheme as they were typed. Raises BadInput."""
-    url = url_of(text)
-    found = FoundDomain(authority=authority_of(url), scheme=scheme_of(url))
-    return replace(found, seeds=_extra_seed(url, found))
+    url = parse_typed_url(text)
+    candidate = DomainCandidate(authority=get_authority(url), scheme=get_scheme(url))
+    return replace(candidate, seeds=_make_extra_seed(url, candidate))
 
 
-async def look_up(roots: RootProbe, text: str, *, most: int | None = None) -> FoundDomain:
+async def probe_domain(probe: RootProbe, text: str, *, max_requests: int | None = None) -> DomainCandidate:
     """Ask the root of what a person typed, a URL or a name, and follow it within the registrable domain.
 
     Each root's robots.txt is asked before, and the root only where that allows it; else the domain is registered as far
     as the redirects led.
 
-    A URL with a path registers the domain with that path as one more seed.  most: requests that its budget allows; with
-    none it is registered as it was typed, and where they end on the way, as the last redirect says.
-    Raises BadInput for a name without an address, an address that may not be asked, and a root that leads to somebody
-    else's domain. A server that refuses, is silent or fails is registered with a warning.
+    A URL with a path registers the domain with that path as one more seed.  max_requests: requests that its budget
+    allows; with none it is registered as it was typed, and where they end on the way, as the last redirect says. Raises
+    BadInput for a name without an address, an address that may not be asked, and a root that leads to somebody else's
+    domain. A server that refuses, is silent or fails is registered with a warning.
     """
-    url = url_of(text)
-    trail = RedirectChain(roots, _root(url), most)
-    if not trail.may_ask():
-        return replace(unasked(text), warning=f"{authority_of(url)} was not asked: no budget allows a request today")
-    addresses = await _addresses(roots.web, authority_of(url))
-    answer = await trail.ask(trail.at)
+    url = parse_typed_url(text)
+    chain = RedirectChain(probe, _make_root(url), max_requests)
+    if not chain.may_request():
+        return replace(
+            parse_candidate(text), warning=f"{get_authority(url)} was not asked: no budget allows a request today"
+        )
+    addresses = await _resolve_addresses(probe.http_client, get_authority(url))
+    response = await chain.fetch_root(chain.current_root)
     has_scheme = "://" in text.partition("?")[0]
-    if not has_scheme and _nobody_listens(answer) and trail.may_ask():
+    if not has_scheme and _is_unreachable(response) and chain.may_request():
         # Without a scheme http was our guess.
-        secure = Url(f"https://{authority_of(url)}/")
-        on_https = await trail.ask(secure)
-        if not _nobody_listens(on_https):
-            trail.at, answer = secure, on_https
-    for _ in range(MOST_HOPS):
-        onward = _onward(answer, trail)
-        if onward is None:
+        secure = Url(f"https://{get_authority(url)}/")
+        https_response = await chain.fetch_root(secure)
+        if not _is_unreachable(https_response):
+            chain.current_root, response = secure, https_response
+    for _ in range(MAX_REDIRECTS):
+        next_root = _find_next_root(response, chain)
+        if next_root is None:
             break
-        if authority_of(onward) != authority_of(trail.at):
-            trail.names.append(authority_of(trail.at))
-            addresses = await _addresses(roots.web, authority_of(onward))
-        trail.at = onward
-        if not trail.may_ask():
+        if get_authority(next_root) != get_authority(chain.current_root):
+            chain.names.append(get_authority(chain.current_root))
+            addresses = await _resolve_addresses(probe.http_client, get_authority(next_root))
+        chain.current_root = next_root
+        if not chain.may_request():
             break
-        answer = await trail.ask(onward)
-    _refuse_forbidden(answer, authority_of(trail.at))
-    authority = authority_of(trail.at)
-    found = FoundDomain(
+        response = await chain.fetch_root(next_root)
+    _require_allowed_address(response, get_authority(chain.current_root))
+    authority = get_authority(chain.current_root)
+    candidate = DomainCandidate(
         authority=authority,
-        scheme=scheme_of(trail.at),
-        aliases=tuple(name for name in dict.fromkeys(trail.names) if name != authority),
+        scheme=get_scheme(chain.current_root),
+        aliases=tuple(name for name in dict.fromkeys(chain.names) if name != authority),
         addresses=addresses,
-        warning=_warning(answer, trail),
-        answer=answer if isinstance(answer, Fetched) and answer.status == 200 else None,
-        robots=trail.robots_of(trail.at),
-        crawl_delay=trail.rules_of(trail.at).crawl_delay(roots.agent) or timedelta(0),
-        requests=trail.requests,
-        received_bytes=trail.received_bytes,
+        warning=_format_warning(response, chain),
+        root_response=response if isinstance(response, Fetched) and response.status == 200 else None,
+        robots=chain.get_robots(chain.current_root),
+        crawl_delay=chain.get_robots_rules(chain.current_root).get_crawl_delay(probe.agent) or timedelta(0),
+        requests=chain.requests,
+        received_bytes=chain.received_bytes,
     )
-    return replace(found, seeds=_extra_seed(url, found))
+    return replace(candidate, seeds=_make_extra_seed(url, candidate))
 
 
-async def register(
-    db: Database, found: FoundDomain, domain_settings: DomainSettings, *, delay: timedelta, at: datetime
+async def register_candidate(
+    db: Database, candidate: DomainCandidate, domain_settings: DomainSettings, *, delay: timedelta, at: datetime
 ) -> Domain:
     """Register what was found, with the user's settings. Raises BadInput for a seed or a pattern that cannot be.
 
@@ -151,37 +153,37 @@ async def register(
     nobody was asked just now. What asking took is on the account of the domain's day, and a robots.txt that was had is
     not asked for again.
     """
-    seeds = tuple(dict.fromkeys([*found.seeds, *domain_settings.seeds]))
-    domain_settings = replace(domain_settings, seeds=home_seeds(scope_of(found, domain_settings), seeds))
+    seeds = tuple(dict.fromkeys([*candidate.seeds, *domain_settings.seeds]))
+    domain_settings = replace(domain_settings, seeds=normalize_seeds(make_scope(candidate, domain_settings), seeds))
     domain = await domains.register(
         db,
-        found.authority,
-        scheme=found.scheme,
-        aliases=found.aliases,
-        addresses=found.addresses,
+        candidate.authority,
+        scheme=candidate.scheme,
+        aliases=candidate.aliases,
+        addresses=candidate.addresses,
         domain_settings=domain_settings,
-        delay=max(delay, found.crawl_delay) if found.requests else delay,
+        delay=max(delay, candidate.crawl_delay) if candidate.requests else delay,
         at=at,
     )
-    if found.robots is not None:
-        await put_robots(db, domain, good_copy(found.robots, at=at), replaces=False)
-    await charge(db, domain, found, at=at)
+    if candidate.robots is not None:
+        await put_robots(db, domain, build_good_copy(candidate.robots, at=at), replaces=False)
+    await charge_probe(db, domain, candidate, at=at)
     return domain
 
 
-async def charge(db: Database, domain: Domain, found: FoundDomain, *, at: datetime) -> None:
+async def charge_probe(db: Database, domain: Domain, candidate: DomainCandidate, *, at: datetime) -> None:
     """Put what asking a domain's root took on its account."""
-    if found.requests:
-        await claim.charge(db, domain, requests=found.requests, received_bytes=found.received_bytes, at=at)
+    if candidate.requests:
+        await claim.charge(db, domain, requests=candidate.requests, received_bytes=candidate.received_bytes, at=at)
 
 
-def scope_of(place: FoundDomain | Domain, domain_settings: DomainSettings) -> Scope:
+def make_scope(domain: DomainCandidate | Domain, domain_settings: DomainSettings) -> Scope:
     """The URLs that would be pages under these settings. Raises BadInput for a pattern that is none."""
     try:
         return Scope(
-            authority=place.authority,
-            scheme=place.scheme,
-            aliases=frozenset(place.aliases),
+            authority=domain.authority,
+            scheme=domain.scheme,
+            aliases=frozenset(domain.aliases),
             include=domain_settings.include,
             exclude=domain_settings.exclude,
             max_depth=domain_settings.max_depth,
@@ -190,150 +192,155 @@ def scope_of(place: FoundDomain | Domain, domain_settings: DomainSettings) -> Sc
         raise BadInput(str(error)) from error
 
 
-def home_seeds(scope: Scope, seeds: Collection[Url]) -> tuple[Url, ...]:
+def normalize_seeds(scope: Scope, seeds: Collection[Url]) -> tuple[Url, ...]:
     """The seeds as the domain spells them. Raises BadInput for one that is not a page of it."""
     for seed in seeds:
-        refusal = scope.refusal(seed)
-        if refusal is Refusal.OTHER_DOMAIN:
+        refusal = scope.find_exclusion(seed)
+        if refusal is ExclusionReason.OTHER_DOMAIN:
             raise BadInput(f"the seed {seed} is not a page of {scope.authority}")
         if refusal is not None:
             raise BadInput(f"the seed {seed} is out of scope ({refusal.value.replace('_', ' ')})")
-    return tuple(dict.fromkeys(map(scope.home, seeds)))
+    return tuple(dict.fromkeys(map(scope.to_domain_url, seeds)))
 
 
-async def _addresses(web: "Http", authority: Authority) -> tuple[str, ...]:
-    answer = await web.addresses(authority)
-    if not isinstance(answer, Unreached):
-        return answer
-    _refuse_forbidden(answer, authority)
+async def _resolve_addresses(http_client: "Http", authority: Authority) -> tuple[str, ...]:
+    addresses = await http_client.resolve_addresses(authority)
+    if not isinstance(addresses, Unreached):
+        return addresses
+    _require_allowed_address(addresses, authority)
     raise BadInput(
-        f"{host_of(authority)} cannot be resolved: check the spelling, or register it with --offline ({answer.detail})"
+        f"{get_host(authority)} cannot be resolved: "
+        f"check the spelling, or register it with --offline ({addresses.detail})"
     )
 
 
-def _refuse_forbidden(answer: Answer | None, authority: Authority) -> None:
+def _require_allowed_address(response: Response | None, authority: Authority) -> None:
     """Raise BadInput if the address may not be asked; a private one could be allowed by the user."""
-    if not isinstance(answer, Unreached) or answer.reason is not Reason.ADDRESS:
+    if not isinstance(response, Unreached) or response.reason is not FailureReason.ADDRESS:
         return
-    from crawler.fetch import refusal  # noqa: PLC0415  as above
+    from crawler.fetch import find_refusal  # noqa: PLC0415  as above
 
-    may_be_allowed = refusal(answer.detail.partition(" ")[0], allow_private=True) is None
+    may_be_allowed = find_refusal(response.detail.partition(" ")[0], allow_private=True) is None
     remedy = ": add --allow-private if that is your own server" if may_be_allowed else ""
-    raise BadInput(f"{authority} is not asked, since {answer.detail}{remedy}")
+    raise BadInput(f"{authority} is not asked, since {response.detail}{remedy}")
 
 
-def _onward(answer: Answer | None, trail: RedirectChain) -> Url | None:
+def _find_next_root(response: Response | None, chain: RedirectChain) -> Url | None:
     """The root to which a root's redirect leads, if it is another one of the same registrable domain."""
-    if not isinstance(answer, Fetched) or answer.status not in PERMANENT | TEMPORARY or answer.location is None:
+    if (
+        not isinstance(response, Fetched)
+        or response.status not in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS
+        or response.location is None
+    ):
         return None
-    here, there = authority_of(trail.at), authority_of(answer.location)
-    if registrable(here) != registrable(there):
+    here, there = get_authority(chain.current_root), get_authority(response.location)
+    if get_registrable_domain(here) != get_registrable_domain(there):
         raise BadInput(f"{here} leads to another domain, {there}: register that one instead")
-    onward = _root(answer.location)
-    return None if onward == trail.at else onward
+    next_root = _make_root(response.location)
+    return None if next_root == chain.current_root else next_root
 
 
-def _warning(answer: Answer | None, trail: RedirectChain) -> str:
-    authority = authority_of(trail.at)
-    match answer:
+def _format_warning(response: Response | None, chain: RedirectChain) -> str:
+    authority = get_authority(chain.current_root)
+    match response:
         case None:
-            return _why_unasked(trail)
+            return _explain_unfetched_root(chain)
         case Unreached(reason=reason, detail=detail):
             return f"{authority} does not answer ({reason.value}: {detail}); the crawl will try again"
         case Fetched(status=status) if status >= 500:
             return f"{authority} answers its root with status {status}; the crawl will try again"
-        case _ if _onward(answer, trail) is not None:
+        case _ if _find_next_root(response, chain) is not None:
             return f"{authority} redirects its root in a circle"
         case _:
             return ""
 
 
-def _why_unasked(trail: RedirectChain) -> str:
+def _explain_unfetched_root(chain: RedirectChain) -> str:
     """Why the root was not asked; nothing where only the budget's requests were at their end."""
-    authority, said = authority_of(trail.at), trail.robots.get(trail.at)
-    match said:
+    authority, robots_response = get_authority(chain.current_root), chain.robots_responses.get(chain.current_root)
+    match robots_response:
         case Unreached(reason=reason, detail=detail):
             return (
                 f"{authority} has a robots.txt that cannot be had ({reason.value}: {detail}); the crawl will try again"
             )
-        case Fetched(status=status) if trail.robots_of(trail.at) is None:
+        case Fetched(status=status) if chain.get_robots(chain.current_root) is None:
             return f"{authority} answers its robots.txt with status {status}; the crawl will try again"
-        case Fetched() if not trail.allows(trail.at):
+        case Fetched() if not chain.allows(chain.current_root):
             return f"{authority} has a robots.txt that does not let its root be asked"
         case _:
             return ""
 
 
-def _nobody_listens(answer: Answer | None) -> bool:
-    return isinstance(answer, Unreached) and answer.reason in {Reason.REFUSED, Reason.DEADLINE}
+def _is_unreachable(response: Response | None) -> bool:
+    return isinstance(response, Unreached) and response.reason in {FailureReason.REFUSED, FailureReason.DEADLINE}
 
 
-def _root(url: Url) -> Url:
-    return Url(f"{scheme_of(url)}://{authority_of(url)}/")
+def _make_root(url: Url) -> Url:
+    return Url(f"{get_scheme(url)}://{get_authority(url)}/")
 
 
-def _extra_seed(url: Url, found: FoundDomain) -> tuple[Url, ...]:
+def _make_extra_seed(url: Url, candidate: DomainCandidate) -> tuple[Url, ...]:
     """The page that was typed, under the authority that was found; empty if that is the root."""
-    asked = path_and_query(url)
-    return () if asked == "/" else (Url(found.root + asked[1:]),)
+    path = get_path_and_query(url)
+    return () if path == "/" else (Url(candidate.root + path[1:]),)
 
 
-def authority_in(text: str) -> Authority:
+def parse_authority(text: str) -> Authority:
     """The authority of a name or a URL. Raises BadInput."""
-    return authority_of(url_of(text))
+    return get_authority(parse_typed_url(text))
 
 
-async def domain_named(db: Database, text: str) -> Domain:
+async def get_domain(db: Database, text: str) -> Domain:
     """The registered domain of that name, alias or URL. Raises BadInput."""
-    authority = authority_in(text)
-    domain = await domains.find(db, authority)
+    authority = parse_authority(text)
+    domain = await domains.find_domain(db, authority)
     if domain is None:
-        raise BadInput(await not_registered(db, authority))
+        raise BadInput(await format_not_registered(db, authority))
     return domain
 
 
 async def find_domains(db: Database, name: str | None = None, *, at: datetime | None = None) -> list[Domain]:
     """Return the domain of that name, or all. Raises BadInput, also where `at` is before a last visit; None is now."""
     if name is not None:
-        found = [await domain_named(db, name)]
+        selected = [await get_domain(db, name)]
     else:
-        found = [listed.domain for listed in await domains.every(db)]
+        selected = [listed.domain for listed in await domains.list_domains(db)]
     if at is not None:
-        await require_not_before_last_visit(db, found, at)
-    return found
+        await require_not_before_last_visit(db, selected, at)
+    return selected
 
 
-async def not_registered(db: Database, authority: Authority) -> str:
+async def format_not_registered(db: Database, authority: Authority) -> str:
     """The sentence about a name that is not registered, with the one that may have been meant."""
-    names = await domains.names(db)
+    names = await domains.list_names(db)
     # Of another port of the host if there is one, else one spelt much like it.
-    same_host = [name for name in names if host_of(name) == host_of(authority)]
-    meant = get_close_matches(authority, same_host or names, n=1, cutoff=0 if same_host else CLOSE)
+    same_host = [name for name in names if get_host(name) == get_host(authority)]
+    suggestions = get_close_matches(authority, same_host or names, n=1, cutoff=0 if same_host else MIN_SIMILARITY)
     return f"{authority} is not registered: recrawl domains add {authority}" + (
-        f", or did you mean {meant[0]}?" if meant else ""
+        f", or did you mean {suggestions[0]}?" if suggestions else ""
     )
 
 
-async def require_not_before_last_visit(db: Database, wanted: Iterable[Domain], at: datetime | None) -> None:
+async def require_not_before_last_visit(db: Database, selected: Iterable[Domain], at: datetime | None) -> None:
     """Raise BadInput for an instant before a domain's last visit: knowledge does not run backwards. None is now."""
     instant = at or datetime.now(UTC)
-    for domain in wanted:
-        last = (await domains.status_of(db, domain, at=instant)).last_visit_at
+    for domain in selected:
+        last = (await domains.read_status(db, domain, at=instant)).last_visit_at
         if last is not None and last > instant:
-            asked = "that instant is" if at is not None else "now is"
+            subject = "that instant is" if at is not None else "now is"
             raise BadInput(
-                f"{domain.authority} was last visited at {format_instant(last)}, and {asked} before that: "
+                f"{domain.authority} was last visited at {format_instant(last)}, and {subject} before that: "
                 f"if that time was wrong: recrawl domains reset-clock {domain.authority}; "
                 f"or name a later instant, such as --at {format_typed_instant(last)}"
             )
 
 
-def url_prefix(domain: Domain, prefix: str) -> Url:
+def parse_url_prefix(domain: Domain, prefix: str) -> Url:
     """The URL prefix that a user typed as a path or a URL; empty for all pages of the domain. Raises BadInput."""
     if not prefix:
         return domain.root
-    url = url_of(f"{domain.root}{prefix[1:]}" if prefix.startswith("/") else prefix)
-    scope = scope_of(domain, domain.settings)
-    if scope.refusal(url) is Refusal.OTHER_DOMAIN:
+    url = parse_typed_url(f"{domain.root}{prefix[1:]}" if prefix.startswith("/") else prefix)
+    scope = make_scope(domain, domain.settings)
+    if scope.find_exclusion(url) is ExclusionReason.OTHER_DOMAIN:
         raise BadInput(f"{url} is not a URL of {domain.authority}")
-    return scope.home(url)
+    return scope.to_domain_url(url)

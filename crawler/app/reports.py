@@ -6,29 +6,31 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.database import Database
 from crawler.app.registration import find_domains
-from crawler.app.status import waiting_lines
-from crawler.core.budget.cost import Price
+from crawler.app.status import format_waits
+from crawler.core.budget.cost import ShadowPrice
 from crawler.core.budget.expected import PolicyForecast
-from crawler.core.budget.hours import week_from
+from crawler.core.budget.hours import list_week_spans
 from crawler.core.domain import Domain
 from crawler.core.freshness.calibration import Agreement
 from crawler.core.freshness.estimates import DAY
-from crawler.planner.audit import LOOKED_BACK, DomainAudit, audit_domains, findings
-from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, forecast
-from crawler.planner.plan import Planned, plan_domains
-from crawler.planner.traffic import JudgedHour, TrafficFinding, judged_hours, traffic_findings
-from crawler.plugins import is_policy, load
-from crawler.prune import Pruned, keep_quota
-from crawler.runtime.machine import private_folder
-from crawler.runtime.pages import pages_origin
+from crawler.planner.audit import AUDIT_WINDOW, DomainAudit, audit_domains, list_findings
+from crawler.planner.forecast import BudgetSource, Forecast, ForecastStep, compute_forecast
+from crawler.planner.plan import PlannedDomain, plan_domains
+from crawler.planner.traffic import JudgedHour, TrafficFinding, find_unusual_traffic, judge_hours
+from crawler.plugins import is_known_policy, load_plugins
+from crawler.prune import PruneStats, enforce_quota
+from crawler.runtime.machine import ensure_private_folder
 from crawler.runtime.stack import is_without_worker
+from crawler.runtime.web_ui import find_web_ui_origin
 from crawler.settings import Settings
 from crawler.store import record, report
-from crawler.store.learned.credibility import TrustRow, trust_rows
-from crawler.store.plan import Calibration, calibration
-from crawler.store.report import HOWEVER_OLD, KEPT_FOR, DomainReport, ListReport, SourceFacts
+from crawler.store.learned.credibility import TrustRow, list_trust_rows
+from crawler.store.plan import Calibration, load_calibration
+from crawler.store.report import ANY_AGE, MAX_AGE, DomainReport, ListReport, SourceReport
 
-COMPARED = 20  # chunks of events of each domain in one run, so that 100,000 take half a minute; the next goes on
+FINGERPRINT_CHUNKS = (
+    20  # chunks of events of each domain in one run, so that 100,000 take half a minute; the next goes on
+)
 HOUR = timedelta(hours=1)
 
 
@@ -36,11 +38,11 @@ HOUR = timedelta(hours=1)
 class FullReport:
     """All that is reported of one domain."""
 
-    found: DomainReport
+    domain_report: DomainReport
     calibration: Calibration
     standings: list[TrustRow]
     lists: list[ListReport]
-    sources: list[SourceFacts]
+    sources: list[SourceReport]
 
 
 async def report_domains(
@@ -50,63 +52,67 @@ async def report_domains(
 
     at: knowledge time, which must not be before a last visit; None for now.  Raises BadInput.
     """
-    wanted = await find_domains(db, name, at=at)
+    selected = await find_domains(db, name, at=at)
     instant = at or datetime.now(UTC)
-    found = [
+    full_reports = [
         FullReport(
-            found=each,
-            calibration=await calibration_of(db, domain, each),
-            standings=await trust_rows(db, domain),
-            lists=await report.lists_of(db, domain),
-            sources=await report.signal_sources(db, domain),
+            domain_report=each,
+            calibration=await read_calibration(db, domain, each),
+            standings=await list_trust_rows(db, domain),
+            lists=await report.list_url_lists(db, domain),
+            sources=await report.list_signal_sources(db, domain),
         )
-        for domain in wanted
-        if (each := await report.domain_report(db, domain, at=instant, window=window)) is not None
+        for domain in selected
+        if (each := await report.read_domain_report(db, domain, at=instant, window=window)) is not None
     ]
-    return found, await waiting_lines(db, at=instant, only=wanted, requested=True)
+    return full_reports, await format_waits(db, at=instant, only=selected, requested=True)
 
 
 async def measure_freshness(
-    db: Database, wanted: Collection[Domain], *, window: timedelta, at: datetime, kept_for: timedelta = KEPT_FOR
+    db: Database, selected: Collection[Domain], *, window: timedelta, at: datetime, max_age: timedelta = MAX_AGE
 ) -> list[DomainReport]:
     """Return how fresh domains are, and what that took; without those that were removed meanwhile.
 
-    kept_for: figures of a large domain may be as old as that.
+    max_age: figures of a large domain may be as old as that.
     """
-    found = [await report.domain_report(db, each, at=at, window=window, kept_for=kept_for) for each in wanted]
-    return [each for each in found if each is not None]
+    domain_reports = [
+        await report.read_domain_report(db, each, at=at, window=window, max_age=max_age) for each in selected
+    ]
+    return [each for each in domain_reports if each is not None]
 
 
-async def calibration_of(db: Database, domain: Domain, found: DomainReport) -> Calibration:
+async def read_calibration(db: Database, domain: Domain, domain_report: DomainReport) -> Calibration:
     """Return what audits say of the finished UTC days within the report's window."""
-    today = found.at.astimezone(UTC).date()
-    return await calibration(db, domain, since=today - max(found.window, DAY), until=today)
+    today = domain_report.at.astimezone(UTC).date()
+    return await load_calibration(db, domain, since=today - max(domain_report.window, DAY), until=today)
 
 
 async def list_hours(db: Database, name: str | None, *, hours: int, at: datetime) -> list[tuple[str, JudgedHour]]:
     """Return the whole hours before an instant in which a domain, or any of them, was visited, with its name."""
-    wanted, last = await find_domains(db, name), timedelta(hours=hours)
-    return [(domain.authority, hour) for domain in wanted for hour in await judged_hours(db, domain, at=at, last=last)]
+    selected, last = await find_domains(db, name), timedelta(hours=hours)
+    return [
+        (domain.authority, hour) for domain in selected for hour in await judge_hours(db, domain, at=at, window=last)
+    ]
 
 
-def next_fetch_at(found: DomainReport) -> datetime | None:
+def find_next_fetch_time(domain_report: DomainReport) -> datetime | None:
     """Return when something is due that may be fetched; None if nothing will be due."""
-    due_at = found.next_due_at
-    return None if due_at is None else max(due_at, found.hold_until or due_at)
+    due_at = domain_report.next_due_at
+    return None if due_at is None else max(due_at, domain_report.suspended_until or due_at)
 
 
-def price_in_force(settings: Settings, found: DomainReport) -> float | None:
+def get_shadow_price(settings: Settings, domain_report: DomainReport) -> float | None:
     """Return the price by which pages are revisited; None where a policy of a plugin says when."""
-    if found.revisit != "price" and is_policy(found.revisit, settings.plugins):
+    if domain_report.revisit != "value" and is_known_policy(domain_report.revisit, settings.plugins):
         return None
-    return settings.price if found.price is None else found.price
+    return settings.min_value if domain_report.price is None else domain_report.price
 
 
-def lacks_worker(settings: Settings, found: Sequence[DomainReport]) -> bool:
+def lacks_worker(settings: Settings, domain_reports: Sequence[DomainReport]) -> bool:
     """Whether something is due, and the worker that would fetch it does not run."""
     is_waiting = any(
-        (at := next_fetch_at(each)) is not None and at <= each.at and not each.paused and each.holder is None
-        for each in found
+        (at := find_next_fetch_time(each)) is not None and at <= each.at and not each.paused and each.holder is None
+        for each in domain_reports
     )
     return is_waiting and is_without_worker(settings)
 
@@ -125,42 +131,46 @@ class BelowTarget:
 class HourlyPlan:
     """What is done every hour. pruned: domains that had outgrown their quotas.  traffic: last hours that were off."""
 
-    planned: Sequence[Planned]
-    pruned: Sequence[Pruned]
+    planned: Sequence[PlannedDomain]
+    pruned: Sequence[PruneStats]
     below: Sequence[BelowTarget]
     traffic: Sequence[TrafficFinding]
 
 
-async def plan(db: Database, *, only: str | None = None, at: datetime | None) -> list[Planned]:
+async def plan_budgets(db: Database, *, only: str | None = None, at: datetime | None) -> list[PlannedDomain]:
     """Set the prices of all domains, or of one as if there were no other. Raises BadInput.
 
     at: knowledge time, which must not be before a last visit; None for now.
     """
-    load(db.settings.plugins)
-    found = await find_domains(db, only, at=at)
-    chosen = None if only is None else found[0]
-    return await plan_domains(db, at=at or datetime.now(UTC), settings=db.settings, only=chosen)
+    load_plugins(db.settings.plugins)
+    selected = await find_domains(db, only, at=at)
+    only_domain = None if only is None else selected[0]
+    return await plan_domains(db, at=at or datetime.now(UTC), settings=db.settings, only=only_domain)
 
 
 async def plan_hourly(db: Database, *, at: datetime) -> HourlyPlan:
     """Plan all domains, make pages comparable, propose shared schedules, count, keep quotas, look for what is off."""
     planned = await plan_domains(db, at=at, settings=db.settings)
-    wanted = [each.domain for each in planned]
-    for domain in wanted:
-        await report.fill(db, domain, chunks=COMPARED)
-        await record.propose(db, domain, at=at)
-        await report.keep_figures(db, domain, at=at)
-    pruned = [done for domain in wanted if (done := await keep_quota(db, domain)) is not None]
-    below = [found for each in planned if (found := await _below_target(db, each, at=at)) is not None]
-    return HourlyPlan(planned, pruned, below, await traffic_findings(db, at=at))
+    planned_domains = [each.domain for each in planned]
+    for domain in planned_domains:
+        await report.fill_fingerprints(db, domain, max_chunks=FINGERPRINT_CHUNKS)
+        await record.propose_pairs(db, domain, at=at)
+        await report.store_figures(db, domain, at=at)
+    pruned = [outcome for domain in planned_domains if (outcome := await enforce_quota(db, domain)) is not None]
+    below = [
+        below_target for each in planned if (below_target := await _find_below_target(db, each, at=at)) is not None
+    ]
+    return HourlyPlan(planned, pruned, below, await find_unusual_traffic(db, at=at))
 
 
-async def _below_target(db: Database, planned: Planned, *, at: datetime) -> BelowTarget | None:
+async def _find_below_target(db: Database, planned: PlannedDomain, *, at: datetime) -> BelowTarget | None:
     target = planned.domain.settings.target_freshness
-    found = await report.domain_report(db, planned.domain, at=at, window=HOUR) if target is not None else None
-    if target is None or found is None or found.freshness is None or found.freshness >= target:
+    domain_report = (
+        await report.read_domain_report(db, planned.domain, at=at, window=HOUR) if target is not None else None
+    )
+    if target is None or domain_report is None or domain_report.freshness is None or domain_report.freshness >= target:
         return None
-    return BelowTarget(planned.domain.authority, found.freshness, target, planned.plan.finding)
+    return BelowTarget(planned.domain.authority, domain_report.freshness, target, planned.plan.finding)
 
 
 async def forecast_domain(db: Database, name: str, *, at: datetime | None) -> tuple[Domain, Forecast | None]:
@@ -168,15 +178,15 @@ async def forecast_domain(db: Database, name: str, *, at: datetime | None) -> tu
 
     at: as in `plan`.  Raises BadInput.
     """
-    load(db.settings.plugins)
+    load_plugins(db.settings.plugins)
     (domain,) = await find_domains(db, name, at=at)
-    return domain, await forecast(db, domain, at=at or datetime.now(UTC), settings=db.settings)
+    return domain, await compute_forecast(db, domain, at=at or datetime.now(UTC), settings=db.settings)
 
 
-async def audit(db: Database, name: str | None, *, at: datetime | None) -> list[DomainAudit]:
+async def draw_audits(db: Database, name: str | None, *, at: datetime | None) -> list[DomainAudit]:
     """Draw pages for the next crawl to look at by chance, and compare earlier looks with what was reported.
 
     name: of one domain; None for all.  at: as in `plan`.  Raises BadInput.
     """
-    found = await find_domains(db, name, at=at)
-    return await audit_domains(db, at=at or datetime.now(UTC), only=None if name is None else found[0])
+    selected = await find_domains(db, name, at=at)
+    return await audit_domains(db, at=at or datetime.now(UTC), only=None if name is None else selected[0])

@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from crawler.app.database import Database
-from crawler.app.registration import domain_named, require_not_before_last_visit, scope_of, url_of, url_prefix
-from crawler.app.status import Wait, why_not_now
+from crawler.app.registration import (
+    get_domain,
+    make_scope,
+    parse_typed_url,
+    parse_url_prefix,
+    require_not_before_last_visit,
+)
+from crawler.app.status import Wait, find_wait
 from crawler.core.domain import Domain
 from crawler.core.freshness.signals import SOURCE_NAME, ChangeSignal
-from crawler.core.http.urls import Authority, Url, authority_of, path_and_query
+from crawler.core.http.urls import Authority, Url, get_authority, get_path_and_query
 from crawler.errors import BadInput
-from crawler.runtime.stack import running_stack
+from crawler.runtime.stack import find_running_stack
 from crawler.settings import Settings
 from crawler.store import domains, report
 
@@ -21,11 +27,11 @@ NOT_REGISTERED = "not_registered"
 
 
 @dataclass(frozen=True, slots=True)
-class TakenHints:
-    """What became of hints. taken: how many by domain.  refused: how many by reason."""
+class HintResult:
+    """What became of hints. accepted: how many by domain.  rejected: how many by reason."""
 
-    taken: dict[str, int]
-    refused: dict[str, int]
+    accepted: dict[str, int]
+    rejected: dict[str, int]
 
 
 def require_source(source: str) -> None:
@@ -34,30 +40,30 @@ def require_source(source: str) -> None:
         raise BadInput(f"{source!r} is no name of a source: a small letter, then up to 31 of a-z, 0-9, dot, _ and -")
 
 
-async def leave_hints(db: Database, urls: Iterable[Url], *, source: str, at: datetime) -> TakenHints:
+async def record_hints(db: Database, urls: Iterable[Url], *, source: str, at: datetime) -> HintResult:
     """Leave a hint for each URL that its domain's scope allows. Raises BadInput for what cannot name a source."""
     require_source(source)
     by_authority: defaultdict[Authority, list[Url]] = defaultdict(list)
     for url in urls:
-        by_authority[authority_of(url)].append(url)
-    taken: Counter[str] = Counter()
-    refused: Counter[str] = Counter()
-    for authority, meant in by_authority.items():
-        domain = await domains.find(db, authority)
+        by_authority[get_authority(url)].append(url)
+    accepted: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
+    for authority, urls_of_authority in by_authority.items():
+        domain = await domains.find_domain(db, authority)
         if domain is None:
-            refused[NOT_REGISTERED] += len(meant)
+            rejected[NOT_REGISTERED] += len(urls_of_authority)
             continue
-        scope, inside = scope_of(domain, domain.settings), list[Url]()
-        for url in dict.fromkeys(map(scope.home, meant)):
-            if (reason := scope.refusal(url, 1)) is None:
-                inside.append(url)
+        scope, allowed = make_scope(domain, domain.settings), list[Url]()
+        for url in dict.fromkeys(map(scope.to_domain_url, urls_of_authority)):
+            if (reason := scope.find_exclusion(url, 1)) is None:
+                allowed.append(url)
             else:
-                refused[reason.value] += 1
-        if inside:
-            signals = [ChangeSignal(url=url, source=source, at=at) for url in inside]
-            await domains.signal(db, domain, signals, at=at)
-            taken[domain.authority] += len(inside)
-    return TakenHints(taken=dict(taken), refused=dict(refused))
+                rejected[reason.value] += 1
+        if allowed:
+            signals = [ChangeSignal(url=url, source=source, at=at) for url in allowed]
+            await domains.add_signals(db, domain, signals, at=at)
+            accepted[domain.authority] += len(allowed)
+    return HintResult(accepted=dict(accepted), rejected=dict(rejected))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +82,20 @@ class RefreshResult:
         return f"recrawl crawl {self.prefix if is_page else self.domain.authority}"
 
 
-async def refresh(db: Database, name: str, *, prefix: str = "", at: datetime | None = None) -> RefreshResult:
+async def request_refresh(db: Database, name: str, *, prefix: str = "", at: datetime | None = None) -> RefreshResult:
     """Make the pages of a domain due whose URLs begin with a prefix.
 
     name: a domain, or the URL of one of its pages, which stands for that page alone.  prefix: a path or a URL; empty
     for what the name says.  at: None for now.  Raises BadInput.
     """
-    domain = await domain_named(db, name)
+    domain = await get_domain(db, name)
     await require_not_before_last_visit(db, [domain], at)
-    url = url_of(name)
-    wanted = url_prefix(domain, prefix or ("" if path_and_query(url) == "/" else url))
-    pages = await report.pages_beneath(db, domain, wanted)
+    url = parse_typed_url(name)
+    requested_prefix = parse_url_prefix(domain, prefix or ("" if get_path_and_query(url) == "/" else url))
+    pages = await report.count_pages_under(db, domain, requested_prefix)
     instant = at or datetime.now(UTC)
-    await domains.refresh(db, domain, prefix=wanted, at=instant)
-    return RefreshResult(domain, wanted, pages, await why_not_now(db, domain, at=instant))
+    await domains.request_refresh(db, domain, prefix=requested_prefix, at=instant)
+    return RefreshResult(domain, requested_prefix, pages, await find_wait(db, domain, at=instant))
 
 
 def start_recrawl(settings: Settings, domain: Domain, prefix: Url) -> str | None:
@@ -97,7 +103,7 @@ def start_recrawl(settings: Settings, domain: Domain, prefix: Url) -> str | None
 
     Blocks while the Prefect server answers. Raises StackFailed where it does not.
     """
-    stack = running_stack(settings)
+    stack = find_running_stack(settings)
     if stack is None:
         return None
     from crawler.runtime.prefect import runs  # noqa: PLC0415  prefect takes a second to import

@@ -22,15 +22,16 @@ def make_rule(build: Callable[[], PageRule]) -> PageRule:
         rule = build()
     except ValueError as error:
         raise BadInput(str(error)) from error
-    if not rule.says_something:
+    if not rule.has_effect:
         raise BadInput(
-            f"the rule for {rule.pattern} says nothing: add --least, --most, --weight, --once, --max-pages, --ignore, "
+            f"the rule for {rule.pattern} says nothing: add --min-interval, --max-interval, --weight, "
+            f"--once, --max-pages, --ignore, "
             "--ignore-text, --watch or --render"
         )
     return rule
 
 
-def with_rule(before: Sequence[PageRule], rule: PageRule, *, first: bool = False) -> tuple[PageRule, ...]:
+def merge_rule(before: Sequence[PageRule], rule: PageRule, *, first: bool = False) -> tuple[PageRule, ...]:
     """Return the rules with one more, or one in place of that of its pattern. Raises BadInput for too many."""
     others = tuple(each for each in before if each.pattern != rule.pattern)
     if len(others) >= MAX_RULES:
@@ -44,7 +45,7 @@ def with_rule(before: Sequence[PageRule], rule: PageRule, *, first: bool = False
 
 async def add_rule(db: Database, domain: Domain, rule: PageRule, *, first: bool = False, at: datetime) -> Domain:
     """Add a rule, or put it in place of the one of its pattern; return the changed domain. first: before all others."""
-    return await _set_rules(db, domain, with_rule(domain.settings.rules, rule, first=first), at=at)
+    return await _set_rules(db, domain, merge_rule(domain.settings.rules, rule, first=first), at=at)
 
 
 async def remove_rule(db: Database, domain: Domain, pattern: str, *, at: datetime) -> Domain:
@@ -52,21 +53,21 @@ async def remove_rule(db: Database, domain: Domain, pattern: str, *, at: datetim
     before = domain.settings.rules
     after = tuple(rule for rule in before if rule.pattern != pattern)
     if len(after) == len(before):
-        known = ", ".join(rule.pattern for rule in before) or "none"
-        raise BadInput(f"there is no rule for {pattern}; there are: {known}")
+        patterns = ", ".join(rule.pattern for rule in before) or "none"
+        raise BadInput(f"there is no rule for {pattern}; there are: {patterns}")
     return await _set_rules(db, domain, after, at=at)
 
 
 async def _set_rules(db: Database, domain: Domain, rules: tuple[PageRule, ...], *, at: datetime) -> Domain:
-    return await domains.change(db, domain, replace(domain.settings, rules=rules), at=at)
+    return await domains.change_settings(db, domain, replace(domain.settings, rules=rules), at=at)
 
 
 def describe_rule(rule: PageRule) -> dict[str, object]:
     """Return a rule for JSON; null where it says nothing."""
     return {
         "pattern": rule.pattern,
-        "least_seconds": None if rule.least is None else rule.least.total_seconds(),
-        "most_seconds": None if rule.most is None else rule.most.total_seconds(),
+        "least_seconds": None if rule.min_interval is None else rule.min_interval.total_seconds(),
+        "most_seconds": None if rule.max_interval is None else rule.max_interval.total_seconds(),
         "weight": rule.weight,
         "once": rule.once,
         "max_pages": rule.max_pages,

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 
 from crawler.app.database import Database
-from crawler.core.budget.hours import opening
+from crawler.core.budget.hours import find_opening
 from crawler.core.domain import Domain, DomainStatus
 from crawler.format.reasons import format_reason
 from crawler.format.values import format_count, format_when
 from crawler.runtime.stack import is_without_worker
 from crawler.store import claim, domains
 
-MAX_LOOKED_AT = 1000  # domains, to find those that wait
-MAX_NAMED = 10  # of these
+MAX_CHECKED_DOMAINS = 1000  # domains, to find those that wait
+MAX_WAITING_DOMAINS = 10  # of these
 
 
 class WaitReason(StrEnum):
@@ -84,25 +84,25 @@ class Wait:
     pages: int = 0
 
 
-async def why_not_now(db: Database, domain: Domain, *, at: datetime) -> Wait | None:
+async def find_wait(db: Database, domain: Domain, *, at: datetime) -> Wait | None:
     """Return why nothing of a domain is being fetched at an instant; None if a worker fetches from it any moment.
 
     Raises BadInput if the domain was removed meanwhile.
     """
-    status = await domains.status_of(db, domain, at=at)
-    wait = _obstacle(domain, status, at=at)
-    if wait is None and await claim.left_of_shared_budget(db, db.settings.shared_budget, at=at) == 0:
-        wait = Wait(WaitReason.SHARED_BUDGET_SPENT, _next_day(domain, at))
+    status = await domains.read_status(db, domain, at=at)
+    wait = _find_obstacle(domain, status, at=at)
+    if wait is None and await claim.count_shared_requests_left(db, db.settings.shared_budget, at=at) == 0:
+        wait = Wait(WaitReason.SHARED_BUDGET_SPENT, _find_next_day_start(domain, at))
     if wait is None and status.addresses_busy:
         wait = Wait(WaitReason.ADDRESS_BUSY)
     if wait is None and not status.requested and not status.has_inbox:
-        wait = _idleness(status, at=at, is_shared=db.settings.shared_budget.is_limited)
+        wait = _find_idleness(status, at=at, is_shared=db.settings.shared_budget.is_limited)
     if wait is None and is_without_worker(db.settings):
         wait = Wait(WaitReason.NO_WORKER)
     return None if wait is None else replace(wait, pages=status.requested)
 
 
-def _obstacle(domain: Domain, status: DomainStatus, *, at: datetime) -> Wait | None:
+def _find_obstacle(domain: Domain, status: DomainStatus, *, at: datetime) -> Wait | None:
     if status.paused:
         return Wait(WaitReason.PAUSED)
     if status.holder is not None:
@@ -111,17 +111,17 @@ def _obstacle(domain: Domain, status: DomainStatus, *, at: datetime) -> Wait | N
         return Wait(WaitReason.CLOCK_BEHIND, status.last_visit_at)
     if status.resume_at is not None and status.resume_at > at:
         return Wait(WaitReason.SUSPENDED, status.resume_at, status.resume_reason)
-    if (opens_at := opening(domain.hours, at)) > at:
+    if (opens_at := find_opening(domain.hours, at)) > at:
         return Wait(WaitReason.OUTSIDE_HOURS, opens_at)
     if status.budget_left is not None and status.budget_left <= 0:
         budget = "" if status.budget is None else f"{status.budget:,}"
-        return Wait(WaitReason.BUDGET_SPENT, _next_day(domain, at) if status.budget else None, budget)
+        return Wait(WaitReason.BUDGET_SPENT, _find_next_day_start(domain, at) if status.budget else None, budget)
     if status.bytes_left is not None and status.bytes_left <= 0:
-        return Wait(WaitReason.BYTES_SPENT, _next_day(domain, at))
+        return Wait(WaitReason.BYTES_SPENT, _find_next_day_start(domain, at))
     return None
 
 
-def _idleness(status: DomainStatus, *, at: datetime, is_shared: bool) -> Wait | None:
+def _find_idleness(status: DomainStatus, *, at: datetime, is_shared: bool) -> Wait | None:
     """Return why nobody claims a domain that may be claimed: it sleeps by its pace, or nothing of it is due.
 
     is_shared: all domains together have a budget.
@@ -135,13 +135,13 @@ def _idleness(status: DomainStatus, *, at: datetime, is_shared: bool) -> Wait | 
     return Wait(WaitReason.PACED, status.wake_at) if has_budget else None
 
 
-def _next_day(domain: Domain, at: datetime) -> datetime:
+def _find_next_day_start(domain: Domain, at: datetime) -> datetime:
     """Return when the budgets of the next UTC day begin, within the hours of the domain."""
     midnight = datetime.combine(at.astimezone(UTC).date() + timedelta(days=1), time(), tzinfo=UTC)
-    return opening(domain.hours, midnight)
+    return find_opening(domain.hours, midnight)
 
 
-async def waiting_domains(
+async def list_waiting_domains(
     db: Database, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False
 ) -> list[tuple[Domain, Wait]]:
     """Return domains in which pages are due or requested and wait, with the reason; the first ones by name.
@@ -149,28 +149,30 @@ async def waiting_domains(
     only: look at these.  requested: leave out those where no page is requested.  That no worker runs, or that nothing
     is due, is no reason here.
     """
-    found: list[tuple[Domain, Wait]] = []
-    for domain in await domains.with_waiting_pages(db, at=at, only=only, requested=requested, max_count=MAX_LOOKED_AT):
-        wait = await why_not_now(db, domain, at=at)
+    waits: list[tuple[Domain, Wait]] = []
+    for domain in await domains.find_waiting_domains(
+        db, at=at, only=only, requested=requested, max_count=MAX_CHECKED_DOMAINS
+    ):
+        wait = await find_wait(db, domain, at=at)
         if wait is not None and wait.reason not in {WaitReason.NO_WORKER, WaitReason.NOT_DUE}:
-            found.append((domain, wait))
-        if len(found) == MAX_NAMED:
+            waits.append((domain, wait))
+        if len(waits) == MAX_WAITING_DOMAINS:
             break
-    return found
+    return waits
 
 
-async def page_wait(db: Database, domain: Domain, *, at: datetime) -> str:
+async def format_page_wait(db: Database, domain: Domain, *, at: datetime) -> str:
     """Return `format_wait` of the domain of a page, which says itself when it is due."""
-    wait = await why_not_now(db, domain, at=at)
+    wait = await find_wait(db, domain, at=at)
     is_about_due = wait is not None and wait.reason is WaitReason.NOT_DUE
     return "" if is_about_due else format_wait(wait, domain, now=at)
 
 
-async def waiting_lines(
+async def format_waits(
     db: Database, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False
 ) -> list[str]:
-    """Return a sentence for each domain in which something waits, as `waiting_domains` finds them."""
-    waits = await waiting_domains(db, at=at, only=only, requested=requested)
+    """Return a sentence for each domain in which something waits, as `list_waiting_domains` finds them."""
+    waits = await list_waiting_domains(db, at=at, only=only, requested=requested)
     return [f"{domain.authority} {format_wait(wait, domain, now=at)}" for domain, wait in waits]
 
 
@@ -180,7 +182,7 @@ def format_wait(wait: Wait | None, domain: Domain, *, now: datetime) -> str:
         return ""
     sentence = _WITHOUT_END.get(wait.reason) if wait.until is None else None
     detail = format_reason(wait.detail) if wait.reason is WaitReason.SUSPENDED else wait.detail
-    said = (sentence or _SENTENCES[wait.reason]).format(
+    text = (sentence or _SENTENCES[wait.reason]).format(
         name=domain.authority, until=format_when(wait.until, now=now), detail=detail
     )
-    return f"{said}; {format_count(wait.pages, 'requested page')} waiting" if wait.pages else said
+    return f"{text}; {format_count(wait.pages, 'requested page')} waiting" if wait.pages else text

@@ -4,63 +4,67 @@ from dataclasses import replace
 from datetime import datetime
 
 from crawler.app.database import Database
-from crawler.app.registration import domain_named, require_not_before_last_visit, url_of
-from crawler.app.status import format_wait, why_not_now
+from crawler.app.registration import get_domain, parse_typed_url, require_not_before_last_visit
+from crawler.app.status import find_wait, format_wait
 from crawler.clock import Clock
 from crawler.core.change.change import Change
-from crawler.core.change.difference import Difference, difference
-from crawler.core.change.explain import ExplainedBlock, Why, explain_blocks, why_no_news
+from crawler.core.change.difference import Difference, compute_difference
+from crawler.core.change.explain import ExplainedBlock, MaskReason, explain_blocks, explain_insignificance
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched, Unreached
 from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import RenderChoice
 from crawler.engine.resources import open_resources
-from crawler.engine.try_page import TryResult, TryWay, try_page
+from crawler.engine.try_page import TryOptions, TryResult, try_page
 from crawler.format.reasons import format_reason
-from crawler.plugins import load
-from crawler.runtime.secrets import secrets_of
-from crawler.store.report import target_of
+from crawler.plugins import load_plugins
+from crawler.runtime.secrets import build_secret_finder
+from crawler.store.report import read_target
 
 
-async def try_url(db: Database, text: str, *, how: TryWay, at: datetime | None) -> TryResult:
+async def try_url(db: Database, text: str, *, how: TryOptions, at: datetime | None) -> TryResult:
     """Try the page of a registered domain that a user typed. at: knowledge time; None for now. Raises BadInput."""
-    url = url_of(text)
-    load(db.settings.plugins)
-    domain = await domain_named(db, text)
+    url = parse_typed_url(text)
+    load_plugins(db.settings.plugins)
+    domain = await get_domain(db, text)
     await require_not_before_last_visit(db, [domain], at)
-    return await try_url_of(db, domain, url, how=how, clock=Clock.at(at))
+    return await try_domain_url(db, domain, url, how=how, clock=Clock.from_instant(at))
 
 
-async def try_url_of(db: Database, domain: Domain, url: Url, *, how: TryWay, clock: Clock) -> TryResult:
+async def try_domain_url(db: Database, domain: Domain, url: Url, *, how: TryOptions, clock: Clock) -> TryResult:
     """Try a page of a domain; if it may not be fetched now, `refusal` says why in words."""
-    home = domain.scope(max_depth=db.settings.max_depth).home(url)
-    wait = await why_not_now(db, domain, at=clock.now())
+    home = domain.build_scope(max_depth=db.settings.max_depth).to_domain_url(url)
+    wait = await find_wait(db, domain, at=clock.now())
     if wait is not None and wait.reason.is_obstacle:
         refusal = f"{domain.authority} {format_wait(wait, domain, now=clock.now())}"
-        return TryResult(await target_of(db, domain, home), clock.now(), refusal=refusal)
-    async with open_resources(db.settings, find_secret=secrets_of(db.settings)) as resources:
-        seen = await try_page(db, resources, domain, home, settings=db.settings, clock=clock, how=how)
-    return replace(seen, refusal=format_reason(seen.refusal))
+        return TryResult(await read_target(db, domain, home), clock.now(), problem=refusal)
+    async with open_resources(db.settings, find_secret=build_secret_finder(db.settings)) as resources:
+        result = await try_page(db, resources, domain, home, settings=db.settings, clock=clock, options=how)
+    return replace(result, problem=format_reason(result.problem))
 
 
-def list_differences(seen: TryResult) -> list[tuple[Difference, Why]]:
+def list_differences(result: TryResult) -> list[tuple[Difference, MaskReason]]:
     """Return what differs from the last version, one by one, each with the reason if it is no news."""
-    if seen.baseline is None or seen.parsed is None:
+    if result.baseline is None or result.parsed is None:
         return []
-    found = difference(seen.baseline.blocks, seen.parsed.blocks, seen.mask.volatile)
-    then, now = seen.baseline.at, seen.at
-    return [(each, why_no_news(each, seen.mask, then=then, now=now)) for each in found.apart]
+    differences = compute_difference(result.baseline.blocks, result.parsed.blocks, result.new_mask.volatile)
+    then, now = result.baseline.at, result.at
+    return [
+        (each, explain_insignificance(each, result.new_mask, then=then, now=now)) for each in differences.single_changes
+    ]
 
 
-def list_volatile(seen: TryResult) -> list[Difference]:
+def list_volatile_differences(result: TryResult) -> list[Difference]:
     """Return what differed between this fetch and the next one, seconds later."""
-    if seen.parsed is None or not seen.second_fetches:
+    if result.parsed is None or not result.second_fetches:
         return []
-    return difference(seen.parsed.blocks, seen.second_fetches[0], seen.before.volatile).apart
+    return compute_difference(result.parsed.blocks, result.second_fetches[0], result.old_mask.volatile).single_changes
 
 
-def list_blocks(seen: TryResult) -> list[ExplainedBlock]:
+def list_blocks(result: TryResult) -> list[ExplainedBlock]:
     """Return the blocks of the page, each with what of it is compared, and why not the rest."""
-    if seen.parsed is None:
+    if result.parsed is None:
         return []
-    return explain_blocks(seen.whole, seen.parsed.blocks, seen.mask, view=seen.view, apart=seen.apart)
+    return explain_blocks(
+        result.all_blocks, result.parsed.blocks, result.new_mask, view=result.view, blocks_by_rule=result.blocks_by_rule
+    )

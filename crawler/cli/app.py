@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from crawler import __version__
 
 
-class Place(NamedTuple):
+class CommandLocation(NamedTuple):
     """Where a command stands below crawler.cli, and the panel of the help in which it is listed."""
 
     module: str
@@ -20,81 +20,81 @@ class Place(NamedTuple):
     panel: str | None = None
 
 
-LOOK, RUN, SERVE = "Look", "Run", "Run in containers and as services"
-PLACES = {
-    "crawl": Place("crawling.crawl", "crawl"),
-    "refresh": Place("crawling.refresh", "refresh"),
-    "hint": Place("crawling.refresh", "hint"),
-    "pages": Place("pages.pages", "pages", LOOK),
-    "report": Place("reports.reports", "report", LOOK),
-    "traffic": Place("reports.reports", "traffic", LOOK),
-    "plan": Place("reports.reports", "plan", LOOK),
-    "audit": Place("reports.reports", "audit", LOOK),
-    "changes": Place("reports.changes", "changes", LOOK),
-    "diff": Place("pages.page", "diff", LOOK),
-    "versions": Place("pages.page", "versions", LOOK),
-    "show": Place("pages.page", "show", LOOK),
-    "export": Place("delivery.export", "export", LOOK),
-    "sync": Place("delivery.export", "sync", LOOK),
-    "duplicates": Place("pages.pages", "duplicates", LOOK),
-    "explain": Place("pages.page", "explain", LOOK),
-    "try": Place("pages.page", "try_page", LOOK),
-    "up": Place("running.stack", "up", RUN),
-    "down": Place("running.stack", "down", RUN),
-    "status": Place("running.stack", "status", RUN),
-    "ui": Place("running.stack", "ui", RUN),
-    "serve": Place("running.stack", "serve", RUN),
-    "mcp": Place("running.stack", "mcp", RUN),
-    "tokens": Place("delivery.access", "app", RUN),
-    "deploy": Place("running.service", "deploy", SERVE),
-    "server": Place("running.service", "server", SERVE),
-    "worker": Place("running.service", "worker", SERVE),
-    "health": Place("running.service", "health", SERVE),
-    "domains": Place("domains.domains", "app"),
-    "rules": Place("domains.rules", "app"),
-    "feed": Place("delivery.access", "feed", LOOK),
-    "notify": Place("delivery.notify", "app"),
-    "plugins": Place("running.plugins", "plugins", RUN),
-    "prune": Place("running.prune", "prune", RUN),
-    "db": Place("running.db", "app", RUN),
+INSPECT_PANEL, RUN_PANEL, SERVICES_PANEL = "Look", "Run", "Run in containers and as services"
+COMMAND_LOCATIONS = {
+    "crawl": CommandLocation("crawling.crawl", "crawl"),
+    "refresh": CommandLocation("crawling.refresh", "refresh"),
+    "hint": CommandLocation("crawling.refresh", "hint"),
+    "pages": CommandLocation("pages.pages", "pages", INSPECT_PANEL),
+    "report": CommandLocation("reports.reports", "report", INSPECT_PANEL),
+    "traffic": CommandLocation("reports.reports", "traffic", INSPECT_PANEL),
+    "plan": CommandLocation("reports.reports", "plan", INSPECT_PANEL),
+    "audit": CommandLocation("reports.reports", "audit", INSPECT_PANEL),
+    "changes": CommandLocation("reports.changes", "changes", INSPECT_PANEL),
+    "diff": CommandLocation("pages.page", "diff", INSPECT_PANEL),
+    "versions": CommandLocation("pages.page", "versions", INSPECT_PANEL),
+    "show": CommandLocation("pages.page", "show", INSPECT_PANEL),
+    "export": CommandLocation("delivery.export", "export", INSPECT_PANEL),
+    "sync": CommandLocation("delivery.export", "sync", INSPECT_PANEL),
+    "duplicates": CommandLocation("pages.pages", "duplicates", INSPECT_PANEL),
+    "explain": CommandLocation("pages.page", "explain", INSPECT_PANEL),
+    "try": CommandLocation("pages.page", "try_page", INSPECT_PANEL),
+    "up": CommandLocation("running.stack", "up", RUN_PANEL),
+    "down": CommandLocation("running.stack", "down", RUN_PANEL),
+    "status": CommandLocation("running.stack", "status", RUN_PANEL),
+    "ui": CommandLocation("running.stack", "ui", RUN_PANEL),
+    "serve": CommandLocation("running.stack", "serve", RUN_PANEL),
+    "mcp": CommandLocation("running.stack", "mcp", RUN_PANEL),
+    "tokens": CommandLocation("delivery.access", "app", RUN_PANEL),
+    "deploy": CommandLocation("running.service", "deploy", SERVICES_PANEL),
+    "server": CommandLocation("running.service", "server", SERVICES_PANEL),
+    "worker": CommandLocation("running.service", "worker", SERVICES_PANEL),
+    "health": CommandLocation("running.service", "health", SERVICES_PANEL),
+    "domains": CommandLocation("domains.domains", "app"),
+    "rules": CommandLocation("domains.rules", "app"),
+    "feed": CommandLocation("delivery.access", "feed", INSPECT_PANEL),
+    "notify": CommandLocation("delivery.notify", "app"),
+    "plugins": CommandLocation("running.plugins", "plugins", RUN_PANEL),
+    "prune": CommandLocation("running.prune", "prune", RUN_PANEL),
+    "db": CommandLocation("running.db", "app", RUN_PANEL),
 }
 
 
 @cache
-def command_named(name: str) -> Any:
+def load_command(name: str) -> Any:
     """The command, or the group of commands, that is typed so."""
-    place, alone = PLACES[name], typer.Typer()
-    found = getattr(import_module(f"crawler.cli.{place.module}"), place.attribute)
-    if isinstance(found, typer.Typer):
-        alone.add_typer(found, name=name, rich_help_panel=place.panel)
+    location, wrapper = COMMAND_LOCATIONS[name], typer.Typer()
+    command = getattr(import_module(f"crawler.cli.{location.module}"), location.attribute)
+    if isinstance(command, typer.Typer):
+        wrapper.add_typer(command, name=name, rich_help_panel=location.panel)
     else:
-        alone.command(name, rich_help_panel=place.panel)(found)
-    return typer.main.get_group(alone).commands[name]
+        wrapper.command(name, rich_help_panel=location.panel)(command)
+    return typer.main.get_group(wrapper).commands[name]
 
 
-class Commands(Mapping[str, Any]):
+class LazyCommands(Mapping[str, Any]):
     """All commands by name, each imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
-        return command_named(name)
+        return load_command(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(PLACES)
+        return iter(COMMAND_LOCATIONS)
 
     def __len__(self) -> int:
-        return len(PLACES)
+        return len(COMMAND_LOCATIONS)
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """The group of all commands."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.commands = Commands()  # type: ignore[assignment]  # it is only read
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.commands = LazyCommands()  # type: ignore[assignment]  # it is only read
 
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -102,8 +102,8 @@ app = typer.Typer(
 )
 
 
-def _tell_version(asked: bool) -> None:  # noqa: FBT001  typer calls it so
-    if asked:
+def _print_version(is_requested: bool) -> None:  # noqa: FBT001  typer calls it so
+    if is_requested:
         typer.echo(f"recrawl {__version__}")
         raise typer.Exit
 
@@ -114,7 +114,7 @@ def root(
         bool, typer.Option("--verbose", "-v", help="Tell on stderr what happens, event by event.")
     ] = False,
     version: Annotated[  # noqa: ARG001  answered by its callback, before any command
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version, and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Tell the version, and stop.")
     ] = False,
 ) -> None:
     """Keep a copy of chosen web domains fresh in Postgres, with as few requests as it can.

@@ -4,8 +4,8 @@ import logging
 import os
 import sys
 
-from crawler.cli.output import err, printable
-from crawler.json_lines import JsonLineFormatter, facts_of
+from crawler.cli.output import get_stderr, make_printable
+from crawler.json_lines import JsonLineFormatter, extract_facts
 
 
 def wants_json() -> bool:
@@ -13,18 +13,18 @@ def wants_json() -> bool:
     return os.environ.get("RECRAWL_LOG_FORMAT") == "json"
 
 
-class _Lines(logging.Handler):
+class _TextHandler(logging.Handler):
     """Through the console that also draws the progress bar, so that neither tears the other."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        facts = " ".join(f"{name}={value}" for name, value in facts_of(record).items())
+        facts = " ".join(f"{name}={value}" for name, value in extract_facts(record).items())
         text = f"{record.levelname.lower()} {record.getMessage()} {facts}".rstrip()
-        err().print(printable(text), soft_wrap=True)
+        get_stderr().print(make_printable(text), soft_wrap=True)
         if record.exc_info is not None and record.exc_info[1] is not None:
-            err().print(printable(f"  {record.exc_info[1]!r}"), soft_wrap=True)
+            get_stderr().print(make_printable(f"  {record.exc_info[1]!r}"), soft_wrap=True)
 
 
-class _JsonLines(logging.Handler):
+class _JsonHandler(logging.Handler):
     """Straight to stderr, whoever has put another in its place."""
 
     def __init__(self) -> None:
@@ -38,6 +38,6 @@ class _JsonLines(logging.Handler):
 def set_up(*, level: int) -> None:
     """Send the events of recrawl to stderr, from this level on."""
     logger = logging.getLogger("recrawl")
-    logger.handlers = [_JsonLines() if wants_json() else _Lines()]
+    logger.handlers = [_JsonHandler() if wants_json() else _TextHandler()]
     logger.setLevel(level)
     logger.propagate = False

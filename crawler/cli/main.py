@@ -29,10 +29,10 @@ def main(arguments: Sequence[str] | None = None, *, app: typer.Typer = app, prog
     order.  A reader of the output that goes away changes nothing of that.
     app, program: of another command line with the same conventions.
     """
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, _exit_on_sigterm)
     os.environ.update(NO_THREADS | os.environ)
     gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
-    streams.set_up()
+    streams.make_streams_sturdy()
     try:
         code = int(app(arguments, prog_name=program, standalone_mode=False) or DONE)
         sys.stdout.flush()  # a full disk is met here, not when Python ends
@@ -40,35 +40,35 @@ def main(arguments: Sequence[str] | None = None, *, app: typer.Typer = app, prog
     except SystemExit as ended:
         return int(ended.code or DONE)
     except typer.TyperException as error:
-        return _refuse(error)
+        return _print_usage_error(error)
     except CrawlerError as error:
-        complain(str(error))
+        print_error(str(error))
         return USAGE if isinstance(error, BadInput) else TOO_OLD if isinstance(error, CursorTooOld) else PROBLEM
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
 
 
-def complain(message: str) -> None:
+def print_error(message: str) -> None:
     """One line on stderr, whatever is in the message."""
     from crawler.cli.logs import wants_json
-    from crawler.json_lines import json_line
+    from crawler.json_lines import format_json_line
 
     line = " ".join(message.split())
     if wants_json():
-        sys.stderr.write(json_line(line, level="error") + "\n")
+        sys.stderr.write(format_json_line(line, level="error") + "\n")
         return
     print(f"recrawl: {line}", file=sys.stderr)  # noqa: T201  the one place that speaks when nothing else is set up
 
 
-def _refuse(error: typer.TyperException) -> int:
+def _print_usage_error(error: typer.TyperException) -> int:
     """A usage error in one line; what is no error but a plea for help, in full."""
     message = error.format_message()
     context = getattr(error, "ctx", None)
     if message:
-        complain(f"{message} ({context.command_path} --help)" if context is not None else message)
+        print_error(f"{message} ({context.command_path} --help)" if context is not None else message)
     return USAGE
 
 
-def _end(number: int, _frame: FrameType | None) -> None:
+def _exit_on_sigterm(number: int, _frame: FrameType | None) -> None:
     """SIGTERM leaves through every `finally`, so that nothing stays running."""
     raise SystemExit(128 + number)

@@ -7,50 +7,51 @@ import typer
 
 from crawler.cli import values
 
-MOST = 2**31 - 1
+MAX_INT = 2**31 - 1
 NO_DOMAIN = "No domain is registered: recrawl domains add URL"
 
 
-def option(metavar: str, meaning: str, *names: str, **given: Any) -> Any:
+def declare_option(metavar: str, help_text: str, *names: str, **kwargs: Any) -> Any:
     """Declare an option with a value. metavar: what stands for the value in the help text.  given: as typer has it.
 
     names: where there are none, the name of the parameter counts.
     """
-    return typer.Option(*names, metavar=metavar, help=meaning, **given)
+    return typer.Option(*names, metavar=metavar, help=help_text, **kwargs)
 
 
-def flag(name: str, meaning: str, *, short: str | None = None) -> Any:
+def declare_flag(name: str, help_text: str, *, short: str | None = None) -> Any:
     """Declare an option without a value, as `--name` and, where there is one, as `-n`."""
-    return typer.Option(*filter(None, (name, short)), help=meaning)
+    return typer.Option(*filter(None, (name, short)), help=help_text)
 
 
-def argument(metavar: str, meaning: str, **given: Any) -> Any:
+def declare_argument(metavar: str, help_text: str, **kwargs: Any) -> Any:
     """Declare an argument. metavar: what stands for it in the help text.  given: as typer has it."""
-    return typer.Argument(metavar=metavar, help=meaning, **given)
+    return typer.Argument(metavar=metavar, help=help_text, **kwargs)
 
 
 At = Annotated[
     datetime | None,
-    option(
+    declare_option(
         "INSTANT",
         "Act as if it were this instant: ISO 8601, UTC unless it says so, not before a domain's last visit.",
-        parser=values.instant,
+        parser=values.parse_instant,
     ),
 ]
-Json = Annotated[bool, flag("--json", "Print one JSON document on stdout, and nothing else there.")]
-Why = Annotated[bool, flag("--why", "With the figures behind it: beliefs, prices, coins.")]
-PageUrl = Annotated[str, argument("URL", "A page of a registered domain.")]
+Json = Annotated[bool, declare_flag("--json", "Print one JSON document on stdout, and nothing else there.")]
+Why = Annotated[bool, declare_flag("--why", "With the figures behind it: beliefs, prices, coins.")]
+PageUrl = Annotated[str, declare_argument("URL", "A page of a registered domain.")]
 
-DomainName = Annotated[str, argument("DOMAIN", "A registered name, or any URL of it.")]
-DomainOrAll = Annotated[str | None, argument("DOMAIN", "One domain; else all.")]
-DomainNames = Annotated[list[str], argument("DOMAIN", "Registered names, or URLs of them.")]
-Top = Annotated[int, option("N", "How many.", min=1, max=1_000_000)]
+DomainName = Annotated[str, declare_argument("DOMAIN", "A registered name, or any URL of it.")]
+DomainOrAll = Annotated[str | None, declare_argument("DOMAIN", "One domain; else all.")]
+DomainNames = Annotated[list[str], declare_argument("DOMAIN", "Registered names, or URLs of them.")]
+Top = Annotated[int, declare_option("N", "How many.", min=1, max=1_000_000)]
 Kinds = Annotated[
     str | None,
-    option(
+    declare_option(
         "KINDS",
-        "With commas: changed, gone, refused, moved, back, new, site, held-back, let-go, hint; else all but new, hint.",
+        "With commas: added, changed, moved, gone, excluded, restored, template, deferred, resumed, hint; "
+        "without it all but added and hint.",
     ),
 ]
 
-Offline = Annotated[bool, flag("--offline", "Register without asking anybody, not even for an address.")]
+Offline = Annotated[bool, declare_flag("--offline", "Register without asking anybody, not even for an address.")]

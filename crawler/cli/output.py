@@ -9,29 +9,29 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from crawler.errors import CursorAhead, CursorTooOld
-from crawler.json_lines import json_line, plain_value
+from crawler.json_lines import convert_to_plain, format_json_line
 
 if TYPE_CHECKING:  # rich has 4 MB, and a process that shows pages says two lines
     from rich.console import Console
     from rich.table import Table
 
-READABLE = 16  # characters of a text that a column of a table shows in a line, at least
+MIN_TEXT_WIDTH = 16  # characters of a text that a column of a table shows in a line, at least
 PIPE_WIDTH = 10_000  # a line of a pipe is as long as it is; URLs of 8 kB are cut nowhere
 
 
 @cache
-def out() -> "Console":
+def get_stdout() -> "Console":
     """What was asked for. No colours and no line breaks where nobody looks."""
-    return _console(stderr=False)
+    return _make_console(stderr=False)
 
 
 @cache
-def err() -> "Console":
+def get_stderr() -> "Console":
     """Progress, logs and remarks."""
-    return _console(stderr=True)
+    return _make_console(stderr=True)
 
 
-def _console(*, stderr: bool) -> "Console":
+def _make_console(*, stderr: bool) -> "Console":
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -43,7 +43,7 @@ def say(text: str, *, style: str = "") -> None:
     """A line of the answer."""
     from rich.text import Text
 
-    out().print(Text(printable(text), style), soft_wrap=True)
+    get_stdout().print(Text(make_printable(text), style), soft_wrap=True)
 
 
 def say_heading(text: str) -> None:
@@ -58,19 +58,19 @@ def remark(text: str) -> None:
     from crawler.cli.logs import wants_json
 
     if wants_json():
-        sys.stderr.write(json_line(text) + "\n")
+        sys.stderr.write(format_json_line(text) + "\n")
         return
 
-    err().print(Text(printable(text)), soft_wrap=True)
+    get_stderr().print(Text(make_printable(text)), soft_wrap=True)
 
 
-def show(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = ()) -> None:
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = ()) -> None:
     """A table; the columns named in `right` hold numbers. Where it is too wide, each row is a paragraph of its own."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    rows = [tuple(map(printable, row)) for row in rows]
-    if _least_width(columns, rows, right=set(right)) > out().width:
+    rows = [tuple(map(make_printable, row)) for row in rows]
+    if _compute_min_width(columns, rows, right=set(right)) > get_stdout().width:
         for row in rows:
             show_facts(zip(columns, row, strict=True))
             say("")
@@ -81,23 +81,23 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterab
         table.add_column(name, justify="right" if name in numbers else "left", overflow="fold", no_wrap=name in numbers)
     for row in rows:
         table.add_row(*row)
-    _print(table)
+    _print_table(table)
 
 
 def show_rows(rows: Iterable[Mapping[str, str]], *, right: Iterable[str] = ()) -> None:
     """Print a table of rows, at least one, each with its cells by heading. right: the headings of numbers."""
     rows = list(rows)
-    show(list(rows[0]), [list(row.values()) for row in rows], right=right)
+    show_table(list(rows[0]), [list(row.values()) for row in rows], right=right)
 
 
-def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: set[str]) -> int:
+def _compute_min_width(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: set[str]) -> int:
     """Characters that a table needs for its numbers, and for a readable piece of each text."""
     widest = [max((len(row[n]) for row in rows), default=0) for n in range(len(columns))]
-    own = [
-        max(len(name), wide if name in right else min(wide, READABLE))
+    widths = [
+        max(len(name), wide if name in right else min(wide, MIN_TEXT_WIDTH))
         for name, wide in zip(columns, widest, strict=True)
     ]
-    return sum(own) + 2 * (len(own) - 1)
+    return sum(widths) + 2 * (len(widths) - 1)
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:
@@ -105,13 +105,13 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    told = [(name, printable(value)) for name, value in facts if value]
-    width = max((len(name) for name, _ in told), default=0)
-    for has_address, group in groupby(told, key=lambda pair: "://" in pair[1]):
+    shown = [(name, make_printable(value)) for name, value in facts if value]
+    width = max((len(name) for name, _ in shown), default=0)
+    for has_address, group in groupby(shown, key=lambda pair: "://" in pair[1]):
         if has_address:
             for name, value in group:
                 for n, line in enumerate(value.splitlines()):
-                    out().print(
+                    get_stdout().print(
                         Text((name if n == 0 else "").ljust(width), style="bold") + Text(f"  {line}"), soft_wrap=True
                     )
             continue
@@ -120,11 +120,11 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
         table.add_column(overflow="fold")
         for name, value in group:
             table.add_row(name, value)
-        _print(table)
+        _print_table(table)
 
 
-def _print(table: "Table") -> None:
-    console = out()
+def _print_table(table: "Table") -> None:
+    console = get_stdout()
     if console.is_terminal:
         console.print(table)
         return
@@ -134,19 +134,19 @@ def _print(table: "Table") -> None:
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Text without characters that would steer the terminal; what servers say goes through here."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 
-def pick(value: object, *names: str) -> dict[str, object]:
+def pick_fields(value: object, *names: str) -> dict[str, object]:
     """Return some fields of a value by name, for a document."""
     return {name: getattr(value, name) for name in names}
 
 
 def print_json(document: object) -> None:
     """The one document of --json."""
-    json.dump(document, sys.stdout, default=plain_value, indent=2 if sys.stdout.isatty() else None)
+    json.dump(document, sys.stdout, default=convert_to_plain, indent=2 if sys.stdout.isatty() else None)
     sys.stdout.write("\n")
 
 
@@ -158,7 +158,7 @@ def print_outcome(document: object, text: str, *, as_json: bool) -> None:
         say(text)
 
 
-def print_found(
+def print_listing(
     document: object,
     rows: Iterable[Mapping[str, str]],
     *,
@@ -173,23 +173,23 @@ def print_found(
     if as_json:
         print_json(document)
         return False
-    found = list(rows)
-    if found:
-        show_rows(found, right=right)
+    listed = list(rows)
+    if listed:
+        show_rows(listed, right=right)
     else:
         say(empty)
-    return bool(found)
+    return bool(listed)
 
 
 def print_json_line(document: object) -> None:
     """One of many documents, in a line, for whoever reads along."""
-    json.dump(document, sys.stdout, default=plain_value)
+    json.dump(document, sys.stdout, default=convert_to_plain)
     sys.stdout.write("\n")
     sys.stdout.flush()
 
 
 @contextmanager
-def telling_of_cursors(*, as_json: bool) -> Iterator[None]:
+def report_cursor_errors(*, as_json: bool) -> Iterator[None]:
     """With --json, a document for a cursor that is too old, or beyond the end.
 
     The complaint and the exit code are as without.
@@ -203,6 +203,6 @@ def telling_of_cursors(*, as_json: bool) -> Iterator[None]:
         raise
     except CursorTooOld as error:
         if as_json:
-            document = {"error": "cursor_too_old", **pick(error, "since", "kept_from", "domain")}
+            document = {"error": "cursor_too_old", **pick_fields(error, "since", "stored_from", "domain")}
             print_json_line(document | {"remedy": f"recrawl export {error.domain or 'DOMAIN'}"})
         raise

@@ -5,7 +5,7 @@ from uuid import UUID
 from rich import progress
 
 from crawler.app.crawl import Change, CrawlStats, Lease
-from crawler.cli.output import err
+from crawler.cli.output import get_stderr
 
 
 class ProgressBar(progress.Progress):
@@ -21,9 +21,9 @@ class ProgressBar(progress.Progress):
             progress.TimeElapsedColumn(),
             progress.TextColumn("left"),
             progress.TimeRemainingColumn(),
-            console=err(),
+            console=get_stderr(),
             transient=True,
-            disable=not err().is_terminal,
+            disable=not get_stderr().is_terminal,
         )
         self.task = self.add_task(title, total=total, found="")
 
@@ -34,30 +34,30 @@ class CrawlProgress(ProgressBar):
     pending: looks that were due at the start; those at pages found on the way come on top.  most: looks, or None.
     """
 
-    def __init__(self, *, pending: int, most: int | None) -> None:
+    def __init__(self, *, pending: int, max_pages: int | None) -> None:
         super().__init__(title="asking")
-        self._pending, self._most = pending, most
-        self._tallies: dict[UUID, CrawlStats] = {}
+        self._pending, self._max_pages = pending, max_pages
+        self._counts: dict[UUID, CrawlStats] = {}
 
-    def count(self, lease: Lease, stats: CrawlStats) -> None:
+    def record_batch(self, lease: Lease, stats: CrawlStats) -> None:
         """A batch of the lease is recorded; the tally is the lease's so far."""
-        self._tallies[lease.token] = stats
-        tallies = self._tallies.values()
-        looks, found = sum(each.looks for each in tallies), sum(each.new for each in tallies)
-        changed, failed = sum(each.changes[Change.CHANGED] for each in tallies), sum(each.failed for each in tallies)
-        expected = max(self._pending + found, looks)
+        self._counts[lease.token] = stats
+        counts = self._counts.values()
+        visits, new_pages = sum(each.visits for each in counts), sum(each.new_pages for each in counts)
+        changed, failed = sum(each.changes[Change.CHANGED] for each in counts), sum(each.failed for each in counts)
+        expected = max(self._pending + new_pages, visits)
         seconds = self.tasks[self.task].elapsed
-        pace = f", {looks / seconds:.1f} a second" if seconds and seconds >= 1 else ""
+        pace = f", {visits / seconds:.1f} a second" if seconds and seconds >= 1 else ""
         self.update(
             self.task,
             description=lease.domain.authority,
-            completed=looks,
-            total=expected if self._most is None else min(expected, self._most),
+            completed=visits,
+            total=expected if self._max_pages is None else min(expected, self._max_pages),
             found=f"{changed} changed, {failed} failed{pace}",
         )
 
 
-class PagesWritten(ProgressBar):
+class ExportProgress(ProgressBar):
     """Pages that are exported."""
 
     def __init__(self) -> None:

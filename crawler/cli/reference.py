@@ -13,15 +13,15 @@ from crawler.cli.app import app
 from crawler.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"
-MADE = "<!-- Made by `python -m crawler.cli.reference`; a test holds it to what the program does. -->\n"
+GENERATED_NOTE = "<!-- Made by `python -m crawler.cli.reference`; a test holds it to what the program does. -->\n"
 
 
-def settings_page() -> str:
+def render_settings_page() -> str:
     """docs/settings.md."""
     lines = [
         "# Settings",
         "",
-        MADE,
+        GENERATED_NOTE,
         "What is the same for every domain is read from the environment, once, when a command or a flow starts.",
         "Spans of time are written `90s`, `12h`, `7d` or `1h30m`, a bare number means seconds; lists are JSON.",
         "What may differ from domain to domain is set with",
@@ -32,12 +32,12 @@ def settings_page() -> str:
     ]
     for name, field in Settings.model_fields.items():
         variable = field.validation_alias or f"RECRAWL_{name.upper()}"
-        default = "" if field.default_factory else shown(field.default)
-        lines.append(f"| `{variable}` | {default} | {cell(field.description or '')} |")
+        default = "" if field.default_factory else format_default(field.default)
+        lines.append(f"| `{variable}` | {default} | {escape_cell(field.description or '')} |")
     return "\n".join(lines) + "\n"
 
 
-def shown(default: object) -> str:
+def format_default(default: object) -> str:
     """A default as it would be written into the environment."""
     match default:
         case None:
@@ -53,29 +53,29 @@ def shown(default: object) -> str:
             return f"`{default}`" if str(default) else "empty"
 
 
-def commands_page() -> str:
+def render_commands_page() -> str:
     """docs/commands.md."""
-    lines = ["# Commands", "", MADE]
+    lines = ["# Commands", "", GENERATED_NOTE]
     group = typer.main.get_command(app)
-    lines += [described(group.help), ""]
-    for path, command in commands(group, ("recrawl",)):
-        lines += [f"## {' '.join(path)}", "", described(command.help), ""]
-        rows = [row(parameter) for parameter in command.params]
+    lines += [render_help(group.help), ""]
+    for path, command in iterate_commands(group, ("recrawl",)):
+        lines += [f"## {' '.join(path)}", "", render_help(command.help), ""]
+        rows = [render_parameter(parameter) for parameter in command.params]
         if rows:
             lines += ["| | |", "|---|---|", *rows, ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def commands(group: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def iterate_commands(group: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command with the words that are typed for it."""
-    for name, found in group.commands.items():
-        if hasattr(found, "commands"):
-            yield from commands(found, (*path, name))
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from iterate_commands(command, (*path, name))
         else:
-            yield (*path, name), found
+            yield (*path, name), command
 
 
-def described(text: str | None) -> str:
+def render_help(text: str | None) -> str:
     """A help text as Markdown: what stands under "Examples:" is code."""
     before, _, rest = (text or "").partition("Examples:\n")
     examples, _, after = rest.strip("\n").partition("\n\n")
@@ -83,23 +83,23 @@ def described(text: str | None) -> str:
     return "\n".join([before.strip(), "", *code, *(["", after.strip()] if after.strip() else [])]).strip()
 
 
-def row(parameter: Any) -> str:
+def render_parameter(parameter: Any) -> str:
     """One option or argument."""
     names = [*parameter.opts, *parameter.secondary_opts]
     if not names[0].startswith("-"):
         names = [parameter.metavar or parameter.name.upper()]
     value = f" {parameter.metavar}" if names[0].startswith("-") and parameter.metavar else ""
     default = parameter.default
-    given = f" Default: {default}." if default not in (None, False, "", (), []) and not callable(default) else ""
-    return f"| `{cell(', '.join(names) + value)}` | {cell(parameter.help or '')}{given} |"
+    default_note = f" Default: {default}." if default not in (None, False, "", (), []) and not callable(default) else ""
+    return f"| `{escape_cell(', '.join(names) + value)}` | {escape_cell(parameter.help or '')}{default_note} |"
 
 
-def cell(text: str) -> str:
+def escape_cell(text: str) -> str:
     """Text that stays within its cell of a table."""
     return text.replace("|", "\\|")
 
 
-PAGES = {"settings.md": settings_page, "commands.md": commands_page}
+PAGES = {"settings.md": render_settings_page, "commands.md": render_commands_page}
 
 
 def main() -> int:

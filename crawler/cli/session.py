@@ -33,23 +33,23 @@ class Interrupts:
         import asyncio
 
         self.stop = asyncio.Event()
-        self.number: int | None = None
+        self.signal_number: int | None = None
         self._patient = patient
         self._work: asyncio.Task[object] | None = None
 
     @property
     def exit_code(self) -> int:
         """Return 128 + the signal that asked to stop, as shells have it; 0 where nobody did."""
-        return 0 if self.number is None else 128 + self.number
+        return 0 if self.signal_number is None else 128 + self.signal_number
 
-    def watch(self, work: "asyncio.Task[object] | None") -> None:
+    def watch_task(self, task: "asyncio.Task[object] | None") -> None:
         import asyncio
 
-        self._work = work
+        self._work = task
         for number in SIGNALS:
             asyncio.get_running_loop().add_signal_handler(number, self._interrupt, number)
 
-    async def or_stop(self, work: Coroutine[Any, Any, T]) -> T | None:
+    async def run_until_stop(self, work: Coroutine[Any, Any, T]) -> T | None:
         """What some work gives; None where the user asked to stop before it ended: then it is cancelled."""
         import asyncio
 
@@ -62,8 +62,8 @@ class Interrupts:
                 each.cancel()
             await asyncio.gather(task, stop, return_exceptions=True)
 
-    def _interrupt(self, number: int) -> None:
-        first, self.number = self.number is None, number
+    def _interrupt(self, signal_number: int) -> None:
+        first, self.signal_number = self.signal_number is None, signal_number
         if first and self._patient:
             self.stop.set()
             remark("Stopping: what is under way is still recorded (once more to stop at once)")
@@ -73,12 +73,12 @@ class Interrupts:
 
 def settings() -> "Settings":
     """Return the settings of this process."""
-    from crawler.settings import settings
+    from crawler.settings import get_settings
 
-    return settings()
+    return get_settings()
 
 
-def with_database(
+def run_on_database(
     work: "Callable[[Database, Interrupts], Awaitable[T]]", *, connections: int = 2, patient: bool = False
 ) -> T:
     """Run asynchronous work on the crawl's database, and leave everything running that ran before, nothing else.
@@ -93,16 +93,18 @@ def with_database(
     terminate = signal.getsignal(signal.SIGTERM)
     interrupts = Interrupts(patient=patient)
 
-    def run(opened: Coroutine[Any, Any, T]) -> T:
-        async def watched() -> T:
-            interrupts.watch(asyncio.current_task())
+    def run_until_interrupt(opened: Coroutine[Any, Any, T]) -> T:
+        async def run_watched() -> T:
+            interrupts.watch_task(asyncio.current_task())
             return await opened
 
         try:
-            return asyncio.run(watched())
+            return asyncio.run(run_watched())
         except asyncio.CancelledError as error:
-            raise SystemExit(128 + (interrupts.number or signal.SIGINT)) from error
+            raise SystemExit(128 + (interrupts.signal_number or signal.SIGINT)) from error
         finally:
             signal.signal(signal.SIGTERM, terminate)  # the event loop has put the system's default in its place
 
-    return run_with_database(lambda db: work(db, interrupts), settings(), connections=connections, run=run)
+    return run_with_database(
+        lambda db: work(db, interrupts), settings(), connections=connections, run=run_until_interrupt
+    )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
-class _Sturdy(io.FileIO):
+class _SturdyFile(io.FileIO):
     """A file that goes silent when it cannot be written to any more.
 
     is_result: raises CrawlerError once where that is something to mend, such as a full disk; a reader that went away
@@ -38,19 +38,19 @@ class _Sturdy(io.FileIO):
         return memoryview(data).nbytes
 
 
-def set_up() -> None:
+def make_streams_sturdy() -> None:
     """Make the process's own stdout and stderr sturdy; others, put in their place by whoever calls us, stay."""
     if sys.stdout is sys.__stdout__:
-        sys.stdout = _sturdy(sys.stdout, 1)
+        sys.stdout = _make_sturdy(sys.stdout, 1)
     if sys.stderr is sys.__stderr__:
-        sys.stderr = _sturdy(sys.stderr, 2)
+        sys.stderr = _make_sturdy(sys.stderr, 2)
 
 
-def _sturdy(stream: TextIO | None, number: int) -> TextIO:
+def _make_sturdy(stream: TextIO | None, number: int) -> TextIO:
     if stream is None:  # closed before we began, as by >&-
         return Path(os.devnull).open("w", encoding="utf-8")
     return io.TextIOWrapper(
-        io.BufferedWriter(_Sturdy(number, is_result=number == 1)),
+        io.BufferedWriter(_SturdyFile(number, is_result=number == 1)),
         encoding=stream.encoding,
         errors="backslashreplace",  # whatever the terminal's encoding, pages are in any script
         line_buffering=stream.isatty() or number == 2,

@@ -8,7 +8,7 @@ from uuid import UUID
 from crawler.core.budget.hours import ALWAYS, Hours, parse_hours
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.addresses import is_private
-from crawler.core.http.urls import Authority, Scope, Url, host_of
+from crawler.core.http.urls import Authority, Scope, Url, get_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +25,20 @@ class Domain:
     addresses: tuple[str, ...] = field(default=(), compare=False)
 
     @property
-    def is_own(self) -> bool:
+    def is_own_server(self) -> bool:
         """Whether its server is its user's own."""
         return is_own_server(self.authority, self.addresses, allow_private=self.settings.allow_private)
 
     @property
     def hours(self) -> Hours:
         """When it may be asked."""
-        return hours_in(self.settings.hours)
+        return parse_stored_hours(self.settings.hours)
 
     @property
     def root(self) -> Url:
         return Url(f"{self.scheme}://{self.authority}/")
 
-    def scope(self, *, max_depth: int, accepts: Callable[[Url], bool] | None = None) -> Scope:
+    def build_scope(self, *, max_depth: int, accepts: Callable[[Url], bool] | None = None) -> Scope:
         """Which URLs are pages of this domain. max_depth: where the user set none.  accepts: see Scope."""
         domain_settings = self.settings
         return Scope(
@@ -52,7 +52,7 @@ class Domain:
         )
 
 
-def hours_in(text: str) -> Hours:
+def parse_stored_hours(text: str) -> Hours:
     """The hours of a domain's settings.
 
     Stored ones that this machine cannot read, as of a zone that it does not know, are all hours here: a domain with
@@ -69,7 +69,7 @@ def is_own_server(authority: Authority, addresses: Collection[str], *, allow_pri
 
     addresses: that the name leads to; where none is known, the name has to be a private address itself.
     """
-    return allow_private and all(map(is_private, addresses or [host_of(authority)]))
+    return allow_private and all(map(is_private, addresses or [get_host(authority)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class RobotsCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Suspension:
     """A domain that is left alone until an instant (knowledge time), and why.
 
     refusals: how many times in a row, which the next back-off is counted from.

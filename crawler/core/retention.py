@@ -12,19 +12,27 @@ from datetime import UTC, datetime
 from crawler.core.domain_settings import DomainSettings
 
 # The settings that say what is kept of a domain's past.
-KEPT = ("keep_versions", "keep_daily", "keep_weekly", "keep_monthly", "keep_visits", "keep_changes", "quota")
+RETENTION_SETTINGS = (
+    "keep_versions",
+    "keep_daily",
+    "keep_weekly",
+    "keep_monthly",
+    "keep_visits",
+    "keep_changes",
+    "quota",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Dated:
+class DatedVersion:
     """A version by its number, and when it was first seen. Later versions have higher numbers."""
 
     number: int
     at: datetime
 
 
-def kept_versions(
-    versions: Iterable[Dated], domain_settings: DomainSettings, *, now: datetime, needed: Collection[int] = ()
+def select_stored_versions(
+    versions: Iterable[DatedVersion], domain_settings: DomainSettings, *, now: datetime, needed: Collection[int] = ()
 ) -> frozenset[int]:
     """The numbers of the versions that stay: the newest `keep_versions` of a page, and others by their age.
 
@@ -34,8 +42,8 @@ def kept_versions(
     Always: the newest stays; what stays at an instant stayed at every earlier one; a second pass takes nothing more.
     """
     newest_first = sorted(versions, key=lambda version: -version.number)
-    stays = {version.number for version in newest_first[: max(domain_settings.keep_versions, 1)]}
-    last_of: set[tuple[int, ...]] = set()
+    stored = {version.number for version in newest_first[: max(domain_settings.keep_versions, 1)]}
+    covered_periods: set[tuple[int, ...]] = set()
     for version in newest_first:
         at, age = version.at.astimezone(UTC), now - version.at
         # Tuples of unlike lengths, so that no period is taken for another.
@@ -49,13 +57,13 @@ def kept_versions(
             period = week
         elif domain_settings.keep_monthly is None or age <= domain_settings.keep_monthly:
             period = month
-        if version.number in needed or (period is not None and period not in last_of):
-            stays.add(version.number)
+        if version.number in needed or (period is not None and period not in covered_periods):
+            stored.add(version.number)
         # Whatever rule keeps a version, it is the last of its day, week and month for all others.
-        last_of |= {day, week, month}
-    return frozenset(stays)
+        covered_periods |= {day, week, month}
+    return frozenset(stored)
 
 
-def keeps_alike(one: DomainSettings, other: DomainSettings) -> bool:
+def has_same_retention(one: DomainSettings, other: DomainSettings) -> bool:
     """Whether as much of the past is kept under the one as under the other."""
-    return all(getattr(one, name) == getattr(other, name) for name in KEPT)
+    return all(getattr(one, name) == getattr(other, name) for name in RETENTION_SETTINGS)

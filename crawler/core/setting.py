@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-MOST_COUNTED = 2**31 - 1  # a column of 32 bits
+MAX_COUNT = 2**31 - 1  # a column of 32 bits
 
 
-class Kind(StrEnum):
+class SettingKind(StrEnum):
     """The type and unit of a setting."""
 
     COUNT = "count"  # a whole number from `least` to `most`
@@ -28,37 +28,35 @@ class Setting:
     """One setting: how its user types it, and how it is kept, sent and shown.
 
     option, help: of the command line, the option with the word for its value.
-    least, most: bounds of a count or a number.  pattern, misfit: of a text, a regular expression for the whole of it,
-    and what a text is that does not match.
-    refuses: why a text cannot be used, a sentence that repeats no secret; empty if it can.
-    column, key: in the table domain and in JSON, where they are not the name with the unit.
-    label: of its line in `domains show`; without one there is none.  words: around the value.  unset: of the default.
-    instead_of: another setting, which this one takes the place of.
-    rereads: where it becomes another, every page is read again in full.
-    reprices: where it becomes another, all pages are weighed again.
-    of_importance: it says what is important in the domain.  of_crawl: `recrawl crawl` offers it, for new domains; none
-    that is of importance.
-    name, default, is_of_ordering: of the field, and whether of DomainSettings.ordering; filled in by the table.
+    min_value, max_value: bounds of a count or a number.  pattern, mismatch: of a text, a regular expression for the
+    whole of it, and what a text is that does not match. explain_refusal: why a text cannot be used, a sentence that
+    repeats no secret; empty if it can. column, key: in the table domain and in JSON, where they are not the name with
+    the unit. label: of its line in `domains show`; without one there is none.  phrase: around the value.  default_text:
+    of the default. replaced_setting: another setting, which this one takes the place of. needs_full_recrawl: where it
+    becomes another, every page is read again in full. needs_reweighing: where it becomes another, all pages are weighed
+    again. is_about_importance: it says what is important in the domain.  is_crawl_option: `recrawl crawl` offers it,
+    for new domains; none that is of importance. name, default, is_in_ordering: of the field, and whether of
+    DomainSettings.ordering; filled in by the table.
     """
 
-    kind: Kind
+    kind: SettingKind
     option: str
     help: str
-    least: float = 0
-    most: float = MOST_COUNTED
+    min_value: float = 0
+    max_value: float = MAX_COUNT
     pattern: str = ""
-    misfit: str = ""
-    refuses: Callable[[str], str] | None = None
+    mismatch: str = ""
+    explain_refusal: Callable[[str], str] | None = None
     column: str = ""
     key: str = ""
     label: str = ""
-    words: str = "{}"
-    unset: str = ""
-    instead_of: str = ""
-    rereads: bool = False
-    reprices: bool = False
-    of_importance: bool = False
-    of_crawl: bool = True
+    phrase: str = "{}"
+    default_text: str = ""
+    replaced_setting: str = ""
+    needs_full_recrawl: bool = False
+    needs_reweighing: bool = False
+    is_about_importance: bool = False
+    is_crawl_option: bool = True
     name: str = ""
     default: Any = None
-    is_of_ordering: bool = False
+    is_in_ordering: bool = False

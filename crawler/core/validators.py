@@ -2,8 +2,8 @@
 
 A *challenge* is a full look in spite of validators. Its body is compared with what the server said: a change under
 equal validators is a lie, and an equal body under other validators is a flap, which makes them useless.
-`validators_to_send` says which may be sent, `is_challenge_due` which revisit is a challenge, `head_shows_same` what a
-HEAD decides.
+`choose_validators` says which may be sent, `is_validator_check_due` which revisit is a challenge,
+`is_unchanged_by_head` what a HEAD decides.
 
 The revisits of a whole domain count, or a site of many small groups would pay for as many first rounds. A group is
 challenged for itself where the domain's count may pass it over. A young group is suspected of what others have shown.
@@ -14,19 +14,23 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from crawler.core.change.change import Change, Rung, Verdict
-from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Validators
-from crawler.core.visit.update import learnt_visit
+from crawler.core.change.change import Change, Evidence, Verdict
+from crawler.core.http.response import NO_VALIDATORS, Fetched, NotModified, Response, Validators
+from crawler.core.visit.update import build_learned_visit
 from crawler.core.visit.visit import HeadOutcome, Target, Visit
 
-KEPT = 0.8  # weight of a finding beside the next one: five honest findings outweigh a lie
-MOST_LIES = 0.25  # missed changes, of the changes seen and one honest one more: a new group's first lie is too much
-MOST_FLAPS = 0.25  # flaps, of the looks at an unchanged body and one more
-NO_LIE = 0.1  # faded lies, below which the last one was more than ten changes ago
-MOST_IGNORED = 0.9  # of the looks at an unchanged body; above it, conditional requests are never honoured
-PROVEN = 3.0  # honest findings, faded, before Last-Modified tells when a page changed: five in a row, or more
+DECAY = 0.8  # weight of a finding beside the next one: five honest findings outweigh a lie
+MAX_LIES = 0.25  # missed changes, of the changes seen and one honest one more: a new group's first lie is too much
+MAX_FLAPS = 0.25  # flaps, of the looks at an unchanged body and one more
+MAX_FADED_LIES = 0.1  # faded lies, below which the last one was more than ten changes ago
+MAX_IGNORED = 0.9  # of the looks at an unchanged body; above it, conditional requests are never honoured
+MIN_HONEST_FINDINGS = (
+    3.0  # honest findings, faded, before Last-Modified tells when a page changed: five in a row, or more
+)
 
-DOUBTED_PART = 4  # of the changes of pages whose validators are not believed, one in so many is a test, at one request
+DISTRUSTED_TEST_EVERY = (
+    4  # of the changes of pages whose validators are not believed, one in so many is a test, at one request
+)
 
 
 class Validator(StrEnum):
@@ -40,7 +44,7 @@ class Validator(StrEnum):
     HEAD = "head"  # the answer to a HEAD request
 
 
-SENT = (Validator.ETAG, Validator.LAST_MODIFIED)
+SENT_VALIDATORS = (Validator.ETAG, Validator.LAST_MODIFIED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,100 +62,107 @@ class ValidatorStats:
 
     @property
     def is_honest(self) -> bool:
-        return self.missed <= MOST_LIES * (self.changes_seen + 1)
+        return self.missed <= MAX_LIES * (self.changes_seen + 1)
 
     @property
     def is_steady(self) -> bool:
-        return self.flapped <= MOST_FLAPS * (self.unchanged + 1)
+        return self.flapped <= MAX_FLAPS * (self.unchanged + 1)
 
     @property
     def is_exact(self) -> bool:
         """Whether the validator missed no change lately. A length needs that: it may be equal where bodies differ."""
-        return self.is_proven and self.missed < NO_LIE
+        return self.is_proven and self.missed < MAX_FADED_LIES
 
     @property
-    def is_vain(self) -> bool:
+    def is_useless(self) -> bool:
         """Whether the validator was of no use at all lately, more than once."""
-        return self.flapped > max(1.0, MOST_IGNORED * self.unchanged)
+        return self.flapped > max(1.0, MAX_IGNORED * self.unchanged)
 
     @property
     def is_proven(self) -> bool:
         """Whether the validator has earned trust, rather than only not lost it."""
-        return self.is_honest and self.changes_seen - self.missed >= PROVEN
+        return self.is_honest and self.changes_seen - self.missed >= MIN_HONEST_FINDINGS
 
 
 NO_STATS = ValidatorStats()
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class ValidatorTrust:
     """How far one group's validators can be believed.
 
-    revisits: of pages with validators, handed out since the last lie.  challenges: full looks in spite of validators.
+    revisits: of pages with validators, handed out since the last lie.  validator_checks: full looks in spite of
+    validators.
     """
 
     revisits: int = 0
-    challenges: int = 0
+    validator_checks: int = 0
     stats: Mapping[Validator, ValidatorStats] = field(default_factory=dict)
 
-    def of(self, kind: Validator) -> ValidatorStats:
+    def get_stats(self, kind: Validator) -> ValidatorStats:
         return self.stats.get(kind, NO_STATS)
 
 
-NO_TRUST = Trust()
+NO_TRUST = ValidatorTrust()
 
 
-def validators_to_send(held: Validators, trust: Trust) -> Validators:
+def choose_validators(stored: Validators, trust: ValidatorTrust) -> Validators:
     """The validators of a page that are sent: none that lie, and none that flap beside one that does not.
 
     A validator that flaps costs bodies and hides no change: alone it may still spare some.
     """
-    if not held or not trust.stats:
-        return held  # the common case: a claim calls this for each page that it scores
-    honest = [kind for kind in SENT if trust.of(kind).is_honest]
-    steady = [kind for kind in honest if trust.of(kind).is_steady]
-    return only(held, steady) or only(held, honest)
+    if not stored or not trust.stats:
+        return stored  # the common case: a claim calls this for each page that it scores
+    honest = [kind for kind in SENT_VALIDATORS if trust.get_stats(kind).is_honest]
+    steady = [kind for kind in honest if trust.get_stats(kind).is_steady]
+    return keep_validators(stored, steady) or keep_validators(stored, honest)
 
 
-def validators_to_verify(visit: Visit) -> Validators:
+def choose_validators_to_verify(visit: Visit) -> Validators:
     """The old validators that one more request must send after a page has changed, to see whether they get a body.
 
     A server that ignores its own validators answers them with a body all the same; only a request tells. It is sent
-    after each challenge, and after one change in DOUBTED_PART where nothing is believed any more: otherwise trust
-    would be hard to win back.
+    after each challenge, and after one change in DISTRUSTED_TEST_EVERY where nothing is believed any more: otherwise
+    trust would be hard to win back.
     """
     target = visit.target
     if visit.change is not Change.CHANGED or visit.validators is None or target.version is None:
         return NO_VALIDATORS
-    if target.by_head:  # the server is known to ignore conditional requests
+    if target.expected_head:  # the server is known to ignore conditional requests
         return NO_VALIDATORS
-    is_test_due = (target.key[0] + target.version.number) % DOUBTED_PART == 0
-    if not target.challenge and (target.validators or not is_test_due):
+    is_test_due = (target.key[0] + target.version.number) % DISTRUSTED_TEST_EVERY == 0
+    if not target.is_validator_check and (target.validators or not is_test_due):
         return NO_VALIDATORS
-    return only(
-        target.held,
-        [kind for kind in SENT if value_of(target.held, kind) != value_of(visit.validators, kind)],
+    return keep_validators(
+        target.stored_validators,
+        [
+            kind
+            for kind in SENT_VALIDATORS
+            if get_validator_value(target.stored_validators, kind) != get_validator_value(visit.validators, kind)
+        ],
     )
 
 
-def trust_after(trust: Trust, visit: Visit) -> Trust:
+def update_trust(trust: ValidatorTrust, visit: Visit) -> ValidatorTrust:
     """Trust in a group's validators after a look at one of its pages."""
-    stats = {kind: _after(trust.of(kind), finding) for kind, finding in _findings(visit).items()}
+    stats = {kind: _update_stats(trust.get_stats(kind), finding) for kind, finding in _collect_findings(visit).items()}
     target = visit.target
-    is_full = visit.validators is not None and (target.challenge or (bool(target.held) and not target.validators))
-    return Trust(
+    is_full = visit.validators is not None and (
+        target.is_validator_check or (bool(target.stored_validators) and not target.validators)
+    )
+    return ValidatorTrust(
         revisits=0 if has_lied(visit) else trust.revisits,
-        challenges=trust.challenges + is_full,
+        validator_checks=trust.validator_checks + is_full,
         stats={**trust.stats, **stats},
     )
 
 
 def has_lied(visit: Visit) -> bool:
     """Whether a look found a change that the validators or the length, by which the page is asked for, denied."""
-    target, findings = visit.target, _findings(visit)
-    by_length = target.by_head is not None and not target.by_head
-    asked_by = (*SENT, Validator.LENGTH) if by_length else SENT
-    return any(findings.get(kind) is LIE for kind in asked_by)
+    target, findings = visit.target, _collect_findings(visit)
+    by_length = target.expected_head is not None and not target.expected_head
+    used_validators = (*SENT_VALIDATORS, Validator.LENGTH) if by_length else SENT_VALIDATORS
+    return any(findings.get(kind) is LIE for kind in used_validators)
 
 
 # The findings of one look about one validator.
@@ -161,68 +172,72 @@ STEADY = ValidatorStats(unchanged=1)  # the body is equal, and so is the validat
 FLAP = ValidatorStats(unchanged=1, flapped=1)  # the body is equal, the validator is another
 
 
-def _findings(visit: Visit) -> dict[Validator, ValidatorStats]:
+def _collect_findings(visit: Visit) -> dict[Validator, ValidatorStats]:
     """The finding of a look about each validator that it tested."""
     target, sent_now = visit.target, visit.validators
-    found: dict[Validator, ValidatorStats] = {}
+    findings: dict[Validator, ValidatorStats] = {}
     if visit.modified_honest is not None:
-        found[Validator.DATE] = TRUE if visit.modified_honest else LIE
+        findings[Validator.DATE] = TRUE if visit.modified_honest else LIE
     if visit.head_outcome is not None and visit.is_good:
-        found[Validator.HEAD] = FLAP if _was_head_vain(visit) else STEADY
-    if visit.answer == "not_modified" and visit.is_good:
-        found[Validator.CONDITION] = STEADY
-        return found | {kind: STEADY for kind in SENT if value_of(target.validators, kind)}
+        findings[Validator.HEAD] = FLAP if _was_head_useless(visit) else STEADY
+    if visit.outcome == "not_modified" and visit.is_good:
+        findings[Validator.CONDITION] = STEADY
+        return findings | {kind: STEADY for kind in SENT_VALIDATORS if get_validator_value(target.validators, kind)}
     if target.version is None or sent_now is None:
-        return found
+        return findings
     if visit.change is Change.CHANGED:
         is_equal = visit.body_bytes == target.received_bytes
-        found[Validator.LENGTH] = LIE if is_equal else TRUE
-        of_change = {kind: _of_change(visit, target, sent_now, kind) for kind in SENT}
-        return found | {kind: finding for kind, finding in of_change.items() if finding is not None}
-    if visit.change is Change.SAME and visit.verdict.rung is Rung.BYTES:
-        sent = [kind for kind in SENT if value_of(target.validators, kind)]
-        if any(value_of(target.validators, kind) == value_of(sent_now, kind) for kind in sent):
-            found[Validator.CONDITION] = FLAP  # a 304 was due
-        for kind in SENT:
-            if value_of(target.held, kind):
-                is_as_before = value_of(target.held, kind) == value_of(sent_now, kind)
-                found[kind] = STEADY if is_as_before else FLAP
-    return found
+        findings[Validator.LENGTH] = LIE if is_equal else TRUE
+        of_change = {kind: _judge_change(visit, target, sent_now, kind) for kind in SENT_VALIDATORS}
+        return findings | {kind: finding for kind, finding in of_change.items() if finding is not None}
+    if visit.change is Change.UNCHANGED and visit.verdict.evidence is Evidence.BYTES:
+        sent = [kind for kind in SENT_VALIDATORS if get_validator_value(target.validators, kind)]
+        if any(get_validator_value(target.validators, kind) == get_validator_value(sent_now, kind) for kind in sent):
+            findings[Validator.CONDITION] = FLAP  # a 304 was due
+        for kind in SENT_VALIDATORS:
+            if get_validator_value(target.stored_validators, kind):
+                is_as_before = get_validator_value(target.stored_validators, kind) == get_validator_value(
+                    sent_now, kind
+                )
+                findings[kind] = STEADY if is_as_before else FLAP
+    return findings
 
 
-def _was_head_vain(visit: Visit) -> bool:
+def _was_head_useless(visit: Visit) -> bool:
     """Whether a HEAD cost one more request and told nothing."""
-    is_same = visit.verdict.rung in {Rung.BYTES, Rung.NOT_MODIFIED} and visit.change is Change.SAME
+    is_same = visit.verdict.evidence in {Evidence.BYTES, Evidence.NOT_MODIFIED} and visit.change is Change.UNCHANGED
     return visit.head_outcome is HeadOutcome.USELESS or (visit.head_outcome is HeadOutcome.DIFFERED and is_same)
 
 
-def _of_change(visit: Visit, target: Target, sent_now: Validators, kind: Validator) -> ValidatorStats | None:
+def _judge_change(visit: Visit, target: Target, sent_now: Validators, kind: Validator) -> ValidatorStats | None:
     """The finding about a validator after a change; None where the server's answer to it is not known."""
-    held = value_of(target.held, kind)
-    if not held:
+    stored_value = get_validator_value(target.stored_validators, kind)
+    if not stored_value:
         return None
-    if held == value_of(sent_now, kind):
+    if stored_value == get_validator_value(sent_now, kind):
         return LIE
     if visit.refused_304 is None:
-        is_asked_by = value_of(target.validators, kind) or value_of(target.by_head or NO_VALIDATORS, kind)
-        return TRUE if is_asked_by else None
+        is_used = get_validator_value(target.validators, kind) or get_validator_value(
+            target.expected_head or NO_VALIDATORS, kind
+        )
+        return TRUE if is_used else None
     return TRUE if visit.refused_304 else LIE
 
 
-def _after(stat: ValidatorStats, finding: ValidatorStats) -> ValidatorStats:
+def _update_stats(stat: ValidatorStats, finding: ValidatorStats) -> ValidatorStats:
     if finding.changes_seen:
-        return replace(stat, changes_seen=KEPT * stat.changes_seen + 1, missed=KEPT * stat.missed + finding.missed)
-    return replace(stat, unchanged=KEPT * stat.unchanged + 1, flapped=KEPT * stat.flapped + finding.flapped)
+        return replace(stat, changes_seen=DECAY * stat.changes_seen + 1, missed=DECAY * stat.missed + finding.missed)
+    return replace(stat, unchanged=DECAY * stat.unchanged + 1, flapped=DECAY * stat.flapped + finding.flapped)
 
 
-def value_of(validators: Validators, kind: Validator) -> str | None:
+def get_validator_value(validators: Validators, kind: Validator) -> str | None:
     """The value of a validator: an ETag for weak comparison (RFC 9110, section 8.8.3.2), or Last-Modified."""
     if kind is Validator.LAST_MODIFIED:
         return validators.last_modified
     return validators.etag and validators.etag.removeprefix("W/")
 
 
-def only(validators: Validators, kinds: list[Validator]) -> Validators:
+def keep_validators(validators: Validators, kinds: list[Validator]) -> Validators:
     return Validators(
         validators.etag if Validator.ETAG in kinds else None,
         validators.last_modified if Validator.LAST_MODIFIED in kinds else None,
@@ -233,15 +248,17 @@ WHOLE_DOMAIN = -1  # in place of a group's number: all pages of a domain, of whi
 
 FIRST_STRETCH = 4  # revisits with one challenge among them, at first
 FIRST_STRETCHES = 5  # number of stretches of that length
-LONGER_BY = 4  # factor from one later stretch to the next
+STRETCH_FACTOR = 4  # factor from one later stretch to the next
 LONGEST_STRETCH = 100  # revisits with one challenge among them, in the end
-AFTER_ALL = 100  # revisits, from which on each stretch is the longest
-GOLDEN = 0.6180339887498949  # its multiples fall evenly and never in step with a round of the group's pages
-ALONE = 0.9  # the part of its domain's revisits from which on a group is challenged by the domain's count alone
-YOUNG = FIRST_STRETCH * FIRST_STRETCHES  # revisits of a group about which others may know better
+LAST_STRETCH_START = 100  # revisits, from which on each stretch is the longest
+GOLDEN_RATIO = 0.6180339887498949  # its multiples fall evenly and never in step with a round of the group's pages
+DOMINANT_SHARE = (
+    0.9  # the part of its domain's revisits from which on a group is challenged by the domain's count alone
+)
+YOUNG_REVISITS = FIRST_STRETCH * FIRST_STRETCHES  # revisits of a group about which others may know better
 
 
-def is_challenge(revisit: int) -> bool:
+def is_validator_check(revisit: int) -> bool:
     """Whether the revisit of this number, from 0, is a challenge: 5 of the first 20, later 1 of 100.
 
     Each stretch of revisits has one challenge; the first 200 have 8. Never more than 200 revisits go by without one.
@@ -253,44 +270,53 @@ def is_challenge(revisit: int) -> bool:
             start += (revisit - start) // length * length
             break
         number, start = number + 1, start + length
-        length = FIRST_STRETCH if number < FIRST_STRETCHES else min(length * LONGER_BY, LONGEST_STRETCH)
-    return revisit == start + int(length * ((number + 1) * GOLDEN % 1))
+        length = FIRST_STRETCH if number < FIRST_STRETCHES else min(length * STRETCH_FACTOR, LONGEST_STRETCH)
+    return revisit == start + int(length * ((number + 1) * GOLDEN_RATIO % 1))
 
 
-def is_challenge_due(trust: Trust, of_group: int, of_domain: int) -> bool:
-    """Whether a revisit is a challenge. of_group, of_domain: its number in the group and in the domain, from 0.
+def is_validator_check_due(trust: ValidatorTrust, group_revisit: int, domain_revisit: int) -> bool:
+    """Whether a revisit is a validator check.
+
+    group_revisit, domain_revisit: its number in the group and in the domain, from 0.
 
     For a group that has nearly all of the revisits, the domain's count is enough. A group whose validators lied is
     challenged as often as a new domain; any other group now and then.
     """
-    if is_challenge(of_domain):
+    if is_validator_check(domain_revisit):
         return True
-    is_known_liar = any(trust.of(kind).missed > NO_LIE for kind in SENT)
-    return of_group < ALONE * of_domain and is_challenge(of_group if is_known_liar else of_group + AFTER_ALL)
+    has_lied_before = any(trust.get_stats(kind).missed > MAX_FADED_LIES for kind in SENT_VALIDATORS)
+    return group_revisit < DOMINANT_SHARE * domain_revisit and is_validator_check(
+        group_revisit if has_lied_before else group_revisit + LAST_STRETCH_START
+    )
 
 
-def domain_trust_after(whole: Trust, visit: Visit, believed: Trust) -> Trust:
+def update_domain_trust(domain_trust: ValidatorTrust, visit: Visit, group_trust: ValidatorTrust) -> ValidatorTrust:
     """The domain's count of revisits after a look: back to 0 where validators lied that the page's group believed."""
-    is_news = has_lied(visit) and bool(validators_to_send(visit.target.held, believed))
-    return replace(whole, revisits=0) if is_news else whole
+    is_news = has_lied(visit) and bool(choose_validators(visit.target.stored_validators, group_trust))
+    return replace(domain_trust, revisits=0) if is_news else domain_trust
 
 
-def suspected_validators(trusts: Mapping[int, Trust]) -> frozenset[Validator]:
+def find_suspected_validators(trusts: Mapping[int, ValidatorTrust]) -> frozenset[Validator]:
     """The validators that have lied in every group where a change has put them to the test. trusts: by group."""
-    tested = {kind: [one for each in trusts.values() if (one := each.of(kind)).changes_seen] for kind in SENT}
-    return frozenset(kind for kind, found in tested.items() if found and not any(one.is_honest for one in found))
+    tested = {
+        kind: [one for each in trusts.values() if (one := each.get_stats(kind)).changes_seen]
+        for kind in SENT_VALIDATORS
+    }
+    return frozenset(
+        kind for kind, group_stats in tested.items() if group_stats and not any(one.is_honest for one in group_stats)
+    )
 
 
-def with_suspicion(trust: Trust, suspected: frozenset[Validator]) -> Trust:
+def apply_suspicion(trust: ValidatorTrust, suspected: frozenset[Validator]) -> ValidatorTrust:
     """The trust in a group where some validators are suspected: a young group without a test of its own believes it."""
-    unknown = [kind for kind in suspected if not trust.of(kind).changes_seen]
-    if not unknown or trust.revisits >= YOUNG:
+    unknown = [kind for kind in suspected if not trust.get_stats(kind).changes_seen]
+    if not unknown or trust.revisits >= YOUNG_REVISITS:
         return trust
-    lies = {kind: replace(trust.of(kind), changes_seen=1.0, missed=1.0) for kind in unknown}
+    lies = {kind: replace(trust.get_stats(kind), changes_seen=1.0, missed=1.0) for kind in unknown}
     return replace(trust, stats={**trust.stats, **lies})
 
 
-def head_validators(held: Validators, trust: Trust) -> Validators | None:
+def choose_head_validators(stored: Validators, trust: ValidatorTrust) -> Validators | None:
     """The validators that a HEAD must repeat, beside the length, for the page to count as unchanged.
 
     Empty where the length alone is believed. None where a HEAD is of no use: a conditional request spares the body, or
@@ -298,42 +324,48 @@ def head_validators(held: Validators, trust: Trust) -> Validators | None:
     """
     if not trust.stats:
         return None
-    validators = only(held, [kind for kind in SENT if trust.of(kind).is_honest and trust.of(kind).is_steady])
+    validators = keep_validators(
+        stored,
+        [kind for kind in SENT_VALIDATORS if trust.get_stats(kind).is_honest and trust.get_stats(kind).is_steady],
+    )
     if validators:
-        return validators if trust.of(Validator.CONDITION).is_vain else None
-    return validators if trust.of(Validator.LENGTH).is_exact else None
+        return validators if trust.get_stats(Validator.CONDITION).is_useless else None
+    return validators if trust.get_stats(Validator.LENGTH).is_exact else None
 
 
-def head_shows_same(target: Target, answer: Answer) -> bool:
+def is_unchanged_by_head(target: Target, response: Response) -> bool:
     """Whether the answer to a HEAD repeats the length and validators known of a page."""
-    if not isinstance(answer, Fetched) or answer.status != 200 or target.by_head is None:
+    if not isinstance(response, Fetched) or response.status != 200 or target.expected_head is None:
         return False
-    if answer.declared_bytes not in {None, target.received_bytes}:
+    if response.declared_bytes not in {None, target.received_bytes}:
         return False
-    validators = [kind for kind in SENT if value_of(target.by_head, kind)]
-    if any(value_of(target.by_head, kind) != value_of(answer.validators, kind) for kind in validators):
+    validators = [kind for kind in SENT_VALIDATORS if get_validator_value(target.expected_head, kind)]
+    if any(
+        get_validator_value(target.expected_head, kind) != get_validator_value(response.validators, kind)
+        for kind in validators
+    ):
         return False
-    return bool(validators) or answer.declared_bytes is not None
+    return bool(validators) or response.declared_bytes is not None
 
 
-def spared_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
+def build_spared_visit(target: Target, response: Fetched, *, now: datetime) -> Visit:
     """The Visit of a look that a HEAD decided, without a body."""
     return replace(
-        learnt_visit(target, Verdict(Change.SAME, Rung.HEAD), now=now),
-        status=answer.status,
-        elapsed=answer.elapsed,
+        build_learned_visit(target, Verdict(Change.UNCHANGED, Evidence.HEAD), now=now),
+        status=response.status,
+        elapsed=response.elapsed,
         conditional=False,
         saved_bytes=target.received_bytes,
         recipients=target.outlinks,
-        head_outcome=HeadOutcome.SPARED,
+        head_outcome=HeadOutcome.BODY_SKIPPED,
     )
 
 
-def head_outcome_of(head: Answer, answer: Answer) -> HeadOutcome:
+def judge_head(head: Response, response: Response) -> HeadOutcome:
     """The outcome of a HEAD that was followed by a request for the body."""
-    if isinstance(answer, NotModified):
+    if isinstance(response, NotModified):
         return HeadOutcome.DIFFERED
-    if not isinstance(head, Fetched) or not isinstance(answer, Fetched) or head.status != answer.status:
+    if not isinstance(head, Fetched) or not isinstance(response, Fetched) or head.status != response.status:
         return HeadOutcome.USELESS
-    is_true = answer.status != 200 or head.declared_bytes in {None, answer.received_bytes}
+    is_true = response.status != 200 or head.declared_bytes in {None, response.received_bytes}
     return HeadOutcome.DIFFERED if is_true else HeadOutcome.USELESS

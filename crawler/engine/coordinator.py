@@ -31,11 +31,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
-from crawler.core.domain import Hold
+from crawler.core.domain import Suspension
 from crawler.core.page_rules import PageRules
 from crawler.engine.extra_fetches import settle_pending
 from crawler.engine.parsing.parser_pool import DomainParser
-from crawler.engine.preparation import catch_up, prepare
+from crawler.engine.preparation import apply_updates, prepare_lease
 from crawler.engine.recorder import Recorder
 from crawler.engine.rendering.browsers import PageRenderer
 from crawler.engine.rendering.page_reader import PageReader
@@ -43,22 +43,23 @@ from crawler.engine.requests.breaker import CircuitBreaker
 from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.login import Login
 from crawler.engine.requests.pacer import LeaseDeadline
-from crawler.engine.requests.requester import Requester, leased_server
+from crawler.engine.requests.requester import Requester, build_leased_server
 from crawler.engine.requests.session import DomainSession
 from crawler.engine.resources import CrawlResources
 from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.engine.store_port import LeasedStore
 from crawler.engine.targets import TargetQueue
 from crawler.engine.visitor import Visitor
-from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, failure_in
-from crawler.store.claim import NOTHING_LEFT_OVER, LeaseEnd
+from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, find_failure
+from crawler.store.claim import EMPTY_LEASE_END, LeaseEnd
 
 log = logging.getLogger("recrawl.lease")
 
 IDLE_PAUSE = timedelta(minutes=1)  # of knowledge time, after a lease that made no request
 RELEASE_DEADLINE = timedelta(seconds=10)
-BROKEN_FOR = timedelta(hours=1)  # a domain that our own code chokes on, or that has a bad pattern; the others go on
-UNEQUIPPED_FOR = timedelta(minutes=10)  # a domain of which a secret is missing: that bothers nobody's server
+# a domain that our own code chokes on, or that has a bad pattern; the others go on
+ERROR_SUSPENSION = timedelta(hours=1)
+MISSING_SECRET_SUSPENSION = timedelta(minutes=10)  # a domain of which a secret is missing: that bothers nobody's server
 BAD_PATTERN = "bad_pattern"  # the reason of a hold: a pattern of its settings is not used
 
 
@@ -66,10 +67,10 @@ BAD_PATTERN = "bad_pattern"  # the reason of a hold: a pattern of its settings i
 class CrawlLimits:
     """Where a crawl ends early; what is in flight then is still recorded.
 
-    pages: looks, at most; None: no limit.  time_limit: of a shift.  stop: ends the crawl when set.
+    max_visits: looks, at most; None: no limit.  time_limit: of a shift.  stop: ends the crawl when set.
     """
 
-    pages: int | None = None
+    max_visits: int | None = None
     time_limit: timedelta | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -83,7 +84,7 @@ class LeaseCrawler:
     def __init__(
         self,
         store: LeasedStore,
-        webs: CrawlResources,
+        resources: CrawlResources,
         session: DomainSession,
         *,
         limits: CrawlLimits,
@@ -91,88 +92,88 @@ class LeaseCrawler:
     ) -> None:
         lease = store.lease
         self._store, self._progress = store, progress
-        self._parser = DomainParser(webs.parsers, PageRules(lease.domain.settings.rules))
-        self._browsers = webs.browsers
+        self._parser = DomainParser(resources.parsers, PageRules(lease.domain.settings.rules))
+        self._browsers = resources.browsers
         self._stop = limits.stop
         self.stats = CrawlStats(leases=1)
         self._is_paused = False  # by its user, since the claim
-        self._finished = False
-        self._news = asyncio.Event()  # for the coordinator
-        self._work = asyncio.Event()  # for those who look
+        self._is_finished = False
+        self._has_news = asyncio.Event()  # for the coordinator
+        self._has_work = asyncio.Event()  # for those who look
         self._breaker = CircuitBreaker(store)
         self._budget = LeaseBudget(store)
         self._deadline = LeaseDeadline(lease)
-        server = leased_server(session, store, fence=self._deadline.room_for)
+        server = build_leased_server(session, store, fence=self._deadline.wait_for_time_left)
         self._requester = Requester(
             server,
             self._budget,
             term=lease.term,
             stats=self.stats,
             is_ending=self._is_ending,
-            answered=webs.answered,
+            prefetched=resources.prefetched,
         )
-        self._targets = TargetQueue(store, self._budget, self._requester, pages=limits.pages)
+        self._targets = TargetQueue(store, self._budget, self._requester, max_visits=limits.max_visits)
         self._login: Login | None = None
         if session.login is not None:
-            leave_alone = partial(self._breaker.leave_alone, asked=None)
-            self._login = Login(session, self._requester, lease.domain, leave_alone=leave_alone)
+            suspend = partial(self._breaker.suspend, requested_wait=None)
+            self._login = Login(session, self._requester, lease.domain, suspend=suspend)
 
     @property
-    def hold(self) -> Hold | None:
+    def suspension(self) -> Suspension | None:
         """Why and until when the domain is left alone after this lease."""
-        return self._breaker.hold
+        return self._breaker.suspension
 
     def _is_ending(self) -> bool:
-        return self.hold is not None or self._stop.is_set() or self._is_paused
+        return self.suspension is not None or self._stop.is_set() or self._is_paused
 
-    def end(self) -> LeaseEnd:
+    def build_lease_end(self) -> LeaseEnd:
         """What is left over when the lease ends now. Requests in flight may have been sent; they stay debited."""
-        self._targets.take_back()
+        self._targets.return_waiting()
         return LeaseEnd(
-            self._budget.left_over(),
+            self._budget.compute_refund(),
             wait=self._requester.pacer.wait,
-            not_before=self._not_before(),
+            not_before=self._compute_not_before(),
             is_shared=self._store.settings.shared_budget.is_limited,
             uses_whole_budget=self._store.uses_whole_budget,
         )
 
-    def _not_before(self) -> datetime | None:
+    def _compute_not_before(self) -> datetime | None:
         """Return the earliest time at which the domain is claimed again; None where its due times alone decide.
 
         A lease that made no request though it might have does not wake the domain at once: the next one would find as
         little. What is requested meanwhile comes by the inbox, which wakes the domain whatever this says.
         """
         not_before = self._budget.not_before
-        if self.stats.requests or not self._targets.is_dry or self._is_ending():
+        if self.stats.requests or not self._targets.is_exhausted or self._is_ending():
             return not_before
-        pause = max(self._store.settings.least_interval, IDLE_PAUSE) if self._store.uses_whole_budget else IDLE_PAUSE
-        rested = self._store.clock.now() + pause
-        return rested if not_before is None else max(not_before, rested)
+        pause = max(self._store.settings.min_interval, IDLE_PAUSE) if self._store.uses_whole_budget else IDLE_PAUSE
+        idle_until = self._store.clock.now() + pause
+        return idle_until if not_before is None else max(not_before, idle_until)
 
     async def run(self) -> None:
         """Crawl until nothing is due, or the lease is to end."""
         domain = self._store.lease.domain
         renderer = PageRenderer(self._browsers, self._requester, domain)
         async with contextlib.aclosing(renderer), asyncio.TaskGroup() as tasks:
-            renewer = tasks.create_task(self._keep_lease(), name="renew")
+            renewer = tasks.create_task(self._renew_lease(), name="renew")
             try:
-                known = await prepare(self._store, self._requester, self._breaker, login=self._login)
-                if known is None and self.hold is not None:
-                    await self._store.hold(self.hold)
-                    self.stats.outages[self.hold.reason] += 1
-                elif known is not None:
+                knowledge = await prepare_lease(self._store, self._requester, self._breaker, login=self._login)
+                if knowledge is None and self.suspension is not None:
+                    await self._store.suspend_domain(self.suspension)
+                    self.stats.outages[self.suspension.reason] += 1
+                elif knowledge is not None:
                     reader = PageReader(self._parser, renderer, domain.settings)
-                    visitor = Visitor(self._store, self._requester, reader, known, login=self._login)
-                    recorder = Recorder(self._store, self._budget, self._breaker, kept=known)
+                    visitor = Visitor(self._store, self._requester, reader, knowledge, login=self._login)
+                    recorder = Recorder(self._store, self._budget, self._breaker, stored=knowledge)
                     for n in range(self._targets.parallelism):
-                        tasks.create_task(self._look_on(visitor, recorder), name=f"look-{n}")
+                        tasks.create_task(self._run_fetch_worker(visitor, recorder), name=f"look-{n}")
                     await self._coordinate(visitor, recorder)
             finally:
-                self._finished = True
-                self._work.set()
+                self._is_finished = True
+                self._has_work.set()
                 renewer.cancel()
 
-    async def _keep_lease(self) -> None:
+    async def _renew_lease(self) -> None:
         """Renew by timer, well before the end."""
         pause = self._store.lease.term / 4
         while True:
@@ -180,71 +181,75 @@ class LeaseCrawler:
             sent = time.monotonic()
             with contextlib.suppress(StoreUnavailable):  # the deadline holds requests back meanwhile
                 self._is_paused = not await self._store.renew()
-                self._deadline.renewed(since=sent)
+                self._deadline.extend(since=sent)
             if self._is_paused:
-                self._news.set()
+                self._has_news.set()
 
     async def _coordinate(self, visitor: Visitor, recorder: Recorder) -> None:
         breaker, targets = self._breaker, self._targets
         while True:
             all_recorded = recorder.is_empty and not breaker.pending
-            await targets.refill(all_recorded=all_recorded, one=breaker.is_half_open)
+            await targets.refill(all_recorded=all_recorded, only_one=breaker.is_half_open)
             if breaker.pending and (self._budget.is_idle or breaker.is_in_doubt):
                 root = self._store.lease.domain.root
-                recorder.add(await settle_pending(breaker, self._requester.ask, root=root, known=visitor.known))
+                recorder.add(
+                    await settle_pending(breaker, self._requester.request_url, root=root, knowledge=visitor.knowledge)
+                )
             # No wait from here to that for news: what happens meanwhile would be news that is forgotten.
-            is_quiet = self._budget.is_idle
+            is_idle = self._budget.is_idle
             if not targets.is_empty and not self._requester.is_stopping:
-                self._work.set()
+                self._has_work.set()
             # Without targets, the links of the batch are all the work that may be left.
-            if not recorder.is_empty and (is_quiet or self.hold is not None or targets.is_empty or recorder.is_due):
+            if not recorder.is_empty and (
+                is_idle or self.suspension is not None or targets.is_empty or recorder.is_due
+            ):
                 await self._record(visitor, recorder)
-            elif is_quiet and self._requester.is_stopping:
+            elif is_idle and self._requester.is_stopping:
                 return
             elif self._requester.is_stopping and not targets.is_empty:
                 continue  # it was told to stop while these were handed out: nobody looks at them, or has news of them
-            elif is_quiet and targets.is_dry:
-                if targets.pages_left == 0:
+            elif is_idle and targets.is_exhausted:
+                if targets.visits_left == 0:
                     return
-                if not await recorder.request_renders(visitor) and not await catch_up(self._store):
+                if not await recorder.request_renders(visitor) and not await apply_updates(self._store):
                     return
-                targets.is_dry = False  # somebody wanted something
+                targets.is_exhausted = False  # somebody wanted something
             else:
-                self._news.clear()
+                self._has_news.clear()
                 with contextlib.suppress(TimeoutError):  # then the batch is old enough
-                    async with asyncio.timeout(recorder.patience):
-                        await self._news.wait()
+                    async with asyncio.timeout(recorder.seconds_until_due):
+                        await self._has_news.wait()
 
     async def _record(self, visitor: Visitor, recorder: Recorder) -> None:
-        visits, new, since = await recorder.record(visitor, handed_out=self._targets.handed_out)
-        self._deadline.renewed(since=since)
-        self._targets.recorded(visits)
+        visits, new_pages, since = await recorder.record(visitor, dispatched=self._targets.dispatched)
+        self._deadline.extend(since=since)
+        self._targets.mark_recorded(visits)
         for visit in visits:
-            self.stats.add(visit)
-        self.stats.new += new
+            self.stats.add_visit(visit)
+        self.stats.new_pages += new_pages
         self._progress(self.stats)
 
-    async def _look_on(self, visitor: Visitor, recorder: Recorder) -> None:
+    async def _run_fetch_worker(self, visitor: Visitor, recorder: Recorder) -> None:
         """Look at one page after the other, as long as there are any."""
-        while not self._finished:
-            may_look = not (self._requester.is_stopping or self._breaker.is_in_doubt or recorder.is_full)
-            target = self._targets.next() if may_look else None
+        while not self._is_finished:
+            may_fetch = not (self._requester.is_stopping or self._breaker.is_in_doubt or recorder.is_full)
+            target = self._targets.pop_target() if may_fetch else None
             if target is None:
-                self._work.clear()
-                self._news.set()
-                await self._work.wait()
+                self._has_work.clear()
+                self._has_news.set()
+                await self._has_work.wait()
                 continue
-            visit = await visitor.visit(target)
+            visit = await visitor.visit_page(target)
             if visit is None:
-                self._targets.put_back(target)
+                self._targets.return_target(target)
             else:
-                self._budget.end_look(visit.requests)
-                recorder.add(self._breaker.take_in(visit))
-            self._news.set()
+                self._budget.end_visit(visit.requests)
+                recorder.add(self._breaker.add_visit(visit))
+            self._has_news.set()
 
 
 async def crawl_lease(
-    store: LeasedStore, webs: CrawlResources, *, limits: CrawlLimits, progress: Callable[[CrawlStats], None]
+    store: LeasedStore, resources: CrawlResources, *, limits: CrawlLimits, progress: Callable[[CrawlStats], None]
 ) -> LeaseResult:
     """Crawl a domain under its lease until nothing is due, or it must be left alone, and release it.
 
@@ -257,45 +262,45 @@ async def crawl_lease(
     domain = store.lease.domain
     if domain.settings.refusals:
         log.warning("lease.pattern", extra={"domain": domain.authority, "patterns": domain.settings.refusals})
-        return await _left_alone(store, BAD_PATTERN, span=BROKEN_FOR)
-    session = await webs.session_of(domain)
+        return await _suspend_domain(store, BAD_PATTERN, span=ERROR_SUSPENSION)
+    session = await resources.open_session(domain)
     if isinstance(session, str):
-        return await _left_alone(store, session, span=UNEQUIPPED_FOR)
-    crawler = LeaseCrawler(store, webs, session, limits=limits, progress=progress)
+        return await _suspend_domain(store, session, span=MISSING_SECRET_SUSPENSION)
+    crawler = LeaseCrawler(store, resources, session, limits=limits, progress=progress)
     began = time.monotonic()
     try:
         await crawler.run()
     except BaseExceptionGroup as group:
-        failure = failure_in(group)
+        failure = find_failure(group)
         if not isinstance(failure, CrawlerError):
-            await _hold_broken(store)
+            await _suspend_after_error(store)
         raise failure from group
     finally:
-        await give_back(store, crawler.end())
+        await release_lease(store, crawler.build_lease_end())
     crawler.stats.elapsed += timedelta(seconds=time.monotonic() - began)
-    return LeaseResult(crawler.stats, crawler.hold)
+    return LeaseResult(crawler.stats, crawler.suspension)
 
 
-async def _left_alone(store: LeasedStore, reason: str, *, span: timedelta) -> LeaseResult:
+async def _suspend_domain(store: LeasedStore, reason: str, *, span: timedelta) -> LeaseResult:
     """Leave a domain alone that cannot be asked until its user has seen to something; no request is sent."""
     stats = CrawlStats(leases=1, outages=Counter([reason]))
-    hold = Hold(until=store.clock.now() + span, reason=reason, refusals=store.lease.refusals)
+    suspension = Suspension(until=store.clock.now() + span, reason=reason, refusals=store.lease.refusals)
     try:
-        await store.hold(hold)
+        await store.suspend_domain(suspension)
     finally:
-        await give_back(store)
-    return LeaseResult(stats, hold)
+        await release_lease(store)
+    return LeaseResult(stats, suspension)
 
 
-async def _hold_broken(store: LeasedStore) -> None:
+async def _suspend_after_error(store: LeasedStore) -> None:
     """Leave a domain alone that an error of our own has ended, so that it does not end every shift."""
-    until = store.clock.now() + BROKEN_FOR
+    until = store.clock.now() + ERROR_SUSPENSION
     with contextlib.suppress(StoreUnavailable, LeaseLost, TimeoutError):
         async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
-            await store.hold(Hold(until=until, reason="error", refusals=store.lease.refusals))
+            await store.suspend_domain(Suspension(until=until, reason="error", refusals=store.lease.refusals))
 
 
-async def give_back(store: LeasedStore, end: LeaseEnd = NOTHING_LEFT_OVER) -> None:
+async def release_lease(store: LeasedStore, end: LeaseEnd = EMPTY_LEASE_END) -> None:
     """Give the domain back, whatever happened; if that fails, the lease runs out by itself. Twice does no harm."""
 
     async def release() -> None:

@@ -1,65 +1,67 @@
 """What happens under a lease before its first look: the inbox, today's price, robots.txt, and what is known."""
 
 from crawler.core.http.robots import RobotsRules
-from crawler.core.visit.visit import Known
-from crawler.engine.lists import lists_of_site
+from crawler.core.visit.visit import DomainKnowledge
+from crawler.engine.lists import find_site_lists
 from crawler.engine.requests.breaker import CircuitBreaker
 from crawler.engine.requests.login import Login
 from crawler.engine.requests.pacer import Pacer
 from crawler.engine.requests.requester import Requester
-from crawler.engine.requests.robots import robots_of
+from crawler.engine.requests.robots import load_robots
 from crawler.engine.store_port import LeasedStore
-from crawler.plugins import load
+from crawler.plugins import load_plugins
 
 
-async def prepare(
+async def prepare_lease(
     store: LeasedStore, requester: Requester, breaker: CircuitBreaker, *, login: Login | None
-) -> Known | None:
+) -> DomainKnowledge | None:
     """Apply what others left for the domain, and read what is known of it; None if it may not be crawled now.
 
     Then the breaker holds the domain, or the day's budget is spent. login: before its pages.
     """
-    await drain(store)
-    await store.reprice()
-    found = await robots_of(store, requester.ask)
-    if found.outage is not None:
-        breaker.leave_alone(found.outage, asked=found.asked)
-    if found.outage is not None or found.is_spent:
+    await drain_inbox(store)
+    await store.update_due_times()
+    robots = await load_robots(store, requester.request_url)
+    if robots.outage is not None:
+        breaker.suspend(robots.outage, requested_wait=robots.requested_wait)
+    if robots.outage is not None or robots.is_budget_spent:
         return None
-    slow_down(requester.pacer, found.rules, agent=store.settings.agent)
-    await store.announce_delay(requester.pacer.longest_delay)
-    if login is not None and not await login.begin():
+    apply_crawl_delay(requester.pacer, robots.rules, agent=store.settings.user_agent)
+    await store.write_delay(requester.pacer.max_delay)
+    if login is not None and not await login.ensure_logged_in():
         return None
-    known = await known_under(store, found.rules)
-    chunk = lists_of_site(store.lease, known, asks_usual_places=store.settings.usual_lists)
+    knowledge = await load_knowledge(store, robots.rules)
+    chunk = find_site_lists(store.lease, knowledge, tries_default_paths=store.settings.probe_sitemaps)
     if chunk.links:  # they are made pages, if they are none yet
-        await store.admit_listed(chunk)
-    return known
+        await store.admit_list_chunk(chunk)
+    return knowledge
 
 
-async def drain(store: LeasedStore) -> bool:
+async def drain_inbox(store: LeasedStore) -> bool:
     """Apply what others left in the domain's inbox; whether there was anything."""
     count = 0
-    while await store.drain():
+    while await store.drain_inbox():
         count += 1
     return count > 0
 
 
-async def catch_up(store: LeasedStore) -> bool:
+async def apply_updates(store: LeasedStore) -> bool:
     """Apply what has come while pages were looked at: the inbox, and other due times, as after a deploy."""
-    return await drain(store) | await store.reprice()
+    return await drain_inbox(store) | await store.update_due_times()
 
 
-def slow_down(pacer: Pacer, rules: RobotsRules, *, agent: str) -> None:
+def apply_crawl_delay(pacer: Pacer, rules: RobotsRules, *, agent: str) -> None:
     """Keep the delay that robots.txt asks for, if that is the longer one."""
-    delay = rules.crawl_delay(agent)
+    delay = rules.get_crawl_delay(agent)
     if delay is not None:
-        pacer.slow_down(delay)
+        pacer.raise_delay(delay)
 
 
-async def known_under(store: LeasedStore, rules: RobotsRules) -> Known:
+async def load_knowledge(store: LeasedStore, rules: RobotsRules) -> DomainKnowledge:
     """What is known of the leased domain before a look."""
-    mask, soft_errors, renders = await store.learnt()
+    mask, soft_errors, renders = await store.load_memories()
     settings = store.settings
-    scope = store.lease.domain.scope(max_depth=settings.max_depth, accepts=load(settings.plugins).accepts)
-    return Known(scope=scope, rules=rules, agent=settings.agent, mask=mask, soft_errors=soft_errors, renders=renders)
+    scope = store.lease.domain.build_scope(max_depth=settings.max_depth, accepts=load_plugins(settings.plugins).accepts)
+    return DomainKnowledge(
+        scope=scope, rules=rules, agent=settings.user_agent, mask=mask, soft_errors=soft_errors, renders=renders
+    )

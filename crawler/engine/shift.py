@@ -14,12 +14,12 @@ from typing import TypeVar
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
 from crawler.core.http.response import Unreached
-from crawler.engine.coordinator import CrawlLimits, crawl_lease, give_back
-from crawler.engine.processes.crew import Crew, at_work
-from crawler.engine.processes.helper import HelperLost
+from crawler.engine.coordinator import CrawlLimits, crawl_lease, release_lease
+from crawler.engine.processes.worker import WorkerLost
+from crawler.engine.processes.worker_pool import WorkerPool, open_worker_pool
 from crawler.engine.resources import CrawlResources
 from crawler.engine.stats import CrawlStats, LeaseResult, ShiftResult
-from crawler.engine.store_port import LeasedStore, until_available
+from crawler.engine.store_port import LeasedStore, retry_until_available
 from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable
 from crawler.settings import Settings
 from crawler.store import claim, report
@@ -30,32 +30,32 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.shift")
 
-TELL_AFTER = timedelta(seconds=1)  # from a record until the feed has its changes, and who waits for them is told
-LOOK_AROUND = timedelta(seconds=5)  # for domains that have become due while others are being crawled
+FEED_DELAY = timedelta(seconds=1)  # from a record until the feed has its changes, and who waits for them is told
+CLAIM_INTERVAL = timedelta(seconds=5)  # for domains that have become due while others are being crawled
 
 # How one lease is crawled: given the lease, and what crawls it.
-WalkLease = Callable[[Lease, Callable[[], Awaitable[LeaseResult]]], Awaitable[LeaseResult]]
+WrapCrawl = Callable[[Lease, Callable[[], Awaitable[LeaseResult]]], Awaitable[LeaseResult]]
 
 
 @dataclass(frozen=True, slots=True)
 class ShiftHooks:
     """What is called for the leases of a shift.
 
-    progress: called after each record.  walk_lease: wraps the crawl of one lease (a flow's task).
+    progress: called after each record.  wrap_crawl: wraps the crawl of one lease (a flow's task).
     """
 
     progress: Callable[[Lease, CrawlStats], None] = lambda _lease, _stats: None
-    walk_lease: WalkLease = lambda _lease, walk_it: walk_it()
+    wrap_crawl: WrapCrawl = lambda _lease, walk_it: walk_it()
 
 
-def holder_name(role: str) -> str:
+def build_holder_name(role: str) -> str:
     """The name of a lease's holder, for people and for cleaning up: machine, process, role."""
     return f"{socket.gethostname()}/{os.getpid()}/{role}"
 
 
 async def run_shift(
     db: Database,
-    webs: CrawlResources,
+    resources: CrawlResources,
     *,
     settings: Settings,
     clock: Clock,
@@ -70,34 +70,34 @@ async def run_shift(
     Raises StoreUnavailable where the database stays silent; a lost lease is counted, not raised.
     """
     limits = limits or CrawlLimits()
-    await until_available(lambda _: ensure_visit_partition(db, at=clock.now()), about="shift")
+    await retry_until_available(lambda _: ensure_visit_partition(db, at=clock.now()), about="shift")
     ending = asyncio.Event()
     began = time.monotonic()
     async with (
-        _ends(ending, limits),
-        at_work(db, settings, clock=clock, find_secret=webs.find_secret, stop=ending) as crew,
+        _linked_stop(ending, limits),
+        open_worker_pool(db, settings, clock=clock, find_secret=resources.find_secret, stop=ending) as workers,
         asyncio.TaskGroup() as tasks,
     ):
-        pool = _LeasePool(db, webs, crew, settings, clock, limits.pages, ending, hooks or ShiftHooks())
-        telling = tasks.create_task(pool.tell_changes(), name="tell-changes")
+        pool = _LeasePool(db, resources, workers, settings, clock, limits.max_visits, ending, hooks or ShiftHooks())
+        feed_task = tasks.create_task(pool.publish_changes(), name="tell-changes")
         while not pool.is_over:
-            lease = await pool.claim(holder=holder, only=only) if pool.has_room else None
+            lease = await pool.claim_domain(holder=holder, only=only) if pool.has_free_slot else None
             if lease is not None:
-                task = tasks.create_task(pool.work_on(lease), name=f"lease-{lease.domain.authority}")
+                task = tasks.create_task(pool.run_lease(lease), name=f"lease-{lease.domain.authority}")
                 pool.running.add(task)
                 task.add_done_callback(pool.running.discard)
             elif pool.running:
                 await pool.wait_for_change(only=only)
-            elif not await pool.wait_for_turn(only=only):
+            elif not await pool.wait_for_claim(only=only):
                 break
-        telling.cancel()
+        feed_task.cancel()
     pool.result.stats.elapsed += timedelta(seconds=time.monotonic() - began)
-    await until_available(lambda _: report.stamp_feed(db, at=clock.now()), about="shift")
+    await retry_until_available(lambda _: report.append_to_feed(db, at=clock.now()), about="shift")
     return pool.result
 
 
 @asynccontextmanager
-async def _ends(ending: asyncio.Event, limits: CrawlLimits) -> AsyncIterator[None]:
+async def _linked_stop(ending: asyncio.Event, limits: CrawlLimits) -> AsyncIterator[None]:
     """Set `ending` when the caller says stop, or the time is up; the caller's own event tells only what it said."""
     timer = None
     if limits.time_limit is not None:
@@ -120,41 +120,41 @@ async def _ends(ending: asyncio.Event, limits: CrawlLimits) -> AsyncIterator[Non
 class _LeasePool:
     """The leases of one shift, several at a time.
 
-    crew: by whom they are crawled.  pages: looks in all, at most.  stop: ends all of them when set.
-    untold: domains that were recorded since the feed was brought up to date.  recorded: there are any.
-    held: domains that are being crawled, whatever the store says of their leases.
+    workers: by whom they are crawled.  max_visits: looks in all, at most.  stop: ends all of them when set.
+    unpublished: domains that were recorded since the feed was brought up to date.  recorded: there are any.
+    active_domains: domains that are being crawled, whatever the store says of their leases.
     """
 
     db: Database
-    webs: CrawlResources
-    crew: Crew
+    resources: CrawlResources
+    workers: WorkerPool
     settings: Settings
     clock: Clock
-    pages: int | None
+    max_visits: int | None
     stop: asyncio.Event
     hooks: ShiftHooks
     result: ShiftResult = field(default_factory=ShiftResult)
     running: set[asyncio.Task[None]] = field(default_factory=set)
-    untold: set[int] = field(default_factory=set)
+    unpublished: set[int] = field(default_factory=set)
     recorded: asyncio.Event = field(default_factory=asyncio.Event)
-    held: set[int] = field(default_factory=set)
+    active_domains: set[int] = field(default_factory=set)
 
     @property
-    def has_room(self) -> bool:
+    def has_free_slot(self) -> bool:
         """Another lease may begin. With a limit on pages there is one at a time, so that the limit is exact."""
-        return len(self.running) < (self.settings.leases_at_once if self.pages is None else 1)
+        return len(self.running) < (self.settings.concurrent_domains if self.max_visits is None else 1)
 
     @property
-    def pages_left(self) -> int | None:
-        return None if self.pages is None else self.pages - self.result.stats.looks
+    def visits_left(self) -> int | None:
+        return None if self.max_visits is None else self.max_visits - self.result.stats.visits
 
     @property
     def is_over(self) -> bool:
-        left = self.pages_left
+        left = self.visits_left
         return self.stop.is_set() or (left is not None and left <= 0)
 
-    async def claim(self, *, holder: str, only: Collection[Domain] | None) -> Lease | None:
-        lease = await self.patiently(
+    async def claim_domain(self, *, holder: str, only: Collection[Domain] | None) -> Lease | None:
+        lease = await self.call_store(
             lambda _: claim.claim(
                 self.db,
                 at=self.clock.now(),
@@ -163,55 +163,57 @@ class _LeasePool:
                 only=only,
                 exempt_addresses=self.settings.exempt_addresses,
                 delay=self.settings.delay,
-                held=self.held,
+                leased_ids=self.active_domains,
             )
         )
         if lease is not None:
-            self.held.add(lease.domain.id)
+            self.active_domains.add(lease.domain.id)
         return lease
 
-    async def next_turn(self, only: Collection[Domain] | None) -> timedelta | None:
+    async def compute_claim_wait(self, only: Collection[Domain] | None) -> timedelta | None:
         """How long until some domain that is not being crawled here can be claimed; None if none can."""
         exempt = self.settings.exempt_addresses
-        return await self.patiently(
-            lambda _: claim.next_turn(self.db, at=self.clock.now(), only=only, exempt_addresses=exempt, held=self.held)
+        return await self.call_store(
+            lambda _: claim.compute_claim_wait(
+                self.db, at=self.clock.now(), only=only, exempt_addresses=exempt, leased_ids=self.active_domains
+            )
         )
 
-    async def patiently(self, ask: Callable[[bool], Awaitable[T | None]]) -> T | None:
+    async def call_store(self, operation: Callable[[bool], Awaitable[T | None]]) -> T | None:
         """What the store says; it may be away as long as the leases wait for it, or until the shift is to end: None."""
         try:
-            return await until_available(ask, about="shift", is_ending=self.stop.is_set)
+            return await retry_until_available(operation, about="shift", is_ending=self.stop.is_set)
         except StoreUnavailable:
             if self.stop.is_set():
                 return None
             raise
 
-    async def work_on(self, lease: Lease) -> None:
+    async def run_lease(self, lease: Lease) -> None:
         try:
-            await self.crawl(lease)
+            await self.crawl_and_count(lease)
         finally:
-            self.held.discard(lease.domain.id)
+            self.active_domains.discard(lease.domain.id)
 
-    async def crawl(self, lease: Lease) -> None:
+    async def crawl_and_count(self, lease: Lease) -> None:
         try:
-            at_home = await self.at_home(lease)
+            updated = await self.update_addresses(lease)
         except LeaseLost:
             self.result.lost.append(lease.domain.authority)
             return
-        if at_home is None:
+        if updated is None:
             log.info("lease.address_busy", extra={"domain": lease.domain.authority})
             return
-        lease = at_home
+        lease = updated
         store = LeasedStore(self.db, lease, settings=self.settings, clock=self.clock)
         try:
-            done = await self.hooks.walk_lease(lease, lambda: self.walk(store))
+            result = await self.hooks.wrap_crawl(lease, lambda: self.run_crawl(store))
         except LeaseLost:
             log.warning("lease.lost", extra={"domain": lease.domain.authority})
             self.result.lost.append(lease.domain.authority)
-        except HelperLost as lost:
+        except WorkerLost as lost:
             log.warning("helper.lost", extra={"domain": lease.domain.authority, "error": str(lost)})
-            self.result.take_in(lease.domain, LeaseResult(lost.stats, hold=None))
-            await give_back(store)  # to be claimed again
+            self.result.add_lease(lease.domain, LeaseResult(lost.stats, suspension=None))
+            await release_lease(store)  # to be claimed again
         except CrawlerError:
             raise
         except Exception as error:
@@ -219,72 +221,72 @@ class _LeasePool:
             self.result.broken[lease.domain.authority] = repr(error)
         except BaseException:
             # A walk gives its domain back; a task of a flow that is cancelled before the walk begins does not.
-            await give_back(store)
+            await release_lease(store)
             raise
         else:
-            self.result.take_in(lease.domain, done)
+            self.result.add_lease(lease.domain, result)
 
-    async def at_home(self, lease: Lease) -> Lease | None:
+    async def update_addresses(self, lease: Lease) -> Lease | None:
         """The lease with slots of the addresses that its domain has now; None where somebody else holds one.
 
         They may be others than at the last look, and nobody knows any of a domain that was registered offline.
         """
-        found = await self.webs.of(lease.domain).addresses(lease.domain.authority)
+        addresses = await self.resources.choose_client(lease.domain).resolve_addresses(lease.domain.authority)
         exempt = self.settings.exempt_addresses
-        if isinstance(found, Unreached) or set(found) == set(lease.domain.addresses):
+        if isinstance(addresses, Unreached) or set(addresses) == set(lease.domain.addresses):
             return lease  # that nobody answers is found by asking
-        return await until_available(
-            lambda _: claim.move(self.db, lease, found, exempt=exempt), about=lease.domain.authority
+        return await retry_until_available(
+            lambda _: claim.change_addresses(self.db, lease, addresses, exempt=exempt), about=lease.domain.authority
         )
 
-    async def walk(self, store: LeasedStore) -> LeaseResult:
+    async def run_crawl(self, store: LeasedStore) -> LeaseResult:
         lease = store.lease
 
         def progress(stats: CrawlStats) -> None:
-            self.untold.add(lease.domain.id)
+            self.unpublished.add(lease.domain.id)
             self.recorded.set()
             self.hooks.progress(lease, stats)
 
-        async def here(stop: asyncio.Event) -> LeaseResult:
-            limits = CrawlLimits(pages=self.pages_left, stop=stop)
-            return await crawl_lease(store, self.webs, limits=limits, progress=progress)
+        async def crawl_locally(stop: asyncio.Event) -> LeaseResult:
+            limits = CrawlLimits(max_visits=self.visits_left, stop=stop)
+            return await crawl_lease(store, self.resources, limits=limits, progress=progress)
 
-        return await self.crew.crawl(lease, here=here, progress=progress)
+        return await self.workers.crawl(lease, crawl_locally=crawl_locally, progress=progress)
 
-    async def tell_changes(self) -> None:
+    async def publish_changes(self) -> None:
         """Append what is recorded to the feed while the shift goes on, so that who listens hears of it soon."""
         while True:
             await self.recorded.wait()
-            await asyncio.sleep(TELL_AFTER.total_seconds())
+            await asyncio.sleep(FEED_DELAY.total_seconds())
             self.recorded.clear()
-            told, self.untold = self.untold, set()
+            domain_ids, self.unpublished = self.unpublished, set()
             try:
-                await report.stamp_feed(self.db, at=self.clock.now(), only=told)
+                await report.append_to_feed(self.db, at=self.clock.now(), only=domain_ids)
             except StoreUnavailable:  # the leases say so
-                self.untold |= told
+                self.unpublished |= domain_ids
                 self.recorded.set()
 
     async def wait_for_change(self, *, only: Collection[Domain] | None) -> None:
         """Wait until a lease ends or, if there is room for another, until some domain can be claimed."""
-        patience: timedelta | None = None
-        if self.has_room:
-            turn = await self.next_turn(only)
-            patience = min(turn or LOOK_AROUND, LOOK_AROUND)
+        timeout: timedelta | None = None
+        if self.has_free_slot:
+            delay = await self.compute_claim_wait(only)
+            timeout = min(delay or CLAIM_INTERVAL, CLAIM_INTERVAL)
         if not self.running:
             return  # the last one ended while the store was asked
         await asyncio.wait(
             self.running,
-            timeout=None if patience is None else patience.total_seconds(),
+            timeout=None if timeout is None else timeout.total_seconds(),
             return_when=asyncio.FIRST_COMPLETED,
         )
 
-    async def wait_for_turn(self, *, only: Collection[Domain] | None) -> bool:
+    async def wait_for_claim(self, *, only: Collection[Domain] | None) -> bool:
         """Wait until a domain's delay allows its next request, if that is all that holds it back; else give up."""
-        wait = await self.next_turn(only)
-        if wait is None:
+        delay = await self.compute_claim_wait(only)
+        if delay is None:
             return False
         try:
-            async with asyncio.timeout(wait.total_seconds()):
+            async with asyncio.timeout(delay.total_seconds()):
                 await self.stop.wait()
         except TimeoutError:
             return True

@@ -21,18 +21,20 @@ LIMITED_AHEAD = 16
 class TargetQueue:
     """Pages handed out under one lease. pages: so many at most; None: no limit."""
 
-    def __init__(self, store: LeasedStore, budget: LeaseBudget, requester: Requester, *, pages: int | None) -> None:
+    def __init__(
+        self, store: LeasedStore, budget: LeaseBudget, requester: Requester, *, max_visits: int | None
+    ) -> None:
         self._store, self._budget, self._requester, self._settings = store, budget, requester, store.settings
-        self.pages_left = pages  # that may still be handed out
+        self.visits_left = max_visits  # that may still be handed out
         self._waiting: deque[Target] = deque()  # at which nobody looks yet
         self._day: date | None = None  # on which the requests of those were taken
-        self._handed_out: set[PageKey] = set()  # and not recorded
-        self.is_dry = False  # the frontier had nothing more when it was asked last
+        self._dispatched: set[PageKey] = set()  # and not recorded
+        self.is_exhausted = False  # the frontier had nothing more when it was asked last
 
     @property
-    def handed_out(self) -> frozenset[PageKey]:
+    def dispatched(self) -> frozenset[PageKey]:
         """The pages that were handed out and are in no record yet."""
-        return frozenset(self._handed_out)
+        return frozenset(self._dispatched)
 
     @property
     def is_empty(self) -> bool:
@@ -43,7 +45,7 @@ class TargetQueue:
     def parallelism(self) -> int:
         """How many pages of the domain are looked at at a time."""
         domain = self._store.lease.domain
-        return self._settings.parallelism_of(domain.settings, is_own=domain.is_own)
+        return self._settings.choose_parallelism(domain.settings, is_own=domain.is_own_server)
 
     @property
     def _is_stepwise(self) -> bool:
@@ -56,82 +58,82 @@ class TargetQueue:
 
         Of a limited budget a few only, so that a crawl that is killed takes few requests with it.
         """
-        most, delay = BATCHES_AHEAD * self._settings.batch_visits, self._requester.pacer.delay
+        max_pages, delay = BATCHES_AHEAD * self._settings.max_batch_size, self._requester.pacer.delay
         if self._budget.is_limited:
-            most = min(most, LIMITED_AHEAD)
+            max_pages = min(max_pages, LIMITED_AHEAD)
         if delay:
-            most = min(most, int(BATCHES_AHEAD * self._settings.batch_age / delay) + 1)
-        return max(most, self.parallelism)
+            max_pages = min(max_pages, int(BATCHES_AHEAD * self._settings.max_batch_age / delay) + 1)
+        return max(max_pages, self.parallelism)
 
-    def next(self) -> Target | None:
+    def pop_target(self) -> Target | None:
         """The next page to look at; None where none waits whose request the present day has paid."""
-        self._drop_the_old()
+        self._drop_outdated()
         return self._waiting.popleft() if self._waiting else None
 
-    async def refill(self, *, all_recorded: bool, one: bool = False) -> None:
+    async def refill(self, *, all_recorded: bool, only_one: bool = False) -> None:
         """Top up the queue from the frontier.
 
-        all_recorded: every finished visit is stored.  one: hand out at most one page (circuit half open).
+        all_recorded: every finished visit is stored.  only_one: hand out at most one page (circuit half open).
         """
         is_stopping, has_bytes = self._requester.is_stopping, self._budget.has_bytes
-        self._drop_the_old()
-        if self._budget.is_over or is_stopping or not has_bytes:
-            self.take_back()
+        self._drop_outdated()
+        if self._budget.is_day_over or is_stopping or not has_bytes:
+            self.return_waiting()
         if is_stopping or (not has_bytes and not (self._budget.is_idle and all_recorded)):
             return  # how much is left of the bytes is known when all is recorded
-        if one and not (self._budget.is_idle and all_recorded):
+        if only_one and not (self._budget.is_idle and all_recorded):
             return
         if self._is_stepwise and not all_recorded:
             return  # what a page just read links to comes before all that was known
-        wanted = 1 if one else self.lookahead - len(self._waiting)
+        count = 1 if only_one else self.lookahead - len(self._waiting)
         if self._is_stepwise:
-            wanted = min(wanted, self.parallelism - len(self._handed_out))
-            if wanted <= 0:
+            count = min(count, self.parallelism - len(self._dispatched))
+            if count <= 0:
                 return
-        if self.pages_left is not None:
-            wanted = min(wanted, self.pages_left)
-        if self.is_dry or len(self._waiting) > self.lookahead // 2:
+        if self.visits_left is not None:
+            count = min(count, self.visits_left)
+        if self.is_exhausted or len(self._waiting) > self.lookahead // 2:
             return
-        self.is_dry = not (wanted > 0 and await self._hand_out(wanted))
+        self.is_exhausted = not (count > 0 and await self._select_targets(count))
 
-    async def _hand_out(self, wanted: int) -> bool:
+    async def _select_targets(self, count: int) -> bool:
         """Ask the frontier for so many pages; whether there was any."""
-        grant = await self._budget.take(wanted)
+        grant = await self._budget.take_requests(count)
         if not grant.requests:
             return False
-        self._drop_the_old()
+        self._drop_outdated()
         day = self._budget.day
-        targets = await self._store.hand_out(
-            grant.requests, requested_only=grant.requested_only, without=self._handed_out
+        targets = await self._store.select_targets(
+            grant.requests, requested_only=grant.requested_only, dispatched=self._dispatched
         )
-        self._budget.give_back(grant.requests - len(targets), day=day)
-        self._budget.assign(len(targets))
-        if self.pages_left is not None:
-            self.pages_left -= len(targets)
+        self._budget.return_requests(grant.requests - len(targets), day=day)
+        self._budget.assign_to_pages(len(targets))
+        if self.visits_left is not None:
+            self.visits_left -= len(targets)
         self._day = day
-        self._handed_out.update(target.key for target in targets)
+        self._dispatched.update(target.key for target in targets)
         self._waiting.extend(targets)
         return bool(targets)
 
-    def take_back(self) -> None:
+    def return_waiting(self) -> None:
         """Let go of what waits: nobody will look at it."""
-        self._budget.take_back(len(self._waiting), day=self._day)
-        if self.pages_left is not None:
-            self.pages_left += len(self._waiting)
-        self._handed_out.difference_update(target.key for target in self._waiting)
+        self._budget.return_assigned(len(self._waiting), day=self._day)
+        if self.visits_left is not None:
+            self.visits_left += len(self._waiting)
+        self._dispatched.difference_update(target.key for target in self._waiting)
         self._waiting.clear()
 
-    def _drop_the_old(self) -> None:
+    def _drop_outdated(self) -> None:
         """Let go of what was handed out on the account of another day."""
         if self._waiting and self._day != self._budget.day:
-            self.take_back()
+            self.return_waiting()
 
-    def put_back(self, target: Target) -> None:
+    def return_target(self, target: Target) -> None:
         """Let go of a page whose look was not begun, and whose request is given back."""
-        self._handed_out.discard(target.key)
-        self.pages_left = None if self.pages_left is None else self.pages_left + 1
+        self._dispatched.discard(target.key)
+        self.visits_left = None if self.visits_left is None else self.visits_left + 1
 
-    def recorded(self, batch: Iterable[Visit]) -> None:
+    def mark_recorded(self, batch: Iterable[Visit]) -> None:
         """These visits are in the store, with the links that they made known."""
-        self._handed_out.difference_update(visit.target.key for visit in batch)
-        self.is_dry = False
+        self._dispatched.difference_update(visit.target.key for visit in batch)
+        self.is_exhausted = False

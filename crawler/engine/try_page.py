@@ -7,31 +7,31 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from crawler.clock import Clock
-from crawler.core.budget.hours import opening
+from crawler.core.budget.hours import find_opening
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.change.observation import Observation, update_mask
 from crawler.core.domain import Domain
-from crawler.core.http.response import Answer, Fetched
+from crawler.core.http.response import Fetched, Response
 from crawler.core.http.urls import Url
 from crawler.core.page.outline import BlockList
-from crawler.core.page.selectors import WHOLE, View
+from crawler.core.page.selectors import FULL_VIEW, View
 from crawler.core.page.snapshot import Parsed
 from crawler.core.page_rules import PageRules
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import NEVER, Baseline, Known, Target, Visit, refusal_of
-from crawler.engine.coordinator import give_back
-from crawler.engine.extra_fetches import baseline_of, fetch_again
+from crawler.core.visit.decide import decide_visit
+from crawler.core.visit.visit import NEVER, Baseline, DomainKnowledge, Target, Visit, find_exclusion
+from crawler.engine.coordinator import release_lease
+from crawler.engine.extra_fetches import load_baseline, refetch_page
 from crawler.engine.parsing.parser_pool import DomainParser
-from crawler.engine.preparation import known_under, slow_down
+from crawler.engine.preparation import apply_crawl_delay, load_knowledge
 from crawler.engine.rendering.browsers import PageRenderer
-from crawler.engine.rendering.page_reader import PageRead, PageReader
+from crawler.engine.rendering.page_reader import PageReader, PageResult
 from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.login import Login
-from crawler.engine.requests.requester import Requester, leased_server
-from crawler.engine.requests.robots import robots_of
+from crawler.engine.requests.requester import Requester, build_leased_server
+from crawler.engine.requests.robots import load_robots
 from crawler.engine.requests.session import DomainSession
 from crawler.engine.resources import CrawlResources
-from crawler.engine.shift import holder_name
+from crawler.engine.shift import build_holder_name
 from crawler.engine.stats import CrawlStats
 from crawler.engine.store_port import LeasedStore
 from crawler.errors import StoreUnavailable
@@ -39,7 +39,7 @@ from crawler.settings import Settings
 from crawler.store import claim
 from crawler.store.claim import LeaseEnd
 from crawler.store.database import Database
-from crawler.store.report import target_of
+from crawler.store.report import read_target
 
 PAIRS = 2  # of looks that have to agree on what is volatile
 BUSY = "another worker has the domain or its address just now: try again in a moment"
@@ -48,84 +48,84 @@ SPENT = "its budget allows no request today"
 
 
 @dataclass(frozen=True, slots=True)
-class TryWay:
+class TryOptions:
     """How a page is tried. again: twice more, each after the domain's delay.  screenshot: rendered, and pictured."""
 
     again: bool = False
     screenshot: bool = False
 
 
-JUST_ONCE = TryWay()
+DEFAULT_TRY = TryOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class TryResult:
     """What one look showed.
 
-    refusal: why the page was not asked for, or an empty string.  visit: what a crawl would make of the answer.
-    whole: the blocks of the page, the user's rules not applied.  view: what the rules leave.  apart: what each rule
-    alone would leave.  baseline: the blocks of the last Snapshot, if there is one and it is kept.  second_fetches: the
-    page as it was seconds later, once and once more.  before: the domain's mask as it stands.
-    read: without scripts and, where that was wanted, in a browser; no_browser: why not.  mask: as it would be
-    after this look.
+    problem: why the page was not asked for, or an empty string.  visit: what a crawl would make of the answer.
+    all_blocks: the blocks of the page, the user's rules not applied.  view: what the rules leave.  blocks_by_rule: what
+    each rule alone would leave.  baseline: the blocks of the last Snapshot, if there is one and it is kept.
+    second_fetches: the page as it was seconds later, once and once more.  old_mask: the domain's mask as it stands.
+    page: without scripts and, where that was wanted, in a browser; no_browser_reason: why not.  new_mask: as it would
+    be after this look.
     """
 
     target: Target
     at: datetime
-    refusal: str = ""
-    answer: Answer | None = None
+    problem: str = ""
+    response: Response | None = None
     visit: Visit | None = None
-    read: PageRead | None = field(default=None, repr=False)
-    no_browser: str = ""
+    page: PageResult | None = field(default=None, repr=False)
+    no_browser_reason: str = ""
     parsed: Parsed | None = field(default=None, repr=False)
-    whole: BlockList = field(default=(), repr=False)
-    view: View = WHOLE
-    apart: Mapping[str, BlockList] = field(default_factory=dict, repr=False)
+    all_blocks: BlockList = field(default=(), repr=False)
+    view: View = FULL_VIEW
+    blocks_by_rule: Mapping[str, BlockList] = field(default_factory=dict, repr=False)
     baseline: Baseline | None = field(default=None, repr=False)
     second_fetches: tuple[BlockList, ...] = field(default=(), repr=False)
-    before: NoiseMask = field(default=NO_MASK, repr=False)
-    mask: NoiseMask = field(default=NO_MASK, repr=False)
+    old_mask: NoiseMask = field(default=NO_MASK, repr=False)
+    new_mask: NoiseMask = field(default=NO_MASK, repr=False)
 
 
 async def try_page(
     db: Database,
-    webs: CrawlResources,
+    resources: CrawlResources,
     domain: Domain,
     url: Url,
     *,
     settings: Settings,
     clock: Clock,
-    how: TryWay = JUST_ONCE,
+    options: TryOptions = DEFAULT_TRY,
 ) -> TryResult:
     """Look at a page of the domain once.
 
     Of the page nothing is recorded. What is kept is what any request owes others: the domain's delay, its account of
     the day, and its robots.txt.
     """
-    target = await target_of(db, domain, url)
+    target = await read_target(db, domain, url)
     if domain.settings.refusals:
-        return TryResult(target, clock.now(), refusal=domain.settings.refusals[0])
-    if opening(domain.hours, clock.now()) > clock.now():
-        return TryResult(target, clock.now(), refusal=CLOSED)
-    session = await webs.session_of(domain)
+        return TryResult(target, clock.now(), problem=domain.settings.refusals[0])
+    if find_opening(domain.hours, clock.now()) > clock.now():
+        return TryResult(target, clock.now(), problem=CLOSED)
+    session = await resources.open_session(domain)
     if isinstance(session, str):
-        return TryResult(target, clock.now(), refusal=session)  # as the reason of a hold
+        return TryResult(target, clock.now(), problem=session)  # as the reason of a hold
     lease = await claim.claim(
         db,
         at=NEVER,  # whether anything is due makes no difference
-        holder=holder_name("try"),
+        holder=build_holder_name("try"),
         term=settings.lease_term,
         only=[domain],
         exempt_addresses=settings.exempt_addresses,
         delay=settings.delay,
     )
     if lease is None:
-        return TryResult(target, clock.now(), refusal=BUSY)
+        return TryResult(target, clock.now(), problem=BUSY)
     unpaced = settings.model_copy(update={"pace": False})  # who asks for one page now does not wait for its turn
     store = LeasedStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
-    trial = _Trial(store, session, webs, takes_pictures=how.screenshot)
+    trial = _Trial(store, session, resources, takes_screenshots=options.screenshot)
     try:
-        return await trial.look(target, again=how.again)
+        return await trial.run(target, again=options.again)
     finally:
         await trial.renderer.aclose()
         # No record tells of what was received: it is charged here, and what was debited for it is given back.
@@ -134,115 +134,120 @@ async def try_page(
             await claim.charge(db, domain, requests=0, received_bytes=received_bytes, at=clock.now())
             if settings.shared_budget.is_limited:
                 await claim.charge_shared_budget(db, requests=0, received_bytes=received_bytes, at=clock.now())
-        await give_back(store, trial.end())
+        await release_lease(store, trial.build_lease_end())
 
 
 class _Trial:
     """One look under one lease, which is kept from request to request."""
 
     def __init__(
-        self, store: LeasedStore, session: DomainSession, webs: CrawlResources, *, takes_pictures: bool
+        self, store: LeasedStore, session: DomainSession, resources: CrawlResources, *, takes_screenshots: bool
     ) -> None:
         domain = store.lease.domain
         self._session, self._login_failed = session, ""
         self._store, self._clock = store, store.clock
         self.budget = LeaseBudget(store)
-        server = leased_server(session, store, fence=self._keep_lease)
+        server = build_leased_server(session, store, fence=self._renew_lease)
         self._requester = Requester(server, self.budget, term=store.lease.term, stats=CrawlStats())
-        self._parser = DomainParser(webs.parsers, PageRules(domain.settings.rules))
-        self.renderer = PageRenderer(webs.browsers, self._requester, domain)
-        wished = replace(domain.settings, render="always", rules=()) if takes_pictures else domain.settings
-        self._reader = PageReader(self._parser, self.renderer, wished, takes_pictures=takes_pictures, is_trial=True)
+        self._parser = DomainParser(resources.parsers, PageRules(domain.settings.rules))
+        self.renderer = PageRenderer(resources.browsers, self._requester, domain)
+        page_settings = replace(domain.settings, render="always", rules=()) if takes_screenshots else domain.settings
+        self._reader = PageReader(
+            self._parser, self.renderer, page_settings, takes_screenshots=takes_screenshots, is_trial=True
+        )
 
-    def end(self) -> LeaseEnd:
+    def build_lease_end(self) -> LeaseEnd:
         """What is left over when the lease ends now."""
         is_shared = self._store.settings.shared_budget.is_limited
-        return LeaseEnd(self.budget.left_over(), wait=self._requester.pacer.wait, is_shared=is_shared)
+        return LeaseEnd(self.budget.compute_refund(), wait=self._requester.pacer.wait, is_shared=is_shared)
 
-    async def _keep_lease(self, _longest: timedelta) -> None:
+    async def _renew_lease(self, _max_duration: timedelta) -> None:
         """Hold the lease for longer than a request takes. Raises LeaseLost."""
         await self._store.renew()
 
-    async def look(self, target: Target, *, again: bool) -> TryResult:
+    async def run(self, target: Target, *, again: bool) -> TryResult:
         """The page as it is, and what a crawl would make of it."""
-        known = await self._known()
-        if isinstance(known, str):
-            return TryResult(target, self._clock.now(), refusal=known)
-        refusal = refusal_of(target.url, depth=target.depth, known=known)
-        if refusal:
-            return TryResult(target, self._clock.now(), refusal=refusal)
-        answer = await self._requester.look_on(target.url)
+        knowledge = await self._load_knowledge()
+        if isinstance(knowledge, str):
+            return TryResult(target, self._clock.now(), problem=knowledge)
+        exclusion = find_exclusion(target.url, depth=target.depth, knowledge=knowledge)
+        if exclusion:
+            return TryResult(target, self._clock.now(), problem=exclusion)
+        response = await self._requester.fetch_extra(target.url)
         now = self._clock.now()
-        if answer is None:
-            return TryResult(target, now, refusal=self._why_silent)
-        seen = TryResult(target, now, answer=answer, before=known.mask, mask=known.mask)
-        if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
-            return replace(seen, visit=decide(target, answer, now=now, known=known))
+        if response is None:
+            return TryResult(target, now, problem=self._no_request_reason)
+        result = TryResult(target, now, response=response, old_mask=knowledge.mask, new_mask=knowledge.mask)
+        if not isinstance(response, Fetched) or not 200 <= response.status < 300:
+            return replace(result, visit=decide_visit(target, response, now=now, knowledge=knowledge))
         # As a page that was never read: all of it is wanted, even where nothing differs.
-        unread = replace(target, version=target.version and replace(target.version, body_digest=b""))
-        read = await self._reader.read(unread, answer, known)
-        seen = replace(seen, read=read, no_browser=self.renderer.source.missing)
-        if read.failure is not None:
-            return replace(seen, refusal=f"it was had, and no browser shows it now ({read.failure.value})")
-        answer, parsed = read.judged.answer, read.judged.parsed
+        unread_target = replace(target, version=target.version and replace(target.version, body_digest=b""))
+        page = await self._reader.read_page(unread_target, response, knowledge)
+        result = replace(result, page=page, no_browser_reason=self.renderer.source.missing_reason)
+        if page.failure is not None:
+            return replace(result, problem=f"it was had, and no browser shows it now ({page.failure.value})")
+        response, parsed = page.compared.answer, page.compared.parsed
         if parsed is None:
-            return replace(seen, refusal="it was had, and cannot be read in bounded time")
-        seen = replace(await self._with_views(seen, answer), parsed=parsed)
-        baseline = await baseline_of(self._store, target, answer, parsed, readers=self._parser)
-        later = await self._later(target, parsed, known) if again else ()
+            return replace(result, problem="it was had, and cannot be read in bounded time")
+        result = replace(await self._add_views(result, response), parsed=parsed)
+        baseline = await load_baseline(self._store, target, response, parsed, parser=self._parser)
+        second_fetches = await self._refetch_page(target, parsed, knowledge) if again else ()
         if baseline is not None:
-            baseline = replace(baseline, second_fetches=later)
-        visit = decide(target, answer, now=now, known=known, parsed=parsed, baseline=baseline)
-        mask = visit.mask or known.mask
-        if later:
-            lesson = Observation(target.key, parsed.blocks, now, second_fetches=later)
+            baseline = replace(baseline, second_fetches=second_fetches)
+        visit = decide_visit(target, response, now=now, knowledge=knowledge, parsed=parsed, baseline=baseline)
+        mask = visit.mask or knowledge.mask
+        if second_fetches:
+            observation = Observation(target.key, parsed.blocks, now, second_fetches=second_fetches)
             if baseline is not None:
-                lesson = replace(lesson, before=baseline.blocks, then=baseline.at)
-            mask = update_mask(known.mask, lesson)
-        return replace(seen, visit=visit, baseline=baseline, second_fetches=later, mask=mask)
+                observation = replace(observation, before=baseline.blocks, then=baseline.at)
+            mask = update_mask(knowledge.mask, observation)
+        return replace(result, visit=visit, baseline=baseline, second_fetches=second_fetches, new_mask=mask)
 
-    async def _known(self) -> Known | str:
+    async def _load_knowledge(self) -> DomainKnowledge | str:
         """What is known of the domain; or why it may not be asked."""
-        found = await robots_of(self._store, self._requester.look_on)
-        if found.is_spent:
-            return self._why_silent
-        if found.outage is not None:
-            return f"its robots.txt cannot be had ({found.outage})"
-        slow_down(self._requester.pacer, found.rules, agent=self._store.settings.agent)
-        if self._session.login is not None and not await self._login().begin():
-            return self._login_failed or self._why_silent
-        return await known_under(self._store, found.rules)
+        robots = await load_robots(self._store, self._requester.fetch_extra)
+        if robots.is_budget_spent:
+            return self._no_request_reason
+        if robots.outage is not None:
+            return f"its robots.txt cannot be had ({robots.outage})"
+        apply_crawl_delay(self._requester.pacer, robots.rules, agent=self._store.settings.user_agent)
+        if self._session.login is not None and not await self._create_login().ensure_logged_in():
+            return self._login_failed or self._no_request_reason
+        return await load_knowledge(self._store, robots.rules)
 
-    def _login(self) -> Login:
-        def failed(why: str) -> None:
+    def _create_login(self) -> Login:
+        def note_failure(why: str) -> None:
             self._login_failed = why
 
-        return Login(self._session, self._requester, self._store.lease.domain, leave_alone=failed)
+        return Login(self._session, self._requester, self._store.lease.domain, suspend=note_failure)
 
     @property
-    def _why_silent(self) -> str:
+    def _no_request_reason(self) -> str:
         """Why no request was sent: only a crawl waits for the next one, or the budget is spent."""
         requester = self._requester
         return (
             f"its next request is {requester.pacer.wait.total_seconds():.0f} s off" if requester.is_stopping else SPENT
         )
 
-    async def _with_views(self, seen: TryResult, answer: Fetched) -> TryResult:
+    async def _add_views(self, result: TryResult, response: Fetched) -> TryResult:
         """The result with the blocks of the page: all, and as the user's rules leave them."""
-        url = seen.target.url
-        whole = await self._parser.blocks(answer, url, view=WHOLE)
+        url = result.target.url
+        all_blocks = await self._parser.parse_blocks(response, url, view=FULL_VIEW)
         return replace(
-            seen, whole=whole or (), view=self._parser.view(url), apart=await self._parser.apart(answer, url)
+            result,
+            all_blocks=all_blocks or (),
+            view=self._parser.build_view(url),
+            blocks_by_rule=await self._parser.parse_by_rule(response, url),
         )
 
-    async def _later(self, target: Target, parsed: Parsed, known: Known) -> tuple[BlockList, ...]:
+    async def _refetch_page(self, target: Target, parsed: Parsed, knowledge: DomainKnowledge) -> tuple[BlockList, ...]:
         """The page a moment later, and once more: what differs in two pairs of looks is volatile (core/noise)."""
-        found: list[BlockList] = []
-        read = partial(self._reader.read_again, target, known=known, is_rendered=parsed.version.is_rendered)
-        while len(found) < PAIRS:
+        fetches: list[BlockList] = []
+        read = partial(self._reader.reread_page, target, knowledge=knowledge, is_rendered=parsed.version.is_rendered)
+        while len(fetches) < PAIRS:
             now = self._clock.now()
-            blocks = await fetch_again(target, parsed, self._requester.look_on, read, now=now, known=known)
+            blocks = await refetch_page(target, parsed, self._requester.fetch_extra, read, now=now, knowledge=knowledge)
             if not blocks:
                 break
-            found.append(blocks)
-        return tuple(found)
+            fetches.append(blocks)
+        return tuple(fetches)

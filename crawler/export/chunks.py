@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from crawler.core.http.urls import Url
-from crawler.export.cuts import cut, fence_after
-from crawler.export.markdown import markdown_of
-from crawler.store.report import TakenPage
+from crawler.export.markdown import render_markdown
+from crawler.export.markdown_splitter import find_open_fence, split_text
+from crawler.store.report import ExportedPage
 
-# Whoever changes how pages are cut, or chunks named, raises FORM (page_index.py), so that the next sync reads all anew.
-MOST_CHARS = 4000  # of one chunk: a thousand words or so, which models that embed texts take whole
-LEAST_PART = 4  # a text is cut into chunks of a fourth of that at least
+# Whoever changes how pages are cut, or chunks named, raises SCHEMA_VERSION (page_index.py), so that the next sync reads
+# all anew.
+MAX_CHARS = 4000  # of one chunk: a thousand words or so, which models that embed texts take whole
+MIN_CHARS_DIVISOR = 4  # a text is cut into chunks of a fourth of that at least
 ID_BYTES = 16
-NAMED_BY_CHARS = 200  # at the beginning of a chunk
+ID_TEXT_CHARS = 200  # at the beginning of a chunk
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
 
@@ -34,37 +35,37 @@ class Chunk:
     text: str
 
 
-def chunks_of_page(page: TakenPage) -> Iterator[Chunk]:
+def chunk_page(page: ExportedPage) -> Iterator[Chunk]:
     """The chunks of a page; needs its body. Tables are not padded, so that a wide cell changes no row but its own."""
-    return chunks_of(markdown_of(page, pads_tables=False), url=page.url)
+    return chunk_markdown(render_markdown(page, pads_tables=False), url=page.url)
 
 
-def chunks_of(markdown: str, *, url: Url, most_chars: int = MOST_CHARS) -> Iterator[Chunk]:
+def chunk_markdown(markdown: str, *, url: Url, max_chars: int = MAX_CHARS) -> Iterator[Chunk]:
     """The chunks of a page, in its order; headings without a text of their own have none."""
-    places: Counter[tuple[str, ...]] = Counter()
-    for headings, text in _sections(markdown):
-        for part in cut(text, least=most_chars // LEAST_PART, most=most_chars):
-            named_by = (url, *headings)
-            if places[named_by]:
-                named_by += (f"\n{part.own.strip()[:NAMED_BY_CHARS]}",)  # no heading begins with a line's end
-            places[named_by] += 1
-            name = "\0".join((*named_by, str(places[named_by])))
+    occurrences: Counter[tuple[str, ...]] = Counter()
+    for headings, text in _split_sections(markdown):
+        for part in split_text(text, min_chars=max_chars // MIN_CHARS_DIVISOR, max_chars=max_chars):
+            id_parts = (url, *headings)
+            if occurrences[id_parts]:
+                id_parts += (f"\n{part.source.strip()[:ID_TEXT_CHARS]}",)  # no heading begins with a line's end
+            occurrences[id_parts] += 1
+            name = "\0".join((*id_parts, str(occurrences[id_parts])))
             yield Chunk(blake2b(name.encode(), digest_size=ID_BYTES).hexdigest(), headings, part.text)
 
 
-def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], str]]:
+def _split_sections(markdown: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """The texts between headings, each with those that it stands under."""
-    open_ones: dict[int, str] = {}
+    open_headings: dict[int, str] = {}
     lines: list[str] = []
     fence = ""
     for line in markdown.splitlines(keepends=True):
-        fence = fence_after(line, fence)
+        fence = find_open_fence(line, fence)
         heading = None if fence else _HEADING.match(line.rstrip())
         if heading is None:
             lines.append(line)
             continue
-        yield tuple(open_ones.values()), "".join(lines)
+        yield tuple(open_headings.values()), "".join(lines)
         lines.clear()
         level = len(heading[1])
-        open_ones = {each: text for each, text in open_ones.items() if each < level} | {level: heading[2]}
-    yield tuple(open_ones.values()), "".join(lines)
+        open_headings = {each: text for each, text in open_headings.items() if each < level} | {level: heading[2]}
+    yield tuple(open_headings.values()), "".join(lines)

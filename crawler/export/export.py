@@ -11,10 +11,10 @@ from crawler.core.http.urls import PageKey
 from crawler.errors import CrawlerError
 from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.report import TakenPage, VersionKey
+from crawler.store.report import ExportedPage, VersionKey
 
-PAGES_AT_ONCE = 200  # with bodies of up to ten megabytes each, though few are larger than a hundredth of that
-BODIES_AT_ONCE = 20
+PAGE_BATCH_SIZE = 200  # with bodies of up to ten megabytes each, though few are larger than a hundredth of that
+BODY_BATCH_SIZE = 20
 
 
 class Format(StrEnum):
@@ -42,7 +42,7 @@ class Format(StrEnum):
         return self in {Format.JSONL, Format.PARQUET}
 
 
-class What(StrEnum):
+class RowKind(StrEnum):
     """What a row, or a record, of an export is about."""
 
     PAGES = "pages"
@@ -51,51 +51,59 @@ class What(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The pages of a domain to be written. bodies: with them."""
+class PageSource:
+    """The pages of a domain to be written. with_bodies: with them."""
 
     db: Database
     domain: Domain
-    what: What
-    bodies: bool
+    row_kind: RowKind
+    with_bodies: bool
 
     @property
-    def most(self) -> int:
+    def batch_size(self) -> int:
         """How many are in memory at a time."""
-        return BODIES_AT_ONCE if self.bodies else PAGES_AT_ONCE
+        return BODY_BATCH_SIZE if self.with_bodies else PAGE_BATCH_SIZE
 
-    async def all(self) -> AsyncIterator[tuple[list[TakenPage], None]]:
+    async def read_all(self) -> AsyncIterator[tuple[list[ExportedPage], None]]:
         """All pages, or versions, by key; there is no cursor between them."""
-        if self.what is What.VERSIONS:
-            place: VersionKey | None = report.FIRST_VERSION
-            while place is not None:
-                batch, place = await report.versions_to_take(
-                    self.db, self.domain, after=place, most=self.most, bodies=self.bodies
+        if self.row_kind is RowKind.VERSIONS:
+            version_key: VersionKey | None = report.FIRST_VERSION
+            while version_key is not None:
+                batch, version_key = await report.read_versions_to_export(
+                    self.db, self.domain, after=version_key, max_count=self.batch_size, with_bodies=self.with_bodies
                 )
                 yield batch, None
             return
         key = PageKey(b"")
-        while batch := await report.pages_to_take(self.db, self.domain, after=key, most=self.most, bodies=self.bodies):
+        while batch := await report.read_pages_to_export(
+            self.db, self.domain, after=key, max_count=self.batch_size, with_bodies=self.with_bodies
+        ):
             yield batch, None
             key = batch[-1].key
 
-    async def changed(self, *, after: int, until: int) -> AsyncIterator[tuple[list[TakenPage], int]]:
+    async def read_changed(self, *, after: int, until: int) -> AsyncIterator[tuple[list[ExportedPage], int]]:
         """The pages, or versions, of which the feed tells between two cursors, in its order, each time
         with the cursor behind them. Raises CursorTooOld.
         """
-        versions = self.what is What.VERSIONS
+        has_versions = self.row_kind is RowKind.VERSIONS
         while after < until:
-            batch, after = await report.changes_to_take(
-                self.db, self.domain, after=after, until=until, most=self.most, bodies=self.bodies, versions=versions
+            batch, after = await report.read_changes_to_export(
+                self.db,
+                self.domain,
+                after=after,
+                until=until,
+                max_count=self.batch_size,
+                with_bodies=self.with_bodies,
+                with_versions=has_versions,
             )
             yield batch, after
 
 
-WITH_BODIES = frozenset({Format.MARKDOWN, Format.WARC})
+BODY_FORMATS = frozenset({Format.MARKDOWN, Format.WARC})
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportResult:
     """What was exported. cursor: of the feed, from which the next export goes on."""
 
     pages: int
@@ -105,7 +113,7 @@ class Exported:
 class PageWriter(Protocol):
     """Takes pages one after the other."""
 
-    def write(self, page: TakenPage) -> None: ...
+    def write(self, page: ExportedPage) -> None: ...
 
     def close(self) -> None: ...
 
@@ -113,45 +121,48 @@ class PageWriter(Protocol):
 async def export(
     db: Database,
     domain: Domain,
-    form: Format,
+    output_format: Format,
     to: Path | BinaryIO,
     *,
     since: int | None = None,
-    what: What = What.PAGES,
-    progress: Callable[[int], None] = lambda _: None,
-) -> Exported:
+    row_kind: RowKind = RowKind.PAGES,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> ExportResult:
     """Write the newest version of each page that is there; with `since` of those alone that changed after that cursor.
 
-    to: a folder for a format of files, else a binary stream.  what: a row for each page, for each part of it under a
-    heading, or for each version of any page.  progress: called with the pages so far.
-    With `since`, pages that went are told, too, so that a copy follows; of versions those are told that came.
-    Raises CursorTooOld for a cursor that is older than what the feed keeps; with 0 all pages are written instead.
-    What changes while it is written is written, or comes after the cursor, or both.  Raises CrawlerError where what
-    writes the format is not installed.
+    to: a folder for a format of files, else a binary stream.  row_kind: a row for each page, for each part of it under
+    a heading, or for each version of any page.  on_progress: called with the pages so far. With `since`, pages that
+    went are told, too, so that a copy follows; of versions those are told that came. Raises CursorTooOld for a cursor
+    that is older than what the feed keeps; with 0 all pages are written instead. What changes while it is written is
+    written, or comes after the cursor, or both.  Raises CrawlerError where what writes the format is not installed.
     """
-    until = await report.end_of_feed(db)
-    if since == 0 and await report.forgotten_until(db, domain.id):
+    until = await report.read_feed_end(db)
+    if since == 0 and await report.read_forgotten_until(db, domain.id):
         since = None  # whoever has nothing misses nothing: the pages that are there are all of it
-    source = Source(db=db, domain=domain, what=what, bodies=what is What.CHUNKS or form in WITH_BODIES)
-    writer = await _open_writer(source, form, to, is_whole=not since)
+    source = PageSource(
+        db=db, domain=domain, row_kind=row_kind, with_bodies=row_kind is RowKind.CHUNKS or output_format in BODY_FORMATS
+    )
+    writer = await _open_writer(source, output_format, to, is_full_export=not since)
     pages = 0
-    async for batch, _ in source.all() if since is None else source.changed(after=since, until=until):
+    async for batch, _ in source.read_all() if since is None else source.read_changed(after=since, until=until):
         for page in batch:
             writer.write(page)
         pages += len(batch)
-        progress(pages)
+        on_progress(pages)
     writer.close()
-    return Exported(pages, until)
+    return ExportResult(pages, until)
 
 
-async def _open_writer(source: Source, form: Format, to: Path | BinaryIO, *, is_whole: bool) -> PageWriter:
+async def _open_writer(
+    source: PageSource, output_format: Format, to: Path | BinaryIO, *, is_full_export: bool
+) -> PageWriter:
     """Open what writes a format. Each is imported when it is wanted: its library takes longer to load than all else."""
-    authority, in_chunks = source.domain.authority, source.what is What.CHUNKS
+    authority, in_chunks = source.domain.authority, source.row_kind is RowKind.CHUNKS
     if isinstance(to, Path):
         from crawler.export.markdown import MarkdownFolder
 
-        return MarkdownFolder(to, authority=authority, is_whole=is_whole)
-    match form:
+        return MarkdownFolder(to, authority=authority, is_full_export=is_full_export)
+    match output_format:
         case Format.JSONL:
             from crawler.export.rows import JsonLines
 
@@ -163,8 +174,8 @@ async def _open_writer(source: Source, form: Format, to: Path | BinaryIO, *, is_
         case Format.WARC:
             from crawler.export.warc import Warc
 
-            of_versions = source.what is What.VERSIONS
-            shared = await report.shared_digests(source.db, source.domain, of_versions=of_versions)
+            has_versions = source.row_kind is RowKind.VERSIONS
+            shared = await report.read_shared_digests(source.db, source.domain, include_versions=has_versions)
             return Warc(to, shared=shared, name=f"{authority}.warc.gz")
         case Format.PARQUET:
             try:

@@ -9,36 +9,36 @@ import yaml
 from html_to_markdown import ConversionOptions, convert
 from html_to_markdown.exceptions import ConversionError
 
-from crawler.core.http.urls import Authority, Url, authority_of, key_of
-from crawler.core.page.content import main_html
-from crawler.core.page.media_type import kind_of
+from crawler.core.http.urls import Authority, Url, compute_page_key, get_authority
+from crawler.core.page.content import extract_main_html
+from crawler.core.page.media_type import detect_kind
 from crawler.errors import CrawlerError
-from crawler.store.report import TakenPage
+from crawler.store.report import ExportedPage
 
 NAME_BYTES = 120  # of a file, or of a folder; systems allow 255 with what is added
 INDEX = "index"
-PART = ".recrawl-"  # begins the names of files that are not whole yet
-MOST_HEAD = 20_000  # characters of a line with a URL
+TEMP_PREFIX = ".recrawl-"  # begins the names of files that are not whole yet
+MAX_HEAD_CHARS = 20_000  # characters of a line with a URL
 _UNSAFE = re.compile(r"[^\w.~@=,+ -]")
 
 
-def markdown_of(page: TakenPage, *, pads_tables: bool = True) -> str:
+def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
     """The main content of a page as Markdown. pads_tables: cells of a column are as wide as its widest.
 
     Its main text where it is no web page, its body is not kept, or nothing else can be made of it, as of one that is
     nested too deep.
     """
-    if page.body is None or kind_of(page.body, page.content_type) != "html":
+    if page.body is None or detect_kind(page.body, page.content_type) != "html":
         return page.text
-    html = main_html(page.body, page.content_type, url=page.url)
+    html = extract_main_html(page.body, page.content_type, url=page.url)
     options = ConversionOptions(
         heading_style="atx", extract_metadata=False, autolinks=False, compact_tables=not pads_tables
     )
     try:
-        found = str(convert(html, options).content).strip()
+        markdown = str(convert(html, options).content).strip()
     except ConversionError:
-        found = ""
-    return f"{found}\n" if found else page.text
+        markdown = ""
+    return f"{markdown}\n" if markdown else page.text
 
 
 class MarkdownFolder:
@@ -48,23 +48,23 @@ class MarkdownFolder:
     written for a page of that domain are left alone, and refused where a page needs their place.
     """
 
-    def __init__(self, folder: Path, *, authority: Authority, is_whole: bool) -> None:
+    def __init__(self, folder: Path, *, authority: Authority, is_full_export: bool) -> None:
         self._folder, self._authority = folder, authority
-        self._begun = _instant_in(folder) if is_whole else None
+        self._started_ns = _read_folder_clock(folder) if is_full_export else None
 
-    def write(self, page: TakenPage) -> None:
-        path = self._folder / path_of(page.url)
-        there = _url_in(path)
-        if not page.is_there:
-            if there == page.url:
+    def write(self, page: ExportedPage) -> None:
+        path = self._folder / build_path(page.url)
+        existing_url = _read_url(path)
+        if not page.is_available:
+            if existing_url == page.url:
                 path.unlink()
             return
-        if there != page.url and path.exists():
-            whose = f"a page of {authority_of(Url(there))}" if there else "no page of an export"
-            raise CrawlerError(f"{path} is {whose}: export each domain into a folder of its own")
+        if existing_url != page.url and path.exists():
+            owner = f"a page of {get_authority(Url(existing_url))}" if existing_url else "no page of an export"
+            raise CrawlerError(f"{path} is {owner}: export each domain into a folder of its own")
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = f"---\n{front_matter(page)}---\n\n{markdown_of(page)}"
-        file = NamedTemporaryFile("w", dir=path.parent, prefix=PART, delete=False, encoding="utf-8")  # noqa: SIM115
+        text = f"---\n{render_front_matter(page)}---\n\n{render_markdown(page)}"
+        file = NamedTemporaryFile("w", dir=path.parent, prefix=TEMP_PREFIX, delete=False, encoding="utf-8")  # noqa: SIM115
         try:
             with file:
                 file.write(text)
@@ -75,34 +75,36 @@ class MarkdownFolder:
 
     def close(self) -> None:
         """Take out what an earlier export has left, of pages that are not there any more, where all were written."""
-        if self._begun is None:
+        if self._started_ns is None:
             return
-        for part in self._folder.rglob(f"{PART}*"):
+        for part in self._folder.rglob(f"{TEMP_PREFIX}*"):
             part.unlink(missing_ok=True)  # of an export that was killed
         for path in self._folder.rglob("*.md"):
-            if path.stat().st_mtime_ns < self._begun and self._is_ours(path):
+            if path.stat().st_mtime_ns < self._started_ns and self._is_ours(path):
                 path.unlink(missing_ok=True)
 
     def _is_ours(self, path: Path) -> bool:
         """Whether a file was written for a page of this domain."""
-        url = _url_in(path)
+        url = _read_url(path)
         return (
-            url is not None and authority_of(Url(url)) == self._authority and self._folder / path_of(Url(url)) == path
+            url is not None
+            and get_authority(Url(url)) == self._authority
+            and self._folder / build_path(Url(url)) == path
         )
 
 
-def _instant_in(folder: Path) -> int:
+def _read_folder_clock(folder: Path) -> int:
     """Now, by the clock that dates the files of a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=folder, prefix=PART) as file:
+    with NamedTemporaryFile(dir=folder, prefix=TEMP_PREFIX) as file:
         return Path(file.name).stat().st_mtime_ns
 
 
-def _url_in(path: Path) -> str | None:
+def _read_url(path: Path) -> str | None:
     """The URL at the head of a file that was written for a page; None for any other file, and where there is none."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            head = [file.readline(MOST_HEAD) for _ in range(2)]
+            head = [file.readline(MAX_HEAD_CHARS) for _ in range(2)]
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     if head[0] != "---\n" or not head[1].startswith("url: "):
@@ -114,33 +116,33 @@ def _url_in(path: Path) -> str | None:
     return url if url.startswith(("http://", "https://")) else None
 
 
-def front_matter(page: TakenPage) -> str:
+def render_front_matter(page: ExportedPage) -> str:
     """What is known of a page, as YAML."""
     names = ("url", "title", "language", "version", "version_at", "seen_at", "changed_at", "importance")
-    known = {name: getattr(page, name) for name in names}
-    known["digest"] = page.digest.hex() if page.digest is not None else None
-    return str(yaml.safe_dump(known, sort_keys=False, allow_unicode=True, width=10_000))
+    front_fields = {name: getattr(page, name) for name in names}
+    front_fields["digest"] = page.digest.hex() if page.digest is not None else None
+    return str(yaml.safe_dump(front_fields, sort_keys=False, allow_unicode=True, width=10_000))
 
 
-def path_of(url: Url) -> Path:
+def build_path(url: Url) -> Path:
     """The file of a page beneath the folder: its path, made safe; two pages have never the same.
 
     A name that had to be changed, and one with a query, has a part of the page's key in it.
     """
     parts = urlsplit(url)
     *folders, last = [unquote(part, errors="replace") for part in parts.path.split("/")[1:]]
-    safe, name = [_folder(_safe(part)) for part in folders], _safe(last or INDEX)
+    safe, name = [_make_folder_name(_make_safe_name(part)) for part in folders], _make_safe_name(last or INDEX)
     if [*safe, name] != [*folders, last or INDEX] or last == INDEX or parts.query:
-        name = f"{name}~{key_of(url).hex()[:16]}"
+        name = f"{name}~{compute_page_key(url).hex()[:16]}"
     return Path(*safe, f"{name}.md")
 
 
-def _folder(name: str) -> str:
+def _make_folder_name(name: str) -> str:
     """The name of a folder, which no page's file can have."""
     return f"{name}~" if name.endswith(".md") else name
 
 
-def _safe(part: str) -> str:
+def _make_safe_name(part: str) -> str:
     """A name that is one on any system, and hides nothing."""
     name = _UNSAFE.sub("_", part).strip(". ") or "_"
     while len(name.encode()) > NAME_BYTES:

@@ -21,18 +21,18 @@ from psycopg.rows import TupleRow
 
 from crawler.core.domain import Domain
 from crawler.errors import CursorTooOld
-from crawler.export.export import Source, What
+from crawler.export.export import PageSource, RowKind
 from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.report import TakenPage
+from crawler.store.report import ExportedPage
 
-FORM = 3  # of the tables, and of the chunks in them; kept in the index
+SCHEMA_VERSION = 3  # of the tables, and of the chunks in them; kept in the index
 # What an older form lacks; then all pages are read anew, since they were cut by an older rule.
-FROM_FORM = {1: "ALTER TABLE sync ADD COLUMN source text;", 2: ""}
-READ_ANEW = "UPDATE sync SET cursor = NULL;"
+MIGRATIONS = {1: "ALTER TABLE sync ADD COLUMN source text;", 2: ""}
+RESET_CURSORS = "UPDATE sync SET cursor = NULL;"
 
 PAGE_COLUMNS = ("url", "title", "language", "version", "version_at", "seen_at", "importance")
-PUT_PAGE = """
+UPSERT_PAGE = """
     INSERT INTO page (url, domain, title, language, version, version_at, seen_at, importance, pass)
     SELECT %(url)s, domain, %(title)s, %(language)s, %(version)s, %(version_at)s, %(seen_at)s, %(importance)s, pass
       FROM sync WHERE domain = %(domain)s
@@ -41,15 +41,15 @@ PUT_PAGE = """
            version_at = excluded.version_at, seen_at = excluded.seen_at, importance = excluded.importance,
            pass = excluded.pass
 """
-BEGIN_ANEW = """
+BEGIN_FULL_SYNC = """
     INSERT INTO sync AS s (domain, pass, source) VALUES (%(domain)s, 1, %(source)s)
     ON CONFLICT (domain) DO UPDATE SET pass = s.pass + 1, cursor = NULL, source = excluded.source
 """
-END_ANEW = """
+DELETE_MISSING_PAGES = """
     DELETE FROM page WHERE domain = %(domain)s AND pass <> (SELECT pass FROM sync WHERE domain = %(domain)s)
 """
-CURSOR = "SELECT cursor FROM sync WHERE domain = %(domain)s AND source = %(source)s"
-MOVE_CURSOR = "UPDATE sync SET cursor = %(cursor)s WHERE domain = %(domain)s"
+SELECT_CURSOR = "SELECT cursor FROM sync WHERE domain = %(domain)s AND source = %(source)s"
+UPDATE_CURSOR = "UPDATE sync SET cursor = %(cursor)s WHERE domain = %(domain)s"
 
 
 class PageIndex(ABC):
@@ -81,7 +81,7 @@ class PageIndex(ABC):
         """Make the tables, or bring older ones up to date."""
 
     @abstractmethod
-    def turn(self) -> AbstractAsyncContextManager[None]:
+    def sync_lock(self) -> AbstractAsyncContextManager[None]:
         """Have the index for oneself among those that sync it; until it is free one waits."""
 
     @abstractmethod
@@ -97,59 +97,59 @@ class PageIndex(ABC):
         """Return the rows of a statement with values by name."""
 
     @abstractmethod
-    def _put_chunks(self, page: TakenPage) -> None:
+    def _put_chunks(self, page: ExportedPage) -> None:
         """Put the chunks of a page in place of those that it had."""
 
-    def domains(self) -> list[str]:
+    def list_domains(self) -> list[str]:
         """The domains of which it has anything."""
         return [name for (name,) in self._fetch("SELECT domain FROM sync ORDER BY domain")]
 
-    def forget(self, domain: str) -> int:
+    def remove_domain(self, domain: str) -> int:
         """Take a domain out; gives how many pages went."""
         with self._transaction():
             removed = self._execute("DELETE FROM page WHERE domain = %(domain)s", domain=domain)
             self._execute("DELETE FROM sync WHERE domain = %(domain)s", domain=domain)
         return removed
 
-    def cursor(self, domain: str, *, source: str) -> int | None:
+    def read_cursor(self, domain: str, *, source: str) -> int | None:
         """Where the last sync of a domain ended; None where none did, or where it was of another source."""
-        found = self._fetch(CURSOR, domain=domain, source=source)
-        return found[0][0] if found else None
+        rows = self._fetch(SELECT_CURSOR, domain=domain, source=source)
+        return rows[0][0] if rows else None
 
-    def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
+    def apply_pages(self, domain: str, pages: Sequence[ExportedPage], *, cursor: int | None) -> int:
         """Take pages in, and those out that are not there any more; gives how many went. cursor: kept with them."""
         removed = 0
         with self._transaction():
             self._execute("INSERT INTO sync (domain) VALUES (%(domain)s) ON CONFLICT DO NOTHING", domain=domain)
             for page in pages:
-                if page.is_there:
-                    self._execute(PUT_PAGE, domain=domain, **{name: getattr(page, name) for name in PAGE_COLUMNS})
+                if page.is_available:
+                    self._execute(UPSERT_PAGE, domain=domain, **{name: getattr(page, name) for name in PAGE_COLUMNS})
                     self._put_chunks(page)
                 else:
                     removed += self._execute("DELETE FROM page WHERE url = %(url)s", url=page.url)
             if cursor is not None:
-                self._execute(MOVE_CURSOR, domain=domain, cursor=cursor)
+                self._execute(UPDATE_CURSOR, domain=domain, cursor=cursor)
         return removed
 
-    def begin_anew(self, domain: str, *, source: str) -> None:
+    def begin_full_sync(self, domain: str, *, source: str) -> None:
         """From now on count which pages of a domain are put. source: whose cursors are kept with them."""
         with self._transaction():
-            self._execute(BEGIN_ANEW, domain=domain, source=source)
+            self._execute(BEGIN_FULL_SYNC, domain=domain, source=source)
 
-    def end_anew(self, domain: str, *, cursor: int) -> int:
+    def end_full_sync(self, domain: str, *, cursor: int) -> int:
         """Take out the pages that were not put since then, and keep the cursor; gives how many went."""
         with self._transaction():
-            removed = self._execute(END_ANEW, domain=domain)
-            self._execute(MOVE_CURSOR, domain=domain, cursor=cursor)
+            removed = self._execute(DELETE_MISSING_PAGES, domain=domain)
+            self._execute(UPDATE_CURSOR, domain=domain, cursor=cursor)
         return removed
 
 
-Opened = TypeVar("Opened", bound=PageIndex)
+IndexT = TypeVar("IndexT", bound=PageIndex)
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
+class SyncResult:
     """What a sync did. put, removed: pages.  is_anew: all pages were read, not those that changed alone."""
 
     put: int
@@ -164,56 +164,57 @@ async def sync(
     index: PageIndex,
     *,
     anew: bool = False,
-    progress: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
     thread: Executor | None = None,
-) -> Synced:
+) -> SyncResult:
     """Bring an index to where a domain's feed ends. The first time, with a useless cursor, or `anew`, all is read.
 
-    progress: called with the pages so far.  thread: in which the index is called (`in_thread`); None for this one.
+    on_progress: called with the pages so far.  thread: in which the index is called (`open_in_thread`); None for this
+    one.
     """
-    async with index.turn():
-        source, until = await report.feed_source(db, domain), await report.end_of_feed(db)
-        pages = Source(db, domain, What.PAGES, bodies=True)
+    async with index.sync_lock():
+        source, until = await report.read_feed_source(db, domain), await report.read_feed_end(db)
+        pages = PageSource(db, domain, RowKind.PAGES, with_bodies=True)
         name, put, removed = domain.authority, 0, 0
 
-        async def take_in(batches: AsyncIterator[tuple[list[TakenPage], int | None]]) -> None:
+        async def apply_batches(batches: AsyncIterator[tuple[list[ExportedPage], int | None]]) -> None:
             nonlocal put, removed
             async for batch, cursor in batches:
-                removed += await called(thread, index.put, name, batch, cursor=cursor)
-                put += sum(page.is_there for page in batch)
-                progress(put)
+                removed += await call_in_thread(thread, index.apply_pages, name, batch, cursor=cursor)
+                put += sum(page.is_available for page in batch)
+                on_progress(put)
 
-        since = None if anew else await called(thread, index.cursor, name, source=source)
+        since = None if anew else await call_in_thread(thread, index.read_cursor, name, source=source)
         if since is not None and since <= until:
             with suppress(CursorTooOld):
-                await take_in(pages.changed(after=since, until=until))
-                return Synced(put, removed, until, is_anew=False)
+                await apply_batches(pages.read_changed(after=since, until=until))
+                return SyncResult(put, removed, until, is_anew=False)
         put = removed = 0
-        await called(thread, index.begin_anew, name, source=source)
-        await take_in(pages.all())
-        removed = await called(thread, index.end_anew, name, cursor=until)
-        return Synced(put, removed, until, is_anew=True)
+        await call_in_thread(thread, index.begin_full_sync, name, source=source)
+        await apply_batches(pages.read_all())
+        removed = await call_in_thread(thread, index.end_full_sync, name, cursor=until)
+        return SyncResult(put, removed, until, is_anew=True)
 
 
 @asynccontextmanager
-async def in_thread(index: Opened) -> AsyncIterator[tuple[Opened, Executor]]:
+async def open_in_thread(index: IndexT) -> AsyncIterator[tuple[IndexT, Executor]]:
     """An index, open until the block ends, and the thread in which alone it is to be called (`called`).
 
     The thread does one thing after the other: what a cancelled caller has begun is done before the index is closed.
     """
     thread = ThreadPoolExecutor(1, thread_name_prefix="index")
     try:
-        await called(thread, index.__enter__)
+        await call_in_thread(thread, index.__enter__)
         try:
             yield index, thread
         finally:
-            await called(thread, index.__exit__, None, None, None)
+            await call_in_thread(thread, index.__exit__, None, None, None)
     finally:
         thread.shutdown(wait=False)
 
 
-async def called(thread: Executor | None, function: Callable[..., T], *given: Any, **named: Any) -> T:
+async def call_in_thread(thread: Executor | None, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """What a function gives that is called in a thread; None for the caller's own."""
     if thread is None:
-        return function(*given, **named)
-    return await asyncio.get_running_loop().run_in_executor(thread, partial(function, *given, **named))
+        return function(*args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(thread, partial(function, *args, **kwargs))

@@ -5,8 +5,8 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crawler.export.rows import CHUNK_COLUMNS, COLUMNS, Row, rows_of
-from crawler.store.report import TakenPage
+from crawler.export.rows import CHUNK_COLUMNS, COLUMNS, Row, build_rows
+from crawler.store.report import ExportedPage
 
 GROUP_CHARS = 16 << 20  # of text, after which a group of rows is written
 GROUP_ROWS = 10_000
@@ -35,8 +35,8 @@ class Parquet:
         self._rows: list[Row] = []
         self._chars = 0
 
-    def write(self, page: TakenPage) -> None:
-        rows = rows_of(page, in_chunks=self._in_chunks)
+    def write(self, page: ExportedPage) -> None:
+        rows = build_rows(page, in_chunks=self._in_chunks)
         self._rows += rows
         self._chars += sum(len(row["text"]) for row in rows)
         if self._chars >= GROUP_CHARS or len(self._rows) >= GROUP_ROWS:

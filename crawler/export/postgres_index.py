@@ -13,12 +13,12 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from crawler.errors import CrawlerError
-from crawler.export.page_index import FORM, FROM_FORM, READ_ANEW, PageIndex
-from crawler.store.database import libpq_url, one_line
-from crawler.store.report import TakenPage
+from crawler.export.page_index import MIGRATIONS, RESET_CURSORS, SCHEMA_VERSION, PageIndex
+from crawler.store.database import build_libpq_url, format_one_line
+from crawler.store.report import ExportedPage
 
 SAYS_FORM = "recrawl sync, form {form}"  # the comment of its schema
-LOCK = 0x73796E63  # "sync": one at a time keeps an index
+LOCK_KEY = 0x73796E63  # "sync": one at a time keeps an index
 CONNECT_SECONDS = 20
 
 # vector is pgvector's type, without a number of dimensions, since the model decides that; real[] serves where the
@@ -41,21 +41,21 @@ COMMENT ON COLUMN recrawl_index.chunk.embedding IS
     'null until it is filled, and again when the text changes; the id of a chunk stays';
 """
 # Beside whatever else is searched, for what others have put onto its tables.
-SEARCHED = """
+SET_SEARCH_PATH = """
     SELECT set_config('search_path', concat_ws(', ', 'recrawl_index', nullif(s, '')), false)
       FROM current_setting('search_path') s
 """
-SAY_FORM = "COMMENT ON SCHEMA recrawl_index IS '{said}'"
-FOUND_FORM = """
+SET_SCHEMA_COMMENT = "COMMENT ON SCHEMA recrawl_index IS '{said}'"
+SELECT_SCHEMA_COMMENT = """
     SELECT obj_description(to_regnamespace('recrawl_index')::oid, 'pg_namespace'), to_regnamespace('recrawl_index')
 """
 # Wherever the extension was put: its schema need not be among those that are searched.
-VECTOR = """
+SELECT_VECTOR_TYPE = """
     SELECT quote_ident(n.nspname) || '.vector'
       FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
 """
-DROP_CHUNKS = "DELETE FROM chunk WHERE url = %(url)s AND id <> ALL(%(ids)s::text[])"
-PUT_CHUNK = """
+DELETE_CHUNKS = "DELETE FROM chunk WHERE url = %(url)s AND id <> ALL(%(ids)s::text[])"
+UPSERT_CHUNK = """
     INSERT INTO chunk AS c (id, url, place, heading, text)
     VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (id) DO UPDATE
@@ -74,7 +74,7 @@ class PostgresIndex(PageIndex):
     _db: psycopg.Connection[TupleRow]
 
     def __init__(self, url: str) -> None:
-        self._url = libpq_url(url)
+        self._url = build_libpq_url(url)
 
     def _connect(self) -> None:
         try:
@@ -82,57 +82,59 @@ class PostgresIndex(PageIndex):
                 self._url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="recrawl sync"
             )
         except psycopg.OperationalError as error:
-            raise CrawlerError(f"the index cannot be opened: {one_line(error)}") from error
+            raise CrawlerError(f"the index cannot be opened: {format_one_line(error)}") from error
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    async def sync_lock(self) -> AsyncIterator[None]:
         """Nothing more: whoever has it open has it alone."""
         yield
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with _as_ours(), self._db.transaction():
+        with _convert_errors(), self._db.transaction():
             yield
 
     def _execute(self, statement: str, **values: object) -> int:
-        with _as_ours():
+        with _convert_errors():
             return self._db.execute(statement.encode(), values).rowcount
 
     def _fetch(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
-        with _as_ours():
+        with _convert_errors():
             return self._db.execute(statement.encode(), values).fetchall()
 
-    def _put_chunks(self, page: TakenPage) -> None:
+    def _put_chunks(self, page: ExportedPage) -> None:
         """Keep the embeddings of chunks whose texts are the same."""
-        from crawler.export.chunks import chunks_of_page
+        from crawler.export.chunks import chunk_page
 
-        chunks = list(chunks_of_page(page))
-        self._execute(DROP_CHUNKS, url=page.url, ids=[chunk.id for chunk in chunks])
+        chunks = list(chunk_page(page))
+        self._execute(DELETE_CHUNKS, url=page.url, ids=[chunk.id for chunk in chunks])
         rows = [(chunk.id, page.url, n, list(chunk.headings), chunk.text) for n, chunk in enumerate(chunks)]
         with self._db.cursor() as cursor:
-            cursor.executemany(PUT_CHUNK, rows)
+            cursor.executemany(UPSERT_CHUNK, rows)
 
     def _set_up(self) -> None:
-        with _as_ours():
-            self._db.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
-            self._db.execute(SEARCHED)
-            said, schema = self._db.execute(FOUND_FORM).fetchone() or (None, None)
-            if said == SAYS_FORM.format(form=FORM):
+        with _convert_errors():
+            self._db.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
+            self._db.execute(SET_SEARCH_PATH)
+            comment, schema = self._db.execute(SELECT_SCHEMA_COMMENT).fetchone() or (None, None)
+            if comment == SAYS_FORM.format(form=SCHEMA_VERSION):
                 return
-            older = next((change for form, change in FROM_FORM.items() if said == SAYS_FORM.format(form=form)), None)
-            if schema is not None and older is None:
+            migration = next(
+                (change for form, change in MIGRATIONS.items() if comment == SAYS_FORM.format(form=form)), None
+            )
+            if schema is not None and migration is None:
                 raise CrawlerError("its schema recrawl_index is no index of this recrawl: name another database")
-            (vector,) = self._db.execute(VECTOR).fetchone() or ("real[]",)
+            (vector,) = self._db.execute(SELECT_VECTOR_TYPE).fetchone() or ("real[]",)
             with self._db.transaction():
-                change = TABLES.format(vector=vector) if older is None else f"{older} {READ_ANEW}"
-                self._db.execute(change.encode())
-                self._db.execute(SAY_FORM.format(said=SAYS_FORM.format(form=FORM)).encode())
+                statements = TABLES.format(vector=vector) if migration is None else f"{migration} {RESET_CURSORS}"
+                self._db.execute(statements.encode())
+                self._db.execute(SET_SCHEMA_COMMENT.format(said=SAYS_FORM.format(form=SCHEMA_VERSION)).encode())
 
 
 @contextmanager
-def _as_ours() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     """What the index's server says against it, as one line of ours."""
     try:
         yield
     except psycopg.Error as error:
-        raise CrawlerError(f"the index cannot be written: {one_line(error)}") from error
+        raise CrawlerError(f"the index cannot be written: {format_one_line(error)}") from error

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from typing import Any, BinaryIO
 
-from crawler.store.report import TakenPage
+from crawler.store.report import ExportedPage
 
 Row = Mapping[str, Any]
 
@@ -19,15 +19,15 @@ CHUNK_COLUMNS = ("url", "state", "chunk", "heading", "title", "language", "versi
 
 
 # A spreadsheet takes a cell that begins so for a formula. Source: OWASP, "CSV Injection".
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
-def rows_of(page: TakenPage, *, in_chunks: bool) -> list[Row]:
+def build_rows(page: ExportedPage, *, in_chunks: bool) -> list[Row]:
     """Return a page as rows: one by the names of COLUMNS, or one for each chunk by those of CHUNK_COLUMNS."""
-    return list(_chunk_rows(page)) if in_chunks else [_page_row(page)]
+    return list(_build_chunk_rows(page)) if in_chunks else [_build_page_row(page)]
 
 
-def _page_row(page: TakenPage) -> Row:
+def _build_page_row(page: ExportedPage) -> Row:
     """A page as one row, by the names of COLUMNS. A page that is not there any more has no text."""
     row = {name: getattr(page, name) for name in COLUMNS}
     row["state"], row["digest"] = page.state.value, page.digest.hex() if page.digest is not None else None
@@ -36,19 +36,19 @@ def _page_row(page: TakenPage) -> Row:
     return row
 
 
-def _chunk_rows(page: TakenPage) -> Iterator[Row]:
+def _build_chunk_rows(page: ExportedPage) -> Iterator[Row]:
     """A page as a row for each part of it under a heading, by the names of CHUNK_COLUMNS; needs its body.
 
     A page that is not there any more is one row with no chunk: whoever keeps chunks deletes those that it had.
     """
-    from crawler.export.chunks import chunks_of_page
+    from crawler.export.chunks import chunk_page
 
     shared = {name: getattr(page, name) for name in ("url", "title", "language", "version", "version_at")}
     shared["state"] = page.state.value
-    if not page.is_there:
+    if not page.is_available:
         yield shared | {"chunk": None, "heading": [], "text": ""}
         return
-    for chunk in chunks_of_page(page):
+    for chunk in chunk_page(page):
         yield shared | {"chunk": chunk.id, "heading": list(chunk.headings), "text": chunk.text}
 
 
@@ -58,8 +58,8 @@ class JsonLines:
     def __init__(self, stream: BinaryIO, *, in_chunks: bool) -> None:
         self._stream, self._in_chunks = stream, in_chunks
 
-    def write(self, page: TakenPage) -> None:
-        for row in rows_of(page, in_chunks=self._in_chunks):
+    def write(self, page: ExportedPage) -> None:
+        for row in build_rows(page, in_chunks=self._in_chunks):
             self._stream.write(json.dumps(row, ensure_ascii=False, default=datetime.isoformat).encode() + b"\n")
 
     def close(self) -> None:
@@ -74,23 +74,23 @@ class Csv:
         self._rows = csv.writer(self._text, lineterminator="\n")
         self._rows.writerow(COLUMNS)
 
-    def write(self, page: TakenPage) -> None:
-        row = _page_row(page)
-        self._rows.writerow([cell(row[name]) for name in COLUMNS])
+    def write(self, page: ExportedPage) -> None:
+        row = _build_page_row(page)
+        self._rows.writerow([format_cell(row[name]) for name in COLUMNS])
 
     def close(self) -> None:
         self._text.detach().flush()
 
 
-def cell(value: object) -> object:
+def format_cell(value: object) -> object:
     """A value as a cell: text that would be a formula begins with an apostrophe; numbers are as they are."""
     if value is None or isinstance(value, int | float):
         return value
-    text = shown_value(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    text = format_value(value)
+    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
 
 
-def shown_value(value: object) -> str:
+def format_value(value: object) -> str:
     """A value of a column in one word: instants in ISO 8601, bytes in hexadecimal digits."""
     match value:
         case None:

@@ -20,12 +20,12 @@ from typing import Any
 
 from crawler.core.http.urls import Url
 from crawler.errors import BadInput, CrawlerError
-from crawler.export.page_index import FORM, FROM_FORM, READ_ANEW, PageIndex
-from crawler.store.report import TakenPage
+from crawler.export.page_index import MIGRATIONS, RESET_CURSORS, SCHEMA_VERSION, PageIndex
+from crawler.store.report import ExportedPage
 
 BUSY_SECONDS = 30.0  # to wait for a reader, or for whoever else writes the file
-TURN_SECONDS = 0.05  # between two questions whether another sync has ended
-_VALUE = re.compile(r"%\((\w+)\)s")  # of a statement, as psycopg names it
+LOCK_POLL_SECONDS = 0.05  # between two questions whether another sync has ended
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s")  # of a statement, as psycopg names it
 
 # Of two that open a new file at once, the second finds what the first has made.
 TABLES = """
@@ -61,11 +61,11 @@ END;
 CREATE TABLE IF NOT EXISTS sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass INTEGER NOT NULL DEFAULT 0, source TEXT);
 """
 
-MOST_WORDS = 32
-WITHIN = timedelta(seconds=20)  # of one search: a single letter with a * may stand for half of a large index
-STEPS = 100_000  # of SQLite's machine, after which the clock is looked at: some milliseconds
+MAX_WORDS = 32
+SEARCH_TIMEOUT = timedelta(seconds=20)  # of one search: a single letter with a * may stand for half of a large index
+PROGRESS_STEPS = 100_000  # of SQLite's machine, after which the clock is looked at: some milliseconds
 # A heading says more of what a part is about than one sentence of it.
-FOUND = """
+SEARCH_CHUNKS = """
     SELECT p.url, p.domain, p.title, p.version, p.version_at, c.id, c.heading,
            snippet(chunk_text, 1, '[', ']', ' ... ', 40)
       FROM chunk_text
@@ -85,21 +85,21 @@ class SqliteIndex(PageIndex):
         self._file = file
 
     def _connect(self) -> None:
-        with _as_ours(self._file):
+        with _convert_errors(self._file):
             self._db = sqlite3.connect(self._file, timeout=BUSY_SECONDS, isolation_level=None)
 
     def _set_up(self) -> None:
-        with _as_ours(self._file):
+        with _convert_errors(self._file):
             self._db.execute("PRAGMA foreign_keys = ON")
             self._use_wal()
             (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
             (form,) = self._db.execute("PRAGMA user_version").fetchone()
-            if form == FORM:
+            if form == SCHEMA_VERSION:
                 return
-            if form not in {0, *FROM_FORM} or (form == 0 and tables):
+            if form not in {0, *MIGRATIONS} or (form == 0 and tables):
                 raise CrawlerError(f"{self._file} is there, and no index of this recrawl: name another file")
-            change = f"{FROM_FORM[form]} {READ_ANEW}" if form else TABLES
-            self._db.executescript(f"BEGIN IMMEDIATE; {change} PRAGMA user_version = {FORM}; COMMIT;")
+            statements = f"{MIGRATIONS[form]} {RESET_CURSORS}" if form else TABLES
+            self._db.executescript(f"BEGIN IMMEDIATE; {statements} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
 
     def _use_wal(self) -> None:
         """Let readers go on reading. SQLite does not wait for somebody else who does the same to a new file."""
@@ -110,12 +110,12 @@ class SqliteIndex(PageIndex):
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                     raise
-                time.sleep(TURN_SECONDS)
+                time.sleep(LOCK_POLL_SECONDS)
             else:
                 return
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    async def sync_lock(self) -> AsyncIterator[None]:
         """Have the file for oneself among those that sync it, in this process and others; until it is free one waits.
 
         The lock is a file of its own beside it, which the system frees when its holder ends, however it ends.
@@ -125,8 +125,8 @@ class SqliteIndex(PageIndex):
         except OSError as error:
             raise CrawlerError(f"{self._file}-sync cannot be written: {error.strerror or error}") from error
         try:
-            while not _is_locked(lock):  # noqa: ASYNC110  other processes have no event of ours
-                await asyncio.sleep(TURN_SECONDS)
+            while not _try_lock(lock):  # noqa: ASYNC110  other processes have no event of ours
+                await asyncio.sleep(LOCK_POLL_SECONDS)
             yield
         finally:
             os.close(lock)
@@ -134,7 +134,7 @@ class SqliteIndex(PageIndex):
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing; the file is locked from the beginning, so that nobody else writes meanwhile."""
-        with _as_ours(self._file):
+        with _convert_errors(self._file):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -145,28 +145,28 @@ class SqliteIndex(PageIndex):
             self._db.execute("COMMIT")
 
     def _execute(self, statement: str, **values: object) -> int:
-        return self._cursor(statement, values).rowcount
+        return self._run_statement(statement, values).rowcount
 
     def _fetch(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
-        with _as_ours(self._file):
-            return self._cursor(statement, values).fetchall()
+        with _convert_errors(self._file):
+            return self._run_statement(statement, values).fetchall()
 
-    def _cursor(self, statement: str, values: Mapping[str, object]) -> sqlite3.Cursor:
-        stored = {name: each.isoformat() if isinstance(each, datetime) else each for name, each in values.items()}
-        return self._db.execute(_VALUE.sub(r":\1", statement), stored)
+    def _run_statement(self, statement: str, values: Mapping[str, object]) -> sqlite3.Cursor:
+        parameters = {name: each.isoformat() if isinstance(each, datetime) else each for name, each in values.items()}
+        return self._db.execute(_PLACEHOLDER.sub(r":\1", statement), parameters)
 
-    def _put_chunks(self, page: TakenPage) -> None:
-        from crawler.export.chunks import chunks_of_page
+    def _put_chunks(self, page: ExportedPage) -> None:
+        from crawler.export.chunks import chunk_page
 
-        ((number,),) = self._fetch("SELECT id FROM page WHERE url = %(url)s", url=page.url)
-        self._execute("DELETE FROM chunk WHERE page = %(page)s", page=number)
+        ((page_id,),) = self._fetch("SELECT id FROM page WHERE url = %(url)s", url=page.url)
+        self._execute("DELETE FROM chunk WHERE page = %(page)s", page=page_id)
         self._db.executemany(
             "INSERT INTO chunk (id, page, heading, text) VALUES (?, ?, ?, ?)",
-            [(chunk.id, number, " > ".join(chunk.headings), chunk.text) for chunk in chunks_of_page(page)],
+            [(chunk.id, page_id, " > ".join(chunk.headings), chunk.text) for chunk in chunk_page(page)],
         )
 
 
-def _is_locked(lock: int) -> bool:
+def _try_lock(lock: int) -> bool:
     """Whether the open file is ours now."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -176,7 +176,7 @@ def _is_locked(lock: int) -> bool:
 
 
 @contextmanager
-def _as_ours(file: Path) -> Iterator[None]:
+def _convert_errors(file: Path) -> Iterator[None]:
     """What SQLite says against a file, as one line of ours."""
     try:
         yield
@@ -205,47 +205,47 @@ class SearchHit:
 def is_searchable(file: Path) -> bool:
     """Whether an index is there that can be searched: not before its tables are made."""
     try:
-        with closing(_opened(file)) as db:
+        with closing(_open_read_only(file)) as db:
             (form,) = db.execute("PRAGMA user_version").fetchone()
-            return 1 <= int(form) <= FORM  # older ones differ in what they keep for sync
+            return 1 <= int(form) <= SCHEMA_VERSION  # older ones differ in what they keep for sync
     except sqlite3.Error:
         return False
 
 
 def require_words(words: str) -> None:
     """Raise BadInput for what nothing can be searched for by: no words, or too many."""
-    _query(words)
+    _build_query(words)
 
 
 def search(
-    file: Path, words: str, *, domain: str | None = None, most: int = 10, within: timedelta = WITHIN
+    file: Path, words: str, *, domain: str | None = None, max_count: int = 10, timeout: timedelta = SEARCH_TIMEOUT
 ) -> list[SearchHit]:
     """The parts that have all of the words, in any order; a * at the end of a word stands for any ending.
 
     Raises BadInput for no words or too many, CrawlerError where the file is no index, or where it takes too long.
     """
-    query = _query(words)
-    end = time.monotonic() + within.total_seconds()
+    query = _build_query(words)
+    end = time.monotonic() + timeout.total_seconds()
     try:
-        with closing(_opened(file)) as db:
-            db.set_progress_handler(lambda: time.monotonic() > end, STEPS)
-            return [SearchHit(*row) for row in db.execute(FOUND, (query, domain, most))]
+        with closing(_open_read_only(file)) as db:
+            db.set_progress_handler(lambda: time.monotonic() > end, PROGRESS_STEPS)
+            return [SearchHit(*row) for row in db.execute(SEARCH_CHUNKS, (query, domain, max_count))]
     except sqlite3.Error as error:
         if time.monotonic() > end:
             raise CrawlerError(
-                f"the search takes longer than {within.total_seconds():g} s: say more words, or longer ones"
+                f"the search takes longer than {timeout.total_seconds():g} s: say more words, or longer ones"
             ) from error
         raise CrawlerError(f"{file} cannot be searched: {error}; recrawl sync {file} makes an index") from error
 
 
-def _opened(file: Path) -> sqlite3.Connection:
+def _open_read_only(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
 
 
-def _query(words: str) -> str:
+def _build_query(words: str) -> str:
     """The words as FTS5 takes them: each a string of its own, so that none is an operator."""
     bare = {word: word.rstrip("*").replace('"', "").replace("\0", "") for word in words.split()}
-    typed = [word for word, said in bare.items() if any(map(str.isalnum, said))]
-    if not typed or len(typed) > MOST_WORDS:
-        raise BadInput(f"search for one to {MOST_WORDS} words")
-    return " ".join(f'"{bare[word]}"{"*" if word.endswith("*") else ""}' for word in typed)
+    valid_words = [word for word, bare_word in bare.items() if any(map(str.isalnum, bare_word))]
+    if not valid_words or len(valid_words) > MAX_WORDS:
+        raise BadInput(f"search for one to {MAX_WORDS} words")
+    return " ".join(f'"{bare[word]}"{"*" if word.endswith("*") else ""}' for word in valid_words)

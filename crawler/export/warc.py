@@ -15,9 +15,9 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from crawler import __version__
-from crawler.store.report import TakenPage
+from crawler.store.report import ExportedPage
 
-OF_TRANSFER = {"content-encoding", "content-length"}  # of what came, which is kept unpacked
+TRANSFER_HEADERS = {"content-encoding", "content-length"}  # of what came, which is kept unpacked
 HTML = "text/html; charset=utf-8"  # of what a browser made
 
 
@@ -27,18 +27,22 @@ class Warc:
     def __init__(self, stream: BinaryIO, *, shared: frozenset[bytes], name: str) -> None:
         self._writer = WARCWriter(stream, gzip=True, warc_version="1.1")
         self._shared = shared
-        self._first: dict[bytes, tuple[str, str, str]] = {}  # digest of WARC, URL and instant of such a body's record
+        self._first_records: dict[
+            bytes, tuple[str, str, str]
+        ] = {}  # digest of WARC, URL and instant of such a body's record
         about = {"software": f"recrawl/{__version__}", "format": "WARC File Format 1.1"}
         self._writer.write_record(self._writer.create_warcinfo_record(name, about))
 
-    def write(self, page: TakenPage) -> None:
+    def write(self, page: ExportedPage) -> None:
         """One record for a page; none where it is not there any more, or its body is not kept."""
         if not page.has_content or page.body is None or page.version_at is None or page.digest is None:
             return
         at = page.version_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         headers, payload = {"WARC-Date": at}, BytesIO(page.body)
-        http = StatusAndHeaders(_status(page.version_status or HTTPStatus.OK), _headers(page), protocol="HTTP/1.1")
-        is_first = not page.is_rendered and page.digest not in self._first
+        http = StatusAndHeaders(
+            _format_status(page.version_status or HTTPStatus.OK), _build_headers(page), protocol="HTTP/1.1"
+        )
+        is_first = not page.is_rendered and page.digest not in self._first_records
         if page.is_rendered:
             record = self._writer.create_warc_record(
                 page.url, "resource", payload=payload, warc_content_type=HTML, warc_headers_dict=headers
@@ -48,24 +52,26 @@ class Warc:
                 page.url, "response", payload=payload, http_headers=http, warc_headers_dict=headers
             )
         else:
-            record = self._writer.create_revisit_record(page.url, *self._first[page.digest], http, headers)
+            record = self._writer.create_revisit_record(page.url, *self._first_records[page.digest], http, headers)
         self._writer.write_record(record)
         if is_first and page.digest in self._shared:
-            self._first[page.digest] = (record.rec_headers.get_header("WARC-Payload-Digest"), page.url, at)
+            self._first_records[page.digest] = (record.rec_headers.get_header("WARC-Payload-Digest"), page.url, at)
 
     def close(self) -> None:
         """Nothing is held back."""
 
 
-def _status(status: int) -> str:
+def _format_status(status: int) -> str:
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return str(status)
 
 
-def _headers(page: TakenPage) -> list[tuple[str, str]]:
+def _build_headers(page: ExportedPage) -> list[tuple[str, str]]:
     assert page.body is not None
     named = (("Content-Type", page.content_type), ("ETag", page.etag), ("Last-Modified", page.last_modified))
-    given = [(name, value) for name, value in (*named, *page.headers) if value and name.lower() not in OF_TRANSFER]
-    return [*given, ("Content-Length", str(len(page.body)))]
+    headers = [
+        (name, value) for name, value in (*named, *page.headers) if value and name.lower() not in TRANSFER_HEADERS
+    ]
+    return [*headers, ("Content-Length", str(len(page.body)))]

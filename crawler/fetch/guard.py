@@ -22,7 +22,7 @@ AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, st
 NOT_AN_ADDRESS = "not an address"
 PRIVATE = "a private address"
 # What Python reports before a socket sends something to an address (docs.python.org, "Audit events table").
-EVENTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+SOCKET_EVENTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 
 # Never asked, whatever the user said: no site lives there, but the credentials of cloud machines do (169.254.169.254
 # and the ones named below), and 0.0.0.0 is a second name of loopback. Source: IANA special-purpose registries.
@@ -62,7 +62,7 @@ class ForbiddenAddressError(OSError):
     """A connection to an address that may not be asked; raised before the first packet."""
 
 
-def refusal(address: str, *, allow_private: bool) -> str | None:
+def find_refusal(address: str, *, allow_private: bool) -> str | None:
     """Why this address may not be asked, as a phrase, or None if it may.
 
     address: an IP literal, without brackets; a scope ("%eth0") is ignored. What is no address is refused.
@@ -72,20 +72,20 @@ def refusal(address: str, *, allow_private: bool) -> str | None:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:
         return NOT_AN_ADDRESS
-    judged = _carried(parsed) if isinstance(parsed, IPv6Address) else (parsed,)
-    return next(filter(None, (_refused(each, allow_private=allow_private) for each in judged)), None)
+    addresses = _extract_carried(parsed) if isinstance(parsed, IPv6Address) else (parsed,)
+    return next(filter(None, (_judge_address(each, allow_private=allow_private) for each in addresses)), None)
 
 
-def _refused(carried: IPv4Address | IPv6Address, *, allow_private: bool) -> str | None:
-    if isinstance(carried, IPv4Address):
-        never = any(carried in network for network in _NEVER_4)
-        private = is_private_address(carried)
+def _judge_address(address: IPv4Address | IPv6Address, *, allow_private: bool) -> str | None:
+    if isinstance(address, IPv4Address):
+        is_forbidden = any(address in network for network in _NEVER_4)
+        is_private = is_private_address(address)
     else:
-        private = carried != _METADATA_6 and is_private_address(carried)
-        never = not private and (carried not in _GLOBAL_6 or any(carried in network for network in _NEVER_6))
-    if never:
+        is_private = address != _METADATA_6 and is_private_address(address)
+        is_forbidden = not is_private and (address not in _GLOBAL_6 or any(address in network for network in _NEVER_6))
+    if is_forbidden:
         return "an address that nobody serves pages from"
-    if private and not allow_private:
+    if is_private and not allow_private:
         return PRIVATE
     return None
 
@@ -93,10 +93,10 @@ def _refused(carried: IPv4Address | IPv6Address, *, allow_private: bool) -> str 
 def look_up(host: str) -> tuple[str, ...]:
     """A name's addresses by the machine's own resolver, in its order; OSError if it has none. Blocks."""
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except UnicodeError as error:  # a label that the IDNA codec does not like
         raise socket.gaierror(socket.EAI_NONAME, "no such name") from error
-    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in infos))
 
 
 class Resolver(AbstractResolver):
@@ -106,22 +106,22 @@ class Resolver(AbstractResolver):
         self._threads = threads
         self._lookup = lookup
 
-    async def addresses(self, host: str) -> tuple[str, ...]:
+    async def look_up_all(self, host: str) -> tuple[str, ...]:
         """All of them, allowed or not; OSError if there are none."""
         loop = asyncio.get_running_loop()
-        found = tuple(await loop.run_in_executor(self._threads, self._lookup, host))
-        if not found:
+        addresses = tuple(await loop.run_in_executor(self._threads, self._lookup, host))
+        if not addresses:
             raise socket.gaierror(socket.EAI_NONAME, "no such name")
-        return found
+        return addresses
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        wanted = (socket.AF_INET, socket.AF_INET6) if family == socket.AF_UNSPEC else (family,)
+        families = (socket.AF_INET, socket.AF_INET6) if family == socket.AF_UNSPEC else (family,)
         return [
             ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST)
-            for address in await self.addresses(host)
-            if (kind := socket.AF_INET6 if ":" in address else socket.AF_INET) in wanted
+            for address in await self.look_up_all(host)
+            if (kind := socket.AF_INET6 if ":" in address else socket.AF_INET) in families
         ]
 
     async def close(self) -> None:
@@ -135,13 +135,13 @@ def open_socket(info: AddressInfo, *, allow_private: bool) -> socket.socket:
     and a name that answered with another address a moment ago.
     """
     family, kind, protocol, _, address = info
-    why = refusal(str(address[0]), allow_private=allow_private)
-    if why is not None:
-        raise ForbiddenAddressError(f"{address[0]} is {why}")
+    reason = find_refusal(str(address[0]), allow_private=allow_private)
+    if reason is not None:
+        raise ForbiddenAddressError(f"{address[0]} is {reason}")
     return socket.socket(family=family, type=kind, proto=protocol)
 
 
-def _carried(address: IPv6Address) -> tuple[IPv4Address | IPv6Address, ...]:
+def _extract_carried(address: IPv6Address) -> tuple[IPv4Address | IPv6Address, ...]:
     """The addresses by which one is judged: those that it carries, or else itself."""
     if address.ipv4_mapped is not None:
         return (address.ipv4_mapped,)
@@ -159,45 +159,45 @@ def guard_sockets(*, allow_private: bool) -> list[str]:
     Return a list that grows with each refusal, as "127.0.0.1 is a private address": libraries replace the exception.
     allow_private: private and loopback addresses, and Unix sockets, may be reached; cloud metadata never.
     """
-    refused: list[str] = []
+    refusals: list[str] = []
 
     def check(event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in EVENTS or arguments[1] is None:  # a message to where the socket is connected
+        if event not in SOCKET_EVENTS or arguments[1] is None:  # a message to where the socket is connected
             return
-        opened, address = arguments[:2]
-        if opened.family in {socket.AF_INET, socket.AF_INET6}:
-            why = refusal(str(address[0]), allow_private=allow_private)
-            said = f"{address[0]} is {why}" if why is not None else ""
+        sock, address = arguments[:2]
+        if sock.family in {socket.AF_INET, socket.AF_INET6}:
+            reason = find_refusal(str(address[0]), allow_private=allow_private)
+            message = f"{address[0]} is {reason}" if reason is not None else ""
         else:
-            said = "" if allow_private else "a socket of this machine is a private address"
-        if said:
-            refused.append(said)
-            raise ForbiddenAddressError(said)
+            message = "" if allow_private else "a socket of this machine is a private address"
+        if message:
+            refusals.append(message)
+            raise ForbiddenAddressError(message)
 
     sys.addaudithook(check)
     # A name is looked up before the check: Python reports it as it was given, and would look it up afterwards.
     for name in ("connect", "connect_ex", "sendto"):
-        setattr(socket.socket, name, _with_numeric_address(getattr(socket.socket, name)))
-    return refused
+        setattr(socket.socket, name, _wrap_with_lookup(getattr(socket.socket, name)))
+    return refusals
 
 
-def _with_numeric_address(method: Any) -> Any:
+def _wrap_with_lookup(method: Any) -> Any:
     """Return a method of sockets whose last argument is an address, so that it looks up a name in it first."""
 
-    def call(opened: socket.socket, *arguments: Any) -> Any:
-        *before, address = arguments
-        return method(opened, *before, _numeric(opened, address))
+    def call(sock: socket.socket, *arguments: Any) -> Any:
+        *leading, address = arguments
+        return method(sock, *leading, _resolve_to_numeric(sock, address))
 
     return call
 
 
-def _numeric(opened: socket.socket, address: Any) -> Any:
+def _resolve_to_numeric(sock: socket.socket, address: Any) -> Any:
     """Return an address with a numeric host in place of a name. OSError where the name has none."""
-    if opened.family not in {socket.AF_INET, socket.AF_INET6}:
+    if sock.family not in {socket.AF_INET, socket.AF_INET6}:
         return address
     host, port = address[:2]
     try:
         ip_address(str(host).partition("%")[0])
     except ValueError:
-        return socket.getaddrinfo(host, port, family=opened.family, type=opened.type)[0][4]
+        return socket.getaddrinfo(host, port, family=sock.family, type=sock.type)[0][4]
     return address

@@ -13,12 +13,14 @@ from yarl import URL
 
 from crawler.fetch import guard
 
-IDLE = timedelta(seconds=2)  # a connection is kept for the next message of a burst, and no longer
-MOST_READ = 4096  # bytes of an answer, which nobody looks at: so much is read that the connection can be used again
+IDLE_TIMEOUT = timedelta(seconds=2)  # a connection is kept for the next message of a burst, and no longer
+MAX_READ_BYTES = (
+    4096  # bytes of an answer, which nobody looks at: so much is read that the connection can be used again
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
+class PostResult:
     """What came of a message. status: None where there was no answer.  detail: in a few words, without the address.
 
     retry_after, date: headers as they came.
@@ -47,7 +49,7 @@ class WebhookClient:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="lookup")
         connector = aiohttp.TCPConnector(
             resolver=guard.Resolver(self._threads, self.lookup),
-            keepalive_timeout=IDLE.total_seconds(),
+            keepalive_timeout=IDLE_TIMEOUT.total_seconds(),
             socket_factory=partial(guard.open_socket, allow_private=self.allow_private),
         )
         self._session = aiohttp.ClientSession(
@@ -63,7 +65,7 @@ class WebhookClient:
         await self._session.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, deadline: timedelta) -> Posted:
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, deadline: timedelta) -> PostResult:
         """Send a body; never raises for anything that a receiver, a network or a name does.
 
         headers: beside those of the client.  deadline: for everything, the look-up of the name included.
@@ -75,12 +77,12 @@ class WebhookClient:
                     URL(url, encoded=True), data=body, headers=dict(headers), allow_redirects=False
                 )
                 async with response:
-                    await response.content.read(MOST_READ)
+                    await response.content.read(MAX_READ_BYTES)
         except TimeoutError:
-            return Posted(None, f"no answer within {deadline.total_seconds():g} s")
+            return PostResult(None, f"no answer within {deadline.total_seconds():g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Posted(None, _why(error))
-        return Posted(
+            return PostResult(None, _explain_error(error))
+        return PostResult(
             response.status,
             f"status {response.status}",
             retry_after=response.headers.get("Retry-After"),
@@ -88,13 +90,13 @@ class WebhookClient:
         )
 
 
-def _why(error: Exception) -> str:
+def _explain_error(error: Exception) -> str:
     """Why there is no answer. Messages of the client are not repeated: they name the address, which may be a secret."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, guard.ForbiddenAddressError):
-            return str(seen)
-        seen = seen.__cause__ or seen.__context__
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, guard.ForbiddenAddressError):
+            return str(cause)
+        cause = cause.__cause__ or cause.__context__
     match error:
         case aiohttp.ClientConnectorDNSError():
             return "its name has no address"

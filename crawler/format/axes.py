@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-MARKS = 6  # about so many on an axis
+TICK_COUNT = 6  # about so many on an axis
 STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
@@ -14,50 +14,50 @@ class Axis:
 
     low: float
     high: float
-    log: bool = False
+    is_log: bool = False
 
-    def place(self, value: float) -> float:
+    def normalize(self, value: float) -> float:
         """Where a value stands: 0 at low, 1 at high."""
-        if self.log:
+        if self.is_log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
     def marks(self) -> list[float]:
         """Round numbers on the axis: by 1, 2 and 5, or where that would be many by whole decades."""
-        if not self.log:
-            step = _step(self.high - self.low)
+        if not self.is_log:
+            step = _choose_step(self.high - self.low)
             first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
             return [n * step for n in range(first, last + 1)]
         decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         digits = (1.0,) if len(decades) > 4 else (1.0, 2.0, 5.0)
-        found = [digit * 10.0**decade for decade in decades for digit in digits]
-        return [mark for mark in found if self.low * 0.999 <= mark <= self.high * 1.001]
+        ticks = [digit * 10.0**decade for decade in decades for digit in digits]
+        return [mark for mark in ticks if self.low * 0.999 <= mark <= self.high * 1.001]
 
 
-def axis_over(values: Iterable[float], *, log: bool = False) -> Axis:
+def make_axis(values: Iterable[float], *, is_log: bool = False) -> Axis:
     """The axis that holds all the values, from a round number to a round number; a linear one begins at 0 or below.
 
-    log: values that are not above 0 are left out of account.
+    is_log: values that are not above 0 are left out of account.
     """
-    known = [value for value in values if math.isfinite(value) and (value > 0 or not log)]
-    if not known:
-        return Axis(0.1 if log else 0.0, 1.0, log=log)
-    if log:
-        low, high = _round_down(min(known)), -_round_down(-max(known))
-        return Axis(low, high if high > low else low * 10, log=True)
-    low, high = min(0.0, *known), max(0.0, *known)
-    step = _step((high - low) or 1.0)
+    finite = [value for value in values if math.isfinite(value) and (value > 0 or not is_log)]
+    if not finite:
+        return Axis(0.1 if is_log else 0.0, 1.0, is_log=is_log)
+    if is_log:
+        low, high = _round_down(min(finite)), -_round_down(-max(finite))
+        return Axis(low, high if high > low else low * 10, is_log=True)
+    low, high = min(0.0, *finite), max(0.0, *finite)
+    step = _choose_step((high - low) or 1.0)
     return Axis(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step or step)
 
 
-def format_mark(value: float) -> str:
+def format_tick(value: float) -> str:
     """Return the number of a mark, as short as possible."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"
 
 
-def _step(length: float) -> float:
+def _choose_step(length: float) -> float:
     """A round number that goes about MARKS times into the length."""
-    rough = length / MARKS
+    rough = length / TICK_COUNT
     decade = 10.0 ** math.floor(math.log10(rough))
     return next(step * decade for step in STEPS if step * decade >= rough * 0.999)
 

@@ -3,35 +3,37 @@
 from datetime import datetime
 from typing import Any
 
-from crawler.core.budget.hours import closing, opening, speed_at
+from crawler.core.budget.hours import find_closing, find_opening, get_speed
 from crawler.core.domain import Domain
-from crawler.core.domain_settings import BY_NAME, SETTINGS, DomainSettings, value_of
+from crawler.core.domain_settings import BY_NAME, SETTINGS, DomainSettings, get_value
 from crawler.core.opic.order import Order
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
-from crawler.core.setting import Kind
+from crawler.core.setting import SettingKind
 from crawler.format.values import format_bytes, format_count, format_share, format_span, format_when
 
 
 def format_setting(name: str, value: Any) -> str:
     """Format the value of a setting; an empty string where it is the default and that goes without saying."""
     setting = BY_NAME[name]
-    return setting.unset if value == setting.default else setting.words.format(_format_value(setting.kind, value))
+    return (
+        setting.default_text if value == setting.default else setting.phrase.format(_format_value(setting.kind, value))
+    )
 
 
-def _format_value(kind: Kind, value: Any) -> str:
+def _format_value(kind: SettingKind, value: Any) -> str:
     match kind:
-        case Kind.NUMBER | Kind.FACTOR:
+        case SettingKind.NUMBER | SettingKind.FACTOR:
             return f"{value:g}"
-        case Kind.SHARE:
+        case SettingKind.SHARE:
             return format_share(value)
-        case Kind.BYTES:
+        case SettingKind.BYTES:
             return format_bytes(value)
-        case Kind.DELAY:
+        case SettingKind.DELAY:
             return f"{value.total_seconds():g} s"
-        case Kind.SPAN:
+        case SettingKind.SPAN:
             return format_span(value)
-        case Kind.TEXTS:
+        case SettingKind.TEXTS:
             return "\n".join(value)
         case _:
             return str(value)
@@ -40,7 +42,7 @@ def _format_value(kind: Kind, value: Any) -> str:
 def format_settings(domain_settings: DomainSettings) -> list[tuple[str, str]]:
     """Format the settings that have a label, with the label of each."""
     return [
-        (setting.label, format_setting(setting.name, value_of(domain_settings, setting)))
+        (setting.label, format_setting(setting.name, get_value(domain_settings, setting)))
         for setting in SETTINGS
         if setting.label
     ]
@@ -49,13 +51,13 @@ def format_settings(domain_settings: DomainSettings) -> list[tuple[str, str]]:
 def format_all_settings(domain_settings: DomainSettings) -> list[tuple[str, str]]:
     """Format the settings that have a label, and those that say together which pages come first."""
     ordering = domain_settings.ordering
-    share = f", {ordering.url_share:.0%} of importance by URL" if ordering.order is Order.MIXED else ""
-    favoured = f"{', '.join(ordering.favour)} (by {ordering.favour_by:g})" if ordering.favour else ""
+    share = f", {ordering.url_weight:.0%} of importance by URL" if ordering.order is Order.MIXED else ""
+    boosted = f"{', '.join(ordering.boost)} (by {ordering.boost_factor:g})" if ordering.boost else ""
     return [
         *format_settings(domain_settings),
         ("Order", f"{ordering.order}{share}"),
-        ("Favoured", favoured),
-        ("Reserve pays", f"new pages {ordering.discovery:g}, known pages {ordering.refresh:g}"),
+        ("Favoured", boosted),
+        ("Reserve pays", f"new pages {ordering.discovery_weight:g}, known pages {ordering.revisit_weight:g}"),
     ]
 
 
@@ -67,16 +69,16 @@ def format_changed_settings(before: DomainSettings, after: DomainSettings) -> li
 
 def format_rule(rule: PageRule) -> str:
     """Format a rule in a line."""
-    said = [
-        f"looked at no sooner than after {format_span(rule.least)}" if rule.least is not None else "",
-        f"no later than after {format_span(rule.most)}" if rule.most is not None else "",
+    parts = [
+        f"looked at no sooner than after {format_span(rule.min_interval)}" if rule.min_interval is not None else "",
+        f"no later than after {format_span(rule.max_interval)}" if rule.max_interval is not None else "",
         f"{rule.weight:g} times as important" if rule.weight is not None else "",
         "never looked at again" if rule.once else "",
         f"{format_count(rule.max_pages, 'page')} at most" if rule.max_pages is not None else "",
         f"compared: {format_view(rule.view)}" if rule.view else "",
         f"in a browser: {rule.render}" if rule.render is not None else "",
     ]
-    return f"{rule.pattern}: {', '.join(filter(None, said))}"
+    return f"{rule.pattern}: {', '.join(filter(None, parts))}"
 
 
 def format_view(view: View) -> str:
@@ -93,10 +95,10 @@ def format_opening(domain: Domain, *, at: datetime) -> str:
     """
     if domain.hours.is_always:
         return ""
-    opens_at = opening(domain.hours, at)
+    opens_at = find_opening(domain.hours, at)
     if opens_at > at:
         return f"closed until {format_when(opens_at, now=at)}"
-    closes_at = closing(domain.hours, at)
+    closes_at = find_closing(domain.hours, at)
     until = f" until {format_when(closes_at, now=at)}" if closes_at else ""
-    speed = speed_at(domain.hours, at)
+    speed = get_speed(domain.hours, at)
     return f"open{until}{f', {speed:g} times the usual speed' if speed != 1 else ''}"

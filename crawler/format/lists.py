@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from crawler.format.values import format_count, format_instant
-from crawler.store.report import GivenDate, ListReport
+from crawler.store.report import AnnouncedDate, ListReport
 
-FOUND_BY = {
+LIST_ORIGINS = {
     "robots": "named by robots.txt",
     "usual": "looked for in the usual place",
     "page": "named by a page",
@@ -22,24 +22,27 @@ def format_lists(lists: Sequence[ListReport]) -> str:
         return ""
     kinds = Counter(each.kind for each in read)
     what = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    return f"{what}: {_brought(read)}"
+    return f"{what}: {_format_contribution(read)}"
 
 
-def format_list(found: ListReport) -> str:
+def format_list(list_report: ListReport) -> str:
     """What one list is and has brought."""
-    if not found.reads:
-        return f"{FOUND_BY[found.found_by]}; never read"
-    parts = [f"{format_count(found.entries, 'URL')}"]
-    parts += [f"{count} {what}" for count, what in _left_out(found) if count]
-    told = f"read {format_count(found.reads, 'time')}, news in {found.told} after the first"
-    ending = f"\nread in part: {found.finding.replace('_', ' ')}" if found.finding else ""
+    if not list_report.reads:
+        return f"{LIST_ORIGINS[list_report.found_by]}; never read"
+    parts = [f"{format_count(list_report.entries, 'URL')}"]
+    parts += [f"{count} {what}" for count, what in _count_left_out(list_report) if count]
+    readings = (
+        f"read {format_count(list_report.reads, 'time')}, news in {list_report.informative_reads} after the first"
+    )
+    ending = f"\nread in part: {list_report.finding.replace('_', ' ')}" if list_report.finding else ""
     return (
-        f"{found.kind}, {FOUND_BY[found.found_by]}: {', '.join(parts)}\n{told}: {_brought([found])}\n"
-        f"a look that tells anything is worth {found.worth:.3g} pages{ending}"
+        f"{list_report.kind}, {LIST_ORIGINS[list_report.found_by]}: {', '.join(parts)}\n"
+        f"{readings}: {_format_contribution([list_report])}\n"
+        f"a look that tells anything is worth {list_report.value:.3g} pages{ending}"
     )
 
 
-def format_dates(dates: Sequence[GivenDate]) -> str:
+def format_dates(dates: Sequence[AnnouncedDate]) -> str:
     """The dates that lists gave a page."""
     return "\n".join(
         f"{format_instant(each.at)} by a {each.source}"
@@ -49,16 +52,16 @@ def format_dates(dates: Sequence[GivenDate]) -> str:
     )
 
 
-def _left_out(found: ListReport) -> tuple[tuple[int, str], ...]:
+def _count_left_out(list_report: ListReport) -> tuple[tuple[int, str], ...]:
     return (
-        (found.others, "on other hosts"),
-        (found.refused, "that may not be fetched"),
-        (found.unusable, "without an address"),
+        (list_report.others, "on other hosts"),
+        (list_report.excluded, "that may not be fetched"),
+        (list_report.unusable, "without an address"),
     )
 
 
-def _brought(lists: Sequence[ListReport]) -> str:
+def _format_contribution(lists: Sequence[ListReport]) -> str:
     pages, hints = sum(each.new_pages for each in lists), sum(each.hints for each in lists)
-    checked, found = sum(each.hints_checked for each in lists), sum(each.hints_true for each in lists)
-    said = f"{format_count(pages, 'page')} found, {format_count(hints, 'change')} hinted at"
-    return f"{said}; of {checked} that looks have tested {found} were true" if checked else said
+    checked, confirmed = sum(each.hints_checked for each in lists), sum(each.hints_true for each in lists)
+    summary = f"{format_count(pages, 'page')} found, {format_count(hints, 'change')} hinted at"
+    return f"{summary}; of {checked} that looks have tested {confirmed} were true" if checked else summary

@@ -3,8 +3,8 @@
 from http import HTTPStatus
 
 from crawler.core.change.change import Change
-from crawler.core.change.explain import Why
-from crawler.core.http.response import Reason
+from crawler.core.change.explain import MaskReason
+from crawler.core.http.response import FailureReason
 from crawler.core.rendering.outcome import RenderChoice, RenderFailure
 from crawler.core.soft_errors import SoftError
 from crawler.core.visit.lifecycle import BULK_REDIRECT, REDIRECT_TO_EXISTING
@@ -16,31 +16,31 @@ HEADINGS = {
     Change.CHANGED: "Changed",
     Change.GONE: "Gone",
     Change.MOVED: "Moved",
-    Change.BACK: "Back",
+    Change.RESTORED: "Back",
     Change.UNKNOWN: "Failed",
 }
 # Why a difference between two versions is no news, or a block is not compared.
 NO_NEWS_WORDS = {
-    Why.NOT: "",
-    Why.WORDS: "these words differ from look to look",
-    Why.NOISE: "it came or went within seconds",
-    Why.UNSTABLE: "nothing in its place stands still",
-    Why.BOILERPLATE: "it is of the site, on nearly all pages",
-    Why.DAY: "it tells the day of the look",
-    Why.RULE: "a rule of yours leaves it out",
+    MaskReason.NONE: "",
+    MaskReason.WORDS: "these words differ from look to look",
+    MaskReason.NOISE: "it came or went within seconds",
+    MaskReason.UNSTABLE: "nothing in its place stands still",
+    MaskReason.BOILERPLATE: "it is of the site, on nearly all pages",
+    MaskReason.DATE: "it tells the day of the look",
+    MaskReason.RULE: "a rule of yours leaves it out",
 }
 HTTP_PREFIX = "http_"  # how the reason begins where the status is the reason
-WORDS: dict[str, str] = {
-    Reason.DNS: "its name is not known",
-    Reason.REFUSED: "connection refused",
-    Reason.RESET: "the connection broke",
-    Reason.TLS: "no trustworthy encryption",
-    Reason.DEADLINE: "no answer in time",
-    Reason.TOO_LARGE: "larger than is read",
-    Reason.GARBAGE: "an answer that is not HTTP",
-    Reason.ADDRESS: "an address that may not be asked",
-    Reason.ROBOTS: "robots.txt forbids it",
-    Reason.LEASE: "cut short by the end of its lease",
+REASON_WORDS: dict[str, str] = {
+    FailureReason.DNS: "its name is not known",
+    FailureReason.REFUSED: "connection refused",
+    FailureReason.RESET: "the connection broke",
+    FailureReason.TLS: "no trustworthy encryption",
+    FailureReason.DEADLINE: "no answer in time",
+    FailureReason.TOO_LARGE: "larger than is read",
+    FailureReason.GARBAGE: "an answer that is not HTTP",
+    FailureReason.ADDRESS: "an address that may not be asked",
+    FailureReason.ROBOTS: "robots.txt forbids it",
+    FailureReason.LEASE: "cut short by the end of its lease",
     SoftError.SOFT_404: "it shows what the domain shows for addresses that cannot exist",
     SoftError.LOGIN: "a login stands in place of its text",
     SoftError.SHARED_TEXT: "it shows what other pages also show in place of their texts",
@@ -71,7 +71,7 @@ RENDERING_WORDS: dict[str, str] = {
     RenderFailure.ENDING: "cut short by the end of its lease",
 }
 # How a reason begins, and what is said in place of that; what follows is said as it is.
-ABOUT_ACCESS = {
+ACCESS_WORDS = {
     NO_SECRET: "the secret",
     LOGIN_FAILED: "its login failed:",
     NO_CERTIFICATES: "a file of certificates cannot be read:",
@@ -81,14 +81,14 @@ ABOUT_ACCESS = {
 def format_reason(reason: str) -> str:
     """The name of a reason as it is said to people: what a connection does is not what robots.txt does."""
     begin, _, rest = reason.partition(" ")
-    if begin in ABOUT_ACCESS:
-        return f"{ABOUT_ACCESS[begin]} {rest}"
+    if begin in ACCESS_WORDS:
+        return f"{ACCESS_WORDS[begin]} {rest}"
     if reason.startswith(HTTP_PREFIX):
-        return _status_in_words(reason.removeprefix(HTTP_PREFIX))
-    return WORDS.get(reason, reason)
+        return _format_status(reason.removeprefix(HTTP_PREFIX))
+    return REASON_WORDS.get(reason, reason)
 
 
-def _status_in_words(status: str) -> str:
+def _format_status(status: str) -> str:
     """A status with its standard phrase (RFC 9110, section 15): 503 Service Unavailable."""
     try:
         return f"{status} {HTTPStatus(int(status)).phrase}"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from crawler.core.freshness.calibration import Agreement
 from crawler.format.values import format_share
 from crawler.planner.forecast import BudgetSource, ForecastStep
-from crawler.planner.plan import Planned
+from crawler.planner.plan import PlannedDomain
 
 # Where the budget of a forecast comes from.
 BUDGET_SOURCES = {
@@ -26,20 +26,22 @@ def format_agreement(agreement: Agreement) -> tuple[str, str, str]:
     return f"{agreement.looks:,}", format_share(agreement.expected_fresh), format_share(agreement.found_fresh)
 
 
-def format_plan(planned: Planned) -> tuple[str, ...]:
+def format_plan(planned: PlannedDomain) -> tuple[str, ...]:
     """Return importance, price, budget, requests a day and freshness; the budget as set, or what a target takes."""
     budget = planned.domain.settings.budget_per_day
-    budget = budget if budget is not None or planned.plan.asked is None else round(planned.plan.asked)
+    budget = (
+        budget if budget is not None or planned.plan.target_requests is None else round(planned.plan.target_requests)
+    )
     return (
         f"{planned.importance:.2f}",
-        f"{planned.price.per_request:.3g}",
+        f"{planned.shadow_price.per_request:.3g}",
         "-" if budget is None else f"{budget:,}",
         f"{planned.plan.requests:,.1f}",
-        format_share(planned.plan.expected.freshness if planned.known else None),
+        format_share(planned.plan.expected.freshness if planned.fetched else None),
     )
 
 
-def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def render_markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table, the first column of which holds names and the others numbers."""
     lines = [f"| {' | '.join(columns)} |", "|---|" + "---:|" * (len(columns) - 1)]
     return lines + [f"| {' | '.join(row)} |" for row in rows]

@@ -59,17 +59,17 @@ def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-LONGEST_TEXT = 20_000  # characters of a stranger's text on a page
+MAX_TEXT_CHARS = 20_000  # characters of a stranger's text on a page
 # What would turn the words around it (Unicode 15, 3.4): a text that looks like another one.
-REPLACED = "\ufffd"
-STEERING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
+REPLACEMENT = "\ufffd"
+DIRECTION_CONTROLS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
 
 
-def harmless(text: object) -> str:
+def sanitize_text(text: object) -> str:
     """Return a text without what steers its reader: control characters, and those that turn the direction."""
     return "".join(
-        REPLACED if (ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 or ord(c) in STEERING else c
-        for c in str(text)[:LONGEST_TEXT]
+        REPLACEMENT if (ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 or ord(c) in DIRECTION_CONTROLS else c
+        for c in str(text)[:MAX_TEXT_CHARS]
     )
 
 
@@ -78,6 +78,6 @@ def format_delivered(changes: int, messages: int) -> str:
     return f"{format_count(changes, 'change')} told in {format_count(messages, 'message')}"
 
 
-def format_undelivered(number: int, why: str) -> str:
+def format_undelivered(number: int, reason: str) -> str:
     """Return why a subscription was not told, as a sentence without its capital and its full stop."""
-    return f"subscription {number} was not told: {why}"
+    return f"subscription {number} was not told: {reason}"

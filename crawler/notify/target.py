@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import parse_qsl, urlsplit
 
-from crawler.core.http.credentials import Reference, SecretSource, parse_reference
+from crawler.core.http.credentials import SecretReference, SecretSource, parse_reference
 from crawler.errors import BadInput
 
-COMMAND = "command:"
-WEB = ("http", "https")
+COMMAND_PREFIX = "command:"
+WEB_SCHEMES = ("http", "https")
 # Parameters of a query whose values let somebody in, as receivers call them; Azure signs addresses with `sig`.
 SECRET_PARAMETERS = frozenset(
     (
@@ -23,14 +23,16 @@ SECRET_PARAMETERS = frozenset(
         *("key", "pass", "passwd", "password", "pwd", "secret", "sig", "signature", "token", "x-api-key"),
     )
 )
-MOST_CHARS = 4000
+MAX_CHARS = 4000
 LOCALHOST = "localhost"  # leads to this machine everywhere (RFC 6761, 6.3)
 NEXT_STEP = "; if the receiver is yours, add the subscription with --allow-private"
-HOW = "name the place where all of it stands: env:NAME for a variable, or block:NAME for a Prefect secret block"
-FORMS = "an https address, an apprise address such as mailto://..., command:PROGRAM, env:NAME or block:NAME"
+REFERENCE_HINT = (
+    "name the place where all of it stands: env:NAME for a variable, or block:NAME for a Prefect secret block"
+)
+TARGET_FORMS = "an https address, an apprise address such as mailto://..., command:PROGRAM, env:NAME or block:NAME"
 
 # The secret that stands at a reference; None where there is none.
-FindSecret = Callable[[Reference], Awaitable[str | None]]
+FindSecret = Callable[[SecretReference], Awaitable[str | None]]
 
 
 class TargetKind(StrEnum):
@@ -49,136 +51,136 @@ class NotifyTarget:
     address: str = field(repr=False)
 
 
-class TargetLacking(Exception):
+class TargetUnavailable(Exception):
     """A target cannot be used as things are; the message tells no secret."""
 
 
-def checked_target(text: str, *, allow_private: bool = False) -> str:
+def check_target(text: str, *, allow_private: bool = False) -> str:
     """A target as it is stored. Raises BadInput for one that cannot be used, or that shows a secret.
 
     allow_private: as in WebhookClient. A name that leads to an address is judged when a message is sent.
     """
     text = text.strip()
-    if not text or len(text) > MOST_CHARS or not text.isprintable():
-        raise BadInput(f"a target is {FORMS}")
-    if _reference(text) is not None:
+    if not text or len(text) > MAX_CHARS or not text.isprintable():
+        raise BadInput(f"a target is {TARGET_FORMS}")
+    if _parse_reference(text) is not None:
         return text
-    if text.startswith(COMMAND):
-        command_line(text.removeprefix(COMMAND))
+    if text.startswith(COMMAND_PREFIX):
+        parse_command(text.removeprefix(COMMAND_PREFIX))
         return text
-    target = _target(text)
+    target = _parse_target(text)
     if target is None:
-        raise BadInput(f"a target is {FORMS}")
-    if "@" in _authority(text):
-        raise BadInput(f"a secret is not typed here: {HOW}")
+        raise BadInput(f"a target is {TARGET_FORMS}")
+    if "@" in _get_authority(text):
+        raise BadInput(f"a secret is not typed here: {REFERENCE_HINT}")
     if target.kind is TargetKind.SERVICE:
-        from crawler.notify.services import standing_of  # it takes a third of a second
+        from crawler.notify.services import check_service  # it takes a third of a second
 
-        standing = standing_of(text)
-        if standing.why_not:
-            raise BadInput(standing.why_not)
-        hosts, has_secret = standing.hosts, standing.has_secret
+        service_check = check_service(text)
+        if service_check.why_not:
+            raise BadInput(service_check.why_not)
+        hosts, has_secret = service_check.hosts, service_check.has_secret
     else:
-        hosts, has_secret = (urlsplit(text).hostname or "",), _is_secret_hook(text)
+        hosts, has_secret = (urlsplit(text).hostname or "",), _is_secret_webhook(text)
     if has_secret:
-        raise BadInput(f"this address has a secret in it, and a secret is not typed here: {HOW}")
+        raise BadInput(f"this address has a secret in it, and a secret is not typed here: {REFERENCE_HINT}")
     for host in hosts:
-        _refuse_host(host, allow_private=allow_private)
+        _check_host(host, allow_private=allow_private)
     return text
 
 
-async def found_target(text: str, find_secret: FindSecret) -> NotifyTarget:
+async def resolve_target(text: str, find_secret: FindSecret) -> NotifyTarget:
     """A stored target with its secrets. Raises TargetLacking."""
-    reference = _reference(text)
-    address = text if reference is None else await secret_at(reference, find_secret)
-    target = _target(address.strip())
+    reference = _parse_reference(text)
+    address = text if reference is None else await resolve_secret(reference, find_secret)
+    target = _parse_target(address.strip())
     if target is None or (target.kind is TargetKind.COMMAND and reference is not None):
-        raise TargetLacking(f"what stands in {text} is no address of a webhook or of a service")
+        raise TargetUnavailable(f"what stands in {text} is no address of a webhook or of a service")
     return target
 
 
-async def secret_at(reference: Reference, find_secret: FindSecret) -> str:
+async def resolve_secret(reference: SecretReference, find_secret: FindSecret) -> str:
     """The secret at a reference. Raises TargetLacking where there is none."""
     try:
         secret = await find_secret(reference)
     except BadInput as error:  # a file that NAME_FILE names and that cannot be read
-        raise TargetLacking(f"{reference} is not there: {error}") from error
+        raise TargetUnavailable(f"{reference} is not there: {error}") from error
     if not secret:
         name = reference.name
         is_variable = reference.source is SecretSource.ENV
         where = f"this process has neither {name} nor {name}_FILE" if is_variable else "there is no such block"
-        raise TargetLacking(f"{reference} is not there: {where}")
+        raise TargetUnavailable(f"{reference} is not there: {where}")
     return secret
 
 
-def sealed_text(target: str) -> str:
+def get_signed_text(target: str) -> str:
     """What of a target its seal is made of: a command is run only where the user of that machine has set it."""
-    return target if target.startswith(COMMAND) else ""
+    return target if target.startswith(COMMAND_PREFIX) else ""
 
 
-def _reference(text: str) -> Reference | None:
+def _parse_reference(text: str) -> SecretReference | None:
     source, colon, _ = text.partition(":")
     if not colon or source not in set(SecretSource) or text.startswith((f"{source}://",)):
         return None
     try:
         return parse_reference(text)
     except ValueError as error:
-        raise BadInput(f"a target is {FORMS}") from error
+        raise BadInput(f"a target is {TARGET_FORMS}") from error
 
 
-def _target(text: str) -> NotifyTarget | None:
-    if text.startswith(COMMAND):
-        return NotifyTarget(TargetKind.COMMAND, text.removeprefix(COMMAND))
+def _parse_target(text: str) -> NotifyTarget | None:
+    if text.startswith(COMMAND_PREFIX):
+        return NotifyTarget(TargetKind.COMMAND, text.removeprefix(COMMAND_PREFIX))
     scheme, separator, rest = text.partition("://")
     if not separator or not scheme.isascii() or not scheme.replace("+", "").isalnum():
         return None
-    if scheme.lower() in WEB:
-        return NotifyTarget(TargetKind.WEBHOOK, text) if _authority(text) else None
+    if scheme.lower() in WEB_SCHEMES:
+        return NotifyTarget(TargetKind.WEBHOOK, text) if _get_authority(text) else None
     return NotifyTarget(TargetKind.SERVICE, text) if rest or scheme.lower() == "syslog" else None
 
 
-def _authority(text: str) -> str:
+def _get_authority(text: str) -> str:
     try:
         return urlsplit(text).netloc
     except ValueError as error:
-        raise BadInput(f"a target is {FORMS}") from error
+        raise BadInput(f"a target is {TARGET_FORMS}") from error
 
 
-def _is_secret_hook(text: str) -> bool:
+def _is_secret_webhook(text: str) -> bool:
     """Whether the address of a hook is a secret itself: who has one of Slack or Discord may write there."""
-    from crawler.notify.services import standing_of  # as above
+    from crawler.notify.services import check_service  # as above
 
     split = urlsplit(text)
-    named = {name.lower() for name, _ in parse_qsl(split.query, keep_blank_values=True)}
+    parameter_names = {name.lower() for name, _ in parse_qsl(split.query, keep_blank_values=True)}
     # Without its parameters, too: one that a service refuses must not hide what the path is.
-    forms = {text, split._replace(query="").geturl()}
-    return bool(named & SECRET_PARAMETERS) or any(standing_of(each).has_secret for each in forms)
+    variants = {text, split._replace(query="").geturl()}
+    return bool(parameter_names & SECRET_PARAMETERS) or any(check_service(each).has_secret for each in variants)
 
 
-def _refuse_host(host: str, *, allow_private: bool) -> None:
+def _check_host(host: str, *, allow_private: bool) -> None:
     """Raise BadInput for an IP address, or a name of this machine, that messages may not go to."""
-    from crawler.fetch import NOT_AN_ADDRESS, refusal  # as above
+    from crawler.fetch import NOT_AN_ADDRESS, find_refusal  # as above
 
     host = host.strip("[]").rstrip(".").lower()
-    is_here = host == LOCALHOST or host.endswith(f".{LOCALHOST}")
-    why = refusal("127.0.0.1" if is_here else host, allow_private=allow_private)
+    is_local = host == LOCALHOST or host.endswith(f".{LOCALHOST}")
+    why = find_refusal("127.0.0.1" if is_local else host, allow_private=allow_private)
     if why is not None and why != NOT_AN_ADDRESS:
-        raise BadInput(with_next_step(f"nothing is sent to {host}, since it is {why}"))
+        raise BadInput(add_next_step(f"nothing is sent to {host}, since it is {why}"))
 
 
-def with_next_step(why_not: str) -> str:
+def add_next_step(why_not: str) -> str:
     """Why a message cannot be sent, with what to do about it where that is known."""
     from crawler.fetch import PRIVATE  # as above
 
     return f"{why_not}{NEXT_STEP}" if why_not.endswith(PRIVATE) else why_not
 
 
-def command_line(text: str) -> list[str]:
+def parse_command(text: str) -> list[str]:
     """The words of a command, as a shell would split them; no shell runs it. Raises BadInput."""
     try:
-        words = shlex.split(text)
+        arguments = shlex.split(text)
     except ValueError as error:
         raise BadInput(f"the command cannot be read: {error}") from error
-    if not words:
+    if not arguments:
         raise BadInput("command: is followed by a program, as in command:/usr/local/bin/tell")
-    return words
+    return arguments

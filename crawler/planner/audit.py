@@ -6,24 +6,24 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.core.budget.constraints import AUDIT_SHARE
 from crawler.core.domain import Domain
-from crawler.core.freshness.calibration import Agreement, pooled_agreement
+from crawler.core.freshness.calibration import Agreement, pool_agreements
 from crawler.store import plan
 from crawler.store.database import Database
 from crawler.store.plan import Calibration
 
-RECOUNTED = timedelta(days=2)  # finished UTC days whose looks are counted again: some were recorded after midnight
-LOOKED_BACK = timedelta(days=30)  # over which audits are judged: few a day, in a small domain
-MOST_DRAWN = 200  # pages of one domain a day: by 30 days, the share is known to half a point
+RECOUNT_SPAN = timedelta(days=2)  # finished UTC days whose looks are counted again: some were recorded after midnight
+AUDIT_WINDOW = timedelta(days=30)  # over which audits are judged: few a day, in a small domain
+MAX_DRAWN = 200  # pages of one domain a day: by 30 days, the share is known to half a point
 ALL = "all domains"
 
 
 @dataclass(frozen=True, slots=True)
 class DomainAudit:
-    """What an audit says of one domain. drawn: pages to be looked at, by chance.  found: of LOOKED_BACK."""
+    """What an audit says of one domain. drawn: pages to be looked at, by chance.  calibration: of LOOKED_BACK."""
 
     domain: Domain
     drawn: int
-    found: Calibration
+    calibration: Calibration
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,50 +45,50 @@ class AuditFinding:
         what = f"The freshness reported for {self.name} is" if self.by_chance else f"What is expected of {self.name} is"
         return (
             f"{what} off: {agreement.looks:,} {'looks by chance' if self.by_chance else 'scheduled looks'}, "
-            f"{_percent(agreement.expected_fresh)} of them expected to find a fresh copy, "
-            f"{_percent(agreement.found_fresh)} found one ({abs(agreement.deviations):.1f} standard deviations)"
+            f"{_format_percent(agreement.expected_fresh)} of them expected to find a fresh copy, "
+            f"{_format_percent(agreement.found_fresh)} found one ({abs(agreement.deviations):.1f} standard deviations)"
         )
 
 
 async def audit_domains(db: Database, *, at: datetime, only: Domain | None = None) -> list[DomainAudit]:
     """Count what the looks of the last finished days found, judge them, and draw the next sample."""
-    return [await _audit(db, *each, at=at) for each in await plan.domains_to_audit(db, only=only)]
+    return [await _audit_domain(db, *each, at=at) for each in await plan.list_domains_to_audit(db, only=only)]
 
 
-def findings(found: Sequence[DomainAudit]) -> list[AuditFinding]:
+def list_findings(audits: Sequence[DomainAudit]) -> list[AuditFinding]:
     """Reports that are off, what audits found first: of domains, and of all together if there are several."""
     return [
-        *_off(found, lambda each: each.found.audits, by_chance=True),
-        *_off(found, lambda each: each.found.scheduled, by_chance=False),
+        *_find_off(audits, lambda each: each.calibration.audits, by_chance=True),
+        *_find_off(audits, lambda each: each.calibration.scheduled, by_chance=False),
     ]
 
 
-def _off(
-    found: Sequence[DomainAudit], part: Callable[[DomainAudit], Agreement], *, by_chance: bool
+def _find_off(
+    audits: Sequence[DomainAudit], part: Callable[[DomainAudit], Agreement], *, by_chance: bool
 ) -> list[AuditFinding]:
-    agreements = [(str(each.domain.authority), part(each)) for each in found]
-    if len(found) > 1:
-        agreements.append((ALL, pooled_agreement([part(each) for each in found])))
+    agreements = [(str(each.domain.authority), part(each)) for each in audits]
+    if len(audits) > 1:
+        agreements.append((ALL, pool_agreements([part(each) for each in audits])))
     return [AuditFinding(name, agreement, by_chance) for name, agreement in agreements if agreement.is_off]
 
 
-def _percent(part: float | None) -> str:
+def _format_percent(part: float | None) -> str:
     return "-" if part is None else f"{100 * part:.1f} %"
 
 
-async def _audit(db: Database, domain: Domain, budget: int | None, *, at: datetime) -> DomainAudit:
+async def _audit_domain(db: Database, domain: Domain, budget: int | None, *, at: datetime) -> DomainAudit:
     today = at.astimezone(UTC).date()
-    await plan.calibrate(db, domain, since=today - RECOUNTED, until=today)
-    found = await plan.calibration(db, domain, since=today - LOOKED_BACK, until=today)
-    most = await _most(db, domain, budget, at=at)
-    drawn = await plan.draw(db, domain, most=most, at=at) if most else []
-    return DomainAudit(domain, len(drawn), found)
+    await plan.count_calibration(db, domain, since=today - RECOUNT_SPAN, until=today)
+    calibration = await plan.load_calibration(db, domain, since=today - AUDIT_WINDOW, until=today)
+    sample_size = await _compute_sample_size(db, domain, budget, at=at)
+    drawn = await plan.draw_sample(db, domain, max_pages=sample_size, at=at) if sample_size else []
+    return DomainAudit(domain, len(drawn), calibration)
 
 
-async def _most(db: Database, domain: Domain, budget: int | None, *, at: datetime) -> int:
+async def _compute_sample_size(db: Database, domain: Domain, budget: int | None, *, at: datetime) -> int:
     """Number of pages to draw: a hundredth of the day's requests, and one at least where any may be made."""
     if domain.paused or budget == 0:
         return 0
     yesterday = at.astimezone(UTC).date() - timedelta(days=1)
-    requests = budget if budget is not None else await plan.requests_of(db, domain, day=yesterday)
-    return min(max(int(AUDIT_SHARE * requests), 1), MOST_DRAWN)
+    requests = budget if budget is not None else await plan.count_requests(db, domain, day=yesterday)
+    return min(max(int(AUDIT_SHARE * requests), 1), MAX_DRAWN)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.core.domain import Domain
-from crawler.core.http.traffic import LOOKED_BACK, TrafficHour, far_from_usual
+from crawler.core.http.traffic import BASELINE_PERIOD, TrafficHour, describe_anomaly
 from crawler.store import domains, report
 from crawler.store.database import Database
 
@@ -13,10 +13,10 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class JudgedHour:
-    """One hour of a domain's traffic. why: it is far from the usual, or empty."""
+    """One hour of a domain's traffic. anomaly: it is far from the usual, or empty."""
 
     traffic: TrafficHour
-    why: str
+    anomaly: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +27,19 @@ class TrafficFinding:
     judged: JudgedHour
 
 
-async def judged_hours(db: Database, domain: Domain, *, at: datetime, last: timedelta) -> list[JudgedHour]:
+async def judge_hours(db: Database, domain: Domain, *, at: datetime, window: timedelta) -> list[JudgedHour]:
     """The hours of a domain with visits, within `last` before the hour of an instant, and that hour as far as it is.
 
-    last: whole hours.  Each whole hour is held against those before; of one that is not over there is nothing to say.
+    window: whole hours.  Each whole hour is held against those before; of one that is not over there is nothing to say.
     """
-    running = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    since = running - last
-    hours = await report.traffic(db, domain, since=since - LOOKED_BACK, until=running + HOUR)
+    current_hour = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    since = current_hour - window
+    hours = await report.read_traffic(db, domain, since=since - BASELINE_PERIOD, until=current_hour + HOUR)
     return [
         JudgedHour(
             each,
-            far_from_usual(each, [h for h in hours[:n] if h.hour >= each.hour - LOOKED_BACK])
-            if each.hour < running
+            describe_anomaly(each, [h for h in hours[:n] if h.hour >= each.hour - BASELINE_PERIOD])
+            if each.hour < current_hour
             else "",
         )
         for n, each in enumerate(hours)
@@ -47,10 +47,10 @@ async def judged_hours(db: Database, domain: Domain, *, at: datetime, last: time
     ]
 
 
-async def traffic_findings(db: Database, *, at: datetime) -> list[TrafficFinding]:
+async def find_unusual_traffic(db: Database, *, at: datetime) -> list[TrafficFinding]:
     """All domains, by name, whose last whole hour before an instant is off."""
-    found = []
-    for listed in await domains.every(db):
-        judged = await judged_hours(db, listed.domain, at=at, last=HOUR)
-        found += [TrafficFinding(listed.domain, each) for each in judged if each.why]
-    return found
+    findings = []
+    for listed in await domains.list_domains(db):
+        judged = await judge_hours(db, listed.domain, at=at, window=HOUR)
+        findings += [TrafficFinding(listed.domain, each) for each in judged if each.anomaly]
+    return findings

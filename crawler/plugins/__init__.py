@@ -5,14 +5,14 @@ is imported before. `load` gives them ready for use, each tried once, or raises 
 functions, so that core knows nothing of packages. Uses core alone.
 """
 
-from crawler.plugins.loaded import (
+from crawler.plugins.loading import (
     NO_PLUGINS,
     Plugins,
-    defaults_with,
-    is_policy,
-    load,
-    reader_named,
+    add_plugin_defaults,
+    is_known_policy,
+    list_plugins,
+    load_plugins,
+    load_reader,
     require_policy,
-    survey,
 )
 from crawler.plugins.points import PageScore, ReadContent, ReaderOfType, RevisitRule, UrlFilter

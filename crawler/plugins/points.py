@@ -12,12 +12,12 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 from crawler.core.http.urls import Url
-from crawler.core.page.document import Document, document_of
+from crawler.core.page.document import Document, build_document
 
 if TYPE_CHECKING:  # it takes numpy along, which a process that parses does not need
-    from crawler.core.freshness.policies import Looked
+    from crawler.core.freshness.policies import VisitResult
 
-MOST_SCORE = 1000.0
+MAX_SCORE = 1000.0
 PROBE_URL = Url("https://example.com/a/page?of=1")
 # Web pages are read by recrawl alone: what it compares of them are elements, which no plugin gives.
 WEB_PAGES = frozenset({"text/html", "application/xhtml+xml"})
@@ -78,7 +78,7 @@ class ReaderOfType(Protocol):
 class RevisitRule(Protocol):
     """When a page is looked at again, in the domains whose user has chosen the plugin by its name."""
 
-    def after(self, look: "Looked") -> timedelta:
+    def choose_interval(self, visit: "VisitResult") -> timedelta:
         """The time from a good look until the next one, above 0. It is brought within the page's bounds."""
         ...
 
@@ -87,56 +87,56 @@ class NotUsable(Exception):
     """What is wrong with a plugin, in words that go on after its name."""
 
 
-def score_by(plugin: PageScore, url: Url) -> float:
+def compute_score(plugin: PageScore, url: Url) -> float:
     """The score that a plugin gives. NotUsable if it is none."""
     score: object = plugin.score(url)
-    if isinstance(score, bool) or not isinstance(score, Real) or not 0 <= float(score) <= MOST_SCORE:
-        raise NotUsable(f"scores {url} {_shown(score)}, not a number from 0 to {MOST_SCORE:g}")
+    if isinstance(score, bool) or not isinstance(score, Real) or not 0 <= float(score) <= MAX_SCORE:
+        raise NotUsable(f"scores {url} {_format_value(score)}, not a number from 0 to {MAX_SCORE:g}")
     return float(score)
 
 
-def accepted_by(plugin: UrlFilter, url: Url) -> bool:
+def check_accepts(plugin: UrlFilter, url: Url) -> bool:
     """Whether a plugin accepts the URL. NotUsable if it says neither."""
     accepted: object = plugin.accepts(url)
     if not isinstance(accepted, bool):
-        raise NotUsable(f"answers {_shown(accepted)} to {url}, not True or False")
+        raise NotUsable(f"answers {_format_value(accepted)} to {url}, not True or False")
     return accepted
 
 
-def document_by(plugin: ReaderOfType, body: bytes, *, url: Url, content_type: str) -> Document:
+def read_document(plugin: ReaderOfType, body: bytes, *, url: Url, content_type: str) -> Document:
     """What a plugin reads in a body. NotUsable if it is no content."""
-    read: object = plugin.read(body, url=url, content_type=content_type)
-    text, title, links = (getattr(read, name, None) for name in ("text", "title", "links"))
+    content: object = plugin.read(body, url=url, content_type=content_type)
+    text, title, links = (getattr(content, name, None) for name in ("text", "title", "links"))
     if not isinstance(text, str) or not isinstance(title, str):
-        raise NotUsable(f"reads {_shown(read)}, not a text, a title and links")
+        raise NotUsable(f"reads {_format_value(content)}, not a text, a title and links")
     if not isinstance(links, Sequence) or isinstance(links, str | bytes):
-        raise NotUsable(f"reads the links {_shown(links)}, not a sequence of strings")
+        raise NotUsable(f"reads the links {_format_value(links)}, not a sequence of strings")
     if not all(isinstance(link, str) for link in links):
         raise NotUsable("reads links that are not strings")
-    return document_of(text, title=title, links=links, url=url)
+    return build_document(text, title=title, links=links, url=url)
 
 
-def wait_by(plugin: RevisitRule, look: "Looked") -> timedelta:
+def compute_wait(plugin: RevisitRule, visit: "VisitResult") -> timedelta:
     """The wait that a plugin wants. NotUsable if it is none."""
-    wait: object = plugin.after(look)
+    wait: object = plugin.choose_interval(visit)
     if not isinstance(wait, timedelta) or wait <= timedelta(0):
-        raise NotUsable(f"lets {look.url} wait {_shown(wait)}, not a timedelta above 0")
+        raise NotUsable(f"lets {visit.url} wait {_format_value(wait)}, not a timedelta above 0")
     return wait
 
 
-def media_types_of(plugin: ReaderOfType) -> tuple[str, ...]:
+def read_media_types(plugin: ReaderOfType) -> tuple[str, ...]:
     """The media types that a plugin reads, in lower case. NotUsable if these are none, or not for plugins."""
-    given: object = getattr(plugin, "media_types", None)
-    is_list = isinstance(given, tuple | list) and all(isinstance(each, str) and "/" in each for each in given)
-    if not isinstance(given, tuple | list) or not given or not is_list:
-        raise NotUsable(f"has the media_types {_shown(given)}, not a tuple such as ('text/csv',)")
-    found = tuple(media_type_of(each) for each in given)
-    if refused := WEB_PAGES.intersection(found):
-        raise NotUsable(f"reads {min(refused)}, which recrawl reads itself")
-    return found
+    value: object = getattr(plugin, "media_types", None)
+    is_list = isinstance(value, tuple | list) and all(isinstance(each, str) and "/" in each for each in value)
+    if not isinstance(value, tuple | list) or not value or not is_list:
+        raise NotUsable(f"has the media_types {_format_value(value)}, not a tuple such as ('text/csv',)")
+    media_types = tuple(parse_media_type(each) for each in value)
+    if reserved := WEB_PAGES.intersection(media_types):
+        raise NotUsable(f"reads {min(reserved)}, which recrawl reads itself")
+    return media_types
 
 
-def media_type_of(content_type: str) -> str:
+def parse_media_type(content_type: str) -> str:
     """The media type that a Content-Type names, without its parameters."""
     return content_type.partition(";")[0].strip().lower()
 
@@ -144,37 +144,39 @@ def media_type_of(content_type: str) -> str:
 def _try_reader(plugin: ReaderOfType) -> None:
     sample = getattr(plugin, "sample", None)
     try:
-        document_by(plugin, b"" if sample is None else sample, url=PROBE_URL, content_type=media_types_of(plugin)[0])
+        read_document(
+            plugin, b"" if sample is None else sample, url=PROBE_URL, content_type=read_media_types(plugin)[0]
+        )
     except Exception as error:
         if sample is not None or isinstance(error, NotUsable):
             raise  # else there is nothing in an empty body that it would have to find
 
 
 def _try_revisit(plugin: RevisitRule) -> None:
-    from crawler.core.freshness.estimates import DAY, PRIOR, USUAL_AMOUNT
-    from crawler.core.freshness.policies import Looked
+    from crawler.core.freshness.estimates import DAY, DEFAULT_MAGNITUDE, PRIOR
+    from crawler.core.freshness.policies import VisitResult
 
-    wait_by(
+    compute_wait(
         plugin,
-        Looked(
+        VisitResult(
             url=PROBE_URL,
             at=datetime(2026, 1, 1, tzinfo=UTC),
             waited=timedelta(0),
             planned=None,
             changed=False,
             distance_bits=None,
-            usual_amount=USUAL_AMOUNT,
-            looks=1,
-            belief=PRIOR,
+            usual_magnitude=DEFAULT_MAGNITUDE,
+            visits=1,
+            rate_estimate=PRIOR,
             importance=1.0,
-            price=0.25,
-            least=timedelta(minutes=10),
-            most=180 * DAY,
+            shadow_price=0.25,
+            min_interval=timedelta(minutes=10),
+            max_interval=180 * DAY,
         ),
     )
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001  a stranger's object may not even have a name
@@ -184,10 +186,10 @@ def _shown(value: object) -> str:
 
 # The method that each plugin of a group must have, as it is called, and what asks one for a first answer.
 POINTS: Mapping[PluginGroup, tuple[str, Callable[[Any], object]]] = {
-    PluginGroup.PAGE_SCORE: ("score(url)", lambda plugin: score_by(plugin, PROBE_URL)),
-    PluginGroup.URL_FILTER: ("accepts(url)", lambda plugin: accepted_by(plugin, PROBE_URL)),
+    PluginGroup.PAGE_SCORE: ("score(url)", lambda plugin: compute_score(plugin, PROBE_URL)),
+    PluginGroup.URL_FILTER: ("accepts(url)", lambda plugin: check_accepts(plugin, PROBE_URL)),
     PluginGroup.READER: ("read(body, *, url, content_type)", _try_reader),
-    PluginGroup.REVISIT: ("after(look)", _try_revisit),
+    PluginGroup.REVISIT: ("choose_interval(visit)", _try_revisit),
 }
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from crawler.runtime.children import TAG
-from crawler.runtime.keys.own_keys import own_origins
+from crawler.runtime.keys.home_keys import list_own_origins
 
 POOL = "recrawl"
 WATCH_PATH = "/recrawl/run/"
@@ -66,33 +66,35 @@ class Api:
         return self.url.removesuffix("/api")
 
 
-def client_environment(home: Path, api: Api) -> dict[str, str]:
+def build_client_environment(home: Path, api: Api) -> dict[str, str]:
     """What has to be set before prefect is imported, in any process that talks to that server."""
     auth = {"PREFECT_API_AUTH_STRING": api.auth} if api.auth is not None else {}
     return QUIET | CLIENT | auth | {"PREFECT_API_URL": api.url, "PREFECT_HOME": str(home / "prefect")}
 
 
-def server_environment(home: Path, *, port: int, auth: str, database_url: str, keep_runs: timedelta) -> dict[str, str]:
+def build_server_environment(
+    home: Path, *, port: int, auth: str, database_url: str, keep_runs: timedelta
+) -> dict[str, str]:
     """What our own server is started with. database_url: postgresql://..., a database that is Prefect's alone.
 
     keep_runs: for how long it keeps runs that have ended, with their logs; its own service forgets older ones.
     """
-    own = {
+    overrides = {
         "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(int(keep_runs.total_seconds())),
         "PREFECT_SERVER_API_AUTH_STRING": auth,
-        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": ",".join(own_origins(port)),
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": ",".join(list_own_origins(port)),
         # The variable, not the flag: the user interface calls the API where this says.
         "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": database_url.replace("postgresql://", "postgresql+asyncpg://", 1),
         # Otherwise it writes the files of its user interface, which name the port, into the installed package.
         "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "prefect" / "ui"),
     }
-    return client_environment(home, Api(api_url_of(port), auth)) | SERVER | own
+    return build_client_environment(home, Api(build_api_url(port), auth)) | SERVER | overrides
 
 
-def worker_environment(home: Path, api: Api, *, tag: str, database_url: str) -> dict[str, str]:
+def build_worker_environment(home: Path, api: Api, *, tag: str, database_url: str) -> dict[str, str]:
     """Return what Prefect's worker and its runs are started with. tag: of what they descend from."""
-    return client_environment(home, api) | {
+    return build_client_environment(home, api) | {
         TAG: tag,
         "RECRAWL_HOME": str(home),
         "RECRAWL_DATABASE_URL": database_url,
@@ -102,12 +104,12 @@ def worker_environment(home: Path, api: Api, *, tag: str, database_url: str) -> 
     }
 
 
-def worker_command(name: str) -> list[str]:
+def build_worker_command(name: str) -> list[str]:
     """Return the command of Prefect's worker."""
     options = ["--name", name, "--pool", POOL, "--type", "process", "--install-policy", "never"]
     return [sys.executable, "-m", "prefect", "worker", "start", *options]
 
 
-def api_url_of(port: int) -> str:
+def build_api_url(port: int) -> str:
     """Return where programs ask our own server."""
     return f"http://127.0.0.1:{port}/api"

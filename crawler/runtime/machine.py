@@ -14,8 +14,9 @@ import psutil
 
 from crawler.errors import StackFailed
 
-OURS = frozenset({"logs", "postgres", "prefect", "report", "run", "search", "tmp"})  # all that stands in RECRAWL_HOME
-OTHERS = 0o077  # what group and others may do, in a file's mode
+# all that stands in RECRAWL_HOME
+HOME_FOLDERS = frozenset({"logs", "postgres", "prefect", "report", "run", "search", "tmp"})
+OTHERS_MODE = 0o077  # what group and others may do, in a file's mode
 PORTS = range(20_000, 32_000)  # below what systems hand out to clients, so no outgoing connection ever sits on one
 
 
@@ -28,55 +29,55 @@ class Process:
 
     def is_running(self) -> bool:
         """Whether it is still there; a zombie is not."""
-        return birth(self.pid) == self.birth
+        return read_birth(self.pid) == self.birth
 
 
-def process(pid: int) -> Process | None:
+def find_process(pid: int) -> Process | None:
     """The process that has this id now."""
-    born = birth(pid)
-    return Process(pid, born) if born is not None else None
+    found_birth = read_birth(pid)
+    return Process(pid, found_birth) if found_birth is not None else None
 
 
-def birth(pid: int) -> str | None:
+def read_birth(pid: int) -> str | None:
     """Return when a process began, as a text that no other process with this id ever has; None where there is none."""
     try:
-        found = psutil.Process(pid)
-        if found.status() == psutil.STATUS_ZOMBIE:
+        running = psutil.Process(pid)
+        if running.status() == psutil.STATUS_ZOMBIE:
             return None
         if not psutil.LINUX:
-            return str(found.create_time())
+            return str(running.create_time())
         # In ticks since this boot: as an instant it would move whenever the clock is set. The name before may hold ")".
         ticks = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         return None
-    return f"{_boot_id()}/{ticks}"
+    return f"{_read_boot_id()}/{ticks}"
 
 
 @cache
-def _boot_id() -> str:
+def _read_boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 @contextlib.contextmanager
-def held(lock: Path, *, shared: bool = False, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+def hold_lock(lock: Path, *, shared: bool = False, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold a file as a lock between processes; the system frees it when the holder ends, however it ends.
 
-    shared: any number may hold it so, but nobody the other way.  waiting: called once if it has to be waited for.
+    shared: any number may hold it so, but nobody the other way.  on_wait: called once if it has to be waited for.
     """
-    how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     with _open_lock(lock) as file:
-        if not _lock(file, how):
-            if waiting is not None:
-                waiting()
-            fcntl.flock(file, how)
+        if not _try_lock(file, mode):
+            if on_wait is not None:
+                on_wait()
+            fcntl.flock(file, mode)
         yield
 
 
 @contextlib.contextmanager
-def held_if_free(lock: Path) -> Iterator[bool]:
+def try_hold_lock(lock: Path) -> Iterator[bool]:
     """Hold a lock if nobody else does; whether it is held."""
     with _open_lock(lock) as file:
-        yield _lock(file, fcntl.LOCK_EX)
+        yield _try_lock(file, fcntl.LOCK_EX)
 
 
 @contextlib.contextmanager
@@ -85,36 +86,36 @@ def _open_lock(lock: Path) -> Iterator[int]:
         lock.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise _not_usable(lock.parent, error) from error
+        raise _build_unusable_error(lock.parent, error) from error
     try:
         yield file
     finally:
         os.close(file)
 
 
-def _lock(file: int, how: int) -> bool:
+def _try_lock(file: int, mode: int) -> bool:
     try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
+        fcntl.flock(file, mode | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
-def _not_usable(folder: Path, error: OSError) -> StackFailed:
+def _build_unusable_error(folder: Path, error: OSError) -> StackFailed:
     return StackFailed(f"{folder} cannot be used ({error.strerror}): set RECRAWL_HOME to a folder of yours")
 
 
-def free_port(key: str, *, taken: tuple[int, ...] = ()) -> int:
+def find_free_port(key: str, *, excluded: tuple[int, ...] = ()) -> int:
     """A loopback port that nobody listens on, for one key the same one as long as it stays free."""
     first = zlib.crc32(key.encode())
     for step in range(len(PORTS)):
         port = PORTS[(first + step) % len(PORTS)]
-        if port not in taken and port_is_free(port):
+        if port not in excluded and is_port_free(port):
             return port
     raise StackFailed(f"no port of 127.0.0.1 from {PORTS.start} to {PORTS.stop} is free: stop what uses them")
 
 
-def port_is_free(port: int) -> bool:
+def is_port_free(port: int) -> bool:
     with socket.socket() as probe:
         # As servers do it, else a port whose connections have just ended counts as taken for a minute.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -125,20 +126,20 @@ def port_is_free(port: int) -> bool:
     return True
 
 
-def remember_port(file: Path, *, usual: int, key: str) -> int:
+def choose_port(file: Path, *, default: int, key: str) -> int:
     """Return the port of last time, else the usual one, else any that is free, and record it: bookmarks go on."""
-    last = recorded_port(file, usual=usual)
-    port = last if port_is_free(last) else free_port(key)
+    last = read_recorded_port(file, default=default)
+    port = last if is_port_free(last) else find_free_port(key)
     write_private(file, str(port))
     return port
 
 
-def recorded_port(file: Path, *, usual: int) -> int:
+def read_recorded_port(file: Path, *, default: int) -> int:
     """Return the port of last time, else the usual one."""
-    return int(file.read_text(encoding="ascii")) if file.exists() else usual
+    return int(file.read_text(encoding="ascii")) if file.exists() else default
 
 
-def private_folder(home: Path, name: str) -> Path:
+def ensure_private_folder(home: Path, name: str) -> Path:
     """HOME/NAME, made where it is not there, and closed to others. name: of `OURS`.
 
     HOME, too, is closed, unless the user keeps other things in it. Raises StackFailed where it is another user's.
@@ -147,41 +148,41 @@ def private_folder(home: Path, name: str) -> Path:
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         home.mkdir(mode=0o700, exist_ok=True)
-        if os.geteuid() == home.stat().st_uid and {each.name for each in home.iterdir()} <= OURS:
-            close(home)
+        if os.geteuid() == home.stat().st_uid and {each.name for each in home.iterdir()} <= HOME_FOLDERS:
+            restrict_to_owner(home)
         folder.mkdir(mode=0o700, exist_ok=True)
         if os.geteuid() != folder.stat().st_uid:
             raise StackFailed(f"{folder} belongs to another user: set RECRAWL_HOME to a folder of yours")
-        close(folder)
+        restrict_to_owner(folder)
     except OSError as error:
-        raise _not_usable(folder, error) from error
+        raise _build_unusable_error(folder, error) from error
     return folder
 
 
-def close(path: Path) -> None:
+def restrict_to_owner(path: Path) -> None:
     """Take from everybody but the owner what they may do with it."""
     mode = path.stat().st_mode & 0o7777
-    if mode & OTHERS:
-        path.chmod(mode & ~OTHERS)
+    if mode & OTHERS_MODE:
+        path.chmod(mode & ~OTHERS_MODE)
 
 
 def write_private(path: Path, text: str) -> None:
     """Write a file that its owner alone can read; who reads meanwhile finds the old one, or the new one whole."""
-    making = path.with_name(f".{path.name}.new")
-    making.unlink(missing_ok=True)
-    making.touch(mode=0o600, exist_ok=False)
-    making.write_text(text, encoding="utf-8")
-    making.replace(path)
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    temporary.touch(mode=0o600, exist_ok=False)
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
 
 
 def ensure_secret(file: Path, make: Callable[[], str]) -> str:
     """Return the text of a file in HOME/run that its owner alone can read; made the first time."""
-    known = read_secret(file)
-    if known:
-        return known
-    private_folder(file.parents[1], "run")
-    write_private(file, made := make())
-    return made
+    existing = read_secret(file)
+    if existing:
+        return existing
+    ensure_private_folder(file.parents[1], "run")
+    write_private(file, secret := make())
+    return secret
 
 
 def read_secret(file: Path) -> str:
@@ -192,6 +193,6 @@ def read_secret(file: Path) -> str:
         return ""
 
 
-def search_file(home: Path) -> Path:
+def get_search_file(home: Path) -> Path:
     """Return the file of the full-text index, which may not be there yet; its folder is made, for its owner alone."""
-    return private_folder(home, "search") / "pages.sqlite"
+    return ensure_private_folder(home, "search") / "pages.sqlite"

@@ -1,7 +1,7 @@
 """The local stack as it is found: its database, its Prefect server, and what of it runs.
 
-`up` starts what is missing of it, `down` stops exactly what `up` started (up.py). All that descends from the stack
-carries its tag in the environment, so that nothing is forgotten, whoever was killed in between.
+`up` starts what is missing of it, `down` stops exactly what `up` started (lifecycle.py). All that descends from the
+stack carries its tag in the environment, so that nothing is forgotten, whoever was killed in between.
 """
 
 import urllib.request
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crawler.errors import BadInput, StackFailed
-from crawler.runtime.children import SERVER, STACK_TAG, WORKER, Child, digest, noted
-from crawler.runtime.environment import Api, api_url_of
-from crawler.runtime.keys.own_keys import ANSWER_SECONDS, known_auth, own_origins, proves_itself
+from crawler.runtime.children import SERVER, STACK_TAG, WORKER, Child, find_child, hash_secret
+from crawler.runtime.environment import Api, build_api_url
+from crawler.runtime.keys.home_keys import RESPONSE_SECONDS, is_own_server, list_own_origins, read_auth
 from crawler.runtime.machine import Process
-from crawler.runtime.pages import serving_pages
-from crawler.runtime.postgres.cluster import borrowed_postgres, kept_major, running_postgres
+from crawler.runtime.postgres.cluster import borrow_postgres, find_data_major, find_running_postgres
+from crawler.runtime.web_ui import find_web_ui
 from crawler.settings import Settings
-from crawler.store.database import Schema, prepare, schema_of
+from crawler.store.database import SchemaState, prepare_schema, read_schema_state
 
 CRAWL_DATABASE = "crawl"
 
@@ -44,7 +44,7 @@ class StackPart:
 
 
 @contextmanager
-def crawl_database(settings: Settings) -> Iterator[str]:
+def open_crawl_database(settings: Settings) -> Iterator[str]:
     """The URL of the crawl's database, newest schema, for as long as the block runs.
 
     The embedded Postgres is started for it, brought up to date, and stopped afterwards if nobody else needs it. A
@@ -52,13 +52,13 @@ def crawl_database(settings: Settings) -> Iterator[str]:
     """
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
-        prepare(url, may_upgrade=False)
+        prepare_schema(url, may_upgrade=False)
         yield url
         return
-    with borrowed_postgres(settings.home) as cluster:
+    with borrow_postgres(settings.home) as cluster:
         cluster.create_database(CRAWL_DATABASE)
-        prepare(cluster.url(CRAWL_DATABASE), may_upgrade=True)
-        yield cluster.url(CRAWL_DATABASE)
+        prepare_schema(cluster.build_url(CRAWL_DATABASE), may_upgrade=True)
+        yield cluster.build_url(CRAWL_DATABASE)
 
 
 def require_database(settings: Settings) -> None:
@@ -67,69 +67,71 @@ def require_database(settings: Settings) -> None:
     A dump of another database than the one that was meant would look like a backup.
     """
     if settings.database_url is not None:
-        if schema_of(settings.database_url.get_secret_value()) is Schema.EMPTY:
+        if read_schema_state(settings.database_url.get_secret_value()) is SchemaState.EMPTY:
             raise BadInput("the database of RECRAWL_DATABASE_URL holds nothing: is that the right one?")
-    elif kept_major(settings.home.resolve()) is None:
+    elif find_data_major(settings.home.resolve()) is None:
         raise BadInput(
             f"there is no database in {settings.home}: say where it is, by RECRAWL_DATABASE_URL or RECRAWL_HOME"
         )
 
 
-def known_database(settings: Settings) -> str | None:
+def find_database_url(settings: Settings) -> str | None:
     """Return where the crawl's database is; None while the embedded Postgres is not running."""
     if settings.database_url is not None:
         return settings.database_url.get_secret_value()
-    cluster = running_postgres(settings.home)
-    return cluster.url(CRAWL_DATABASE) if cluster is not None else None
+    cluster = find_running_postgres(settings.home)
+    return cluster.build_url(CRAWL_DATABASE) if cluster is not None else None
 
 
-def running_stack(settings: Settings) -> Stack | None:
+def find_running_stack(settings: Settings) -> Stack | None:
     """The stack of these settings, if all its parts are running."""
     home = settings.home.resolve()
-    worker, server, url = noted(home, WORKER), noted(home, SERVER), known_database(settings)
-    api = api_of_worker(home, settings) if url is not None else None
+    worker, server, url = find_child(home, WORKER), find_child(home, SERVER), find_database_url(settings)
+    api = find_worker_api(home, settings) if url is not None else None
     if worker is None or url is None or api is None:
         return None
-    own = server.process if server is not None and is_own_api(server, api.url) else None
-    return Stack(home, url, api, own, worker.process)
+    own_server = server.process if server is not None and is_own_api(server, api.url) else None
+    return Stack(home, url, api, own_server, worker.process)
 
 
-def server_in_use(settings: Settings) -> Api:
+def find_server(settings: Settings) -> Api:
     """The Prefect server of these settings, and how to get in. StackFailed where none answers."""
     home = settings.home.resolve()
-    server = noted(home, SERVER)
-    api = external_api(settings, server) or (own_api(home, server) if server is not None else None)
+    server = find_child(home, SERVER)
+    api = find_external_api(settings, server) or (build_own_api(home, server) if server is not None else None)
     if api is None:
         raise StackFailed("no Prefect server is running: recrawl up")
-    if not answers(server, api):
+    if not is_responding(server, api):
         raise StackFailed(f"no Prefect server answers at {api.url}: recrawl up")
     return api
 
 
-def status(settings: Settings) -> list[StackPart]:
+def read_status(settings: Settings) -> list[StackPart]:
     """What runs, part by part."""
     home = settings.home.resolve()
-    server, worker, cluster = noted(home, SERVER), noted(home, WORKER), running_postgres(home)
+    server, worker, cluster = find_child(home, SERVER), find_child(home, WORKER), find_running_postgres(home)
     parts = []
     if settings.database_url is None or cluster is not None:
-        where = (
+        detail = (
             f"127.0.0.1:{cluster.port}, process {cluster.pid}, Postgres {cluster.binaries.version}" if cluster else ""
         )
-        parts.append(StackPart("Postgres", cluster is not None, where))
+        parts.append(StackPart("Postgres", cluster is not None, detail))
     if settings.database_url is not None:
         parts.append(StackPart("Database", is_running=True, detail="RECRAWL_DATABASE_URL"))
-    external = external_api(settings, server)
+    external = find_external_api(settings, server)
     if external is not None:
-        parts.append(StackPart("Prefect server", answers(None, external), f"{external.url} (PREFECT_API_URL)"))
+        parts.append(StackPart("Prefect server", is_responding(None, external), f"{external.url} (PREFECT_API_URL)"))
     elif server is not None:
-        api = own_api(home, server)
-        parts.append(StackPart("Prefect server", answers(server, api), f"{api.ui_url}, process {server.process.pid}"))
+        api = build_own_api(home, server)
+        parts.append(
+            StackPart("Prefect server", is_responding(server, api), f"{api.ui_url}, process {server.process.pid}")
+        )
     else:
         parts.append(StackPart("Prefect server", is_running=False, detail=""))
     parts.append(StackPart("Worker", worker is not None, f"process {worker.process.pid}" if worker else ""))
-    pages = serving_pages(home)
-    where = f"{own_origins(pages.port)[0]}, process {pages.process.pid}" if pages else ""
-    parts.append(StackPart("Pages", pages is not None, where))
+    web_ui = find_web_ui(home)
+    detail = f"{list_own_origins(web_ui.port)[0]}, process {web_ui.process.pid}" if web_ui else ""
+    parts.append(StackPart("Pages", web_ui is not None, detail))
     return parts
 
 
@@ -140,54 +142,54 @@ def is_without_worker(settings: Settings) -> bool:
     """
     home = settings.home.resolve()
     was_set_up = (home / "run" / STACK_TAG).exists()
-    return (settings.database_url is None or was_set_up) and noted(home, WORKER) is None
+    return (settings.database_url is None or was_set_up) and find_child(home, WORKER) is None
 
 
 def is_own_api(server: Child | None, api_url: str) -> bool:
     """Whether that is the server which this stack has started."""
-    return server is not None and api_url == api_url_of(server.port)
+    return server is not None and api_url == build_api_url(server.port)
 
 
-def own_api(home: Path, server: Child) -> Api:
+def build_own_api(home: Path, server: Child) -> Api:
     """Return the server that this stack has started, and how to get in."""
-    return Api(api_url_of(server.port), known_auth(home))
+    return Api(build_api_url(server.port), read_auth(home))
 
 
-def api_of_worker(home: Path, settings: Settings) -> Api | None:
+def find_worker_api(home: Path, settings: Settings) -> Api | None:
     """The server that the worker of `home` works for; None where there is no worker, or the server does not answer."""
-    worker, server = noted(home, WORKER), noted(home, SERVER)
+    worker, server = find_child(home, WORKER), find_child(home, SERVER)
     if worker is None:
         return None
-    url, own_auth = worker.facts["api_url"], known_auth(home)
+    url, own_auth = worker.facts["api_url"], read_auth(home)
     if server is not None and is_own_api(server, url):
-        api = own_api(home, server)
-    elif own_auth is not None and worker.facts.get("auth") == digest(own_auth):
+        api = build_own_api(home, server)
+    elif own_auth is not None and worker.facts.get("auth") == hash_secret(own_auth):
         return None  # our own is dead, and whoever answers at its address is somebody else
     else:
-        api = named_api(settings, url)
-    return api if answers(server, api) else None
+        api = build_named_api(settings, url)
+    return api if is_responding(server, api) else None
 
 
-def external_api(settings: Settings, server: Child | None) -> Api | None:
+def find_external_api(settings: Settings, server: Child | None) -> Api | None:
     """The server that PREFECT_API_URL names, unless that is our own: people set it to use Prefect's own command."""
-    named = settings.prefect_api_url
-    if named is None or is_own_api(server, named.rstrip("/")):
+    url = settings.prefect_api_url
+    if url is None or is_own_api(server, url.rstrip("/")):
         return None
-    return named_api(settings, named)
+    return build_named_api(settings, url)
 
 
-def named_api(settings: Settings, url: str) -> Api:
+def build_named_api(settings: Settings, url: str) -> Api:
     """Return a server that the user has named, with what it asks for."""
     auth = settings.prefect_api_auth_string
     return Api(url.rstrip("/"), auth.get_secret_value() if auth is not None else None)
 
 
-def answers(server: Child | None, api: Api) -> bool:
+def is_responding(server: Child | None, api: Api) -> bool:
     """Whether a Prefect server answers there; where it has to be our own, whether that does, and not another."""
     if server is not None and is_own_api(server, api.url) and api.auth is not None:
-        return proves_itself(server.port, api.auth)
+        return is_own_server(server.port, api.auth)
     try:
-        with urllib.request.urlopen(f"{api.url}/health", timeout=ANSWER_SECONDS) as response:  # noqa: S310  http, by our own setting
+        with urllib.request.urlopen(f"{api.url}/health", timeout=RESPONSE_SECONDS) as response:  # noqa: S310  http, by our own setting
             return bool(response.status == 200)
     except (OSError, ValueError):
         return False

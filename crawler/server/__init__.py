@@ -6,5 +6,5 @@ words and verbs, and the rooms below it.
 """
 
 from crawler.server.server import serve
-from crawler.server.ui.files import Written, write_pages
-from crawler.server.ui.links import history_at
+from crawler.server.ui.files import WriteResult, write_pages
+from crawler.server.ui.links import build_history_url

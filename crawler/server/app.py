@@ -16,35 +16,37 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crawler.app import overview
-from crawler.app.changes import Database, EventKind, newest_changes
-from crawler.app.delivery.feeds import FEED, FeedWanted, linked_path, may_read, read_feed
+from crawler.app.blocks import read_blocks
+from crawler.app.changes import Database, EventKind, read_newest_changes
+from crawler.app.delivery.feeds import FEED_PATH, FeedSelection, build_linked_path, may_read, read_feed
 from crawler.app.pages import VersionsQuery
-from crawler.app.pieces import find_pieces
-from crawler.app.registration import domain_named
-from crawler.app.running.serving import ENTRANCE, DomainCounter, IndexKeeper, ParserPool, give_back
-from crawler.app.try_page import TryWay, try_url_of
+from crawler.app.registration import get_domain
+from crawler.app.running.serving import LOGIN_PATH, DomainCounter, IndexSyncer, ParserPool, trim_memory
+from crawler.app.try_page import TryOptions, try_domain_url
 from crawler.clock import Clock
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
-from crawler.format.kinds import NEWS, format_kind
-from crawler.server.access import NO_STORE, SESSION_LASTS, Doorkeeper, guarded
+from crawler.format.kinds import NEWS
+from crawler.server.access import NO_STORE, SESSION_LIFETIME, Authenticator, require_authentication
 from crawler.server.api import API_PATH, ApiOnDemand
-from crawler.server.remembered import Remembered
+from crawler.server.timed_cache import TimedCache
 from crawler.server.ui import actions, render
 from crawler.server.ui.actions import Action
-from crawler.server.ui.facts import ChangesAsked, change_facts, url_facts
-from crawler.server.ui.links import SERVED
-from crawler.server.ui.shown import style
+from crawler.server.ui.facts import ChangeListQuery, load_change_facts, load_url_facts
+from crawler.server.ui.links import SERVER_LINKS
+from crawler.server.ui.templating import read_style
 
-MOST_FORM_BYTES = 64 << 10
-MOST_NOTICES = 1000  # of sessions that sent a form and never looked at what came of it
-NEWEST = 10  # changes on the first page
-NEWEST_OF_DOMAIN = 5
-MOST_PLANNED = 50  # domains that are read for the forecast of one: a second
+MAX_FORM_BYTES = 64 << 10
+MAX_FLASH_MESSAGES = 1000  # of sessions that sent a form and never looked at what came of it
+MAX_NEWEST = 10  # changes on the first page
+MAX_NEWEST_OF_DOMAIN = 5
+MAX_PLANNED = 50  # domains that are read for the forecast of one: a second
 
-UNFORESEEN = "Something is stored that was not foreseen. The log tells what; recrawl db check looks for more of it."
-ADMISSION = "The commands recrawl serve, recrawl up and recrawl ui print an address that lets you in once."
+UNEXPECTED_ERROR = (
+    "Something is stored that was not foreseen. The log tells what; recrawl db check looks for more of it."
+)
+LOGIN_HINT = "The commands recrawl serve, recrawl up and recrawl ui print an address that lets you in once."
 
-Page = Callable[[Request], Awaitable[Response]]
+PageHandler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(slots=True)
@@ -52,23 +54,23 @@ class PageServer:
     """All that the pages are made of. now: knowledge time.  index: of searches by the API."""
 
     db: Database
-    readers: ParserPool
-    doorkeeper: Doorkeeper
+    parsers: ParserPool
+    authenticator: Authenticator
     now: Callable[[], datetime]
     counter: DomainCounter
-    index: IndexKeeper
+    index: IndexSyncer
     home_folder: Path  # of tokens and addresses of feeds, which are read at each request: both count at once
-    _notices: dict[str, render.Notice] = field(default_factory=dict)
-    _cards: Remembered[overview.DomainCard | None] = field(default_factory=Remembered)
-    _facts: Remembered[overview.DomainFacts | None] = field(default_factory=Remembered)
+    _flash_messages: dict[str, render.FlashMessage] = field(default_factory=dict)
+    _cards: TimedCache[overview.DomainCard | None] = field(default_factory=TimedCache)
+    _facts: TimedCache[overview.DomainFacts | None] = field(default_factory=TimedCache)
 
-    async def card(self, domain: overview.Domain) -> overview.DomainCard | overview.UncountedCard | None:
+    async def load_card(self, domain: overview.Domain) -> overview.DomainCard | overview.UncountedCard | None:
         """A domain in short, as it was a moment ago at most; None if it was removed meanwhile.
 
         Nobody waits while a large domain is counted: its figures are as they were counted before.
         """
         if not await self.counter.has_figures(domain):
-            return await overview.uncounted_card(self.db, domain)
+            return await overview.make_uncounted_card(self.db, domain)
         return await self._cards.get(
             domain.id,
             lambda: overview.summarize_domain(
@@ -77,183 +79,200 @@ class PageServer:
                 at=self.now(),
                 sample=overview.CARD_PAGES,
                 instants=overview.CARD_INSTANTS,
-                kept_for=overview.HOWEVER_OLD,
+                max_age=overview.ANY_AGE,
             ),
         )
 
-    async def facts(self, domain: overview.Domain) -> overview.DomainFacts | overview.UncountedCard | None:
+    async def load_facts(self, domain: overview.Domain) -> overview.DomainFacts | overview.UncountedCard | None:
         """All about a domain, likewise."""
-        kept_for = overview.HOWEVER_OLD
+        max_age = overview.ANY_AGE
 
-        async def found() -> overview.DomainFacts | None:
-            card = await overview.summarize_domain(self.db, domain, at=self.now(), kept_for=kept_for)
+        async def examine() -> overview.DomainFacts | None:
+            card = await overview.summarize_domain(self.db, domain, at=self.now(), max_age=max_age)
             if card is None:
                 return None
-            return await overview.examine_domain(self.db, card, kept_for=kept_for, most_planned=MOST_PLANNED)
+            return await overview.examine_domain(self.db, card, max_age=max_age, max_planned_domains=MAX_PLANNED)
 
         if not await self.counter.has_figures(domain):
-            return await overview.uncounted_card(self.db, domain)
-        return await self._facts.get(domain.id, found)
+            return await overview.make_uncounted_card(self.db, domain)
+        return await self._facts.get(domain.id, examine)
 
-    def reader(self, request: Request) -> render.Viewer:
+    def build_viewer(self, request: Request) -> render.Viewer:
         """Who looks: what their forms carry, and what came of the form that they sent last."""
         session = request.scope["session"]
-        return render.Viewer(word=self.doorkeeper.form_word(session), notice=self._notices.pop(session, None))
-
-    async def home(self, request: Request) -> Response:
-        at = self.now()
-        facts = await overview.list_summaries(self.db, self.card, at=at, after=request.query_params.get("after", ""))
-        items = await newest_changes(self.db, at=at, most=NEWEST)
-        return _html(render.home_page(facts, items, reader=self.reader(request)))
-
-    async def domain(self, request: Request) -> Response:
-        at = self.now()
-        found = await actions.find_domain(self.db, request.query_params.get("name", ""))
-        facts = await self.facts(found)
-        if facts is None:
-            raise BadInput(f"{found.authority} is not registered any more")
-        if isinstance(facts, overview.UncountedCard):
-            items = await newest_changes(self.db, at=at, most=NEWEST, only=found)
-            return _html(render.uncounted_page(facts, items, reader=self.reader(request), now=at))
-        items = await newest_changes(self.db, at=at, most=NEWEST_OF_DOMAIN, only=found)
-        return _html(render.domain_page(facts, items, reader=self.reader(request), now=at))
-
-    async def changes(self, request: Request) -> Response:
-        given = request.query_params
-        kinds = frozenset(kind for kind in EventKind if kind.value in given.getlist("kind"))
-        asked = ChangesAsked(
-            domain=given.get("domain", ""),
-            kinds=kinds or NEWS,
-            since=given.get("since", ""),
-            before=given.get("before", ""),
+        return render.Viewer(
+            word=self.authenticator.compute_csrf_token(session), notice=self._flash_messages.pop(session, None)
         )
-        facts = await change_facts(self.db, asked, at=self.now())
-        wanted = FeedWanted(domain=asked.domain, kinds=",".join(sorted(map(format_kind, kinds))))
-        feed = await asyncio.to_thread(linked_path, self.home_folder, wanted)
-        return _html(render.changes_page(facts, reader=self.reader(request), feed=feed))
 
-    async def feed(self, request: Request) -> Response:
-        given = request.query_params
-        wanted = FeedWanted(given.get("domain", ""), given.get("prefix", ""), given.get("kind", ""))
-        token = given.get("token", "")
-        if not request.scope["session"] and not await asyncio.to_thread(may_read, self.home_folder, wanted, token):
+    async def show_home(self, request: Request) -> Response:
+        at = self.now()
+        facts = await overview.summarize_domains(
+            self.db, self.load_card, at=at, after=request.query_params.get("after", "")
+        )
+        items = await read_newest_changes(self.db, at=at, max_count=MAX_NEWEST)
+        return _respond_html(render.render_home_page(facts, items, viewer=self.build_viewer(request)))
+
+    async def show_domain(self, request: Request) -> Response:
+        at = self.now()
+        domain = await actions.find_domain(self.db, request.query_params.get("name", ""))
+        facts = await self.load_facts(domain)
+        if facts is None:
+            raise BadInput(f"{domain.authority} is not registered any more")
+        if isinstance(facts, overview.UncountedCard):
+            items = await read_newest_changes(self.db, at=at, max_count=MAX_NEWEST, only_domain=domain)
+            return _respond_html(render.render_uncounted_page(facts, items, viewer=self.build_viewer(request), now=at))
+        items = await read_newest_changes(self.db, at=at, max_count=MAX_NEWEST_OF_DOMAIN, only_domain=domain)
+        return _respond_html(render.render_domain_page(facts, items, viewer=self.build_viewer(request), now=at))
+
+    async def show_changes(self, request: Request) -> Response:
+        params = request.query_params
+        kinds = frozenset(kind for kind in EventKind if kind.value in params.getlist("kind"))
+        query = ChangeListQuery(
+            domain=params.get("domain", ""),
+            kinds=kinds or NEWS,
+            since=params.get("since", ""),
+            before=params.get("before", ""),
+        )
+        facts = await load_change_facts(self.db, query, at=self.now())
+        feed_query = FeedSelection(domain=query.domain, kinds=",".join(sorted(kinds)))
+        feed = await asyncio.to_thread(build_linked_path, self.home_folder, feed_query)
+        return _respond_html(render.render_changes_page(facts, viewer=self.build_viewer(request), feed=feed))
+
+    async def show_feed(self, request: Request) -> Response:
+        params = request.query_params
+        feed_query = FeedSelection(params.get("domain", ""), params.get("prefix", ""), params.get("kind", ""))
+        token = params.get("token", "")
+        if not request.scope["session"] and not await asyncio.to_thread(may_read, self.home_folder, feed_query, token):
             return PlainTextResponse("recrawl feed prints the address of a feed", status_code=401, headers=NO_STORE)
-        origin = self.doorkeeper.addresses[0]
+        origin = self.authenticator.addresses[0]
         address = f"{origin}{request.url.path}?{request.url.query}"
-        document = await read_feed(self.db, wanted, address=address, origin=origin, at=self.now())
+        document = await read_feed(self.db, feed_query, address=address, origin=origin, at=self.now())
         headers = {"etag": document.etag, "cache-control": "private, no-cache"}
-        if document.is_known(request.headers.get("if-none-match", "")):
+        if document.is_not_modified(request.headers.get("if-none-match", "")):
             return Response(status_code=304, headers=headers)
         return Response(document.body, media_type="application/atom+xml; charset=utf-8", headers=headers)
 
-    async def page(self, request: Request) -> Response:
-        given = request.query_params
-        asked = VersionsQuery(
-            before=actions.number(given.get("from", "")),
-            after=actions.number(given.get("to", "")),
-            older_than=actions.number(given.get("older", "")) or None,
+    async def show_page(self, request: Request) -> Response:
+        params = request.query_params
+        query = VersionsQuery(
+            before=actions.parse_number(params.get("from", "")),
+            after=actions.parse_number(params.get("to", "")),
+            older_than=actions.parse_number(params.get("older", "")) or None,
         )
-        url = actions.parse_url(given.get("url", ""))
-        domain = await domain_named(self.db, url)
-        facts = await url_facts(self.db, domain, url, asked, readers=self.readers, at=self.now())
-        return _html(render.url_page(facts, reader=self.reader(request), is_beside=given.get("view", "") == "sides"))
+        url = actions.parse_url(params.get("url", ""))
+        domain = await get_domain(self.db, url)
+        facts = await load_url_facts(self.db, domain, url, query, parsers=self.parsers, at=self.now())
+        return _respond_html(
+            render.render_url_page(
+                facts, viewer=self.build_viewer(request), is_beside=params.get("view", "") == "sides"
+            )
+        )
 
     async def pieces(self, request: Request) -> Response:
         url = actions.parse_url(request.query_params.get("url", ""))
-        domain = await domain_named(self.db, url)
-        asked = actions.piece_asked(request.query_params)
-        facts = await find_pieces(self.db, domain, url, asked, readers=self.readers)
+        domain = await get_domain(self.db, url)
+        pick = actions.piece_asked(request.query_params)
+        facts = await read_blocks(self.db, domain, url, pick, parsers=self.parsers)
         if facts is None:
             raise BadInput(f"no text of {url} is kept yet: crawl it first")
-        return _html(render.pieces_page(facts, reader=self.reader(request)))
+        return _respond_html(render.pieces_page(facts, viewer=self.build_viewer(request)))
 
-    async def enter(self, request: Request) -> Response:
-        session = self.doorkeeper.admit(request.query_params.get("code", ""), at=self.now())
+    async def log_in(self, request: Request) -> Response:
+        session = self.authenticator.exchange_code(request.query_params.get("code", ""), at=self.now())
         if session is None and not request.scope["session"]:
-            return _html(render.problem_page("This address has been used, or is too old", ADMISSION), 403)
-        answer = _see_other("/")
+            return _respond_html(
+                render.render_problem_page("This address has been used, or is too old", LOGIN_HINT), 403
+            )
+        response = _redirect("/")
         if session is not None:
-            age = int(SESSION_LASTS.total_seconds())
-            answer.set_cookie(self.doorkeeper.cookie, session, max_age=age, httponly=True, samesite="strict")
-        return answer
+            age = int(SESSION_LIFETIME.total_seconds())
+            response.set_cookie(self.authenticator.cookie, session, max_age=age, httponly=True, samesite="strict")
+        return response
 
     async def try_url(self, request: Request) -> Response:
         """Look at a page once; what is found is shown at once and not recorded."""
-        form = await self._read(request)
+        form = await self._read_form(request)
         url = actions.parse_url(form.get("url", ""))
-        domain = await domain_named(self.db, url)
-        how = TryWay(again=bool(form.get("again")))
-        seen = await try_url_of(self.db, domain, url, how=how, clock=Clock.at(self.now()))
-        return _html(render.try_page(seen, domain, reader=self.reader(request)))
+        domain = await get_domain(self.db, url)
+        options = TryOptions(again=bool(form.get("again")))
+        result = await try_domain_url(self.db, domain, url, how=options, clock=Clock.from_instant(self.now()))
+        return _respond_html(render.render_try_page(result, domain, viewer=self.build_viewer(request)))
 
-    def form(self, act: Action) -> Page:
+    def build_form_handler(self, act: Action) -> PageHandler:
         """Return the answer to a form that changes something: it leads to the page that shows what came of it."""
 
-        async def answer(request: Request) -> Response:
-            form = await self._read(request)
+        async def handle_form(request: Request) -> Response:
+            form = await self._read_form(request)
             try:
                 outcome = await act(self.db, form, self.now())
             except CrawlerError as error:
-                self._tell(request, render.Notice(str(error), is_well=False))
-                return _see_other(actions.page_before(form))
-            self._cards.forget(outcome.domain.id)  # its user has changed it
-            self._facts.forget(outcome.domain.id)
-            self._tell(request, render.Notice(outcome.said, is_well=outcome.is_well, href=outcome.seen_at))
-            return _see_other(outcome.onward or SERVED.domain(outcome.domain.authority))
+                self._set_flash_message(request, render.FlashMessage(str(error), is_well=False))
+                return _redirect(actions.get_previous_page(form))
+            self._cards.invalidate(outcome.domain.id)  # its user has changed it
+            self._facts.invalidate(outcome.domain.id)
+            self._set_flash_message(
+                request, render.FlashMessage(outcome.message, is_well=outcome.is_well, href=outcome.run_url)
+            )
+            return _redirect(outcome.next_page or SERVER_LINKS.domain(outcome.domain.authority))
 
-        return answer
+        return handle_form
 
-    async def _read(self, request: Request) -> dict[str, str]:
+    async def _read_form(self, request: Request) -> dict[str, str]:
         """Return what a form holds. Raise HTTPException for one that this server has not made for this session."""
         body = bytearray()
         async for part in request.stream():
             body += part
-            if len(body) > MOST_FORM_BYTES:
+            if len(body) > MAX_FORM_BYTES:
                 raise HTTPException(413, "the form is too large")
         form = dict(parse_qsl(body.decode("utf-8", errors="replace"), keep_blank_values=True))
-        if not self.doorkeeper.is_form_of(request.scope["session"], form.pop("word", "")):
+        if not self.authenticator.is_valid_csrf_token(request.scope["session"], form.pop("word", "")):
             raise HTTPException(403)
         return form
 
-    def _tell(self, request: Request, notice: render.Notice) -> None:
+    def _set_flash_message(self, request: Request, message: render.FlashMessage) -> None:
         """Say on the next page of a session what came of its form."""
-        if len(self._notices) >= MOST_NOTICES:
-            self._notices.clear()
-        self._notices[request.scope["session"]] = notice
+        if len(self._flash_messages) >= MAX_FLASH_MESSAGES:
+            self._flash_messages.clear()
+        self._flash_messages[request.scope["session"]] = message
 
-    def problem(self, title: str, status: int, said: str | None = None) -> Callable[[Request, Exception], Any]:
-        """Return the answer to an error. said: None for what the error says; else its details are in the log alone."""
+    def build_error_handler(
+        self, title: str, status: int, message: str | None = None
+    ) -> Callable[[Request, Exception], Any]:
+        """Return the answer to an error.
 
-        async def answer(request: Request, error: Exception) -> Response:
-            told = str(error) if said is None else said
-            return _html(render.problem_page(title, told, reader=self.reader(request)), status)
+        message: None for what the error says; else its details are in the log alone.
+        """
 
-        return answer
+        async def handle_error(request: Request, error: Exception) -> Response:
+            detail = str(error) if message is None else message
+            return _respond_html(render.render_problem_page(title, detail, viewer=self.build_viewer(request)), status)
+
+        return handle_error
 
 
-def application(server: PageServer) -> ASGIApp:
+def build_application(server: PageServer) -> ASGIApp:
     """The pages, behind their doorkeeper."""
-    pages: dict[str, Page] = {
-        "/": server.home,
-        "/domain": server.domain,
-        "/changes": server.changes,
-        "/page": server.page,
+    pages: dict[str, PageHandler] = {
+        "/": server.show_home,
+        "/domain": server.show_domain,
+        "/changes": server.show_changes,
+        "/page": server.show_page,
         "/pieces": server.pieces,
-        ENTRANCE: server.enter,
-        "/style.css": _style,
-        FEED: server.feed,
+        LOGIN_PATH: server.log_in,
+        "/style.css": _serve_style,
+        FEED_PATH: server.show_feed,
     }
-    forms = {path: server.form(act) for path, act in actions.FORMS.items()} | {"/try": server.try_url}
-    api = ApiOnDemand(server.db, server.home_folder, now=server.now, want_index=server.index.want)
+    forms = {path: server.build_form_handler(act) for path, act in actions.FORMS.items()} | {"/try": server.try_url}
+    api = ApiOnDemand(server.db, server.home_folder, now=server.now, request_index=server.index.request_sync)
     handlers: dict[Any, Any] = {
-        BadInput: server.problem("That cannot be shown", 400),
-        StoreUnavailable: server.problem("That cannot be shown", 503),
-        CrawlerError: server.problem("That cannot be shown", 500),
-        Exception: server.problem("That could not be shown", 500, UNFORESEEN),
-        403: _foreign_form,
-        404: server.problem("There is no such page", 404, ""),
+        BadInput: server.build_error_handler("That cannot be shown", 400),
+        StoreUnavailable: server.build_error_handler("That cannot be shown", 503),
+        CrawlerError: server.build_error_handler("That cannot be shown", 500),
+        Exception: server.build_error_handler("That could not be shown", 500, UNEXPECTED_ERROR),
+        403: _reject_foreign_form,
+        404: server.build_error_handler("There is no such page", 404, ""),
     }
-    made = Starlette(
+    starlette_app = Starlette(
         routes=[
             *(Route(path, page, methods=["GET"]) for path, page in pages.items()),
             *(Route(path, form, methods=["POST"]) for path, form in forms.items()),
@@ -261,34 +280,41 @@ def application(server: PageServer) -> ASGIApp:
         ],
         exception_handlers=handlers,
     )
-    return guarded(_sparing(made), server.doorkeeper, now=server.now, refuse=_stranger)
+    return require_authentication(
+        _release_memory_after(starlette_app),
+        server.authenticator,
+        now=server.now,
+        unauthenticated_app=_reject_unauthenticated,
+    )
 
 
-def _sparing(app: ASGIApp) -> ASGIApp:
+def _release_memory_after(app: ASGIApp) -> ASGIApp:
     """The application, which keeps no more memory than it needs between two answers: they may be days apart."""
 
-    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
         await app(scope, receive, send)
-        give_back()
+        trim_memory()
 
-    return answered
+    return respond
 
 
-def _html(text: str, status: int = 200) -> Response:
+def _respond_html(text: str, status: int = 200) -> Response:
     return HTMLResponse(text, status_code=status, headers=NO_STORE)
 
 
-def _see_other(path: str) -> Response:
+def _redirect(path: str) -> Response:
     return RedirectResponse(path, status_code=303, headers=NO_STORE)
 
 
-async def _style(_request: Request) -> Response:
-    return Response(style(), media_type="text/css", headers={"cache-control": "private, max-age=3600"})
+async def _serve_style(_request: Request) -> Response:
+    return Response(read_style(), media_type="text/css", headers={"cache-control": "private, max-age=3600"})
 
 
-async def _stranger(scope: Scope, receive: Receive, send: Send) -> None:
-    await _html(render.problem_page("You have not entered yet", ADMISSION), 401)(scope, receive, send)
+async def _reject_unauthenticated(scope: Scope, receive: Receive, send: Send) -> None:
+    await _respond_html(render.render_problem_page("You have not entered yet", LOGIN_HINT), 401)(scope, receive, send)
 
 
-async def _foreign_form(_request: Request, _error: Exception) -> Response:
-    return _html(render.problem_page("This form is not of your session", "Open the page anew, and send it again."), 403)
+async def _reject_foreign_form(_request: Request, _error: Exception) -> Response:
+    return _respond_html(
+        render.render_problem_page("This form is not of your session", "Open the page anew, and send it again."), 403
+    )

@@ -23,43 +23,43 @@ class BoundedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._await_head()
+        self._start_head_timer()
         if len(self.connections) > MAX_CONNECTIONS:
-            self._make_room()
+            self._close_longest_idle()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
+        self._stop_head_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request
         if cycle is not None and not cycle.response_complete:
-            self._stop_waiting()
+            self._stop_head_timer()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if not self.transport.is_closing():
-            self._await_head()
+            self._start_head_timer()
 
     @property
-    def waits_until(self) -> float | None:
+    def idle_deadline(self) -> float | None:
         """When it is closed unless the head of a request is complete; None while a request is answered."""
         return self._head_timer.when() if self._head_timer is not None else None
 
-    def _await_head(self) -> None:
-        self._stop_waiting()
+    def _start_head_timer(self) -> None:
+        self._stop_head_timer()
         self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
-    def _stop_waiting(self) -> None:
+    def _stop_head_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _make_room(self) -> None:
+    def _close_longest_idle(self) -> None:
         """Close the connection that waits for a request the longest; where all are being answered, this one."""
-        waiting = [(each.waits_until, each) for each in self.connections if isinstance(each, BoundedConnection)]
+        waiting = [(each.idle_deadline, each) for each in self.connections if isinstance(each, BoundedConnection)]
         idle = [(until, each) for until, each in waiting if until is not None]
-        _, longest = min(idle, key=lambda found: found[0], default=(0, self))
+        _, longest = min(idle, key=lambda entry: entry[0], default=(0, self))
         self.connections.discard(longest)  # at once: its end is told in a later turn of the loop
         longest.transport.abort()

@@ -11,14 +11,14 @@ import uvicorn
 
 from crawler.app.database import Database
 from crawler.app.running import serving
-from crawler.app.running.serving import NAMES, USUAL_PORT, DomainCounter, IndexKeeper
+from crawler.app.running.serving import DEFAULT_PORT, LOOPBACK_NAMES, DomainCounter, IndexSyncer
 from crawler.errors import StackFailed
-from crawler.server.access import Doorkeeper
-from crawler.server.app import PageServer, application
+from crawler.server.access import Authenticator
+from crawler.server.app import PageServer, build_application
 from crawler.server.connections import BACKLOG, BoundedConnection
 
 CONNECTIONS = 4  # of the database that `serve` is given
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  nobody asks by these names
+ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104  nobody asks by these names
 DRAIN_SECONDS = 5  # that a request under way gets when the server ends
 
 
@@ -31,17 +31,17 @@ async def serve(
     """
     home = db.settings.home.resolve()
     key = serving.ensure_key(home)
-    with listening(host, port) as listener:
-        port_taken = listener.getsockname()[1]
-        addresses = (*db.settings.pages_addresses, *addresses_of(host, port_taken))
-        opened_at = datetime.now(UTC)
-        doorkeeper = Doorkeeper(key, addresses=addresses, opened_at=opened_at, port=port_taken)
-        async with serving.open_parsers(db.settings) as readers:
-            counter, index = DomainCounter(db, now=lambda: datetime.now(UTC)), IndexKeeper(home)
+    with open_listener(host, port) as listener:
+        bound_port = listener.getsockname()[1]
+        addresses = (*db.settings.web_origins, *list_addresses(host, bound_port))
+        started_at = datetime.now(UTC)
+        authenticator = Authenticator(key, addresses=addresses, started_at=started_at, port=bound_port)
+        async with serving.open_parsers(db.settings) as parsers:
+            counter, index = DomainCounter(db, now=lambda: datetime.now(UTC)), IndexSyncer(home)
             pages = PageServer(
                 db=db,
-                readers=readers,
-                doorkeeper=doorkeeper,
+                parsers=parsers,
+                authenticator=authenticator,
                 now=lambda: datetime.now(UTC),
                 counter=counter,
                 index=index,
@@ -49,7 +49,7 @@ async def serve(
             )
             server = Uvicorn(
                 uvicorn.Config(
-                    application(pages),
+                    build_application(pages),
                     http=BoundedConnection,
                     backlog=BACKLOG,
                     log_level="warning",
@@ -60,11 +60,11 @@ async def serve(
                 )
             )
             serving.release_memory()
-            report(serving.login_link(addresses[0], key, at=opened_at))
-            is_asked_here = host in (*NAMES, *EVERYWHERE)
-            noted = serving.announce_server(db.settings, port=port_taken) if is_asked_here else nullcontext()
-            with noted, serving.serve_metrics(db):
-                await until_told(server, listener, stop, (counter.run(), index.run()))
+            report(serving.login_link(addresses[0], key, at=started_at))
+            is_local = host in (*LOOPBACK_NAMES, *ALL_INTERFACES)
+            announcement = serving.announce_server(db.settings, port=bound_port) if is_local else nullcontext()
+            with announcement, serving.serve_metrics(db):
+                await run_until_stopped(server, listener, stop, (counter.run(), index.run()))
 
 
 class Uvicorn(uvicorn.Server):
@@ -75,41 +75,41 @@ class Uvicorn(uvicorn.Server):
         yield
 
 
-async def until_told(
-    server: Uvicorn, listener: socket.socket, stop: asyncio.Event, beside: Iterable[Coroutine[Any, Any, None]]
+async def run_until_stopped(
+    server: Uvicorn, listener: socket.socket, stop: asyncio.Event, background: Iterable[Coroutine[Any, Any, None]]
 ) -> None:
     """Serve, and do what has no end beside it, until `stop` is set."""
     async with asyncio.TaskGroup() as tasks:
-        endless = [tasks.create_task(each) for each in beside]
-        serving = tasks.create_task(server.serve(sockets=[listener]), name="serve-pages")
-        asked = tasks.create_task(stop.wait(), name="stop-pages")
-        await asyncio.wait((serving, asked), return_when=asyncio.FIRST_COMPLETED)
+        background_tasks = [tasks.create_task(each) for each in background]
+        serve_task = tasks.create_task(server.serve(sockets=[listener]), name="serve-pages")
+        stop_task = tasks.create_task(stop.wait(), name="stop-pages")
+        await asyncio.wait((serve_task, stop_task), return_when=asyncio.FIRST_COMPLETED)
         server.should_exit = True
-        asked.cancel()
-        for each in endless:
+        stop_task.cancel()
+        for each in background_tasks:
             each.cancel()
 
 
 @contextmanager
-def listening(host: str, port: int | None) -> Iterator[socket.socket]:
+def open_listener(host: str, port: int | None) -> Iterator[socket.socket]:
     """A socket that listens. Raises StackFailed where the address or the port is not to be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        wanted = USUAL_PORT if port is None else port
+        requested_port = DEFAULT_PORT if port is None else port
         try:
             with suppress(OSError) if port is None else nullcontext():
-                listener.bind((host, wanted))
+                listener.bind((host, requested_port))
             if not listener.getsockname()[1]:  # the usual one is taken
                 listener.bind((host, 0))
             listener.listen()
         except OSError as error:
-            raise StackFailed(f"{host} port {wanted} is not to be had: {error.strerror or error}") from error
+            raise StackFailed(f"{host} port {requested_port} is not to be had: {error.strerror or error}") from error
         yield listener
 
 
-def addresses_of(host: str, port: int) -> tuple[str, ...]:
+def list_addresses(host: str, port: int) -> tuple[str, ...]:
     """The addresses at which the server is asked: by the one it listens on, and on this machine by its usual names."""
-    names = [] if host in EVERYWHERE else [f"[{host}]" if ":" in host else host]
-    names += [name for name in NAMES if host in (*NAMES, *EVERYWHERE) and name != host]
+    names = [] if host in ALL_INTERFACES else [f"[{host}]" if ":" in host else host]
+    names += [name for name in LOOPBACK_NAMES if host in (*LOOPBACK_NAMES, *ALL_INTERFACES) and name != host]
     return tuple(f"http://{name}:{port}" for name in names)

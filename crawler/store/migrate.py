@@ -20,7 +20,7 @@ MIGRATION_LOCK = 0x7265637261776C  # two processes may want to migrate at once; 
 PARTITIONS = text("SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('page')")
 
 # Somebody else's table, index, function or schema has a name of ours.
-CLASHES = (
+NAME_CONFLICTS = (
     psycopg.errors.DuplicateTable,
     psycopg.errors.DuplicateObject,
     psycopg.errors.DuplicateFunction,
@@ -30,19 +30,19 @@ CLASHES = (
 
 def migrate(url: str, *, partitions: int | None) -> None:
     """Bring the database to the newest schema; see `database.upgrade` for what it raises."""
-    if why_not := database.silence_of(url):
-        raise StoreUnavailable(why_not)
+    if connection_error := database.find_connection_error(url):
+        raise StoreUnavailable(connection_error)
     engine: Any = create_engine(
-        database.libpq_url(url).replace("postgresql://", "postgresql+psycopg://", 1),
+        database.build_libpq_url(url).replace("postgresql://", "postgresql+psycopg://", 1),
         poolclass=NullPool,
-        connect_args={"connect_timeout": database.PATIENCE_SECONDS},
+        connect_args={"connect_timeout": database.CONNECT_TIMEOUT_SECONDS},
     )
-    with _naming_refusals(), engine.connect() as connection:
-        _refuse_what_cannot_hold_us(connection)
+    with _translate_errors(), engine.connect() as connection:
+        _check_server(connection)
         connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": MIGRATION_LOCK})
         connection.commit()
         try:
-            if database.schema_on(connection.connection.driver_connection) is database.Schema.NEWER:
+            if database.compare_schema(connection.connection.driver_connection) is database.SchemaState.NEWER:
                 raise CrawlerError(database.NEWER_MESSAGE)
             existing = int(connection.execute(PARTITIONS).scalar_one())  # of the table of pages, and so of the others
             if partitions is not None and existing not in {0, partitions}:
@@ -62,21 +62,23 @@ def migrate(url: str, *, partitions: int | None) -> None:
 
 
 @contextmanager
-def _naming_refusals() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
-        raise StoreUnavailable(f"the database does not answer: {database.one_line(error.orig or error)}") from error
+        raise StoreUnavailable(
+            f"the database does not answer: {database.format_one_line(error.orig or error)}"
+        ) from error
     except DBAPIError as error:
-        if isinstance(error.orig, database.REFUSALS):
-            raise CrawlerError(f"the database refuses: {database.one_line(error.orig)}") from error
-        if isinstance(error.orig, CLASHES):
-            clash = database.one_line(error.orig)
-            raise CrawlerError(f"the database has no room for recrawl ({clash}): give it one of its own") from error
+        if isinstance(error.orig, database.PERMISSION_ERRORS):
+            raise CrawlerError(f"the database refuses: {database.format_one_line(error.orig)}") from error
+        if isinstance(error.orig, NAME_CONFLICTS):
+            conflict = database.format_one_line(error.orig)
+            raise CrawlerError(f"the database has no room for recrawl ({conflict}): give it one of its own") from error
         raise
 
 
-def _refuse_what_cannot_hold_us(connection: Any) -> None:
+def _check_server(connection: Any) -> None:
     version = int(connection.execute(text("SHOW server_version_num")).scalar()) // 10_000
     if version < OLDEST_POSTGRES:
         raise BadInput(f"the server is Postgres {version}; recrawl needs {OLDEST_POSTGRES} or newer")

@@ -8,11 +8,11 @@ from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_rows, fetch_value
 
 PARTITION_LOCK = 0x7265637261776D  # shifts begin at the same time; one more than the lock of the migrations
-PARTITIONS = """
+VISIT_PARTITIONS = """
     SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'visit'::regclass
 """
 # A partition waits for every reader and writer of visits, and whoever comes after waits for it: better none at all.
-PATIENCE = "SET LOCAL lock_timeout = '1s'"
+LOCK_TIMEOUT = "SET LOCAL lock_timeout = '1s'"
 # Partitions of a domain's pages that have doubled since Postgres counted them last.
 OUTGROWN = """
     SELECT n.nspname, part.relname
@@ -26,7 +26,7 @@ OUTGROWN = """
       JOIN pg_class part ON part.oid = all_of_them.tableoid
       JOIN pg_namespace n ON n.oid = part.relnamespace
 """
-FEW_ROWS = 50
+MIN_ROWS = 50
 IS_HELD_BY_DEFAULT = "SELECT EXISTS (SELECT FROM visit_default WHERE at >= %s AND at < %s)"
 CREATE = sql.SQL("CREATE TABLE {name} PARTITION OF visit FOR VALUES FROM ({since}) TO ({until})")
 
@@ -38,17 +38,17 @@ async def ensure_visit_partition(db: Database, *, at: datetime) -> None:
     the table busy, they stay in the default partition: nothing but the cost of forgetting them depends on it.
     """
     this = at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    months = [this, month_after(this)]
+    months = [this, get_next_month(this)]
     async with db.transaction() as connection:
-        if not await _missing(connection, months):
+        if not await _find_missing(connection, months):
             return
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (PARTITION_LOCK,))
-        await connection.execute(PATIENCE)
-        for month in await _missing(connection, months):
+        await connection.execute(LOCK_TIMEOUT)
+        for month in await _find_missing(connection, months):
             await _try_to_create(connection, month)
 
 
-async def count_if_outgrown(db: Database, domain_id: int) -> None:
+async def analyze_if_outgrown(db: Database, domain_id: int) -> None:
     """Have Postgres count the rows of a domain's partitions again, if they have doubled since it did.
 
     Left to itself it does so once a minute. Until then it takes a domain that is new for one of a few pages, and joins
@@ -56,10 +56,10 @@ async def count_if_outgrown(db: Database, domain_id: int) -> None:
     rows are found by are counted, which takes a tenth of the time of all.
     """
     async with db.transaction() as connection:
-        outgrown = await fetch_rows(connection, OUTGROWN, {"domain_id": domain_id, "few": FEW_ROWS})
+        outgrown = await fetch_rows(connection, OUTGROWN, {"domain_id": domain_id, "few": MIN_ROWS})
         if not outgrown:
             return
-        await connection.execute(PATIENCE)
+        await connection.execute(LOCK_TIMEOUT)
         try:
             async with connection.transaction():
                 for name in outgrown:
@@ -68,25 +68,27 @@ async def count_if_outgrown(db: Database, domain_id: int) -> None:
             return  # somebody else is counting
 
 
-def month_after(month: datetime) -> datetime:
+def get_next_month(month: datetime) -> datetime:
     """The first instant of the month after the one that begins at `month`."""
     return month.replace(year=month.year + month.month // 12, month=month.month % 12 + 1)
 
 
-async def _missing(connection: Connection, months: list[datetime]) -> list[datetime]:
-    there = {row[0] for row in await fetch_rows(connection, PARTITIONS)}
-    return [month for month in months if _name(month) not in there]
+async def _find_missing(connection: Connection, months: list[datetime]) -> list[datetime]:
+    existing = {row[0] for row in await fetch_rows(connection, VISIT_PARTITIONS)}
+    return [month for month in months if _format_partition_name(month) not in existing]
 
 
-def _name(month: datetime) -> str:
+def _format_partition_name(month: datetime) -> str:
     return f"visit_{month:%Y_%m}"
 
 
 async def _try_to_create(connection: Connection, month: datetime) -> None:
-    since, until = month, month_after(month)
+    since, until = month, get_next_month(month)
     if await fetch_value(connection, IS_HELD_BY_DEFAULT, (since, until)):
         return
-    statement = CREATE.format(name=sql.Identifier(_name(month)), since=sql.Literal(since), until=sql.Literal(until))
+    statement = CREATE.format(
+        name=sql.Identifier(_format_partition_name(month)), since=sql.Literal(since), until=sql.Literal(until)
+    )
     try:
         async with connection.transaction():
             await connection.execute(statement)

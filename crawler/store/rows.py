@@ -20,84 +20,91 @@ from crawler.store.database import Connection, Database
 
 T = TypeVar("T")
 Values = Sequence[Any] | Mapping[str, Any]  # of a statement's parameters
-Place = Connection | Database
+Executor = Connection | Database
 
 
-async def execute(place: Place, statement: str, values: Values = ()) -> int:
+async def execute(executor: Executor, statement: str, values: Values = ()) -> int:
     """Execute a statement; return how many rows it changed."""
-    async with _connection_of(place) as connection:
+    async with _open_connection(executor) as connection:
         return (await connection.execute(statement.encode(), values or None)).rowcount
 
 
 async def fetch_all(
-    place: Place, row_factory: AsyncRowFactory[T], statement: str, values: Values = (), *, binary: bool = False
+    executor: Executor, row_factory: AsyncRowFactory[T], statement: str, values: Values = (), *, binary: bool = False
 ) -> list[T]:
     """Return the rows, as a row factory of psycopg makes them. binary: columns come in that form."""
-    async with _connection_of(place) as connection, connection.cursor(row_factory=row_factory, binary=binary) as cursor:
+    async with (
+        _open_connection(executor) as connection,
+        connection.cursor(row_factory=row_factory, binary=binary) as cursor,
+    ):
         return await (await cursor.execute(statement.encode(), values or None)).fetchall()
 
 
-async def fetch_one(place: Place, row_factory: AsyncRowFactory[T], statement: str, values: Values = ()) -> T | None:
+async def fetch_one(
+    executor: Executor, row_factory: AsyncRowFactory[T], statement: str, values: Values = ()
+) -> T | None:
     """Return the first row; None without any."""
-    async with _connection_of(place) as connection, connection.cursor(row_factory=row_factory) as cursor:
+    async with _open_connection(executor) as connection, connection.cursor(row_factory=row_factory) as cursor:
         return await (await cursor.execute(statement.encode(), values or None)).fetchone()
 
 
-async def fetch_values(place: Place, kind: type[T], statement: str, values: Values) -> list[T]:
+async def fetch_values(executor: Executor, kind: type[T], statement: str, values: Values) -> list[T]:
     """Return the rows as values of a class, by the names of its fields; columns that it does not have are left out.
 
     A column is converted to the type of its field: a text to an enum, an array to a tuple.
     """
-    found: list[T] = _adapter(kind).validate_python(await fetch_dicts(place, statement, values))  # type: ignore[arg-type]
-    return found
+    rows: list[T] = _build_adapter(kind).validate_python(await fetch_dicts(executor, statement, values))  # type: ignore[arg-type]
+    return rows
 
 
-async def fetch_dicts(place: Place, statement: str, values: Values = ()) -> list[dict[str, Any]]:
+async def fetch_dicts(executor: Executor, statement: str, values: Values = ()) -> list[dict[str, Any]]:
     """Return the rows by the names of their columns."""
-    return await fetch_all(place, dict_row, statement, values)
+    return await fetch_all(executor, dict_row, statement, values)
 
 
-async def fetch_dict(place: Place, statement: str, values: Values = ()) -> dict[str, Any] | None:
+async def fetch_dict(executor: Executor, statement: str, values: Values = ()) -> dict[str, Any] | None:
     """Return the first row by the names of its columns; None without any."""
-    return await fetch_one(place, dict_row, statement, values)
+    return await fetch_one(executor, dict_row, statement, values)
 
 
-async def fetch_rows(place: Place, statement: str, values: Values = (), *, binary: bool = False) -> list[TupleRow]:
+async def fetch_rows(
+    executor: Executor, statement: str, values: Values = (), *, binary: bool = False
+) -> list[TupleRow]:
     """Return the rows as tuples."""
-    return await fetch_all(place, tuple_row, statement, values, binary=binary)
+    return await fetch_all(executor, tuple_row, statement, values, binary=binary)
 
 
-async def fetch_row(place: Place, statement: str, values: Values) -> TupleRow | None:
+async def fetch_row(executor: Executor, statement: str, values: Values) -> TupleRow | None:
     """Return the first row as a tuple; None without any."""
-    return await fetch_one(place, tuple_row, statement, values)
+    return await fetch_one(executor, tuple_row, statement, values)
 
 
-async def fetch_value(place: Place, statement: str, values: Values = ()) -> Any:
+async def fetch_value(executor: Executor, statement: str, values: Values = ()) -> Any:
     """Return the first column of the first row; None without any."""
-    return await fetch_one(place, scalar_row, statement, values)
+    return await fetch_one(executor, scalar_row, statement, values)
 
 
-async def fetch_number(place: Place, statement: str, values: Values) -> int:
+async def fetch_number(executor: Executor, statement: str, values: Values) -> int:
     """Return the first column of the first row as a whole number; 0 without any."""
-    return int(await fetch_value(place, statement, values) or 0)
+    return int(await fetch_value(executor, statement, values) or 0)
 
 
 @cache
-def _adapter(kind: Hashable) -> TypeAdapter[list[Any]]:
+def _build_adapter(kind: Hashable) -> TypeAdapter[list[Any]]:
     return TypeAdapter(list[kind])  # type: ignore[valid-type]
 
 
 @asynccontextmanager
-async def _connection_of(place: Place) -> AsyncIterator[Connection]:
-    if isinstance(place, Database):
-        async with place.transaction() as connection:
+async def _open_connection(executor: Executor) -> AsyncIterator[Connection]:
+    if isinstance(executor, Database):
+        async with executor.transaction() as connection:
             yield connection
     else:
-        yield place
+        yield executor
 
 
-async def copy(connection: Connection, table: str, columns: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Write rows into a table by COPY, in binary. columns: names and types, as `unnest` takes them."""
+async def copy_rows(connection: Connection, table: str, columns: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Write rows into a table by COPY, in binary. columns: names and types, as `build_unnest` takes them."""
     names, types = zip(*_parse_columns(columns), strict=True)
     statement = f"COPY {table} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
     async with connection.cursor() as cursor, cursor.copy(statement.encode()) as sink:
@@ -106,7 +113,7 @@ async def copy(connection: Connection, table: str, columns: str, rows: Iterable[
             await sink.write_row(row)
 
 
-def unnest(columns: str) -> str:
+def build_unnest(columns: str) -> str:
     """Return the SQL that makes rows `x` of parameters that hold a column each.
 
     columns: names, which are those of the parameters, and types: "key bytea, rank int".
@@ -116,19 +123,19 @@ def unnest(columns: str) -> str:
     return f"unnest({arrays}) AS x({', '.join(name for name, _ in parsed)})"
 
 
-def to_columns(columns: str, rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
+def split_into_columns(columns: str, rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
     """Return the parameters of `unnest(columns)` for these rows."""
     names = [name for name, _ in _parse_columns(columns)]
     arrays = list(zip(*rows, strict=True)) or [()] * len(names)
     return dict(zip(names, map(list, arrays), strict=True))
 
 
-def placeholders(names: Iterable[str]) -> str:
+def build_placeholders(names: Iterable[str]) -> str:
     """Return the SQL for the values of parameters that have these names."""
     return ", ".join(f"%({name})s" for name in names)
 
 
-def excluded(names: Iterable[str]) -> str:
+def build_upsert_set(names: Iterable[str]) -> str:
     """Return what an upsert sets where the row is there: these columns to what was to be inserted."""
     return ", ".join(f"{name} = excluded.{name}" for name in names)
 
@@ -137,28 +144,28 @@ def _parse_columns(columns: str) -> list[tuple[str, str]]:
     return [(name, kind) for name, kind in (each.split() for each in columns.split(","))]
 
 
-def clean(text: str | None) -> Any:
+def clean_text(text: str | None) -> Any:
     """Text as Postgres takes it: no NUL, no lone surrogate, whatever a server sent."""
     if text is None or (text.isprintable() and text.isascii()):
         return text
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
-def costs_from(stored: dict[str, Any]) -> Costs:
+def decode_costs(stored: dict[str, Any]) -> Costs:
     """Costs as `domain_state.costs` holds them; kinds that it does not name are not learnt yet."""
     return Costs(**{RequestKind(kind).value: Cost(**figures) for kind, figures in stored.items()})
 
 
-def costs_to(costs: Costs) -> dict[str, Any]:
+def encode_costs(costs: Costs) -> dict[str, Any]:
     """The value of `domain_state.costs` for these costs; kinds without a look are left out."""
-    return {kind.value: asdict(costs.of(kind)) for kind in RequestKind if costs.of(kind).looks}
+    return {kind.value: asdict(costs.get_cost(kind)) for kind in RequestKind if costs.get_cost(kind).visits}
 
 
-def from_signed(number: int | None) -> Fingerprint | None:
+def decode_fingerprint(number: int | None) -> Fingerprint | None:
     """A Fingerprint is unsigned everywhere but in its column."""
     return None if number is None else Fingerprint(number & 0xFFFF_FFFF_FFFF_FFFF)
 
 
-def to_signed(fingerprint: Fingerprint | None) -> int | None:
+def encode_fingerprint(fingerprint: Fingerprint | None) -> int | None:
     """A Fingerprint as its signed column holds it."""
     return None if fingerprint is None else fingerprint - (1 << 64) if fingerprint >= 1 << 63 else fingerprint

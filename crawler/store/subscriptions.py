@@ -14,23 +14,23 @@ import psycopg
 from psycopg.rows import class_row
 
 from crawler.core.alert.condition import Condition, ConditionKind
-from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet
+from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet_hours
 from crawler.core.http.urls import Authority
 from crawler.errors import StoreUnavailable
-from crawler.store.database import Connection, Database, one_line
+from crawler.store.database import Connection, Database, format_one_line
 from crawler.store.report import EventKind
-from crawler.store.rows import Place, clean, execute, fetch_dicts, fetch_one, fetch_value
+from crawler.store.rows import Executor, clean_text, execute, fetch_dicts, fetch_one, fetch_value
 
-MOST_BYTES = 262_144  # of a message, unless its receiver takes less: a quarter of what nginx lets through
+MAX_BYTES = 262_144  # of a message, unless its receiver takes less: a quarter of what nginx lets through
 
 DELIVERY_LOCK = 0x6E6F7465  # "note": the first half of the name of a subscription's lock
-BEFORE = """
+PAGE_BEFORE = """
     SELECT e.domain_id, CASE WHEN p.change NOT IN ('gone', 'moved') THEN p.version END AS version
       FROM feed f
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
       LEFT JOIN LATERAL (SELECT o.change, o.version FROM event o
                           WHERE o.domain_id = e.domain_id AND o.key = e.key AND o.number < e.number
-                            AND o.change IN ('first', 'changed', 'moved', 'gone', 'back')
+                            AND o.change IN ('added', 'changed', 'moved', 'gone', 'restored')
                           ORDER BY o.number DESC LIMIT 1) p ON true
      WHERE f.position = %(position)s
 """
@@ -39,33 +39,33 @@ SELECT = """
       FROM subscription s JOIN report_subscription r ON r.subscription = s.id
 """
 
-IS_WELL = "failures = 0, failing_since = NULL, resume_at = NULL, last_error = ''"
+CLEAR_FAILURES = "failures = 0, failing_since = NULL, resume_at = NULL, last_error = ''"
 PAUSE = """
     UPDATE subscription SET paused_at = %(at)s, pause_position = (SELECT coalesce(max(position), 0) FROM feed)
      WHERE id = %(id)s AND paused_at IS NULL
 """
 RESUME = f"""
     UPDATE subscription
-       SET paused_at = NULL, pause_position = NULL, {IS_WELL},
+       SET paused_at = NULL, pause_position = NULL, {CLEAR_FAILURES},
            position = CASE WHEN %(missed)s THEN position
                            ELSE greatest(position, (SELECT coalesce(max(position), 0) FROM feed)) END
      WHERE id = %(id)s AND paused_at IS NOT NULL AND (%(missed)s OR position >= pause_position)
 """  # noqa: S608  our own columns
 # The time for which it was paused counts as no time in which its receiver took nothing.
-AS_NEW = """
-    UPDATE message SET made_at = %(at)s, next_try_at = %(at)s, tries = 0
+RESTART_MESSAGES = """
+    UPDATE message SET created_at = %(at)s, next_try_at = %(at)s, tries = 0
      WHERE subscription_id = %(id)s AND state = 'waiting'
 """
 
-MENDED = f"""
-    WITH well AS (UPDATE subscription SET {IS_WELL} WHERE id = ANY(%(ids)s))
+RECOVER = f"""
+    WITH well AS (UPDATE subscription SET {CLEAR_FAILURES} WHERE id = ANY(%(ids)s))
     UPDATE message SET next_try_at = %(at)s
      WHERE subscription_id = ANY(%(ids)s) AND state = 'waiting' AND next_try_at > %(at)s
 """  # noqa: S608  our own columns
 
 
 @dataclass(frozen=True, slots=True)
-class SubscriptionWish:
+class SubscriptionOptions:
     """A user's wish to be told of changes.
 
     target: a URL, a command or the place of one (crawler/notify/target.py).  secret: the place of the key that messages
@@ -89,10 +89,10 @@ class SubscriptionWish:
     zone: str = "UTC"
 
     @property
-    def times(self) -> DeliveryTimes:
+    def delivery_times(self) -> DeliveryTimes:
         """When changes may be told. ValueError, a sentence for a person."""
         digest = parse_digest(self.digest) if self.digest else None
-        return DeliveryTimes(self.zone, digest, parse_quiet(self.quiet) if self.quiet else None)
+        return DeliveryTimes(self.zone, digest, parse_quiet_hours(self.quiet) if self.quiet else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +105,13 @@ class Subscription:
     waiting_since, unread_since, next_try_at, reason: as in report_subscription.
     paused_at: since when nothing is sent; None where it is not paused.  pause_position: where the feed ended then: what
     stands before is told when it is resumed, whether it was read by then or not.
-    most_bytes: of a message to a webhook or a program; less than at first where its receiver has refused larger ones.
+    max_bytes: of a message to a webhook or a program; less than at first where its receiver has refused larger ones.
     """
 
     id: int
-    wish: SubscriptionWish
+    wish: SubscriptionOptions
     domain: Authority | None
-    made_at: datetime
+    created_at: datetime
     position: int
     failures: int
     failing_since: datetime | None
@@ -127,126 +127,127 @@ class Subscription:
     dead: int
     paused_at: datetime | None
     pause_position: int | None
-    most_bytes: int
+    max_bytes: int
 
-    def untold_since(self, *, at: datetime) -> datetime | None:
+    def get_overdue_since(self, *, at: datetime) -> datetime | None:
         """When the oldest change came up that should have been told by an instant; None where there is none.
 
         Nobody need be told of any while it is paused, nor in quiet hours.
         """
         # Without quiet hours the time zone, which this machine may lack, is not asked.
-        if self.paused_at is not None or (self.wish.quiet and self.wish.times.is_quiet(at)):
+        if self.paused_at is not None or (self.wish.quiet and self.wish.delivery_times.is_quiet(at)):
             return None
         since = [each for each in (self.waiting_since, self.unread_since) if each is not None and each <= at]
         return min(since, default=None)
 
-    def waits_until(self, *, at: datetime) -> datetime | None:
+    def get_next_retry(self, *, at: datetime) -> datetime | None:
         """When what was not taken is tried again; None where nothing is to be waited for."""
         is_later = self.waiting and self.next_try_at is not None and self.next_try_at > at
         return self.next_try_at if is_later else None
 
 
 # The columns of table subscription that hold a value as it is; kinds and a condition have columns of their own form.
-WISH_COLUMNS = [each.name for each in fields(SubscriptionWish) if each.name not in {"kinds", "condition"}]
-STANDING_COLUMNS = [each.name for each in fields(Subscription) if each.name not in {"wish", "domain"}]
-WRITTEN = [*WISH_COLUMNS, "kinds", "condition", "condition_text", "bound"]
+OPTION_COLUMNS = [each.name for each in fields(SubscriptionOptions) if each.name not in {"kinds", "condition"}]
+STATE_COLUMNS = [each.name for each in fields(Subscription) if each.name not in {"wish", "domain"}]
+INSERTED_COLUMNS = [*OPTION_COLUMNS, "kinds", "condition", "condition_text", "bound"]
 INSERT = f"""
-    INSERT INTO subscription ({", ".join(WRITTEN)}, made_at, position)
-    VALUES ({", ".join(f"%({name})s" for name in WRITTEN)}, %(at)s, (SELECT coalesce(max(position), 0) FROM feed))
+    INSERT INTO subscription ({", ".join(INSERTED_COLUMNS)}, created_at, position)
+    VALUES ({", ".join(f"%({name})s" for name in INSERTED_COLUMNS)}, %(at)s,
+           (SELECT coalesce(max(position), 0) FROM feed))
  RETURNING id
 """  # noqa: S608  only our own columns are put in
 
 
-async def add(db: Database, wish: SubscriptionWish, *, at: datetime) -> Subscription:
+async def add_subscription(db: Database, options: SubscriptionOptions, *, at: datetime) -> Subscription:
     """A new subscription, to all that comes into the feed from now on."""
-    condition = wish.condition
-    said = {name: getattr(wish, name) for name in WISH_COLUMNS}
-    values = {name: clean(value) if isinstance(value, str) else value for name, value in said.items()} | {
-        "kinds": sorted(kind.value for kind in wish.kinds),
+    condition = options.condition
+    columns = {name: getattr(options, name) for name in OPTION_COLUMNS}
+    values = {name: clean_text(value) if isinstance(value, str) else value for name, value in columns.items()} | {
+        "kinds": sorted(kind.value for kind in options.kinds),
         "condition": condition.kind.value if condition is not None else "",
-        "condition_text": clean(condition.text) if condition is not None else "",
-        "bound": condition.bound if condition is not None and condition.kind.is_of_number else None,
+        "condition_text": clean_text(condition.text) if condition is not None else "",
+        "bound": condition.bound if condition is not None and condition.kind.is_numeric else None,
         "at": at,
     }
     async with db.transaction() as connection:
         number = await fetch_value(connection, INSERT, values)
-        (made,) = await _found(connection, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
-    return made
+        (subscription,) = await _fetch_subscriptions(connection, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
+    return subscription
 
 
-async def every(db: Database) -> list[Subscription]:
+async def list_subscriptions(db: Database) -> list[Subscription]:
     """All subscriptions, in the order in which they were made."""
-    return await _found(db, f"{SELECT} ORDER BY s.id", {})
+    return await _fetch_subscriptions(db, f"{SELECT} ORDER BY s.id", {})
 
 
-async def numbered(db: Database, number: int) -> Subscription | None:
+async def find_subscription(db: Database, number: int) -> Subscription | None:
     """The subscription of that number; None where there is none."""
-    found = await _found(db, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
-    return found[0] if found else None
+    matches = await _fetch_subscriptions(db, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
+    return matches[0] if matches else None
 
 
-async def pause(db: Database, number: int, *, at: datetime) -> bool:
+async def pause_subscription(db: Database, number: int, *, at: datetime) -> bool:
     """Send a subscription nothing from now on; gives whether it was not paused before. Messages wait where they are."""
     return bool(await execute(db, PAUSE, {"id": number, "at": at}))
 
 
-async def resume(db: Database, number: int, *, missed: bool, at: datetime) -> bool:
+async def resume_subscription(db: Database, number: int, *, include_missed: bool, at: datetime) -> bool:
     """Send a subscription again what waits for it, and what is found from now on; gives whether it was paused.
 
-    missed: and what was found while it was paused.
+    include_missed: and what was found while it was paused.
     """
-    values = {"id": number, "missed": missed, "at": at}
+    values = {"id": number, "missed": include_missed, "at": at}
     async with db.transaction() as connection:
         if not await execute(connection, RESUME, values):
             return False
-        await connection.execute(AS_NEW, values)
+        await connection.execute(RESTART_MESSAGES, values)
     return True
 
 
-async def mended(place: Place, numbers: Collection[int], *, at: datetime) -> None:
+async def mark_recovered(executor: Executor, numbers: Collection[int], *, at: datetime) -> None:
     """Take the receivers of subscriptions for well: forget their failures, and try what waits at once."""
-    await execute(place, MENDED, {"ids": list(numbers), "at": at})
+    await execute(executor, RECOVER, {"ids": list(numbers), "at": at})
 
 
-async def remove(db: Database, number: int) -> bool:
+async def remove_subscription(db: Database, number: int) -> bool:
     """Forget a subscription with all that waits for it; gives whether there was one."""
     return bool(await execute(db, "DELETE FROM subscription WHERE id = %s", (number,)))
 
 
-async def _found(place: Place, statement: str, values: dict[str, Any]) -> list[Subscription]:
-    return [_subscription(row) for row in await fetch_dicts(place, statement, values)]
+async def _fetch_subscriptions(executor: Executor, statement: str, values: dict[str, Any]) -> list[Subscription]:
+    return [_build_subscription(row) for row in await fetch_dicts(executor, statement, values)]
 
 
-def _subscription(row: dict[str, Any]) -> Subscription:
+def _build_subscription(row: dict[str, Any]) -> Subscription:
     condition = None
     if row["condition"]:
         kind = ConditionKind(row["condition"])
         condition = Condition(kind=kind, text=row["condition_text"], bound=row["bound"] or 0.0)
-    wish = SubscriptionWish(
+    options = SubscriptionOptions(
         kinds=frozenset(map(EventKind, row["kinds"])),
         condition=condition,
-        **{name: row[name] for name in WISH_COLUMNS},
+        **{name: row[name] for name in OPTION_COLUMNS},
     )
     return Subscription(
-        wish=wish,
+        wish=options,
         domain=Authority(row["domain"]) if row["domain"] is not None else None,
-        **{name: row[name] for name in STANDING_COLUMNS},
+        **{name: row[name] for name in STATE_COLUMNS},
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PreviousPage:
     """A page before a change. version: the one that it said then, as far as is known; None where it was not there."""
 
     domain_id: int
     version: int | None
 
 
-async def standing_before(db: Database, position: int) -> Standing:
+async def read_previous_page(db: Database, position: int) -> PreviousPage:
     """Return what the page was of which a change stands at that position of the feed."""
-    found = await fetch_one(db, class_row(Standing), BEFORE, {"position": position})
-    assert found is not None, f"no change stands at {position}"
-    return found
+    page = await fetch_one(db, class_row(PreviousPage), PAGE_BEFORE, {"position": position})
+    assert page is not None, f"no change stands at {position}"
+    return page
 
 
 class DeliveryLocks:
@@ -254,22 +255,22 @@ class DeliveryLocks:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._asking = asyncio.Lock()  # a connection answers one question at a time
+        self._query_lock = asyncio.Lock()  # a connection answers one question at a time
 
-    async def take(self, number: int) -> bool:
+    async def acquire(self, number: int) -> bool:
         """Whether a subscription is ours to deliver to from now on."""
-        return await self._ask("SELECT pg_try_advisory_lock(%s, %s)", number)
+        return await self._query("SELECT pg_try_advisory_lock(%s, %s)", number)
 
-    async def give_back(self, number: int) -> None:
+    async def release(self, number: int) -> None:
         """Let others deliver to a subscription."""
-        await self._ask("SELECT pg_advisory_unlock(%s, %s)", number)
+        await self._query("SELECT pg_advisory_unlock(%s, %s)", number)
 
-    async def _ask(self, question: str, number: int) -> bool:
+    async def _query(self, statement: str, number: int) -> bool:
         try:
-            async with self._asking:
-                return bool(await fetch_value(self._connection, question, (DELIVERY_LOCK, number)))
+            async with self._query_lock:
+                return bool(await fetch_value(self._connection, statement, (DELIVERY_LOCK, number)))
         except psycopg.OperationalError as error:
-            raise StoreUnavailable(f"the database does not answer: {one_line(error)}") from error
+            raise StoreUnavailable(f"the database does not answer: {format_one_line(error)}") from error
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from crawler.cli.reports.changes_output import show_change
 from crawler.cli.session import DONE
 from crawler.format.lists import format_lists
 from crawler.format.values import format_bytes, format_count, format_share
-from crawler.settings import settings
+from crawler.settings import get_settings
 from labs.demo.outcome import DemoOutcome
 from labs.demo.rival import Freshness
 from labs.demo.tour import BUDGET, tour
@@ -14,7 +14,7 @@ from labs.progress import Days
 
 def demo(*, days: int, keep: bool, as_json: bool) -> int:
     with Days(days) as progress:
-        outcome = tour(settings(), days=days, keep=keep, report=remark, progress=progress.count)
+        outcome = tour(get_settings(), days=days, keep=keep, report=remark, progress=progress.count)
     if as_json:
         print_json(outcome)
     else:

@@ -7,9 +7,9 @@ from statistics import fmean
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.core.http.urls import path_and_query
+from crawler.core.http.urls import get_path_and_query
 from crawler.engine.resources import open_resources
-from crawler.engine.shift import holder_name, run_shift
+from crawler.engine.shift import build_holder_name, run_shift
 from crawler.planner.plan import plan_domains
 from crawler.settings import Settings
 from crawler.store import domains, report
@@ -57,10 +57,10 @@ async def live_through(
     budget: requests a day, from now on.  The plan is for this domain alone: others live in real time.
     """
     settings = settings.model_copy(update={"pace": False})  # a day has one shift, at whatever hour the story began
-    domain = await domains.change(db, domain, replace(domain.settings, budget_per_day=budget), at=since)
+    domain = await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=budget), at=since)
     before = await costs(db, domain)
     importances = await importances_of(db, domain, at=since)
-    standing = await report.domain_report(db, domain, at=since, window=DAY)
+    standing = await report.read_domain_report(db, domain, at=since, window=DAY)
     began = standing.last_visit_at if standing is not None else None
     said: list[Freshness] = []
     async with open_resources(settings) as webs:
@@ -69,8 +69,8 @@ async def live_through(
             said += await said_between(db, domain, since=at - DAY, until=at)
             site.set_instant(at)
             await plan_domains(db, at=at, settings=settings, only=domain)
-            holder = holder_name("demo")
-            await run_shift(db, webs, settings=settings, clock=Clock.at(at), holder=holder, only=[domain])
+            holder = build_holder_name("demo")
+            await run_shift(db, webs, settings=settings, clock=Clock.from_instant(at), holder=holder, only=[domain])
             importances |= await importances_of(db, domain, at=at)
             progress(day, days)
     after = await costs(db, domain)
@@ -79,8 +79,8 @@ async def live_through(
 
 async def importances_of(db: Database, domain: Domain, *, at: datetime) -> dict[str, float]:
     """The importance of every page in the economy, by path: the mean is 1."""
-    lines = await report.pages(db, domain, top=ALL, at=at)
-    return {path_and_query(line.url): line.importance for line in lines if line.importance is not None}
+    lines = await report.list_top_pages(db, domain, top=ALL, at=at)
+    return {get_path_and_query(line.url): line.importance for line in lines if line.importance is not None}
 
 
 async def said_between(db: Database, domain: Domain, *, since: datetime, until: datetime) -> list[Freshness]:
@@ -88,7 +88,7 @@ async def said_between(db: Database, domain: Domain, *, since: datetime, until: 
     said = []
     for n in range(MOMENTS):
         at = since + (n + 0.5) / MOMENTS * (until - since)
-        found = await report.domain_report(db, domain, at=at, window=DAY)
+        found = await report.read_domain_report(db, domain, at=at, window=DAY)
         if found is not None and found.freshness is not None and found.freshness_plain is not None:
             said.append(Freshness(found.freshness_plain, found.freshness))
     return said

@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import path_and_query
+from crawler.core.http.urls import get_path_and_query
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind, FeedItem, ListReport
@@ -64,14 +64,14 @@ async def outcome_of(
 ) -> DemoOutcome:
     """Compare what we say with what is true."""
     at = month.until
-    looks = {path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
+    looks = {get_path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
     times = copied(site, looks)
-    found = await report.domain_report(db, domain, at=at, window=at - site.start + DAY)
+    found = await report.read_domain_report(db, domain, at=at, window=at - site.start + DAY)
     spent = await costs(db, domain)
     assert found is not None
     days = (at - site.start) / DAY
     recognised, lied_away, false_alarms = verdicts(site, looks)
-    a_day_of_bytes = await report.workload(db, domain, at=at)
+    a_day_of_bytes = await report.read_workload(db, domain, at=at)
     contest = match(
         site, times, importances=month.importances, requests=month.requests, since=month.since, until=month.until
     )
@@ -96,7 +96,7 @@ async def outcome_of(
         saved_bytes=spent.saved_bytes,
         runs=runs,
         ui_url=ui_url,
-        lists=tuple(await report.lists_of(db, domain)),
+        lists=tuple(await report.list_url_lists(db, domain)),
         examples=await examples_of(db, domain),
     )
 
@@ -104,8 +104,8 @@ async def outcome_of(
 async def examples_of(db: Database, domain: Domain) -> tuple[FeedItem, ...]:
     """The newest changes in which words took the place of others."""
     where = ChangeFilter(domain_id=domain.id, kinds=frozenset({EventKind.CHANGED}))
-    newest = await report.newest_changes(db, where, most=SEARCHED)
-    return tuple(item for item in newest if any(edit.was and edit.now for edit in item.blocks))[:EXAMPLES]
+    newest = await report.list_newest_changes(db, where, max_count=SEARCHED)
+    return tuple(item for item in newest if any(edit.before and edit.after for edit in item.blocks))[:EXAMPLES]
 
 
 def verdicts(site: Site, looks: Mapping[str, list[ReplayedLook]]) -> tuple[int, int, int]:

@@ -12,11 +12,11 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
 from crawler.errors import StackFailed
-from crawler.runtime.environment import client_environment
-from crawler.runtime.machine import port_is_free
+from crawler.runtime.environment import build_client_environment
+from crawler.runtime.lifecycle import start_stack, stop_stack
+from crawler.runtime.machine import is_port_free
 from crawler.runtime.prefect.runs import start_run
-from crawler.runtime.stack import Stack, running_stack
-from crawler.runtime.up import down, up
+from crawler.runtime.stack import Stack, find_running_stack
 from crawler.server import write_pages
 from crawler.settings import Settings
 from crawler.store import domains
@@ -48,14 +48,14 @@ def tour(settings: Settings, *, days: int = DAYS, keep: bool = False, report: Re
     Virtual time begins now, so that scheduled runs of the stack, which live in real time, leave the site alone.
     Raises CrawlerError where a part of the stack fails.
     """
-    stack = running_stack(settings)
+    stack = find_running_stack(settings)
     is_ours = stack is None
-    stack = stack or up(settings, report=report)
+    stack = stack or start_stack(settings, report=report)
     try:
         return show_around(stack, settings, days=days, keep=keep, report=report, progress=progress)
     finally:
         if is_ours and not keep:
-            down(settings, report=report)
+            stop_stack(settings, report=report)
 
 
 def show_around(
@@ -117,7 +117,7 @@ def crawl_by(stack: Stack, deployment: str, domain: Domain, *, at: datetime, rep
     """Run a deployment for the domain, wait for its end, and say where it can be looked at. StackFailed if it fails."""
     run = start_run(stack, deployment, {"domain": domain.authority, "at": at.isoformat()})
     report(f"Run {run.name} of {deployment}: {run.url}")
-    os.environ.update(client_environment(stack.home, stack.api))
+    os.environ.update(build_client_environment(stack.home, stack.api))
     from prefect.client.schemas.objects import FlowRun  # prefect reads the environment when it is imported
     from prefect.flow_runs import wait_for_flow_run
 
@@ -137,7 +137,7 @@ async def leave(db: Database, domain: Domain, *, keep: bool) -> None:
 
 async def forget_earlier_tours(db: Database) -> None:
     """Domains of this machine that an earlier tour has left, kept or killed: their servers are gone."""
-    for listed in await domains.every(db):
+    for listed in await domains.list_domains(db):
         if is_of_a_tour(listed.domain):
             await domains.remove(db, listed.domain)
 
@@ -145,4 +145,4 @@ async def forget_earlier_tours(db: Database) -> None:
 def is_of_a_tour(domain: Domain) -> bool:
     """A tour excludes the site's control calls, which no other site has; one that still goes on has a server."""
     is_tours = domain.authority.startswith("127.0.0.1:") and domain.settings.exclude == (CONTROL,)
-    return is_tours and (domain.paused or port_is_free(int(domain.authority.rpartition(":")[2])))
+    return is_tours and (domain.paused or is_port_free(int(domain.authority.rpartition(":")[2])))

@@ -15,18 +15,18 @@ import numpy as np
 
 from crawler.core.freshness.estimates import (
     DAY,
+    DEFAULT_MAGNITUDE,
     PRIOR,
-    USUAL_AMOUNT,
-    amount_of_bits,
-    expected_amount,
-    learn_amount,
+    compute_expected_magnitude,
+    convert_bits_to_magnitude,
     learn_changed,
-    learn_same,
+    learn_magnitude,
+    learn_unchanged,
 )
-from crawler.core.freshness.policies import BY_SIMILARITY, Looked
-from crawler.core.freshness.value import due_gap
+from crawler.core.freshness.policies import SIMILARITY_POLICY, VisitResult
+from crawler.core.freshness.value import compute_due_gap
 from crawler.core.http.urls import Url
-from crawler.core.page.fingerprint import Fingerprint, distance_bits, fingerprint_of
+from crawler.core.page.fingerprint import Fingerprint, compute_fingerprint, count_distance_bits
 from labs.experiments import optimum
 from labs.experiments.worlds.world import Flags, Floats, Ints
 
@@ -165,10 +165,10 @@ class Texts:
             replaced = self._rng.random(WORDS) < self._rng.uniform(LEAST_SHARE, MOST_SHARE)
             self._texts[page, replaced] = self._rng.integers(0, VOCABULARY, int(replaced.sum()))
         before, self._prints[page] = self._prints[page], self._print_of(page)
-        return distance_bits(before, self._prints[page])
+        return count_distance_bits(before, self._prints[page])
 
     def _print_of(self, page: int) -> Fingerprint:
-        found = fingerprint_of(" ".join(self._words[self._texts[page]].tolist()))
+        found = compute_fingerprint(" ".join(self._words[self._texts[page]].tolist()))
         assert found is not None  # a text has words
         return found
 
@@ -187,31 +187,31 @@ class Similarity:
             [self._texts.distance_after(page, many) if many else 0 for page, many in enumerate(changes.tolist())]
         )
         changed = changes > 0
-        total, many = learn_amount(self._total, self._changes, amount_of_bits(np.maximum(bits, 1)))
+        total, many = learn_magnitude(self._total, self._changes, convert_bits_to_magnitude(np.maximum(bits, 1)))
         self._total, self._changes = np.where(changed, total, self._total), np.where(changed, many, self._changes)
-        usual = expected_amount(self._total, self._changes, USUAL_AMOUNT)
+        usual = compute_expected_magnitude(self._total, self._changes, DEFAULT_MAGNITUDE)
         columns = zip(wait.tolist(), changed.tolist(), bits.tolist(), usual.tolist(), strict=True)
         period = np.array([self._after(*column) for column in columns])
         return period, period
 
     def _after(self, wait: float, changed: bool, bits: int, usual: float) -> float:  # noqa: FBT001  a column
         waited = timedelta(days=wait)
-        look = Looked(
+        look = VisitResult(
             url=URL,
             at=START,
             waited=waited,
             planned=waited,
             changed=changed,
             distance_bits=bits if changed else None,
-            usual_amount=usual,
-            looks=self._looks,
-            belief=PRIOR,
+            usual_magnitude=usual,
+            visits=self._looks,
+            rate_estimate=PRIOR,
             importance=1.0,
-            price=1.0,
-            least=timedelta(days=LEAST_DAYS),
-            most=timedelta(days=MOST_DAYS),
+            shadow_price=1.0,
+            min_interval=timedelta(days=LEAST_DAYS),
+            max_interval=timedelta(days=MOST_DAYS),
         )
-        return float(min(max(BY_SIMILARITY.after(look), look.least), look.most) / DAY)
+        return float(min(max(SIMILARITY_POLICY.choose_interval(look), look.min_interval), look.max_interval) / DAY)
 
 
 class Fixed:
@@ -233,9 +233,9 @@ class PriceRule:
         self._price = paid
 
     def after(self, wait: Floats, changes: Ints) -> Waits:
-        same, found = learn_same(self._a, self._b, wait), learn_changed(self._a, self._b, wait)
+        same, found = learn_unchanged(self._a, self._b, wait), learn_changed(self._a, self._b, wait)
         self._a, self._b = np.where(changes > 0, found[0], same[0]), np.where(changes > 0, found[1], same[1])
-        gap = due_gap(self._a, self._b, 1.0, self._price, least=LEAST_DAYS, most=MOST_DAYS)
+        gap = compute_due_gap(self._a, self._b, 1.0, self._price, min_interval=LEAST_DAYS, max_interval=MOST_DAYS)
         return gap, self._b / self._a
 
 

@@ -12,9 +12,9 @@ from typing import assert_never
 
 import numpy as np
 
-from crawler.core.http.urls import PageKey, key_of
-from crawler.core.opic.opic import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, settle
-from crawler.core.opic.order import LevelQueues, Order, Ordering, PageStack, aged, url_score
+from crawler.core.http.urls import PageKey, compute_page_key
+from crawler.core.opic.opic import ENDOWMENT, FIRST_SEEDS, TOTAL_CASH, Economy, Pool, settle_cash
+from crawler.core.opic.order import LevelQueues, Order, Ordering, PageStack, age_cash, compute_url_score
 from labs.experiments.fixpoint import fixpoint
 from labs.experiments.graph import Floats, Graph, rows
 
@@ -45,9 +45,9 @@ class Coverage:
 
 
 def cover(
-    graph: Graph, way: Way, *, most: int, seed: int, claimed: int = CLAIMED, root_cash: float = FIRST_SEEDS
+    graph: Graph, way: Way, *, max_pages: int, seed: int, claimed: int = CLAIMED, root_cash: float = FIRST_SEEDS
 ) -> Coverage:
-    """Crawl from page 0 on until `most` pages are fetched, or no more are known.
+    """Crawl from page 0 on until `max_pages` pages are fetched, or no more are known.
 
     claimed: pages at a time; depth first always takes one, as a crawl does.
     root_cash: with how many endowments page 0 begins; in the product with FIRST_SEEDS, while all others begin with one.
@@ -55,7 +55,7 @@ def cover(
     truth = fixpoint(graph)
     discovery = _Discovery(graph, _priority(graph, way, truth, seed=seed), places=_places(way))
     discovery.endow_root(round((root_cash - 1) * ENDOWMENT))
-    fetched = discovery.run(most=most, claimed=1 if way is Way.DEPTH else claimed)
+    fetched = discovery.run(max_pages=max_pages, claimed=1 if way is Way.DEPTH else claimed)
     return Coverage(way, tuple((np.cumsum(truth[fetched]) / graph.pages).tolist()))
 
 
@@ -65,10 +65,10 @@ def mean_of(coverages: Sequence[Coverage]) -> Coverage:
     return Coverage(coverages[0].way, tuple(sum(column) / len(column) for column in columns))
 
 
-def best_of_all(graph: Graph, *, most: int) -> float:
+def best_of_all(graph: Graph, *, max_pages: int) -> float:
     """The share of importance in the most important pages, whether links lead to them in time or not."""
     truth = np.sort(fixpoint(graph))[::-1]
-    return float(truth[:most].sum() / graph.pages)
+    return float(truth[:max_pages].sum() / graph.pages)
 
 
 @dataclass(slots=True)
@@ -90,8 +90,8 @@ def _priority(graph: Graph, way: Way, truth: Floats, *, seed: int) -> Priority:
     match way:
         case Way.OPIC | Way.MIXED:
             ordering = Ordering(Order(way.value))
-            scores = [url_score(url) for url in graph.urls] or [1.0] * graph.pages
-            return lambda found: ordering.rank(found.net, url_score=scores[found.page])
+            scores = [compute_url_score(url) for url in graph.urls] or [1.0] * graph.pages
+            return lambda found: ordering.compute_rank(found.net, url_score=scores[found.page])
         case Way.BREADTH | Way.DEPTH:
             return lambda found: found.place
         case Way.RANDOM:
@@ -117,7 +117,7 @@ class _Discovery:
 
     def __init__(self, graph: Graph, priority: Priority, *, places: LevelQueues | PageStack | None) -> None:
         self._places = places
-        self._economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+        self._economy = Economy(reserve=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
         self._keys = _keys(graph)
         self._numbers = {key: n for n, key in enumerate(self._keys)}
         self._links = [[self._keys[target] for target in row] for row in rows(graph)]
@@ -129,27 +129,27 @@ class _Discovery:
     def endow_root(self, coins: int) -> None:
         """Wake more coins for page 0, that flow to what it links to."""
         self._economy.dormant -= coins
-        self._economy.pay(self._keys[0], coins)
+        self._economy.pay_page(self._keys[0], coins)
         self._rank(self._keys[0])
 
-    def run(self, *, most: int, claimed: int) -> list[int]:
+    def run(self, *, max_pages: int, claimed: int) -> list[int]:
         """The pages fetched, in order."""
         fetched: list[PageKey] = []
-        while len(fetched) < most and (batch := self._claim(min(claimed, most - len(fetched)))):
-            cash = [self._economy.cash_of(key) for key in batch]
+        while len(fetched) < max_pages and (batch := self._claim(min(claimed, max_pages - len(fetched)))):
+            cash = [self._economy.get_cash(key) for key in batch]
             for key, coins in zip(batch, cash, strict=True):
                 self._visit(key, coins)
             self._economy.pay_dividends()
             fetched += batch
         return [self._numbers[key] for key in fetched]
 
-    def _claim(self, most: int) -> list[PageKey]:
+    def _claim(self, max_pages: int) -> list[PageKey]:
         """The best new pages; a page is in the heap once for each net that it had, and only the last one counts."""
         batch: dict[PageKey, None] = {}
-        while self._heap and len(batch) < most:
+        while self._heap and len(batch) < max_pages:
             place = heapq.heappop(self._heap)
             key = place[2]
-            if self._economy.accounts[key].pool is Pool.NEW and place == self._place(key):
+            if self._economy.accounts[key].pool is Pool.UNFETCHED and place == self._place(key):
                 batch[key] = None
         return list(batch)
 
@@ -157,19 +157,19 @@ class _Discovery:
         economy, links = self._economy, self._links[self._numbers[key]]
         met = [link for link in links if self._meet(link, depth=self._found[key].depth + 1)]
         self._line_up(met, links)
-        economy.take(key, cash, first=True)
-        economy.change_pool(key, Pool.KNOWN)
-        done = settle(cash, links)
-        economy.reserve += done.to_reserve
+        economy.collect_cash(key, cash, is_first_visit=True)
+        economy.change_pool(key, Pool.FETCHED)
+        done = settle_cash(cash, links)
+        economy.reserve += done.to_virtual_page
         for link, coins in done.shares.items():
-            economy.pay(link, coins)
+            economy.pay_page(link, coins)
             self._rank(link)
 
     def _meet(self, key: PageKey, *, depth: int) -> bool:
         """A page that a link leads to: admitted where it is new; whether the link is the nearest so far."""
         found = self._found.get(key)
         if found is None:
-            self._economy.admit(key, Pool.NEW)
+            self._economy.admit_page(key, Pool.UNFETCHED)
             self._found[key] = _Found(page=self._numbers[key], depth=depth)
         elif depth < found.depth:
             found.depth = depth
@@ -183,19 +183,19 @@ class _Discovery:
         match self._places:
             case LevelQueues() as queues:
                 for key in met:
-                    self._found[key].place = queues.join(self._found[key].depth)
+                    self._found[key].place = queues.add_page(self._found[key].depth)
                     self._rank(key)
             case PageStack() as stack:
                 for key in reversed(links):
-                    self._found[key].place = stack.push()
+                    self._found[key].place = stack.push_page()
                     self._rank(key)
             case None:
                 pass
 
     def _rank(self, key: PageKey) -> None:
         purse = self._economy.accounts[key]
-        if purse.pool is Pool.NEW:
-            self._found[key].net = aged(purse.net, clock=purse.clock)
+        if purse.pool is Pool.UNFETCHED:
+            self._found[key].net = age_cash(purse.net, clock=purse.clock)
             heapq.heappush(self._heap, self._place(key))
 
     def _place(self, key: PageKey) -> tuple[float, int, PageKey]:
@@ -206,4 +206,4 @@ class _Discovery:
 
 def _keys(graph: Graph) -> Sequence[PageKey]:
     """Order in the store, where pages of one rank come in the order of their keys."""
-    return [key_of(url) for url in graph.urls] or [PageKey(n.to_bytes(16)) for n in range(graph.pages)]
+    return [compute_page_key(url) for url in graph.urls] or [PageKey(n.to_bytes(16)) for n in range(graph.pages)]

@@ -10,7 +10,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.random import Generator
 
-from crawler.core.freshness.estimates import credible_rates, learn_changed, learn_same
+from crawler.core.freshness.estimates import compute_credible_rates, learn_changed, learn_unchanged
 from labs.experiments import estimate
 from labs.experiments.worlds.world import Flags, Floats
 
@@ -94,9 +94,9 @@ def _prior_fit(rng: Generator, shape: float, looks: int, pages: int) -> PriorFit
     found = _found(rng, gaps, rates)
     a, b = np.full(pages, shape), np.full(pages, shape)
     for n in range(looks):
-        same, changed = learn_same(a, b, gaps[:, n]), learn_changed(a, b, gaps[:, n])
+        same, changed = learn_unchanged(a, b, gaps[:, n]), learn_changed(a, b, gaps[:, n])
         a, b = (np.where(found[:, n], up, down) for up, down in zip(changed, same, strict=True))
-    low, high = credible_rates(a, b, mass=0.9)
+    low, high = compute_credible_rates(a, b, mass=0.9)
     return PriorFit(
         shape=shape,
         looks=looks,

@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 
-from crawler.core.opic.opic import RESERVE_SHARE
+from crawler.core.opic.opic import VIRTUAL_PAGE_SHARE
 from labs.experiments.graph import Floats, Graph
 
 TOP_SHARE = 0.1  # the most important tenth, as in the paper's figure 3
@@ -26,7 +26,7 @@ class Errors:
     spearman: float
 
 
-def offline(graph: Graph, *, reserve_share: float = RESERVE_SHARE) -> Iterator[Floats]:
+def offline(graph: Graph, *, virtual_page_share: float = VIRTUAL_PAGE_SHARE) -> Iterator[Floats]:
     """The off-line iteration's estimate after each pass over the whole graph, for ever; the mean page's is 1.
 
     Every page gives its cash to the pages it links to, less the share of the virtual page; one without links gives
@@ -36,15 +36,15 @@ def offline(graph: Graph, *, reserve_share: float = RESERVE_SHARE) -> Iterator[F
     sources, has_links = graph.sources, out > 0
     cash = np.ones(pages)
     while True:
-        given = np.where(has_links, (1 - reserve_share) * cash, 0.0)
+        given = np.where(has_links, (1 - virtual_page_share) * cash, 0.0)
         each = given / np.maximum(out, 1)
         cash = np.bincount(graph.targets, weights=each[sources], minlength=pages) + (cash - given).sum() / pages
         yield cash
 
 
-def fixpoint(graph: Graph, *, reserve_share: float = RESERVE_SHARE) -> Floats:
+def fixpoint(graph: Graph, *, virtual_page_share: float = VIRTUAL_PAGE_SHARE) -> Floats:
     """Each page's importance by power iteration, relative to the mean page's."""
-    passes = offline(graph, reserve_share=reserve_share)
+    passes = offline(graph, virtual_page_share=virtual_page_share)
     before = next(passes)
     for cash in passes:
         if np.abs(cash - before).max() < CLOSE:
@@ -53,10 +53,12 @@ def fixpoint(graph: Graph, *, reserve_share: float = RESERVE_SHARE) -> Floats:
     raise AssertionError("the iteration never ends by itself")
 
 
-def offline_errors(graph: Graph, *, passes: int, reserve_share: float = RESERVE_SHARE) -> list[Errors]:
+def offline_errors(graph: Graph, *, passes: int, virtual_page_share: float = VIRTUAL_PAGE_SHARE) -> list[Errors]:
     """The error of the off-line iteration after each of its first passes."""
-    truth = fixpoint(graph, reserve_share=reserve_share)
-    return [errors(estimate, truth) for estimate in islice(offline(graph, reserve_share=reserve_share), passes)]
+    truth = fixpoint(graph, virtual_page_share=virtual_page_share)
+    return [
+        errors(estimate, truth) for estimate in islice(offline(graph, virtual_page_share=virtual_page_share), passes)
+    ]
 
 
 def errors(estimate: Floats, truth: Floats) -> Errors:

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
-from crawler.core.http.urls import Url, normalise
-from crawler.core.page.content import extract
+from crawler.core.http.urls import Url, normalize_url
+from crawler.core.page.content import extract_content
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -104,7 +104,7 @@ def from_directory(folder: Path) -> Graph:
 
 
 def _url(folder: Path, path: Path) -> Url:
-    url = normalise(f"{ORIGIN}/{quote(path.relative_to(folder).as_posix())}")
+    url = normalize_url(f"{ORIGIN}/{quote(path.relative_to(folder).as_posix())}")
     assert url is not None  # a file's name is shorter than a URL may be
     return url
 
@@ -117,7 +117,7 @@ def _numbers(urls: Sequence[Url]) -> Mapping[Url, int]:
 
 
 def _links(path: Path, url: Url) -> tuple[Url, ...]:
-    page = extract(path.read_bytes(), url=url, content_type="text/html")
+    page = extract_content(path.read_bytes(), url=url, content_type="text/html")
     return () if page.nofollow else page.links
 
 

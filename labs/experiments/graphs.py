@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url
 from crawler.store.database import Database
-from crawler.store.hand_out import keys_in
+from crawler.store.frontier import unpack_keys
 
 # Pages that take part in the economy. The root comes first, as no URL of a domain is shorter.
 PAGES = """
@@ -35,6 +35,6 @@ async def links_of(db: Database, domain: Domain) -> Links:
         async for key, url, packed in await connection.execute(PAGES, {"domain_id": domain.id}):
             numbers[PageKey(key)] = len(urls)
             urls.append(Url(url))
-            targets.append(keys_in(packed))
+            targets.append(unpack_keys(packed))
     outlinks = (tuple(numbers[key] for key in row if key in numbers) for row in targets)
     return Links(urls=tuple(urls), outlinks=tuple(outlinks))

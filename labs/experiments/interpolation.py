@@ -80,7 +80,7 @@ def follow(crawl: Crawl, graph: Graph, *, passes: int, seed: int, progress: Call
     crawl: of this graph, just begun.
     """
     changed = relinked(graph, CHANGED_SHARE, seed=seed)
-    before, after = (fixpoint(each, reserve_share=crawl.reserve_share) for each in (graph, changed))
+    before, after = (fixpoint(each, virtual_page_share=crawl.virtual_page_share) for each in (graph, changed))
     page = int(np.argmax(after / before))
     received, moments, half = _Received(), list[Moment](), passes * PARTS // 2
     for n in range(passes * PARTS):

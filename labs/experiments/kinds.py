@@ -12,9 +12,9 @@ from enum import StrEnum
 import numpy as np
 from numpy.random import Generator
 
-from crawler.core.budget.sample import PageSample, Refitted, refitted
-from crawler.core.freshness.estimates import PRIOR, Belief, learn_changed, learn_same
-from crawler.core.freshness.prior import ALL_KINDS, NO_KIND, KindPrior, with_prior, without_prior
+from crawler.core.budget.sample import PageSample, RefittedPriors, refit_all_priors
+from crawler.core.freshness.estimates import PRIOR, RateEstimate, learn_changed, learn_unchanged
+from crawler.core.freshness.prior import ALL_KINDS, NO_KIND, KindPrior, add_prior, subtract_prior
 from labs.experiments.comparison import Mean, mean_of
 from labs.experiments.policies.clairvoyant import Clairvoyant
 from labs.experiments.policies.ours import Mechanisms, Ours
@@ -82,9 +82,11 @@ class OlderDomains:
 class NewDomains(Ours):
     """The product's rule for domains that are new beside others: each group of the scene is a domain."""
 
-    def __init__(self, scene: Scene, *, older: OlderDomains, kinds: Sequence[str], begins: Sequence[Belief]) -> None:
+    def __init__(
+        self, scene: Scene, *, older: OlderDomains, kinds: Sequence[str], begins: Sequence[RateEstimate]
+    ) -> None:
         """kinds, begins: of each new domain, its kind and the prior that it begins with."""
-        super().__init__(scene, Mechanisms(amounts=True))  # as domains begin, unless their user says otherwise
+        super().__init__(scene, Mechanisms(magnitudes=True))  # as domains begin, unless their user says otherwise
         self._older, self._kinds = older, tuple(kinds)
         self._members = [np.flatnonzero(scene.group == each) for each in range(len(self._kinds))]
         self._a0, self._b0 = np.array([each.a for each in begins]), np.array([each.b for each in begins])
@@ -92,10 +94,10 @@ class NewDomains(Ours):
 
     def refitted(self, known: Ints) -> tuple[Floats, Floats]:  # noqa: ARG002  all pages are, from the first day on
         samples = [
-            _sample(self._evidence_a[pages], self._evidence_b[pages], Belief(float(a), float(b)))
+            _sample(self._evidence_a[pages], self._evidence_b[pages], RateEstimate(float(a), float(b)))
             for pages, a, b in zip(self._members, self._a0, self._b0, strict=True)
         ]
-        priors = refitted([*self._older.samples, *samples], [*self._older.kinds, *self._kinds])
+        priors = refit_all_priors([*self._older.samples, *samples], [*self._older.kinds, *self._kinds])
         new = [domain[0] for domain in priors.domains[-len(samples) :]]
         return np.array([each.a for each in new]), np.array([each.b for each in new])
 
@@ -168,24 +170,24 @@ def older_domains(trial: Trial, *, by_kind: bool, seed: int) -> OlderDomains:
     kinds = names if by_kind else [NO_KIND] * len(names)
     domain, rate = _rates(rng, names, trial.pages)
     prior_a, prior_b = np.full(len(names), PRIOR.a), np.full(len(names), PRIOR.b)
-    evidence_a, evidence_b, last = np.zeros(len(rate)), np.zeros(len(rate)), np.zeros(len(rate))
-    found = Refitted([], ())
+    rate_a, rate_b, last = np.zeros(len(rate)), np.zeros(len(rate)), np.zeros(len(rate))
+    found = RefittedPriors([], ())
     for day in range(1, OLDER_DAYS + 1):
         pages = np.flatnonzero(rng.random(len(rate)) < OLDER_LOOKS_PER_DAY)
         gap = day - last[pages]
         changed = rng.random(len(pages)) < -np.expm1(-rate[pages] * gap)
         prior = prior_a[domain[pages]], prior_b[domain[pages]]
-        belief = with_prior(evidence_a[pages], evidence_b[pages], *prior)
-        up, down = learn_changed(*belief, gap), learn_same(*belief, gap)
+        belief = add_prior(rate_a[pages], rate_b[pages], *prior)
+        up, down = learn_changed(*belief, gap), learn_unchanged(*belief, gap)
         learnt = np.where(changed, up[0], down[0]), np.where(changed, up[1], down[1])
-        evidence_a[pages], evidence_b[pages] = without_prior(*learnt, *prior)
+        rate_a[pages], rate_b[pages] = subtract_prior(*learnt, *prior)
         last[pages] = day
         if day % REFITTED_EVERY == 0:
-            samples = _samples(evidence_a, evidence_b, domain, prior_a, prior_b)
-            found = refitted(samples, kinds)
+            samples = _samples(rate_a, rate_b, domain, prior_a, prior_b)
+            found = refit_all_priors(samples, kinds)
             prior_a = np.array([each[0].a for each in found.domains])
             prior_b = np.array([each[0].b for each in found.domains])
-    samples = _samples(evidence_a, evidence_b, domain, prior_a, prior_b)
+    samples = _samples(rate_a, rate_b, domain, prior_a, prior_b)
     return OlderDomains(tuple(samples), tuple(kinds), found.kinds)
 
 
@@ -199,27 +201,27 @@ def _rates(rng: Generator, kinds: Sequence[str], pages: int) -> tuple[Ints, Floa
 def _samples(a: Floats, b: Floats, domain: Ints, prior_a: Floats, prior_b: Floats) -> list[PageSample]:
     """The domains with so much evidence of each page."""
     return [
-        _sample(a[domain == n], b[domain == n], Belief(float(prior_a[n]), float(prior_b[n])))
+        _sample(a[domain == n], b[domain == n], RateEstimate(float(prior_a[n]), float(prior_b[n])))
         for n in range(len(prior_a))
     ]
 
 
-def _sample(evidence_a: Floats, evidence_b: Floats, prior: Belief) -> PageSample:
+def _sample(rate_a: Floats, rate_b: Floats, prior: RateEstimate) -> PageSample:
     """All pages of a domain that has no templates; known, and of equal importance."""
-    size = len(evidence_a)
+    size = len(rate_a)
     no, nothing = np.zeros(size, bool), np.full(size, np.nan)
     return PageSample(
         is_new=no,
-        evidence_a=evidence_a,
-        evidence_b=evidence_b,
+        rate_a=rate_a,
+        rate_b=rate_b,
         group=np.zeros(size, np.intp),
         importance=np.ones(size),
         asked=np.zeros(size, np.intp),
-        least=nothing,
-        most=nothing,
+        min_interval=nothing,
+        max_interval=nothing,
         follows=no,
-        amount_total=np.zeros(size),
-        amount_changes=np.zeros(size),
+        magnitude_total=np.zeros(size),
+        magnitude_changes=np.zeros(size),
         silent_days=np.zeros(size),
         weight=np.ones(size),
         priors=(prior,),

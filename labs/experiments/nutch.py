@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 
 from crawler.core.http.urls import PageKey
-from crawler.core.opic.opic import COINS, Economy, Pool, importance, settle
+from crawler.core.opic.opic import TOTAL_CASH, Economy, Pool, compute_importance, settle_cash
 from labs.experiments.fixpoint import fixpoint
 from labs.experiments.graph import from_rows
 
@@ -64,32 +64,32 @@ class _Books:
     """The product's economy of the five pages; what is found is admitted, as in a crawl."""
 
     def __init__(self) -> None:
-        self._economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
-        self._economy.admit(_key(INJECTED), Pool.NEW)
+        self._economy = Economy(reserve=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+        self._economy.admit_page(_key(INJECTED), Pool.UNFETCHED)
 
     def visit(self, page: str) -> None:
         economy, key = self._economy, _key(page)
         for link in LINKS[page]:
             if _key(link) not in economy.accounts:
-                economy.admit(_key(link), Pool.NEW)
-        cash = economy.cash_of(key)
-        economy.take(key, cash, first=economy.accounts[key].pool is Pool.NEW)
-        done = settle(cash, [_key(link) for link in LINKS[page]])
-        economy.reserve += done.to_reserve
+                economy.admit_page(_key(link), Pool.UNFETCHED)
+        cash = economy.get_cash(key)
+        economy.collect_cash(key, cash, is_first_visit=economy.accounts[key].pool is Pool.UNFETCHED)
+        done = settle_cash(cash, [_key(link) for link in LINKS[page]])
+        economy.reserve += done.to_virtual_page
         for paid, coins in done.shares.items():
-            economy.pay(paid, coins)
-        economy.change_pool(key, Pool.KNOWN)
+            economy.pay_page(paid, coins)
+        economy.change_pool(key, Pool.FETCHED)
         economy.pay_dividends()
 
     def importance(self) -> dict[str, float]:
         economy = self._economy
         return {
-            name: importance(
+            name: compute_importance(
                 purse.history,
-                economy.cash_of(_key(name)),
+                economy.get_cash(_key(name)),
                 clock_last=purse.clock,
                 clock_now=economy.clock,
-                pages=economy.members,
+                pages=economy.member_count,
                 window=economy.window,
             )
             for name in LINKS

@@ -10,7 +10,16 @@ from typing import Protocol, assert_never
 import numpy as np
 
 from crawler.core.http.urls import PageKey
-from crawler.core.opic.opic import COINS, ENDOWMENT, FIRST_SEEDS, RESERVE_SHARE, Economy, Pool, importance, settle
+from crawler.core.opic.opic import (
+    ENDOWMENT,
+    FIRST_SEEDS,
+    TOTAL_CASH,
+    VIRTUAL_PAGE_SHARE,
+    Economy,
+    Pool,
+    compute_importance,
+    settle_cash,
+)
 from labs.experiments.graph import Floats, Graph, Ints, rows
 
 STALE = 8  # entries of the heap for each page, at most; then it is made again
@@ -47,7 +56,7 @@ class Crawl:
     All pages are in one pool, so that what the reserve pays leaves their order by cash as it is.
     batch: pages that are claimed at a time, with the cash that they have then; 1 is the algorithm as published.
     root_cash: with how many endowments page 0 begins; in the product with FIRST_SEEDS, while all others begin with one.
-    reserve_share: of each visit's cash, that goes to the reserve.
+    virtual_page_share: of each visit's cash, that goes to the reserve.
     """
 
     def __init__(
@@ -58,15 +67,15 @@ class Crawl:
         seed: int,
         batch: int = 1,
         root_cash: float = FIRST_SEEDS,
-        reserve_share: float = RESERVE_SHARE,
+        virtual_page_share: float = VIRTUAL_PAGE_SHARE,
     ) -> None:
-        self.reserve_share = reserve_share
-        self.economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+        self.virtual_page_share = virtual_page_share
+        self.economy = Economy(reserve=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
         self.batch = min(batch, graph.pages)
         self._keys = [PageKey(n.to_bytes(16)) for n in range(graph.pages)]
         self._numbers = {key: n for n, key in enumerate(self._keys)}
         for key in self._keys:
-            self.economy.admit(key, Pool.KNOWN)
+            self.economy.admit_page(key, Pool.FETCHED)
         self._debts = [ENDOWMENT] * graph.pages
         self._endow_root(round((root_cash - 1) * ENDOWMENT))
         self._page, self._cash, self._clock = array("q"), array("d"), array("d")
@@ -84,7 +93,7 @@ class Crawl:
 
     def _endow_root(self, coins: int) -> None:
         self.economy.dormant -= coins
-        self.economy.pay(self._keys[0], coins)
+        self.economy.pay_page(self._keys[0], coins)
         self.economy.accounts[self._keys[0]].history -= coins  # a debt, as every endowment
         self._debts[0] += coins
 
@@ -98,7 +107,7 @@ class Crawl:
 
     def cash(self, page: int) -> int:
         """What a page has now, in coins."""
-        return self.economy.cash_of(self._keys[page])
+        return self.economy.get_cash(self._keys[page])
 
     def net(self, page: int) -> int:
         """A page's cash less the dividend. The dividend is equal for all pages, so net suffices to compare them."""
@@ -113,7 +122,7 @@ class Crawl:
         economy = self.economy
         purses = [economy.accounts[key] for key in self._keys]
         found = [
-            importance(
+            compute_importance(
                 purse.history,
                 purse.net + economy.dividend[purse.pool],
                 clock_last=purse.clock,
@@ -138,11 +147,11 @@ class Crawl:
 
     def _settle(self, page: int, cash: int) -> None:
         key, economy = self._keys[page], self.economy
-        economy.take(key, cash, first=False)
-        done = settle(cash, self._links[page], reserve_share=self.reserve_share)
-        economy.reserve += done.to_reserve
+        economy.collect_cash(key, cash, is_first_visit=False)
+        done = settle_cash(cash, self._links[page], virtual_page_share=self.virtual_page_share)
+        economy.reserve += done.to_virtual_page
         for link, coins in done.shares.items():
-            economy.pay(link, coins)
+            economy.pay_page(link, coins)
         self._page.append(page)
         self._cash.append(cash - self._debts[page])
         self._clock.append(economy.clock)

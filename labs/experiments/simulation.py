@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from crawler.core.budget.ledger import Ledger, debited, grantable, today
+from crawler.core.budget.ledger import Ledger, count_grantable_requests, debit_ledger, roll_over
 from labs.experiments.measures import Copies, Measured
 from labs.experiments.policies.policy import LookBatch, Policy, Scene
 from labs.experiments.worlds.world import Floats, Ints, World
@@ -74,12 +74,12 @@ class _Run:
             self._welcome(now)
             # A claim's looks are spread over the time until the next one, so what may be granted until then is granted.
             last = START + timedelta(days=day, seconds=part * DAY_SECONDS - 1)
-            ledger = today(ledger, now=last)
-            slots = grantable(ledger, self._budget, now=last)
+            ledger = roll_over(ledger, now=last)
+            slots = count_grantable_requests(ledger, self._budget, now=last)
             pages = self._policy.choose(now, slots, self._room(by_host, part)) if slots > 0 else NOBODY
             if len(pages) > slots:
                 raise AssertionError(f"{len(pages)} pages were chosen for {slots} slots")
-            ledger = debited(ledger, len(pages))
+            ledger = debit_ledger(ledger, len(pages))
             by_host += np.bincount(self._world.host[pages], minlength=len(by_host))
             if len(pages):
                 self._look(pages, now + (np.arange(len(pages)) + 0.5) / len(pages) / self._claims)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from crawler.core.opic.opic import FIRST_SEEDS, RESERVE_SHARE, WINDOW_PASSES
+from crawler.core.opic.opic import FIRST_SEEDS, VIRTUAL_PAGE_SHARE, WINDOW_PASSES
 from labs.experiments.fixpoint import Errors, errors, fixpoint, offline_errors
 from labs.experiments.graph import Floats, Graph, relinked, reweighed
 from labs.experiments.interpolation import Interpolation, follow
@@ -21,7 +21,7 @@ PARTS = 4  # of a pass: how often a changing graph changes in it
 class LabRun:
     """What is tried on which graph. passes: of as many visits each as there are pages.  batch: pages at a time.
 
-    root_cash: endowments that page 0 begins with.  reserve_share: of each visit's cash, that goes to the reserve.
+    root_cash: endowments that page 0 begins with.  virtual_page_share: of each visit's cash, that goes to the reserve.
     progress: is told of visits when they are made.
     """
 
@@ -31,7 +31,7 @@ class LabRun:
     policy: WindowPolicy = PRODUCT
     batch: int = 1
     root_cash: float = FIRST_SEEDS
-    reserve_share: float = RESERVE_SHARE
+    virtual_page_share: float = VIRTUAL_PAGE_SHARE
     progress: Callable[[int], None] = lambda _visits: None
 
 
@@ -128,9 +128,9 @@ def interpolate(trial: LabRun, *, passes: int) -> Interpolation:
     return follow(crawl, trial.graph, passes=passes, seed=trial.seed, progress=trial.progress)
 
 
-def offline_curve(graph: Graph, *, passes: int, reserve_share: float = RESERVE_SHARE) -> Curve:
+def offline_curve(graph: Graph, *, passes: int, virtual_page_share: float = VIRTUAL_PAGE_SHARE) -> Curve:
     """The error of the off-line iteration, which reads every page once in a pass."""
-    found = offline_errors(graph, passes=passes, reserve_share=reserve_share)
+    found = offline_errors(graph, passes=passes, virtual_page_share=virtual_page_share)
     return Curve("off-line", tuple(Point(n, n / WINDOW_PASSES, each) for n, each in enumerate(found, start=1)))
 
 
@@ -172,12 +172,12 @@ def _crawl(trial: LabRun, selection: SelectionOrder) -> Crawl:
         seed=trial.seed,
         batch=trial.batch,
         root_cash=trial.root_cash,
-        reserve_share=trial.reserve_share,
+        virtual_page_share=trial.virtual_page_share,
     )
 
 
 def _truth(trial: LabRun) -> Floats:
-    return fixpoint(trial.graph, reserve_share=trial.reserve_share)
+    return fixpoint(trial.graph, virtual_page_share=trial.virtual_page_share)
 
 
 def _points(trial: LabRun, crawl: Crawl) -> Iterator[Point]:

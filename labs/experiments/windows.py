@@ -12,7 +12,7 @@ from typing import assert_never
 
 import numpy as np
 
-from crawler.core.opic.opic import WINDOW_PASSES, history_after, importance
+from crawler.core.opic.opic import WINDOW_PASSES, compute_importance, update_history
 from labs.experiments.graph import Floats, Ints
 from labs.experiments.opic import Crawl, Log
 
@@ -93,10 +93,10 @@ def _interpolated(crawl: Crawl, window: float) -> Floats:
     pages = len(waiting)
     history, clock = [0.0] * pages, [0.0] * pages
     for page, cash, at in _visits(crawl.log()):
-        history[page] = history_after(history[page], cash, clock_before=clock[page], clock_now=at, window=window)
+        history[page] = update_history(history[page], cash, clock_before=clock[page], clock_now=at, window=window)
         clock[page] = at
     told = zip(history, waiting.tolist(), clock, strict=True)
-    found = [importance(h, c, clock_last=g, clock_now=now, pages=pages, window=window) for h, c, g in told]
+    found = [compute_importance(h, c, clock_last=g, clock_now=now, pages=pages, window=window) for h, c, g in told]
     return np.array(found)
 
 

@@ -13,13 +13,13 @@ from crawler.clock import Clock
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http.urls import Authority, path_and_query
+from crawler.core.http.urls import Authority, get_path_and_query
 from crawler.engine.coordinator import CrawlLimits
 from crawler.engine.resources import CrawlResources, open_resources
 from crawler.engine.shift import ShiftHooks, run_shift
 from crawler.engine.stats import LeaseResult
 from crawler.planner.plan import plan_domains
-from crawler.runtime.postgres.cluster import borrowed_postgres, ensure_postgres
+from crawler.runtime.postgres.cluster import borrow_postgres, ensure_postgres
 from crawler.settings import Settings
 from crawler.store import domains, record, report
 from crawler.store.database import Database
@@ -32,7 +32,7 @@ RUN_LIMIT = timedelta(seconds=20)  # of real time; a run that takes longer has n
 # Pages that were never fetched and that nothing but the budget holds back.
 UNFETCHED = """
     SELECT count(*) FROM frontier
-     WHERE domain_id = %(domain_id)s AND state = 'new' AND coalesce(due_at <= %(at)s, true)
+     WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND coalesce(due_at <= %(at)s, true)
        AND section NOT IN (SELECT no FROM prior WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL)
 """
 VISITS = """
@@ -123,7 +123,7 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
     """Replay the history: the site's server moves to the instant of each run before the run begins."""
     site = RecordedSite(history, plan.sitemap)
     async with serving(site):
-        settings = Settings(processes=1, readers=0)
+        settings = Settings(crawl_processes=1, parser_processes=0)
         wished = DomainSettings(allow_private=True, delay=timedelta(0), render="never", revisit=plan.revisit)
         limited = replace(
             wished,
@@ -138,12 +138,12 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
             for n in range(plan.days * plan.runs_a_day):
                 at = history.start + (n + 1) * DAY / plan.runs_a_day - LEAD
                 if n == (0 if plan.is_cold else plan.runs_a_day):
-                    domain = await domains.change(db, domain, limited, at=at)
+                    domain = await domains.change_settings(db, domain, limited, at=at)
                 site.day = (at - history.start) / DAY
                 runs.append(await _run(db, resources, site, domain, settings=settings, at=at))
                 progress(runs[-1])
                 await _plan(db, domain, settings=settings, at=at)
-                found = await report.domain_report(db, domain, at=at, window=DAY)
+                found = await report.read_domain_report(db, domain, at=at, window=DAY)
                 if (n + 1) % plan.runs_a_day or found is None:
                     continue
                 if found.freshness_plain is not None and found.freshness is not None:
@@ -155,8 +155,8 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
 async def _plan(db: Database, domain: Domain, *, settings: Settings, at: datetime) -> None:
     """Do what the flow of planning does that bears on visits."""
     await plan_domains(db, at=at, settings=settings, only=domain)
-    await report.fill(db, domain)
-    await record.propose(db, domain, at=at)
+    await report.fill_fingerprints(db, domain)
+    await record.propose_pairs(db, domain, at=at)
 
 
 async def _run(
@@ -167,11 +167,11 @@ async def _run(
         db,
         resources,
         settings=settings,
-        clock=Clock.at(at),
+        clock=Clock.from_instant(at),
         holder="replay",
         only=[domain],
         limits=CrawlLimits(time_limit=RUN_LIMIT),
-        hooks=ShiftHooks(walk_lease=counter.crawl),
+        hooks=ShiftHooks(wrap_crawl=counter.crawl),
     )
     ended = time.monotonic()
     async with db.transaction() as connection:
@@ -192,7 +192,7 @@ async def _visits(db: Database, domain: Domain, *, since: datetime) -> Mapping[s
     found: defaultdict[str, list[Visit]] = defaultdict(list)
     async with db.transaction() as connection:
         async for url, at, change in await connection.execute(VISITS, (domain.id,)):
-            found[path_and_query(url)].append(Visit((at - since) / DAY, Change(change)))
+            found[get_path_and_query(url)].append(Visit((at - since) / DAY, Change(change)))
     return found
 
 
@@ -200,5 +200,5 @@ async def _visits(db: Database, domain: Domain, *, since: datetime) -> Mapping[s
 def new_database(home: Path) -> Iterator[str]:
     """Yield the address of an empty database on a Postgres server that lives in `home`; both end with the block."""
     ensure_postgres(home, durable=False)  # nothing in it outlives the replay
-    with borrowed_postgres(home) as cluster, migrated(cluster) as url:
+    with borrow_postgres(home) as cluster, migrated(cluster) as url:
         yield url

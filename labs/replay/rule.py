@@ -14,7 +14,7 @@ import numpy as np
 
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.gamma import Floats
-from crawler.core.freshness.site_activity import REMEMBERED, Findings, days_of_activity_ahead
+from crawler.core.freshness.site_activity import ACTIVITY_WINDOW, VisitFindings, compute_activity_ahead
 from labs.replay.history import PageLife
 
 GRID = np.geomspace(1 / 3000, 12, 40)  # changes a day: from one in eight years to one in two hours
@@ -45,10 +45,10 @@ class _Visits:
         if not self._rows:
             return
         page, since, at, changed = (np.array(column) for column in zip(*self._rows, strict=True))
-        first = max(0.0, np.floor(now - REMEMBERED / DAY))
+        first = max(0.0, np.floor(now - ACTIVITY_WINDOW / DAY))
         self._limits = np.unique([*np.arange(first, now), now])
-        found = Findings(since, at, changed, (self.posterior @ GRID)[page])
-        self._ahead = days_of_activity_ahead(found, self._limits)
+        found = VisitFindings(since, at, changed, (self.posterior @ GRID)[page])
+        self._ahead = compute_activity_ahead(found, self._limits)
         gap = np.maximum(self.passed(at) - self.passed(since), 1e-9)
         unchanged = np.bincount(page[~changed], gap[~changed], self._pages)
         log = -unchanged[:, None] * GRID

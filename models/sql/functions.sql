@@ -21,14 +21,14 @@ history, clock_last: columns history and clock of cash. cash: net + the dividend
 dormant of domain_state. clock_now: column clock of domain_state. pages: how many take part, the sum over pool.
 passes: column window_passes of domain_state.';
 
-CREATE FUNCTION look_importance(importance float8, is_new bool, announces float8, first_looks float8, novelty float8)
+CREATE FUNCTION visit_importance(importance float8, is_new bool, announces float8, first_visits float8, novelty float8)
 RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN is_new THEN importance * (novelty + 1) / (first_looks + 1) ELSE importance + announces END
+    SELECT CASE WHEN is_new THEN importance * (novelty + 1) / (first_visits + 1) ELSE importance + announces END
 $$;
-COMMENT ON FUNCTION look_importance IS
+COMMENT ON FUNCTION visit_importance IS
     'How important a look at a page is: its importance, and that of the new pages which a change of it announces; of a
 page never fetched by the share of what first looks at pages of its group found that was new. announces: column of page;
-first_looks, novelty: columns of prior. One look of which all was new is added to these.';
+first_visits, novelty: columns of prior. One look of which all was new is added to these.';
 
 CREATE FUNCTION page_freshness(a DOUBLE PRECISION, b DOUBLE PRECISION, unseen INTERVAL)
 RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -63,7 +63,7 @@ $$;
 COMMENT ON FUNCTION activity_gap IS
     'The time since then in days of activity: what the pages of a site have aged. Other arguments: see activity_ahead.';
 
-CREATE FUNCTION heard_gap(
+CREATE FUNCTION signal_gap(
     unseen interval, signals bytea, recall float8[], noise float8[], silence float8, a float8, b float8)
 RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN silence IS NULL THEN unseen ELSE (
@@ -75,7 +75,7 @@ RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
           FROM (SELECT y.days, b + silence * y.days AS silent_b
                   FROM (SELECT greatest(date_part('epoch', unseen), 0) / 86400 AS days) y) x) END
 $$;
-COMMENT ON FUNCTION heard_gap IS
+COMMENT ON FUNCTION signal_gap IS
     'The time without any source of signals after which a page would be as likely to have changed.
 unseen: since its last good look. signals: column of page. recall, noise: columns of domain_source by no. silence: the
 greatest of its domain, null without a source. a, b: of the belief about the page, b in days.';
@@ -101,11 +101,11 @@ $$;
 COMMENT ON FUNCTION distance_bits IS
     'In how many of 64 bits two fingerprints differ: 0 for equal main texts, about 32 for unrelated ones.';
 
-CREATE FUNCTION page_counted_as(state text, version int, list_kind text) RETURNS text
+CREATE FUNCTION page_category(state text, version int, list_kind text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 SELECT CASE WHEN list_kind = '' AND version = 0 THEN 'unread_list'
             WHEN state = 'gone' AND version = 0 THEN 'dead_link'
             ELSE state END $$;
-COMMENT ON FUNCTION page_counted_as IS
+COMMENT ON FUNCTION page_category IS
     'What a page counts as in all reports: its state, but unread_list for the address of a sitemap or a feed that was
 never read, and dead_link for a page that is not there and never was.';

@@ -16,14 +16,14 @@ SELECT d.id AS domain_id,
        octet_length(v.text) AS text_bytes,
        c.body_bytes,
        v.is_rendered,
-       v.is_kept
+       v.is_stored
   FROM domain d
   JOIN page p ON p.domain_id = d.id
   JOIN snapshot v ON v.domain_id = d.id AND v.key = p.key
   LEFT JOIN LATERAL (SELECT o.change, o.parts, o.amount FROM event o
                       WHERE o.domain_id = d.id AND o.key = v.key AND o.version = v.number AND o.at = v.at
                       ORDER BY o.number LIMIT 1) e ON true
-  LEFT JOIN content c ON c.domain_id = d.id AND c.digest = v.body_digest AND v.is_kept;
+  LEFT JOIN content c ON c.domain_id = d.id AND c.digest = v.body_digest AND v.is_stored;
 COMMENT ON VIEW page_versions IS
     'Every version of every page: written when a page is seen first, changed, or is back with other words.';
 COMMENT ON COLUMN page_versions.domain_id IS 'the domain, by number';
@@ -43,4 +43,4 @@ COMMENT ON COLUMN page_versions.content_type IS 'the media type that its server 
 COMMENT ON COLUMN page_versions.text_bytes IS 'size of its main text';
 COMMENT ON COLUMN page_versions.body_bytes IS 'size of its body before compression; null where the body is not kept';
 COMMENT ON COLUMN page_versions.is_rendered IS 'whether its body is the document that a browser made of the page';
-COMMENT ON COLUMN page_versions.is_kept IS 'whether its text is kept; of others only this row is (recrawl prune)';
+COMMENT ON COLUMN page_versions.is_stored IS 'whether its text is kept; of others only this row is (recrawl prune)';

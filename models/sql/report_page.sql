@@ -1,41 +1,41 @@
 CREATE VIEW report_page AS
 SELECT x.domain_id, x.domain, x.url, x.state,
-       CASE WHEN x.discovery_order = 'mixed' THEN (1 - x.url_share) * x.popularity + x.url_share * x.url_score
+       CASE WHEN x.discovery_order = 'mixed' THEN (1 - x.url_weight) * x.popularity + x.url_weight * x.url_score
             ELSE x.popularity END AS importance,
-       x.popularity, x.url_score, x.favoured, x.freshness, x.changes_per_day, x.version, x.due_at, x.depth,
-       x.first_seen_at, x.last_look_at, x.last_good_at, x.last_change_at, x.looks, x.changes, x.failures, x.status,
-       x.reason, x.key, x.template, x.age, x.due_at - x.last_look_at AS next_interval,
-       x.counted_as, x.withheld_since
+       x.popularity, x.url_score, x.boosted, x.freshness, x.changes_per_day, x.version, x.due_at, x.depth,
+       x.first_seen_at, x.last_visit_at, x.last_good_at, x.last_change_at, x.looks, x.changes, x.failures, x.status,
+       x.reason, x.key, x.template, x.age, x.due_at - x.last_visit_at AS next_interval,
+       x.category, x.withheld_since
   FROM (
 SELECT d.id AS domain_id,
        d.authority AS domain,
        d.discovery_order,
-       d.url_share,
+       d.url_weight,
        p.url,
        f.state,
        page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock, n.pages, s.window_passes)
            AS popularity,
        f.url_score,
-       f.favoured,
-       CASE WHEN p.leader IS NOT NULL THEN NULL
-            WHEN f.state = 'known' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
-            WHEN f.state = 'known' AND p.version > 0 AND h.silence IS NULL  -- so it is inlined: a third of the time
-            THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,
+       f.boosted,
+       CASE WHEN p.canonical IS NOT NULL THEN NULL
+            WHEN f.state = 'fetched' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
+            WHEN f.state = 'fetched' AND p.version > 0 AND h.silence IS NULL  -- so it is inlined: a third of the time
+            THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,
                                 activity_gap(greatest(now(), s.last_visit_at), s.activity_at, s.activity_ahead,
                                          p.last_good_at))
-            WHEN f.state = 'known' AND p.version > 0
-            THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,
-                                heard_gap(activity_gap(greatest(now(), s.last_visit_at), s.activity_at,
+            WHEN f.state = 'fetched' AND p.version > 0
+            THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,
+                                signal_gap(activity_gap(greatest(now(), s.last_visit_at), s.activity_at,
                                                    s.activity_ahead, p.last_good_at),
                                           p.signals,
-                                          h.recall, h.noise, h.silence, g.a + p.evidence_a, g.b + p.evidence_b))
+                                          h.recall, h.noise, h.silence, g.a + p.rate_a, g.b + p.rate_b))
             END AS freshness,
-       (g.a + p.evidence_a) / (g.b + p.evidence_b) AS changes_per_day,
+       (g.a + p.rate_a) / (g.b + p.rate_b) AS changes_per_day,
        p.version,
        f.due_at,
        f.depth,
        p.first_seen_at,
-       p.last_look_at,
+       p.last_visit_at,
        p.last_good_at,
        p.last_change_at,
        p.visits AS looks,
@@ -46,7 +46,7 @@ SELECT d.id AS domain_id,
        p.key,
        g.template,
        greatest(now(), s.last_visit_at) - p.last_good_at AS age,
-       page_counted_as(f.state, p.version, u.kind) AS counted_as,
+       page_category(f.state, p.version, u.kind) AS category,
        p.withheld_since
   FROM domain d
   JOIN domain_state s ON s.domain_id = d.id
@@ -72,7 +72,7 @@ COMMENT ON COLUMN report_page.popularity IS
     'the part of importance that links give: all of it, unless the domain''s order is mixed';
 COMMENT ON COLUMN report_page.url_score IS
     'the part that the URL gives: 1 two folders down, halved by each further one and by a query';
-COMMENT ON COLUMN report_page.favoured IS 'whether a pattern of its user favours it';
+COMMENT ON COLUMN report_page.boosted IS 'whether a pattern of its user favours it';
 COMMENT ON COLUMN report_page.freshness IS
     'chance that the page is as it was when last seen; null where none was fetched, and for one that follows another
 page''s schedule: their text counts once';
@@ -82,7 +82,7 @@ COMMENT ON COLUMN report_page.due_at IS
     'when it is looked at next; null for a new page, which waits in the order of its cash';
 COMMENT ON COLUMN report_page.depth IS 'links from the nearest seed';
 COMMENT ON COLUMN report_page.first_seen_at IS 'when a link or a seed told of it first';
-COMMENT ON COLUMN report_page.last_look_at IS 'the newest look, whatever came of it';
+COMMENT ON COLUMN report_page.last_visit_at IS 'the newest look, whatever came of it';
 COMMENT ON COLUMN report_page.last_good_at IS 'the newest look that told what the page is';
 COMMENT ON COLUMN report_page.last_change_at IS 'the newest look that found it changed';
 COMMENT ON COLUMN report_page.looks IS 'how often it was looked at';
@@ -95,7 +95,7 @@ COMMENT ON COLUMN report_page.template IS 'URL template of its group; * for the 
 COMMENT ON COLUMN report_page.age IS 'time since the newest look that told what the page is';
 COMMENT ON COLUMN report_page.next_interval IS
     'from the newest look to the next; null for a page that waits in its turn';
-COMMENT ON COLUMN report_page.counted_as IS
+COMMENT ON COLUMN report_page.category IS
     'its state, but unread_list for a list never read, and dead_link for what never was there';
 COMMENT ON COLUMN report_page.withheld_since IS
     'since when other content is withheld that may stand in place of the page; two days at most';

@@ -4,7 +4,7 @@ SELECT d.id AS domain_id,
        o.source,
        o.signals,
        o.recall,
-       (o.record->>'true')::float8 / nullif((o.record->>'true')::float8 + (o.record->>'false')::float8, 0)
+       (o.record->>'true_signals')::float8 / nullif((o.record->>'true_signals')::float8 + (o.record->>'false_signals')::float8, 0)
            AS precision,
        o.noise AS false_per_page_day,
        o.silence,

@@ -3,7 +3,7 @@ SELECT s.id AS subscription,
        s.target,
        s.domain_id,
        d.authority AS domain,
-       s.made_at,
+       s.created_at,
        s.paused_at,
        s.quiet,
        s.zone,
@@ -32,7 +32,7 @@ COMMENT ON COLUMN report_subscription.subscription IS 'its number, as in recrawl
 COMMENT ON COLUMN report_subscription.target IS 'where its messages go, or the place where that address stands';
 COMMENT ON COLUMN report_subscription.domain_id IS 'the domain, by number; null for all domains';
 COMMENT ON COLUMN report_subscription.domain IS 'the domain, by name; null for all domains';
-COMMENT ON COLUMN report_subscription.made_at IS 'when it was made; what was found before is not told';
+COMMENT ON COLUMN report_subscription.created_at IS 'when it was made; what was found before is not told';
 COMMENT ON COLUMN report_subscription.paused_at IS 'since when nothing is sent, by its user''s wish';
 COMMENT ON COLUMN report_subscription.quiet IS 'hours in which nothing is sent, as they were typed; empty for none';
 COMMENT ON COLUMN report_subscription.zone IS 'by whose clock these are';

@@ -10,7 +10,7 @@ SELECT t.domain_id,
        (s.found->>'missed')::float8 AS missed,
        (s.found->>'unchanged')::float8 AS unchanged,
        (s.found->>'flapped')::float8 AS flapped,
-       t.challenges,
+       t.validator_checks,
        t.revisits
   FROM domain_trust t
   JOIN domain d ON d.id = t.domain_id
@@ -29,6 +29,6 @@ COMMENT ON COLUMN report_trust.changes_seen IS
 COMMENT ON COLUMN report_trust.missed IS 'of them, those where the validator said that nothing had changed';
 COMMENT ON COLUMN report_trust.unchanged IS 'looks that found an unchanged body; fading, too';
 COMMENT ON COLUMN report_trust.flapped IS 'of them, those where the validator had changed';
-COMMENT ON COLUMN report_trust.challenges IS 'full looks in spite of validators, at all pages of the group';
+COMMENT ON COLUMN report_trust.validator_checks IS 'full looks in spite of validators, at all pages of the group';
 COMMENT ON COLUMN report_trust.revisits IS
-    'looks at pages with validators since the last lie: the more, the fewer of them are challenges';
+    'looks at pages with validators since the last lie: the more, the fewer of them are validator_checks';

@@ -67,7 +67,7 @@ def test_the_examples_of_the_documentation_run_as_they_stand(
     assert "2 pages were looked at" in done.stdout
     assert "A basket of pears costs four crowns this week" in done.stdout
     assert re.search(r"pears\.html.*\[basket\] of \[pears\]", done.stdout)
-    assert done.stdout.count("first") >= 2
+    assert done.stdout.count("added") >= 2
     assert len(blocks) == 4
 
 
@@ -90,11 +90,11 @@ def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
         half_read = app.changes()
         next(half_read)
 
-        assert [each.change for each in first] == [EventKind.FIRST, EventKind.FIRST]
+        assert [each.change for each in first] == [EventKind.ADDED, EventKind.ADDED]
         assert change.change is EventKind.CHANGED
         assert change.amount is not None
         assert "text" in change.parts
-        assert "nine crowns" in str(change.blocks[0].now)
+        assert "nine crowns" in str(change.blocks[0].after)
         assert app.cursor() == change.position
         assert old is not None
         assert new is not None
@@ -116,8 +116,8 @@ def test_the_page_of_a_url_is_fetched_whether_it_is_due_or_not(
         with pytest.raises(BadInput, match="is not registered"):
             app.crawl(orchard.url, "https://nowhere.example/page")
 
-    assert [result.stats.looks for result in (first, nothing, requested)] == [2, 0, 1]
-    assert [list(result.idle) for result in (first, nothing)] == [[], list(first.shift.by_domain)]
+    assert [result.stats.visits for result in (first, nothing, requested)] == [2, 0, 1]
+    assert [list(result.idle_reasons) for result in (first, nothing)] == [[], list(first.shift.by_domain)]
     assert nothing.is_well
     assert nothing.next_due_at is not None
 
@@ -151,10 +151,10 @@ async def test_the_same_verbs_for_asyncio(database_url: str, orchard: Orchard, t
         reports = await app.freshness()
 
     assert [each.id for each in added] == [each.id for each in again]
-    assert shift.stats.looks == 2
+    assert shift.stats.visits == 2
     assert sorted(page.title for page in pages) == ["Orchard", "Pears"]
     assert all(page.body is not None and page.body.startswith(b"<title>") for page in pages)
-    assert [(report.known, report.freshness is not None) for report in reports] == [(2, True)]
+    assert [(report.fetched, report.freshness is not None) for report in reports] == [(2, True)]
 
 
 async def test_the_event_loop_goes_on_while_a_search_brings_its_index_in_step(

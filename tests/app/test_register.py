@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.app.registration import FoundDomain, look_up, register, unasked
+from crawler.app.registration import DomainCandidate, parse_candidate, probe_domain, register_candidate
 from crawler.app.root_probe import RootProbe
 from crawler.core.budget.ledger import SharedBudget
 from crawler.core.domain_settings import DomainSettings
@@ -66,15 +66,15 @@ def closed_port() -> Iterator[int]:
         yield unused.getsockname()[1]
 
 
-async def ask(text: str, *, allow_private: bool = True, delay: timedelta = timedelta(0)) -> FoundDomain:
+async def ask(text: str, *, allow_private: bool = True, delay: timedelta = timedelta(0)) -> DomainCandidate:
     async with http(allow_private=allow_private) as web:
-        return await look_up(RootProbe(web, delay=delay, deadline=SOON), text)
+        return await probe_domain(RootProbe(web, delay=delay, deadline=SOON), text)
 
 
 async def test_a_root_that_answers_is_registered_as_it_was_typed(server: Server) -> None:
     found = await ask(f"example.test:{server.port}")
 
-    assert found == FoundDomain(Authority(f"example.test:{server.port}"), "http", addresses=("127.0.0.1",))
+    assert found == DomainCandidate(Authority(f"example.test:{server.port}"), "http", addresses=("127.0.0.1",))
 
 
 async def test_an_apex_that_leads_to_www_is_registered_as_www(server: Server) -> None:
@@ -157,7 +157,7 @@ async def test_two_lines_of_one_server_are_not_asked_at_once(server: Server) -> 
     async with http() as web, asyncio.TaskGroup() as tasks:
         roots = RootProbe(web, delay=timedelta(seconds=0.6), deadline=SOON)
         for path in ("a", "b"):
-            tasks.create_task(look_up(roots, f"http://example.test:{server.port}/{path}"))
+            tasks.create_task(probe_domain(roots, f"http://example.test:{server.port}/{path}"))
 
     assert heard[1] - heard[0] >= 0.3
 
@@ -188,8 +188,8 @@ async def test_a_long_crawl_delay_is_kept_before_the_root_and_in_the_first_lease
     server.says("/robots.txt", answer(b"User-agent: *\nCrawl-delay: 3600"))
 
     found = await ask(f"http://example.test:{server.port}")
-    domain = await register(db, found, DomainSettings(), delay=timedelta(seconds=1), at=START)
-    status = await domains.status_of(db, domain, at=START)
+    domain = await register_candidate(db, found, DomainSettings(), delay=timedelta(seconds=1), at=START)
+    status = await domains.read_status(db, domain, at=START)
 
     assert paths(server) == ["/robots.txt"]
     assert status.next_request_at is not None
@@ -264,8 +264,8 @@ async def test_without_a_scheme_https_is_tried_where_nobody_listens_on_http() ->
             return await super().fetch(url, **options)  # type: ignore[arg-type]
 
     async with Deaf(user_agent="recrawl/test", allow_private=True, lookup=lambda _: ("127.83.17.4",)) as web:
-        guessed = await look_up(RootProbe(web, delay=timedelta(0), deadline=SOON), "example.test")
-        said = await look_up(RootProbe(web, delay=timedelta(0), deadline=SOON), "http://example.test")
+        guessed = await probe_domain(RootProbe(web, delay=timedelta(0), deadline=SOON), "example.test")
+        said = await probe_domain(RootProbe(web, delay=timedelta(0), deadline=SOON), "http://example.test")
 
     assert asked == [
         f"{root}robots.txt" for root in ("http://example.test/", "https://example.test/", "http://example.test/")
@@ -281,13 +281,15 @@ async def test_what_is_no_url_is_refused_before_anybody_is_asked(text: str) -> N
     with pytest.raises(BadInput):
         await ask(text)
     with pytest.raises(BadInput):
-        unasked(text)
+        parse_candidate(text)
 
 
 def test_offline_the_name_is_taken_as_it_is() -> None:
-    found = unasked("https://nowhere.test/deep/inside")
+    found = parse_candidate("https://nowhere.test/deep/inside")
 
-    assert found == FoundDomain(Authority("nowhere.test"), "https", seeds=(Url("https://nowhere.test/deep/inside"),))
+    assert found == DomainCandidate(
+        Authority("nowhere.test"), "https", seeds=(Url("https://nowhere.test/deep/inside"),)
+    )
 
 
 @pytest.fixture
@@ -297,7 +299,7 @@ async def db(database_url: str) -> AsyncIterator[Database]:
 
 
 async def test_what_was_found_is_kept(db: Database) -> None:
-    found = FoundDomain(
+    found = DomainCandidate(
         Authority("www.example.test"),
         "https",
         aliases=(Authority("example.test"),),
@@ -306,9 +308,9 @@ async def test_what_was_found_is_kept(db: Database) -> None:
     )
     domain_settings = DomainSettings(seeds=(Url("http://example.test/b"),))
 
-    domain = await register(db, found, domain_settings, delay=DELAY, at=START)
+    domain = await register_candidate(db, found, domain_settings, delay=DELAY, at=START)
 
-    assert await domains.find(db, Authority("example.test")) == domain
+    assert await domains.find_domain(db, Authority("example.test")) == domain
     assert domain.settings.seeds == ("https://www.example.test/a", "https://www.example.test/b")
     async with db.transaction() as connection:
         row = await (await connection.execute("SELECT addresses FROM domain_state")).fetchone()
@@ -328,15 +330,17 @@ async def test_impossible_wishes_register_nothing(
     db: Database, domain_settings: DomainSettings, complaint: str
 ) -> None:
     with pytest.raises(BadInput, match=complaint):
-        await register(db, FoundDomain(Authority("example.test"), "http"), domain_settings, delay=DELAY, at=START)
+        await register_candidate(
+            db, DomainCandidate(Authority("example.test"), "http"), domain_settings, delay=DELAY, at=START
+        )
 
-    assert await domains.every(db) == []
+    assert await domains.list_domains(db) == []
 
 
 async def test_a_name_is_registered_once(db: Database) -> None:
-    await register(
+    await register_candidate(
         db,
-        FoundDomain(Authority("www.a.test"), "http", aliases=(Authority("a.test"),)),
+        DomainCandidate(Authority("www.a.test"), "http", aliases=(Authority("a.test"),)),
         DomainSettings(),
         delay=DELAY,
         at=START,
@@ -344,12 +348,14 @@ async def test_a_name_is_registered_once(db: Database) -> None:
 
     for name in ("www.a.test", "a.test"):
         with pytest.raises(BadInput, match="registered already"):
-            await register(db, FoundDomain(Authority(name), "http"), DomainSettings(), delay=DELAY, at=START)
+            await register_candidate(
+                db, DomainCandidate(Authority(name), "http"), DomainSettings(), delay=DELAY, at=START
+            )
 
 
 @pytest.mark.parametrize(("delay", "least"), [(timedelta(seconds=40), 10), (timedelta(0), 0)])
 async def test_the_first_lease_knows_that_the_root_was_asked(db: Database, delay: timedelta, least: int) -> None:
-    await register(db, FoundDomain(Authority("a.test"), "http"), DomainSettings(), delay=delay, at=START)
+    await register_candidate(db, DomainCandidate(Authority("a.test"), "http"), DomainSettings(), delay=delay, at=START)
 
     lease = await claim.claim(
         db,
@@ -364,15 +370,15 @@ async def test_the_first_lease_knows_that_the_root_was_asked(db: Database, delay
 
 
 async def test_a_question_outside_any_lease_puts_the_next_request_off(db: Database) -> None:
-    domain = await register(
-        db, FoundDomain(Authority("a.test"), "http"), DomainSettings(), delay=timedelta(0), at=START
+    domain = await register_candidate(
+        db, DomainCandidate(Authority("a.test"), "http"), DomainSettings(), delay=timedelta(0), at=START
     )
-    before = await domains.status_of(db, domain, at=START)
+    before = await domains.read_status(db, domain, at=START)
 
-    await domains.probed(db, domain, delay=DELAY)
-    await domains.probed(db, domain, delay=timedelta(0))
+    await domains.delay_next_request(db, domain, delay=DELAY)
+    await domains.delay_next_request(db, domain, delay=timedelta(0))
 
-    after = await domains.status_of(db, domain, at=START)
+    after = await domains.read_status(db, domain, at=START)
     assert before.next_request_at is None
     assert after.next_request_at is not None
     assert after.next_request_at > datetime.now(UTC) + DELAY / 2
@@ -384,12 +390,12 @@ async def test_no_more_is_asked_than_a_budget_allows(server: Server) -> None:
     typed = f"http://example.test:{port}/deep"
 
     async with http() as web:
-        none = await look_up(RootProbe(web, delay=timedelta(0), deadline=SOON), typed, most=0)
-        one = await look_up(RootProbe(web, delay=timedelta(0), deadline=SOON), typed, most=1)
-        two = await look_up(RootProbe(web, delay=timedelta(0), deadline=SOON), typed, most=2)
-        enough = await look_up(RootProbe(web, delay=timedelta(0), deadline=SOON), typed, most=4)
-        together = RootProbe(web, delay=timedelta(0), deadline=SOON, left=6)
-        shared = [await look_up(together, typed) for _ in range(3)]
+        none = await probe_domain(RootProbe(web, delay=timedelta(0), deadline=SOON), typed, max_requests=0)
+        one = await probe_domain(RootProbe(web, delay=timedelta(0), deadline=SOON), typed, max_requests=1)
+        two = await probe_domain(RootProbe(web, delay=timedelta(0), deadline=SOON), typed, max_requests=2)
+        enough = await probe_domain(RootProbe(web, delay=timedelta(0), deadline=SOON), typed, max_requests=4)
+        together = RootProbe(web, delay=timedelta(0), deadline=SOON, max_requests=6)
+        shared = [await probe_domain(together, typed) for _ in range(3)]
 
     assert (none.requests, none.authority, none.seeds) == (0, f"example.test:{port}", (Url(typed),))
     assert "was not asked: no budget allows a request today" in none.warning
@@ -402,14 +408,14 @@ async def test_no_more_is_asked_than_a_budget_allows(server: Server) -> None:
 
 
 async def test_what_asking_the_root_took_is_on_the_domains_account(db: Database) -> None:
-    found = FoundDomain(Authority("a.test"), "http", requests=2, received_bytes=500)
-    domain = await register(db, found, DomainSettings(budget_per_day=3), delay=timedelta(0), at=START)
+    found = DomainCandidate(Authority("a.test"), "http", requests=2, received_bytes=500)
+    domain = await register_candidate(db, found, DomainSettings(budget_per_day=3), delay=timedelta(0), at=START)
     lease = await claim.claim(db, at=START, term=timedelta(minutes=10), holder="tests")
     assert lease is not None
 
-    granted = await claim.debit(db, lease, most=10, at=START, paced=False)
+    granted = await claim.debit(db, lease, max_requests=10, at=START, paced=False)
     await claim.charge(db, domain, requests=1, received_bytes=0, at=START + timedelta(days=1))
-    tomorrow = await claim.debit(db, lease, most=10, at=START + timedelta(days=1), paced=False)
+    tomorrow = await claim.debit(db, lease, max_requests=10, at=START + timedelta(days=1), paced=False)
 
     assert (granted.requests, tomorrow.requests) == (1, 2)
 
@@ -419,7 +425,7 @@ async def test_what_asking_roots_took_is_on_the_account_of_all_domains_together(
 
     await claim.charge_shared_budget(db, requests=3, received_bytes=500, at=START)
 
-    assert await claim.left_of_shared_budget(db, together, at=START) == 2
-    assert await claim.left_of_shared_budget(db, SharedBudget(requests=5, received_bytes=500), at=START) == 0
-    assert await claim.left_of_shared_budget(db, together, at=START + timedelta(days=1)) == 5
-    assert await claim.left_of_shared_budget(db, SharedBudget(), at=START) is None
+    assert await claim.count_shared_requests_left(db, together, at=START) == 2
+    assert await claim.count_shared_requests_left(db, SharedBudget(requests=5, received_bytes=500), at=START) == 0
+    assert await claim.count_shared_requests_left(db, together, at=START + timedelta(days=1)) == 5
+    assert await claim.count_shared_requests_left(db, SharedBudget(), at=START) is None

@@ -19,7 +19,7 @@ from benchmarks.change.score import Judged, measure
 from benchmarks.change.serialise import REWRITES
 from benchmarks.change.site import Page, Site
 from benchmarks.change.widgets import WIDGETS, class_names
-from crawler.core.page.content import extract
+from crawler.core.page.content import extract_content
 from tests.engine.corpus import corpus
 
 DAY = timedelta(days=1)
@@ -49,7 +49,7 @@ def with_noise(made: Site, *kinds: str) -> Site:
 
 def text(made: Site, page: Page, look: int, *, later: timedelta = timedelta(0)) -> str:
     answer = made.answer(page, made.rounds[look] + later)
-    return extract(answer.body, url=page.url, content_type=answer.content_type).text
+    return extract_content(answer.body, url=page.url, content_type=answer.content_type).text
 
 
 @pytest.mark.corpus

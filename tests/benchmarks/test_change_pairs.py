@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.change.pairs import check, pairs, round_of
-from crawler.core.page.fingerprint import digest
+from crawler.core.page.fingerprint import compute_digest
 from tests.engine.corpus import CorpusError
 
 
@@ -35,10 +35,10 @@ def test_a_page_that_is_not_as_it_was_labelled_is_refused(tmp_path: Path) -> Non
         pairs()[0],
         package="package",
         page="a b.html",
-        digest_old=digest(b"old").hex(),
-        digest_new=digest(b"new").hex(),
+        digest_old=compute_digest(b"old").hex(),
+        digest_new=compute_digest(b"new").hex(),
     )
 
     check([pair], sides)
     with pytest.raises(CorpusError, match="not as it was"):
-        check([replace(pair, digest_new=digest(b"newer").hex())], sides)
+        check([replace(pair, digest_new=compute_digest(b"newer").hex())], sides)

@@ -20,7 +20,7 @@ from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError, answers, find_nginx, folder_site, on_a_leash, serving
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.virtual_site import pages_of, virtual_site
-from crawler.runtime.postgres.cluster import Cluster, borrowed_postgres
+from crawler.runtime.postgres.cluster import Cluster, borrow_postgres
 from tests.patience import SLOW, until
 
 WALK = """
@@ -58,7 +58,7 @@ def site(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with borrowed_postgres(tmp_path_factory.mktemp("home")) as cluster:
+    with borrow_postgres(tmp_path_factory.mktemp("home")) as cluster:
         yield cluster
 
 

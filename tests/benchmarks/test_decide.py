@@ -17,7 +17,7 @@ PAGE = Document("made-up", Url("http://a.test/p"), b"<title>A</title><body><h1>A
 def test_a_look_at_a_page_with_a_price_and_a_clock_finds_what_it_is_named_for(name: str) -> None:
     said, change = LOOKS[name]
     known = paired(known_of(PAGE.url), PAGE)
-    before = new_target(PAGE.url) if change is Change.FIRST else target_of(PAGE, known)
+    before = new_target(PAGE.url) if change is Change.ADDED else target_of(PAGE, known)
 
     seconds, visit = timed_look(PAGE, before, said, known)
 

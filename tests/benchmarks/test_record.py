@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.store.filled import Filled, filled, looked_at, touched
 from crawler.store import record, report
-from crawler.store.database import BY_KEY, Database, open_database
-from crawler.store.hand_out.candidates import FRONTIER
+from crawler.store.database import PREFER_KEY_LOOKUPS, Database, open_database
+from crawler.store.frontier.candidates import FRONTIER
 from tests.store.conftest import START
 
 SIZES = (1_000, 10_000)
@@ -19,7 +19,7 @@ TABLES = ("page", "frontier", "cash", "page_links", "visit", "snapshot", "event"
 @pytest.fixture
 async def db(database_url: str) -> AsyncIterator[Database]:
     """With one connection, since the server counts by connection."""
-    async with open_database(database_url, connections=1) as database:
+    async with open_database(database_url, max_connections=1) as database:
         yield database
 
 
@@ -41,7 +41,7 @@ async def test_a_record_updates_each_target_once_and_touches_as_many_rows_in_a_l
         assert [visit.target.key for visit in batch] == [visit.target.key for visit in targets]
         before = await counts(db)
 
-        await record.record(db, site.lease, record.Batch(batch, max_pages=10**6))
+        await record.record_visits(db, site.lease, record.Batch(batch, max_pages=10**6))
 
         after = await counts(db)
         paid = {visit.target.key for visit in batch}.union(*(visit.recipients or () for visit in batch))
@@ -49,7 +49,7 @@ async def test_a_record_updates_each_target_once_and_touches_as_many_rows_in_a_l
         assert {table: after[table][1] - before[table][1] for table in TABLES} == dict.fromkeys(TABLES, 0)
         written.append([after[table][0] - before[table][0] for table in TABLES if table not in {"frontier", "cash"}])
     assert written[0] == written[1]
-    assert await report.check(db) == []
+    assert await report.check_invariants(db) == []
 
 
 async def test_new_pages_are_found_by_an_index_and_nothing_is_sorted_in_a_domain_of_a_hundred_thousand(
@@ -59,12 +59,12 @@ async def test_new_pages_are_found_by_an_index_and_nothing_is_sorted_in_a_domain
     keys = [visit.target.key for visit in await looked_at(db, site, random.Random(1), most=50, links=0, at=START)]
 
     async with db.transaction() as connection:
-        await connection.execute(BY_KEY)
+        await connection.execute(PREFER_KEY_LOOKUPS)
         values = {"domain_id": site.domain.id, "without": keys, "held": [], "at": START, "after_at": START}
-        limits = {"most": 300, "most_new": 300, "share_new": 90, "share_known": 90, "after_key": b""}
+        limits = {"most": 300, "most_new": 300, "share_new": 90, "share_fetched": 90, "after_key": b""}
         cursor = await connection.execute(f"EXPLAIN (COSTS off) {FRONTIER}".encode(), values | limits)
         plan = "\n".join(row[0] for row in await cursor.fetchall())
 
     assert "Seq Scan" not in plan
     assert "Sort" not in plan
-    assert plan.count("frontier_discovery") + plan.count("favoured_rank_key_idx") == 2, plan
+    assert plan.count("frontier_discovery") + plan.count("boosted_rank_key_idx") == 2, plan

@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from crawler.cli import marked, output
+from crawler.cli import marked_text, output
 from crawler.cli.pages import versions_output
 from tests.commands import Answer, Recrawl, Site
 
@@ -43,8 +43,8 @@ def shop(recrawl: Recrawl, site: Site) -> Site:
 def console(monkeypatch: pytest.MonkeyPatch) -> list[Console]:
     """Terminals in place of the output; the last one in the list is used."""
     made = [terminal(100)]
-    for module in (output, marked, versions_output):
-        monkeypatch.setattr(module, "out", lambda: made[-1])
+    for module in (output, marked_text, versions_output):
+        monkeypatch.setattr(module, "get_stdout", lambda: made[-1])
     return made
 
 
@@ -70,10 +70,10 @@ def test_the_newest_change_comes_first_with_title_address_importance_and_its_wor
     done = recrawl("changes")
 
     heading, *lines = [line.strip() for line in done.out.splitlines() if line.strip()]
-    kinds = [line.split()[0] for line in done.out.splitlines() if re.match(r"(changed|gone|back|new) ", line)]
+    kinds = [line.split()[0] for line in done.out.splitlines() if re.match(r"(changed|gone|restored|added) ", line)]
     at = lines.index(f"{shop.url}tea")
-    assert heading == "Changes: 2 changed, 2 gone, 1 back"
-    assert sorted(kinds[:2]) == ["back", "changed"]
+    assert heading == "Changes: 2 changed, 2 gone, 1 restored"
+    assert sorted(kinds[:2]) == ["changed", "restored"]
     assert sorted(kinds[2:]) == ["changed", "gone", "gone"]
     assert re.fullmatch(r"changed +Tea house", lines[at - 1])
     assert re.fullmatch(r"2099-03-01 00:00Z \(in \d+ days\), importance [\d.]+", lines[at + 1])
@@ -81,7 +81,7 @@ def test_the_newest_change_comes_first_with_title_address_importance_and_its_wor
         "title  Tea [-shop-]{+house+}",
         "text   …a cup, and every pot of it comes with [-biscuits-]{+cake+}.",
     ]
-    assert lines[-1] == "4 pages seen for the first time: recrawl changes --kind new"
+    assert lines[-1] == "4 pages first seen: recrawl changes --kind added"
     assert f"recrawl diff {shop.url}tea" in done.complaint
 
 
@@ -90,11 +90,11 @@ def test_changes_of_a_domain_a_page_what_lies_beneath_and_of_kinds(recrawl: Recr
         found = recrawl("changes", *arguments, "--json").json["changes"]
         return [(item["change"], item["url"].removeprefix(shop.url)) for item in found]
 
-    assert told(f"{shop.url}tea") == [("first", "tea"), ("changed", "tea"), ("changed", "tea")]
+    assert told(f"{shop.url}tea") == [("added", "tea"), ("changed", "tea"), ("changed", "tea")]
     assert told(f"{shop.url}te", "--kind", "changed,gone") == [("changed", "tea"), ("changed", "tea")]
     assert sorted(told(shop.name, "--kind", "gone")) == [("gone", "back"), ("gone", "gone")]
-    assert told("--kind", "back", "--domain", shop.name) == [("back", "back")]
-    assert set(told("--since", "2099-02-15", "--at", "2099-03-02")) == {("back", "back"), ("changed", "tea")}
+    assert told("--kind", "restored", "--domain", shop.name) == [("restored", "back")]
+    assert set(told("--since", "2099-02-15", "--at", "2099-03-02")) == {("restored", "back"), ("changed", "tea")}
     item = recrawl("changes", "--kind", "changed", "--json").json["changes"][-1]
     assert (item["title"], item["moved_to"]) == ("Tea house", None)
     assert item["importance"] > 0
@@ -102,10 +102,10 @@ def test_changes_of_a_domain_a_page_what_lies_beneath_and_of_kinds(recrawl: Recr
 
 def test_the_heading_says_since_when_and_so_many_more_are_named(recrawl: Recrawl, shop: Site) -> None:
     late = recrawl("changes", "--since", "2099-02-15", "--at", "2099-03-02")
-    few = recrawl("changes", "--top", "1")
+    few = recrawl("changes", "--limit", "1")
 
-    assert late.out.startswith("Changes since 2099-02-15 00:00Z (15 days ago): 1 changed, 1 back\n")
-    assert "4 more with --top 5" in few.complaint
+    assert late.out.startswith("Changes since 2099-02-15 00:00Z (15 days ago): 1 changed, 1 restored\n")
+    assert "4 more with --limit 5" in few.complaint
     assert recrawl("changes", "--since", "1d", "--at", "2099-06-01").out.startswith("Nothing changed since")
 
 
@@ -124,7 +124,7 @@ def test_figures_stand_behind_why_and_not_before(recrawl: Recrawl, shop: Site) -
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("changes", "--kind", "changed,odd"), "'odd' is no kind of change; there are new, changed"),
+        (("changes", "--kind", "changed,odd"), "'odd' is no kind of change; there are added, changed"),
         (("changes", "--kind", ","), "is no kind of change"),
         (("changes", "nowhere.test"), "nowhere.test is not registered"),
         (("diff", "http://nowhere.test/"), "nowhere.test is not registered"),
@@ -132,7 +132,7 @@ def test_figures_stand_behind_why_and_not_before(recrawl: Recrawl, shop: Site) -
         (("show", "http://nowhere.test/", "--at", "1d", "--version", "2"), "--at and --version exclude each other"),
         (("show", "http://nowhere.test/", "--at", "3"), "'3' is no instant: --version 3 shows that version"),
         (("pages",), "pages of which domain?"),
-        (("pages", "--state", "odd"), "'odd' is no state of a page; there are new, known"),
+        (("pages", "--state", "odd"), "'odd' is no state of a page; there are unfetched, fetched"),
     ],
 )
 def test_what_cannot_be_asked_for_is_said_in_a_line(
@@ -187,7 +187,7 @@ def test_the_versions_of_a_page_are_listed(recrawl: Recrawl, shop: Site) -> None
     assert [(row[0], row[1], row[2], row[3], row[-1]) for row in rows] == [
         ("3", "2099-03-01 00:00Z", "to this day", "changed", "Tea house"),
         ("2", "2099-02-01 00:00Z", "28 days", "changed", "Tea shop"),
-        ("1", "2099-01-01 00:00Z", "31 days", "new", "Tea shop"),
+        ("1", "2099-01-01 00:00Z", "31 days", "added", "Tea shop"),
     ]
     assert [version["number"] for version in found] == [3, 2, 1]
     assert f"recrawl diff {shop.url}tea" in done.complaint
@@ -210,7 +210,7 @@ def test_a_page_is_shown_as_it_is_and_as_it_was(recrawl: Recrawl, shop: Site) ->
     assert "No other headers of this version are kept" not in headers.complaint
     assert "Server " in headers.out
     assert re.search(r"State +gone since 2099-02-01 .*; this is what it said last", gone.out)
-    assert (document["version"]["number"], document["state"]) == (3, "known")
+    assert (document["version"]["number"], document["state"]) == (3, "fetched")
     assert document["html"].encode() == page(*TEA[DAYS[2]]).body
 
 
@@ -234,10 +234,10 @@ def test_the_site_as_it_was(recrawl: Recrawl, shop: Site) -> None:
     before = recrawl("pages", shop.name, "--at", "2098-01-01")
 
     assert [(page["url"].removeprefix(shop.url), page["state"], page["version"]) for page in then] == [
-        ("", "known", 1),
+        ("", "fetched", 1),
         ("back", "gone", 1),
         ("gone", "gone", 1),
-        ("tea", "known", 2),
+        ("tea", "fetched", 2),
     ]
     assert shown.out.startswith(f"{shop.name} as it was at 2099-02-15 00:00Z: 4 pages\n")
     assert before.out == f"Nothing was known of {shop.name} at 2098-01-01 00:00Z\n"
@@ -272,7 +272,7 @@ def test_what_strangers_say_steers_no_terminal(recrawl: Recrawl, site: Site, con
     said = ""
     for arguments in (
         ("changes", "--diff"),
-        ("changes", "--kind", "new"),
+        ("changes", "--kind", "added"),
         ("diff", f"{site.url}a"),
         ("versions", f"{site.url}a"),
         ("show", f"{site.url}a"),
@@ -350,7 +350,7 @@ def test_headers_are_those_of_the_answer_that_brought_the_version_without_secret
 def test_a_cursor_beyond_the_end_is_an_error_and_one_of_nothing_wanted_gets_on(recrawl: Recrawl, shop: Site) -> None:
     end = recrawl("changes", "--json").json["next"]
 
-    assert recrawl("changes", "--since", "1", "--kind", "held-back", "--json").json == {
+    assert recrawl("changes", "--since", "1", "--kind", "deferred", "--json").json == {
         "changes": [],
         "next": end,
         "more": False,

@@ -15,9 +15,9 @@ def test_a_url_is_registered_and_its_domain_crawled_to_the_end(recrawl: Recrawl,
     assert done.code == 0, done.err
     found = done.json
     assert found["domains"] == [site.name]
-    assert (found["looks"], found["first"], found["failed"], found["same"]) == (3, 3, 0, 0)
+    assert (found["visits"], found["added"], found["failed"], found["unchanged"]) == (3, 3, 0, 0)
     assert found["received_bytes"] == sum(len(answer.body) for answer in site.answers.values())
-    assert found["by_domain"][site.name]["looks"] == 3
+    assert found["by_domain"][site.name]["visits"] == 3
     assert datetime.fromisoformat(found["next_due_at"]) > datetime.now(UTC)
     assert sorted(set(site.asked)) == ["/", "/one", "/robots.txt", "/two"]
     assert done.err == f"Registered {site.url}\n"
@@ -50,14 +50,14 @@ def test_dead_links_are_dead_links_wherever_they_are_counted_and_whenever(recraw
 
     assert again.code == 0, again.err
     assert "gone" not in report["changes"]
-    assert (later["looks"], later["same"], later["gone"], later["dead_links"]) == (4, 3, 0, 1)
+    assert (later["visits"], later["unchanged"], later["gone"], later["dead_links"]) == (4, 3, 0, 1)
 
 
 def test_an_address_that_was_mistyped_is_named(recrawl: Recrawl, site: Site) -> None:
     done = recrawl("crawl", f"{site.url}typo", "--allow-private")
 
     assert f"Named, and not there:\n  {site.url}typo\n" in done.out
-    assert recrawl("crawl", site.name, "--json").json["never_there"] == []
+    assert recrawl("crawl", site.name, "--json").json["dead_link_urls"] == []
 
 
 def test_when_nothing_is_due_it_says_when_it_next_is(recrawl: Recrawl, site: Site) -> None:
@@ -78,7 +78,7 @@ def test_another_instant_makes_other_pages_due(recrawl: Recrawl, site: Site) -> 
     done = recrawl("crawl", "--due", "--at", "2090-01-01T00:00Z", "--json")
 
     assert done.json["changed"] == 1
-    assert done.json["same"] == 2
+    assert done.json["unchanged"] == 2
     assert done.json["at"].startswith("2090-01-01T00:00:0")
 
 
@@ -118,8 +118,8 @@ def test_reports_without_an_instant_stand_at_the_last_visit(recrawl: Recrawl, si
 def test_so_many_pages_and_no_more(recrawl: Recrawl, site: Site) -> None:
     done = recrawl("crawl", site.url, "--allow-private", "--pages", "2", "--json")
 
-    assert done.json["looks"] == 2
-    assert recrawl("crawl", site.name, "--json").json["looks"] == 1
+    assert done.json["visits"] == 2
+    assert recrawl("crawl", site.name, "--json").json["visits"] == 1
 
 
 def test_a_url_with_a_path_is_looked_at_due_or_not_known_or_not(recrawl: Recrawl, site: Site) -> None:
@@ -131,9 +131,9 @@ def test_a_url_with_a_path_is_looked_at_due_or_not_known_or_not(recrawl: Recrawl
     unknown = recrawl("crawl", f"{site.url}hidden", "--json")
     only_if_due = recrawl("crawl", f"{site.url}two", "--due", "--json")
 
-    assert (known.json["looks"], known.json["same"]) == (1, 1)
-    assert (unknown.json["looks"], unknown.json["first"]) == (1, 1)
-    assert only_if_due.json["looks"] == 0
+    assert (known.json["visits"], known.json["unchanged"]) == (1, 1)
+    assert (unknown.json["visits"], unknown.json["added"]) == (1, 1)
+    assert only_if_due.json["visits"] == 0
     assert site.asked == ["/one", "/hidden"]
 
 
@@ -150,11 +150,11 @@ def test_settings_of_a_registered_domain_stay_and_that_is_said(recrawl: Recrawl,
 
 def test_new_settings_hold_for_what_is_registered(recrawl: Recrawl, site: Site) -> None:
     site.page("/", "/one", "/two", "/one.pdf")
-    options = ("--exclude", "*.pdf$", "--delay", "0.01", "--depth", "1", "--parallelism", "2", "--budget", "100")
+    options = ("--exclude", "*.pdf$", "--delay", "0.01", "--max-depth", "1", "--parallelism", "2", "--budget", "100")
 
     done = recrawl("crawl", site.url, "--allow-private", *options, "--json")
 
-    assert done.json["looks"] == 3
+    assert done.json["visits"] == 3
     settings = recrawl("domains", "show", site.name, "--json").json["settings"]
     assert settings["exclude"] == ["*.pdf$"]
     assert (settings["delay_seconds"], settings["max_depth"], settings["parallelism"]) == (0.01, 1, 2)
@@ -170,9 +170,9 @@ def test_a_dry_run_tells_and_touches_nothing(recrawl: Recrawl, site: Site) -> No
     unknown = recrawl("crawl", "nowhere.test", "--dry-run", "--json").json
     shown = recrawl("crawl", site.name, "--dry-run")
 
-    assert (soon["requests"], soon["load"]["new"], soon["load"]["due"]) == (2, 2, 0)
+    assert (soon["requests"], soon["load"]["unfetched"], soon["load"]["due"]) == (2, 2, 0)
     assert {page["url"] for page in soon["first"]} == {f"{site.url}one", f"{site.url}two"}
-    assert soon["most_bytes"] == pytest.approx(2 * len(site.answers["/"].body))
+    assert soon["max_bytes"] == pytest.approx(2 * len(site.answers["/"].body))
     assert (later["requests"], later["load"]["due"]) == (3, 1)
     assert unknown == {"at": unknown["at"], "plans": [], "unregistered": ["nowhere.test"]}
     assert "2 requests" in shown.out
@@ -198,7 +198,7 @@ def test_the_plan_of_a_dry_run_keeps_to_the_budget(recrawl: Recrawl, site: Site)
 
     plan = recrawl("crawl", site.name, "--dry-run", "--json").json["plans"][0]
 
-    assert plan["load"]["new"] == 2
+    assert plan["load"]["unfetched"] == 2
     assert plan["requests"] == 2  # robots.txt and the root have taken two
 
 
@@ -207,7 +207,7 @@ def test_what_the_root_said_at_registration_is_its_first_look_and_paid_for_once(
 
     assert site.asked[:2] == ["/robots.txt", "/"]
     assert len(site.asked) == 3
-    assert done["looks"] == 2
+    assert done["visits"] == 2
     assert done["received_bytes"] == sum(len(site.answers[path].body) for path in site.asked[1:])
     assert spent_today(recrawl) == 3
 
@@ -293,7 +293,7 @@ def test_everything_that_is_due_is_crawled_without_naming_it(recrawl: Recrawl, s
 
     done = recrawl("crawl", "--due", "--json")
 
-    assert done.json["looks"] == 3
+    assert done.json["visits"] == 3
     assert recrawl("crawl", "--due").out == "Nothing was due\n"
 
 
@@ -345,7 +345,7 @@ def test_a_port_that_refuses_is_a_recorded_finding(recrawl: Recrawl) -> None:
     assert ": connection refused" in done.err
     assert "is suspended until" in again.complaint
     report = recrawl("report", "127.0.0.1:9", "--json").json["domains"][0]
-    assert report["hold_reason"] == "refused"
+    assert report["suspension_reason"] == "refused"
 
 
 def test_failed_is_the_number_of_looks_that_failed_in_the_crawl_and_in_the_report(recrawl: Recrawl, site: Site) -> None:
@@ -380,7 +380,7 @@ def test_whatever_a_page_is_it_becomes_a_finding(recrawl: Recrawl, site: Site) -
     done = recrawl("crawl", site.url, "--allow-private", "--json")
 
     assert done.code == 0, done.err
-    assert done.json["looks"] == 8
+    assert done.json["visits"] == 8
     assert done.json["reasons"] == {"http_500": 1, "too_large": 1, "garbage": 1}
     assert done.json["received_bytes"] < 11_000_000
     states = {page["url"]: page for page in recrawl("pages", site.name, "--json").json["pages"]}
@@ -407,7 +407,7 @@ def test_a_page_that_moves_out_of_scope_leaves_the_database_in_order(recrawl: Re
     site.answers["/old"] = Answer(b"", status=301, headers=(("Location", "/x.pdf"),))
     site.answers["/far"] = Answer(b"", status=301, headers=(("Location", "/beyond/the/depth"),))
 
-    done = recrawl("crawl", site.url, "--allow-private", "--exclude", "*.pdf$", "--depth", "1", "--json")
+    done = recrawl("crawl", site.url, "--allow-private", "--exclude", "*.pdf$", "--max-depth", "1", "--json")
 
     assert done.json["moved"] == 2
     assert recrawl("db", "check").code == 0

@@ -207,8 +207,8 @@ def test_a_list_and_a_domain_are_shown_to_people(recrawl: Recrawl, site: Site) -
 def test_what_is_important_in_a_domain_is_a_setting(recrawl: Recrawl) -> None:
     recrawl("domains", "add", "site.test", "--offline")
 
-    said = recrawl("domains", "set", "site.test", "--order", "mixed", "--url-share", "0.4", "--favour", "/docs/").out
-    recrawl("domains", "set", "site.test", "--discovery-weight", "2", "--external-links", "0.5")
+    said = recrawl("domains", "set", "site.test", "--order", "mixed", "--url-weight", "0.4", "--boost", "/docs/").out
+    recrawl("domains", "set", "site.test", "--discovery-weight", "2", "--external-link-weight", "0.5")
 
     assert "Order: opic -> mixed, 40% of importance by URL" in said
     assert "Favoured: as usual -> /docs/ (by 4)" in said
@@ -218,21 +218,25 @@ def test_what_is_important_in_a_domain_is_a_setting(recrawl: Recrawl) -> None:
     assert "/docs/ (by 4)" in shown
     assert "new pages 2, known pages 1" in shown
     assert "count 0.5 each" in shown
-    recrawl("domains", "set", "site.test", "--unset", "order", "--unset", "favour", "--unset", "external-links")
+    recrawl("domains", "set", "site.test", "--unset", "order", "--unset", "boost", "--unset", "external-link-weight")
     settings = recrawl("domains", "show", "site.test", "--json").json["settings"]
-    assert (settings["order"], settings["favour"], settings["external_links"]) == ("opic", [], 0.0)
-    assert (settings["internal_links"], settings["reserve_share"], settings["window_passes"]) == (1.0, 0.15, 24.0)
-    assert (settings["url_share"], settings["discovery"]) == (0.4, 2.0)
+    assert (settings["order"], settings["boost"], settings["external_link_weight"]) == ("opic", [], 0.0)
+    assert (settings["internal_link_weight"], settings["virtual_page_share"], settings["importance_window"]) == (
+        1.0,
+        0.15,
+        24.0,
+    )
+    assert (settings["url_weight"], settings["discovery_weight"]) == (0.4, 2.0)
 
 
 @pytest.mark.parametrize(
     ("option", "value", "complaint"),
     [
         ("--order", "random", "'random' is none of opic, breadth, depth, mixed"),
-        ("--favour", "docs", "the pattern 'docs' must begin with '/', '*' or 're:'"),
-        ("--favour-by", "0", "'0' is not above 0"),
-        ("--favour-by", "1e308", "'1e308' is above 1,000,000"),
-        ("--url-share", "2", "less than or equal to 1"),
+        ("--boost", "docs", "the pattern 'docs' must begin with '/', '*' or 're:'"),
+        ("--boost-factor", "0", "'0' is not above 0"),
+        ("--boost-factor", "1e308", "'1e308' is above 1,000,000"),
+        ("--url-weight", "2", "less than or equal to 1"),
     ],
 )
 def test_an_order_that_is_none_is_one_line(recrawl: Recrawl, option: str, value: str, complaint: str) -> None:
@@ -245,50 +249,59 @@ def test_an_order_that_is_none_is_one_line(recrawl: Recrawl, option: str, value:
 
 
 def test_budgets_and_a_target_are_settings(recrawl: Recrawl) -> None:
-    recrawl("domains", "add", "site.test", "--offline", "--bytes", "1.5 GB", "--fresh", "95%", "--budget", "300")
+    recrawl(
+        "domains",
+        "add",
+        "site.test",
+        "--offline",
+        "--budget-bytes",
+        "1.5 GB",
+        "--target-freshness",
+        "95%",
+        "--budget",
+        "300",
+    )
 
     settings = recrawl("domains", "show", "site.test", "--json").json["settings"]
     shown = recrawl("domains", "show", "site.test").out
 
     assert (settings["bytes_per_day"], settings["budget_per_day"]) == (1_500_000_000, 300)
-    assert (settings["target_freshness"], settings["target_age_seconds"]) == (0.95, None)
+    assert (settings["target_freshness"], settings["max_age_seconds"]) == (0.95, None)
     assert "1.5 GB" in shown
     assert "95.0 % fresh" in shown
     assert "300 requests" in shown
 
 
 def test_a_target_takes_the_place_of_the_other_and_can_be_taken_back(recrawl: Recrawl) -> None:
-    recrawl("domains", "add", "site.test", "--offline", "--fresh", "0.9", "--bytes", "500MB")
+    recrawl("domains", "add", "site.test", "--offline", "--target-freshness", "0.9", "--budget-bytes", "500MB")
 
-    recrawl("domains", "set", "site.test", "--no-older-than", "3d")
+    recrawl("domains", "set", "site.test", "--max-age", "3d")
     aged, shown = (recrawl("domains", "show", "site.test", *more).out for more in (("--json",), ()))
-    recrawl("domains", "set", "site.test", "--unset", "no-older-than", "--unset", "bytes")
+    recrawl("domains", "set", "site.test", "--unset", "max-age", "--unset", "budget-bytes")
     unset = recrawl("domains", "show", "site.test", "--json").json
 
-    assert '"target_freshness": null, "target_age_seconds": 259200.0' in aged
+    assert '"target_freshness": null, "max_age_seconds": 259200.0' in aged
     assert "no page older than 3.0 days" in shown
-    assert [unset["settings"][name] for name in ("target_freshness", "target_age_seconds", "bytes_per_day")] == [
-        None
-    ] * 3
+    assert [unset["settings"][name] for name in ("target_freshness", "max_age_seconds", "bytes_per_day")] == [None] * 3
     assert unset["status"]["bytes_left"] is None
 
 
 def test_a_domain_without_bytes_left_says_so(recrawl: Recrawl) -> None:
-    recrawl("domains", "add", "site.test", "--offline", "--bytes", "0")
+    recrawl("domains", "add", "site.test", "--offline", "--budget-bytes", "0")
 
     assert "has spent its daily byte budget" in recrawl("domains", "show", "site.test").out
 
 
 IMPOSSIBLE = {
-    ("--bytes", "much"): "'much' is no size",
-    ("--bytes", "-1"): "'-1' is no size",
-    ("--bytes", "2000000 TB"): "more than a million terabytes",
-    ("--fresh", "95"): "'95' is no share",
-    ("--fresh", "100%"): "'100%' is no share",
-    ("--fresh", "nan"): "'nan' is no share",
-    ("--no-older-than", "0"): "'0' is not above 0",
-    ("--no-older-than", "soon"): "no span of time",
-    ("--no-older-than", "3d", "--fresh", "90%"): "one target",
+    ("--budget-bytes", "much"): "'much' is no size",
+    ("--budget-bytes", "-1"): "'-1' is no size",
+    ("--budget-bytes", "2000000 TB"): "more than a million terabytes",
+    ("--target-freshness", "95"): "'95' is no share",
+    ("--target-freshness", "100%"): "'100%' is no share",
+    ("--target-freshness", "nan"): "'nan' is no share",
+    ("--max-age", "0"): "'0' is not above 0",
+    ("--max-age", "soon"): "no span of time",
+    ("--max-age", "3d", "--target-freshness", "90%"): "one target",
 }
 
 

@@ -24,7 +24,7 @@ def crawled(recrawl: Recrawl, site: Site) -> Site:
 def test_groups_come_by_size_with_a_few_pages_of_each(recrawl: Recrawl, crawled: Site) -> None:
     told = recrawl("duplicates", crawled.name)
     found = recrawl("duplicates", "--json").json
-    one = recrawl("duplicates", crawled.name, "--most", "1", "--bits", "0", "--json").json
+    one = recrawl("duplicates", crawled.name, "--limit", "1", "--max-distance", "0", "--json").json
 
     assert told.code == 0
     assert [line.split()[0] for line in told.out.splitlines() if line.split()[0] in {"6", "3"}] == ["6", "3"]
@@ -42,7 +42,7 @@ def test_groups_come_by_size_with_a_few_pages_of_each(recrawl: Recrawl, crawled:
 
 def test_of_one_page_those_are_told_that_say_the_same(recrawl: Recrawl, crawled: Site) -> None:
     told = recrawl("duplicates", f"{crawled.url}other/1")
-    found = recrawl("duplicates", f"{crawled.url}other/1", "--most", "1", "--json").json
+    found = recrawl("duplicates", f"{crawled.url}other/1", "--limit", "1", "--json").json
 
     assert told.code == 0
     assert {line.split()[1] for line in told.out.splitlines()[2:]} == {f"{crawled.url}other/{n}" for n in (0, 2)}
@@ -71,8 +71,8 @@ def test_where_nothing_says_the_same_a_sentence_says_so(recrawl: Recrawl, site: 
 
 def test_what_cannot_be_asked_for_is_refused(recrawl: Recrawl) -> None:
     unknown = recrawl("duplicates", "a.test")
-    too_far = recrawl("duplicates", "--bits", "4")
+    too_far = recrawl("duplicates", "--max-distance", "4")
 
     assert (unknown.code, too_far.code) == (2, 2)
     assert "a.test is not registered" in unknown.complaint
-    assert "--bits" in too_far.complaint
+    assert "--max-distance" in too_far.complaint

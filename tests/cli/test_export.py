@@ -93,7 +93,7 @@ def test_an_index_is_made_followed_and_rid_of_what_is_forgotten(site: Path, data
         assert run("sync", f"{file}")[1] == f"{domain}: 2 pages put, 0 taken out (all pages read)\n"
         code, told, _ = run("sync", f"{file}", domain, "--json")
         assert (code, json.loads(told)["domains"][domain]["put"]) == (0, 0)
-        code, told, _ = run("sync", f"{file}", domain, "--anew", "--json")
+        code, told, _ = run("sync", f"{file}", domain, "--full", "--json")
         assert (code, json.loads(told)["domains"][domain]["put"]) == (0, 2)
         with closing(sqlite3.connect(file)) as index:
             query = "SELECT heading FROM chunk_text WHERE chunk_text MATCH 'weft patience'"

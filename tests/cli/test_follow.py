@@ -44,15 +44,15 @@ def test_changes_come_while_somebody_crawls_and_go_on_from_a_cursor(database_url
             code = following.wait(PATIENCE_S)
 
     assert code == 128 + signal.SIGINT
-    assert (first["change"], second["change"]) == ("first", "changed")
+    assert (first["change"], second["change"]) == ("added", "changed")
     assert second["position"] == first["position"] + 1
-    assert second["blocks"][0]["now"].startswith("Wool costs nine crowns")
+    assert second["blocks"][0]["after"].startswith("Wool costs nine crowns")
     later = command("changes", "--since", str(first["position"]), "--json", database_url=database_url, home=tmp_path)
     assert [item["position"] for item in json.loads(later.stdout)["changes"]] == [second["position"]]
 
 
 def test_what_has_no_end_cannot_have_the_first_so_many(database_url: str, tmp_path: Path) -> None:
-    done = command("changes", "--follow", "--top", "3", database_url=database_url, home=tmp_path)
+    done = command("changes", "--follow", "--limit", "3", database_url=database_url, home=tmp_path)
 
     assert done.returncode == 2
     assert "--follow has no end" in done.stderr

@@ -134,7 +134,7 @@ def test_without_arguments_it_helps_and_says_that_this_was_no_use(recrawl: Recra
         (("report", "--at", "0001-01-01"), "not between"),
         (("report", "--days", "0"), "--days"),
         (("changes", "--since", "soon"), "no cursor, no span such as 7d, and no day"),
-        (("crawl", "a.test", "--shift-time", "5x"), "no span of time"),
+        (("crawl", "a.test", "--max-run-time", "5x"), "no span of time"),
         (("domains", "add", "a.test", "--delay", "200w 1"), "no span of time"),
         (("domains", "add", "a.test", "--delay", "inf"), "longer than a century"),
     ],

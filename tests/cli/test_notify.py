@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from crawler.runtime.children import WORKER, end, start
-from crawler.runtime.machine import private_folder
+from crawler.runtime.children import WORKER, end_processes, start_child
+from crawler.runtime.machine import ensure_private_folder
 from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.patience import PATIENCE_S
 
@@ -164,14 +164,14 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("env:X", "--domain", "unknown.test"), "unknown.test"),
     (("env:X", "--pattern", "docs"), "must begin with"),
     (("env:X", "--kind", "news"), "no kind of change"),
-    (("env:X", "--below", "5"), "--place"),
-    (("env:X", "--below", "5", "--above", "3", "--place", ".p"), "at a time"),
-    (("env:X", "--place", ".p"), "none of them is given"),
-    (("env:X", "--place", "..p", "--below", "5"), "..p"),
+    (("env:X", "--below", "5"), "--selector"),
+    (("env:X", "--below", "5", "--above", "3", "--selector", ".p"), "at a time"),
+    (("env:X", "--selector", ".p"), "none of them is given"),
+    (("env:X", "--selector", "..p", "--below", "5"), "..p"),
     (("env:X", "--match", "re:("), "("),
     (("env:X", "--digest", "hourly"), "no digest"),
-    (("env:X", "--quiet", "22"), "no quiet hours"),
-    (("env:X", "--quiet", "22-07", "--zone", "Mars/Phobos"), "no time zone"),
+    (("env:X", "--quiet-hours", "22"), "no quiet hours"),
+    (("env:X", "--quiet-hours", "22-07", "--time-zone", "Mars/Phobos"), "no time zone"),
     (("https://x.test/", "--secret", "hunter2"), "a secret is not typed here"),
     (
         ("https://x.test/", "--secret", "env:PASSWORD_OF_TEST"),
@@ -224,7 +224,7 @@ def test_a_subscription_is_paused_and_goes_on_from_now_or_with_what_was_missed(
     assert recrawl("notify", "resume", "1").out == "Subscription 1 is not paused\n"
     assert recrawl("notify", "pause", "1", "--json").json["paused_at"]
     day("Thursday")
-    assert "what was found while it was paused" in recrawl("notify", "resume", "1", "--missed").out
+    assert "what was found while it was paused" in recrawl("notify", "resume", "1", "--include-missed").out
     recrawl("notify", "run")
 
     assert ["Tuesday" in hook.got[1]["text"], "Thursday" in hook.got[2]["text"], len(hook.got)] == [True, True, 3]
@@ -283,15 +283,15 @@ def test_what_the_worker_of_a_running_stack_does_not_know_is_said_at_once(
     recrawl: Recrawl, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("logs", "run"):
-        private_folder(tmp_path, name)
-    worker = start(tmp_path, WORKER, ["sleep", "600"], environment={}, facts={})
+        ensure_private_folder(tmp_path, name)
+    worker = start_child(tmp_path, WORKER, ["sleep", "600"], environment={}, facts={})
     try:
         monkeypatch.setenv("HOOK_OF_TEST", hook.url)  # as after `recrawl up`, in this shell
         monkeypatch.setenv("KEY_OF_TEST", "whsec_YSBrZXkgb2YgdGhpcyBzaGVsbA==")
         added = recrawl("notify", "add", "env:HOOK_OF_TEST", "--secret", "env:KEY_OF_TEST", "--allow-private")
         tried = recrawl("notify", "test", "1")
     finally:
-        end([worker.process], patience_seconds=PATIENCE_S)
+        end_processes([worker.process], timeout_seconds=PATIENCE_S)
 
     assert (added.code, tried.code, len(hook.got)) == (0, 0, 1)
     for done in (added, tried):

@@ -10,7 +10,7 @@ from tests.databases import execute
 LATER = "2100-01-01"
 # Spread over the pages in the order of their paths: keys are other ones at each port.
 EVIDENCE = """
-    UPDATE page p SET evidence_a = 1 + (37 * o.n % 256) / 50.0, evidence_b = 5
+    UPDATE page p SET rate_a = 1 + (37 * o.n % 256) / 50.0, rate_b = 5
       FROM (SELECT domain_id, key, row_number() OVER (ORDER BY url) AS n FROM page) o
      WHERE (p.domain_id, p.key) = (o.domain_id, o.key)
 """
@@ -35,7 +35,7 @@ def test_a_plan_of_all_domains_tells_price_and_prospects(recrawl: Recrawl, crawl
     found = {each["domain"]: each for each in recrawl("plan", "--json").json["domains"]}
 
     assert found.keys() == {crawled.name, "empty.test"}
-    assert found[crawled.name]["known"] == 61
+    assert found[crawled.name]["fetched"] == 61
     assert found[crawled.name]["requests_per_day"] == pytest.approx(2.96, abs=0.1)
     assert 0 < found[crawled.name]["freshness"] < 1
     assert found["empty.test"]["freshness"] is None
@@ -84,7 +84,7 @@ def test_what_the_importance_mix_costs_in_plain_freshness(recrawl: Recrawl, craw
     assert "Importance mix" not in at_zero.out + by_similarity.out
 
 
-WISHES = [(), ("--budget", "10"), ("--budget", "20", "--fresh", "80%"), ("--no-older-than", "3d")]
+WISHES = [(), ("--budget", "10"), ("--budget", "20", "--target-freshness", "80%"), ("--max-age", "3d")]
 
 
 def cells(shown: str, first: str) -> list[str]:
@@ -115,7 +115,7 @@ def test_a_price_of_an_earlier_plan_says_so_and_what_it_would_be_now(
 ) -> None:
     recrawl("domains", "set", crawled.name, "--budget", "10")
     before = cells(recrawl("plan", "--at", "2100-01-01").out, crawled.name)[3]
-    execute(database_url, "UPDATE page SET evidence_a = evidence_a * 3", "UPDATE domain_plan SET price_correction = 2")
+    execute(database_url, "UPDATE page SET rate_a = rate_a * 3", "UPDATE domain_plan SET price_correction = 2")
 
     told = recrawl("plan", crawled.name, "--at", "2100-01-01T03:00Z")
     found = recrawl("plan", crawled.name, "--at", "2100-01-01T03:00Z", "--json").json
@@ -181,7 +181,7 @@ def test_a_budget_of_nothing_is_said_and_what_some_would_buy_is_shown(recrawl: R
 
 
 def test_a_target_age_is_told_as_what_it_is_and_holds_for_more_requests(recrawl: Recrawl, crawled: Site) -> None:
-    recrawl("domains", "set", crawled.name, "--no-older-than", "3d")
+    recrawl("domains", "set", crawled.name, "--max-age", "3d")
     recrawl("plan")
 
     told = recrawl("plan", crawled.name).out
@@ -202,17 +202,17 @@ def test_policies_are_compared_on_what_is_believed_of_the_domains_own_pages(recr
     price, fixed, similarity = recrawl("plan", crawled.name, "--json").json["policies"]
 
     assert [each["is_today"] for each in (price, fixed, similarity)] == [True, False, False]
-    assert (price["policy"], similarity["policy"]) == ("price", "similarity")
+    assert (price["policy"], similarity["policy"]) == ("value", "similarity")
     for other in (fixed, similarity):
         assert other["requests_per_day"] == pytest.approx(price["requests_per_day"], rel=1e-3)
         assert other["freshness"] < price["freshness"]
-    assert any(line.startswith("price, in force") for line in told.splitlines())
+    assert any(line.startswith("value, in force") for line in told.splitlines())
     assert "Looked at again" not in told
     assert recrawl("domains", "set", crawled.name, "--revisit", fixed["policy"]).code == 0
     told = recrawl("plan", crawled.name).out
     own, price, *_ = recrawl("plan", crawled.name, "--json").json["policies"]
     assert f"by policy: {fixed['policy']}" in told
-    assert (own["policy"], own["is_today"], price["policy"]) == (fixed["policy"], True, "price")
+    assert (own["policy"], own["is_today"], price["policy"]) == (fixed["policy"], True, "value")
     assert own["requests_per_day"] == pytest.approx(price["requests_per_day"], rel=1e-2)
     assert own["freshness"] == pytest.approx(fixed["freshness"], rel=1e-2)
 
@@ -237,7 +237,7 @@ def test_a_domain_without_pages_and_an_unknown_one_are_told_in_a_sentence(recraw
     unknown = recrawl("plan", "b.test")
 
     assert (empty.code, empty.out) == (1, "a.test has no pages yet that could become stale: recrawl crawl a.test\n")
-    assert recrawl("plan", "a.test", "--json").json == {"domain": "a.test", "known": 0, "steps": []}
+    assert recrawl("plan", "a.test", "--json").json == {"domain": "a.test", "fetched": 0, "steps": []}
     assert unknown.code == 2
     assert "b.test is not registered" in unknown.complaint
 

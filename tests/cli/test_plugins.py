@@ -147,7 +147,7 @@ def test_a_package_that_is_installed_and_not_named_changes_nothing(run: Run, sit
     assert run("crawl", site.url, "--allow-private", plugins="", database_url=database_url).code == 0
     assert "/2026/05/31/" in site.asked
     found = run("plugins", "--json", plugins="").json
-    assert {(each["name"], each["used"], each["problem"]) for each in found["plugins"]} == {
+    assert {(each["name"], each["is_used"], each["problem"]) for each in found["plugins"]} == {
         ("papers", False, ""),
         ("calendars", False, ""),
         ("rows", False, ""),
@@ -223,7 +223,7 @@ BROKEN = [
     ("rows", "links=links", "links='/a'", f"{ROWS} reads the links '/a' (str), not a sequence of strings"),
     # has no such method, or says nothing that it reads
     ("papers", "def score", "def scores", f"{PAPERS} has no method score(url)"),
-    ("weekdays", "def after", "def wait", f"{WEEKDAYS} has no method after(look)"),
+    ("weekdays", "def choose_interval", "def wait", f"{WEEKDAYS} has no method choose_interval(visit)"),
     ("calendars", "def accepts", "def accept", f"{CALENDARS} has no method accepts(url)"),
     ("rows", "def read", "def reads", f"{ROWS} has no method read(body, *, url, content_type)"),
     ("rows", '("text/csv",)', '"text/csv"', f"{ROWS} has the media_types 'text/csv' (str), not a tuple such as"),
@@ -287,9 +287,9 @@ def test_plugins_lists_what_is_wrong_with_each(run: Run, packages: Path) -> None
     assert done.code == 1
     found = {each["name"]: each for each in done.json["plugins"]}
     assert found["papers"]["problem"].endswith("has no method score(url)")
-    assert found["rows"]["used"]
+    assert found["rows"]["is_used"]
     assert found["rows"]["problem"] == ""
-    assert not found["calendars"]["used"]
+    assert not found["calendars"]["is_used"]
     assert "no installed package" in found["calender"]["problem"]
 
 
@@ -406,7 +406,7 @@ def test_a_revisit_policy_that_fails_at_a_page_leaves_it_to_the_price_and_is_tol
     run: Run, packages: Path, site: Site, database_url: str
 ) -> None:
     rewrite(
-        packages, "weekdays", "at: datetime", "if '127' in look.url:\n            return 'soon'\n        at: datetime"
+        packages, "weekdays", "at: datetime", "if '127' in visit.url:\n            return 'soon'\n        at: datetime"
     )
     run("domains", "add", site.url, "--offline", "--allow-private", "--revisit", "weekdays", database_url=database_url)
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from crawler.runtime.postgres.cluster import running_postgres
+from crawler.runtime.postgres.cluster import find_running_postgres
 from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.databases import execute
 from tests.patience import PATIENCE_S, until
@@ -60,11 +60,11 @@ def test_two_crawls_of_one_domain_do_not_meet(recrawl: Recrawl, site: Site, data
         assert second.code == 1
         assert f"{site.name} is being crawled by " in second.complaint
         assert f"/{first.pid}/crawl" in second.complaint
-        assert (second.json["looks"], due.code, due.json["looks"]) == (0, 0, 0)
+        assert (second.json["visits"], due.code, due.json["visits"]) == (0, 0, 0)
         site.gate.release()
         done = end_of(first)
         site.gate.acquire()
-    assert (done.code, done.json["looks"]) == (0, 3)
+    assert (done.code, done.json["visits"]) == (0, 3)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -83,9 +83,9 @@ def test_the_first_signal_lets_what_is_under_way_be_recorded(  # noqa: PLR0917
         site.gate.acquire()
 
     assert done.code == code
-    assert (done.json["looks"], done.json["interrupted"]) == (1, True)
+    assert (done.json["visits"], done.json["interrupted"]) == (1, True)
     assert len(site.asked) == 1
-    assert recrawl("crawl", site.name, "--json").json["looks"] == 1  # released, and nothing is lost
+    assert recrawl("crawl", site.name, "--json").json["visits"] == 1  # released, and nothing is lost
     assert recrawl("db", "check").code == 0
 
 
@@ -102,7 +102,7 @@ def test_the_second_signal_ends_at_once(recrawl: Recrawl, site: Site, database_u
 
     assert done.code == 130
     assert "Traceback" not in done.err
-    assert recrawl("crawl", site.name, "--json").json["looks"] == 3
+    assert recrawl("crawl", site.name, "--json").json["visits"] == 3
 
 
 def test_on_a_terminal_a_bar_shows_how_far_it_is(
@@ -125,21 +125,21 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(
     said, _ = process.communicate(timeout=PATIENCE_S)
     os.close(leader)
 
-    assert json.loads(said)["looks"] == 3
+    assert json.loads(said)["visits"] == 3
     assert site.name.encode() in shown
     assert b"3/3" in shown
 
 
 def test_the_embedded_postgres_runs_while_a_command_needs_it(site: Site, tmp_path: Path) -> None:
     crawled = command("crawl", site.url, "--allow-private", "--json", database_url=None, home=tmp_path)
-    left = running_postgres(tmp_path)
+    left = find_running_postgres(tmp_path)
     listed = command("domains", "list", "--json", database_url=None, home=tmp_path)
 
     assert crawled.code == 0, crawled.err
-    assert crawled.json["looks"] == 3
+    assert crawled.json["visits"] == 3
     assert left is None
-    assert [each["pages"]["known"] for each in listed.json["domains"]] == [3]
-    assert running_postgres(tmp_path) is None
+    assert [each["pages"]["fetched"] for each in listed.json["domains"]] == [3]
+    assert find_running_postgres(tmp_path) is None
 
 
 def test_commands_at_once_share_it_and_the_last_one_stops_it(site: Site, tmp_path: Path) -> None:
@@ -150,14 +150,14 @@ def test_commands_at_once_share_it_and_the_last_one_stops_it(site: Site, tmp_pat
     ):
         until(lambda: bool(site.asked))
         assert end_of(second).code == 0
-        still = running_postgres(tmp_path)
+        still = find_running_postgres(tmp_path)
         site.gate.release()
         done = end_of(first)
         site.gate.acquire()
 
     assert still is not None
     assert done.code == 0, done.err
-    assert running_postgres(tmp_path) is None
+    assert find_running_postgres(tmp_path) is None
 
 
 def test_killed_with_9_it_goes_on_where_it_was(site: Site, tmp_path: Path) -> None:
@@ -172,8 +172,8 @@ def test_killed_with_9_it_goes_on_where_it_was(site: Site, tmp_path: Path) -> No
     done = command("crawl", site.name, "--json", database_url=None, home=tmp_path)
 
     assert done.code == 0, done.err  # the dead one's lease is taken back at once
-    assert done.json["looks"] == 3
-    assert running_postgres(tmp_path) is None
+    assert done.json["visits"] == 3
+    assert find_running_postgres(tmp_path) is None
     assert command("db", "check", database_url=None, home=tmp_path).code == 0
 
 
@@ -191,7 +191,7 @@ def test_ended_by_a_signal_it_takes_its_postgres_with_it(site: Site, tmp_path: P
         code = process.wait(timeout=PATIENCE_S)
 
     assert code == 143
-    assert running_postgres(tmp_path) is None
+    assert find_running_postgres(tmp_path) is None
 
 
 @pytest.mark.soak
@@ -293,7 +293,7 @@ def test_a_database_that_is_down_is_one_line(tmp_path: Path) -> None:
         ("RECRAWL_EXEMPT_ADDRESSES", "127.0.0.1"),
         ("RECRAWL_EXEMPT_ADDRESSES", "{}"),
         ("RECRAWL_EXEMPT_ADDRESSES", '["127.0.0.1/8"]'),
-        ("RECRAWL_AGENT", "Mozilla/5.0 (pretending)"),
+        ("RECRAWL_USER_AGENT", "Mozilla/5.0 (pretending)"),
     ],
 )
 def test_a_setting_that_cannot_be_is_one_line(

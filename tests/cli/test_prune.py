@@ -28,7 +28,7 @@ def lived(database_url: str) -> int:
                 db, Authority(NAME), scheme="http", domain_settings=DomainSettings(), at=START
             )
             await live(db, domain, range(3))
-            cursor = await report.end_of_feed(db)
+            cursor = await report.read_feed_end(db)
             await live(db, domain, range(3, 12))
             return cursor
 
@@ -51,7 +51,7 @@ def test_what_is_pruned_is_foretold_done_and_told(recrawl: Recrawl, lived: int) 
     assert "the newest 2" in shown
     assert "of texts and bodies, of which recrawl prune frees" in shown
     storage = recrawl("domains", "show", NAME, "--json").json["storage"]
-    assert (storage["is_exact"], storage["stored_bytes"] > storage["frees_bytes"] > 1000) == (True, True)
+    assert (storage["is_exact"], storage["stored_bytes"] > storage["freeable_bytes"] > 1000) == (True, True)
 
     foretold = recrawl("prune", NAME, "--dry-run", "--json").json
     assert recrawl("prune", NAME, "--dry-run").code == 0
@@ -68,7 +68,12 @@ def test_what_is_pruned_is_foretold_done_and_told(recrawl: Recrawl, lived: int) 
     assert "was thinned out" in recrawl("diff", url, "--from", "9").complaint
     assert "version 3 of" in recrawl("show", url, "--version", "3").complaint
     told = recrawl("versions", url, "--json").json["versions"]
-    assert [(each["number"], each["is_kept"]) for each in told][:4] == [(12, True), (11, True), (10, True), (9, False)]
+    assert [(each["number"], each["is_stored"]) for each in told][:4] == [
+        (12, True),
+        (11, True),
+        (10, True),
+        (9, False),
+    ]
     assert told[-1]["number"] == 1
     assert recrawl("db", "check").code == 0
     refused = recrawl("prune", "--dry-run", "--give-back")
@@ -93,11 +98,11 @@ def test_a_paused_subscription_is_named_where_it_holds_versions_back(recrawl: Re
 
     assert "versions stay for subscription 1, which has not read what was found since 2026-" in said
     assert "recrawl notify resume 1, or recrawl notify remove 1" in said
-    assert (told["reader"], told["held"] > 10) == ("subscription 1", True)
+    assert (told["reader"], told["deferred_versions"] > 10) == ("subscription 1", True)
     assert told["reader_since"].startswith("2026-")
     assert "recrawl notify resume 1" in told["remedy"]
     assert recrawl("notify", "resume", "1").code == 0
-    assert recrawl("prune", "--json").json["domains"][0]["versions"] == told["held"]
+    assert recrawl("prune", "--json").json["domains"][0]["versions"] == told["deferred_versions"]
 
 
 def test_a_crawl_ends_within_the_quota_of_what_it_has_crawled(recrawl: Recrawl, site: Site) -> None:
@@ -136,7 +141,7 @@ def test_a_cursor_that_is_too_old_is_told_so_with_the_remedy(recrawl: Recrawl, l
         assert done.code == 3
         assert (told["error"], told["since"], told["domain"]) == ("cursor_too_old", lived, NAME)
         assert told["remedy"] == f"recrawl export {NAME}"
-        kept = told["kept_from"]
+        kept = told["stored_from"]
     assert recrawl("changes", "--json").code == 0
     found = recrawl("changes", "--since", str(kept), "--json").json
     assert found["changes"][0]["position"] == kept + 1

@@ -20,22 +20,22 @@ def crawled(recrawl: Recrawl, site: Site) -> Site:
     site.answers["/robots.txt"] = Answer(
         b"User-agent: *\nDisallow: /private/", headers=(("Content-Type", "text/plain"),)
     )
-    assert recrawl("crawl", site.url, "--allow-private", "--exclude", "*.pdf$", "--depth", "3").code == 0
+    assert recrawl("crawl", site.url, "--allow-private", "--exclude", "*.pdf$", "--max-depth", "3").code == 0
     return site
 
 
 def test_pages_come_by_importance(recrawl: Recrawl, crawled: Site) -> None:
     pages = recrawl("pages", crawled.name, "--json").json["pages"]
-    shown = recrawl("pages", crawled.name, "--top", "1").out
+    shown = recrawl("pages", crawled.name, "--limit", "1").out
 
     ranks = [page["importance"] for page in pages if page["importance"] is not None]
     assert ranks == sorted(ranks, reverse=True)
     assert len(pages) == 6
     assert {page["url"].removeprefix(crawled.url): page["state"] for page in pages} == {
-        "": "known",
-        "one": "known",
-        "two": "known",
-        "private/x": "refused",
+        "": "fetched",
+        "one": "fetched",
+        "two": "fetched",
+        "private/x": "excluded",
         "gone": "gone",
         "old": "moved",
     }
@@ -63,7 +63,7 @@ def test_the_report_of_one_and_of_all_domains(recrawl: Recrawl, crawled: Site) -
 
     assert [each["domain"] for each in every] == sorted([crawled.name, "a.test"])
     found = next(each for each in every if each["domain"] == crawled.name)
-    assert (found["known"], found["dead_links"], found["moved"], found["refused"]) == (3, 1, 1, 1)
+    assert (found["fetched"], found["dead_links"], found["moved"], found["excluded"]) == (3, 1, 1, 1)
     assert found["freshness"] == pytest.approx(1, abs=0.001)
     assert found["requests"] == 5
     assert found["spent_today"] == 6  # robots.txt, and what registering asked, too
@@ -76,7 +76,8 @@ def test_the_report_of_one_and_of_all_domains(recrawl: Recrawl, crawled: Site) -
 SOURCE = """
     INSERT INTO domain_source (domain_id, no, source, signals, measured_at, recall, noise, silence, weighed_recall,
                                weighed_noise, weighed_silence, record)
-    SELECT id, 0, 'cms', 12, now(), 0.6, 0.01, 0.6, 0.6, 0.01, 0.6, '{"true": 9, "false": 3}' FROM domain
+    SELECT id, 0, 'cms', 12, now(), 0.6, 0.01, 0.6, 0.6, 0.01, 0.6, '{"true_signals": 9, "false_signals": 3}'
+      FROM domain
 """
 
 
@@ -95,10 +96,10 @@ def test_the_report_names_who_tells_of_changes_and_how_truly(
 
 # An audit and another look at each page, both of yesterday: of four copies two were fresh.
 LOOKS = """
-    INSERT INTO visit (domain_id, key, at, answer, change, rung, conditional, requests, received_bytes, saved_bytes,
+    INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests, received_bytes, saved_bytes,
                        elapsed_ms, expected, audit)
     SELECT p.domain_id, p.key, now() - interval '1 day' - audit::int * interval '1 minute', 'fetched',
-           CASE WHEN n % 2 = 0 THEN 'same' ELSE 'changed' END, 'text', false, 1, 100, 0, 5, 0.1, audit
+           CASE WHEN n % 2 = 0 THEN 'unchanged' ELSE 'changed' END, 'text', false, 1, 100, 0, 5, 0.1, audit
       FROM (SELECT domain_id, key, row_number() OVER (ORDER BY key) AS n FROM page ORDER BY key LIMIT 4) p,
            (VALUES (false), (true)) AS v(audit)
 """
@@ -114,7 +115,7 @@ PLAN = """
 def test_the_report_tells_target_price_finding_and_what_audits_found(
     recrawl: Recrawl, crawled: Site, database_url: str
 ) -> None:
-    recrawl("domains", "set", crawled.name, "--fresh", "95%")
+    recrawl("domains", "set", crawled.name, "--target-freshness", "95%")
     execute(database_url, LOOKS, PLAN)
 
     before = recrawl("report", crawled.name).out
@@ -125,7 +126,7 @@ def test_the_report_tells_target_price_finding_and_what_audits_found(
 
     assert "none: recrawl audit makes some" in before
     assert audited.code == 0
-    assert (found["target_freshness"], found["target_age"]) == (0.95, None)
+    assert (found["target_freshness"], found["max_age"]) == (0.95, None)
     assert (found["price"], found["is_usual_price"], found["finding"]) == (3.0, False, "not to be had")
     for looks in found["calibration"].values():
         assert (looks["looks"], looks["found_fresh"], looks["is_off"]) == (4, 0.5, False)
@@ -152,7 +153,7 @@ def test_an_audit_draws_pages_once_a_day_for_the_next_crawl_and_tells_what_is_of
 
     assert (first["drawn"], again["drawn"]) == (1, 0)
     assert first["audits"]["expected_fresh"] is None
-    assert (done["looks"], done["same"]) == (1, 1)
+    assert (done["visits"], done["unchanged"]) == (1, 1)
     assert off.code == 1
     assert f"The freshness reported for {crawled.name} is off: 4 looks by chance, 100.0 % of them" in off.err
     assert (finding["name"], finding["by_chance"], finding["found_fresh"]) == (crawled.name, True, 0.5)
@@ -176,11 +177,11 @@ def test_changes_are_read_on_from_a_cursor(recrawl: Recrawl, crawled: Site) -> N
     second = recrawl("changes", "--since", str(first["next"]), "--json").json
     nothing = recrawl("changes", "--since", str(second["next"]), "--json").json
 
-    assert {change["change"] for change in first["changes"]} == {"first"}
+    assert {change["change"] for change in first["changes"]} == {"added"}
     assert [(change["change"], change["url"]) for change in second["changes"]] == [("changed", f"{crawled.url}one")]
     assert second["changes"][0]["version"] == 2
     assert (second["changes"][0]["parts"], second["changes"][0]["blocks"]) == (["text"], [])
-    piece = {"part": "text", "was": "some words to read", "now": "quite other words"}
+    piece = {"part": "text", "before": "some words to read", "after": "quite other words"}
     assert recrawl("changes", "--since", str(first["next"]), "--diff", "--json").json["changes"][0]["blocks"] == [piece]
     shown = recrawl("changes", "--since", str(first["next"]), "--diff").out
     assert "text   [-some words to read-]{+quite other words+}\n" in shown
@@ -197,7 +198,7 @@ def test_changes_of_a_span_of_time_and_of_one_domain(recrawl: Recrawl, crawled: 
     recent = recrawl("changes", "--since", "7d", "--at", "2100-01-02", "--json").json
     ever = recrawl("changes", "--since", "5200w", "--at", "2100-01-02", "--json").json
     other = recrawl("changes", "--domain", "a.test", "--json").json
-    few = recrawl("changes", "--top", "2", "--json").json
+    few = recrawl("changes", "--limit", "2", "--json").json
 
     assert recent["changes"] == []
     assert len(ever["changes"]) == 3
@@ -208,9 +209,9 @@ def test_changes_of_a_span_of_time_and_of_one_domain(recrawl: Recrawl, crawled: 
 def test_people_are_told_how_to_go_on(recrawl: Recrawl, crawled: Site) -> None:
     done = recrawl("changes")
 
-    assert "3 pages seen for the first time: recrawl changes --kind new" in done.out
+    assert "3 pages first seen: recrawl changes --kind added" in done.out
     assert "recrawl changes --since 3" in done.complaint
-    assert f"{crawled.url}one" in recrawl("changes", "--kind", "new").out
+    assert f"{crawled.url}one" in recrawl("changes", "--kind", "added").out
 
 
 def test_a_page_is_explained(recrawl: Recrawl, crawled: Site) -> None:
@@ -225,8 +226,8 @@ def test_a_page_is_explained(recrawl: Recrawl, crawled: Site) -> None:
     assert found["tracked"] is True
     assert found["page"]["version"] == 1
     assert found["worth"] < found["price"]
-    assert [visit["change"] for visit in found["visits"]] == ["first"]
-    assert {linker["url"] for linker in found["linkers"]} == {crawled.url, f"{crawled.url}one"}
+    assert [visit["change"] for visit in found["visits"]] == ["added"]
+    assert {linker["url"] for linker in found["linking_pages"]} == {crawled.url, f"{crawled.url}one"}
     assert datetime.fromisoformat(found["page"]["due_at"]) > datetime.fromisoformat(found["at"])
 
 
@@ -241,18 +242,18 @@ def test_a_new_domain_says_that_its_pages_are_believed_to_change_as_those_of_oth
 
 # A page that was looked at often, last a day ago, and is due tomorrow.
 SEEN_OFTEN = """
-    UPDATE page SET visits = 9, evidence_a = 1, evidence_b = 40, last_good_at = now() - interval '1 day'
+    UPDATE page SET visits = 9, rate_a = 1, rate_b = 40, last_good_at = now() - interval '1 day'
      WHERE url LIKE '%/two'
 """
-DUE_TOMORROW = "UPDATE frontier SET due_at = now() + interval '1 day' WHERE state = 'known'"
+DUE_TOMORROW = "UPDATE frontier SET due_at = now() + interval '1 day' WHERE state = 'fetched'"
 
 
 @pytest.mark.parametrize(
     ("rule", "due"),
     [
         ((), ("price", "which was stored at another price or under other rules; today a look pays off")),
-        (("--least", "200d"), ("least", "pays off sooner, but a rule says 200 days after the last one")),
-        (("--most", "2d"), ("most", ", since a look does not pay off by then, but a rule says 48 hours after")),
+        (("--min-interval", "200d"), ("least", "pays off sooner, but a rule says 200 days after the last one")),
+        (("--max-interval", "2d"), ("most", ", since a look does not pay off by then, but a rule says 48 hours after")),
         (("--once",), ("once", "it was had once, and a rule wants no more of it")),
     ],
 )
@@ -276,13 +277,13 @@ def test_a_page_says_which_bound_makes_it_due(
 def test_a_page_that_is_due_at_todays_price_says_so_and_a_first_interval_is_spread(
     recrawl: Recrawl, crawled: Site, database_url: str
 ) -> None:
-    execute(database_url, "UPDATE frontier SET due_at = now() + interval '1 hour' WHERE state = 'known'")
+    execute(database_url, "UPDATE frontier SET due_at = now() + interval '1 hour' WHERE state = 'fetched'")
     first = recrawl("explain", f"{crawled.url}two", "--json").json
     execute(database_url, SEEN_OFTEN)
     at = recrawl("explain", f"{crawled.url}two", "--json").json["due_today"]["at"]
-    execute(database_url, f"UPDATE frontier SET due_at = '{at}' WHERE state = 'known'")
+    execute(database_url, f"UPDATE frontier SET due_at = '{at}' WHERE state = 'fetched'")
     later = recrawl("explain", f"{crawled.url}two", "--json").json
-    execute(database_url, "UPDATE page SET evidence_a = 1e6, evidence_b = 1e4", DUE_TOMORROW)
+    execute(database_url, "UPDATE page SET rate_a = 1e6, rate_b = 1e4", DUE_TOMORROW)
     never = recrawl("explain", f"{crawled.url}two", "--json").json
 
     assert "pages that came in together are spread over their first interval; after it a look pays off" in first["next"]
@@ -326,7 +327,7 @@ def test_an_untracked_url_says_why(recrawl: Recrawl, crawled: Site, path: str, r
 def test_a_url_beyond_the_depth_says_so(recrawl: Recrawl, site: Site) -> None:
     site.page("/two", "/three")
     site.page("/three")
-    recrawl("crawl", site.url, "--allow-private", "--depth", "1")
+    recrawl("crawl", site.url, "--allow-private", "--max-depth", "1")
 
     found = recrawl("explain", f"{site.url}three", "--json").json
 
@@ -380,9 +381,9 @@ def test_a_refresh_makes_what_lies_beneath_due(recrawl: Recrawl, crawled: Site) 
     again = recrawl("crawl", crawled.name, "--json").json
 
     assert whole == {"domain": crawled.name, "prefix": f"{crawled.url}t", "pages": 1, "run": None, "not_now": None}
-    assert (done["looks"], done["same"]) == (1, 1)
+    assert (done["visits"], done["unchanged"]) == (1, 1)
     assert f"Next: recrawl crawl {crawled.name}" in everything.out
-    assert again["looks"] == 5
+    assert again["visits"] == 5
 
 
 def test_what_waits_in_the_inbox_is_told_before_a_due_time_that_it_will_change(recrawl: Recrawl, crawled: Site) -> None:
@@ -397,10 +398,10 @@ def test_what_waits_in_the_inbox_is_told_before_a_due_time_that_it_will_change(r
     shown = recrawl("explain", f"{crawled.url}two", "--why").out
     recrawl("crawl", crawled.name)
     after = told()
-    recrawl("rules", "add", crawled.name, "/t", "--most", "2h")
+    recrawl("rules", "add", crawled.name, "/t", "--max-interval", "2h")
     ruled = told()
-    recrawl("domains", "set", crawled.name, "--favour", "/t")
-    favoured, new = told(), recrawl("explain", f"{crawled.url}two", "--json").json["waiting"]
+    recrawl("domains", "set", crawled.name, "--boost", "/t")
+    boosted, new = told(), recrawl("explain", f"{crawled.url}two", "--json").json["waiting"]
 
     assert before.startswith("it is due at 20")
     assert refreshed.startswith(f"somebody asked for it: {taken_up}")
@@ -408,7 +409,7 @@ def test_what_waits_in_the_inbox_is_told_before_a_due_time_that_it_will_change(r
     assert beside.startswith("it is due at 20")
     assert after.startswith("it is due at 20")
     assert ruled.startswith(f"its due time may be another, by a new price, other settings or other rules: {taken_up}")
-    assert (favoured, new) == (ruled, ["reorder", "reprice"])
+    assert (boosted, new) == (ruled, ["reorder", "reprice"])
 
 
 def test_a_url_that_waits_in_the_inbox_to_be_admitted_says_so(recrawl: Recrawl) -> None:
@@ -429,7 +430,7 @@ def test_instants_are_told_to_people_in_one_form_and_to_programs_in_iso(recrawl:
 
     assert f"are due at {times.format_instant(asked)}" in told
     assert f"recrawl crawl {crawled.name} --at {times.format_typed_instant(asked)} " in told
-    assert asked <= times.instant(times.format_typed_instant(asked)) < asked + timedelta(minutes=1)
+    assert asked <= times.parse_instant(times.format_typed_instant(asked)) < asked + timedelta(minutes=1)
     assert recrawl("report", "--at", typed).code == 0
     assert re.findall(r"\d[T ]\d\d:\d\d:\d\d", said) == []
     assert re.findall(r"(?<!--at )\d{4}-\d\d-\d\dT", said) == []
@@ -470,7 +471,7 @@ def test_without_a_stack_its_status_is_a_problem(recrawl: Recrawl) -> None:
 
 
 def test_a_mixed_importance_is_shown_in_its_parts(recrawl: Recrawl, crawled: Site) -> None:
-    recrawl("domains", "set", crawled.url, "--order", "mixed", "--url-share", "0.25")
+    recrawl("domains", "set", crawled.url, "--order", "mixed", "--url-weight", "0.25")
 
     listed = recrawl("pages", crawled.url, "--why").out
     every = recrawl("pages", crawled.url, "--json").json["pages"]
@@ -494,7 +495,7 @@ def test_a_hint_is_weighed_and_orders_no_look(recrawl: Recrawl, crawled: Site) -
 
     assert taken["taken"] == {crawled.name: 2}
     assert taken["refused"] == {"not_registered": 1}
-    assert done["looks"] == 0
+    assert done["visits"] == 0
     assert "my-cms has said once since then that it changed" in " ".join(shown.split())
     assert f"{crawled.name}: 1 hint of my-cms will be weighed by the next crawl" in told.out
 

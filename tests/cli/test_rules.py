@@ -17,7 +17,7 @@ def patterns(recrawl: Recrawl) -> list[str]:
 
 
 def test_a_rule_is_made_and_shown(ruled: Recrawl) -> None:
-    done = ruled("rules", "add", "a.test", "/news/", "--least", "1h", "--most", "7d", "--weight", "5")
+    done = ruled("rules", "add", "a.test", "/news/", "--min-interval", "1h", "--max-interval", "7d", "--weight", "5")
     ruled("rules", "add", "a.test", "*.pdf$", "--once", "--max-pages", "1000")
 
     listed, shown = ruled("rules", "list", "a.test"), ruled("domains", "show", "a.test")
@@ -32,7 +32,7 @@ def test_a_rule_is_made_and_shown(ruled: Recrawl) -> None:
 
 
 def test_rules_are_told_to_programs(ruled: Recrawl) -> None:
-    made = ruled("rules", "add", "a.test", "/news/", "--least", "90m", "--max-pages", "0", "--json")
+    made = ruled("rules", "add", "a.test", "/news/", "--min-interval", "90m", "--max-pages", "0", "--json")
 
     rule = {
         "pattern": "/news/",
@@ -93,11 +93,11 @@ def test_other_settings_leave_the_rules(ruled: Recrawl) -> None:
 
 
 IMPOSSIBLE = {
-    ("add", "a.test", "/a"): "says nothing: add --least",
+    ("add", "a.test", "/a"): "says nothing: add --min-interval",
     ("add", "a.test", "docs", "--once"): "must begin with",
     ("add", "a.test", "re:(", "--once"): "no regular expression",
-    ("add", "a.test", "/a", "--least", "2d", "--most", "1d"): "longer than the most",
-    ("add", "a.test", "/a", "--least", "0"): "'0' is not above 0",
+    ("add", "a.test", "/a", "--min-interval", "2d", "--max-interval", "1d"): "longer than the most",
+    ("add", "a.test", "/a", "--min-interval", "0"): "'0' is not above 0",
     ("add", "a.test", "/a", "--weight", "-1"): "'-1' is not above 0",
     ("add", "a.test", "/a", "--max-pages", "-1"): "--max-pages",
     ("add", "b.test", "/a", "--once"): "b.test is not registered",

@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from crawler.cli.running.sql_output import csv_cell
-from crawler.runtime.postgres.client import program, without_password
+from crawler.cli.running.sql_output import make_csv_cell
+from crawler.runtime.postgres.client import find_program, split_password
 from tests.commands import Answer, Recrawl, Site, command
 from tests.databases import execute
 
@@ -64,10 +64,10 @@ def test_every_type_has_a_place_in_json(recrawl: Recrawl) -> None:
 def test_a_table_ends_where_it_is_long_and_csv_does_not(recrawl: Recrawl) -> None:
     many = "SELECT n FROM generate_series(1, 500) AS n"
 
-    shown = recrawl("db", "sql", many, "--top", "3")
+    shown = recrawl("db", "sql", many, "--limit", "3")
 
     assert shown.out.split() == ["n", shown.out.split()[1], "1", "2", "3"]
-    assert shown.complaint == "The first 3 rows: --top N shows more, --csv all"
+    assert shown.complaint == "The first 3 rows: --limit N shows more, --csv all"
     assert len(recrawl("db", "sql", many, "--csv").out.splitlines()) == 501
 
 
@@ -111,12 +111,12 @@ def test_with_write_it_writes_one_statement(recrawl: Recrawl) -> None:
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-cmd", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1"])
 def test_no_text_is_a_formula(text: str) -> None:
-    assert csv_cell(text) == f"'{text}"
+    assert make_csv_cell(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("value", [-5, 4.5, None, "a=b", "", "2026-01-01"])
 def test_what_is_no_formula_is_as_it_was(value: object) -> None:
-    assert csv_cell(value) == value
+    assert make_csv_cell(value) == value
 
 
 def test_a_title_that_is_a_formula_and_sql_is_harmless_in_csv(recrawl: Recrawl, site: Site) -> None:
@@ -232,8 +232,8 @@ def test_psql_opens_on_the_database_and_writes_nothing_unless_it_may(database_ur
     ],
 )
 def test_a_password_stands_in_no_argument(url: str, open_url: str, password: str | None) -> None:
-    assert without_password(url) == (open_url, password)
+    assert split_password(url) == (open_url, password)
 
 
 def test_there_is_a_psql() -> None:
-    assert program("psql").name == "psql"
+    assert find_program("psql").name == "psql"

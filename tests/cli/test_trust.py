@@ -1,9 +1,9 @@
 from crawler.core.http.response import Validators
-from crawler.core.validators import NO_TRUST, YOUNG, Trust, Validator, ValidatorStats
+from crawler.core.validators import NO_TRUST, YOUNG_REVISITS, Validator, ValidatorStats, ValidatorTrust
 from crawler.format.trust import describe_trust, format_conditional_request
 
 HELD = Validators('"1"')
-LIED = Trust(stats={Validator.ETAG: ValidatorStats(changes_seen=1, missed=1)})
+LIED = ValidatorTrust(stats={Validator.ETAG: ValidatorStats(changes_seen=1, missed=1)})
 SUSPECTED = frozenset({Validator.ETAG})
 
 
@@ -16,7 +16,7 @@ def test_what_lied_at_such_pages_and_what_lied_elsewhere_are_told_apart() -> Non
 
 
 def test_a_suspicion_ends_with_youth_and_is_no_finding() -> None:
-    grown = Trust(revisits=YOUNG)
+    grown = ValidatorTrust(revisits=YOUNG_REVISITS)
 
     assert format_conditional_request(HELD, grown, template="/shop/*", suspected=SUSPECTED) == "conditionally, by ETag"
     assert describe_trust(NO_TRUST)["stats"] == {}

@@ -40,7 +40,7 @@ def test_a_known_page_tells_what_differs_and_what_of_it_is_news(recrawl: Recrawl
     told = recrawl("try", crawled.url, "--json").json
     shown = recrawl("try", crawled.url)
 
-    assert (told["change"], told["rung"], told["parts"], told["version"]) == ("changed", "blocks", ["text"], 1)
+    assert (told["change"], told["evidence"], told["parts"], told["version"]) == ("changed", "blocks", ["text"], 1)
     assert [(each["was"], each["is"], each["news"]) for each in told["differs"]] == [
         ("It is 10:15", "It is 10:20", True),
         ("Costs 19.99", "Costs 19.98", True),
@@ -96,10 +96,10 @@ def test_a_second_look_shows_what_it_teaches(recrawl: Recrawl, crawled: Site) ->
 
     crawled.answers = Clock()
 
-    told = recrawl("try", crawled.url, "--again", "--json").json
-    shown = recrawl("try", crawled.url, "--again").out
+    told = recrawl("try", crawled.url, "--repeat", "--json").json
+    shown = recrawl("try", crawled.url, "--repeat").out
 
-    assert (told["change"], told["rung"]) == ("cosmetic", "volatile")
+    assert (told["change"], told["evidence"]) == ("cosmetic", "volatile")
     (lesson,) = told["seconds_later"]
     assert lesson["was"].startswith("It is 11:")
     clock = next(piece for piece in told["blocks"] if piece["text"].startswith("It is"))
@@ -120,9 +120,9 @@ def test_a_wall_in_place_of_the_second_look_teaches_nothing(recrawl: Recrawl, cr
 
     crawled.answers = Blocked()
 
-    told = recrawl("try", crawled.url, "--again", "--json").json
+    told = recrawl("try", crawled.url, "--repeat", "--json").json
 
-    assert (told["change"], told["rung"]) == ("changed", "blocks")
+    assert (told["change"], told["evidence"]) == ("changed", "blocks")
     assert [(each["was"], each["is"], each["news"]) for each in told["differs"]] == [
         ("Costs 19.99", "Costs 24.99", True)
     ]
@@ -137,7 +137,7 @@ def test_a_page_that_was_never_seen_is_shown_and_not_admitted(
 
     told = recrawl("try", f"{crawled.url}new", "--json").json
 
-    assert (told["version"], told["change"], told["differs"]) == (None, "first", [])
+    assert (told["version"], told["change"], told["differs"]) == (None, "added", [])
     assert rows(database_url, "SELECT count(*) FROM page WHERE url LIKE '%new'") == [(0,)]
 
 
@@ -208,7 +208,7 @@ def test_rules_steer_what_is_compared_and_make_no_page_changed(recrawl: Recrawl,
 
     recrawl("rules", "add", crawled.name, "/", "--ignore", ".clock", "--ignore-text", "Costs")
     put(crawled, time="10:20")
-    assert news() == ["first"]
+    assert news() == ["added"]
     told = recrawl("try", crawled.url, "--json").json
     assert [(piece["text"], piece["why"]) for piece in told["blocks"]] == [
         ("Pumps", ""),
@@ -220,12 +220,12 @@ def test_rules_steer_what_is_compared_and_make_no_page_changed(recrawl: Recrawl,
 
     recrawl("rules", "add", crawled.name, "/", "--watch", ".price")
     put(crawled, time="10:25", head="Tools")
-    assert news() == ["first"]
+    assert news() == ["added"]
     put(crawled, time="10:25", head="Tools", price="19.98")
-    assert news() == ["first", "changed"]
+    assert news() == ["added", "changed"]
 
     recrawl("rules", "remove", crawled.name, "/")
-    assert news() == ["first", "changed"]
+    assert news() == ["added", "changed"]
 
 
 def test_a_place_that_is_none_is_refused(recrawl: Recrawl, crawled: Site) -> None:

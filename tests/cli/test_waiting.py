@@ -19,7 +19,7 @@ SPENT = "has spent its daily budget of 6 requests and goes on at 2026-01-02 00:0
 def crawl_once(recrawl: Recrawl, site: Site, *, budget: int) -> None:
     """Crawl the three pages and robots.txt, on a day with so many requests."""
     done = recrawl("crawl", site.url, "--allow-private", "--budget", str(budget), "--at", FIRST, "--json")
-    assert done.json["looks"] == 3
+    assert done.json["visits"] == 3
 
 
 def test_a_refresh_is_fetched_before_the_pace_of_the_budget_allows_it(recrawl: Recrawl, site: Site) -> None:
@@ -28,7 +28,7 @@ def test_a_refresh_is_fetched_before_the_pace_of_the_budget_allows_it(recrawl: R
 
     done = recrawl("crawl", "--due", "--at", AN_HOUR_LATER, "--json")
 
-    assert done.json["looks"] == 3
+    assert done.json["visits"] == 3
     assert recrawl("report", "--json", "--at", "2026-01-01T02:00Z").json["domains"][0]["spent_today"] == 7
 
 
@@ -57,7 +57,7 @@ def test_a_spent_budget_stops_a_refresh_and_every_surface_says_so(recrawl: Recra
         assert SPENT in " ".join(said.split()), said
     shown = recrawl("domains", "show", site.name, "--json", *later).json["not_now"]
     assert (shown["reason"], shown["until"]) == ("budget_spent", "2026-01-02T00:00:00+00:00")
-    assert recrawl("crawl", "--due", "--at", NEXT_DAY, "--json").json["looks"] == 3
+    assert recrawl("crawl", "--due", "--at", NEXT_DAY, "--json").json["visits"] == 3
 
 
 def test_a_paced_domain_says_until_when_and_is_crawled_at_once_by_its_name(recrawl: Recrawl, site: Site) -> None:
@@ -68,10 +68,10 @@ def test_a_paced_domain_says_until_when_and_is_crawled_at_once_by_its_name(recra
     planned = recrawl("crawl", site.name, "--dry-run", "--at", "2026-01-01T00:10Z", "--json").json["plans"][0]
     named = recrawl("crawl", site.name, "--at", "2026-01-01T00:10Z", "--json").json
 
-    assert first["looks"] < 3
+    assert first["visits"] < 3
     assert f"{site.name} spreads its daily budget over the day and fetches its next page at 2026-01-01 0" in again.out
     assert planned["not_now"] is None
-    assert planned["requests"] == named["looks"] == 3 - first["looks"]
+    assert planned["requests"] == named["visits"] == 3 - first["visits"]
 
 
 def test_a_clock_that_was_ahead_is_noticed_and_mended_by_one_command(recrawl: Recrawl, site: Site) -> None:
@@ -92,7 +92,7 @@ def test_a_clock_that_was_ahead_is_noticed_and_mended_by_one_command(recrawl: Re
     assert mended.out.startswith(f"{site.name}: visits up to 2090-01-01")
     assert "nothing is changed" in again.out
     assert checked.code == 0, checked.out
-    assert (crawled.code, crawled.json["looks"], crawled.json["same"]) == (0, 3, 3)
+    assert (crawled.code, crawled.json["visits"], crawled.json["unchanged"]) == (0, 3, 3)
 
 
 @pytest.mark.parametrize("reason", WaitReason)

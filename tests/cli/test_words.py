@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 
 from crawler.cli import output
-from crawler.cli.domains.register import warn_of_no_contact
-from crawler.cli.values import since
+from crawler.cli.domains.register import warn_about_missing_contact
+from crawler.cli.values import parse_since
 from crawler.core.domain_settings import DomainSettings
 from crawler.format.values import format_instant, format_when
-from crawler.settings import settings
-from crawler.times import instant
+from crawler.settings import get_settings
+from crawler.times import parse_instant
 from tests.commands import Answer, Recrawl, Site
 
 NOON = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
@@ -28,7 +28,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> Console:
     console = Console(
         file=io.StringIO(), width=60, force_terminal=True, color_system=None, markup=False, highlight=False
     )
-    monkeypatch.setattr(output, "out", lambda: console)
+    monkeypatch.setattr(output, "get_stdout", lambda: console)
     return console
 
 
@@ -43,7 +43,7 @@ def test_a_named_url_is_looked_at_first_whatever_else_is_due(recrawl: Recrawl, s
 
     done = recrawl("crawl", f"{site.url}two", "--pages", "1", "--at", "2026-12-01", "--json")
 
-    assert done.json["looks"] == 1
+    assert done.json["visits"] == 1
     assert [path for path in site.asked if path != "/robots.txt"] == ["/two"]
 
 
@@ -68,7 +68,7 @@ def test_a_preview_counts_what_the_inbox_asks_for(recrawl: Recrawl, site: Site) 
     (plan,) = recrawl("crawl", site.name, "--dry-run", "--json").json["plans"]
     done = recrawl("crawl", site.name, "--json").json
 
-    assert plan["requests"] == done["looks"] == 3
+    assert plan["requests"] == done["visits"] == 3
 
 
 def test_a_refresh_at_another_instant_says_which_and_how_to_go_on(recrawl: Recrawl, site: Site) -> None:
@@ -92,12 +92,12 @@ def test_a_refresh_at_another_instant_says_which_and_how_to_go_on(recrawl: Recra
     ],
 )
 def test_the_feed_begins_at_a_cursor_a_span_a_day_or_an_instant(text: str, meant: object) -> None:
-    assert since(text, now=NOON) == meant
+    assert parse_since(text, now=NOON) == meant
 
 
 def test_a_beginning_that_is_none_is_refused_with_what_would_be_one() -> None:
     with pytest.raises(typer.BadParameter, match="no day such as yesterday or 2026-11-22"):
-        since("lately", now=NOON)
+        parse_since("lately", now=NOON)
 
 
 def test_the_address_of_a_run_is_never_broken(narrow: Console) -> None:
@@ -112,7 +112,7 @@ def test_the_address_of_a_run_is_never_broken(narrow: Console) -> None:
 def test_a_table_that_is_too_wide_is_told_row_by_row(narrow: Console) -> None:
     names = ["domain", *(f"number {n}" for n in range(9))]
 
-    output.show(names, [("docs.example.com", *"123456789")] * 2, right=names[1:])
+    output.show_table(names, [("docs.example.com", *"123456789")] * 2, right=names[1:])
 
     shown = lines(narrow)
     assert shown[:3] == ["domain    docs.example.com", "number 0  1", "number 1  2"]
@@ -120,7 +120,7 @@ def test_a_table_that_is_too_wide_is_told_row_by_row(narrow: Console) -> None:
 
 
 def test_a_table_that_fits_stays_one(narrow: Console) -> None:
-    output.show(["url", "looks"], [("http://site.test/" + "a" * 80, "7")], right=["looks"])
+    output.show_table(["url", "looks"], [("http://site.test/" + "a" * 80, "7")], right=["looks"])
 
     assert "url" in lines(narrow)[0]
     assert "looks" in lines(narrow)[0]
@@ -134,8 +134,8 @@ def test_the_home_is_found_from_any_folder_of_its_project(tmp_path: Path, monkey
     inside.mkdir(parents=True)
 
     def home() -> Path:
-        settings.cache_clear()
-        return settings().home
+        get_settings.cache_clear()
+        return get_settings().home
 
     monkeypatch.chdir(inside)
     assert home() == tmp_path / "user" / ".local" / "share" / "recrawl"
@@ -143,7 +143,7 @@ def test_the_home_is_found_from_any_folder_of_its_project(tmp_path: Path, monkey
     assert home() == tmp_path / "project" / ".recrawl"
     monkeypatch.setenv("RECRAWL_HOME", "elsewhere")
     assert home() == Path("elsewhere")
-    settings.cache_clear()
+    get_settings.cache_clear()
 
 
 def test_who_crawls_public_sites_without_a_contact_is_told_so(
@@ -151,16 +151,16 @@ def test_who_crawls_public_sites_without_a_contact_is_told_so(
 ) -> None:
     def warned(contact: str, *, allow_private: bool = False) -> bool:
         monkeypatch.setenv("RECRAWL_CONTACT", contact)
-        for remembered in (settings, output.err):
+        for remembered in (get_settings, output.get_stderr):
             remembered.cache_clear()
-        warn_of_no_contact(DomainSettings(allow_private=allow_private))
+        warn_about_missing_contact(DomainSettings(allow_private=allow_private))
         return "RECRAWL_CONTACT" in capsys.readouterr().err
 
     assert warned("")
     assert not warned("", allow_private=True)
     assert not warned("https://crawler.example.com")
-    settings.cache_clear()
-    output.err.cache_clear()
+    get_settings.cache_clear()
+    output.get_stderr.cache_clear()
 
 
 def test_instants_are_told_in_the_machines_time_zone_and_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_instants_are_told_in_the_machines_time_zone_and_in_words(monkeypatch: p
     time.tzset()
     try:
         assert format_instant(at) == "2026-11-22 15:03+01:00"
-        assert instant(format_instant(at)) == at
+        assert parse_instant(format_instant(at)) == at
         assert format_when(at, now=at - timedelta(hours=5)) == "2026-11-22 15:03+01:00 (in 5.0 hours)"
         assert format_when(at, now=at + timedelta(days=20)) == "2026-11-22 15:03+01:00 (20 days ago)"
     finally:

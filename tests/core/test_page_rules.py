@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Url
-from crawler.core.page_rules import PageRule, PageRules, RuleResult
+from crawler.core.page_rules import PageRule, PageRules, RuleTerms
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
@@ -29,7 +29,9 @@ def some_rules(draw: st.DrawFn) -> tuple[PageRule, ...]:
             least, most = sorted((least, most))
         weight, pages = draw(st.none() | st.floats(0.01, 100)), draw(st.none() | st.integers(0, 9))
         found.append(
-            PageRule(pattern, least=least, most=most, weight=weight, once=draw(st.booleans()), max_pages=pages)
+            PageRule(
+                pattern, min_interval=least, max_interval=most, weight=weight, once=draw(st.booleans()), max_pages=pages
+            )
         )
     return tuple(found)
 
@@ -39,30 +41,30 @@ def at(path: str) -> Url:
 
 
 def test_without_rules_all_is_as_usual() -> None:
-    assert PageRules().terms(at("/")) == RuleResult()
-    assert PageRules().limiting(at("/")) == ()
-    assert RuleResult(least=None, most=None, weight=1.0, once=False) == RuleResult()
+    assert PageRules().merge_terms(at("/")) == RuleTerms()
+    assert PageRules().list_limiting_rules(at("/")) == ()
+    assert RuleTerms(min_interval=None, max_interval=None, weight=1.0, once=False) == RuleTerms()
 
 
 def test_each_thing_is_said_by_the_first_rule_that_matches_and_says_it() -> None:
     rules = PageRules(
         (
-            PageRule("/news/", most=HOUR),
-            PageRule("/news/old/", weight=0.5, most=DAY),
+            PageRule("/news/", max_interval=HOUR),
+            PageRule("/news/old/", weight=0.5, max_interval=DAY),
             PageRule("/", weight=3, once=True),
         )
     )
 
-    assert rules.terms(at("/news/old/1")) == RuleResult(most=HOUR, weight=0.5, once=True)
-    assert rules.terms(at("/news/1")) == RuleResult(most=HOUR, weight=3, once=True)
-    assert rules.terms(at("/else")) == RuleResult(weight=3, once=True)
+    assert rules.merge_terms(at("/news/old/1")) == RuleTerms(max_interval=HOUR, weight=0.5, once=True)
+    assert rules.merge_terms(at("/news/1")) == RuleTerms(max_interval=HOUR, weight=3, once=True)
+    assert rules.merge_terms(at("/else")) == RuleTerms(weight=3, once=True)
 
 
 def test_of_rules_that_contradict_each_other_the_earlier_one_holds() -> None:
-    seldom, often = PageRule("/a", least=7 * DAY), PageRule("*", most=DAY)
+    seldom, often = PageRule("/a", min_interval=7 * DAY), PageRule("*", max_interval=DAY)
 
-    assert PageRules((seldom, often)).terms(at("/a")) == RuleResult(least=7 * DAY, most=7 * DAY)
-    assert PageRules((often, seldom)).terms(at("/a")) == RuleResult(least=DAY, most=DAY)
+    assert PageRules((seldom, often)).merge_terms(at("/a")) == RuleTerms(min_interval=7 * DAY, max_interval=7 * DAY)
+    assert PageRules((often, seldom)).merge_terms(at("/a")) == RuleTerms(min_interval=DAY, max_interval=DAY)
 
 
 def test_the_rules_that_limit_the_number_of_pages_are_named_by_their_place() -> None:
@@ -70,46 +72,48 @@ def test_the_rules_that_limit_the_number_of_pages_are_named_by_their_place() -> 
         (PageRule("/", weight=2), PageRule("/a", max_pages=0), PageRule("/b", max_pages=5), PageRule("*", max_pages=9))
     )
 
-    assert rules.limiting(at("/a")) == (1, 3)
-    assert rules.limiting(at("/b?c")) == (2, 3)
-    assert rules.limiting(at("/")) == (3,)
-    assert rules.terms(at("/a")) == RuleResult(weight=2)
+    assert rules.list_limiting_rules(at("/a")) == (1, 3)
+    assert rules.list_limiting_rules(at("/b?c")) == (2, 3)
+    assert rules.list_limiting_rules(at("/")) == (3,)
+    assert rules.merge_terms(at("/a")) == RuleTerms(weight=2)
 
 
 @given(rules=some_rules(), url=urls)
 def test_what_the_first_matching_rule_says_about_a_page_holds(rules: tuple[PageRule, ...], url: Url) -> None:
-    terms = PageRules(rules).terms(url)
+    terms = PageRules(rules).merge_terms(url)
     matching = [rule for rule in rules if rule.matches(url)]
 
     weights = [rule.weight for rule in matching if rule.weight is not None]
     assert terms.weight == (weights[0] if weights else 1.0)
     assert terms.once == any(rule.once for rule in matching)
-    assert (terms.least is None) == all(rule.least is None for rule in matching)
-    assert (terms.most is None) == all(rule.most is None for rule in matching)
-    bounded = [rule for rule in matching if rule.least or rule.most]
+    assert (terms.min_interval is None) == all(rule.min_interval is None for rule in matching)
+    assert (terms.max_interval is None) == all(rule.max_interval is None for rule in matching)
+    bounded = [rule for rule in matching if rule.min_interval or rule.max_interval]
     if bounded:
-        assert bounded[0].least in (None, terms.least)
-        assert bounded[0].most in (None, terms.most)
-    assert terms.least is None or terms.most is None or terms.least <= terms.most
+        assert bounded[0].min_interval in (None, terms.min_interval)
+        assert bounded[0].max_interval in (None, terms.max_interval)
+    assert terms.min_interval is None or terms.max_interval is None or terms.min_interval <= terms.max_interval
 
 
 @given(rules=some_rules(), url=urls)
 def test_a_rule_about_other_pages_says_nothing(rules: tuple[PageRule, ...], url: Url) -> None:
     matching = tuple(rule for rule in rules if rule.matches(url))
 
-    assert PageRules(matching).terms(url) == PageRules(rules).terms(url)
-    assert [rules[n] for n in PageRules(rules).limiting(url)] == [r for r in matching if r.max_pages is not None]
+    assert PageRules(matching).merge_terms(url) == PageRules(rules).merge_terms(url)
+    assert [rules[n] for n in PageRules(rules).list_limiting_rules(url)] == [
+        r for r in matching if r.max_pages is not None
+    ]
 
 
 def test_a_rule_says_something_or_nothing() -> None:
-    assert not PageRule("/").says_something
+    assert not PageRule("/").has_effect
     for rule in (
         PageRule("/", once=True),
         PageRule("/", max_pages=0),
-        PageRule("/", least=HOUR),
+        PageRule("/", min_interval=HOUR),
         PageRule("/", weight=1),
     ):
-        assert rule.says_something
+        assert rule.has_effect
 
 
 @pytest.mark.parametrize(
@@ -117,9 +121,9 @@ def test_a_rule_says_something_or_nothing() -> None:
     [
         ({"pattern": "docs"}, "must begin with"),
         ({"pattern": "re:("}, "no regular expression"),
-        ({"least": 2 * HOUR, "most": HOUR}, "is longer than the most"),
-        ({"least": timedelta(0)}, "not above 0"),
-        ({"most": -HOUR}, "not above 0"),
+        ({"min_interval": 2 * HOUR, "max_interval": HOUR}, "is longer than the most"),
+        ({"min_interval": timedelta(0)}, "not above 0"),
+        ({"max_interval": -HOUR}, "not above 0"),
         ({"weight": 0.0}, "not above 0"),
         ({"weight": float("nan")}, "not above 0"),
         ({"weight": float("inf")}, "not above 0"),
@@ -140,18 +144,18 @@ def test_a_domain_has_one_rule_for_a_pattern() -> None:
 
 
 def test_a_domain_has_one_target() -> None:
-    assert DomainSettings(target_freshness=0.95).target_age is None
+    assert DomainSettings(target_freshness=0.95).max_age is None
     with pytest.raises(ValueError, match="one target"):
-        replace(DomainSettings(target_freshness=0.95), target_age=DAY)
+        replace(DomainSettings(target_freshness=0.95), max_age=DAY)
     for impossible in (DomainSettings(), DomainSettings(budget_per_day=5)):
         with pytest.raises(ValueError, match="between 0 and 1"):
             replace(impossible, target_freshness=1.0)
         with pytest.raises(ValueError, match="above 0"):
-            replace(impossible, target_age=timedelta(0))
+            replace(impossible, max_age=timedelta(0))
 
 
 def test_a_score_is_a_factor_beside_the_weight_of_a_rule() -> None:
     rules = PageRules((PageRule("/a", weight=3.0),), page_score=lambda url: 2.0 if url.endswith("x") else 1.0)
 
-    assert [rules.weight(at(path)) for path in ("/a", "/ax", "/x", "/")] == [3.0, 6.0, 2.0, 1.0]
-    assert PageRules().weight(at("/ax")) == 1.0
+    assert [rules.compute_weight(at(path)) for path in ("/a", "/ax", "/x", "/")] == [3.0, 6.0, 2.0, 1.0]
+    assert PageRules().compute_weight(at("/ax")) == 1.0

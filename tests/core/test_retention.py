@@ -5,24 +5,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.retention import Dated, kept_versions
+from crawler.core.retention import DatedVersion, select_stored_versions
 
 DAY = timedelta(days=1)
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 KEEP = DomainSettings(keep_versions=2, keep_daily=7 * DAY, keep_weekly=35 * DAY, keep_monthly=365 * DAY)
 
 
-def hourly(count: int) -> list[Dated]:
-    return [Dated(number=n + 1, at=BEGIN + n * timedelta(hours=1)) for n in range(count)]
+def hourly(count: int) -> list[DatedVersion]:
+    return [DatedVersion(number=n + 1, at=BEGIN + n * timedelta(hours=1)) for n in range(count)]
 
 
 @st.composite
-def pasts(draw: st.DrawFn) -> list[Dated]:
+def pasts(draw: st.DrawFn) -> list[DatedVersion]:
     gaps = draw(st.lists(st.integers(0, 60 * 24 * 40), max_size=60))
     at, found = BEGIN, []
     for n, minutes in enumerate(gaps):
         at += timedelta(minutes=minutes)
-        found.append(Dated(number=n + 1, at=at))
+        found.append(DatedVersion(number=n + 1, at=at))
     return found
 
 
@@ -36,11 +36,11 @@ retentions = st.builds(
 )
 
 
-def end_of(past: list[Dated]) -> datetime:
+def end_of(past: list[DatedVersion]) -> datetime:
     return past[-1].at if past else BEGIN
 
 
-def of(past: list[Dated], numbers: frozenset[int]) -> list[Dated]:
+def of(past: list[DatedVersion], numbers: frozenset[int]) -> list[DatedVersion]:
     return [version for version in past if version.number in numbers]
 
 
@@ -48,7 +48,7 @@ def test_the_newest_then_one_a_day_a_week_a_month() -> None:
     past = hourly(100 * 24)
     now = BEGIN + 100 * DAY
 
-    stays = of(past, kept_versions(past, KEEP, now=now))
+    stays = of(past, select_stored_versions(past, KEEP, now=now))
 
     ages = [(now - version.at) / DAY for version in stays]
     assert [version.number for version in stays][-2:] == [2399, 2400]
@@ -60,50 +60,56 @@ def test_the_newest_then_one_a_day_a_week_a_month() -> None:
 
 
 def test_what_is_older_than_all_spans_goes_unless_it_is_among_the_newest() -> None:
-    past = [Dated(number=n, at=BEGIN + n * DAY) for n in range(1, 6)]
+    past = [DatedVersion(number=n, at=BEGIN + n * DAY) for n in range(1, 6)]
 
-    assert kept_versions(past, KEEP, now=BEGIN + 1000 * DAY) == {4, 5}
-    assert kept_versions(past, replace(KEEP, keep_monthly=None), now=BEGIN + 1000 * DAY) == {4, 5}
-    assert kept_versions(past, KEEP, now=BEGIN + 1000 * DAY, needed={2}) == {2, 4, 5}
+    assert select_stored_versions(past, KEEP, now=BEGIN + 1000 * DAY) == {4, 5}
+    assert select_stored_versions(past, replace(KEEP, keep_monthly=None), now=BEGIN + 1000 * DAY) == {4, 5}
+    assert select_stored_versions(past, KEEP, now=BEGIN + 1000 * DAY, needed={2}) == {2, 4, 5}
 
 
 @given(past=pasts(), domain_settings=retentions, later=spans)
 def test_the_newest_always_stays_and_so_does_what_is_needed(
-    past: list[Dated], domain_settings: DomainSettings, later: timedelta
+    past: list[DatedVersion], domain_settings: DomainSettings, later: timedelta
 ) -> None:
     needed = {version.number for version in past[::7]}
 
-    stays = kept_versions(past, domain_settings, now=end_of(past) + later, needed=needed)
+    stays = select_stored_versions(past, domain_settings, now=end_of(past) + later, needed=needed)
 
     assert {version.number for version in past[-domain_settings.keep_versions :]} <= stays
     assert needed <= stays <= {version.number for version in past}
 
 
 @given(past=pasts(), domain_settings=retentions, later=spans)
-def test_a_second_pass_takes_nothing_more(past: list[Dated], domain_settings: DomainSettings, later: timedelta) -> None:
+def test_a_second_pass_takes_nothing_more(
+    past: list[DatedVersion], domain_settings: DomainSettings, later: timedelta
+) -> None:
     now = end_of(past) + later
-    stays = kept_versions(past, domain_settings, now=now)
+    stays = select_stored_versions(past, domain_settings, now=now)
 
-    assert kept_versions(of(past, stays), domain_settings, now=now) == stays
+    assert select_stored_versions(of(past, stays), domain_settings, now=now) == stays
 
 
 @given(past=pasts(), domain_settings=retentions, first=spans, second=spans)
 def test_what_went_does_not_come_back_and_thinning_often_is_thinning_once(
-    past: list[Dated], domain_settings: DomainSettings, first: timedelta, second: timedelta
+    past: list[DatedVersion], domain_settings: DomainSettings, first: timedelta, second: timedelta
 ) -> None:
     soon, late = end_of(past) + first, end_of(past) + first + second
-    stays = kept_versions(past, domain_settings, now=soon)
+    stays = select_stored_versions(past, domain_settings, now=soon)
 
-    assert kept_versions(past, domain_settings, now=late) <= stays
-    assert kept_versions(of(past, stays), domain_settings, now=late) == kept_versions(past, domain_settings, now=late)
+    assert select_stored_versions(past, domain_settings, now=late) <= stays
+    assert select_stored_versions(of(past, stays), domain_settings, now=late) == select_stored_versions(
+        past, domain_settings, now=late
+    )
 
 
 @given(past=pasts(), domain_settings=retentions, cut=st.integers(0, 60), later=spans)
 def test_a_page_that_goes_on_changing_keeps_what_it_would_have_kept(
-    past: list[Dated], domain_settings: DomainSettings, cut: int, later: timedelta
+    past: list[DatedVersion], domain_settings: DomainSettings, cut: int, later: timedelta
 ) -> None:
     before, after = past[:cut], past[cut:]
-    stays = of(before, kept_versions(before, domain_settings, now=end_of(before)))
+    stays = of(before, select_stored_versions(before, domain_settings, now=end_of(before)))
     now = end_of(past) + later
 
-    assert kept_versions(stays + after, domain_settings, now=now) == kept_versions(past, domain_settings, now=now)
+    assert select_stored_versions(stays + after, domain_settings, now=now) == select_stored_versions(
+        past, domain_settings, now=now
+    )

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crawler.runtime.postgres.client import without_password
+from crawler.runtime.postgres.client import split_password
 from tests.commands import RECRAWL, environ
 
 SYSTEMD = Path(__file__).parents[2] / "deployments" / "systemd"
@@ -55,7 +55,7 @@ def as_systemd_does(word: str, **values: str) -> str:
 def test_a_command_arrives_word_for_word_with_the_password_of_the_credentials(
     given: list[str], database_url: str, tmp_path: Path
 ) -> None:
-    url, password = without_password(database_url)
+    url, password = split_password(database_url)
     (tmp_path / "database-password").write_text(f"{password or 'none'}\n")
     (tmp_path / "prefect-auth").write_text("recrawl:none\n")
     words = [as_systemd_does(word, CREDENTIALS_DIRECTORY=str(tmp_path)) for word in line(given)]

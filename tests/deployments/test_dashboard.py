@@ -23,21 +23,21 @@ from prometheus_client.core import Metric
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
-from crawler.runtime.machine import free_port, process
-from crawler.runtime.metrics.counted import Tally, ensure_metrics_folder, totals, write_counts
+from crawler.runtime.machine import find_free_port, find_process
+from crawler.runtime.metrics.counting import CrawlCounts, ensure_metrics_folder, sum_counts, write_counts
+from crawler.runtime.metrics.endpoint import StoredGauges, serve_metrics
 from crawler.runtime.metrics.families import (
-    MOST_DOMAINS,
-    MOST_SUBSCRIPTIONS,
-    crawl_families,
-    domain_families,
-    process_families,
-    subscription_families,
+    MAX_DOMAINS,
+    MAX_SUBSCRIPTIONS,
+    build_crawl_families,
+    build_domain_families,
+    build_process_families,
+    build_subscription_families,
 )
-from crawler.runtime.metrics.served import StoredGauges, serving
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database, open_database
 from crawler.store.report import EventKind
-from crawler.store.subscriptions import SubscriptionWish
+from crawler.store.subscriptions import SubscriptionOptions
 from tests.patience import until
 from tests.store.report.test_sql_docs import looked_at
 
@@ -73,10 +73,12 @@ async def lively(database_url: str) -> AsyncIterator[Database]:
     async with open_database(database_url) as db:
         how = DomainSettings(target_freshness=0.9)
         shop = await domains.register(db, Authority("shop.test"), scheme="http", domain_settings=how, at=began)
-        await subscriptions.add(db, SubscriptionWish("env:MAIL", frozenset({EventKind.CHANGED})), at=began)
+        await subscriptions.add_subscription(
+            db, SubscriptionOptions("env:MAIL", frozenset({EventKind.CHANGED})), at=began
+        )
         for day in range(3):
             await looked_at(db, shop, day, began=began)
-        await report.stamp_feed(db, at=began + timedelta(days=3))
+        await report.append_to_feed(db, at=began + timedelta(days=3))
         async with db.transaction() as connection:
             for is_audit in (True, False):
                 row = (shop.id, began.date(), is_audit, 200, 24, 27, 20)
@@ -109,26 +111,26 @@ async def test_domains_are_told_of_up_to_a_bound_and_the_rest_together(lively: D
         how = DomainSettings(weight=0.1 * (n + 1))
         name = Authority(f"{'abcd'[n]}.test")
         await domains.register(lively, name, scheme="http", domain_settings=how, at=now)
-    everything, calibration = await report.domain_gauges(lively, at=now, most=MOST_DOMAINS)
-    bounded, _ = await report.domain_gauges(lively, at=now, most=3)
+    everything, calibration = await report.read_domain_gauges(lively, at=now, max_domains=MAX_DOMAINS)
+    bounded, _ = await report.read_domain_gauges(lively, at=now, max_domains=3)
 
     assert len(everything) == 5
     (shop,) = (each for each in everything if each.domain == "shop.test")
-    assert (shop.pages_known, shop.pages_gone, shop.domains) == (4, 1, 1)
+    assert (shop.pages_fetched, shop.pages_gone, shop.domains) == (4, 1, 1)
     assert shop.freshness is not None
     assert shop.target_freshness == pytest.approx(0.9)
-    assert shop.oldest_look_s is not None
+    assert shop.oldest_visit_s is not None
     assert [(each.audit, each.looks, each.found) for each in calibration] == [(False, 200, 27), (True, 200, 27)]
     assert len(bounded) == 3
     assert bounded[-1].domain == "(others)"
     assert bounded[-1].domains == 3
-    assert sum(each.pages_known for each in bounded) == sum(each.pages_known for each in everything)
+    assert sum(each.pages_fetched for each in bounded) == sum(each.pages_fetched for each in everything)
 
 
 async def test_due_pages_are_counted(lively: Database) -> None:
     now = datetime.now(UTC)
-    before, _ = await report.domain_gauges(lively, at=now, most=MOST_DOMAINS)
-    later, _ = await report.domain_gauges(lively, at=now + timedelta(days=400), most=MOST_DOMAINS)
+    before, _ = await report.read_domain_gauges(lively, at=now, max_domains=MAX_DOMAINS)
+    later, _ = await report.read_domain_gauges(lively, at=now + timedelta(days=400), max_domains=MAX_DOMAINS)
     assert before[0].due < later[0].due == 5
 
 
@@ -136,10 +138,10 @@ async def test_a_domain_waits_for_a_worker_only_when_one_may_take_it(lively: Dat
     later = datetime.now(UTC) + timedelta(days=400)
 
     async def waiting() -> int:
-        told, _ = await report.domain_gauges(lively, at=later, most=MOST_DOMAINS)
+        told, _ = await report.read_domain_gauges(lively, at=later, max_domains=MAX_DOMAINS)
         return told[0].waiting
 
-    shop = await domains.find(lively, Authority("shop.test"))
+    shop = await domains.find_domain(lively, Authority("shop.test"))
     assert shop is not None
     assert await waiting() == 1
     await domains.set_paused(lively, shop, paused=True)
@@ -148,49 +150,56 @@ async def test_a_domain_waits_for_a_worker_only_when_one_may_take_it(lively: Dat
 
 async def test_what_is_scraped_often_is_asked_of_the_database_once(lively: Database) -> None:
     figures = StoredGauges(lively, now=lambda: datetime.now(UTC))
-    first = await figures.families()
-    assert await figures.families() is first
+    first = await figures.read_families()
+    assert await figures.read_families() is first
 
 
 async def test_who_is_not_told_is_told_of_and_of_very_many_those_who_wait_longest(lively: Database) -> None:
     now = datetime.now(UTC) + timedelta(days=3)
-    for _ in range(MOST_SUBSCRIPTIONS):  # of what was found before they were made they are told nothing
-        await subscriptions.add(lively, SubscriptionWish("env:MAIL", frozenset({EventKind.CHANGED})), at=now)
-    (longest, *_) = states = await subscriptions.every(lively)
-    families = {each.name: each.samples for each in subscription_families(states, at=now)}
+    for _ in range(MAX_SUBSCRIPTIONS):  # of what was found before they were made they are told nothing
+        await subscriptions.add_subscription(
+            lively, SubscriptionOptions("env:MAIL", frozenset({EventKind.CHANGED})), at=now
+        )
+    (longest, *_) = states = await subscriptions.list_subscriptions(lively)
+    families = {each.name: each.samples for each in build_subscription_families(states, at=now)}
     untold = {each.labels["subscription"]: each.value for each in families["recrawl_subscription_untold_seconds"]}
     assert longest.unread_since is not None
-    assert len(untold) == MOST_SUBSCRIPTIONS
+    assert len(untold) == MAX_SUBSCRIPTIONS
     assert untold[str(longest.id)] == (now - longest.unread_since).total_seconds() > 0
     assert {each.value for each in families["recrawl_subscription_dead_letters"]} == {0}
 
-    await subscriptions.pause(lively, longest.id, at=now)
-    (paused, *_) = await subscriptions.every(lively)
-    assert paused.untold_since(at=now + timedelta(days=1)) is None
+    await subscriptions.pause_subscription(lively, longest.id, at=now)
+    (paused, *_) = await subscriptions.list_subscriptions(lively)
+    assert paused.get_overdue_since(at=now + timedelta(days=1)) is None
 
 
 @pytest.fixture
 async def metrics(lively: Database, tmp_path: Path) -> AsyncIterator[tuple[int, set[str]]]:
     """A port on which all that workers and pages tell of is served, and the names of that."""
-    me, folder = process(os.getpid()), ensure_metrics_folder(tmp_path)
+    me, folder = find_process(os.getpid()), ensure_metrics_folder(tmp_path)
     assert me is not None
-    tally = Tally(looks=Counter(same=40, changed=3), failures=Counter(http_500=2), sums=Counter(requests=50))
-    tally.end_lease("done", timedelta(seconds=20))
+    tally = CrawlCounts(looks=Counter(same=40, changed=3), failures=Counter(http_500=2), sums=Counter(requests=50))
+    tally.count_lease("done", timedelta(seconds=20))
     write_counts(folder / "1-x.json", me, tally)
     now = datetime.now(UTC)
-    _, calibration = await report.domain_gauges(lively, at=now, most=MOST_DOMAINS)
+    _, calibration = await report.read_domain_gauges(lively, at=now, max_domains=MAX_DOMAINS)
     when_all_are_due = now + timedelta(days=400)
-    told, _ = await report.domain_gauges(lively, at=when_all_are_due, most=MOST_DOMAINS)
-    of_domains = list(domain_families(told, calibration))
-    of_subscriptions = list(subscription_families(await subscriptions.every(lively), at=now))
+    told, _ = await report.read_domain_gauges(lively, at=when_all_are_due, max_domains=MAX_DOMAINS)
+    of_domains = list(build_domain_families(told, calibration))
+    of_subscriptions = list(build_subscription_families(await subscriptions.list_subscriptions(lively), at=now))
 
     def collected() -> list[Metric]:
-        tally.looks["same"] += 30  # a crawl that goes on
+        tally.looks["unchanged"] += 30  # a crawl that goes on
         write_counts(folder / "1-x.json", me, tally)
-        return [*of_domains, *of_subscriptions, *crawl_families(totals(folder)), *process_families(None)]
+        return [
+            *of_domains,
+            *of_subscriptions,
+            *build_crawl_families(sum_counts(folder)),
+            *build_process_families(None),
+        ]
 
-    port = free_port(str(tmp_path))
-    with serving("127.0.0.1", port, collected=collected, is_alive=lambda: True):
+    port = find_free_port(str(tmp_path))
+    with serve_metrics("127.0.0.1", port, collect=collected, is_alive=lambda: True):
         yield port, {sample.name for family in collected() for sample in family.samples}
 
 
@@ -219,7 +228,7 @@ async def test_each_query_of_prometheus_is_answered_by_a_prometheus(
 @contextmanager
 def prometheus(program: str, folder: Path, *, scraped: int) -> Iterator[str]:
     """A Prometheus that scrapes a port every second; gives the address of its API."""
-    port = free_port(f"{folder} prometheus", taken=(scraped,))
+    port = find_free_port(f"{folder} prometheus", excluded=(scraped,))
     job = {"job_name": "recrawl-worker", "static_configs": [{"targets": [f"127.0.0.1:{scraped}"]}]}
     configuration = {"global": {"scrape_interval": "1s"}, "scrape_configs": [job]}
     (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration))

@@ -17,7 +17,7 @@ import typer
 import yaml
 
 from crawler.cli.app import app
-from crawler.server.access import Doorkeeper
+from crawler.server.access import Authenticator
 from crawler.settings import SECRETS, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -167,7 +167,7 @@ def test_services_wait_for_what_they_need() -> None:
     words = COMPOSE["services"]["worker"]["command"]
     assert grace > int(words[words.index("--grace") + 1])
     # Whoever asks only whether it lives does not end it while Postgres or Prefect are away.
-    assert health_of(COMPOSE["services"]["worker"]) == ["CMD", "recrawl", "health", "--alive"]
+    assert health_of(COMPOSE["services"]["worker"]) == ["CMD", "recrawl", "health", "--liveness"]
 
 
 def test_kustomize_builds_the_manifests_and_they_are_of_kubernetes_own_schema(tmp_path: Path) -> None:
@@ -270,14 +270,14 @@ def test_promtool_takes_configuration_and_alerts(tmp_path: Path) -> None:
 
 def addresses(environment: dict[str, str]) -> tuple[str, ...]:
     """By which names the pages of a deployment are asked for, unless its user says otherwise."""
-    said = re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", environment["RECRAWL_PAGES_ADDRESSES"])
+    said = re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", environment["RECRAWL_WEB_ORIGINS"])
     given: Any = said  # as the variable says it
-    return Settings(pages_addresses=given).pages_addresses
+    return Settings(web_origins=given).web_origins
 
 
 def answers(to: tuple[str, ...], *, host: str) -> bool:
-    keeper = Doorkeeper("of a test", addresses=to, opened_at=datetime.now(UTC), port=4280)
-    return not keeper.refusal({"method": "GET", "headers": [(b"host", host.encode())]})
+    keeper = Authenticator("of a test", addresses=to, started_at=datetime.now(UTC), port=4280)
+    return not keeper.find_refusal({"method": "GET", "headers": [(b"host", host.encode())]})
 
 
 def test_programs_of_the_cluster_reach_the_api_by_its_name_where_the_label_lets_them() -> None:

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 import yaml
 
-from crawler.runtime.postgres.client import program as program_named
+from crawler.runtime.postgres.client import find_program as program_named
 from crawler.runtime.postgres.cluster import Cluster, ensure_postgres
 from tests.commands import command
 
@@ -73,7 +73,7 @@ def of_postgres(program: str, *, port: int, file: Path, **others: str) -> None:
 def test_the_services_are_no_superusers_and_need_not_be(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     (tmp_path / "start.sql").write_text(OF_COMPOSE.replace(next(iter(SECRETS)), str(tmp_path / "password")))
-    admin = ["--dbname", cluster.url("postgres"), "--set", "ON_ERROR_STOP=1", "--no-psqlrc"]
+    admin = ["--dbname", cluster.build_url("postgres"), "--set", "ON_ERROR_STOP=1", "--no-psqlrc"]
     subprocess.run([program_named("psql"), *admin, "--file", tmp_path / "start.sql"], check=True, capture_output=True)
 
     url = f"postgresql://recrawl:{quote(PASSWORD)}@127.0.0.1:{cluster.port}/crawl"
@@ -99,4 +99,4 @@ def test_the_services_are_no_superusers_and_need_not_be(cluster: Cluster, tmp_pa
     with psycopg.connect(url) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute("COPY (SELECT 1) TO PROGRAM 'true'")
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        psycopg.connect(cluster.url("postgres"))
+        psycopg.connect(cluster.build_url("postgres"))

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
-from crawler.runtime.machine import held
+from crawler.runtime.machine import hold_lock
 
 CACHE = Path(__file__).parent.parent.parent / ".cache" / "corpus"
 PATIENCE_S = 100.0  # for one call of apt
@@ -57,7 +57,7 @@ def unpacked(package: str, *, version: str | None = None) -> Path:
     """The folder with all files of a package, or CorpusError."""
     kept = CACHE / (package if version is None else f"{package}={version}")
     CACHE.mkdir(parents=True, exist_ok=True)
-    with held(CACHE / f"{kept.name}.lock"):
+    with hold_lock(CACHE / f"{kept.name}.lock"):
         if not kept.is_dir():
             with tempfile.TemporaryDirectory(dir=CACHE) as folder:
                 files = Path(folder, "unpacked")

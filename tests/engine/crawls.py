@@ -14,7 +14,7 @@ from typing import Any
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http.urls import Authority, Url, key_of
+from crawler.core.http.urls import Authority, Url, compute_page_key
 from crawler.engine.coordinator import CrawlLimits
 from crawler.engine.resources import open_resources
 from crawler.engine.shift import run_shift
@@ -28,7 +28,7 @@ from tests.ports import next_port
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 # As for who names a domain: its budget is not spread over the day. No processes are started to read a page.
-QUICK = Settings(lease_term=timedelta(seconds=10), batch_visits=50, pace=False, readers=0)
+QUICK = Settings(lease_term=timedelta(seconds=10), max_batch_size=50, pace=False, parser_processes=0)
 RECRAWL = Path(sys.executable).with_name("recrawl")
 
 
@@ -45,13 +45,13 @@ async def crawl(
     """One shift over everything that is due at that instant."""
     async with open_resources(settings) as webs:
         return await run_shift(
-            db, webs, settings=settings, clock=Clock.at(at), holder=holder, limits=CrawlLimits(pages)
+            db, webs, settings=settings, clock=Clock.from_instant(at), holder=holder, limits=CrawlLimits(pages)
         )
 
 
 async def recrawl(db: Database, domain: Domain, *, at: datetime, settings: Settings = QUICK) -> ShiftResult:
     """The same with every page of the domain due."""
-    await domains.refresh(db, domain, prefix=domain.root, at=at)
+    await domains.request_refresh(db, domain, prefix=domain.root, at=at)
     return await crawl(db, at=at, settings=settings)
 
 
@@ -68,7 +68,7 @@ async def page(db: Database, domain: Domain, path: str) -> Mapping[str, Any]:
         "SELECT to_jsonb(p) || jsonb_build_object('state', f.state) FROM page p JOIN frontier f USING (domain_id, key)"
         " WHERE domain_id = %s AND key = %s",
         domain.id,
-        key_of(url),
+        compute_page_key(url),
     )
     assert found, f"{path} is not known"
     return dict(found[0][0])

@@ -14,7 +14,7 @@ from typing import Any
 
 from crawler.core.domain import Domain
 from crawler.runtime.postgres.cluster import Cluster, ensure_postgres
-from crawler.store.database import Database, open_database, upgrade
+from crawler.store.database import Database, open_database, upgrade_schema
 from tests.engine.crawls import RECRAWL, START, answered, answering, coins_missing, crawl, environ, register, rows
 from tests.patience import PATIENCE_S
 
@@ -60,7 +60,7 @@ class Disturbed:
 
     @property
     def url(self) -> str:
-        return self.cluster.url("crawl")
+        return self.cluster.build_url("crawl")
 
     def respond(self, target: str) -> bytes:
         self.requests += 1
@@ -72,8 +72,8 @@ class Disturbed:
             env=environ(
                 self.url,
                 self.home,
-                RECRAWL_BATCH_VISITS="8",
-                RECRAWL_BATCH_AGE="0.2",
+                RECRAWL_MAX_BATCH_SIZE="8",
+                RECRAWL_MAX_BATCH_AGE="0.2",
                 RECRAWL_PARALLELISM="4",
                 **settings,
             ),
@@ -105,7 +105,7 @@ class Disturbed:
 
     @asynccontextmanager
     async def database(self) -> AsyncIterator[Database]:
-        async with open_database(self.url, connections=2) as db:
+        async with open_database(self.url, max_connections=2) as db:
             yield db
 
     async def query(self, query: str) -> list[tuple[object, ...]]:
@@ -123,7 +123,7 @@ class Disturbed:
     async def check(self, domain: Domain) -> None:
         """Everything is told once, without a gap, and the copy is the one that a crawl without trouble makes."""
         twice = await self.query("SELECT key, at FROM visit GROUP BY 1, 2 HAVING count(*) > 1")
-        firsts = await self.query("SELECT key FROM visit WHERE change = 'first' GROUP BY 1 HAVING count(*) > 1")
+        firsts = await self.query("SELECT key FROM visit WHERE change = 'added' GROUP BY 1 HAVING count(*) > 1")
         ((numbers,),) = await self.query("SELECT array_agg(number ORDER BY number) FROM event")
         assert twice == firsts == []
         assert isinstance(numbers, list)
@@ -131,8 +131,8 @@ class Disturbed:
         async with self.database() as db:
             copy = await kept(db, domain)
         self.cluster.create_database("twin")
-        upgrade(self.cluster.url("twin"))
-        async with open_database(self.cluster.url("twin")) as db:
+        upgrade_schema(self.cluster.build_url("twin"))
+        async with open_database(self.cluster.build_url("twin")) as db:
             twin = await register(db, self.site, max_depth=12)
             await crawl(db, at=START)
             expected = await kept(db, twin)
@@ -148,7 +148,7 @@ async def disturbed_crawl(home: Path) -> AsyncIterator[Disturbed]:
     disturbed = Disturbed(home, ensure_postgres(home))
     try:
         disturbed.cluster.create_database("crawl")
-        upgrade(disturbed.url)
+        upgrade_schema(disturbed.url)
         async with answering(disturbed.respond) as disturbed.site:
             yield disturbed
     finally:

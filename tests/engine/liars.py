@@ -12,7 +12,7 @@ from string import ascii_lowercase
 from crawler.core.domain import Domain
 from crawler.core.validators import Validator
 from crawler.store.database import Database
-from crawler.store.learned.credibility import TrustRow, trust_rows
+from crawler.store.learned.credibility import TrustRow, list_trust_rows
 from tests.engine.crawls import DAY, START, recrawl, register, rows
 from tests.ports import next_port
 
@@ -195,7 +195,7 @@ async def look_again(db: Database, site: Liar, domain: Domain, *, rounds: int, e
 
 async def standing(db: Database, domain: Domain, kind: Validator) -> TrustRow:
     """How the pages' words of one kind stand."""
-    return next(one for one in await trust_rows(db, domain) if (one.template, one.validator) == ("/page/*", kind))
+    return next(one for one in await list_trust_rows(db, domain) if (one.template, one.validator) == ("/page/*", kind))
 
 
 async def is_up_to_date(db: Database, site: Liar, domain: Domain) -> bool:

@@ -83,9 +83,9 @@ async def live(
     async with open_resources(settings) as webs:
         while at <= until:
             site.now = at
-            await run_shift(db, webs, settings=settings, clock=Clock.at(at), holder="test", only=[domain])
+            await run_shift(db, webs, settings=settings, clock=Clock.from_instant(at), holder="test", only=[domain])
             found = await rows(
-                db, "SELECT min(due_at) FROM frontier WHERE domain_id = %s AND state = 'known'", domain.id
+                db, "SELECT min(due_at) FROM frontier WHERE domain_id = %s AND state = 'fetched'", domain.id
             )
             due = found[0][0]
             at += STEP * max(ceil((due - at) / STEP), 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.runtime.machine import held
+from crawler.runtime.machine import hold_lock
 from tests.engine.corpus import CACHE
 
 SOURCES = Path(__file__).parent / "react_app"
@@ -18,7 +18,7 @@ def built_app() -> Path:
     """Return the folder of the built application; the test is skipped where npm cannot build it."""
     npm, kept = shutil.which("npm"), CACHE / "react_app"
     CACHE.mkdir(parents=True, exist_ok=True)
-    with held(CACHE / "react_app.lock"):
+    with hold_lock(CACHE / "react_app.lock"):
         newest = max(each.stat().st_mtime for each in SOURCES.rglob("*"))
         if kept.is_dir() and kept.stat().st_mtime >= newest:
             return kept

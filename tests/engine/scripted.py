@@ -125,16 +125,16 @@ class Scripted:
             ParserPool(0) as readers,
             AsyncExitStack() as stack,
         ):
-            browsers = BrowserSource(named=None, user_agent="test", longest=DAY)
+            browsers = BrowserSource(browser_name=None, user_agent="test", timeout=DAY)
             stack.push_async_callback(browsers.close)
             webs = CrawlResources(http, http, readers, browsers, self.settings, stack)
             return await run_shift(
-                db, webs, settings=self.settings, clock=Clock.at(at), holder="test", limits=CrawlLimits(pages)
+                db, webs, settings=self.settings, clock=Clock.from_instant(at), holder="test", limits=CrawlLimits(pages)
             )
 
     async def recrawl(self, db: Database, domain: Domain, *, at: datetime, prefix: str = "/") -> ShiftResult:
         """The same with every page due whose path begins like that."""
-        await domains.refresh(db, domain, prefix=Url(domain.root + prefix.removeprefix("/")), at=at)
+        await domains.request_refresh(db, domain, prefix=Url(domain.root + prefix.removeprefix("/")), at=at)
         return await self.crawl(db, at=at)
 
 
@@ -153,7 +153,7 @@ async def scripted(db: Database, pages: dict[str, Said]) -> AsyncIterator[tuple[
 async def events(db: Database, domain: Domain) -> list[tuple[str, str]]:
     """All that the feed would tell but for first sights, in its order: path and what happened."""
     found = await rows(db, "SELECT url, change FROM event WHERE domain_id = %s ORDER BY number", domain.id)
-    return [(f"/{url.removeprefix(domain.root)}", change) for url, change in found if change != "first"]
+    return [(f"/{url.removeprefix(domain.root)}", change) for url, change in found if change != "added"]
 
 
 async def states(db: Database, domain: Domain) -> dict[str, str]:

@@ -44,8 +44,8 @@ async def looked_at(db: Database, server: Scripted, domain: Domain, *, editions:
         at = START + number * GAP
         server.pages = edition(number)
         if number:
-            await domains.refresh(db, domain, prefix=domain.root, at=at)
-        while (await server.crawl(db, at=at)).stats.looks:
+            await domains.request_refresh(db, domain, prefix=domain.root, at=at)
+        while (await server.crawl(db, at=at)).stats.visits:
             at += timedelta(minutes=1)
         await plan_domains(db, at=at, settings=QUICK)
 
@@ -68,13 +68,13 @@ async def test_pages_that_change_much_are_looked_at_sooner_than_those_that_chang
 ) -> None:
     """All of them have changed as often and are as important, so that nothing else can tell them apart."""
     async with scripted(db, edition(0)) as (server, domain):
-        await domains.change(db, domain, replace(domain.settings, value=value), at=START)
+        await domains.change_settings(db, domain, replace(domain.settings, change_weight=value), at=START)
         await looked_at(db, server, domain, editions=5)
 
         story, price = [await page(db, domain, f"/{kind}/1") for kind in KINDS]
         assert (story["changes"], price["changes"]) == (4, 4)
-        assert story["amount_total"] / story["amount_changes"] > 0.3
-        assert price["amount_total"] / price["amount_changes"] < 0.05
+        assert story["magnitude_total"] / story["magnitude_changes"] > 0.3
+        assert price["magnitude_total"] / price["magnitude_changes"] < 0.05
         by_kind = await gaps(db, domain)
         if value == "amount":
             assert by_kind["story"] < 0.8 * by_kind["price"]
@@ -91,7 +91,7 @@ async def test_what_the_pages_of_a_group_have_shown_is_expected_of_a_page_that_n
 
         found = dict(await rows(db, "SELECT template, amount FROM prior WHERE domain_id = %s", domain.id))
         assert found["/story/*"] > 2 * found["/price/*"]
-        ((mean,),) = await rows(db, "SELECT mean_amount FROM domain_plan WHERE domain_id = %s", domain.id)
+        ((mean,),) = await rows(db, "SELECT mean_magnitude FROM domain_plan WHERE domain_id = %s", domain.id)
         assert found["/price/*"] < mean < found["/story/*"]
 
 
@@ -101,7 +101,7 @@ async def test_another_value_of_changes_weighs_all_pages_anew(db: Database) -> N
         await looked_at(db, server, domain, editions=5)
         before = await gaps(db, domain)
         at = START + 4 * GAP + timedelta(hours=1)
-        await domains.change(db, domain, replace(domain.settings, value="changes"), at=at)
+        await domains.change_settings(db, domain, replace(domain.settings, change_weight="equal"), at=at)
         await server.crawl(db, at=at)
 
         after = await gaps(db, domain)

@@ -53,7 +53,7 @@ async def test_a_listing_is_known_by_the_new_pages_that_it_brought_and_looked_at
 @pytest.mark.soak
 async def test_a_page_never_fetched_is_worth_what_first_looks_at_such_pages_brought(db: Database) -> None:
     await lived(db)
-    share = "SELECT template, look_importance(1, true, 0, first_looks, novelty) FROM prior WHERE first_looks > 5"
+    share = "SELECT template, visit_importance(1, true, 0, first_visits, novelty) FROM prior WHERE first_visits > 5"
     worth = dict(await rows(db, share))
 
     assert worth["/story/*"] > 0.9

@@ -6,14 +6,14 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.calibration import Agreement, pooled_agreement
+from crawler.core.freshness.calibration import Agreement, pool_agreements
 from crawler.core.http.urls import Authority
 from crawler.core.page_rules import PageRule
 from crawler.core.visit.visit import NEVER
-from crawler.planner.audit import ALL, audit_domains, findings
+from crawler.planner.audit import ALL, audit_domains, list_findings
 from crawler.store import domains, plan
 from crawler.store.database import Database
-from flows.upkeep import show_audits
+from flows.upkeep import render_audits
 from tests.store.made_up import take
 from tests.store.populated import Bulk, add, fetched, look
 
@@ -31,8 +31,8 @@ async def registered(db: Database, name: str, domain_settings: DomainSettings | 
 
 async def test_looks_of_finished_days_are_counted_against_their_chances(db: Database) -> None:
     domain = await registered(db, "a.test")
-    await look(db, domain, ["same", "changed", "cosmetic", "unknown", "gone"], at=YESTERDAY, expected=0.25)
-    await look(db, domain, ["changed", "first"], at=YESTERDAY + timedelta(hours=1), expected=None)
+    await look(db, domain, ["unchanged", "changed", "cosmetic", "unknown", "gone"], at=YESTERDAY, expected=0.25)
+    await look(db, domain, ["changed", "added"], at=YESTERDAY + timedelta(hours=1), expected=None)
     await look(db, domain, ["changed"] * 2, at=YESTERDAY - timedelta(days=1), expected=0.5, audit=True)
     await look(db, domain, ["changed"], at=YESTERDAY - timedelta(days=2), expected=0.5)  # counted two nights ago
     await look(db, domain, ["changed"], at=NIGHT - timedelta(minutes=5), expected=0.5)  # its day is not over
@@ -63,7 +63,7 @@ async def test_a_hundredth_of_the_budget_is_drawn_from_known_pages_and_wanted_th
     assert isinstance(drawn, list)
     assert {bytes.fromhex(key) for key in drawn} <= set(keys)
     await take(db, NIGHT + timedelta(minutes=2))  # drains the inbox
-    wanted = "SELECT count(*) FROM frontier WHERE wanted = 2 AND due_at <= %s"
+    wanted = "SELECT count(*) FROM frontier WHERE request_reason = 2 AND due_at <= %s"
     assert await fetched(db, wanted, NIGHT + timedelta(minutes=2)) == [(first.drawn,)]
 
 
@@ -71,10 +71,10 @@ async def test_other_days_draw_other_pages_and_all_in_the_end(db: Database) -> N
     domain = await registered(db, "a.test", DomainSettings(budget_per_day=500))
     keys = await add(db, domain, Bulk(12), at=YESTERDAY)
 
-    days = [set(await plan.draw(db, domain, most=5, at=NIGHT))]
+    days = [set(await plan.draw_sample(db, domain, max_pages=5, at=NIGHT))]
     for day in range(1, 30):
         await fetched(db, "DELETE FROM inbox RETURNING id")
-        days.append(set(await plan.draw(db, domain, most=5, at=NIGHT + timedelta(days=day))))
+        days.append(set(await plan.draw_sample(db, domain, max_pages=5, at=NIGHT + timedelta(days=day))))
 
     assert len({frozenset(day) for day in days}) > 20
     assert set.union(*days) == set(keys)
@@ -91,7 +91,7 @@ async def test_the_sample_is_bounded_by_what_the_domain_may_ask_for(db: Database
     for name, wish in domain_settings.items():
         domain = await registered(db, name, wish)
         await add(db, domain, Bulk(600), at=YESTERDAY)
-        await look(db, domain, ["same"] * 250, at=YESTERDAY, expected=0.2)
+        await look(db, domain, ["unchanged"] * 250, at=YESTERDAY, expected=0.2)
     paused = await registered(db, "paused.test")
     await add(db, paused, Bulk(10), at=YESTERDAY)
     await domains.set_paused(db, paused, paused=True)
@@ -105,45 +105,48 @@ async def test_the_sample_is_bounded_by_what_the_domain_may_ask_for(db: Database
 
 async def test_a_freshness_report_that_is_off_is_found_out_and_told(db: Database) -> None:
     rosy, fair, idle = [await registered(db, name) for name in ("rosy.test", "fair.test", "idle.test")]
-    await look(db, rosy, ["changed"] * 60 + ["same"] * 40, at=YESTERDAY, expected=0.3, audit=True)
-    await look(db, fair, ["changed"] * 32 + ["same"] * 68, at=YESTERDAY, expected=0.3, audit=True)
+    await look(db, rosy, ["changed"] * 60 + ["unchanged"] * 40, at=YESTERDAY, expected=0.3, audit=True)
+    await look(db, fair, ["changed"] * 32 + ["unchanged"] * 68, at=YESTERDAY, expected=0.3, audit=True)
 
     found = await audit_domains(db, at=NIGHT)
 
-    off = {finding.name: finding for finding in findings(found)}
+    off = {finding.name: finding for finding in list_findings(found)}
     assert set(off) == {"rosy.test", ALL}
     assert all(finding.by_chance for finding in off.values())
     assert off["rosy.test"].agreement.expected_fresh == pytest.approx(0.7)
     assert off["rosy.test"].agreement.found_fresh == pytest.approx(0.4)
     assert off["rosy.test"].agreement.deviations == pytest.approx(30 / 21**0.5)
     assert off[ALL].agreement.looks == 200
-    told = show_audits(found)
+    told = render_audits(found)
     assert "| rosy.test | 0 | 100 | 70.0 % | 40.0 % | 0 | - | - |" in told
     assert "The freshness reported for rosy.test is off" in told
     assert "reported for fair.test" not in told
     assert f"| {idle.authority} | 0 | 0 | - | - | 0 | - | - |" in told
-    assert "No report of freshness and no chance" in show_audits([each for each in found if each.domain.id != rosy.id])
+    assert "No report of freshness and no chance" in render_audits(
+        [each for each in found if each.domain.id != rosy.id]
+    )
 
 
 async def test_chances_of_change_that_are_off_in_scheduled_looks_are_a_finding_of_their_own(db: Database) -> None:
     domain = await registered(db, "a.test")
-    await look(db, domain, ["changed"] * 90 + ["same"] * 10, at=YESTERDAY, expected=0.3)
-    await look(db, domain, ["changed"] * 32 + ["same"] * 68, at=NOON, expected=0.3, audit=True)
+    await look(db, domain, ["changed"] * 90 + ["unchanged"] * 10, at=YESTERDAY, expected=0.3)
+    await look(db, domain, ["changed"] * 32 + ["unchanged"] * 68, at=NOON, expected=0.3, audit=True)
 
     found = await audit_domains(db, at=NIGHT)
 
-    (off,) = findings(found)
+    (off,) = list_findings(found)
     assert (off.name, off.by_chance, off.agreement.looks, off.agreement.found) == ("a.test", False, 100, 90)
     assert off.agreement.expected == pytest.approx(30)
-    assert "What is expected of a.test is off: 100 scheduled looks, 70.0 % of them" in show_audits(found)
+    assert "What is expected of a.test is off: 100 scheduled looks, 70.0 % of them" in render_audits(found)
 
 
 async def test_days_on_which_no_audit_ran_are_counted_when_it_runs_again(db: Database) -> None:
     domain = await registered(db, "a.test")
     for day in (0, 1, 2, 3, 5, 6):
-        await look(db, domain, ["same"] * (day + 1), at=YESTERDAY + timedelta(days=day), expected=0.25)
+        await look(db, domain, ["unchanged"] * (day + 1), at=YESTERDAY + timedelta(days=day), expected=0.25)
     await audit_domains(db, at=NIGHT)
-    await look(db, domain, ["same"], at=YESTERDAY + timedelta(hours=1), expected=0.25)  # recorded after it was counted
+    # recorded after it was counted
+    await look(db, domain, ["unchanged"], at=YESTERDAY + timedelta(hours=1), expected=0.25)
 
     await audit_domains(db, at=NIGHT + timedelta(days=6))
 
@@ -156,7 +159,7 @@ async def test_days_on_which_no_audit_ran_are_counted_when_it_runs_again(db: Dat
 
 async def test_a_count_outlasts_its_looks(db: Database) -> None:
     domain = await registered(db, "a.test")
-    await look(db, domain, ["same"] * 3, at=YESTERDAY, expected=0.25)
+    await look(db, domain, ["unchanged"] * 3, at=YESTERDAY, expected=0.25)
     await audit_domains(db, at=NIGHT)
     await fetched(db, "DELETE FROM visit RETURNING at")
 
@@ -172,7 +175,7 @@ async def test_pages_that_are_wanted_once_are_not_audited(db: Database) -> None:
     put_off = await add(db, domain, Bulk(20, first=300), at=YESTERDAY)  # by a rule that is no more
     await fetched(db, "UPDATE frontier SET due_at = %s WHERE key = ANY(%s) RETURNING key", NEVER, put_off)
 
-    drawn = set(await plan.draw(db, domain, most=100, at=NIGHT))
+    drawn = set(await plan.draw_sample(db, domain, max_pages=100, at=NIGHT))
 
     assert drawn
     assert drawn <= others
@@ -180,10 +183,10 @@ async def test_pages_that_are_wanted_once_are_not_audited(db: Database) -> None:
 
 async def test_a_few_pages_among_many_that_are_not_known_are_drawn(db: Database) -> None:
     domain = await registered(db, "a.test")
-    await add(db, domain, Bulk(600, state="new"), at=YESTERDAY)
+    await add(db, domain, Bulk(600, state="unfetched"), at=YESTERDAY)
     keys = await add(db, domain, Bulk(3, first=1000), at=YESTERDAY)
 
-    assert set(await plan.draw(db, domain, most=50, at=NIGHT)) == set(keys)
+    assert set(await plan.draw_sample(db, domain, max_pages=50, at=NIGHT)) == set(keys)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +205,6 @@ def test_a_report_is_off_beyond_three_deviations_and_three_points(agreement: Agr
 
 
 def test_agreements_add_up() -> None:
-    assert pooled_agreement([Agreement(10, 3.0, 4, 2.1), Agreement(5, 1.0, 0, 0.8)]) == Agreement(
+    assert pool_agreements([Agreement(10, 3.0, 4, 2.1), Agreement(5, 1.0, 0, 0.8)]) == Agreement(
         15, 4.0, 4, 2.9000000000000004
     )

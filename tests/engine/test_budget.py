@@ -13,7 +13,7 @@ from crawler.engine.resources import open_resources
 from crawler.engine.shift import run_shift
 from crawler.planner.plan import plan_domains
 from crawler.settings import Settings
-from crawler.store import domains, hand_out
+from crawler.store import domains, frontier
 from crawler.store.database import Database
 from labs.demo.server import LivingServer
 from labs.demo.site import make_site
@@ -83,7 +83,7 @@ async def test_a_budget_is_spread_over_the_open_hours_and_used_by_their_end(
     """Nothing is due any more, so that all of it goes to pages that are not worth their price."""
     await crawl(db, at=START)
     limited = replace(domain.settings, budget_per_day=32, hours="mon-fri 9-17")
-    await domains.change(db, domain, limited, at=START)
+    await domains.change_settings(db, domain, limited, at=START)
     weekdays = [day for day in range(1, 8) if (START + day * DAY).weekday() < 5]
     (saturday,) = [day for day in range(1, 8) if (START + day * DAY).weekday() == 5]
 
@@ -100,17 +100,17 @@ async def test_what_a_day_has_left_over_is_not_sent_on_the_next_days_account(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:
     await crawl(db, at=START)
-    domain = await domains.change(db, domain, replace(domain.settings, budget_per_day=60), at=START)
+    domain = await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=60), at=START)
     at = START + 2 * DAY - timedelta(seconds=0.4)
     await make_all_due(db, domain, at)
     living.journal.clear()
     living.slow(0.1)  # sixty requests, 8 at a time, take longer than the day does
 
     async with open_resources(AT_ONCE) as webs:
-        clock = Clock.at(at)
+        clock = Clock.from_instant(at)
         await run_shift(db, webs, settings=AT_ONCE, clock=clock, holder="test")
 
-    midnight = clock.began + 0.4
+    midnight = clock.began_at + 0.4
     asked = [sum(entry.began < midnight for entry in living.journal.entries)]
     asked.append(living.journal.counts.requests - asked[0])
     assert asked[0] <= 60
@@ -143,7 +143,7 @@ async def test_a_budget_of_nothing_sends_nothing_at_all(db: Database, living: Li
     await make_all_due(db, domain, START)
     await asked_on(db, living, 0, hours=[0, 12])
     of_its_own = living.journal.counts.requests
-    domain = await domains.change(db, domain, replace(domain.settings, budget_per_day=None), at=START)
+    domain = await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=None), at=START)
     nothing = PACED.model_copy(update={"budget_per_day": 0})
 
     together = await asked_on(db, living, 1, hours=[0, 12], settings=nothing)
@@ -203,7 +203,7 @@ async def test_a_doubled_or_halved_budget_takes_effect_within_one_plan_run(
     await crawl(db, at=START)
     asked = []
     for day, budget in enumerate([60, 60, 60, 120, 120, 60, 60, 60], start=1):
-        domain = await domains.change(db, domain, replace(domain.settings, budget_per_day=budget), at=START)
+        domain = await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=budget), at=START)
         before = await rows(db, "SELECT key, due_at, xmin FROM frontier ORDER BY key")
         await plan_domains(db, at=START + timedelta(days=day), settings=PACED)
         assert await rows(db, "SELECT key, due_at, xmin FROM frontier ORDER BY key") == before  # not rewritten
@@ -211,7 +211,7 @@ async def test_a_doubled_or_halved_budget_takes_effect_within_one_plan_run(
         asked.append((await asked_on(db, living, day, hours=[0, 8, 16, 23.75]))[-1])
 
         at = START + timedelta(days=day, hours=23.75)
-        left = await hand_out.preview(db, domain, most=10, at=at, defaults=PACED.defaults)
+        left = await frontier.preview_targets(db, domain, max_targets=10, at=at, defaults=PACED.defaults)
         assert asked[-1] <= budget
         assert asked[-1] >= budget - 2 or not left  # unused only where nothing was worth its price
     _, *once, twice, again_twice, _, half, again_half = asked
@@ -223,7 +223,7 @@ async def test_a_doubled_or_halved_budget_takes_effect_within_one_plan_run(
 async def test_a_larger_budget_wakes_a_domain_that_had_spent_its_own(db: Database, living: LivingServer) -> None:
     domain = await register(db, living.url, budget_per_day=20, max_depth=12)
     before = await asked_on(db, living, 0, hours=[0, 1], settings=AT_ONCE)
-    await domains.change(db, domain, replace(domain.settings, budget_per_day=40), at=START)
+    await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=40), at=START)
     await plan_domains(db, at=START + timedelta(hours=2), settings=AT_ONCE)
 
     after = await asked_on(db, living, 0, hours=[2], settings=AT_ONCE)

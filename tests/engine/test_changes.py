@@ -91,7 +91,7 @@ async def test_a_year_of_a_static_page_stays_conditional_and_keeps_what_was_lear
     longest = 10 * DAY
     async with scripted(db, {"/": body()}) as (site, domain):
         site.modified = "Thu, 01 Jan 2026 00:00:00 GMT"
-        site.settings = QUICK.model_copy(update={"most_interval": longest})
+        site.settings = QUICK.model_copy(update={"max_interval": longest})
         await site.crawl(db, at=START)
         first, at = await page(db, domain, "/"), START
         while at < START + 365 * DAY:

@@ -20,7 +20,7 @@ BUDGET = 10  # requests a day
 async def test_dead_links_never_take_whole_days_of_a_tight_budget(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
-        await domains.change(db, domain, replace(domain.settings, budget_per_day=BUDGET), at=START)
+        await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=BUDGET), at=START)
         by_day = []
         for day in range(20, 80, 2):
             site.pages |= {path: text(f"live {path} on day {day}") for path in LIVE}
@@ -31,7 +31,7 @@ async def test_dead_links_never_take_whole_days_of_a_tight_budget(db: Database) 
         assert max(counts[True] for counts in by_day) <= 0.2 * BUDGET + 1
         assert sum(counts[True] for counts in by_day) <= 0.2 * sum(map(Counter.total, by_day))
         assert sum(counts[True] for counts in by_day) > 0  # they are asked again all the same
-        assert await report.check(db) == []
+        assert await report.check_invariants(db) == []
 
 
 async def test_an_endless_chain_of_redirects_for_now_costs_some_requests_a_month(db: Database) -> None:

@@ -81,9 +81,9 @@ async def test_the_first_pages_found_changed_call_for_the_rest_after_the_next_pl
 @pytest.mark.soak
 async def test_report_and_view_take_pages_for_older_after_a_deploy(db: Database) -> None:
     async with schooled(db) as (_, domain, at):
-        old = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=at)}
+        old = {line.url: line.freshness for line in await report.list_top_pages(db, domain, top=100, at=at)}
         await leap(db, to=at + HOUR)
-        new = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=at)}
+        new = {line.url: line.freshness for line in await report.list_top_pages(db, domain, top=100, at=at)}
 
         for word in REST:
             url = Url(f"{domain.root}rest/{word}")
@@ -112,7 +112,7 @@ async def the_view_takes_pages_for_older_just_as_the_report_does(db: Database, d
         now - 2 * HOUR,
         now - HOUR,
     )
-    told = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=now)}
+    told = {line.url: line.freshness for line in await report.list_top_pages(db, domain, top=100, at=now)}
     shown = dict(await rows(db, "SELECT url, freshness FROM report_page WHERE freshness IS NOT NULL"))
     await rows(db, "UPDATE domain_state SET activity_at = '{}', activity_ahead = '{}' RETURNING 1")
     before = dict(await rows(db, "SELECT url, freshness FROM report_page WHERE freshness IS NOT NULL"))

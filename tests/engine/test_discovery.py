@@ -63,7 +63,7 @@ def crawled(root: Path, order: Order, *, most: int, database_url: str, home: Pat
     """The first pages that the real command fetches, on a server of their own."""
 
     def recrawl(*arguments: str) -> None:
-        done = command(*arguments, database_url=database_url, home=home, RECRAWL_BATCH_VISITS=BATCH)
+        done = command(*arguments, database_url=database_url, home=home, RECRAWL_MAX_BATCH_SIZE=BATCH)
         assert done.returncode == 0, done.stderr
 
     with StaticServer(root) as server:

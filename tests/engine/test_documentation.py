@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crawler.core.opic.opic import WINDOW_PASSES, importance
+from crawler.core.opic.opic import WINDOW_PASSES, compute_importance
 from crawler.store.database import Database, open_database
 from tests.engine.corpus import copied, corpus, file_of, linked_pages
 from tests.engine.crawls import coins_missing, command, json_of, rows
@@ -47,13 +47,13 @@ async def test_three_crawls_of_real_documentation(database_url: str, tmp_path: P
             assert await coins_missing(db) == 0
 
         assert expected <= stored
-        assert first["first"] == len(stored)
+        assert first["added"] == len(stored)
         assert len(entries) == len(stored)
-        challenges = [entry for entry in entries if not entry.is_conditional]
-        assert 5 <= len(challenges) < 0.03 * len(entries)
+        validator_checks = [entry for entry in entries if not entry.is_conditional]
+        assert 5 <= len(validator_checks) < 0.03 * len(entries)
         assert server.counts["body_bytes"] < 0.05 * first_bytes
-        assert (second["read"], second["changed"]) == (0, 0)
-        assert second["not_modified"] == len(stored) - len(challenges)
+        assert (second["parsed_bodies"], second["changed"]) == (0, 0)
+        assert second["not_modified"] == len(stored) - len(validator_checks)
 
         touched = sorted(path for path in expected if re.fullmatch(r"/app-[a-z]+\.html", path))[:3]
         for path in touched:
@@ -66,7 +66,7 @@ async def test_three_crawls_of_real_documentation(database_url: str, tmp_path: P
         recrawl("refresh", server.url)
         third = recrawl("crawl", server.url)
         in_vain = [entry.path for entry in server.entries if entry.is_conditional and entry.status == 200]
-        changes = recrawl("changes", "--top", "100000")
+        changes = recrawl("changes", "--limit", "100000")
         checked = command("db", "check", "--json", database_url=database_url, home=tmp_path)
 
     assert (third["changed"], third["cosmetic"], third["failed"]) == (2, 0, 0)
@@ -85,7 +85,7 @@ async def test_after_ten_passes_importance_is_what_power_iteration_finds(databas
         for _ in range(PASSES - 1):
             for arguments in (("refresh", server.url), ("crawl", server.url)):
                 json_of(command(*arguments, "--json", database_url=database_url, home=tmp_path))
-        top = json_of(command("pages", server.url, "--top", "10", "--json", database_url=database_url, home=tmp_path))
+        top = json_of(command("pages", server.url, "--limit", "10", "--json", database_url=database_url, home=tmp_path))
         checked = command("db", "check", database_url=database_url, home=tmp_path)
     async with open_database(database_url) as db:
         found, graph = await estimates(db), await stored_graph(db)
@@ -106,7 +106,9 @@ async def estimates(db: Database) -> dict[bytes, float]:
              FROM cash c JOIN pool q USING (domain_id, pool) JOIN domain_state s USING (domain_id)""",
     )
     return {
-        key: importance(history, cash, clock_last=last, clock_now=now, pages=pages, window=WINDOW_PASSES * circulating)
+        key: compute_importance(
+            history, cash, clock_last=last, clock_now=now, pages=pages, window=WINDOW_PASSES * circulating
+        )
         for key, history, cash, last, now, circulating, pages in found
     }
 

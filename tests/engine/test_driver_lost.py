@@ -36,6 +36,6 @@ async def test_a_driver_that_is_killed_while_it_starts_suspends_no_domain(db: Da
         result = await crawl(db, at=START)
 
     await killing
-    assert not result.holds
+    assert not result.suspensions
     assert not result.broken
     assert (await renders(db))["app", "always"] == len(PAGES)

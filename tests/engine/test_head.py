@@ -12,7 +12,7 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.core.validators import Validator
 from crawler.store.database import Database
-from crawler.store.learned.credibility import trust_rows
+from crawler.store.learned.credibility import list_trust_rows
 from tests.engine.crawls import DAY, START, recrawl, register, rows
 from tests.ports import next_port
 
@@ -119,7 +119,9 @@ async def is_up_to_date(db: Database, site: Site, domain: Domain) -> bool:
 
 
 async def rungs(db: Database, domain: Domain) -> dict[str, int]:
-    return dict(await rows(db, "SELECT rung, count(*) FROM visit WHERE domain_id = %s GROUP BY rung", domain.id))
+    return dict(
+        await rows(db, "SELECT evidence, count(*) FROM visit WHERE domain_id = %s GROUP BY evidence", domain.id)
+    )
 
 
 async def test_a_site_without_validators_whose_lengths_told_of_changes_is_spared_its_bodies(db: Database) -> None:
@@ -136,7 +138,9 @@ async def test_a_site_without_validators_whose_lengths_told_of_changes_is_spared
         assert bodies + heads == 10 * PAGES
         assert bodies <= 6  # challenges: 5 of 20 first, then one in 16
         assert (await rungs(db, domain))["head"] == heads
-        saved = await rows(db, "SELECT sum(saved_bytes) FROM visit WHERE domain_id = %s AND rung = 'head'", domain.id)
+        saved = await rows(
+            db, "SELECT sum(saved_bytes) FROM visit WHERE domain_id = %s AND evidence = 'head'", domain.id
+        )
         assert saved[0][0] > heads * 15_000
         assert await is_up_to_date(db, site, domain)
 
@@ -203,5 +207,5 @@ async def test_a_server_that_refuses_head_is_left_alone_after_a_few(db: Database
 
         assert site.many("HEAD") <= 6  # where others would be challenged, it is tried again
         assert site.many("GET") == 10 * PAGES
-        standing = {one.validator: one.rating for one in await trust_rows(db, domain) if one.template == "/page/*"}
+        standing = {one.validator: one.rating for one in await list_trust_rows(db, domain) if one.template == "/page/*"}
         assert standing[Validator.HEAD] == "flaps"

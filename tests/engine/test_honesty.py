@@ -2,9 +2,9 @@
 
 import pytest
 
-from crawler.core.validators import YOUNG, Validator
+from crawler.core.validators import YOUNG_REVISITS, Validator
 from crawler.store.database import Database
-from crawler.store.learned.credibility import trust_rows
+from crawler.store.learned.credibility import list_trust_rows
 from tests.engine.crawls import page, recrawl, versions
 from tests.engine.liars import (
     Asked,
@@ -117,7 +117,7 @@ async def test_a_section_that_lies_does_not_spoil_the_rest(db: Database) -> None
 
     async with served(db, one_section_lies) as (site, domain):
         await recrawl(db, domain, at=site.at)
-        await look_again(db, site, domain, rounds=YOUNG, edits=True)
+        await look_again(db, site, domain, rounds=YOUNG_REVISITS, edits=True)
         site.asked.clear()
         await look_again(db, site, domain, rounds=3, edits=True)
 
@@ -161,6 +161,6 @@ async def test_a_lie_is_found_within_20_revisits_though_each_page_is_a_section_o
         await recrawl(db, domain, at=site.at)
         await look_again(db, site, domain, rounds=1, edits=True)
 
-        assert "lies" in {one.rating for one in await trust_rows(db, domain) if one.validator is Validator.ETAG}
+        assert "lies" in {one.rating for one in await list_trust_rows(db, domain) if one.validator is Validator.ETAG}
         await look_again(db, site, domain, rounds=1, edits=True)
         assert await is_up_to_date(db, site, domain)

@@ -33,7 +33,7 @@ async def peak_of_a_crawl(url: str, database_url: str, home: Path, *, at: dateti
     with (home / "stderr").open("w") as stderr:
         process = psutil.Popen(
             [str(RECRAWL), "crawl", url, "--allow-private", "--at", at.isoformat(), "--json"],
-            env=environ(database_url, home, RECRAWL_DEADLINE="2", RECRAWL_READERS="2"),
+            env=environ(database_url, home, RECRAWL_REQUEST_TIMEOUT="2", RECRAWL_PARSER_PROCESSES="2"),
             stdout=subprocess.DEVNULL,
             stderr=stderr,
         )
@@ -106,7 +106,7 @@ async def test_rounds_on_a_hostile_server_are_told_as_they_are_and_cost_healthy_
         for turn in range(ROUNDS):
             await site.begin(turn)
             at = START + (turn + 1) * 30 * DAY
-            await domains.refresh(db, domain, prefix=domain.root, at=at)
+            await domains.request_refresh(db, domain, prefix=domain.root, at=at)
             peaks.append(await peak_of_a_crawl(site.url, database_url, tmp_path, at=at))
 
             found = await found_on(db, domain, at)
@@ -116,7 +116,7 @@ async def test_rounds_on_a_hostile_server_are_told_as_they_are_and_cost_healthy_
                 if not found[path] or set(found[path]) - {*how.found}
             }
             assert other == {}
-            words = [f"fetched 200 {'changed' if turn and n < CHANGING else 'same'}" for n in range(HEALTHY)]
+            words = [f"fetched 200 {'changed' if turn and n < CHANGING else 'unchanged'}" for n in range(HEALTHY)]
             assert [found[f"well-{n}"] for n in range(HEALTHY)] == [[word] for word in words]
             assert await coins_missing(db) == 0
 
@@ -129,7 +129,7 @@ async def test_rounds_on_a_hostile_server_are_told_as_they_are_and_cost_healthy_
 @SLOW
 async def test_no_page_takes_more_than_five_seconds_of_processor_time_to_read() -> None:
     took: dict[str, float] = {}
-    async with ParserPool(1, few=0) as readers:
+    async with ParserPool(1, inline_bodies=0) as readers:
         for path, how in BODIES.items():
             head, _, body = how.said(0).partition(b"\r\n\r\n")
             kind = head.decode("latin-1").partition("Content-Type: ")[2].partition("\r\n")[0]

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from crawler.clock import Clock
-from crawler.core.budget.hours import LAST_REQUEST, opening, parse_hours
+from crawler.core.budget.hours import CLOSING_MARGIN, find_opening, parse_hours
 from crawler.core.domain import Domain
 from crawler.engine.resources import CrawlResources, open_resources
 from crawler.engine.shift import run_shift
@@ -37,9 +37,9 @@ async def shift(db: Database, webs: CrawlResources, living: LivingServer, *, at:
     """A shift at an instant; when the server was asked, in knowledge time."""
     living.journal.clear()
     living.set_instant(at)
-    clock = Clock.at(at)
+    clock = Clock.from_instant(at)
     await run_shift(db, webs, settings=PACED, clock=clock, holder="test")
-    return [at + timedelta(seconds=entry.began - clock.began) for entry in living.journal.entries]
+    return [at + timedelta(seconds=entry.began - clock.began_at) for entry in living.journal.entries]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,8 @@ async def test_in_a_week_in_which_the_clocks_change_every_request_comes_in_open_
             for hour in range(8 * 24):
                 at = begin + timedelta(hours=hour)
                 if hour % 24 == 0:
-                    await domains.refresh(db, domain, prefix=domain.root, at=at)  # more work than the budget buys
+                    # more work than the budget buys
+                    await domains.request_refresh(db, domain, prefix=domain.root, at=at)
                 # On the hour, at two in between, and where an hour, and with it the hours, may end.
                 for minutes in (0, 20, 40, 59, 59.6):
                     asked += await shift(db, webs, living, at=at + timedelta(minutes=minutes))
@@ -72,7 +73,7 @@ async def test_in_a_week_in_which_the_clocks_change_every_request_comes_in_open_
 
 
 async def test_a_lease_ends_when_the_hours_do_and_the_domain_wakes_when_they_open(db: Database) -> None:
-    closes_at = datetime(2026, 3, 27, 5, tzinfo=UTC) - LAST_REQUEST
+    closes_at = datetime(2026, 3, 27, 5, tzinfo=UTC) - CLOSING_MARGIN
     at = closes_at - timedelta(seconds=0.6)
     with LivingServer(make_site(7, pages=200, start=at - DAY, days=3), next_port()) as living:
         await register(db, living.url, hours=NIGHTS, max_depth=12)
@@ -94,10 +95,10 @@ async def test_what_waits_in_the_inbox_wakes_nobody_in_closed_hours_and_other_do
     await register(db, living.url, max_depth=12)
     living.set_instant(noon)
     done = await crawl(db, at=noon)
-    await domains.refresh(db, closed, prefix=closed.root, at=noon)
+    await domains.request_refresh(db, closed, prefix=closed.root, at=noon)
 
     taken = await claim.claim(db, at=noon, holder="test", term=timedelta(seconds=10), only=[closed])
-    turn = await claim.next_turn(db, at=noon, only=[closed])
+    turn = await claim.compute_claim_wait(db, at=noon, only=[closed])
 
     assert list(done.by_domain) == [living.url.split("/")[2]]
     assert (turn, taken) == (None, None)
@@ -106,14 +107,14 @@ async def test_what_waits_in_the_inbox_wakes_nobody_in_closed_hours_and_other_do
 async def test_other_hours_hold_at_once(db: Database, domain: Domain, living: LivingServer) -> None:
     noon = datetime(2026, 1, 7, 12, tzinfo=UTC)
     living.set_instant(noon)
-    domain = await domains.change(db, domain, replace(domain.settings, hours=NIGHTS), at=noon)
+    domain = await domains.change_settings(db, domain, replace(domain.settings, hours=NIGHTS), at=noon)
     closed = await crawl(db, at=noon)
-    domain = await domains.change(db, domain, replace(domain.settings, hours="08-18"), at=noon)
+    domain = await domains.change_settings(db, domain, replace(domain.settings, hours="08-18"), at=noon)
     opened = await crawl(db, at=noon)
     night = await crawl(db, at=noon + timedelta(hours=7))
 
     assert (closed.stats.requests, night.stats.requests) == (0, 0)
-    assert opened.stats.looks > 0
+    assert opened.stats.visits > 0
 
 
 async def test_a_page_is_not_tried_in_closed_hours(db: Database, living: LivingServer) -> None:
@@ -121,9 +122,9 @@ async def test_a_page_is_not_tried_in_closed_hours(db: Database, living: LivingS
     domain = await register(db, living.url, hours=NIGHTS)
     living.journal.clear()
     async with open_resources(QUICK) as webs:
-        tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.at(noon))
+        tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.from_instant(noon))
 
-    assert "hours are closed" in tried.refusal
+    assert "hours are closed" in tried.problem
     assert living.journal.counts.requests == 0
 
 
@@ -131,10 +132,10 @@ async def test_an_opening_that_was_found_holds_for_its_span_alone(db: Database, 
     domain = await register(db, living.url, hours=NIGHTS, max_depth=12)
     at = datetime(2026, 1, 14, 12, tzinfo=UTC)
     await crawl(db, at=at)
-    night_before = opening(parse_hours(NIGHTS), at - timedelta(days=2))
+    night_before = find_opening(parse_hours(NIGHTS), at - timedelta(days=2))
     living.set_instant(night_before)
 
     done = await crawl(db, at=night_before)
 
-    assert done.stats.looks > 0
+    assert done.stats.visits > 0
     assert domain.hours == parse_hours(NIGHTS)

@@ -76,7 +76,7 @@ async def test_who_shows_the_key_reads_every_page_and_robots_txt(
         domain = await register(db, server.url, **settings)
         await crawl(db, at=START)
         async with open_resources(QUICK) as webs:
-            tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.at(START + DAY))
+            tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.from_instant(START + DAY))
 
     assert await known(db) == 1 + len(PAGES)
     assert all(asked.headers.get(shown[0]) == shown[1] for asked in server.asked)
@@ -92,7 +92,7 @@ async def test_a_secret_that_is_missing_is_a_hold_with_its_place_and_no_request(
         domain = await register(db, server.url, headers=("X-Key: env:DOCS_TOKEN",))
         missing = await crawl(db, at=START)
         async with open_resources(QUICK) as webs:
-            tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.at(START))
+            tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.from_instant(START))
         monkeypatch.setenv("DOCS_TOKEN", "two\r\nX-Lines: 1")
         unusable = await crawl(db, at=START + DAY)
         held = await hold_of(db)
@@ -100,9 +100,9 @@ async def test_a_secret_that_is_missing_is_a_hold_with_its_place_and_no_request(
         monkeypatch.setenv("DOCS_TOKEN", TOKEN)
         await crawl(db, at=START + 2 * DAY)
 
-    assert [hold.reason for hold in missing.holds.values()] == ["no_secret env:DOCS_TOKEN is not there"]
-    assert "env:DOCS_TOKEN" in tried.refusal
-    assert [hold.reason for hold in unusable.holds.values()] == [held]
+    assert [hold.reason for hold in missing.suspensions.values()] == ["no_secret env:DOCS_TOKEN is not there"]
+    assert "env:DOCS_TOKEN" in tried.problem
+    assert [hold.reason for hold in unusable.suspensions.values()] == [held]
     assert held == "no_secret env:DOCS_TOKEN has characters that a header cannot have"
     assert silent == []
     assert await known(db) == 1 + len(PAGES)
@@ -193,7 +193,7 @@ async def test_a_login_by_a_form_opens_the_site_once_for_all_its_pages(db: Datab
         await crawl(db, at=START)
         crawled = len(server.asked)
         async with open_resources(QUICK) as webs:
-            tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.at(START + DAY))
+            tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.from_instant(START + DAY))
 
     spent = await rows(db, "SELECT spent_requests FROM domain_state")
     assert (club.logins, club.tries) == (2, 2)  # of the crawl and of the try
@@ -236,7 +236,7 @@ async def test_a_login_that_is_not_accepted_is_a_hold_that_grows_and_no_page_is_
         first = await crawl(db, at=START)
         again = await crawl(db, at=START + timedelta(hours=12))
 
-    holds = [hold for result in (first, again) for hold in result.holds.values()]
+    holds = [hold for result in (first, again) for hold in result.suspensions.values()]
     assert {hold.reason for hold in holds} == {"login_failed the form is shown again: its fields are not accepted"}
     assert holds[1].refusals == 2
     assert club.tries == 2
@@ -261,7 +261,7 @@ async def test_what_is_no_form_for_us_gets_no_password(db: Database, form: Reply
         await register(db, server.url, login=LOGIN)
         done = await crawl(db, at=START)
 
-    (hold,) = done.holds.values()
+    (hold,) = done.suspensions.values()
     assert why in hold.reason
     assert all(asked.method == "GET" for asked in server.asked)
 
@@ -299,11 +299,11 @@ async def test_certificates_are_checked_unless_the_domains_user_says_otherwise(d
     for name, settings in ways.items():
         async with door(site, tls=context) as server:
             domain, done = await over_tls(db, server.port, **settings)
-            found[name] = (len(server.pages) > 0, [hold.reason for hold in done.holds.values()])
+            found[name] = (len(server.pages) > 0, [hold.reason for hold in done.suspensions.values()])
             await domains.remove(db, domain)
     async with door(site, tls=context) as server:
         _, done = await over_tls(db, server.port, ca_file="/nowhere/at/all.pem")
 
     assert found == {"checked": (False, ["tls"]), "insecure": (True, []), "pinned": (True, [])}
-    assert [hold.reason for hold in done.holds.values()] == ["no_certificates /nowhere/at/all.pem"]
+    assert [hold.reason for hold in done.suspensions.values()] == ["no_certificates /nowhere/at/all.pem"]
     assert server.asked == []

@@ -14,7 +14,7 @@ from crawler.core.domain import Domain
 from crawler.engine.targets import LIMITED_AHEAD
 from crawler.runtime.postgres.cluster import ensure_postgres
 from crawler.store import domains
-from crawler.store.database import Database, open_database, upgrade
+from crawler.store.database import Database, open_database, upgrade_schema
 from labs.demo.server import LivingServer
 from tests.engine.crawls import QUICK, RECRAWL, START, coins_missing, crawl, environ, register, rows
 from tests.patience import SLOW
@@ -43,7 +43,7 @@ async def run_until_killed(
     process = subprocess.Popen(
         [str(RECRAWL), "crawl", domain.authority, "--at", at.isoformat(), "--json"],
         env=environ(
-            database_url, home, RECRAWL_LEASE_TERM=TERM, RECRAWL_BATCH_VISITS=str(batch), RECRAWL_BATCH_AGE="0.2"
+            database_url, home, RECRAWL_LEASE_TERM=TERM, RECRAWL_MAX_BATCH_SIZE=str(batch), RECRAWL_MAX_BATCH_AGE="0.2"
         ),
         stdout=subprocess.DEVNULL,
         stderr=(home / "stderr").open("w"),
@@ -73,7 +73,7 @@ async def test_killed_again_and_again_at_random_nothing_is_lost_and_nothing_is_t
     await crawl(db, at=START + timedelta(hours=1))
 
     twice = await rows(db, "SELECT key, at FROM visit GROUP BY 1, 2 HAVING count(*) > 1")
-    first = await rows(db, "SELECT key FROM visit WHERE change = 'first' GROUP BY 1 HAVING count(*) > 1")
+    first = await rows(db, "SELECT key FROM visit WHERE change = 'added' GROUP BY 1 HAVING count(*) > 1")
     pages = {"/" + row[0].removeprefix(domain.root) for row in await rows(db, "SELECT url FROM page WHERE version = 1")}
     numbers = await rows(db, "SELECT array_agg(number ORDER BY number) FROM event")
     broken = {
@@ -101,7 +101,7 @@ async def test_a_killed_crawl_takes_few_requests_of_a_limited_budget_with_it(
     spent, sent = await spent_requests(db), living.journal.counts.requests
     for n in range(1, 4):
         at = START + timedelta(minutes=n)
-        await domains.refresh(db, domain, prefix=domain.root, at=at)
+        await domains.request_refresh(db, domain, prefix=domain.root, at=at)
         assert await run_until_killed(domain, living, database_url, tmp_path, at=at, requests=10, batch=100)
         await expire(db)
 
@@ -121,7 +121,7 @@ async def test_a_killed_crawl_takes_the_bytes_of_few_pages_of_a_budget_of_bytes_
     before, received = await spent_bytes(db)
     for n in range(1, 4):
         at = START + timedelta(minutes=n)
-        await domains.refresh(db, domain, prefix=domain.root, at=at)
+        await domains.request_refresh(db, domain, prefix=domain.root, at=at)
         assert await run_until_killed(domain, living, database_url, tmp_path, at=at, requests=10, batch=100)
         await expire(db)
 
@@ -156,7 +156,7 @@ async def test_a_killed_workers_domain_waits_for_its_lease_to_run_out(
 
     assert held == [(True,)]
     assert too_early.stats.leases == 0
-    assert in_time.stats.looks == 5
+    assert in_time.stats.visits == 5
 
 
 async def test_killed_with_9_and_started_again_due_times_and_backoff_are_the_same(
@@ -195,8 +195,8 @@ async def test_a_crawl_survives_the_death_of_postgres(
     cluster = ensure_postgres(home)
     try:
         cluster.create_database("crawl")
-        url = cluster.url("crawl")
-        upgrade(url)
+        url = cluster.build_url("crawl")
+        upgrade_schema(url)
         async with open_database(url) as db:
             domain = await register(db, living.url, max_depth=12)
             living.slow(0.03)
@@ -208,9 +208,9 @@ async def test_a_crawl_survives_the_death_of_postgres(
             cluster = await asyncio.to_thread(ensure_postgres, home)
             shift = await crawling
 
-            assert shift.stats.looks > 100
+            assert shift.stats.visits > 100
             assert await coins_missing(db) == 0
             looked = await rows(db, "SELECT count(*), count(DISTINCT key) FROM visit WHERE domain_id = %s", domain.id)
-            assert looked[0][0] == looked[0][1] == shift.stats.looks
+            assert looked[0][0] == looked[0][1] == shift.stats.visits
     finally:
         cluster.stop()

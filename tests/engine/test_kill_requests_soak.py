@@ -19,7 +19,7 @@ from crawler.core.freshness.signals import ChangeSignal
 from crawler.core.http.urls import Url
 from crawler.core.page_rules import PageRule
 from crawler.store import claim, domains, report
-from crawler.store.database import Database, open_database, upgrade
+from crawler.store.database import Database, open_database, upgrade_schema
 from tests.engine.crawls import DAY, RECRAWL, START, coins_missing, command, crawl, environ, register, rows
 from tests.engine.disturbed import WORDS, kept
 from tests.engine.doors import Asked, Reply, door
@@ -71,19 +71,21 @@ class Rounds:
     done: Counter[str] = field(default_factory=Counter)
 
     async def refresh(self, db: Database, domain: Domain, at: datetime) -> None:
-        await domains.refresh(db, domain, prefix=Url(f"{domain.root}{self.chance.choice(['', '1', '2', '3'])}"), at=at)
+        await domains.request_refresh(
+            db, domain, prefix=Url(f"{domain.root}{self.chance.choice(['', '1', '2', '3'])}"), at=at
+        )
 
     async def hint(self, db: Database, domain: Domain, at: datetime) -> None:
         urls = [Url(f"{domain.root}{self.chance.randint(1, PAGES)}") for _ in range(5)]
-        await domains.signal(db, domain, [ChangeSignal(url=url, source="cms", at=at) for url in urls], at=at)
+        await domains.add_signals(db, domain, [ChangeSignal(url=url, source="cms", at=at) for url in urls], at=at)
 
     async def add_seeds(self, db: Database, domain: Domain, at: datetime) -> None:
-        await domains.seed(db, domain, [Url(f"{domain.root}{self.chance.randint(1, PAGES)}")], at=at)
+        await domains.add_seeds(db, domain, [Url(f"{domain.root}{self.chance.randint(1, PAGES)}")], at=at)
 
     async def change_settings(self, db: Database, domain: Domain, at: datetime) -> None:
-        rules = (PageRule(pattern="/2", most=timedelta(minutes=self.chance.randint(20, 90))),)
+        rules = (PageRule(pattern="/2", max_interval=timedelta(minutes=self.chance.randint(20, 90))),)
         budget = self.chance.choice([None, 100_000, 200_000])
-        await domains.change(db, domain, replace(domain.settings, rules=rules, budget_per_day=budget), at=at)
+        await domains.change_settings(db, domain, replace(domain.settings, rules=rules, budget_per_day=budget), at=at)
 
     def start(self, at: datetime) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -92,8 +94,8 @@ class Rounds:
                 self.database_url,
                 self.home,
                 RECRAWL_LEASE_TERM=str(TERM_S),
-                RECRAWL_BATCH_VISITS="4",
-                RECRAWL_BATCH_AGE="0.1",
+                RECRAWL_MAX_BATCH_SIZE="4",
+                RECRAWL_MAX_BATCH_AGE="0.1",
                 **SECRETS,
             ),
             stdout=subprocess.DEVNULL,
@@ -102,7 +104,7 @@ class Rounds:
 
     async def round(self, db: Database, name: str, at: datetime) -> None:
         """Do something of a user's, begin a crawl and kill it: after some requests, or while it takes up the lease."""
-        domain = await domains.find(db, name)  # type: ignore[arg-type]
+        domain = await domains.find_domain(db, name)  # type: ignore[arg-type]
         assert domain is not None
         actions: list[Callable[[Database, Domain, datetime], Awaitable[None]]]
         actions = [self.refresh, self.hint, self.add_seeds, self.change_settings]
@@ -142,14 +144,14 @@ async def test_requests_of_users_outlive_a_hundred_kills_and_no_due_page_sleeps(
             await rounds.round(db, name, at)
             number += 1
             assert await coins_missing(db) == 0, (number, rounds.done)
-            assert await report.check(db) == [], (number, rounds.done)
+            assert await report.check_invariants(db) == [], (number, rounds.done)
             await expire(db)
             await assert_nothing_due_sleeps(db, at + timedelta(minutes=1))
         print(rounds.done)  # noqa: T201  with -s, what happened how often
-        domain = await domains.find(db, name)
+        domain = await domains.find_domain(db, name)
         assert domain is not None
         end = START + number * timedelta(minutes=10) + DAY
-        await domains.refresh(db, domain, prefix=domain.root, at=end)
+        await domains.request_refresh(db, domain, prefix=domain.root, at=end)
         with contextlib.suppress(subprocess.TimeoutExpired):
             await asyncio.to_thread(rounds.start(end).wait, 120)
         told = command("notify", "run", "--at", (end + DAY).isoformat(), database_url=database_url, home=tmp_path)
@@ -161,7 +163,7 @@ async def test_requests_of_users_outlive_a_hundred_kills_and_no_due_page_sleeps(
         ((numbers,),) = await rows(db, "SELECT array_agg(number ORDER BY number) FROM event")
         assert twice == []
         assert numbers == list(range(1, len(numbers) + 1))
-        upgrade(empty_database_url)
+        upgrade_schema(empty_database_url)
         async with open_database(empty_database_url) as twin_db:
             with pytest.MonkeyPatch.context() as patched:
                 for key, value in SECRETS.items():
@@ -177,7 +179,7 @@ async def test_requests_of_users_outlive_a_hundred_kills_and_no_due_page_sleeps(
 
 async def assert_nothing_due_sleeps(db: Database, at: datetime) -> None:
     """A domain with a due page can be claimed by the next worker."""
-    due = await rows(db, "SELECT count(*) FROM frontier WHERE due_at <= %s OR wanted IN (1, 4)", at)
+    due = await rows(db, "SELECT count(*) FROM frontier WHERE due_at <= %s OR request_reason IN (1, 4)", at)
     state = await rows(db, "SELECT wake_at, resume_at, resume_reason FROM domain_state")
     if due[0][0]:
-        assert await claim.next_turn(db, at=at) is not None, (due, state)
+        assert await claim.compute_claim_wait(db, at=at) is not None, (due, state)

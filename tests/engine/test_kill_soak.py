@@ -85,7 +85,7 @@ async def test_whatever_happens_three_hundred_times_the_copy_is_that_of_a_twin_t
             assert await disturbed.coins_missing() == 0, (number, rounds.done)
             async with disturbed.database() as db:
                 await expire(db)
-                await domains.refresh(db, domain, prefix=domain.root, at=START + timedelta(minutes=number))
+                await domains.request_refresh(db, domain, prefix=domain.root, at=START + timedelta(minutes=number))
         async with disturbed.database() as db:
             await crawl(db, at=START + DAY)
         await disturbed.check(domain)

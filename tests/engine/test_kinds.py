@@ -47,11 +47,11 @@ async def first_wait(db: Database, domain: Domain) -> timedelta:
     at = AT + timedelta(days=1)
     lease = await claim.claim(db, at=at, holder="test", term=timedelta(minutes=5), only=[domain])
     assert lease is not None
-    while await record.drain(db, lease, at=at):
+    while await record.drain_inbox(db, lease, at=at):
         pass
     (target,) = await targets(db, lease, at)
     visit = look(target, html(domain, []), at, domain)
-    await record.record(db, lease, record.Batch([visit], max_pages=100))
+    await record.record_visits(db, lease, record.Batch([visit], max_pages=100))
     assert visit.due_at is not None
     return visit.due_at - at
 
@@ -90,7 +90,7 @@ async def test_a_kind_that_nobody_has_seen_begins_as_all_do_and_nothing_known_wi
 ) -> None:
     (alone,) = await fetched(db, START, (await registered(db, "first.gov")).id)
     await plan_domains(db, at=AT, settings=SETTINGS)  # of which nothing was looked at again
-    wrong = await report.check(db)
+    wrong = await report.check_invariants(db)
     (second,) = await fetched(db, START, (await registered(db, "second.gov")).id)
     await planned(db)
     (strange,) = await fetched(db, START, (await registered(db, "new.museum")).id)
@@ -111,7 +111,7 @@ async def test_a_domain_that_lives_in_a_time_of_its_own_teaches_no_others(db: Da
 
 async def belief_of(db: Database, domain: Domain, n: int) -> tuple[PriorSource | None, str]:
     """Where the prior of a page comes from, and what people are told of it."""
-    known = await report.explain(db, domain, url(domain, n), at=AT + timedelta(days=1), defaults=USUAL)
+    known = await report.explain_url(db, domain, url(domain, n), at=AT + timedelta(days=1), defaults=USUAL)
     assert known.page is not None
     return known.prior_source, format_change_rate(known.page, known.prior_source).partition(", ")[2]
 

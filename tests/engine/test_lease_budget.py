@@ -7,11 +7,11 @@ from typing import cast
 
 from crawler.clock import Clock
 from crawler.core.budget.ledger import Refund
-from crawler.core.http.response import Answer, Relay, Relayed
+from crawler.core.http.response import BrowserRequest, BrowserResponse, Response
 from crawler.core.http.urls import Url
 from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.pacer import Pacer
-from crawler.engine.requests.requester import PacedWeb, Requester, WebRequest
+from crawler.engine.requests.requester import PacedServer, Requester, WebRequest
 from crawler.engine.stats import CrawlStats
 from crawler.engine.store_port import LeasedStore
 from crawler.fetch import Http
@@ -29,7 +29,7 @@ class Budgets:
 
     day: date = TODAY
     bytes_each: int | None = None
-    clock: Clock = field(default_factory=lambda: Clock.at(NOON))
+    clock: Clock = field(default_factory=lambda: Clock.from_instant(NOON))
     asked: list[tuple[int, Refund]] = field(default_factory=list)  # requests of pages under way, bytes given back
 
     async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
@@ -44,76 +44,76 @@ def budget_of(budgets: Budgets) -> LeaseBudget:
 
 async def test_what_no_page_wanted_and_what_was_decided_without_asking_is_given_back() -> None:
     budget = budget_of(Budgets())
-    taken = await budget.take(10)
-    budget.assign(7)
-    budget.give_back(taken.requests - 7, day=budget.day)
+    taken = await budget.take_requests(10)
+    budget.assign_to_pages(7)
+    budget.return_requests(taken.requests - 7, day=budget.day)
     for requests in (1, 0, 1):
-        budget.end_look(requests)
-    budget.take_back(4, day=budget.day)
+        budget.end_visit(requests)
+    budget.return_assigned(4, day=budget.day)
 
     assert budget.is_idle
-    assert budget.settle(0) == Refund(TODAY, requests=3 + 1 + 4)
-    assert budget.left_over() == Refund(TODAY)
+    assert budget.settle_record(0) == Refund(TODAY, requests=3 + 1 + 4)
+    assert budget.compute_refund() == Refund(TODAY)
 
 
 async def test_pages_that_are_under_way_count_for_the_bytes_of_the_next_grant() -> None:
     budgets = Budgets(bytes_each=100)
     budget = budget_of(budgets)
-    await budget.take(5)
-    budget.assign(5)
-    budget.end_look(1)
-    budget.count_received(80, is_look=True)
+    await budget.take_requests(5)
+    budget.assign_to_pages(5)
+    budget.end_visit(1)
+    budget.count_received(80, is_visit=True)
 
-    await budget.take(2)
+    await budget.take_requests(2)
 
     assert budgets.asked == [(0, Refund()), (4, Refund(TODAY, received_bytes=420))]
-    assert budget.left_over() == Refund(TODAY, received_bytes=80 + 600)
+    assert budget.compute_refund() == Refund(TODAY, received_bytes=80 + 600)
 
 
 async def test_a_new_day_owes_nothing_of_the_one_before() -> None:
     budgets = Budgets(bytes_each=100)
     budget = budget_of(budgets)
-    await budget.take(5)
-    budget.assign(3)
-    budget.give_back(2, day=TODAY)
+    await budget.take_requests(5)
+    budget.assign_to_pages(3)
+    budget.return_requests(2, day=TODAY)
     budgets.day = TOMORROW
 
-    await budget.take(1)
-    budget.take_back(3, day=TODAY)
-    budget.give_back(1, day=TOMORROW)
+    await budget.take_requests(1)
+    budget.return_assigned(3, day=TODAY)
+    budget.return_requests(1, day=TOMORROW)
 
-    assert budget.left_over() == Refund(TOMORROW, requests=1, received_bytes=400)
+    assert budget.compute_refund() == Refund(TOMORROW, requests=1, received_bytes=400)
     assert budget.is_idle
 
 
 async def test_bytes_are_used_up_by_looks_and_by_what_is_no_look() -> None:
     budget = budget_of(Budgets(bytes_each=100))
-    await budget.take(2)
-    budget.count_received(150, is_look=False)
+    await budget.take_requests(2)
+    budget.count_received(150, is_visit=False)
     before = budget.has_bytes
-    budget.count_received(50, is_look=True)
+    budget.count_received(50, is_visit=True)
 
     assert (before, budget.has_bytes) == (True, False)
-    assert budget.settle(50) == Refund(TODAY, received_bytes=50)
-    assert budget.left_over() == Refund(TODAY)
+    assert budget.settle_record(50) == Refund(TODAY, received_bytes=50)
+    assert budget.compute_refund() == Refund(TODAY)
 
 
 async def test_a_record_gives_back_no_more_bytes_than_were_taken_for_it() -> None:
     budget = budget_of(Budgets(bytes_each=100))
-    await budget.take(1)
-    budget.count_received(500, is_look=True)
+    await budget.take_requests(1)
+    budget.count_received(500, is_visit=True)
 
-    assert budget.settle(500) == Refund(TODAY, received_bytes=100)
+    assert budget.settle_record(500) == Refund(TODAY, received_bytes=100)
     assert budget.unrecorded_bytes == 0
 
 
 async def test_without_a_limit_bytes_do_not_run_out() -> None:
     budget = budget_of(Budgets())
-    await budget.take(1)
-    budget.count_received(10**9, is_look=True)
+    await budget.take_requests(1)
+    budget.count_received(10**9, is_visit=True)
 
     assert budget.has_bytes
-    assert budget.settle(10**9) == Refund(TODAY)
+    assert budget.settle_record(10**9) == Refund(TODAY)
 
 
 async def test_two_that_take_at_once_give_the_same_bytes_back_once() -> None:
@@ -124,39 +124,39 @@ async def test_two_that_take_at_once_give_the_same_bytes_back_once() -> None:
 
     budgets = Slow(bytes_each=100)
     budget = budget_of(budgets)
-    await budget.take(5)
+    await budget.take_requests(5)
 
-    await asyncio.gather(budget.take(1), budget.take(1))
+    await asyncio.gather(budget.take_requests(1), budget.take_requests(1))
 
     assert [spare.received_bytes for _, spare in budgets.asked] == [0, 500, 100]
-    assert budget.left_over() == Refund(TODAY, received_bytes=100)
+    assert budget.compute_refund() == Refund(TODAY, received_bytes=100)
 
 
 class Nobody:
     """A web that must not be asked."""
 
-    async def fetch(self, url: Url, **_: object) -> Answer:
+    async def fetch(self, url: Url, **_: object) -> Response:
         raise AssertionError(url)
 
-    async def relay(self, request: Relay, **_: object) -> Relayed:
+    async def relay(self, request: BrowserRequest, **_: object) -> BrowserResponse:
         raise AssertionError(request)
 
 
 async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_was_not_sent() -> None:
     """After a second Ctrl-C the day's account had requests that no server ever saw."""
     budget = budget_of(Budgets())
-    await budget.take(3)
-    budget.assign(3)
-    server = PacedWeb(cast(Http, Nobody()), Pacer(delay=DAY, wait=DAY), deadline=DAY)
+    await budget.take_requests(3)
+    budget.assign_to_pages(3)
+    server = PacedServer(cast(Http, Nobody()), Pacer(delay=DAY, wait=DAY), deadline=DAY)
     requester = Requester(server, budget, term=3 * DAY, stats=CrawlStats())
 
-    looks = [asyncio.create_task(requester.look(WebRequest(Url("http://site.test/")))) for _ in range(3)]
-    looks.append(asyncio.create_task(requester.ask(Url("http://site.test/robots.txt"))))
+    looks = [asyncio.create_task(requester.fetch_target(WebRequest(Url("http://site.test/")))) for _ in range(3)]
+    looks.append(asyncio.create_task(requester.request_url(Url("http://site.test/robots.txt"))))
     for _ in range(5):
         await asyncio.sleep(0)
     for look in looks:
         look.cancel()
     await asyncio.gather(*looks, return_exceptions=True)
 
-    assert budget.left_over() == Refund(TODAY, requests=4)
+    assert budget.compute_refund() == Refund(TODAY, requests=4)
     assert budget.is_idle

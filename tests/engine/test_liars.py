@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.validators import SENT, Validator
+from crawler.core.validators import SENT_VALIDATORS, Validator
 from crawler.format.trust import format_trust
 from crawler.store.database import Database
-from crawler.store.learned.credibility import trust_rows
+from crawler.store.learned.credibility import list_trust_rows
 from tests.engine.crawls import DAY, recrawl
 from tests.engine.liars import (
     Asked,
@@ -132,7 +132,9 @@ async def revisits_until(db: Database, site: Liar, domain: Domain, lie: Lie, sai
             site.edit(site.at - DAY / 3)
         await recrawl(db, domain, at=site.at)
         revisits += site.pages
-        found = [one for one in await trust_rows(db, domain) if (one.template, one.validator) == ("/page/*", lie.kind)]
+        found = [
+            one for one in await list_trust_rows(db, domain) if (one.template, one.validator) == ("/page/*", lie.kind)
+        ]
         if [one.rating for one in found] == [said]:
             return revisits
     pytest.fail(f"not {said} after {revisits} revisits")
@@ -140,7 +142,7 @@ async def revisits_until(db: Database, site: Liar, domain: Domain, lie: Lie, sai
 
 async def is_told(db: Database, domain: Domain, lie: Lie) -> bool:
     """Whether reports tell of the fault: the view, and the command where such words would be sent."""
-    found = await trust_rows(db, domain)
+    found = await list_trust_rows(db, domain)
     by_view = any((one.template, one.validator, one.rating) == ("/page/*", lie.kind, lie.found) for one in found)
     told = f"of /page/* {lie.found}" in format_trust(found)
-    return by_view and (told or lie.kind not in SENT)
+    return by_view and (told or lie.kind not in SENT_VALIDATORS)

@@ -23,7 +23,7 @@ SITE = {
 }
 WHO_ARE_YOU = Said(body="<title>Welcome</title><form><p>Who are you? <input name=n><input type=password name=p></form>")
 SORRY = Said(body="<title>Sorry</title><main><p>Nothing is to be found under this address, now or ever.</main>")
-LEARNT = "key, version, etag, evidence_a, evidence_b, last_good_at"
+LEARNT = "key, version, etag, rate_a, rate_b, last_good_at"
 
 
 async def learnt(db: Database) -> list[object]:
@@ -31,7 +31,7 @@ async def learnt(db: Database) -> list[object]:
 
 
 async def all_known(db: Database, domain: Domain) -> bool:
-    return set((await states(db, domain)).values()) == {"known"}
+    return set((await states(db, domain)).values()) == {"fetched"}
 
 
 async def test_half_a_year_with_every_trouble_tells_what_became_of_pages_and_nothing_else(
@@ -68,10 +68,10 @@ async def test_half_a_year_with_every_trouble_tells_what_became_of_pages_and_not
 
         told = await events(db, domain)
         assert sorted(told[:2]) == [("/leaf1", "gone"), ("/leaf2", "moved")]
-        assert told[2:] == [("/leaf1", "back"), ("/leaf3", "gone"), ("/leaf4", "gone")]
+        assert told[2:] == [("/leaf1", "restored"), ("/leaf3", "gone"), ("/leaf4", "gone")]
         assert (await page(db, domain, "/leaf1"))["version"] == 2
         found = await states(db, domain)
-        assert {path: state for path, state in found.items() if state != "known"} == {
+        assert {path: state for path, state in found.items() if state != "fetched"} == {
             "/leaf2": "moved", "/leaf3": "gone", "/leaf4": "gone"
         }  # fmt: skip
         stood_by = [path for path in SITE if path not in {"/leaf1", "/leaf2", "/leaf3", "/leaf4"}]
@@ -93,7 +93,7 @@ async def test_months_of_304_from_the_parents_and_skips_of_them_touch_no_child(d
         assert await events(db, domain) == []
         assert await rows(db, "SELECT key, targets FROM page_links ORDER BY key") == links
         assert {path for path, conditional in site.asked if conditional} >= {"/", "/list"}
-        assert await rows(db, "SELECT count(*) FROM visit WHERE change NOT IN ('first', 'same')") == [(0,)]
+        assert await rows(db, "SELECT count(*) FROM visit WHERE change NOT IN ('added', 'unchanged')") == [(0,)]
 
 
 async def test_a_name_that_does_not_resolve_for_three_days_says_nothing_about_pages(db: Database) -> None:
@@ -113,7 +113,7 @@ async def test_a_name_that_does_not_resolve_for_three_days_says_nothing_about_pa
     assert reasons == [("dns",)]
     assert spent < 30  # nine tries, of which only some were allowed, and not ten pages each
     assert len(site.asked) > asked
-    assert after.stats.changes == {Change.SAME: len(SITE)}  # told by a 304, or by a challenge
+    assert after.stats.changes == {Change.UNCHANGED: len(SITE)}  # told by a 304, or by a challenge
 
 
 async def test_maintenance_with_503_holds_the_domain_and_its_pages_stay_as_they_were(db: Database) -> None:
@@ -126,7 +126,7 @@ async def test_maintenance_with_503_holds_the_domain_and_its_pages_stay_as_they_
         site.trouble = lambda _path: None
         await site.recrawl(db, domain, at=START + 3 * DAY)
 
-        assert set(held.holds) == {domain.authority}
+        assert set(held.suspensions) == {domain.authority}
         assert (kept, await events(db, domain)) == (before, [])
         assert await all_known(db, domain)
 
@@ -154,18 +154,18 @@ async def test_404_410_500_and_429_are_four_things_in_states_events_and_waits(db
         for path, said in zip(LEAVES, (NOT_THERE, Said(410), Said(500), Said(429, wait="7200")), strict=False):
             site.pages[path] = said
             at += timedelta(minutes=2)  # the 404 is not confirmed in ten
-            holds[path] = (await site.recrawl(db, domain, at=at, prefix=path)).holds
+            holds[path] = (await site.recrawl(db, domain, at=at, prefix=path)).suspensions
         waits = await rows(
             db,
-            "SELECT p.url, f.state, p.reason, f.due_at - p.last_look_at FROM page p JOIN frontier f"
-            " USING (domain_id, key) WHERE p.failures > 0 OR f.state <> 'known' ORDER BY p.url",
+            "SELECT p.url, f.state, p.reason, f.due_at - p.last_visit_at FROM page p JOIN frontier f"
+            " USING (domain_id, key) WHERE p.failures > 0 OR f.state <> 'fetched' ORDER BY p.url",
         )
 
         assert [(f"/{url.removeprefix(domain.root)}", *found) for url, *found in waits] == [
-            ("/leaf0", "known", "http_404", timedelta(minutes=10)),
+            ("/leaf0", "fetched", "http_404", timedelta(minutes=10)),
             ("/leaf1", "gone", "http_410", 30 * DAY),
-            ("/leaf2", "known", "http_500", HOUR),
-            ("/leaf3", "known", "http_429", timedelta(minutes=1)),  # behind its domain's two hours
+            ("/leaf2", "fetched", "http_500", HOUR),
+            ("/leaf3", "fetched", "http_429", timedelta(minutes=1)),  # behind its domain's two hours
         ]
         assert {path for path, held in holds.items() if held} == {"/leaf3"}
         assert await events(db, domain) == [("/leaf1", "gone")]
@@ -184,7 +184,7 @@ async def test_a_page_that_alone_fails_for_half_a_year_is_no_tombstone(db: Datab
             await site.crawl(db, at=START + day * DAY)
 
         kept = await page(db, domain, "/leaf0")
-        assert (kept["state"], kept["failures"] > 5) == ("known", True)
+        assert (kept["state"], kept["failures"] > 5) == ("fetched", True)
         assert await rows(db, learnt_of) == before
         assert await events(db, domain) == []
 
@@ -201,7 +201,7 @@ async def test_what_is_gone_and_comes_back_as_it_was_is_told_of_though_a_304_may
         await site.recrawl(db, domain, at=START + 2 * DAY)
 
         assert "/leaf0" in {path for path, _ in site.asked}
-        assert await events(db, domain) == [("/leaf0", "gone"), ("/leaf0", "back")]
+        assert await events(db, domain) == [("/leaf0", "gone"), ("/leaf0", "restored")]
         assert (await page(db, domain, "/leaf0"))["version"] == 1
         assert await coins_missing(db) == 0
 
@@ -218,7 +218,7 @@ async def test_a_tombstone_that_robots_txt_hides_for_a_while_stays_one_and_its_r
         await site.recrawl(db, domain, at=START + 18 * DAY)
 
         assert (hidden["state"], hidden["reason"]) == ("gone", "robots")
-        assert await events(db, domain) == [("/leaf0", "gone"), ("/leaf0", "back")]
+        assert await events(db, domain) == [("/leaf0", "gone"), ("/leaf0", "restored")]
 
 
 async def test_a_page_that_moves_is_told_of_over_a_chain_of_redirects(db: Database) -> None:
@@ -229,7 +229,7 @@ async def test_a_page_that_moves_is_told_of_over_a_chain_of_redirects(db: Databa
         await site.recrawl(db, domain, at=START + DAY)
 
         found = await states(db, domain)
-        assert [found[path] for path in ("/leaf0", "/moved1", "/moved2", "/moved3")] == ["moved"] * 3 + ["known"]
+        assert [found[path] for path in ("/leaf0", "/moved1", "/moved2", "/moved3")] == ["moved"] * 3 + ["fetched"]
         assert await events(db, domain) == [("/leaf0", "moved")]  # nobody had heard of the others
         assert await coins_missing(db) == 0
 
@@ -247,7 +247,7 @@ async def test_redirects_in_a_circle_are_a_failure_and_the_pages_keep_what_they_
 
         circle = [await page(db, domain, f"/leaf{n}") for n in range(3)]
         assert {(each["state"], each["reason"], each["version"]) for each in circle} == {
-            ("known", "redirects_in_a_circle", 1)
+            ("fetched", "redirects_in_a_circle", 1)
         }
         assert len(await learnt(db)) == len(before)
         assert await events(db, domain) == []
@@ -288,7 +288,7 @@ async def test_a_page_that_moves_onto_another_is_asked_twice_before_it_is_believ
         site.pages["/leaf2"] = SITE["/leaf2"]
         await site.recrawl(db, domain, at=START + 3 * DAY)
 
-        assert (once["/leaf0"], once["/leaf2"]) == ("known", "known")
+        assert (once["/leaf0"], once["/leaf2"]) == ("fetched", "fetched")
         assert await events(db, domain) == [("/leaf0", "moved")]
 
 
@@ -310,7 +310,7 @@ async def test_all_pages_to_the_home_page_for_days_are_an_outage(db: Database) -
         after = await site.recrawl(db, domain, at=START + 6 * DAY)
 
         assert (during, reason) == (before, "bulk_redirect")
-        assert after.stats.changes == {Change.SAME: len(SITE)}  # told by a 304, or by a challenge
+        assert after.stats.changes == {Change.UNCHANGED: len(SITE)}  # told by a 304, or by a challenge
         assert await all_known(db, domain)
         assert await events(db, domain) == []
         assert await coins_missing(db) == 0
@@ -320,7 +320,7 @@ async def test_all_pages_to_the_home_page_for_good_are_gone_once_each_and_none_h
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.trouble = to_home
-        site.settings = QUICK.model_copy(update={"batch_visits": 2})  # nobody is recorded with the whole crowd
+        site.settings = QUICK.model_copy(update={"max_batch_size": 2})  # nobody is recorded with the whole crowd
         await site.recrawl(db, domain, at=START + 2 * DAY)
         for day in range(3, 16):
             await site.crawl(db, at=START + day * DAY)  # when they are due
@@ -339,7 +339,7 @@ async def test_all_pages_to_another_host_for_a_day_are_an_outage(db: Database) -
         site.trouble = lambda path: (
             None if path == "/robots.txt" else Said(301, location=f"http://park.invalid/?from={path}")
         )
-        site.settings = QUICK.model_copy(update={"batch_visits": 3})
+        site.settings = QUICK.model_copy(update={"max_batch_size": 3})
         await site.recrawl(db, domain, at=START + 2 * DAY)
         await site.recrawl(db, domain, at=START + 3 * DAY)
         during = await rows(db, f"SELECT {LEARNT} FROM page ORDER BY key")
@@ -350,7 +350,7 @@ async def test_all_pages_to_another_host_for_a_day_are_an_outage(db: Database) -
         assert await all_known(db, domain)
         assert [each[:2] for each in during] == [each[:2] for each in before]
         told = await events(db, domain)
-        assert {change for _, change in told} <= {"moved", "back"}
+        assert {change for _, change in told} <= {"moved", "restored"}
         assert len(told) <= 2 * 4  # the first four cannot know
         assert await coins_missing(db) == 0
 
@@ -369,10 +369,10 @@ async def test_of_a_crowd_that_comes_page_by_page_to_an_unknown_place_only_the_f
             await site.crawl(db, at=START + day * DAY)
 
         first, others = LEAVES[:4], LEAVES[4:]
-        assert {found[path] for path in others} == {"known"}
+        assert {found[path] for path in others} == {"fetched"}
         told = await events(db, domain)
         assert told[:4] == [(path, "moved") for path in first]
-        assert sorted(told[4:]) == [(path, "back") for path in first]
+        assert sorted(told[4:]) == [(path, "restored") for path in first]
         assert {(await page(db, domain, path))["version"] for path in LEAVES} == {1}
 
 
@@ -401,7 +401,7 @@ async def test_a_page_that_asks_not_to_be_listed_is_kept_and_that_is_no_event(db
 
         assert await events(db, domain) == []
         kept = await page(db, domain, "/leaf0")
-        assert (kept["state"], kept["version"]) == ("known", 1)
+        assert (kept["state"], kept["version"]) == ("fetched", 1)
 
 
 async def test_a_page_that_no_page_links_to_any_more_is_told_of_and_kept(db: Database) -> None:
@@ -418,7 +418,7 @@ async def test_a_page_that_no_page_links_to_any_more_is_told_of_and_kept(db: Dat
         orphans = {path: await is_orphan(db, domain, path) for path in ("/", "/list", "/leaf0", "/leaf2", "/moved")}
         assert [path for path, alone in orphans.items() if alone] == ["/leaf0"]
         assert ("/leaf0", "gone") not in await events(db, domain)
-        assert (await page(db, domain, "/leaf0"))["state"] == "known"
+        assert (await page(db, domain, "/leaf0"))["state"] == "fetched"
 
 
 async def test_children_of_a_page_that_is_gone_are_orphans_and_are_kept(db: Database) -> None:
@@ -429,12 +429,12 @@ async def test_children_of_a_page_that_is_gone_are_orphans_and_are_kept(db: Data
 
         assert all([await is_orphan(db, domain, path) for path in LEAVES])
         assert await events(db, domain) == [("/list", "gone")]
-        assert {(await states(db, domain))[path] for path in LEAVES} == {"known"}
+        assert {(await states(db, domain))[path] for path in LEAVES} == {"fetched"}
 
 
 async def is_orphan(db: Database, domain: Domain, path: str) -> bool:
     url = Url(f"{domain.root}{path.removeprefix('/')}")
-    return (await report.explain(db, domain, url, at=START, defaults=QUICK.defaults)).is_orphan
+    return (await report.explain_url(db, domain, url, at=START, defaults=QUICK.defaults)).is_orphan
 
 
 @pytest.mark.parametrize(
@@ -442,7 +442,9 @@ async def is_orphan(db: Database, domain: Domain, path: str) -> bool:
 )
 async def test_a_deleted_page_is_reported_within_two_hours_of_its_first_404(db: Database, interval: timedelta) -> None:
     async with scripted(db, SITE) as (site, domain):
-        await domains.change(db, domain, replace(domain.settings, rules=(PageRule("/leaf0", most=interval),)), at=START)
+        await domains.change_settings(
+            db, domain, replace(domain.settings, rules=(PageRule("/leaf0", max_interval=interval),)), at=START
+        )
         await site.crawl(db, at=START)
         site.pages["/leaf0"] = NOT_THERE
         deleted, at = START + interval, START + interval
@@ -457,13 +459,13 @@ async def test_a_deleted_page_is_reported_within_two_hours_of_its_first_404(db: 
 
 async def test_a_404_is_confirmed_ahead_of_a_paced_budget_and_of_all_that_is_overdue(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
-        await domains.change(db, domain, replace(domain.settings, budget_per_day=24), at=START)
+        await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=24), at=START)
         await site.crawl(db, at=START)
         site.pages["/leaf0"] = NOT_THERE
         at = START + 60 * DAY + 12 * HOUR
         await site.recrawl(db, domain, at=at, prefix="/leaf0")
         # All other pages are overdue, and the day's budget is ahead of its pace by two hours.
-        await rows(db, "UPDATE frontier SET due_at = %s WHERE wanted = 0 RETURNING 1", START)
+        await rows(db, "UPDATE frontier SET due_at = %s WHERE request_reason = 0 RETURNING 1", START)
         await rows(db, "UPDATE domain_state SET wake_at = %s, spent_requests = 14 RETURNING 1", at)
         site.asked.clear()
         site.settings = QUICK.model_copy(update={"pace": True})

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.freshness.value import phase_of
+from crawler.core.freshness.value import compute_phase
 from crawler.store.database import Database
-from crawler.store.report import check
+from crawler.store.report import check_invariants
 from labs.demo.server import LivingServer
 from tests.engine.crawls import DAY, QUICK, START, coins_missing, command, crawl, json_of, rows
 from tests.engine.scripted import NOT_THERE, Said, events, scripted, states, text
 
 MINUTE = timedelta(minutes=1)
-GUESSING = QUICK.model_copy(update={"usual_lists": True})
+GUESSING = QUICK.model_copy(update={"probe_sitemaps": True})
 HOME = text("the front page of a harbour town", "/ships")
 SHIPS = text("ships that lie in the harbour")
 ISLAND = text("an island to which no road leads")
@@ -55,7 +55,7 @@ async def lists(db: Database, domain: Domain) -> dict[str, dict[str, Any]]:
 
 
 async def holds(db: Database) -> None:
-    assert await check(db) == []
+    assert await check_invariants(db) == []
     assert await coins_missing(db) == 0
 
 
@@ -69,11 +69,11 @@ async def test_pages_that_only_a_sitemap_names_are_found(db: Database) -> None:
         }
         done = await site.crawl(db, at=START)
         known = await states(db, domain)
-        assert {path for path, state in known.items() if state == "known"} == {
+        assert {path for path, state in known.items() if state == "fetched"} == {
             *("/", "/ships", "/island", "/light"),
             *("/maps.xml", "/one.xml", "/two.xml"),
         }
-        assert known["/closed/door"] == "refused"
+        assert known["/closed/door"] == "excluded"
         assert "/closed/door" not in [path for path, _ in site.asked]
         found = await lists(db, domain)
         assert {path: (row["kind"], row["found_by"]) for path, row in found.items()} == {
@@ -81,9 +81,9 @@ async def test_pages_that_only_a_sitemap_names_are_found(db: Database) -> None:
             "/one.xml": ("sitemap", "list"),
             "/two.xml": ("sitemap", "list"),
         }
-        assert found["/one.xml"] | {"new_pages": 1, "others": 1, "refused": 1, "entries": 4} == found["/one.xml"]
+        assert found["/one.xml"] | {"new_pages": 1, "others": 1, "excluded": 1, "entries": 4} == found["/one.xml"]
         assert found["/maps.xml"]["others"] == 1
-        assert done.stats.new == 3  # from the root: ships; from the lists: the island and the light
+        assert done.stats.new_pages == 3  # from the root: ships; from the lists: the island and the light
         await holds(db)
 
 
@@ -98,7 +98,7 @@ async def test_the_usual_places_are_asked_once_and_rarely_again(db: Database) ->
         site.pages["/sitemap.xml"] = sitemap("/light")
         site.pages["/light"] = LIGHT
         await site.crawl(db, at=START + 40 * DAY)
-        assert (await states(db, domain))["/light"] == "known"
+        assert (await states(db, domain))["/light"] == "fetched"
         await holds(db)
 
 
@@ -128,7 +128,7 @@ async def test_a_list_that_has_moved_is_a_list_where_it_stands_now(db: Database,
         site.settings = GUESSING
         await site.crawl(db, at=START)
         assert (await lists(db, domain))["/deep.xml"]["kind"] == "sitemap"
-        assert (await states(db, domain))["/light"] == "known"
+        assert (await states(db, domain))["/light"] == "fetched"
         await holds(db)
 
 
@@ -141,7 +141,7 @@ async def test_a_sitemap_is_asked_for_conditionally_and_a_304_reads_nothing(db: 
         assert ("/maps.xml", True) in site.asked
         row = (await lists(db, domain))["/maps.xml"]
         assert row["reads"] == 1
-        looks = await rows(db, "SELECT rung, received_bytes FROM visit ORDER BY at DESC LIMIT 1")
+        looks = await rows(db, "SELECT evidence, received_bytes FROM visit ORDER BY at DESC LIMIT 1")
         assert looks == [("not_modified", 0)]
         await holds(db)
 
@@ -149,7 +149,7 @@ async def test_a_sitemap_is_asked_for_conditionally_and_a_304_reads_nothing(db: 
 async def test_dates_that_move_are_hints_and_looks_tell_which_were_true(db: Database) -> None:
     old = "2025-06-01T00:00:00Z"
     async with scripted(db, {"/": HOME, "/ships": SHIPS, "/island": ISLAND}) as (site, domain):
-        site.settings = QUICK.model_copy(update={"least_interval": timedelta(hours=1)})
+        site.settings = QUICK.model_copy(update={"min_interval": timedelta(hours=1)})
         site.pages["/robots.txt"] = robots(f"{domain.root}maps.xml")
         site.pages["/maps.xml"] = sitemap(("/ships", old), ("/island", old))
         await site.crawl(db, at=START)
@@ -160,7 +160,7 @@ async def test_dates_that_move_are_hints_and_looks_tell_which_were_true(db: Data
         site.pages["/maps.xml"] = sitemap(("/ships", new), ("/island", new))
         await site.recrawl(db, domain, at=START + 2 * MINUTE, prefix="/maps.xml")
         row = (await lists(db, domain))["/maps.xml"]
-        assert (row["hints"], row["hints_checked"], row["told"]) == (2, 0, 1)
+        assert (row["hints"], row["hints_checked"], row["informative_reads"]) == (2, 0, 1)
 
         await site.recrawl(db, domain, at=START + 3 * MINUTE, prefix="/maps.xml")  # the same again says nothing more
         assert (await lists(db, domain))["/maps.xml"]["hints"] == 2
@@ -186,8 +186,8 @@ async def test_a_list_that_tells_something_is_asked_more_often_than_one_that_doe
             await site.crawl(db, at=START + step * DAY / 8)
         asked = [path for path, _ in site.asked]
         found = await lists(db, domain)
-        assert found["/news.xml"]["told"] > 10
-        assert found["/old.xml"]["told"] <= 1
+        assert found["/news.xml"]["informative_reads"] > 10
+        assert found["/old.xml"]["informative_reads"] <= 1
         assert asked.count("/news.xml") > 1.5 * asked.count("/old.xml")
         assert asked.count("/old.xml") >= 13, "once in each of fifteen days"
         await holds(db)
@@ -203,7 +203,7 @@ async def test_a_link_that_led_nowhere_is_tried_again_once_a_sitemap_names_it(db
         site.asked.clear()
 
         await site.crawl(db, at=START + 31 * DAY)
-        assert (await states(db, domain))["/island"] == "known"
+        assert (await states(db, domain))["/island"] == "fetched"
 
         for day in range(32, 47):
             site.pages["/maps.xml"] = sitemap("/ships", "/island", "/light", f"/{day}")
@@ -241,10 +241,10 @@ async def test_a_feed_that_a_page_names_is_found_and_is_a_page_of_its_own(db: Da
         await site.crawl(db, at=START)
         row = (await lists(db, domain))["/feed.xml"]
         assert (row["kind"], row["found_by"], row["new_pages"]) == ("feed", "page", 1)
-        assert (await states(db, domain))["/light"] == "known"
+        assert (await states(db, domain))["/light"] == "fetched"
         site.pages |= {"/feed.xml": feed("/island", "/light"), "/island": ISLAND}
         await site.recrawl(db, domain, at=START + DAY, prefix="/feed.xml")
-        assert (await states(db, domain))["/island"] == "known"
+        assert (await states(db, domain))["/island"] == "fetched"
         assert ("/feed.xml", "changed") in await events(db, domain)
         await holds(db)
 
@@ -283,7 +283,7 @@ async def test_a_sitemap_that_a_page_links_to_is_known_by_what_it_says(db: Datab
         await site.crawl(db, at=START)
         row = (await lists(db, domain))["/map.xml"]
         assert (row["kind"], row["found_by"], row["new_pages"]) == ("sitemap", "body", 1)
-        assert (await states(db, domain))["/light"] == "known"
+        assert (await states(db, domain))["/light"] == "fetched"
         assert await rows(db, "SELECT count(*) FROM event WHERE url LIKE %s", "%map.xml") == [(0,)]
         await holds(db)
 
@@ -295,7 +295,7 @@ async def test_a_sitemap_that_is_gone_says_nothing_of_its_pages(db: Database) ->
         site.pages["/maps.xml"] = NOT_THERE
         for day in (10, 11, 12):
             await site.recrawl(db, domain, at=START + day * DAY, prefix="/maps.xml")
-        assert (await states(db, domain)) | {"/light": "known", "/maps.xml": "gone"} == await states(db, domain)
+        assert (await states(db, domain)) | {"/light": "fetched", "/maps.xml": "gone"} == await states(db, domain)
         assert await events(db, domain) == []
         await holds(db)
 
@@ -314,7 +314,7 @@ async def first_wait(db: Database, freq: str) -> timedelta:
             "%light",
         )
         key, due_at = due[0]
-        return (due_at - START) / phase_of(key)  # type: ignore[no-any-return]
+        return (due_at - START) / compute_phase(key)  # type: ignore[no-any-return]
 
 
 async def test_what_changefreq_says_moves_the_first_gap_and_little_else(db: Database) -> None:
@@ -325,7 +325,7 @@ async def test_what_changefreq_says_moves_the_first_gap_and_little_else(db: Data
 
 @pytest.mark.soak
 async def test_a_living_site_says_truly_what_has_changed(db: Database, living: LivingServer, domain: Domain) -> None:
-    wanted = QUICK.model_copy(update={"usual_lists": True})
+    wanted = QUICK.model_copy(update={"probe_sitemaps": True})
     for day in range(8):
         living.set_instant(START + day * DAY)
         await crawl(db, at=START + day * DAY, settings=wanted)

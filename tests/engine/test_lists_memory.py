@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawler.store.database import Database
-from crawler.store.report import check
+from crawler.store.report import check_invariants
 from tests.engine.crawls import RECRAWL, answered, answering, environ, rows
 from tests.patience import SLOW
 from tests.peak import peak_of
@@ -46,7 +46,9 @@ def peak_of_crawl(url: str, database_url: str, home: Path) -> int:
     """The most memory, in bytes, that a crawl takes."""
     at = ("--at", "2026-01-01T00:00:00Z")
     command = [str(RECRAWL), "crawl", url, "--allow-private", "--max-pages", str(PAGES), *at, "--json"]
-    return peak_of(*command, environment=environ(database_url, home, RECRAWL_READERS="1"), output=home / "stdout")
+    return peak_of(
+        *command, environment=environ(database_url, home, RECRAWL_PARSER_PROCESSES="1"), output=home / "stdout"
+    )
 
 
 async def peak(db: Database, database_url: str, home: Path, *, lists: int) -> int:
@@ -65,4 +67,4 @@ async def test_eight_full_sitemaps_take_no_more_memory_than_one(
     few = await peak(db, database_url, tmp_path, lists=1)
     many = await peak(db, database_url, tmp_path, lists=8)
     assert many - few < 16 << 20
-    assert await check(db) == []
+    assert await check_invariants(db) == []

@@ -21,7 +21,7 @@ async def test_a_first_crawl_stores_every_page_that_a_polite_crawler_can_find(
     found = await versions(db, domain)
     broken = {path for path in living.site.paths(START) if (await page(db, domain, path))["status"] == 500}
     assert set(living.site.paths(START)) - broken <= set(found)
-    assert shift.stats.changes[Change.FIRST] == len(found)
+    assert shift.stats.changes[Change.ADDED] == len(found)
     assert await coins_missing(db) == 0
 
 
@@ -29,7 +29,7 @@ async def test_what_robots_txt_refuses_is_never_asked_for(db: Database, domain: 
     await crawl(db, at=START)
 
     asked = {entry.path for entry in living.journal.entries}
-    refused = await rows(db, "SELECT count(*) FROM frontier WHERE state = 'refused'")
+    refused = await rows(db, "SELECT count(*) FROM frontier WHERE state = 'excluded'")
     assert "/robots.txt" in asked
     assert not any(path.startswith(DISALLOWED) for path in asked)
     assert refused[0][0] > 0
@@ -67,7 +67,7 @@ async def test_an_unchanged_site_is_not_read_again(db: Database, domain: Domain,
 
     second = await recrawl(db, domain, at=START + timedelta(minutes=1))
 
-    assert second.stats.not_modified > first.stats.looks / 3
+    assert second.stats.not_modified > first.stats.visits / 3
     assert second.stats.changes[Change.CHANGED] == 0
     assert second.stats.saved_bytes > 0
 
@@ -110,7 +110,7 @@ async def test_what_vanishes_is_gone_only_when_it_is_confirmed(
     assert gone
     for path in gone:
         sheet = living.site.sheet(path)
-        assert first[path] == ("gone" if sheet.ends_as == 410 else "known")
+        assert first[path] == ("gone" if sheet.ends_as == 410 else "fetched")
         assert second[path] == "gone"
     assert set(known) <= set(await versions(db, domain))  # what was had is still had
 
@@ -128,7 +128,7 @@ async def test_a_moved_page_takes_its_cash_along(db: Database, domain: Domain, l
         target = living.site.sheet(path).moves_to
         assert target is not None
         assert (await page(db, domain, path))["state"] == "moved"
-        assert (await page(db, domain, target))["state"] == "known"
+        assert (await page(db, domain, target))["state"] == "fetched"
     assert await coins_missing(db) == 0
 
 
@@ -171,15 +171,15 @@ async def test_retry_after_is_kept_across_restarts(db: Database, domain: Domain,
     asked_too_early = living.journal.counts.requests
     in_time = await crawl(db, at=at + timedelta(minutes=121))
 
-    assert set(refused.holds) == {domain.authority}
+    assert set(refused.suspensions) == {domain.authority}
     assert refused.stats.requests <= 8 + 1  # what was in flight when the first one came back
     assert (too_early.stats.leases, asked_too_early) == (0, 0)
-    assert in_time.stats.looks > 50
+    assert in_time.stats.visits > 50
 
 
 async def test_an_outage_says_nothing_about_pages(db: Database, domain: Domain, living: LivingServer) -> None:
     await crawl(db, at=START)
-    before = await rows(db, "SELECT key, version, etag, evidence_a, evidence_b, failures FROM page ORDER BY key")
+    before = await rows(db, "SELECT key, version, etag, rate_a, rate_b, failures FROM page ORDER BY key")
     living.outage(START + DAY, START + 4 * DAY, status=0)
     at = START + DAY
     spent = 0
@@ -189,7 +189,7 @@ async def test_an_outage_says_nothing_about_pages(db: Database, domain: Domain, 
         spent += shift.stats.requests
         at += timedelta(hours=7)
 
-    after = await rows(db, "SELECT key, version, etag, evidence_a, evidence_b, failures FROM page ORDER BY key")
+    after = await rows(db, "SELECT key, version, etag, rate_a, rate_b, failures FROM page ORDER BY key")
     gone = await rows(db, "SELECT count(*) FROM visit WHERE change IN ('gone', 'moved') AND at > %s", START + DAY)
     assert before == after
     assert gone[0][0] == 0
@@ -205,14 +205,14 @@ async def test_a_site_that_comes_back_is_crawled_again(db: Database, domain: Dom
 
     shift = await crawl(db, at=START + 5 * DAY)
 
-    assert shift.stats.looks > 50
-    assert not shift.holds
+    assert shift.stats.visits > 50
+    assert not shift.suspensions
 
 
 async def test_a_limit_on_pages_is_exact(db: Database, domain: Domain, living: LivingServer) -> None:
     shift = await crawl(db, at=START, pages=17)
 
-    assert shift.stats.looks == 17
+    assert shift.stats.visits == 17
     assert living.journal.counts.requests == 18  # and robots.txt
 
 
@@ -235,5 +235,5 @@ async def test_a_month_of_daily_shifts_keeps_every_invariant(
         assert await coins_missing(db) == 0
         at += DAY
 
-    due = await rows(db, "SELECT count(*) FROM frontier WHERE state <> 'new' AND due_at <= %s", at - DAY)
+    due = await rows(db, "SELECT count(*) FROM frontier WHERE state <> 'unfetched' AND due_at <= %s", at - DAY)
     assert due[0][0] == 0

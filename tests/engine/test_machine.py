@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.engine.machine import cpu_quota, usable_cores
+from crawler.engine.machine import count_usable_cores, read_cpu_quota
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_the_tightest_bound_of_all_control_groups_around_a_process_holds(
         (root / group / "cpu.max").write_text(f"{bound}\n")
     (tmp_path / "own").write_text(f"1:name=systemd:/elsewhere\n0::{own}\n")
 
-    assert cpu_quota(root, tmp_path / "own") == quota
+    assert read_cpu_quota(root, tmp_path / "own") == quota
 
 
 def test_the_older_kind_of_control_groups_is_read_too(tmp_path: Path) -> None:
@@ -42,11 +42,11 @@ def test_the_older_kind_of_control_groups_is_read_too(tmp_path: Path) -> None:
     (group.parent / "cpu.cfs_period_us").write_text("100000\n")
     (tmp_path / "own").write_text("5:cpuset:/docker/0123\n4:cpu,cpuacct:/docker/0123\n0::/\n")
 
-    assert cpu_quota(tmp_path, tmp_path / "own") == 2.5
+    assert read_cpu_quota(tmp_path, tmp_path / "own") == 2.5
 
 
 def test_a_system_without_control_groups_bounds_nothing(tmp_path: Path) -> None:
-    assert cpu_quota(tmp_path, tmp_path / "none") == math.inf
+    assert read_cpu_quota(tmp_path, tmp_path / "none") == math.inf
     (tmp_path / "own").write_text("0::/\n")
-    assert cpu_quota(tmp_path, tmp_path / "own") == math.inf
-    assert 1 <= usable_cores() <= (os.cpu_count() or 1)
+    assert read_cpu_quota(tmp_path, tmp_path / "own") == math.inf
+    assert 1 <= count_usable_cores() <= (os.cpu_count() or 1)

@@ -18,8 +18,8 @@ def peak_memory(url: str, database_url: str, home: Path, *, pages: int, at: str)
     """The most memory, in bytes, that one crawl of so many pages has taken."""
     command = [str(RECRAWL), "crawl", url, "--allow-private", "--pages", str(pages), "--at", at, "--json"]
     output = home / "stdout"
-    peak = peak_of(*command, environment=environ(database_url, home, RECRAWL_READERS="1"), output=output)
-    assert f'"looks": {pages}' in output.read_text()
+    peak = peak_of(*command, environment=environ(database_url, home, RECRAWL_PARSER_PROCESSES="1"), output=output)
+    assert f'"visits": {pages}' in output.read_text()
     return peak
 
 
@@ -57,7 +57,7 @@ async def test_a_batch_holds_no_more_than_some_bodies_however_many_visits_it_may
 
     async with answering(respond) as url:
         await register(db, url, parallelism=1)
-        patient = QUICK.model_copy(update={"batch_visits": 5000, "batch_age": timedelta(minutes=5)})
+        patient = QUICK.model_copy(update={"max_batch_size": 5000, "max_batch_age": timedelta(minutes=5)})
         await crawl(db, at=START, settings=patient)
 
     visits, batches = (await rows(db, "SELECT count(*), count(DISTINCT xmin::text) FROM visit"))[0]

@@ -9,7 +9,7 @@ from crawler.core.change.word_diff import PageDiff
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from crawler.core.page.selectors import WHOLE
+from crawler.core.page.selectors import FULL_VIEW
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State
 from crawler.engine.page_diff import diff_versions
@@ -22,7 +22,7 @@ from tests.engine.crawls import DAY, QUICK, START, answered, answering, crawl, r
 from tests.patience import SLOW
 
 DAYS, PAGES = 22, 80
-NO_LISTS = QUICK.model_copy(update={"usual_lists": False})
+NO_LISTS = QUICK.model_copy(update={"probe_sitemaps": False})
 ALL = 1_000_000  # blocks around a change: the whole page
 
 
@@ -58,21 +58,21 @@ async def blocks_of(parser: DomainParser, version: VersionContent) -> list[str]:
     assert version.body is not None
     kind = version.version.content_type
     answer = Fetched(200, version.body, len(version.body), timedelta(0), content_type=kind)
-    return [block.text for block in await parser.blocks(answer, version.url, view=WHOLE) or () if block.text]
+    return [block.text for block in await parser.parse_blocks(answer, version.url, view=FULL_VIEW) or () if block.text]
 
 
 def sides(found: PageDiff) -> tuple[list[str], list[str]]:
     """What a difference says that the page was, and is, block by block."""
     every = [block for hunk in found.hunks for block in hunk.blocks]
-    was = sorted((block.was_at, block.was) for block in every if block.was_at is not None)
-    now = sorted((block.is_at, block.now) for block in every if block.is_at is not None)
+    was = sorted((block.was_at, block.old_text) for block in every if block.was_at is not None)
+    now = sorted((block.is_at, block.new_text) for block in every if block.is_at is not None)
     return [text for _, text in was], [text for _, text in now]
 
 
 async def every_version(db: Database, domain: Domain, url: Url) -> list[VersionContent]:
     found = [
-        await report.version_of(db, domain, url, number=version.number)
-        for version in reversed(await report.versions_of(db, domain, url))
+        await report.read_version(db, domain, url, number=version.number)
+        for version in reversed(await report.list_versions(db, domain, url))
     ]
     return [version for version in found if version is not None]
 
@@ -84,7 +84,7 @@ async def test_every_version_of_a_month_and_every_difference_is_what_the_site_se
     async with answering(served.respond) as site:
         domain = await register(db, site, exclude=("/-/",), max_depth=6, max_pages=120, render="never")
         for served.day in range(DAYS):
-            await domains.refresh(db, domain, prefix=domain.root, at=served.at)
+            await domains.request_refresh(db, domain, prefix=domain.root, at=served.at)
             await crawl(db, at=served.at, settings=NO_LISTS)
     urls = [Url(row[0]) for row in await rows(db, "SELECT url FROM page WHERE version > 0 ORDER BY url")]
 
@@ -99,7 +99,7 @@ async def test_every_version_of_a_month_and_every_difference_is_what_the_site_se
                 assert version.body in served.bodies[path, day_of(version.version.at)], (url, version.version.number)
                 versions += 1
             for before, after in zip(kept[url], kept[url][1:], strict=False):
-                found = await diff_versions(db, domain, before, after, readers=readers, context=ALL)
+                found = await diff_versions(db, domain, before, after, parsers=readers, context=ALL)
                 assert bool(found) == (await blocks_of(parser, before) != await blocks_of(parser, after))
                 if found:
                     assert sides(found) == (await blocks_of(parser, before), await blocks_of(parser, after))
@@ -110,7 +110,7 @@ async def test_every_version_of_a_month_and_every_difference_is_what_the_site_se
 
     for day in range(0, DAYS, 5):
         at = START + day * DAY + DAY / 2
-        then = await report.pages_at(db, domain, at=at)
+        then = await report.list_pages_at(db, domain, at=at)
         assert {page.url for page in then} == {url for url in urls if kept[url][0].version.at <= at}
         for page in then:
             newest = [version for version in kept[page.url] if version.version.at <= at][-1]

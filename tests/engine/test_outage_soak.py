@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.runtime.postgres.cluster import running_postgres
+from crawler.runtime.postgres.cluster import find_running_postgres
 from crawler.store.database import open_database
 from tests.engine.crawls import START
 from tests.engine.disturbed import Disturbed, disturbed_crawl
@@ -37,8 +37,8 @@ def read_only(seconds: float) -> Outage:
 
     async def happens(disturbed: Disturbed) -> None:
         for value in ("on", "off"):
-            server = disturbed.cluster.url("postgres")
-            async with open_database(server, connections=1) as admin, admin.pool.connection() as connection:
+            server = disturbed.cluster.build_url("postgres")
+            async with open_database(server, max_connections=1) as admin, admin.pool.connection() as connection:
                 await connection.set_autocommit(True)
                 await connection.execute(f"ALTER DATABASE crawl SET default_transaction_read_only = {value}".encode())
                 await connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname='crawl'")
@@ -57,7 +57,7 @@ def full(seconds: float) -> Outage:
                 pass
         await asyncio.sleep(seconds)
         filler.unlink()
-        if running_postgres(disturbed.home) is None:
+        if find_running_postgres(disturbed.home) is None:
             await disturbed.back()
 
     return happens

@@ -34,7 +34,7 @@ async def test_an_error_on_every_page_holds_the_domain_whose_pages_learn_nothing
         site.asked.clear()
         again = await site.recrawl(db, domain, at=START + DAY + HOUR)
         second = [path for path, _ in site.asked if path != "/robots.txt"]
-        kept, waits = await learnt(db), [shift.holds[domain.authority] for shift in (held, again)]
+        kept, waits = await learnt(db), [shift.suspensions[domain.authority] for shift in (held, again)]
         failing = await failures(db, domain)
         site.trouble = lambda _path: None
         await site.recrawl(db, domain, at=START + 3 * DAY)
@@ -44,7 +44,7 @@ async def test_an_error_on_every_page_holds_the_domain_whose_pages_learn_nothing
         assert second[-1] == "/"
         assert [hold.refusals for hold in waits] == [1, 2]
         assert (kept, failing, await events(db, domain)) == (before, {}, [])
-        assert set((await states(db, domain)).values()) == {"known"}
+        assert set((await states(db, domain)).values()) == {"fetched"}
         assert await rows(db, "SELECT count(*) FROM page WHERE last_good_at < %s", START + 3 * DAY) == [(0,)]
         assert await rows(db, "SELECT refusals FROM domain_state") == [(0,)]
         assert await coins_missing(db) == 0
@@ -56,11 +56,11 @@ async def test_broken_pages_of_a_living_site_are_their_own_fault_however_many_co
         await site.crawl(db, at=START)
         site.trouble = lambda path: FAILING[500] if path in broken else None
         for path in broken:
-            await domains.refresh(db, domain, prefix=Url(domain.root + path[1:]), at=START + HOUR)
+            await domains.request_refresh(db, domain, prefix=Url(domain.root + path[1:]), at=START + HOUR)
 
         shift = await site.crawl(db, at=START + HOUR)
 
-        assert not shift.holds
+        assert not shift.suspensions
         assert set(await failures(db, domain)) >= set(broken)
         assert await events(db, domain) == []
 
@@ -69,12 +69,12 @@ async def test_one_broken_page_costs_no_request_beside_its_own(db: Database) -> 
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.trouble = lambda path: FAILING[502] if path == "/leaf3" else None
-        await domains.refresh(db, domain, prefix=Url(f"{domain.root}leaf3"), at=SOON)
+        await domains.request_refresh(db, domain, prefix=Url(f"{domain.root}leaf3"), at=SOON)
         site.asked.clear()
 
         shift = await site.crawl(db, at=SOON)
 
-        assert not shift.holds
+        assert not shift.suspensions
         assert [path for path, _ in site.asked] == ["/leaf3"]
         assert await failures(db, domain) == {"/leaf3": 1}
 
@@ -88,8 +88,8 @@ async def test_a_domain_that_is_well_again_is_crawled_whole_by_the_first_lease_a
 
         shift = await site.recrawl(db, domain, at=START + 2 * DAY)
 
-        assert not shift.holds
-        assert shift.stats.looks == len(SITE)
+        assert not shift.suspensions
+        assert shift.stats.visits == len(SITE)
 
 
 FAR_OFF = Said(503, "<p>later", wait="Fri, 31 Dec 2100 23:59:59 GMT")
@@ -104,9 +104,9 @@ async def test_one_page_that_asks_for_a_century_does_not_silence_its_domain(db: 
         held = await site.recrawl(db, domain, at=START + DAY)
         rest = await site.crawl(db, at=START + DAY + 2 * HOUR)
 
-        hold = held.holds[domain.authority]
+        hold = held.suspensions[domain.authority]
         assert hold.until < START + DAY + 1.1 * HOUR
-        assert not rest.holds
+        assert not rest.suspensions
         assert await rows(db, "SELECT count(*) FROM page WHERE last_good_at < %s", START + DAY) == [(1,)]
         ((due,),) = await rows(
             db, "SELECT due_at FROM frontier f JOIN page p USING (domain_id, key) WHERE failures > 0"
@@ -119,7 +119,7 @@ async def test_a_domain_whose_pages_ask_for_a_long_wait_gets_it(db: Database) ->
         await site.crawl(db, at=START)
         site.trouble = lambda path: FAR_OFF if path != "/robots.txt" else None
 
-        first = (await site.recrawl(db, domain, at=START + DAY)).holds[domain.authority].until
+        first = (await site.recrawl(db, domain, at=START + DAY)).suspensions[domain.authority].until
         again = await site.recrawl(db, domain, at=START + DAY + 2 * HOUR)
 
-        assert max([first, *(hold.until for hold in again.holds.values())]) > START + 30 * DAY
+        assert max([first, *(hold.until for hold in again.suspensions.values())]) > START + 30 * DAY

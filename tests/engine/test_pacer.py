@@ -8,9 +8,9 @@ import pytest
 
 from crawler.clock import Clock
 from crawler.core.budget.hours import parse_hours
-from crawler.core.http.response import Fetched, Reason, Unreached
-from crawler.engine.requests.pacer import LONGEST_FOR_LATENCY, Pacer
-from crawler.engine.requests.requester import latency_of
+from crawler.core.http.response import FailureReason, Fetched, Unreached
+from crawler.engine.requests.pacer import MAX_LATENCY_DELAY, Pacer
+from crawler.engine.requests.requester import compute_latency
 from crawler.store.database import Database
 from labs.demo.server import LivingServer
 from tests.engine.crawls import START, crawl, register
@@ -29,7 +29,7 @@ async def test_nobody_waits_for_a_turn_that_is_not_wanted_any_more() -> None:
 
     async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as waiting:
         for _ in range(8):
-            waiting.create_task(pacer.pass_through(room, is_over=lambda: over))
+            waiting.create_task(pacer.wait_for_slot(room, is_over=lambda: over))
         await asyncio.sleep(0)
         over = True
 
@@ -43,38 +43,38 @@ def test_a_slow_server_gets_longer_pauses_up_to_a_bound_and_shorter_ones_when_it
     pacer = Pacer(delay=SECOND, latency_factor=2)
     delays = [pacer.delay]
     for latency in (0.1, 4.1, None, 60):
-        pacer.answered(None if latency is None else latency * SECOND)
+        pacer.note_response(None if latency is None else latency * SECOND)
         delays.append(pacer.delay)
     for _ in range(40):
-        pacer.answered(0.1 * SECOND)
+        pacer.note_response(0.1 * SECOND)
 
-    assert delays == [SECOND, SECOND, 2.2 * SECOND, 2.2 * SECOND, LONGEST_FOR_LATENCY]
+    assert delays == [SECOND, SECOND, 2.2 * SECOND, 2.2 * SECOND, MAX_LATENCY_DELAY]
     assert pacer.delay == SECOND
 
 
 def test_latency_makes_no_pause_where_there_is_no_delay_or_it_is_off_and_shortens_none() -> None:
     pacers = [Pacer(delay=0 * SECOND, latency_factor=2), Pacer(delay=SECOND), Pacer(delay=LONG, latency_factor=2)]
     for pacer in pacers:
-        pacer.answered(4 * SECOND)
+        pacer.note_response(4 * SECOND)
 
     assert [pacer.delay for pacer in pacers] == [0 * SECOND, SECOND, LONG]
 
 
 def test_an_answer_that_never_came_is_a_slow_one_and_a_refused_connection_is_none() -> None:
-    slow = Unreached(reason=Reason.DEADLINE, elapsed=20 * SECOND)
-    refused = Unreached(reason=Reason.REFUSED, elapsed=SECOND)
+    slow = Unreached(reason=FailureReason.DEADLINE, elapsed=20 * SECOND)
+    refused = Unreached(reason=FailureReason.REFUSED, elapsed=SECOND)
     page = Fetched(status=500, body=b"", received_bytes=0, elapsed=3 * SECOND)
 
-    assert [latency_of(answer) for answer in (slow, refused, page)] == [20 * SECOND, None, 3 * SECOND]
+    assert [compute_latency(answer) for answer in (slow, refused, page)] == [20 * SECOND, None, 3 * SECOND]
 
 
 @pytest.mark.parametrize(("hour", "seconds"), [(12, 8.0), (23, 3.0), (20, 4.0)])
 def test_hours_divide_the_delay_by_their_speed_and_robots_txt_bounds_it(hour: int, seconds: float) -> None:
-    clock = Clock.at(datetime(2026, 1, 7, hour, tzinfo=UTC))
+    clock = Clock.from_instant(datetime(2026, 1, 7, hour, tzinfo=UTC))
     pacer = Pacer(delay=4 * SECOND, hours=parse_hours("00-24; 22-06 x2; 06-18 x0.5"), clock=clock)
-    pacer.slow_down(3 * SECOND)
+    pacer.raise_delay(3 * SECOND)
 
-    assert (pacer.delay, pacer.longest_delay) == (seconds * SECOND, 8 * SECOND)
+    assert (pacer.delay, pacer.max_delay) == (seconds * SECOND, 8 * SECOND)
 
 
 @pytest.mark.parametrize("factor", [2.0, 0.0])

@@ -12,7 +12,7 @@ from crawler.engine.page_diff import diff_versions
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.report import KeptHeaders, PageVersion, VersionContent
+from crawler.store.report import PageVersion, StoredHeaders, VersionContent
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -39,11 +39,11 @@ def version(number: int, body: bytes | None, *, text: str = "") -> VersionConten
             text_bytes=len(text),
             body_bytes=None if body is None else len(body),
             is_rendered=False,
-            is_kept=True,
+            is_stored=True,
         ),
-        state=State.KNOWN,
+        state=State.FETCHED,
         state_at=NOON,
-        headers=KeptHeaders(status=200, content_type="text/html", etag=None, last_modified=None),
+        headers=StoredHeaders(status=200, content_type="text/html", etag=None, last_modified=None),
         text=text,
         body=body,
     )
@@ -56,7 +56,7 @@ def words(found: PageDiff) -> list[tuple[str, str, bool]]:
             "".join(run.text for run in block.runs if run.kind is RunKind.NEW),
             block.is_news,
         )
-        for block in found.changed
+        for block in found.changed_blocks
     ]
 
 
@@ -66,16 +66,16 @@ AFTER = b"<title>Tea</title><p class=price>Tea costs 4.90 a cup</p><p class=ad>B
 
 async def test_the_words_that_differ_between_two_stored_bodies_are_told(db: Database) -> None:
     domain = await registered(db)
-    async with ParserPool(1, few=9) as readers:
-        found = await diff_versions(db, domain, version(1, BEFORE), version(2, AFTER), readers=readers)
+    async with ParserPool(1, inline_bodies=9) as readers:
+        found = await diff_versions(db, domain, version(1, BEFORE), version(2, AFTER), parsers=readers)
 
     assert words(found) == [("4.50", "4.90", True), ("pots", "cups", True)]
 
 
 async def test_what_a_rule_ignores_is_shown_as_no_news(db: Database) -> None:
     domain = await registered(db, PageRule(pattern="/", view=View(ignore=(".ad",))))
-    async with ParserPool(1, few=9) as readers:
-        found = await diff_versions(db, domain, version(1, BEFORE), version(2, AFTER), readers=readers)
+    async with ParserPool(1, inline_bodies=9) as readers:
+        found = await diff_versions(db, domain, version(1, BEFORE), version(2, AFTER), parsers=readers)
 
     assert words(found) == [("4.50", "4.90", True), ("pots", "cups", False)]
 
@@ -83,9 +83,9 @@ async def test_what_a_rule_ignores_is_shown_as_no_news(db: Database) -> None:
 async def test_without_a_body_the_texts_are_compared(db: Database) -> None:
     domain = await registered(db)
     before, after = version(1, None, text="Tea costs 4.50\nBuy"), version(2, AFTER, text="Tea costs 4.90\nBuy")
-    async with ParserPool(1, few=9) as readers:
-        found = await diff_versions(db, domain, before, after, readers=readers)
-        other = await diff_versions(db, domain, before, replace(before, text="Tea costs 4.50\nBuy"), readers=readers)
+    async with ParserPool(1, inline_bodies=9) as readers:
+        found = await diff_versions(db, domain, before, after, parsers=readers)
+        other = await diff_versions(db, domain, before, replace(before, text="Tea costs 4.50\nBuy"), parsers=readers)
 
     assert words(found) == [("4.50", "4.90", True)]
     assert not other

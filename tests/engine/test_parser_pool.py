@@ -15,13 +15,13 @@ import pytest
 
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from crawler.core.novelty import sample_of
+from crawler.core.novelty import sample_text
 from crawler.core.page.selectors import View
-from crawler.core.page.snapshot import parse
+from crawler.core.page.snapshot import parse_body
 from crawler.core.page_rules import PageRule, PageRules
 from crawler.engine.parsing.parser_pool import DomainParser, FairShares, ParserPool, ReadingLimits
 from crawler.engine.parsing.parser_process import STATM
-from crawler.engine.parsing.reader import PARSER
+from crawler.engine.parsing.reader import PARSER_SCRIPT
 from tests.core.printed import compressed, printed
 
 MEGABYTE = 1_000_000
@@ -42,7 +42,7 @@ def children() -> set[int]:
     found = set()
     for child in psutil.Process().children():
         with suppress(psutil.Error):  # it has just ended
-            found |= {child.pid} if PARSER in child.cmdline() else set()
+            found |= {child.pid} if PARSER_SCRIPT in child.cmdline() else set()
     return found
 
 
@@ -56,11 +56,11 @@ async def started(readers: ParserPool) -> frozenset[int]:
 
 async def test_another_process_reads_what_this_one_does() -> None:
     pages = [b"<title>t</title><p>one <a href=/a>a</a>", b"", b"\xff\xfe<p>", b"%PDF-1.4", b"<p>" * 5000]
-    async with ParserPool(2, few=0) as readers:
+    async with ParserPool(2, inline_bodies=0) as readers:
         await started(readers)
         found = await asyncio.gather(*(domain(readers).parse(answer(page), URL) for page in pages * 3))
 
-    here = [parse(page, url=URL, content_type="text/html; charset=utf-8", robots_tag=None) for page in pages * 3]
+    here = [parse_body(page, url=URL, content_type="text/html; charset=utf-8", robots_tag=None) for page in pages * 3]
     assert found == here
     assert children() == set()
 
@@ -79,13 +79,13 @@ async def test_a_pdf_is_read_in_another_process_however_few_there_are(processes:
 @pytest.mark.parametrize("few", [0, 9])
 async def test_pieces_alone_are_those_of_what_is_read_whole(few: int) -> None:
     rule = PageRule("/*", view=View(ignore=("nav",)))
-    async with ParserPool(1, few=few) as readers:
+    async with ParserPool(1, inline_bodies=few) as readers:
         for body, kind in ((b"<nav>x</nav><p>words<a href=/y>there", "text/html"), (b"one\n\ntwo", "text/plain")):
             said = replace(answer(body), content_type=kind)
             read = await domain(readers, rule).parse(said, URL)
 
             assert read is not None
-            assert read.blocks == await domain(readers, rule).blocks(said, URL) != ()
+            assert read.blocks == await domain(readers, rule).parse_blocks(said, URL) != ()
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="only Linux bounds a process's memory")
@@ -105,9 +105,9 @@ async def test_a_body_that_takes_too_much_memory_costs_that_body(told: list[logg
 
 @pytest.mark.skipif(not STATM.exists(), reason="only Linux bounds a process's memory")
 async def test_a_body_that_takes_more_than_its_size_lets_expect_is_given_more() -> None:
-    little = ReadingLimits(usual_bytes=1 << 20, per_byte=0)
+    little = ReadingLimits(min_body_bytes=1 << 20, memory_per_byte=0)
     body = b"<p>a" * 60_000
-    async with ParserPool(1, few=0, limits=little) as readers:
+    async with ParserPool(1, inline_bodies=0, limits=little) as readers:
         found = await domain(readers).parse(answer(body), URL)
 
     assert found is not None
@@ -118,7 +118,7 @@ async def test_a_body_is_given_up_by_its_processor_time_and_not_by_the_clock(
     told: list[logging.LogRecord],
 ) -> None:
     slow = b"words and words<p>" * 100_000
-    async with ParserPool(1, few=0, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
+    async with ParserPool(1, inline_bodies=0, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
         assert await domain(readers).parse(answer(slow), URL) is None
         (pid,) = readers.pids or {0}
         assert await domain(readers).parse(answer(b"<p>x"), URL) is not None
@@ -127,7 +127,7 @@ async def test_a_body_is_given_up_by_its_processor_time_and_not_by_the_clock(
 
 
 async def test_a_reader_that_stands_still_is_given_up_by_the_clock() -> None:
-    async with ParserPool(1, few=0, limits=ReadingLimits(longest=timedelta(seconds=3))) as readers:
+    async with ParserPool(1, inline_bodies=0, limits=ReadingLimits(timeout=timedelta(seconds=3))) as readers:
         (pid,) = await started(readers)
         os.kill(pid, signal.SIGSTOP)
 
@@ -139,8 +139,8 @@ async def test_a_reader_that_stands_still_is_given_up_by_the_clock() -> None:
 async def test_a_reader_with_an_answer_that_nobody_takes_freezes_nobody() -> None:
     """Its answer of many megabytes is larger than what its pipe and our buffer hold."""
     large = b"<p>" + b"a word and " * 900_000
-    limits = ReadingLimits(longest=timedelta(seconds=0.01))
-    async with ParserPool(1, few=0, limits=limits) as readers:
+    limits = ReadingLimits(timeout=timedelta(seconds=0.01))
+    async with ParserPool(1, inline_bodies=0, limits=limits) as readers:
         assert await domain(readers).parse(answer(large), URL) is None
         async with asyncio.timeout(30):
             while not await domain(readers).parse(answer(b"<p>y"), URL):
@@ -150,7 +150,7 @@ async def test_a_reader_with_an_answer_that_nobody_takes_freezes_nobody() -> Non
 
 async def test_a_domain_never_has_all_readers() -> None:
     greedy, other = object(), object()
-    shares = FairShares(2, most=10)
+    shares = FairShares(2, max_amount=10)
     order = []
 
     async def use(party: object, name: str, go_on: asyncio.Event) -> None:
@@ -171,7 +171,7 @@ async def test_a_domain_never_has_all_readers() -> None:
 
 
 async def test_readers_together_have_a_bound_on_their_memory_and_a_large_body_is_not_overtaken() -> None:
-    shares = FairShares(4, most=10)
+    shares = FairShares(4, max_amount=10)
     order = []
 
     async def use(amount: int, go_on: asyncio.Event) -> None:
@@ -194,7 +194,7 @@ async def test_readers_together_have_a_bound_on_their_memory_and_a_large_body_is
 
 
 async def test_who_was_cancelled_and_has_not_left_yet_is_given_nothing() -> None:
-    shares = FairShares(1, most=1)
+    shares = FairShares(1, max_amount=1)
     async with shares.share("a", 1):
         waiting = asyncio.create_task(shares.share("b", 1).__aenter__())
         await asyncio.sleep(0)
@@ -206,7 +206,7 @@ async def test_who_was_cancelled_and_has_not_left_yet_is_given_nothing() -> None
 
 
 async def test_after_a_reader_was_lost_another_one_reads() -> None:
-    async with ParserPool(1, few=0, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
+    async with ParserPool(1, inline_bodies=0, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
         await started(readers)
         assert await domain(readers).parse(answer(b"words and words<p>" * 100_000), URL) is None
         assert not readers.pids
@@ -215,7 +215,7 @@ async def test_after_a_reader_was_lost_another_one_reads() -> None:
 
 
 async def test_who_is_cancelled_while_it_waits_leaves_no_share_behind() -> None:
-    shares = FairShares(1, most=1)
+    shares = FairShares(1, max_amount=1)
     async with shares.share("a", 1):
         waiting = asyncio.create_task(shares.share("b", 1).__aenter__())
         await asyncio.sleep(0)
@@ -228,18 +228,18 @@ async def test_who_is_cancelled_while_it_waits_leaves_no_share_behind() -> None:
 
 async def test_a_sample_that_a_process_takes_is_what_would_be_taken_here() -> None:
     body = b"<p>Some words of room 12 that say a few things<p>and a few more"
-    async with ParserPool(1, few=0) as readers:
+    async with ParserPool(1, inline_bodies=0) as readers:
         await domain(readers).parse(answer(body), URL)
         async with asyncio.timeout(60):
             while not readers.pids:
                 await asyncio.sleep(0.01)
         found, plain = (
-            await domain(readers).parse(answer(body), URL, sampled=True),
+            await domain(readers).parse(answer(body), URL, with_sample=True),
             await domain(readers).parse(answer(body), URL),
         )
 
     assert found is not None
-    assert found.sample == sample_of(found.content, body, url=URL)
+    assert found.sample == sample_text(found.content, body, url=URL)
     assert plain is not None
     assert plain.sample == ()
 
@@ -247,7 +247,7 @@ async def test_a_sample_that_a_process_takes_is_what_would_be_taken_here() -> No
 @pytest.mark.parametrize("few", [0, 100], ids=["in a process", "here"])
 async def test_a_body_that_breaks_what_reads_it_costs_that_body(told: list[logging.LogRecord], few: int) -> None:
     breaking = cast("Url", 7)  # no page is known to break it: this stands for one that will
-    async with ParserPool(1, few=few) as readers:
+    async with ParserPool(1, inline_bodies=few) as readers:
         if not few:
             await started(readers)
         assert await domain(readers).parse(answer(b"<p>x"), breaking) is None
@@ -256,7 +256,7 @@ async def test_a_body_that_breaks_what_reads_it_costs_that_body(told: list[loggi
 
 
 async def test_few_bodies_start_no_process() -> None:
-    async with ParserPool(1, few=5) as readers:
+    async with ParserPool(1, inline_bodies=5) as readers:
         for _ in range(5):
             await domain(readers).parse(answer(b"<p>x"), URL)
         await asyncio.sleep(0)
@@ -275,7 +275,7 @@ async def test_what_an_expression_is_applied_to_is_read_elsewhere() -> None:
 
 
 async def test_another_takes_the_place_of_a_reader_that_dies() -> None:
-    async with ParserPool(1, few=0) as readers:
+    async with ParserPool(1, inline_bodies=0) as readers:
         (pid,) = await started(readers)
         os.kill(pid, signal.SIGSTOP)  # so that it has the body, and cannot be done with it
         reading = asyncio.create_task(domain(readers).parse(answer(b"<p>x"), URL))

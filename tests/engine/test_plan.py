@@ -11,9 +11,9 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness.estimates import PRIOR
 from crawler.core.http.urls import Authority, Url
 from crawler.core.page_rules import PageRule
-from crawler.planner.plan import Planned, plan_domains
+from crawler.planner.plan import PlannedDomain, plan_domains
 from crawler.settings import Settings
-from crawler.store import claim, domains, hand_out, record
+from crawler.store import claim, domains, frontier, record
 from crawler.store.database import Database
 from tests.store.made_up import look, status, take, targets, url
 from tests.store.populated import Bulk, add, fetched
@@ -39,12 +39,14 @@ async def populated(db: Database, name: str, domain_settings: DomainSettings | N
     return domain
 
 
-async def planned_for(db: Database, domain: Domain, settings: Settings = SETTINGS, *, at: datetime = AT) -> Planned:
+async def planned_for(
+    db: Database, domain: Domain, settings: Settings = SETTINGS, *, at: datetime = AT
+) -> PlannedDomain:
     return next(each for each in await plan_domains(db, at=at, settings=settings) if each.domain.id == domain.id)
 
 
 async def changed(db: Database, domain: Domain, domain_settings: DomainSettings) -> Domain:
-    return await domains.change(db, domain, domain_settings, at=AT)
+    return await domains.change_settings(db, domain, domain_settings, at=AT)
 
 
 async def read_root(db: Database, links: dict[str, list[Url]]) -> None:
@@ -55,7 +57,7 @@ async def read_root(db: Database, links: dict[str, list[Url]]) -> None:
         page = "".join(f'<a href="{link}">x</a>' for link in links[lease.domain.authority])
         (target,) = await targets(db, lease, at)
         body = status(200, f"<p>words{page}".encode())
-        await record.record(db, lease, record.Batch([look(target, body, at, lease.domain)], max_pages=100))
+        await record.record_visits(db, lease, record.Batch([look(target, body, at, lease.domain)], max_pages=100))
         await claim.release(db, lease, at=at)
 
 
@@ -69,7 +71,7 @@ async def test_a_domain_to_which_others_link_is_worth_more_and_its_user_has_a_sa
 
     planned = {each.domain.id: each.importance for each in await plan_domains(db, at=AT, settings=SETTINGS)}
 
-    listed = {each.domain.id: each.importance for each in await domains.every(db)}
+    listed = {each.domain.id: each.importance for each in await domains.list_domains(db)}
     assert planned == listed
     assert planned[hub.id] > planned[fan.id]
     assert planned[dear.id] == pytest.approx(3 * planned[fan.id])
@@ -79,7 +81,7 @@ async def test_a_domain_to_which_others_link_is_worth_more_and_its_user_has_a_sa
 async def test_before_anything_was_planned_a_domain_is_worth_its_weight(db: Database) -> None:
     await registered(db, "dear.test", DomainSettings(weight=3.0))
 
-    (listed,) = await domains.every(db)
+    (listed,) = await domains.list_domains(db)
 
     assert listed.importance == 3.0
 
@@ -97,7 +99,7 @@ async def test_a_domain_without_any_limit_keeps_the_usual_price(db: Database) ->
 
     planned = await planned_for(db, domain)
 
-    assert planned.plan.price is None
+    assert planned.plan.shadow_price is None
     assert planned.plan.finding == ""
     assert 0.5 < planned.plan.expected.freshness < 1
     assert await fetched(db, "SELECT price_request FROM domain_plan") == [(None,)]
@@ -113,9 +115,9 @@ async def test_a_budget_is_spent_and_twice_the_budget_is_spent_after_the_next_pl
 
     assert first.plan.requests == pytest.approx(39, abs=0.7)  # the rest is robots.txt and audits
     assert second.plan.requests == pytest.approx(78, abs=1.2)
-    assert second.price.per_request < first.price.per_request
+    assert second.shadow_price.per_request < first.shadow_price.per_request
     assert first.plan.expected.freshness < second.plan.expected.freshness
-    assert await fetched(db, "SELECT price_request FROM domain_plan") == [(second.price.per_request,)]
+    assert await fetched(db, "SELECT price_request FROM domain_plan") == [(second.shadow_price.per_request,)]
     assert await fetched(db, "SELECT count(*) FROM inbox WHERE kind = 'reprice'") == [(1,)]
     assert await fetched(db, "SELECT key, due_at, xmin FROM frontier ORDER BY key") == before  # not rewritten
 
@@ -152,7 +154,7 @@ async def test_a_delay_that_leaves_fewer_requests_than_are_worth_it_has_a_price_
 
     assert one.plan.requests == pytest.approx(24, abs=2)
     assert two.plan.requests == pytest.approx(48, abs=3)
-    assert one.price.per_request > two.price.per_request > SETTINGS.price
+    assert one.shadow_price.per_request > two.shadow_price.per_request > SETTINGS.min_value
 
 
 async def test_domains_that_share_a_budget_have_one_price_by_their_importance(db: Database) -> None:
@@ -164,7 +166,7 @@ async def test_domains_that_share_a_budget_have_one_price_by_their_importance(db
 
     assert (a.domain.id, b.domain.id) == (dear.id, fair.id)
     assert a.plan.requests + b.plan.requests == pytest.approx(58.4, abs=1)
-    assert a.price.per_request * 4 == pytest.approx(b.price.per_request)
+    assert a.shadow_price.per_request * 4 == pytest.approx(b.shadow_price.per_request)
     assert a.plan.requests > 1.5 * b.plan.requests
 
 
@@ -190,7 +192,8 @@ async def test_a_domain_that_is_paused_or_held_leaves_its_part_of_the_overall_bu
     for other, closed in (paused, held):
         assert other.plan.requests == pytest.approx(58.4, abs=0.5)
         assert closed.plan.requests == 0
-        assert closed.price.per_request == pytest.approx(both.price.per_request, rel=0.1)  # for when it comes back
+        # for when it comes back
+        assert closed.shadow_price.per_request == pytest.approx(both.shadow_price.per_request, rel=0.1)
     assert soon[0].plan.requests == pytest.approx(both.plan.requests, rel=0.01)
 
 
@@ -201,7 +204,7 @@ async def test_a_budget_in_bytes_has_a_price_for_a_byte_and_so_has_one_of_all_to
     own, _ = await plan_domains(db, at=AT, settings=SETTINGS)
     together = await plan_domains(db, at=AT, settings=SETTINGS.model_copy(update={"bytes_per_day": 12_000}))
 
-    assert own.price.per_byte > 0
+    assert own.shadow_price.per_byte > 0
     assert own.plan.expected.received_bytes == pytest.approx(10_000, rel=0.02)  # alike pages come together
     received = [each.plan.expected.received_bytes for each in together]
     assert sum(received) == pytest.approx(12_000, rel=0.02)
@@ -210,7 +213,7 @@ async def test_a_budget_in_bytes_has_a_price_for_a_byte_and_so_has_one_of_all_to
 
 async def test_a_target_asks_for_the_budget_that_reaches_it(db: Database) -> None:
     fresh = DomainSettings(target_freshness=0.8, allow_private=True)
-    young = DomainSettings(target_age=timedelta(days=2), allow_private=True)
+    young = DomainSettings(max_age=timedelta(days=2), allow_private=True)
     await populated(db, "fresh.test", fresh)
     await populated(db, "young.test", young)
 
@@ -218,14 +221,14 @@ async def test_a_target_asks_for_the_budget_that_reaches_it(db: Database) -> Non
 
     assert a.plan.expected.freshness == pytest.approx(0.8, abs=0.005)
     assert b.plan.expected.oldest_days <= 2
-    assert b.plan.asked == pytest.approx((400 / 2 + 1) / 0.99, abs=1)  # robots.txt and audits come on top
+    assert b.plan.target_requests == pytest.approx((400 / 2 + 1) / 0.99, abs=1)  # robots.txt and audits come on top
     written = await fetched(db, "SELECT budget_per_day, finding FROM domain_plan ORDER BY domain_id")
-    assert written == [(a.plan.asked, ""), (b.plan.asked, "")]
+    assert written == [(a.plan.target_requests, ""), (b.plan.target_requests, "")]
     assert await fetched(db, "SELECT longest_s FROM domain_plan WHERE domain_id = %s", b.domain.id) == [(172_800.0,)]
 
 
 async def test_a_target_age_holds_when_pages_are_handed_out_whatever_they_are_worth(db: Database) -> None:
-    await populated(db, "young.test", DomainSettings(target_age=timedelta(days=2), allow_private=True))
+    await populated(db, "young.test", DomainSettings(max_age=timedelta(days=2), allow_private=True))
     await plan_domains(db, at=AT, settings=SETTINGS)
 
     early, late = AT + timedelta(days=1.9), AT + timedelta(days=2.1)
@@ -240,7 +243,7 @@ async def test_a_target_age_holds_when_pages_are_handed_out_whatever_they_are_wo
 
 async def test_what_a_rule_asks_for_is_planned_and_handed_out_whatever_it_is_worth(db: Database) -> None:
     news = DomainSettings(
-        rules=(PageRule("re:/1[0-9]{3}$", most=timedelta(days=1)),), budget_per_day=150, allow_private=True
+        rules=(PageRule("re:/1[0-9]{3}$", max_interval=timedelta(days=1)),), budget_per_day=150, allow_private=True
     )
     domain = await populated(db, "news.test", news)
 
@@ -251,7 +254,7 @@ async def test_what_a_rule_asks_for_is_planned_and_handed_out_whatever_it_is_wor
 
     assert planned.plan.finding == ""
     assert planned.plan.requests == pytest.approx(148, abs=1)
-    assert planned.price.per_request > 2 * SETTINGS.price
+    assert planned.shadow_price.per_request > 2 * SETTINGS.min_value
     assert sum(target.terms.is_ruled for target in handed) == 100
     assert await fetched(db, "SELECT spent_floor FROM domain_state") == [(0,)]
 
@@ -259,22 +262,22 @@ async def test_what_a_rule_asks_for_is_planned_and_handed_out_whatever_it_is_wor
 async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_of_each_domains_part(
     db: Database,
 ) -> None:
-    settings = SETTINGS.model_copy(update={"budget_per_day": 40, "most_interval": timedelta(days=1)})
+    settings = SETTINGS.model_copy(update={"budget_per_day": 40, "max_interval": timedelta(days=1)})
     for name in ("one.test", "two.test"):
         await populated(db, name, DomainSettings(allow_private=True))
 
     planned = await plan_domains(db, at=AT, settings=settings)
     at = AT + timedelta(days=3)
     lease = await take(db, at)
-    await hand_out.hand_out(db, lease, most=40, at=at, without=(), defaults=settings.defaults)
+    await frontier.select_targets(db, lease, max_targets=40, at=at, dispatched=(), defaults=settings.defaults)
 
     assert [each.plan.longest_days for each in planned] == [800 / (0.05 * 40)] * 2
     assert all(each.plan.finding.startswith("A page may wait 400 days, not 1: at all") for each in planned)
-    assert all(each.price.per_request < 1e6 for each in planned)
+    assert all(each.shadow_price.per_request < 1e6 for each in planned)
     ages = "UPDATE page SET last_good_at = %s WHERE domain_id = %s RETURNING key"
     await fetched(db, ages, at - timedelta(days=500), lease.domain.id)
     await fetched(db, "UPDATE domain_plan SET price_request = 1e9 RETURNING domain_id")
-    handed = await hand_out.hand_out(db, lease, most=40, at=at, without=(), defaults=settings.defaults)
+    handed = await frontier.select_targets(db, lease, max_targets=40, at=at, dispatched=(), defaults=settings.defaults)
     assert len([target for target in handed if target.version is not None]) == 4
     assert await fetched(db, "SELECT spent_floor FROM domain_state ORDER BY spent_floor") == [(0,), (4,)]
 
@@ -282,12 +285,14 @@ async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_o
 @pytest.mark.soak
 async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> None:
     await populated(db, "far.test", DomainSettings(target_freshness=0.95, delay=timedelta(hours=1)))
-    poor = await populated(db, "poor.test", DomainSettings(target_age=timedelta(days=2), budget_per_day=50))
+    poor = await populated(db, "poor.test", DomainSettings(max_age=timedelta(days=2), budget_per_day=50))
 
     a, b = await plan_domains(db, at=AT, settings=SETTINGS)
 
-    assert a.plan.asked is not None
-    finding = f"95 % fresh needs {a.plan.asked:,.0f} requests a day; the delay of 3,600 s allows 24, which gives"
+    assert a.plan.target_requests is not None
+    finding = (
+        f"95 % fresh needs {a.plan.target_requests:,.0f} requests a day; the delay of 3,600 s allows 24, which gives"
+    )
     assert a.plan.finding.startswith(finding)
     assert a.plan.expected.freshness < 0.95
     assert "No page older than 2 days needs 204 requests a day; the budget of 50 reaches" in b.plan.finding

@@ -15,9 +15,9 @@ import pytest
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
-from crawler.engine.processes import crew
-from crawler.engine.processes.helper import Equipment, Helper, HelperLost
-from crawler.engine.requests.session import from_environment
+from crawler.engine.processes import worker_pool
+from crawler.engine.processes.worker import Worker, WorkerLost, WorkerOptions
+from crawler.engine.requests.session import read_environment_secret
 from crawler.engine.resources import open_resources
 from crawler.engine.shift import ShiftHooks, run_shift
 from crawler.engine.stats import CrawlStats, ShiftResult
@@ -30,7 +30,7 @@ from tests.patience import PATIENCE_S
 from tests.ports import next_port
 
 PAGES = 145  # of a site, with its root
-SETTINGS = QUICK.model_copy(update={"batch_visits": 10})
+SETTINGS = QUICK.model_copy(update={"max_batch_size": 10})
 
 
 class Site:
@@ -79,15 +79,15 @@ async def site() -> AsyncIterator[Site]:
 
 
 @asynccontextmanager
-async def helper_for(db: Database) -> AsyncIterator[Helper]:
-    equipment = Equipment(
-        settings=SETTINGS.model_copy(update={"readers": 1}),
+async def helper_for(db: Database) -> AsyncIterator[Worker]:
+    equipment = WorkerOptions(
+        settings=SETTINGS.model_copy(update={"parser_processes": 1}),
         database_url=db.url,
-        clock=Clock.at(START),
-        find_secret=from_environment,
+        clock=Clock.from_instant(START),
+        find_secret=read_environment_secret,
         log_level=logging.INFO,
     )
-    helper = await Helper.started(equipment)
+    helper = await Worker.start(equipment)
     try:
         yield helper
     finally:
@@ -101,7 +101,7 @@ async def claimed(db: Database, domain: Domain) -> Lease:
 
 
 async def is_free(db: Database, domain: Domain) -> bool:
-    return (await domains.status_of(db, domain, at=START)).holder is None
+    return (await domains.read_status(db, domain, at=START)).holder is None
 
 
 async def test_a_helper_crawls_a_lease_as_this_process_would(db: Database, site: Site) -> None:
@@ -109,12 +109,12 @@ async def test_a_helper_crawls_a_lease_as_this_process_would(db: Database, site:
     told: list[int] = []
     async with helper_for(db) as helper:
         done = await helper.crawl(
-            await claimed(db, domain), stop=asyncio.Event(), progress=lambda stats: told.append(stats.looks)
+            await claimed(db, domain), stop=asyncio.Event(), progress=lambda stats: told.append(stats.visits)
         )
-        assert helper.leases == 0
+        assert helper.lease_count == 0
 
-    assert done.stats.looks == PAGES
-    assert done.hold is None
+    assert done.stats.visits == PAGES
+    assert done.suspension is None
     assert len(await versions(db, domain)) == PAGES
     assert set(site.pages_asked.values()) == {1}
     assert told == sorted(told)
@@ -139,12 +139,12 @@ async def test_a_helper_that_is_killed_loses_what_it_had_not_recorded_and_no_mor
         os.kill(helper.pid, signal.SIGKILL)
         error = await crawling
         assert helper.is_lost
-        with pytest.raises(HelperLost):
+        with pytest.raises(WorkerLost):
             await helper.crawl(lease, stop=asyncio.Event(), progress=stats.append)
 
-    assert isinstance(error, HelperLost)
-    assert error.stats.looks == (stats[-1].looks if stats else 0)
-    assert len(await versions(db, domain)) == error.stats.looks
+    assert isinstance(error, WorkerLost)
+    assert error.stats.visits == (stats[-1].visits if stats else 0)
+    assert len(await versions(db, domain)) == error.stats.visits
     site.gate.set()
     await domains.expire_leases(db, holder_prefix="test")
 
@@ -176,8 +176,8 @@ async def test_a_lease_ends_early_in_a_helper_as_here_and_what_was_read_is_recor
         site.gate.set()
         done = await crawling
 
-    assert 0 < done.stats.looks < PAGES
-    assert len(await versions(db, domain)) == done.stats.looks == site.pages_asked.total()
+    assert 0 < done.stats.visits < PAGES
+    assert len(await versions(db, domain)) == done.stats.visits == site.pages_asked.total()
     assert await is_free(db, domain)
 
 
@@ -214,7 +214,7 @@ async def test_a_helper_ends_when_nobody_is_there_to_be_helped(db: Database, sit
         async with asyncio.timeout(PATIENCE_S):
             while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
                 await asyncio.sleep(0.01)
-        assert isinstance(await crawling, HelperLost)
+        assert isinstance(await crawling, WorkerLost)
 
     assert await is_free(db, domain)
     assert len(await versions(db, domain)) == site.pages_asked.total()
@@ -275,8 +275,8 @@ async def shared_sites(
     db: Database, monkeypatch: pytest.MonkeyPatch, *, sites: int
 ) -> AsyncIterator[tuple[list[Site], Shared]]:
     """Sites of which a part can be read before their crawl is shared between two processes, and the rest after it."""
-    monkeypatch.setattr(crew, "BUSY", 0.0)
-    monkeypatch.setattr(crew, "WATCHED_FOR", timedelta(seconds=0.01))
+    monkeypatch.setattr(worker_pool, "BUSY_SHARE", 0.0)
+    monkeypatch.setattr(worker_pool, "LOAD_INTERVAL", timedelta(seconds=0.01))
     log = logging.getLogger("recrawl.crew")
     async with AsyncExitStack() as stack:
         up = [await stack.enter_async_context(site_up()) for _ in range(sites)]
@@ -295,9 +295,9 @@ async def shared_sites(
 
 
 async def shared_shift(db: Database, hooks: ShiftHooks) -> ShiftResult:
-    settings = SETTINGS.model_copy(update={"processes": 2, "batch_age": timedelta(seconds=0.1)})
+    settings = SETTINGS.model_copy(update={"crawl_processes": 2, "max_batch_age": timedelta(seconds=0.1)})
     async with open_resources(settings) as webs, asyncio.timeout(PATIENCE_S):
-        return await run_shift(db, webs, settings=settings, clock=Clock.at(START), holder="test", hooks=hooks)
+        return await run_shift(db, webs, settings=settings, clock=Clock.from_instant(START), holder="test", hooks=hooks)
 
 
 async def test_a_busy_process_has_others_help_and_no_page_is_asked_for_twice(
@@ -306,14 +306,14 @@ async def test_a_busy_process_has_others_help_and_no_page_is_asked_for_twice(
     told: Counter[str] = Counter()
 
     def progress(lease: Lease, stats: CrawlStats) -> None:
-        told[f"{lease.token}"] = stats.looks
+        told[f"{lease.token}"] = stats.visits
 
     async with shared_sites(db, monkeypatch, sites=3) as (sites, shared):
         shift = await shared_shift(db, ShiftHooks(progress))
 
     assert len(shared.helpers) == 1
     assert not psutil.pid_exists(shared.helpers[0])
-    assert shift.stats.looks == told.total() == 3 * PAGES
+    assert shift.stats.visits == told.total() == 3 * PAGES
     assert shift.stats.leases == 4  # one was ended here, and begun there
     for each in sites:
         assert set(each.pages_asked.values()) == {1}
@@ -342,12 +342,12 @@ async def test_a_shift_goes_on_without_a_helper_that_is_killed(db: Database, mon
 
 
 async def test_one_process_alone_where_its_user_says_so(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "BUSY", 0.0)
-    monkeypatch.setattr(crew, "WATCHED_FOR", timedelta(seconds=0.01))
+    monkeypatch.setattr(worker_pool, "BUSY_SHARE", 0.0)
+    monkeypatch.setattr(worker_pool, "LOAD_INTERVAL", timedelta(seconds=0.01))
     async with site_up() as one, site_up() as two:
         for each in (one, two):
             await register(db, each.url)
 
-        shift = await crawl(db, at=START, settings=SETTINGS.model_copy(update={"processes": 1}))
+        shift = await crawl(db, at=START, settings=SETTINGS.model_copy(update={"crawl_processes": 1}))
 
     assert shift.stats.leases == 2

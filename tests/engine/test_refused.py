@@ -11,7 +11,7 @@ from crawler.core.http.urls import Url
 from crawler.core.visit.visit import State
 from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.report import check, pages_at, version_of
+from crawler.store.report import check_invariants, list_pages_at, read_version
 from tests.engine.crawls import DAY, START, coins_missing, page, rows
 from tests.engine.scripted import Said, Scripted, events, scripted, states, text
 
@@ -30,7 +30,7 @@ async def inn(db: Database) -> AsyncIterator[tuple[Scripted, Domain]]:
     async with scripted(db, PAGES) as (site, domain):
         await site.crawl(db, at=START)
         yield site, domain
-        assert await check(db) == []
+        assert await check_invariants(db) == []
         assert await coins_missing(db) == 0
 
 
@@ -39,13 +39,13 @@ async def test_what_robots_txt_refuses_later_is_told_once_and_again_when_it_is_b
         site.pages["/robots.txt"] = CLOSED
         for day in (2, 4):
             await site.recrawl(db, domain, at=START + day * DAY)
-        assert await events(db, domain) == [("/cellar", "refused")]
-        assert (await states(db, domain))["/cellar"] == "refused"
+        assert await events(db, domain) == [("/cellar", "excluded")]
+        assert (await states(db, domain))["/cellar"] == "excluded"
         site.pages["/robots.txt"] = OPEN
         for day in (6, 8):
             await site.recrawl(db, domain, at=START + day * DAY)
-        assert await events(db, domain) == [("/cellar", "refused"), ("/cellar", "back")]
-        assert (await states(db, domain))["/cellar"] == "known"
+        assert await events(db, domain) == [("/cellar", "excluded"), ("/cellar", "restored")]
+        assert (await states(db, domain))["/cellar"] == "fetched"
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["as it was", "other words"])
@@ -55,26 +55,26 @@ async def test_the_return_is_told_at_the_first_good_answer(db: Database, *, is_n
         await site.recrawl(db, domain, at=START + 2 * DAY)
         site.pages |= {"/robots.txt": OPEN, "/cellar": Said(503)}
         await site.recrawl(db, domain, at=START + 4 * DAY)
-        assert await events(db, domain) == [("/cellar", "refused")]
+        assert await events(db, domain) == [("/cellar", "excluded")]
         site.pages["/cellar"] = text("casks of another vintage") if is_new else PAGES["/cellar"]
         await site.recrawl(db, domain, at=START + 6 * DAY)
-        assert await events(db, domain) == [("/cellar", "refused"), ("/cellar", "back")]
-        there = await version_of(db, domain, Url(f"{domain.root}cellar"))
+        assert await events(db, domain) == [("/cellar", "excluded"), ("/cellar", "restored")]
+        there = await read_version(db, domain, Url(f"{domain.root}cellar"))
         assert there is not None
         assert there.version.number == 1 + is_new
         known = await page(db, domain, "cellar")
-        assert (known["changes"], known["evidence_b"] > 0) == (int(is_new), True), "its change rate learns from it"
-        assert await rows(db, "SELECT amount > 0 FROM event WHERE change = 'back'") == [(is_new or None,)]
+        assert (known["changes"], known["rate_b"] > 0) == (int(is_new), True), "its change rate learns from it"
+        assert await rows(db, "SELECT amount > 0 FROM event WHERE change = 'restored'") == [(is_new or None,)]
 
 
 async def test_a_page_without_text_that_is_as_it_was_makes_no_version(db: Database) -> None:
     async with scripted(db, PAGES | {"/cellar": Said(body="<script>barrels()</script>")}) as (site, domain):
         await site.crawl(db, at=START)
-        await domains.change(db, domain, replace(domain.settings, exclude=("/cellar",)), at=START + DAY)
+        await domains.change_settings(db, domain, replace(domain.settings, exclude=("/cellar",)), at=START + DAY)
         await site.recrawl(db, domain, at=START + 2 * DAY)
-        await domains.change(db, domain, domain.settings, at=START + 3 * DAY)
+        await domains.change_settings(db, domain, domain.settings, at=START + 3 * DAY)
         await site.recrawl(db, domain, at=START + 4 * DAY)
-        assert await events(db, domain) == [("/cellar", "refused"), ("/cellar", "back")]
+        assert await events(db, domain) == [("/cellar", "excluded"), ("/cellar", "restored")]
         assert (await page(db, domain, "cellar"))["version"] == 1
 
 
@@ -84,15 +84,15 @@ async def test_what_is_refused_and_then_gone_is_told_of_both(db: Database) -> No
         await site.recrawl(db, domain, at=START + 2 * DAY)
         site.pages |= {"/robots.txt": OPEN, "/cellar": Said(410)}
         await site.recrawl(db, domain, at=START + 4 * DAY)
-        assert await events(db, domain) == [("/cellar", "refused"), ("/cellar", "gone")]
+        assert await events(db, domain) == [("/cellar", "excluded"), ("/cellar", "gone")]
 
 
 async def test_what_the_scope_leaves_out_later_is_told(db: Database) -> None:
     async with inn(db) as (site, domain):
-        await domains.change(db, domain, replace(domain.settings, exclude=("/cellar",)), at=START + DAY)
+        await domains.change_settings(db, domain, replace(domain.settings, exclude=("/cellar",)), at=START + DAY)
         asked = len(site.asked)
         await site.recrawl(db, domain, at=START + 2 * DAY)
-        assert await events(db, domain) == [("/cellar", "refused")]
+        assert await events(db, domain) == [("/cellar", "excluded")]
         assert "/cellar" not in {path for path, _ in site.asked[asked:]}
 
 
@@ -102,14 +102,14 @@ async def test_a_page_that_was_never_read_is_no_news(db: Database) -> None:
         site.pages["/robots.txt"] = OPEN
         await site.recrawl(db, domain, at=START + 2 * DAY)
         assert await events(db, domain) == []
-        assert (await states(db, domain))["/cellar"] == "known"
+        assert (await states(db, domain))["/cellar"] == "fetched"
 
 
 async def test_the_pages_of_an_instant_say_which_were_refused_then(db: Database) -> None:
     async with inn(db) as (site, domain):
         site.pages["/robots.txt"] = CLOSED
         await site.recrawl(db, domain, at=START + 2 * DAY)
-        was = {page.url: page.state for page in await pages_at(db, domain, at=START + DAY)}
-        now = {page.url: page.state for page in await pages_at(db, domain, at=START + 3 * DAY)}
+        was = {page.url: page.state for page in await list_pages_at(db, domain, at=START + DAY)}
+        now = {page.url: page.state for page in await list_pages_at(db, domain, at=START + 3 * DAY)}
         cellar = Url(f"{domain.root}cellar")
-        assert (was[cellar], now[cellar]) == (State.KNOWN, State.REFUSED)
+        assert (was[cellar], now[cellar]) == (State.FETCHED, State.EXCLUDED)

@@ -16,7 +16,7 @@ from crawler.core.page_rules import PageRule
 from crawler.fetch.browser import BrowserMissing, find_browser
 from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.report import check
+from crawler.store.report import check_invariants
 from tests.engine.corpus import file_in
 from tests.engine.crawls import DAY, QUICK, START, crawl, page, recrawl, register, rows, versions
 from tests.engine.static import StaticServer
@@ -123,7 +123,7 @@ async def test_an_application_is_found_whole_and_a_static_site_beside_it_is_left
     assert {word for folder, word in done if folder == "doc"} == {"no_signs"}
     assert asked["/vue.js"] == asked["/app.js"] == 1
     assert asked["/data/amber.json"] == 1
-    assert not await check(db)
+    assert not await check_invariants(db)
 
 
 @pytest.mark.soak
@@ -152,14 +152,14 @@ async def test_a_page_that_begins_to_be_rendered_has_not_changed(db: Database, t
         domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",), render="never")
         await crawl(db, at=START)
         assert await text_of(db, domain, "/app/amber/") == ""
-        domain = await domains.change(db, domain, replace(domain.settings, render="auto"), at=START + DAY)
+        domain = await domains.change_settings(db, domain, replace(domain.settings, render="auto"), at=START + DAY)
         await crawl(db, at=START + DAY)
 
     assert say("amber") in await text_of(db, domain, "/app/amber/")
     assert (await page(db, domain, "/app/amber/"))["changes"] == 0
     assert not await rows(db, "SELECT FROM event WHERE change = 'changed'")
     assert len(await versions(db, domain)) >= 3
-    assert not await check(db)
+    assert not await check_invariants(db)
 
 
 async def test_without_a_browser_pages_that_would_need_it_are_told(db: Database, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ async def test_without_a_browser_pages_that_would_need_it_are_told(db: Database,
         domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",))
         result = await crawl(db, at=START, settings=QUICK.model_copy(update={"browser": "/no/such/browser"}))
 
-    assert result.stats.looks
+    assert result.stats.visits
     assert (await renders(db))["app", "no_browser"] == 1
     assert await versions(db, domain)
 
@@ -279,7 +279,7 @@ async def test_a_page_whose_data_do_not_come_has_not_changed(db: Database, tmp_p
         for name in NAMES[:3]:
             write(tmp_path, f"app/{name}/index.html", f"{SHELL}<!-- built anew -->")
         # A budget that ends in the middle of a page.
-        domain = await domains.change(db, domain, replace(domain.settings, budget_per_day=3), at=START + DAY)
+        domain = await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=3), at=START + DAY)
         await recrawl(db, domain, at=START + DAY)
 
     assert say("amber") in await text_of(db, domain, "/app/amber/")
@@ -305,7 +305,7 @@ async def test_a_page_that_hangs_is_looked_at_without_its_scripts(db: Database, 
     write(tmp_path, "b.html", f"<title>b</title><p>{say('birch')}")
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url)
-        settings = QUICK.model_copy(update={"render_deadline": timedelta(seconds=4)})
+        settings = QUICK.model_copy(update={"render_timeout": timedelta(seconds=4)})
         await crawl(db, at=START, settings=settings)
 
     assert (await renders(db))["", "hung"] == 1

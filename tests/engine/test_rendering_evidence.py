@@ -10,7 +10,7 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.store.database import Database
-from crawler.store.report import check
+from crawler.store.report import check_invariants
 from tests.engine.corpus import corpus
 from tests.engine.crawls import DAY, START, answered, answering, crawl, recrawl, register, rows, versions
 from tests.engine.react_app import built_app
@@ -78,7 +78,7 @@ async def test_application_built_with_react_is_found_completely(db: Database) ->
     assert "two geologists" in await text_of(db, domain, "/about")
     for n, name in enumerate(MINERALS):
         assert say(name) in await text_of(db, domain, f"/products/{n}")
-    assert not await check(db)
+    assert not await check_invariants(db)
 
 
 @pytest.mark.timeout(300)
@@ -87,7 +87,7 @@ async def test_documentation_with_scripts_is_crawled_without_a_browser(db: Datab
         await register(db, server.url)
         result = await crawl(db, at=START)
 
-    assert result.stats.looks > 500
+    assert result.stats.visits > 500
     assert result.stats.rendered == 0
 
 
@@ -151,7 +151,7 @@ async def test_pages_that_gain_nothing_cost_two_renders_of_a_template(db: Databa
     assert 1 <= first["gallery", "probe"] <= 2
     assert first["gallery", "needed"] == 0
     assert (await renders(db))["gallery", "probe"] == 2
-    assert not await check(db)
+    assert not await check_invariants(db)
 
 
 @pytest.mark.timeout(300)
@@ -186,8 +186,8 @@ async def test_raw_copies_are_replaced_when_their_template_needs_a_browser(db: D
     for name in NAMES:
         assert say(name) in await text_of(db, domain, f"/app/{name}/")
     assert not await rows(db, "SELECT FROM event WHERE change = 'changed'")
-    assert not await rows(db, "SELECT FROM frontier WHERE wanted <> 0")
-    assert not await check(db)
+    assert not await rows(db, "SELECT FROM frontier WHERE request_reason <> 0")
+    assert not await check_invariants(db)
 
 
 @pytest.mark.timeout(300)
@@ -254,9 +254,9 @@ async def test_error_pages_with_a_script_and_status_200_are_no_trap(db: Database
     found = await rows(db, "SELECT state, count(*) FROM page JOIN frontier USING (domain_id, key) GROUP BY 1")
     assert {"/", *(f"/tale/{n}" for n in range(1, 9))} <= set(await versions(db, domain))
     known = dict(found)
-    assert "new" not in known
-    assert known["known"] <= 9 + 8  # the fetch workers have some more pages before the probe is answered
-    assert not await check(db)
+    assert "unfetched" not in known
+    assert known["fetched"] <= 9 + 8  # the fetch workers have some more pages before the probe is answered
+    assert not await check_invariants(db)
 
 
 @pytest.mark.soak

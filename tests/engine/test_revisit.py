@@ -10,10 +10,10 @@ import pytest
 from crawler.core.http.urls import Url
 from crawler.core.page_rules import PageRules
 from crawler.format.explanation import format_due
-from crawler.planner.page_value import due_today
+from crawler.planner.page_value import compute_due
 from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.report import explain
+from crawler.store.report import explain_url
 from tests.engine.crawls import DAY, QUICK, START, answering, crawl, register, rows
 from tests.engine.periods import Periods, live, waits_after
 
@@ -50,7 +50,9 @@ async def test_another_policy_gives_all_pages_other_due_times_at_once(db: Databa
         domain = await register(db, url)
         await crawl(db, at=START)
         await live(db, domain, site, since=START + 60 * DAY, until=START + 60 * DAY)
-        domain = await domains.change(db, domain, replace(domain.settings, revisit="fixed 30d"), at=START + 61 * DAY)
+        domain = await domains.change_settings(
+            db, domain, replace(domain.settings, revisit="fixed 30d"), at=START + 61 * DAY
+        )
         site.now = START + 61 * DAY
         await crawl(db, at=site.now)
 
@@ -82,12 +84,12 @@ async def test_explain_says_what_the_policy_says_also_of_a_first_wait_that_was_c
         domain = await register(db, url, revisit="similarity")
         await crawl(db, at=START)
         paths = [each for (each,) in await rows(db, "SELECT url FROM page WHERE version > 0 AND visits = 1")]
-        known = [await explain(db, domain, Url(each), at=START + DAY, defaults=QUICK.defaults) for each in paths]
+        known = [await explain_url(db, domain, Url(each), at=START + DAY, defaults=QUICK.defaults) for each in paths]
 
     assert len(known) >= 4
     for each in known:
         assert each.page is not None
-        today = due_today(each, each.page, PageRules(domain.settings.rules))
+        today = compute_due(each, each.page, PageRules(domain.settings.rules))
         assert today is not None
         assert today.gap is not None
         assert abs(today.gap - 30 * DAY) < timedelta(minutes=1)
@@ -101,7 +103,7 @@ async def test_of_a_budget_that_binds_the_latest_pages_come_first(db: Database) 
     async with answering(site.respond) as url:
         domain = await register(db, url, revisit="fixed 2d", budget_per_day=30)
         await live(db, domain, site, until=START + 5 * DAY)
-        await domains.change(db, domain, replace(domain.settings, budget_per_day=5), at=START + 5 * DAY)
+        await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=5), at=START + 5 * DAY)
         began = START + 6 * DAY
         await live(db, domain, site, since=began, until=START + 30 * DAY)
 

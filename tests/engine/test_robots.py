@@ -46,7 +46,7 @@ async def test_of_an_over_large_robots_txt_the_first_part_counts(
     await register(db, server.url())
     result = await crawl(db, at=START, settings=settings)
 
-    assert result.holds == {}
+    assert result.suspensions == {}
     assert pages(server) == {"/", "/open", "/late"}
     assert (await rows(db, "SELECT outcome FROM robots")) == [("ok",)]
 
@@ -60,7 +60,7 @@ async def test_a_domain_with_private_addresses_is_led_to_its_own_ones_alone(db: 
 
     assert other.heard == []
     assert pages(server) == set()
-    assert [hold.reason for hold in result.holds.values()] == ["robots_address"]
+    assert [hold.reason for hold in result.suspensions.values()] == ["robots_address"]
 
 
 async def test_a_domain_is_led_to_another_path_and_another_name_of_its_own(db: Database, server: Server) -> None:
@@ -86,7 +86,7 @@ async def test_the_delay_of_a_robots_txt_just_read_holds_for_the_first_page(db: 
     await register(db, server.url())
     lease = await claim.claim(db, at=START, term=QUICK.lease_term, holder="test")
     assert lease is not None
-    clock = Clock.at(START)
+    clock = Clock.from_instant(START)
     async with open_resources(QUICK) as webs:
         await crawl_lease(
             LeasedStore(db, lease, settings=QUICK, clock=clock),
@@ -102,9 +102,9 @@ async def test_the_delay_of_a_robots_txt_just_read_holds_for_the_first_page(db: 
 
 def test_who_slows_down_does_so_from_the_last_request_on() -> None:
     fresh, used = Pacer(delay=timedelta(0)), Pacer(delay=timedelta(0))
-    used.answered()
+    used.note_response()
     for pacer in (fresh, used):
-        pacer.slow_down(timedelta(hours=1))
+        pacer.raise_delay(timedelta(hours=1))
 
     assert fresh.wait == timedelta(0)
     assert used.wait > timedelta(minutes=59)

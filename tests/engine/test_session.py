@@ -6,9 +6,9 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http.credentials import NO_ACCESS, Reference, SecretSource
+from crawler.core.http.credentials import NO_AUTH, SecretReference, SecretSource
 from crawler.core.http.urls import Authority, Url
-from crawler.engine.requests.session import DomainSession, find_secrets, from_environment
+from crawler.engine.requests.session import DomainSession, find_secrets, read_environment_secret
 from crawler.fetch import DomainCookies, Http
 from tests.engine.crawls import START
 
@@ -25,7 +25,7 @@ def session(scheme: str = "https") -> DomainSession:
         registered_at=START,
         settings=DomainSettings(auth="bearer env:TOKEN", delay=timedelta(0)),
     )
-    secrets = {Reference(SecretSource.ENV, "TOKEN"): TOKEN}
+    secrets = {SecretReference(SecretSource.ENV, "TOKEN"): TOKEN}
     return DomainSession(domain, Http(user_agent="test"), secrets=secrets, cookies=DomainCookies())
 
 
@@ -41,9 +41,9 @@ def session(scheme: str = "https") -> DomainSession:
     ],
 )
 async def test_keys_are_shown_to_the_domains_own_names_alone(url: str, *, is_shown: bool) -> None:
-    found = session().access(Url(url))
+    found = session().choose_auth(Url(url))
 
-    assert (found != NO_ACCESS) == is_shown
+    assert (found != NO_AUTH) == is_shown
     assert ((("Authorization", f"Bearer {TOKEN}"),) if is_shown else ()) == found.headers
     assert (found.cookies is not None) == is_shown
 
@@ -51,16 +51,16 @@ async def test_keys_are_shown_to_the_domains_own_names_alone(url: str, *, is_sho
 async def test_a_domain_that_is_asked_by_http_shows_them_by_https_too() -> None:
     urls = ("http://docs.test/", "https://docs.test/")
 
-    assert [session("http").access(Url(url)) != NO_ACCESS for url in urls] == [True, True]
+    assert [session("http").choose_auth(Url(url)) != NO_AUTH for url in urls] == [True, True]
 
 
 async def test_nothing_that_is_printed_tells_a_secret() -> None:
     mine = session()
 
-    assert TOKEN not in repr(mine) + repr(mine.access(Url("https://docs.test/")))
+    assert TOKEN not in repr(mine) + repr(mine.choose_auth(Url("https://docs.test/")))
 
 
 async def test_a_block_is_nothing_where_no_prefect_server_is_asked() -> None:
-    reference = Reference(SecretSource.BLOCK, "door-key")
+    reference = SecretReference(SecretSource.BLOCK, "door-key")
 
-    assert await find_secrets([reference], from_environment) == "no_secret block:door-key is not there"
+    assert await find_secrets([reference], read_environment_secret) == "no_secret block:door-key is not there"

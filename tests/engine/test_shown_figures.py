@@ -12,11 +12,11 @@ from crawler.app.database import Database as OpenDatabase
 from crawler.app.overview import DomainFacts, examine_domain, summarize_domain
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.http.urls import path_and_query
-from crawler.engine.shift import holder_name
+from crawler.core.http.urls import get_path_and_query
+from crawler.engine.shift import build_holder_name
 from crawler.planner.audit import audit_domains
 from crawler.planner.plan import plan_domains
-from crawler.settings import settings
+from crawler.settings import get_settings
 from crawler.store import report
 from crawler.store.database import Database
 from labs.demo.server import LivingServer
@@ -32,7 +32,7 @@ PAGES, DAYS, BUDGET = 160, 42, 90
 LEARNT = 21  # days after which freshness is compared: rates are known by then as well as they can be
 ALLOWED = 0.04  # some 12 of 430 changes go untold, and how visits fall into the days moves that by one or two
 # Sitemaps and feeds tell of changes, and what their word is worth is measured elsewhere (tests/labs/demo).
-ALONE = QUICK.model_copy(update={"usual_lists": False, "pace": False})
+ALONE = QUICK.model_copy(update={"probe_sitemaps": False, "pace": False})
 
 
 @dataclass(slots=True)
@@ -52,11 +52,11 @@ async def lived(db: Database, domain: Domain, living: LivingServer) -> Told:
         living.set_instant(at)
         before = living.journal.counts.requests
         await plan_domains(db, at=at, settings=ALONE, only=domain)
-        await crawl(db, at=at, settings=ALONE, holder=holder_name("truth"))
+        await crawl(db, at=at, settings=ALONE, holder=build_holder_name("truth"))
         told.spent.append(living.journal.counts.requests - before)
         await audit_domains(db, at=at + DAY / 4)
         noon = at + DAY / 2
-        found = await report.domain_report(db, domain, at=noon, window=DAY)
+        found = await report.read_domain_report(db, domain, at=noon, window=DAY)
         assert found is not None
         if day >= LEARNT:
             told.reported[noon] = found.freshness_plain or 0.0
@@ -66,7 +66,7 @@ async def lived(db: Database, domain: Domain, living: LivingServer) -> Told:
 
 async def last_looks(db: Database, domain: Domain, *, until: datetime) -> Mapping[str, datetime]:
     seen = await looks_by_url(db, domain)
-    times = {path_and_query(url): [look.at for look in looks if look.at <= until] for url, looks in seen.items()}
+    times = {get_path_and_query(url): [look.at for look in looks if look.at <= until] for url, looks in seen.items()}
     return {path: looks[-1] for path, looks in times.items() if looks}
 
 
@@ -148,12 +148,13 @@ async def test_every_figure_of_a_domains_page_is_true(db: Database) -> None:
         domain = await register(db, living.url, max_depth=12, budget_per_day=BUDGET, render="never")
         told = await lived(db, domain, living)
         at = START + (DAYS - 1) * DAY + timedelta(hours=1)
-        opened = OpenDatabase(db.pool, settings())
+        opened = OpenDatabase(db.pool, get_settings())
         card = await summarize_domain(opened, domain, at=at, window=(DAYS + 1) * DAY)
         assert card is not None
         facts = await examine_domain(opened, card)
         seen = {
-            path_and_query(url): [look.at for look in looks] for url, looks in (await looks_by_url(db, domain)).items()
+            get_path_and_query(url): [look.at for look in looks]
+            for url, looks in (await looks_by_url(db, domain)).items()
         }
 
         found = shown_and_true(facts, told, living, seen, at)

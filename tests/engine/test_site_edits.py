@@ -9,7 +9,7 @@ from pathlib import Path
 from crawler.core.domain import Domain
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.report import ChangeFilter, Edit, FeedItem
+from crawler.store.report import BlockChange, ChangeFilter, FeedItem
 from crawler.store.report.feed import EventKind
 from tests.engine.crawls import DAY, RECRAWL, START, crawl, environ, recrawl, register, rows
 from tests.engine.scripted import Said, Scripted, events, scripted
@@ -34,9 +34,9 @@ def site_of(menu: tuple[str, ...] = MENU, *, year: int = 2019) -> dict[str, Said
 
 async def told(db: Database, domain: Domain) -> list[FeedItem]:
     """What the feed has of the site itself."""
-    await report.stamp_feed(db, at=START)
-    found = await report.read_feed(db, ChangeFilter(domain_id=domain.id), blocks=True)
-    return [item for item in found if item.change is EventKind.BOILERPLATE]
+    await report.append_to_feed(db, at=START)
+    found = await report.read_feed(db, ChangeFilter(domain_id=domain.id), with_blocks=True)
+    return [item for item in found if item.change is EventKind.TEMPLATE]
 
 
 async def looks(db: Database, site: Scripted, domain: Domain, *days: float) -> None:
@@ -51,12 +51,12 @@ async def test_a_new_entry_of_the_menu_is_one_event_of_the_site_and_no_page_chan
         site.pages = site_of((*MENU, "Shop"), year=2026)
         await looks(db, site, domain, 40, 41, 42)
 
-        assert await events(db, domain) == [("/", "boilerplate")]
+        assert await events(db, domain) == [("/", "template")]
         (found,) = await told(db, domain)
         assert (found.url, found.pages) == (domain.root, len(PAGES))
         assert set(found.blocks) == {
-            Edit(found.parts[0], None, "Shop"),
-            Edit(found.parts[0], "All rights kept 2019", "All rights kept 2026"),
+            BlockChange(found.parts[0], None, "Shop"),
+            BlockChange(found.parts[0], "All rights kept 2019", "All rights kept 2026"),
         }
 
 
@@ -68,7 +68,7 @@ async def test_a_page_with_news_of_its_own_has_its_event_beside_the_sites(db: Da
         site.pages["/2"] = Said(body=plums.body.replace("Paragraph 2", "Paragraph two"))
         await looks(db, site, domain, 2, 3)
 
-        assert sorted(await events(db, domain)) == [("/", "boilerplate"), ("/2", "changed")]
+        assert sorted(await events(db, domain)) == [("/", "template"), ("/2", "changed")]
 
 
 async def test_pages_that_change_one_by_one_are_no_event_of_the_site(db: Database) -> None:
@@ -89,7 +89,7 @@ async def test_an_edit_that_is_met_lease_by_lease_is_told_once(db: Database) -> 
         for day, path in enumerate(PAGES, start=1):  # one page in a lease; the first two cannot know
             await site.recrawl(db, domain, at=START + day * DAY, prefix=path if path != "/" else "/")
 
-        assert [path for path, kind in await events(db, domain) if kind == "boilerplate"] == ["/"]
+        assert [path for path, kind in await events(db, domain) if kind == "template"] == ["/"]
 
 
 async def test_killed_wherever_it_is_it_tells_the_edit_once(db: Database, database_url: str, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ async def test_killed_wherever_it_is_it_tells_the_edit_once(db: Database, databa
         kills = 0
         for day, requests in enumerate((4, 5, 6), start=1):  # of nine and more, with a record for every two
             at = START + day * DAY
-            await domains.refresh(db, domain, prefix=domain.root, at=at)
+            await domains.request_refresh(db, domain, prefix=domain.root, at=at)
             kills += await is_killed(site, domain, database_url, tmp_path, at=at, requests=requests)
             await rows(db, "UPDATE domain_state SET leased_until = now() WHERE lease_token IS NOT NULL RETURNING 1")
         await recrawl(db, domain, at=START + 8 * DAY)
@@ -120,7 +120,9 @@ async def is_killed(
     enough = len(site.asked) + requests
     process = subprocess.Popen(
         [str(RECRAWL), "crawl", domain.authority, "--at", at.isoformat(), "--json"],
-        env=environ(database_url, home, RECRAWL_LEASE_TERM="2", RECRAWL_BATCH_VISITS="2", RECRAWL_BATCH_AGE="0.2"),
+        env=environ(
+            database_url, home, RECRAWL_LEASE_TERM="2", RECRAWL_MAX_BATCH_SIZE="2", RECRAWL_MAX_BATCH_AGE="0.2"
+        ),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -30,13 +30,13 @@ async def test_a_stop_while_pages_are_handed_out_is_heard(
     db: Database, monkeypatch: pytest.MonkeyPatch, *, nth: int
 ) -> None:
     """Nobody looks at a page then, so that nobody would have news of one. nth: of the hand-outs."""
-    stop, hand_out, times = asyncio.Event(), LeasedStore.hand_out, 0
+    stop, hand_out, times = asyncio.Event(), LeasedStore.select_targets, 0
 
     async def handed_out(
-        store: LeasedStore, most: int, *, requested_only: int, without: Collection[PageKey]
+        store: LeasedStore, most: int, *, requested_only: int, dispatched: Collection[PageKey]
     ) -> list[Target]:
         nonlocal times
-        targets = await hand_out(store, most, requested_only=requested_only, without=without)
+        targets = await hand_out(store, most, requested_only=requested_only, dispatched=dispatched)
         times += bool(targets)
         if targets and times == nth:
             stop.set()
@@ -47,17 +47,17 @@ async def test_a_stop_while_pages_are_handed_out_is_heard(
     async def stopped() -> ShiftResult:
         async with open_resources(QUICK) as webs, asyncio.timeout(PATIENCE_S):
             return await run_shift(
-                db, webs, settings=QUICK, clock=Clock.at(START), holder="test", limits=CrawlLimits(stop=stop)
+                db, webs, settings=QUICK, clock=Clock.from_instant(START), holder="test", limits=CrawlLimits(stop=stop)
             )
 
     async with answering(book) as url:
         domain = await register(db, url)
         with monkeypatch.context() as patched:
-            patched.setattr(LeasedStore, "hand_out", handed_out)
+            patched.setattr(LeasedStore, "select_targets", handed_out)
             result = await stopped()
         assert stop.is_set()
-        assert result.stats.looks == nth - 1
+        assert result.stats.visits == nth - 1
         assert await rows(db, "SELECT lease_token FROM domain_state WHERE domain_id = %s", domain.id) == [(None,)]
         rest = await crawl(db, at=START + DAY)
-        assert result.stats.looks + rest.stats.looks == 1 + PAGES
+        assert result.stats.visits + rest.stats.visits == 1 + PAGES
     assert await coins_missing(db) == 0

@@ -20,14 +20,14 @@ from tests.patience import PATIENCE_S
 
 LEAVES = [f"/leaf{n}" for n in range(60)]
 SITE = {"/": text("the front page", *LEAVES)} | {path: text(f"leaf {path}") for path in LEAVES}
-SHORT = QUICK.model_copy(update={"lease_term": timedelta(seconds=2), "batch_visits": 10})
+SHORT = QUICK.model_copy(update={"lease_term": timedelta(seconds=2), "max_batch_size": 10})
 
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes seconds takes moments, and so an outage of seconds is a long one."""
-    monkeypatch.setattr(database, "PATIENCE_SECONDS", 1)
-    monkeypatch.setattr(shift, "LOOK_AROUND", timedelta(seconds=0.1))
+    monkeypatch.setattr(database, "CONNECT_TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr(shift, "CLAIM_INTERVAL", timedelta(seconds=0.1))
     monkeypatch.setattr(store_port, "STORE_RETRY", timedelta(seconds=0.1))
 
 
@@ -92,8 +92,8 @@ async def test_a_shift_waits_for_a_postgres_that_is_away_longer_than_its_lease(
         result = await crawl
 
         await all_was_recorded_once(db, site)
-        assert result.stats.looks == len(SITE)
-        assert set((await states(db, domain)).values()) == {"known"}
+        assert result.stats.visits == len(SITE)
+        assert set((await states(db, domain)).values()) == {"fetched"}
 
 
 async def test_a_shift_waits_for_a_postgres_that_is_read_only(

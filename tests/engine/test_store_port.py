@@ -46,7 +46,7 @@ async def small(db: Database) -> Domain:
 def store_of(db: Database, lease: Lease, *, losses: int, patience: timedelta = timedelta(minutes=1)) -> LeasedStore:
     forgetful = LosesAnswers(db.pool, [None] * losses)
     settings = Settings(pace=False)
-    return LeasedStore(forgetful, lease, settings=settings, clock=Clock.at(START), patience=patience)
+    return LeasedStore(forgetful, lease, settings=settings, clock=Clock.from_instant(START), patience=patience)
 
 
 async def test_a_batch_whose_commit_was_not_heard_of_is_recorded_once(db: Database, small: Domain) -> None:
@@ -78,4 +78,4 @@ async def test_without_patience_an_answer_that_is_lost_is_told_at_once(db: Datab
     lease = await take(db, START)
 
     with pytest.raises(StoreUnavailable):
-        await store_of(db, lease, losses=1, patience=timedelta(0)).drain()
+        await store_of(db, lease, losses=1, patience=timedelta(0)).drain_inbox()

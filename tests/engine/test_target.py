@@ -21,7 +21,7 @@ EVERY = timedelta(hours=2)  # a share of the day's requests is made
 BY_PACE = 12
 KINDS = (Bulk(120, a=6.0, b=600.0), Bulk(100, 4.0, 120.0, first=200), Bulk(60, 6.0, 60.0, first=400))
 BELIEFS = """
-    SELECT p.key, g.a + p.evidence_a, g.b + p.evidence_b
+    SELECT p.key, g.a + p.rate_a, g.b + p.rate_b
       FROM page p JOIN prior g ON g.domain_id = p.domain_id AND g.no = p.prior_no
      WHERE p.domain_id = %s AND p.version > 0 ORDER BY p.key
 """
@@ -39,7 +39,7 @@ async def test_a_target_of_freshness_is_met_from_the_second_month_on_and_hardly_
         await add(db, domain, kind, at=AT)
     lease = await take(db, AT, term=100 * DAY)
     async with db.transaction() as connection:
-        await connection.execute("DELETE FROM frontier WHERE state = 'new'")
+        await connection.execute("DELETE FROM frontier WHERE state = 'unfetched'")
     await plan_domains(db, at=AT, settings=SETTINGS)
     chance = Random(1)
     rates = {key: chance.gammavariate(a, 1 / b) for key, a, b in await beliefs(db, domain)}

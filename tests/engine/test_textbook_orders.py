@@ -86,10 +86,10 @@ async def requests(db: Database, site: Site, ordering: Ordering, *, batch: int, 
     """The pages that the server was asked for one at a time, in the order of its log; in as many shifts as it takes."""
     async with scripted(db, pages_of(site)) as (server, domain):
         wished = replace(domain.settings, parallelism=1, ordering=ordering)
-        await domains.change(db, domain, wished, at=START)
-        server.settings = QUICK.model_copy(update={"batch_visits": batch})
+        await domains.change_settings(db, domain, wished, at=START)
+        server.settings = QUICK.model_copy(update={"max_batch_size": batch})
         at = START
-        while (await server.crawl(db, at=at, pages=pages)).stats.looks:
+        while (await server.crawl(db, at=at, pages=pages)).stats.visits:
             at += timedelta(minutes=1)
         return [path for path, _ in server.asked if not NO_PAGE.fullmatch(path)]
 
@@ -114,6 +114,6 @@ async def test_a_crawl_that_stops_after_every_few_pages_goes_on_where_it_was(db:
 
 @pytest.mark.parametrize("order", TEXTBOOK)
 async def test_what_a_user_favours_keeps_its_place(db: Database, order: Order) -> None:
-    asked = await requests(db, TREE, Ordering(order, favour=("/b", "/a/2"), favour_by=50.0), batch=4)
+    asked = await requests(db, TREE, Ordering(order, boost=("/b", "/a/2"), boost_factor=50.0), batch=4)
 
     assert asked == TEXTBOOK[order](TREE)

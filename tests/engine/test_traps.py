@@ -14,7 +14,7 @@ from tests.engine.traps import REAL, TRAPS, TrappedSite, trapped_site
 WITHIN = 2000  # requests
 HOUR = timedelta(hours=1)
 HELD_BACK = """
-    SELECT url FROM page JOIN frontier USING (domain_id, key) WHERE state = 'new' AND due_at > %s LIMIT 1
+    SELECT url FROM page JOIN frontier USING (domain_id, key) WHERE state = 'unfetched' AND due_at > %s LIMIT 1
 """
 
 
@@ -36,7 +36,7 @@ async def test_real_pages_are_found_beside_a_trap_which_is_left_alone(db: Databa
     if kind in {"none", "prose"}:  # whose pages say something new each time
         return
     assert len(site.asked) < 1.3 * REAL
-    waiting = await rows(db, "SELECT count(*) FROM frontier WHERE state = 'new' AND due_at > %s", START)
+    waiting = await rows(db, "SELECT count(*) FROM frontier WHERE state = 'unfetched' AND due_at > %s", START)
     # A soft 404 that the first not-found probe recognizes leads nowhere: then no page of the trap waits.
     assert waiting[0][0] > 0 or kind == "soft 404"
 
@@ -69,11 +69,11 @@ async def test_a_page_that_is_held_back_is_looked_at_when_its_user_names_it(db: 
     async with trapped_site("calendar") as (url, site):
         domain = await trapped_crawl(db, url)
         held = (await rows(db, HELD_BACK, START + DAY))[0][0]
-        await domains.seed(db, domain, [held], at=START + HOUR)
+        await domains.add_seeds(db, domain, [held], at=START + HOUR)
         await crawl(db, at=START + HOUR, pages=1)
 
     assert site.asked[-1] == "/" + held.removeprefix(domain.root)
-    assert (await page(db, domain, held.removeprefix(domain.root)))["state"] == "known"
+    assert (await page(db, domain, held.removeprefix(domain.root)))["state"] == "fetched"
 
 
 @pytest.mark.soak

@@ -17,7 +17,7 @@ from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, coins_missing, crawl, recrawl, register, rows
 from tests.ports import next_port
 
-IMPATIENT = Settings(lease_term=timedelta(seconds=10), deadline=timedelta(seconds=1))
+IMPATIENT = Settings(lease_term=timedelta(seconds=10), request_timeout=timedelta(seconds=1))
 HANGS = "hangs"
 Answer = Callable[[str], tuple[int, str]]
 
@@ -74,7 +74,7 @@ async def test_pages_that_hang_do_not_keep_the_others_from_being_found(db: Datab
         shift = await crawl(db, at=START, settings=IMPATIENT)
 
         assert await fetched(db, domain) == 31
-        assert not shift.holds
+        assert not shift.suspensions
         assert await coins_missing(db) == 0
 
 
@@ -90,7 +90,7 @@ async def test_one_page_that_hangs_is_its_own_fault_where_the_domain_answers(db:
         broken = True
         shift = await recrawl(db, domain, at=START + DAY / 2, settings=IMPATIENT)
 
-    assert not shift.holds
+    assert not shift.suspensions
     assert await rows(db, "SELECT failures FROM page") == [(1,)]
 
 
@@ -151,12 +151,12 @@ async def test_after_a_change_of_scope_pages_are_read_again_once(db: Database) -
         domain = await register(db, url, exclude=("/other/",))
         await crawl(db, at=START)
         wider = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=8)
-        domain = await domains.change(db, domain, wider, at=START + DAY)
+        domain = await domains.change_settings(db, domain, wider, at=START + DAY)
         once = await crawl(db, at=START + DAY)
         again = await recrawl(db, domain, at=START + 2 * DAY)
 
-    assert once.stats.read == 4
-    assert again.stats.read == 0
+    assert once.stats.parsed_bodies == 4
+    assert again.stats.parsed_bodies == 0
     assert await fetched(db, domain) == 4
 
 
@@ -175,7 +175,7 @@ async def test_a_paused_domain_is_released_soon(db: Database) -> None:
         await domains.set_paused(db, domain, paused=True)
         shift = await crawling
 
-    assert shift.stats.looks < 20_000
+    assert shift.stats.visits < 20_000
     assert await rows(db, "SELECT lease_token FROM domain_state") == [(None,)]
 
 
@@ -187,18 +187,18 @@ async def test_a_pattern_that_was_stored_before_it_was_refused_holds_up_its_own_
         domain, well = await register(db, url), await register(db, other)
         await rows(db, "UPDATE domain SET exclude = ARRAY['re:(?=/private)'] WHERE id = %s RETURNING 1", domain.id)
         result = await crawl(db, at=START)
-        held = result.holds[domain.authority]
+        held = result.suspensions[domain.authority]
 
         assert asked == []
         assert held.reason == "bad_pattern"
         assert timedelta(hours=1) <= held.until - START < timedelta(hours=2)
         assert await fetched(db, well) == 2
-        (found,) = [each.domain for each in await domains.every(db) if each.domain.id == domain.id]
+        (found,) = [each.domain for each in await domains.list_domains(db) if each.domain.id == domain.id]
         assert "without looking ahead or behind" in found.settings.refusals[0]
 
         with pytest.raises(BadInput, match="could take for ever"):
-            await domains.change(db, well, replace(well.settings, exclude=(r"re:(a)\1",)), at=START)
-        slower = await domains.change(db, found, replace(found.settings, max_depth=3), at=START)
-        await domains.change(db, slower, replace(slower.settings, exclude=("/private",)), at=START)
+            await domains.change_settings(db, well, replace(well.settings, exclude=(r"re:(a)\1",)), at=START)
+        slower = await domains.change_settings(db, found, replace(found.settings, max_depth=3), at=START)
+        await domains.change_settings(db, slower, replace(slower.settings, exclude=("/private",)), at=START)
         await crawl(db, at=START + timedelta(hours=3))
         assert await fetched(db, domain) == 2

@@ -11,7 +11,7 @@ from crawler.core.http.urls import Url
 from crawler.engine.stats import ShiftResult
 from crawler.format.explanation import format_due
 from crawler.store.database import Database
-from crawler.store.report import domain_report, explain
+from crawler.store.report import explain_url, read_domain_report
 from tests.engine.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, register, rows, versions
 from tests.ports import next_port
 
@@ -90,14 +90,14 @@ async def site() -> AsyncIterator[Site]:
 
 async def events(db: Database) -> list[tuple[str, str]]:
     return await rows(
-        db, "SELECT change, substring(url from '[^/]*$') FROM event WHERE change <> 'first' ORDER BY number"
+        db, "SELECT change, substring(url from '[^/]*$') FROM event WHERE change <> 'added' ORDER BY number"
     )
 
 
 async def knowledge(db: Database) -> list[tuple[object, ...]]:
     """What was learnt of each page."""
     return await rows(
-        db, "SELECT url, version, main_digest, etag, evidence_a, evidence_b, received_bytes FROM page ORDER BY url"
+        db, "SELECT url, version, main_digest, etag, rate_a, rate_b, received_bytes FROM page ORDER BY url"
     )
 
 
@@ -129,7 +129,7 @@ async def test_a_login_wall_for_a_day_and_a_half_loses_nothing(db: Database) -> 
         made.show = lambda path: well(path, more="One thing more." if path == "/page3" else "")
         back = await recrawl(db, domain, at=at + 4 * DAY)
 
-    assert found(back) == {"same": 8, "changed": 1}
+    assert found(back) == {"unchanged": 8, "changed": 1}
     assert await events(db) == [("changed", "page3")]
     assert await coins_missing(db) == 0
 
@@ -151,7 +151,7 @@ async def test_a_login_wall_is_told_two_days_after_it_came(db: Database) -> None
     assert withheld[0][0] == 9
     assert timedelta(0) <= withheld[0][1] - start < HOUR
     assert timedelta(0) <= at - start - 2 * DAY < HOUR
-    assert {change for change, _ in await events(db)} <= {"changed", "boilerplate"}  # one text, everywhere
+    assert {change for change, _ in await events(db)} <= {"changed", "template"}  # one text, everywhere
     assert await rows(db, "SELECT count(*) FROM page WHERE version = 2 AND withheld_since IS NULL") == [(9,)]
 
 
@@ -168,7 +168,7 @@ async def test_a_page_whose_content_was_withheld_for_two_days_comes_before_all_o
         assert (await page(db, domain, "/page3"))["reason"] == "login"
         later = at + DAY + 20 * DAY  # all pages are due, and page3 is worth least
         await rows(db, "UPDATE frontier SET due_at = %s RETURNING 1", later)
-        await rows(db, "UPDATE page SET evidence_b = 1e6 WHERE right(url, 5) = 'page3' RETURNING 1")
+        await rows(db, "UPDATE page SET rate_b = 1e6 WHERE right(url, 5) = 'page3' RETURNING 1")
         made.asked.clear()
         await crawl(db, at=later, pages=1)
 
@@ -222,7 +222,7 @@ async def test_a_block_page_on_all_pages_for_an_hour_is_nobodys_version(db: Data
         made.show = well
         back = await recrawl(db, domain, at=at + DAY + HOUR)
 
-    assert found(back) == {"same": 9}
+    assert found(back) == {"unchanged": 9}
     assert await events(db) == []
 
 
@@ -236,7 +236,7 @@ async def test_a_long_notice_on_all_pages_is_nobodys_version_either(db: Database
         back = await recrawl(db, domain, at=at + 3 * DAY)
 
     assert found(in_a_row) == found(still) == {"unknown": 9}
-    assert found(back) == {"same": 9}
+    assert found(back) == {"unchanged": 9}
 
 
 async def test_a_page_that_was_taken_away_without_a_404_is_gone_when_that_is_confirmed(db: Database) -> None:
@@ -247,7 +247,7 @@ async def test_a_page_that_was_taken_away_without_a_404_is_gone_when_that_is_con
 
         await recrawl(db, domain, at=at + DAY)
         once = await page(db, domain, "/page5")
-        assert (once["state"], once["reason"], once["version"]) == ("known", "soft_404", 1)
+        assert (once["state"], once["reason"], once["version"]) == ("fetched", "soft_404", 1)
         await recrawl(db, domain, at=at + 2 * DAY)
         twice = await page(db, domain, "/page5")
         assert (twice["state"], twice["reason"], twice["version"]) == ("gone", "soft_404", 1)
@@ -256,7 +256,7 @@ async def test_a_page_that_was_taken_away_without_a_404_is_gone_when_that_is_con
         made.show = well
         await recrawl(db, domain, at=at + 9 * DAY)
 
-    assert await events(db) == [("gone", "page5"), ("back", "page5")]
+    assert await events(db) == [("gone", "page5"), ("restored", "page5")]
     assert len([path for path in made.asked if path not in {"/", "/robots.txt", *PAGES}]) <= 3
     assert await coins_missing(db) == 0
 
@@ -299,7 +299,7 @@ async def test_a_body_that_ends_too_early_is_no_version(db: Database) -> None:
         made.show = well
         back = await recrawl(db, domain, at=at + DAY)
 
-    assert found(back) == {"same": 9}
+    assert found(back) == {"unchanged": 9}
     assert [row[:4] for row in await knowledge(db)] == [row[:4] for row in before]
     assert await events(db) == []
 
@@ -324,7 +324,7 @@ async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None
         await recrawl(db, domain, at=at + DAY)
 
         url = Url(f"{domain.root}page4")
-        known = await explain(db, domain, url, at=at + DAY, defaults=QUICK.defaults)
+        known = await explain_url(db, domain, url, at=at + DAY, defaults=QUICK.defaults)
 
     assert known.page is not None
     assert "1 look in a row failed (its body is empty)" in format_due(known, known.page, today=None, refusal="")
@@ -340,11 +340,11 @@ async def test_withheld_content_is_counted_in_the_report_and_told_by_explain(db:
         )
         at += DAY
         await recrawl(db, domain, at=at)
-        known = await explain(db, domain, Url(f"{domain.root}page4"), at=at, defaults=QUICK.defaults)
-        told = await domain_report(db, domain, at=at + HOUR, window=DAY)
+        known = await explain_url(db, domain, Url(f"{domain.root}page4"), at=at, defaults=QUICK.defaults)
+        told = await read_domain_report(db, domain, at=at + HOUR, window=DAY)
         made.show = well
         await crawl(db, at=at + 2 * HOUR)
-        after = await domain_report(db, domain, at=at + 3 * HOUR, window=DAY)
+        after = await read_domain_report(db, domain, at=at + 3 * HOUR, window=DAY)
 
     assert known.page is not None
     assert "Its new content has been withheld since 2026-01-03 00:00" in format_due(

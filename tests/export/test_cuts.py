@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.http.urls import Url
-from crawler.export.chunks import MOST_CHARS, chunks_of
-from crawler.export.cuts import Part, cut, fence_after
+from crawler.export.chunks import MAX_CHARS, chunk_markdown
+from crawler.export.markdown_splitter import TextPart, find_open_fence, split_text
 
 URL = Url("http://site.test/")
-LEAST = MOST_CHARS // 4
+LEAST = MAX_CHARS // 4
 MOST_CHANGED = 8  # chunks that one paragraph more may change; 5 is the most on pages of real documentation
 
 
@@ -25,13 +25,13 @@ def paragraphs(seed: int, many: int) -> list[str]:
     ]
 
 
-def parts_of(text: str) -> list[Part]:
-    return list(cut(text, least=LEAST, most=MOST_CHARS))
+def parts_of(text: str) -> list[TextPart]:
+    return list(split_text(text, min_chars=LEAST, max_chars=MAX_CHARS))
 
 
 def chunks(text: str) -> dict[str, str]:
     """The texts of a page's chunks by their ids."""
-    found = list(chunks_of(text, url=URL))
+    found = list(chunk_markdown(text, url=URL))
     assert len({chunk.id for chunk in found}) == len(found)
     return {chunk.id: chunk.text for chunk in found}
 
@@ -40,7 +40,7 @@ def is_closed(text: str) -> bool:
     """Whether no fence is open at a text's end."""
     fence = ""
     for line in text.splitlines():
-        fence = fence_after(line, fence)
+        fence = find_open_fence(line, fence)
     return not fence
 
 
@@ -50,9 +50,9 @@ def without_blanks(text: str) -> str:
 
 @given(st.text(alphabet="ab |-\n`~.>\x0c", max_size=300), st.integers(4, 60))
 def test_together_the_parts_are_all_of_a_text_and_none_is_too_large(text: str, most: int) -> None:
-    parts = list(cut(text, least=most // 4, most=most))
+    parts = list(split_text(text, min_chars=most // 4, max_chars=most))
 
-    assert without_blanks("".join(part.own for part in parts)) == without_blanks(text)
+    assert without_blanks("".join(part.source for part in parts)) == without_blanks(text)
     assert all(part.text and len(part.text) <= most for part in parts)
 
 
@@ -61,9 +61,9 @@ def test_parts_are_as_large_as_they_have_to_be_but_the_last(seed: int, many: int
     text = "\n\n".join(paragraphs(seed, many))
     parts = parts_of(text)
 
-    assert "".join(part.own for part in parts) == text
-    assert all(part.text == part.own.rstrip() for part in parts)
-    assert all(len(part.text) + 2 >= LEAST and len(part.text) <= MOST_CHARS for part in parts[:-1])
+    assert "".join(part.source for part in parts) == text
+    assert all(part.text == part.source.rstrip() for part in parts)
+    assert all(len(part.text) + 2 >= LEAST and len(part.text) <= MAX_CHARS for part in parts[:-1])
 
 
 @given(
@@ -132,8 +132,8 @@ def test_code_that_is_cut_is_code_in_each_part() -> None:
     parts = parts_of(text)
 
     assert len(parts) > 3
-    assert "".join(part.own for part in parts) == text
-    assert all(is_closed(part.text) and len(part.text) <= MOST_CHARS for part in parts)
+    assert "".join(part.source for part in parts) == text
+    assert all(is_closed(part.text) and len(part.text) <= MAX_CHARS for part in parts)
     assert all(part.text.startswith("  ````py\n") for part in parts[1:])
     assert all(part.text.endswith("\n  ````") for part in parts[:-1])
     found = [line for part in parts for line in part.text.splitlines() if line.startswith("value_")]
@@ -152,8 +152,8 @@ def test_a_table_that_is_cut_has_its_header_in_each_part() -> None:
     parts = parts_of(text)
 
     assert len(parts) > 3
-    assert "".join(part.own for part in parts) == text
-    assert all(part.text.startswith(header) and len(part.text) <= MOST_CHARS for part in parts)
+    assert "".join(part.source for part in parts) == text
+    assert all(part.text.startswith(header) and len(part.text) <= MAX_CHARS for part in parts)
 
 
 def test_one_long_line_is_cut_between_sentences_and_one_long_word_where_it_must() -> None:
@@ -162,5 +162,5 @@ def test_one_long_line_is_cut_between_sentences_and_one_long_word_where_it_must(
     assert all(part.text.endswith(".") for part in parts)
 
     words = parts_of("x" * 10_000)
-    assert "".join(part.own for part in words) == "x" * 10_000
-    assert [len(part.text) for part in words] == [MOST_CHARS, MOST_CHARS, 2000]
+    assert "".join(part.source for part in words) == "x" * 10_000
+    assert [len(part.text) for part in words] == [MAX_CHARS, MAX_CHARS, 2000]

@@ -20,7 +20,7 @@ from warcio.checker import Checker
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
 from crawler.errors import CrawlerError
-from crawler.export.export import Exported, Format, What, export
+from crawler.export.export import ExportResult, Format, RowKind, export
 from crawler.store import report
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answered, answering, crawl, recrawl, register
@@ -71,11 +71,11 @@ async def crawled(db: Database) -> AsyncIterator[tuple[Site, Domain]]:
         site.url = url
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         yield site, domain
 
 
-async def taken(db: Database, domain: Domain, form: Format, **how: Any) -> tuple[bytes, Exported]:
+async def taken(db: Database, domain: Domain, form: Format, **how: Any) -> tuple[bytes, ExportResult]:
     stream = io.BytesIO()
     done = await export(db, domain, form, stream, **how)
     return stream.getvalue(), done
@@ -89,7 +89,7 @@ async def texts(db: Database, domain: Domain, site: Site) -> dict[str, str]:
     """The main text of each page, as the store has it."""
     found = {}
     for each in site.pages:
-        version = await report.version_of(db, domain, Url(domain.root + each.removeprefix("/")))
+        version = await report.read_version(db, domain, Url(domain.root + each.removeprefix("/")))
         assert version is not None
         found[each] = version.text
     return found
@@ -102,9 +102,9 @@ async def test_lines_of_json_have_every_page_with_its_text(db: Database) -> None
 
         assert {path(row["url"], site): row["text"] for row in rows} == await texts(db, domain, site)
     assert done.pages == len(rows) == len(PAGES)
-    assert done.cursor == await report.end_of_feed(db)
+    assert done.cursor == await report.read_feed_end(db)
     guide = next(row for row in rows if row["url"].endswith("/guide"))
-    assert (guide["title"], guide["language"], guide["state"], guide["version"]) == ("Guide", "en", "known", 1)
+    assert (guide["title"], guide["language"], guide["state"], guide["version"]) == ("Guide", "en", "fetched", 1)
     assert "Imprint" not in guide["text"]
     assert guide["version_at"].startswith("2026-01-01T00:00:0")
 
@@ -202,11 +202,11 @@ def read(folder: Path) -> dict[str, str]:
 
 async def test_chunks_stand_under_their_headings_and_keep_their_ids(db: Database) -> None:
     async with crawled(db) as (site, domain):
-        before, _ = await taken(db, domain, Format.JSONL, what=What.CHUNKS)
+        before, _ = await taken(db, domain, Format.JSONL, row_kind=RowKind.CHUNKS)
         site.pages["/guide"] = GUIDE.replace("and wait until morning comes", "and go home, for it will take all night")
         await recrawl(db, domain, at=START + DAY)
-        after, _ = await taken(db, domain, Format.JSONL, what=What.CHUNKS)
-        table, _ = await taken(db, domain, Format.PARQUET, what=What.CHUNKS)
+        after, _ = await taken(db, domain, Format.JSONL, row_kind=RowKind.CHUNKS)
+        table, _ = await taken(db, domain, Format.PARQUET, row_kind=RowKind.CHUNKS)
 
     def guide(data: bytes) -> dict[tuple[str, ...], dict[str, Any]]:
         rows = (json.loads(line) for line in data.splitlines())
@@ -232,14 +232,14 @@ async def test_since_a_cursor_comes_what_changed_and_what_went(db: Database, tmp
         site.gone.add("/fruit/pear")
         for days in (1, 2, 4, 8):  # until it counts as gone
             await recrawl(db, domain, at=START + days * DAY)
-        await report.stamp_feed(db, at=START + 9 * DAY)
+        await report.append_to_feed(db, at=START + 9 * DAY)
 
         data, later = await taken(db, domain, Format.JSONL, since=done.cursor)
         await export(db, domain, Format.MARKDOWN, tmp_path, since=done.cursor)
         rows = {path(row["url"], site): row for row in map(json.loads, data.splitlines())}
         nothing, _ = await taken(db, domain, Format.JSONL, since=later.cursor)
 
-    assert {(name, row["state"]) for name, row in rows.items()} == {("/guide", "known"), ("/fruit/pear", "gone")}
+    assert {(name, row["state"]) for name, row in rows.items()} == {("/guide", "fetched"), ("/fruit/pear", "gone")}
     assert "twice a day" in rows["/guide"]["text"]
     assert rows["/fruit/pear"]["text"] == ""
     assert not nothing
@@ -318,7 +318,7 @@ async def test_a_domain_of_which_nothing_is_read_gives_nothing(db: Database, for
 
     data, done = await taken(db, domain, form)
 
-    assert done == Exported(0, 0)
+    assert done == ExportResult(0, 0)
     assert (form is Format.JSONL) == (not data)
 
 
@@ -329,7 +329,7 @@ async def test_a_body_that_cannot_be_unpacked_ends_no_export(db: Database) -> No
                 "UPDATE content SET encoding = 'zstd', data = '\\x00ff' WHERE domain_id = %s", (domain.id,)
             )
 
-        data, done = await taken(db, domain, Format.JSONL, what=What.CHUNKS)
+        data, done = await taken(db, domain, Format.JSONL, row_kind=RowKind.CHUNKS)
 
         rows = [json.loads(line) for line in data.splitlines()]
         assert done.pages == len(PAGES)

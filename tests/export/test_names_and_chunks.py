@@ -5,18 +5,18 @@ from pathlib import Path, PurePosixPath
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http.urls import Url, normalise
-from crawler.core.page.content import main_html
-from crawler.export.chunks import MOST_CHARS, chunks_of
-from crawler.export.markdown import path_of
+from crawler.core.http.urls import Url, normalize_url
+from crawler.core.page.content import extract_main_html
+from crawler.export.chunks import MAX_CHARS, chunk_markdown
+from crawler.export.markdown import build_path
 
 URL = Url("http://site.test/")
 
 
 @given(st.sets(st.text(max_size=40), max_size=12))
 def test_each_url_has_a_file_of_its_own_beneath_the_folder(paths: set[str]) -> None:
-    urls = {url for url in (normalise(f"http://site.test/{path}") for path in paths) if url is not None}
-    files = [path_of(url) for url in urls]
+    urls = {url for url in (normalize_url(f"http://site.test/{path}") for path in paths) if url is not None}
+    files = [build_path(url) for url in urls]
 
     assert len(set(files)) == len(files)
     for file in files:
@@ -29,7 +29,7 @@ def test_each_url_has_a_file_of_its_own_beneath_the_folder(paths: set[str]) -> N
 def test_no_file_stands_where_a_folder_has_to() -> None:
     urls = ["http://site.test/a", "http://site.test/a/", "http://site.test/a/b", "http://site.test/a/index"]
     urls += ["http://site.test/a.md/b", "http://site.test/a.md", "http://site.test/" + "long" * 200]
-    files = [path_of(Url(url)) for url in urls]
+    files = [build_path(Url(url)) for url in urls]
     folders = {parent for file in files for parent in file.parents}
 
     assert len(set(files)) == len(files)
@@ -39,7 +39,7 @@ def test_no_file_stands_where_a_folder_has_to() -> None:
 
 def test_a_name_that_could_lead_elsewhere_is_made_safe() -> None:
     for path in ("/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc", "/%00", "/a%5C..%5Cb", "/.ssh/config", "/C:/x"):
-        file = path_of(Url(f"http://site.test{path}"))
+        file = build_path(Url(f"http://site.test{path}"))
         assert ".." not in file.parts
         assert "\\" not in str(file)
         assert not any(part.startswith(".") for part in file.parts)
@@ -48,10 +48,10 @@ def test_a_name_that_could_lead_elsewhere_is_made_safe() -> None:
 
 def test_long_texts_are_cut_between_paragraphs_and_lose_nothing() -> None:
     paragraphs = [f"word{n} " * 90 for n in range(40)]
-    chunks = list(chunks_of("# All\n\n" + "\n\n".join(paragraphs), url=URL))
+    chunks = list(chunk_markdown("# All\n\n" + "\n\n".join(paragraphs), url=URL))
 
     assert len(chunks) > 5
-    assert all(len(chunk.text) <= MOST_CHARS for chunk in chunks)
+    assert all(len(chunk.text) <= MAX_CHARS for chunk in chunks)
     assert "\n\n".join(chunk.text for chunk in chunks).split() == " ".join(paragraphs).split()
     assert len({chunk.id for chunk in chunks}) == len(chunks)
     assert {chunk.headings for chunk in chunks} == {("All",)}
@@ -59,7 +59,7 @@ def test_long_texts_are_cut_between_paragraphs_and_lose_nothing() -> None:
 
 @given(st.text(alphabet="ab #\n`~-", max_size=300), st.integers(5, 50))
 def test_whatever_the_text_words_stay_and_chunks_are_small(markdown: str, most: int) -> None:
-    chunks = list(chunks_of(markdown, url=URL, most_chars=most))
+    chunks = list(chunk_markdown(markdown, url=URL, max_chars=most))
 
     assert all(0 < len(chunk.text) <= most for chunk in chunks)
     assert sum(chunk.text.count("a") for chunk in chunks) <= markdown.count("a")
@@ -69,7 +69,7 @@ def test_whatever_the_text_words_stay_and_chunks_are_small(markdown: str, most: 
 def test_a_heading_in_a_fence_is_code_and_deeper_ones_end_with_their_parent() -> None:
     text = "intro\n\n# One\n\na\n\n### Deep\n\nb\n\n```\n# not one\n```\n\n## Two\n\nc\n\n# Last\n\nd\n"
 
-    found = [(chunk.headings, chunk.text) for chunk in chunks_of(text, url=URL)]
+    found = [(chunk.headings, chunk.text) for chunk in chunk_markdown(text, url=URL)]
 
     assert found == [
         ((), "intro"),
@@ -86,7 +86,7 @@ def test_what_frames_a_page_goes_however_it_is_nested_and_what_is_within_once() 
     words = "the only words that a reader came for, and that stay" * 20
     page = f"<body><main><header>A title</header><p>{words} <a href=more>more</a></p></main>{frame * 20}</body>"
 
-    html = main_html(page.encode(), "text/html", url=URL)
+    html = extract_main_html(page.encode(), "text/html", url=URL)
 
     assert words in html
     assert "A title" in html

@@ -15,7 +15,7 @@ from crawler.export.page_index import sync
 from crawler.export.postgres_index import PostgresIndex
 from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.report import TakenPage
+from crawler.store.report import ExportedPage
 from tests.databases import empty_database, execute
 from tests.engine.crawls import DAY, START, answering, crawl, recrawl, register
 from tests.export.test_sync import Article, Killed, Shop, next_day
@@ -54,18 +54,18 @@ class Fragile(PostgresIndex):
         super().__init__(url)
         self.chance = chance
 
-    def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
+    def apply_pages(self, domain: str, pages: Sequence[ExportedPage], *, cursor: int | None) -> int:
         if self.chance.random() < 0.25:
             raise Killed
-        done = super().put(domain, pages, cursor=cursor)
+        done = super().apply_pages(domain, pages, cursor=cursor)
         if self.chance.random() < 0.25:
             raise Killed
         return done
 
-    def end_anew(self, domain: str, *, cursor: int) -> int:
+    def end_full_sync(self, domain: str, *, cursor: int) -> int:
         if self.chance.random() < 0.3:
             raise Killed
-        return super().end_anew(domain, cursor=cursor)
+        return super().end_full_sync(domain, cursor=cursor)
 
 
 async def keep_in_step(db: Database, domain: Domain, url: str, chance: random.Random) -> int:
@@ -87,7 +87,7 @@ async def test_embeddings_stay_until_the_text_of_their_chunk_changes_however_oft
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         kills += await keep_in_step(db, domain, index_url, chance)
         execute(index_url, "UPDATE recrawl_index.chunk SET embedding = ARRAY[1, 2, 3]")
         ids = rows(index_url, "SELECT id FROM recrawl_index.chunk ORDER BY id")
@@ -105,7 +105,7 @@ async def test_embeddings_stay_until_the_text_of_their_chunk_changes_however_oft
     assert set(found) == {f"{domain.root}{f'p{n}' if n else ''}" for n in set(range(20)) - {8, 9}}
     assert set(rows(index_url, "SELECT id FROM recrawl_index.chunk")) <= set(ids)
     assert rows(index_url, "SELECT domain, cursor FROM recrawl_index.sync") == [
-        (domain.authority, await report.end_of_feed(db))
+        (domain.authority, await report.read_feed_end(db))
     ]
     assert kills >= 3
 
@@ -115,7 +115,7 @@ async def test_what_a_restored_database_does_not_know_goes(db: Database, index_u
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with PostgresIndex(index_url) as index:
             await sync(db, domain, index)
             execute(
@@ -125,8 +125,8 @@ async def test_what_a_restored_database_does_not_know_goes(db: Database, index_u
                 " FROM recrawl_index.sync",
             )
             done = await sync(db, domain, index)
-            names = index.domains()
-            removed = index.forget(domain.authority)
+            names = index.list_domains()
+            removed = index.remove_domain(domain.authority)
 
     assert (done.is_anew, done.put, done.removed) == (True, 20, 1)
     assert names == [domain.authority]
@@ -176,7 +176,7 @@ async def test_embeddings_are_vectors_that_are_kept_through_changes_while_a_cons
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with PostgresIndex(vector_url):
             pass
         assert rows(vector_url, VECTOR_TYPE) == [("elsewhere.vector",)]
@@ -212,7 +212,7 @@ async def test_a_column_of_numbers_becomes_one_of_vectors_later_and_sync_goes_on
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with PostgresIndex(vector_url) as index:
             await sync(db, domain, index)
         execute(
@@ -237,7 +237,7 @@ async def test_an_index_of_an_earlier_release_is_read_anew_and_keeps_its_embeddi
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with PostgresIndex(index_url) as index:
             await sync(db, domain, index)
         execute(
@@ -262,7 +262,7 @@ async def test_chunks_that_an_earlier_release_has_cut_are_cut_anew_and_the_other
     async with answering(Article().respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with PostgresIndex(index_url) as index:
             await sync(db, domain, index)
         wanted = rows(index_url, chunks)
@@ -289,13 +289,13 @@ async def test_a_paragraph_at_the_top_of_a_long_page_empties_few_embeddings(db: 
     async with answering(site.respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with PostgresIndex(index_url) as index:
             await sync(db, domain, index)
             execute(index_url, "UPDATE recrawl_index.chunk SET embedding = ARRAY[1, 2, 3]")
             site.paragraphs.insert(0, "What is new today stands at the top, and nothing else has changed at all.")
             await recrawl(db, domain, at=START + DAY)
-            await report.stamp_feed(db, at=START + DAY)
+            await report.append_to_feed(db, at=START + DAY)
             done = await sync(db, domain, index)
 
     assert (done.is_anew, done.put) == (False, 1)

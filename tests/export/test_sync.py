@@ -15,12 +15,12 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.errors import CrawlerError
-from crawler.export.page_index import Synced, in_thread, sync
+from crawler.export.page_index import SyncResult, open_in_thread, sync
 from crawler.export.sqlite_index import SqliteIndex, is_searchable, search
 from crawler.prune import prune_domain
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.report import TakenPage
+from crawler.store.report import ExportedPage
 from tests.engine.crawls import DAY, START, answered, answering, crawl, recrawl, register
 
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "islet", "jetty", "knoll", "ledge")
@@ -78,7 +78,7 @@ def file(tmp_path: Path) -> Path:
 async def next_day(db: Database, domain: Domain, shop: Shop) -> None:
     shop.day += 1
     await recrawl(db, domain, at=START + shop.day * DAY)
-    await report.stamp_feed(db, at=START + shop.day * DAY)
+    await report.append_to_feed(db, at=START + shop.day * DAY)
 
 
 async def test_an_index_is_what_the_site_says_after_each_sync(db: Database, file: Path) -> None:
@@ -86,7 +86,7 @@ async def test_an_index_is_what_the_site_says_after_each_sync(db: Database, file
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with SqliteIndex(file) as index:
             first = await sync(db, domain, index)
             again = await sync(db, domain, index)
@@ -118,7 +118,7 @@ async def test_what_may_not_be_fetched_any_more_goes_and_comes_back_when_it_may(
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with SqliteIndex(file) as index:
             await sync(db, domain, index)
             shop.closed = {4, 5}
@@ -156,18 +156,18 @@ class Fragile(SqliteIndex):
         super().__init__(file)
         self.chance = chance
 
-    def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
+    def apply_pages(self, domain: str, pages: Sequence[ExportedPage], *, cursor: int | None) -> int:
         if self.chance.random() < 0.2:
             raise Killed
-        done = super().put(domain, pages, cursor=cursor)
+        done = super().apply_pages(domain, pages, cursor=cursor)
         if self.chance.random() < 0.2:
             raise Killed
         return done
 
-    def end_anew(self, domain: str, *, cursor: int) -> int:
+    def end_full_sync(self, domain: str, *, cursor: int) -> int:
         if self.chance.random() < 0.3:
             raise Killed
-        return super().end_anew(domain, cursor=cursor)
+        return super().end_full_sync(domain, cursor=cursor)
 
 
 async def test_whenever_it_is_killed_the_next_sync_goes_on_and_nothing_is_missed(db: Database, file: Path) -> None:
@@ -175,7 +175,7 @@ async def test_whenever_it_is_killed_the_next_sync_goes_on_and_nothing_is_missed
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         for day in range(8):
             while True:
                 try:
@@ -201,11 +201,11 @@ async def test_a_cursor_of_another_database_is_not_believed(db: Database, file: 
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with SqliteIndex(file) as index:
             await sync(db, domain, index)
-            index.put(domain.authority, (), cursor=10**6)
-            assert index.cursor(domain.authority, source="another database") is None
+            index.apply_pages(domain.authority, (), cursor=10**6)
+            assert index.read_cursor(domain.authority, source="another database") is None
             with closing(sqlite3.connect(file)) as other:  # a page that the database does not know
                 known = (domain.authority, "http://x.test/", "", "", 1, 1)
                 other.execute(
@@ -223,14 +223,14 @@ async def test_a_domain_that_was_registered_anew_is_read_anew(db: Database, file
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with SqliteIndex(file) as index:
             await sync(db, domain, index)
             await domains.remove(db, domain)
             shop.gone = {4, 5}
             domain = await register(db, url)
             await crawl(db, at=START + DAY)
-            await report.stamp_feed(db, at=START + DAY)
+            await report.append_to_feed(db, at=START + DAY)
             done = await sync(db, domain, index)
 
     assert (done.is_anew, done.put, done.removed) == (True, 18, 2)
@@ -245,8 +245,8 @@ class Slow(SqliteIndex):
         self.meanwhile = meanwhile
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        async with super().turn():
+    async def sync_lock(self) -> AsyncIterator[None]:
+        async with super().sync_lock():
             yield
             await self.meanwhile()
 
@@ -256,14 +256,14 @@ async def test_a_sync_of_a_file_waits_until_another_one_has_ended(db: Database, 
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with SqliteIndex(file) as other:
-            overtaking: list[asyncio.Task[Synced]] = []
+            overtaking: list[asyncio.Task[SyncResult]] = []
 
             async def begin_another() -> None:
                 overtaking.append(asyncio.create_task(sync(db, domain, other)))
                 for _ in range(50):  # more questions than a sync that finds nothing asks
-                    await report.end_of_feed(db)
+                    await report.read_feed_end(db)
                 assert not overtaking[0].done()
 
             with Slow(file, begin_another) as one:
@@ -283,8 +283,8 @@ def test_an_index_of_an_earlier_release_is_brought_up_to_date_and_believed_no_lo
             "INSERT INTO sync (domain, cursor) VALUES ('a.test', 9);"
         )
     with SqliteIndex(file) as index:
-        assert index.domains() == ["a.test"]
-        assert index.cursor("a.test", source="this") is None
+        assert index.list_domains() == ["a.test"]
+        assert index.read_cursor("a.test", source="this") is None
 
 
 class Article:
@@ -303,7 +303,7 @@ async def test_chunks_that_an_earlier_release_has_cut_are_cut_anew_by_the_next_s
     async with answering(Article().respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with SqliteIndex(file) as index:
             await sync(db, domain, index)
         wanted = rows(file, "SELECT id, heading, text FROM chunk ORDER BY id")
@@ -329,14 +329,14 @@ def test_what_sqlite_says_against_a_file_is_one_line_of_ours(file: Path) -> None
         with closing(sqlite3.connect(file)) as db:
             db.execute("DROP TABLE sync")
         with pytest.raises(CrawlerError, match="no index that can be written: no such table"):
-            index.put("a.test", (), cursor=1)
+            index.apply_pages("a.test", (), cursor=1)
 
 
 def test_a_new_file_may_be_opened_by_several_at_once(tmp_path: Path) -> None:
     def open_and_close(file: Path) -> list[str]:
         begin.wait()
         with SqliteIndex(file) as index:
-            return index.domains()
+            return index.list_domains()
 
     for attempt in range(20):
         begin = threading.Barrier(4)
@@ -363,14 +363,14 @@ async def test_an_index_whose_cursor_is_too_old_is_brought_in_step_from_the_page
     async with answering(shop.respond) as url:
         domain = await register(db, url, keep_changes=2 * DAY)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         with SqliteIndex(file) as index:
             await sync(db, domain, index)
         for day in range(6):
             shop.gone = {7} if day >= 1 else set()
             await next_day(db, domain, shop)
         await prune_domain(db, domain, at=START)
-        assert await report.forgotten_until(db, domain.id) > 20
+        assert await report.read_forgotten_until(db, domain.id) > 20
 
         with SqliteIndex(file) as index:
             done = await sync(db, domain, index)
@@ -387,8 +387,8 @@ async def test_a_search_that_takes_too_long_is_ended_and_says_so(db: Database, f
     async with answering(Shop().respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
-        await report.stamp_feed(db, at=START)
-        async with in_thread(SqliteIndex(file)) as (index, thread):
+        await report.append_to_feed(db, at=START)
+        async with open_in_thread(SqliteIndex(file)) as (index, thread):
             await sync(db, domain, index, thread=thread)
     with closing(sqlite3.connect(file)) as other:  # many parts that all say a word that begins so
         other.execute(
@@ -399,4 +399,4 @@ async def test_a_search_that_takes_too_long_is_ended_and_says_so(db: Database, f
 
     assert search(file, "amber")
     with pytest.raises(CrawlerError, match="takes longer than 0 s: say more words"):
-        search(file, "a*", within=timedelta(0))
+        search(file, "a*", timeout=timedelta(0))

@@ -13,7 +13,7 @@ from warcio.checker import Checker
 
 from crawler.core.domain import Domain
 from crawler.errors import CursorTooOld
-from crawler.export.export import Format, What, export
+from crawler.export.export import Format, RowKind, export
 from crawler.prune import prune_domain
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -26,23 +26,23 @@ EVERY = "SELECT p.url, s.number, s.text FROM snapshot s JOIN page p USING (domai
 
 async def lived(db: Database, site: Site, domain: Domain) -> int:
     """The guide changes and changes back, and the pear goes; gives the cursor before that."""
-    before = await report.end_of_feed(db)
+    before = await report.read_feed_end(db)
     site.pages["/guide"] = CHANGED
     await recrawl(db, domain, at=START + DAY)
     site.pages["/guide"] = GUIDE
     site.gone.add("/fruit/pear")
     for days in (2, 3, 5, 9):  # until it counts as gone
         await recrawl(db, domain, at=START + days * DAY)
-    await report.stamp_feed(db, at=START + 9 * DAY)
+    await report.append_to_feed(db, at=START + 9 * DAY)
     return before
 
 
 async def test_rows_have_every_version_in_order_also_of_pages_that_are_gone(db: Database) -> None:
     async with crawled(db) as (site, domain):
         cursor = await lived(db, site, domain)
-        data, done = await taken(db, domain, Format.JSONL, what=What.VERSIONS)
-        table, _ = await taken(db, domain, Format.PARQUET, what=What.VERSIONS)
-        later, _ = await taken(db, domain, Format.JSONL, what=What.VERSIONS, since=cursor)
+        data, done = await taken(db, domain, Format.JSONL, row_kind=RowKind.VERSIONS)
+        table, _ = await taken(db, domain, Format.PARQUET, row_kind=RowKind.VERSIONS)
+        later, _ = await taken(db, domain, Format.JSONL, row_kind=RowKind.VERSIONS, since=cursor)
         stored = await rows(db, EVERY)
 
     found = [json.loads(line) for line in data.splitlines()]
@@ -53,8 +53,8 @@ async def test_rows_have_every_version_in_order_also_of_pages_that_are_gone(db: 
     assert [row["text"] for row in pq.read_table(io.BytesIO(table)).to_pylist()] == [row["text"] for row in found]
     news = [json.loads(line) for line in later.splitlines()]
     assert [(path(row["url"], site), row["state"], row["version"]) for row in news] == [
-        ("/guide", "known", 2),
-        ("/guide", "known", 3),
+        ("/guide", "fetched", 2),
+        ("/guide", "fetched", 3),
         ("/fruit/pear", "gone", 0),
     ]
     assert ["twice a day" in row["text"] for row in news] == [True, False, False]
@@ -63,11 +63,11 @@ async def test_rows_have_every_version_in_order_also_of_pages_that_are_gone(db: 
 
 async def test_versions_since_a_cursor_that_is_too_old_are_refused_and_not_left_out(db: Database) -> None:
     async with crawled(db) as (site, domain):
-        forgetful = await domains.change(db, domain, replace(domain.settings, keep_changes=DAY), at=START)
+        forgetful = await domains.change_settings(db, domain, replace(domain.settings, keep_changes=DAY), at=START)
         cursor = await lived(db, site, forgetful)
         await prune_domain(db, forgetful, at=START)
         with pytest.raises(CursorTooOld):
-            await taken(db, domain, Format.JSONL, what=What.VERSIONS, since=cursor)
+            await taken(db, domain, Format.JSONL, row_kind=RowKind.VERSIONS, since=cursor)
 
 
 async def test_a_warc_of_all_versions_keeps_each_body_once(db: Database, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ async def test_a_warc_of_all_versions_keeps_each_body_once(db: Database, tmp_pat
     async with crawled(db) as (site, domain):
         await lived(db, site, domain)
         with file.open("wb") as stream:
-            await export(db, domain, Format.WARC, stream, what=What.VERSIONS)
+            await export(db, domain, Format.WARC, stream, row_kind=RowKind.VERSIONS)
 
     said: list[tuple[str, str, bool]] = []
     for record in ArchiveIterator(file.open("rb"), parse_http=True, verify_digests=True):

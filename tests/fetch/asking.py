@@ -4,7 +4,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from crawler.core.http.response import Answer, Reason, Unreached
+from crawler.core.http.response import FailureReason, Response, Unreached
 from crawler.core.http.urls import Url
 from crawler.fetch import Http
 from tests.patience import PATIENCE_S
@@ -28,17 +28,17 @@ def http(
             allow_private=allow_private,
             max_body_bytes=max_body_bytes,
             connections=connections,
-            trust=trust,
+            ssl_context=trust,
         )
-    return Http(user_agent=AGENT, allow_private=allow_private, lookup=lookup, trust=trust)
+    return Http(user_agent=AGENT, allow_private=allow_private, lookup=lookup, ssl_context=trust)
 
 
-async def one(url: Url, **options: bool | int) -> Answer:
+async def one(url: Url, **options: bool | int) -> Response:
     async with http(**options) as web:  # type: ignore[arg-type]
         return await web.fetch(url, deadline=SOON)
 
 
-def reason(found: Answer) -> Reason:
+def reason(found: Response) -> FailureReason:
     assert isinstance(found, Unreached), found
     assert found.detail
     assert "\n" not in found.detail

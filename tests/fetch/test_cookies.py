@@ -1,9 +1,9 @@
 """A domain's cookies go back where they came from, and nowhere else; there are not too many of them."""
 
-from crawler.core.http.credentials import Access
+from crawler.core.http.credentials import RequestAuth
 from crawler.core.http.urls import Url
 from crawler.fetch import DomainCookies
-from crawler.fetch.http import MOST_BYTES, MOST_COOKIES
+from crawler.fetch.http import MAX_COOKIE_BYTES, MAX_COOKIES
 from tests.engine.doors import Asked, Reply, door
 from tests.fetch.asking import SOON, http
 
@@ -12,34 +12,34 @@ HERE = Url("https://www.site.test/a/b")
 
 async def test_cookies_are_sent_where_they_belong() -> None:
     cookies = DomainCookies()
-    cookies.take(
+    cookies.store_cookies(
         HERE, ["sid=a1; Path=/; HttpOnly", "deep=x; Path=/a", "safe=s; Secure; Path=/", "wide=w; Domain=site.test"]
     )
-    cookies.take(HERE, ["other=o; Domain=elsewhere.test; Path=/", "sid=b2; Path=/"])
+    cookies.store_cookies(HERE, ["other=o; Domain=elsewhere.test; Path=/", "sid=b2; Path=/"])
 
-    assert set(cookies.header_for(HERE).split("; ")) == {"sid=b2", "deep=x", "safe=s", "wide=w"}
-    assert set(cookies.header_for(Url("http://www.site.test/c")).split("; ")) == {"sid=b2"}
-    assert cookies.header_for(Url("https://elsewhere.test/a")) == ""
-    assert cookies.header_for(Url("https://site.test/a")) == "wide=w"
+    assert set(cookies.get_header(HERE).split("; ")) == {"sid=b2", "deep=x", "safe=s", "wide=w"}
+    assert set(cookies.get_header(Url("http://www.site.test/c")).split("; ")) == {"sid=b2"}
+    assert cookies.get_header(Url("https://elsewhere.test/a")) == ""
+    assert cookies.get_header(Url("https://site.test/a")) == "wide=w"
 
 
 async def test_a_cookie_that_is_ended_is_sent_no_more() -> None:
     cookies = DomainCookies()
-    cookies.take(HERE, ["sid=a1; Path=/", "short=s; Max-Age=0"])
-    cookies.take(HERE, ["sid=; Max-Age=0; Path=/"])
+    cookies.store_cookies(HERE, ["sid=a1; Path=/", "short=s; Max-Age=0"])
+    cookies.store_cookies(HERE, ["sid=; Max-Age=0; Path=/"])
 
-    assert cookies.header_for(HERE) == ""
+    assert cookies.get_header(HERE) == ""
 
 
 async def test_a_jar_has_bounds() -> None:
     cookies = DomainCookies()
-    cookies.take(HERE, ["large=" + "x" * MOST_BYTES, "odd=a\0b"])
-    for n in range(MOST_COOKIES + 20):
-        cookies.take(HERE, [f"c{n}=v; Path=/"])
-    cookies.take(HERE, ["c0=again; Path=/"])
+    cookies.store_cookies(HERE, ["large=" + "x" * MAX_COOKIE_BYTES, "odd=a\0b"])
+    for n in range(MAX_COOKIES + 20):
+        cookies.store_cookies(HERE, [f"c{n}=v; Path=/"])
+    cookies.store_cookies(HERE, ["c0=again; Path=/"])
 
-    sent = cookies.header_for(HERE).split("; ")
-    assert len(sent) == MOST_COOKIES
+    sent = cookies.get_header(HERE).split("; ")
+    assert len(sent) == MAX_COOKIES
     assert "c0=again" in sent
 
 
@@ -47,11 +47,11 @@ async def test_a_request_shows_what_it_was_given_and_keeps_what_was_set() -> Non
     def sets(asked: Asked) -> Reply:
         return Reply("x", headers=("Set-Cookie: sid=one; Path=/", "Set-Cookie: two=2; Path=/"))
 
-    access = Access(headers=(("X-Key", "k"), ("Cookie", "own=1")), cookies=DomainCookies())
+    access = RequestAuth(headers=(("X-Key", "k"), ("Cookie", "own=1")), cookies=DomainCookies())
     async with door(sets) as server, http() as web:
         url = Url(server.url)
         for _ in range(2):
-            await web.fetch(url, deadline=SOON, access=access)
+            await web.fetch(url, deadline=SOON, auth=access)
         await web.fetch(url, deadline=SOON)
 
     assert [one.cookies for one in server.asked] == [{"own": "1"}, {"own": "1", "sid": "one", "two": "2"}, {}]
@@ -62,7 +62,7 @@ async def test_a_request_shows_what_it_was_given_and_keeps_what_was_set() -> Non
 async def test_a_form_is_posted_in_utf_8() -> None:
     async with door(lambda _: Reply("x")) as server, http() as web:
         form = (("user", "m\xfcller"), ("password", "a&b=c"))
-        await web.fetch(Url(server.url), deadline=SOON, method="POST", access=Access(form=form))
+        await web.fetch(Url(server.url), deadline=SOON, method="POST", auth=RequestAuth(form=form))
 
     (asked,) = server.asked
     assert (asked.method, asked.form) == ("POST", dict(form))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.fetch import refusal
+from crawler.fetch import find_refusal
 from crawler.fetch.guard import ForbiddenAddressError, Resolver, look_up, open_socket
 
 PUBLIC = [
@@ -102,30 +102,30 @@ NEVER = [
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_a_public_address_may_be_asked(address: str) -> None:
-    assert refusal(address, allow_private=False) is None
-    assert refusal(address, allow_private=True) is None
+    assert find_refusal(address, allow_private=False) is None
+    assert find_refusal(address, allow_private=True) is None
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_a_private_address_may_be_asked_only_on_the_users_word(address: str) -> None:
-    assert refusal(address, allow_private=False) == "a private address"
-    assert refusal(address, allow_private=True) is None
+    assert find_refusal(address, allow_private=False) == "a private address"
+    assert find_refusal(address, allow_private=True) is None
 
 
 @pytest.mark.parametrize("address", NEVER)
 def test_metadata_and_unroutable_addresses_may_never_be_asked(address: str) -> None:
-    assert refusal(address, allow_private=False) is not None
-    assert refusal(address, allow_private=True) is not None
+    assert find_refusal(address, allow_private=False) is not None
+    assert find_refusal(address, allow_private=True) is not None
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "127.1", "0x7f000001", "2130706433", "1.2.3.4.5", "[::1]"])
 def test_what_is_no_address_is_refused(text: str) -> None:
-    assert refusal(text, allow_private=True) == "not an address"
+    assert find_refusal(text, allow_private=True) == "not an address"
 
 
 @given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)))
 def test_nothing_that_python_knows_to_be_special_passes(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
-    if refusal(str(address), allow_private=False) is None:
+    if find_refusal(str(address), allow_private=False) is None:
         special = (
             address.is_loopback,
             address.is_link_local,
@@ -139,10 +139,10 @@ def test_nothing_that_python_knows_to_be_special_passes(address: ipaddress.IPv4A
 
 @given(st.ip_addresses(v=4))
 def test_an_ipv4_address_is_judged_alike_in_every_disguise(address: ipaddress.IPv4Address) -> None:
-    plain = refusal(str(address), allow_private=False)
+    plain = find_refusal(str(address), allow_private=False)
     number = int(address)
     for disguise in ((0xFFFF << 32) + number, (0x64FF9B << 96) + number, (0x2002 << 112) + (number << 80)):
-        assert refusal(str(ipaddress.IPv6Address(disguise)), allow_private=False) == plain
+        assert find_refusal(str(ipaddress.IPv6Address(disguise)), allow_private=False) == plain
 
 
 def test_no_socket_is_made_for_a_forbidden_address() -> None:

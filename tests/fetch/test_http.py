@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.http.response import Fetched, NotModified, Reason, Validators
-from crawler.core.http.urls import normalise
+from crawler.core.http.response import FailureReason, Fetched, NotModified, Validators
+from crawler.core.http.urls import normalize_url
 from crawler.fetch.http import ACCEPT
 from tests.fetch.asking import AGENT, SOON, http, one, reason
 from tests.fetch.server import answer, serving
@@ -43,7 +43,7 @@ async def test_a_request_says_who_asks_and_nothing_that_is_not_so() -> None:
 )
 async def test_the_url_goes_over_the_wire_as_it_is_spelt(path: str) -> None:
     async with serving() as server:
-        url = normalise(server.says(path, answer()))
+        url = normalize_url(server.says(path, answer()))
         assert url == server.url(path)
         assert isinstance(await one(url), Fetched)
     assert server.heard[0].line == f"GET {path} HTTP/1.1".encode()
@@ -132,7 +132,7 @@ async def test_a_304_is_not_modified_and_brings_its_new_validators() -> None:
 
 async def test_a_304_that_nobody_asked_for_is_garbage() -> None:
     async with serving() as server:
-        assert reason(await one(server.says("/", answer(status="304 Not Modified")))) is Reason.GARBAGE
+        assert reason(await one(server.says("/", answer(status="304 Not Modified")))) is FailureReason.GARBAGE
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from crawler.core.http.response import Fetched, Reason
+from crawler.core.http.response import FailureReason, Fetched
 from crawler.core.http.urls import Url
 from tests.fetch.asking import SOON, http, one, reason
 from tests.fetch.server import Request, Send, answer, serving
@@ -14,26 +14,26 @@ from tests.fetch.server import Request, Send, answer, serving
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
-        (b"", Reason.RESET),
-        (b"HTTP/1.1 200 OK\r\nContent-", Reason.RESET),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Reason.RESET),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", Reason.RESET),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nabc", Reason.GARBAGE),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\nabc", Reason.GARBAGE),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc", Reason.GARBAGE),
-        (b"HTTP/1.1 OK\r\n\r\n", Reason.GARBAGE),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", Reason.GARBAGE),
-        (b"\x00\x01\x02\x03\r\n\r\n", Reason.GARBAGE),
-        (b"<html>hello</html>", Reason.GARBAGE),
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", Reason.GARBAGE),
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc", Reason.GARBAGE),
+        (b"", FailureReason.RESET),
+        (b"HTTP/1.1 200 OK\r\nContent-", FailureReason.RESET),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", FailureReason.RESET),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", FailureReason.RESET),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nabc", FailureReason.GARBAGE),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\nabc", FailureReason.GARBAGE),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc", FailureReason.GARBAGE),
+        (b"HTTP/1.1 OK\r\n\r\n", FailureReason.GARBAGE),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", FailureReason.GARBAGE),
+        (b"\x00\x01\x02\x03\r\n\r\n", FailureReason.GARBAGE),
+        (b"<html>hello</html>", FailureReason.GARBAGE),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", FailureReason.GARBAGE),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc", FailureReason.GARBAGE),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", None),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n", None),
         (b"HTTP/1.1 100 Continue\r\n\r\n" * 50, None),
         (b"\r\n\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", None),
     ],
 )
-async def test_a_broken_answer_is_a_finding(raw: bytes, why: Reason | None) -> None:
+async def test_a_broken_answer_is_a_finding(raw: bytes, why: FailureReason | None) -> None:
     async with serving() as server:
         found = await one(server.says("/", raw, close=True))
     if why is not None:
@@ -43,7 +43,7 @@ async def test_a_broken_answer_is_a_finding(raw: bytes, why: Reason | None) -> N
 
 async def test_a_server_that_hangs_up_on_a_new_connection_is_asked_once() -> None:
     async with serving() as server:
-        assert reason(await one(server.says("/", b"", close=True))) is Reason.RESET
+        assert reason(await one(server.says("/", b"", close=True))) is FailureReason.RESET
     assert len(server.heard) == 1
 
 
@@ -84,7 +84,7 @@ async def test_a_reset_in_the_middle_is_a_reset() -> None:
         async with asyncio.TaskGroup() as both:
             both.create_task(reset())
             found = await one(Url(f"http://127.0.0.1:{listener.getsockname()[1]}/"))
-    assert reason(found) is Reason.RESET
+    assert reason(found) is FailureReason.RESET
 
 
 async def test_what_follows_a_body_never_answers_the_next_request() -> None:
@@ -118,13 +118,13 @@ async def test_never_more_connections_than_allowed() -> None:
 async def test_a_connection_that_the_server_let_go_of_is_replaced() -> None:
     async with serving() as server, http() as web:
 
-        async def let_go(request: Request, send: Send) -> None:
+        async def resumed(request: Request, send: Send) -> None:
             # Hangs up when the second request on a connection comes: as a server does whose patience has just ended.
             if sum(other.connection == request.connection for other in server.heard) > 1:
                 raise ConnectionAbortedError
             await send(answer(b"x"))
 
-        url = server.does("/", let_go)
+        url = server.does("/", resumed)
         found = [await web.fetch(url, deadline=SOON) for _ in range(3)]
     assert all(isinstance(each, Fetched) for each in found)
     assert server.connections == 3
@@ -135,14 +135,14 @@ async def test_a_server_that_lets_go_of_all_connections_at_once_is_still_answere
     async with serving() as server, http() as web:
         many = 12
 
-        async def let_go(request: Request, send: Send) -> None:
+        async def resumed(request: Request, send: Send) -> None:
             if sum(other.connection == request.connection for other in server.heard) > 1:
                 raise ConnectionAbortedError
             while len(server.heard) < many:
                 await asyncio.sleep(0)
             await send(answer(b"x"))
 
-        url = server.does("/", let_go)
+        url = server.does("/", resumed)
         async with asyncio.TaskGroup() as crowd:
             for _ in range(many):
                 crowd.create_task(web.fetch(url, deadline=SOON))

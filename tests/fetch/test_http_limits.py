@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.http.response import Bounds, Fetched, Reason, Unreached, Validators
+from crawler.core.http.response import FailureReason, Fetched, RequestLimits, Unreached, Validators
 from tests.fetch.asking import MEGABYTE, SOON, http, one, reason
 from tests.fetch.server import Request, Send, answer, serving
 from tests.patience import PATIENCE_S
@@ -24,7 +24,7 @@ async def test_a_gigabyte_that_is_declared_is_not_read() -> None:
         found = await one(server.does("/", reply))
         async with asyncio.timeout(PATIENCE_S):
             await server.hung_up.wait()
-    assert reason(found) is Reason.TOO_LARGE
+    assert reason(found) is FailureReason.TOO_LARGE
     assert server.sent < 16 * MEGABYTE  # what fits into the buffers of two sockets
 
 
@@ -39,7 +39,7 @@ async def test_a_gigabyte_that_is_streamed_is_read_only_to_the_limit() -> None:
         found = await one(server.does("/", reply))
         async with asyncio.timeout(PATIENCE_S):
             await server.hung_up.wait()
-    assert reason(found) is Reason.TOO_LARGE
+    assert reason(found) is FailureReason.TOO_LARGE
     assert isinstance(found, Unreached)
     assert found.received_bytes < 2 * MEGABYTE
     assert server.sent < 16 * MEGABYTE
@@ -50,7 +50,7 @@ async def test_a_body_of_exactly_the_limit_is_taken() -> None:
         found = await one(server.says("/", answer(b"a" * MEGABYTE)))
         assert isinstance(found, Fetched)
         assert found.received_bytes == MEGABYTE
-        assert reason(await one(server.says("/", answer(b"a" * (MEGABYTE + 1))))) is Reason.TOO_LARGE
+        assert reason(await one(server.says("/", answer(b"a" * (MEGABYTE + 1))))) is FailureReason.TOO_LARGE
 
 
 async def test_a_bomb_is_too_large() -> None:
@@ -58,7 +58,7 @@ async def test_a_bomb_is_too_large() -> None:
     assert len(bomb) < MEGABYTE
     async with serving() as server:
         found = await one(server.says("/", answer(bomb, "Content-Encoding: gzip")))
-    assert reason(found) is Reason.TOO_LARGE
+    assert reason(found) is FailureReason.TOO_LARGE
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ async def test_a_bomb_is_too_large() -> None:
 async def test_a_flood_of_headers_is_garbage(headers: bytes) -> None:
     async with serving() as server:
         found = await one(server.says("/", b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n"))
-    assert reason(found) is Reason.GARBAGE
+    assert reason(found) is FailureReason.GARBAGE
 
 
 async def test_headers_without_end_are_given_up() -> None:
@@ -83,7 +83,7 @@ async def test_headers_without_end_are_given_up() -> None:
             while True:
                 await send(b"X: " + b"a" * 1000 + b"\r\n")
 
-        assert reason(await one(server.does("/", reply))) is Reason.GARBAGE
+        assert reason(await one(server.does("/", reply))) is FailureReason.GARBAGE
 
 
 @pytest.mark.parametrize("before", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"])
@@ -91,7 +91,7 @@ async def test_a_server_that_falls_silent_meets_the_deadline(before: bytes) -> N
     async with serving() as server, http() as web:
         url = server.says("/", before)
         found = await web.fetch(url, deadline=timedelta(seconds=1))
-        assert reason(found) is Reason.DEADLINE
+        assert reason(found) is FailureReason.DEADLINE
         async with asyncio.timeout(PATIENCE_S):
             await server.hung_up.wait()
 
@@ -106,7 +106,7 @@ async def test_a_slow_drip_meets_the_deadline() -> None:
                 await asyncio.sleep(0.01)
 
         found = await web.fetch(server.does("/", reply), deadline=timedelta(seconds=1))
-    assert reason(found) is Reason.DEADLINE
+    assert reason(found) is FailureReason.DEADLINE
     assert isinstance(found, Unreached)
     assert found.received_bytes > 0
 
@@ -116,7 +116,7 @@ async def test_waiting_for_a_connection_counts_toward_the_deadline() -> None:
         url = server.says("/", b"")
         first = both.create_task(web.fetch(url, deadline=timedelta(seconds=2)))
         second = both.create_task(web.fetch(url, deadline=timedelta(seconds=1)))
-    assert reason(first.result()) is reason(second.result()) is Reason.DEADLINE
+    assert reason(first.result()) is reason(second.result()) is FailureReason.DEADLINE
     assert len(server.heard) == 1
 
 
@@ -168,15 +168,17 @@ async def test_interim_answers_are_bytes_that_came() -> None:
 @pytest.mark.parametrize(
     ("begin", "again", "why"),
     [
-        (b"", HINT, Reason.GARBAGE),
-        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", Reason.GARBAGE),
-        (CHUNKED, b"1\r\na\r\n" * 1000, Reason.TOO_LARGE),
-        (CHUNKED + b"5;x=", b"a" * 1000, Reason.TOO_LARGE),
+        (b"", HINT, FailureReason.GARBAGE),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", FailureReason.GARBAGE),
+        (CHUNKED, b"1\r\na\r\n" * 1000, FailureReason.TOO_LARGE),
+        (CHUNKED + b"5;x=", b"a" * 1000, FailureReason.TOO_LARGE),
         (CHUNKED + b"0\r\n", b"X: " + b"a" * 1000 + b"\r\n", None),
     ],
     ids=["hints", "continue", "frames", "extension of a chunk", "trailers"],
 )
-async def test_what_comes_beside_a_body_without_end_is_bounded(begin: bytes, again: bytes, why: Reason | None) -> None:
+async def test_what_comes_beside_a_body_without_end_is_bounded(
+    begin: bytes, again: bytes, why: FailureReason | None
+) -> None:
     async with serving() as server:
 
         async def reply(_: Request, send: Send) -> None:
@@ -189,7 +191,7 @@ async def test_what_comes_beside_a_body_without_end_is_bounded(begin: bytes, aga
             await server.hung_up.wait()
     assert isinstance(found, Unreached)
     assert found.reason is why or why is None
-    assert found.reason in {Reason.TOO_LARGE, Reason.GARBAGE, Reason.RESET}
+    assert found.reason in {FailureReason.TOO_LARGE, FailureReason.GARBAGE, FailureReason.RESET}
     assert found.received_bytes < 2 * MEGABYTE
     assert server.sent < 16 * MEGABYTE
     assert len(server.heard) == 1
@@ -201,9 +203,9 @@ async def test_of_a_body_beyond_the_limit_the_beginning_can_be_had(pack: Callabl
     headers = ("Content-Encoding: gzip",) if pack is gzip.compress else ()
     async with serving() as server, http() as web:
         url = server.says("/", answer(pack(whole), *headers))
-        found = await web.fetch(url, deadline=SOON, bounds=Bounds(first_bytes=500_000))
+        found = await web.fetch(url, deadline=SOON, limits=RequestLimits(first_bytes=500_000))
         short = await web.fetch(
-            server.says("/", answer(pack(b"hello"), *headers)), deadline=SOON, bounds=Bounds(first_bytes=500_000)
+            server.says("/", answer(pack(b"hello"), *headers)), deadline=SOON, limits=RequestLimits(first_bytes=500_000)
         )
     assert isinstance(found, Fetched)
     assert found.body == whole[:500_000]
@@ -219,7 +221,7 @@ async def test_the_beginning_of_a_stream_in_small_chunks_can_be_had() -> None:
             while True:
                 await send(b"1\r\na\r\n" * 1000)
 
-        found = await web.fetch(server.does("/", reply), deadline=SOON, bounds=Bounds(first_bytes=50_000))
+        found = await web.fetch(server.does("/", reply), deadline=SOON, limits=RequestLimits(first_bytes=50_000))
     assert isinstance(found, Fetched)
     assert found.body == b"a" * 50_000
 
@@ -228,5 +230,7 @@ async def test_who_may_ask_public_addresses_alone_is_led_to_no_private_one_by_an
     async with serving() as server, http(allow_private=True) as web:
         url = server.says("/", answer(b"hello"))
         assert isinstance(await web.fetch(url, deadline=SOON), Fetched)
-        assert reason(await web.fetch(url, deadline=SOON, bounds=Bounds(public_only=True))) is Reason.ADDRESS
+        assert (
+            reason(await web.fetch(url, deadline=SOON, limits=RequestLimits(public_only=True))) is FailureReason.ADDRESS
+        )
     assert len(server.heard) == 1

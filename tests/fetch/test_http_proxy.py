@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.core.http.response import Fetched, Reason, Unreached
+from crawler.core.http.response import FailureReason, Fetched, Unreached
 from crawler.core.http.urls import Authority, Url
 from crawler.fetch import Http, Proxy
 from tests.engine.doors import Asked, Reply, door, tunnel_proxy
@@ -45,7 +45,7 @@ async def test_an_address_that_may_not_be_asked_is_not_asked_through_a_proxy_eit
         by_name = await web.fetch(Url("http://site.test/"), deadline=SOON)
         literal = await web.fetch(Url(f"http://{address}/"), deadline=SOON)
 
-    assert [reason(by_name), reason(literal)] == [Reason.ADDRESS] * 2
+    assert [reason(by_name), reason(literal)] == [FailureReason.ADDRESS] * 2
     assert proxy.heads == []
 
 
@@ -58,7 +58,10 @@ async def test_a_proxy_that_opens_no_tunnel_is_told_from_a_server_and_its_passwo
         async with proxied(Proxy("127.0.0.1", server.port, "me", "another secret")) as web:
             no_proxy = await web.fetch(Url("http://site.test:9/"), deadline=SOON)
 
-    assert [reason(answer) for answer in (refused, silent, no_proxy)] == [*[Reason.REFUSED] * 2, Reason.GARBAGE]
+    assert [reason(answer) for answer in (refused, silent, no_proxy)] == [
+        *[FailureReason.REFUSED] * 2,
+        FailureReason.GARBAGE,
+    ]
     for answer, words in ((refused, "407"), (silent, "cannot be reached"), (no_proxy, "")):
         assert isinstance(answer, Unreached)
         assert words in answer.detail
@@ -69,7 +72,7 @@ async def test_a_proxy_that_opens_no_tunnel_is_told_from_a_server_and_its_passwo
 async def test_a_proxy_on_an_address_of_cloud_metadata_is_not_asked() -> None:
     async with proxied(Proxy("169.254.169.254", 80)) as web:
         found = await web.fetch(Url("http://site.test/"), deadline=SOON)
-        addresses = await web.addresses(Authority("site.test"))
+        addresses = await web.resolve_addresses(Authority("site.test"))
 
-    assert reason(found) is Reason.REFUSED
+    assert reason(found) is FailureReason.REFUSED
     assert addresses == ("127.0.0.1",)

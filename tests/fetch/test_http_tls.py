@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from crawler.core.http.response import Fetched, Reason
+from crawler.core.http.response import FailureReason, Fetched
 from crawler.core.http.urls import Url
 from tests.fetch.asking import SOON, http, one, reason
 from tests.fetch.server import answer, serving
@@ -56,12 +56,12 @@ async def test_a_trusted_certificate_is_spoken_to(certificate: Path) -> None:
         found = await web.fetch(Url(f"https://localhost:{server.port}/"), deadline=SOON)
         wrong_name = await web.fetch(Url(f"https://other.example:{server.port}/"), deadline=SOON)
     assert isinstance(found, Fetched)
-    assert reason(wrong_name) is Reason.TLS
+    assert reason(wrong_name) is FailureReason.TLS
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_a_tls_finding(certificate: Path) -> None:
     async with serving(tls=tls(certificate)) as server:
-        assert reason(await one(Url(f"https://127.0.0.1:{server.port}/"))) is Reason.TLS
+        assert reason(await one(Url(f"https://127.0.0.1:{server.port}/"))) is FailureReason.TLS
     assert server.heard == []
 
 
@@ -80,9 +80,9 @@ async def test_tls_on_a_plain_port_is_a_tls_finding() -> None:
         async with asyncio.TaskGroup() as both:
             both.create_task(speak_plainly())
             found = await one(Url(f"https://127.0.0.1:{listener.getsockname()[1]}/"))
-    assert reason(found) is Reason.TLS
+    assert reason(found) is FailureReason.TLS
 
 
 async def test_plain_http_on_a_tls_port_is_a_finding(certificate: Path) -> None:
     async with serving(tls=tls(certificate)) as server:
-        assert reason(await one(server.url())) in {Reason.RESET, Reason.GARBAGE}
+        assert reason(await one(server.url())) in {FailureReason.RESET, FailureReason.GARBAGE}

@@ -19,15 +19,15 @@ from pydantic import SecretStr
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http.urls import Authority, key_of
-from crawler.runtime.children import tag_of, tagged
+from crawler.core.http.urls import Authority, compute_page_key
+from crawler.runtime.children import ensure_tag, list_tagged
+from crawler.runtime.lifecycle import start_stack, stop_stack
 from crawler.runtime.stack import Stack
-from crawler.runtime.up import down, up
 from crawler.settings import Settings
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database, open_database
 from crawler.store.report import EventKind
-from crawler.store.subscriptions import SubscriptionWish
+from crawler.store.subscriptions import SubscriptionOptions
 from labs.demo.server import Remote, living_process
 from tests.cli.test_notify import hooking
 from tests.engine.crawls import crawl, recrawl, rows
@@ -50,9 +50,9 @@ def stack() -> Iterator[Stack]:
     # A minute is longer than any test: what frees a lease here is never that it ran out.
     settings = Settings(home=home, database_url=None, PREFECT_API_URL=None)
     try:
-        yield up(settings, report=print)
+        yield start_stack(settings, report=print)
     finally:
-        down(settings, report=print)
+        stop_stack(settings, report=print)
         shutil.rmtree(home)
 
 
@@ -87,11 +87,11 @@ def in_database(stack: Stack, work: Callable[[Database], Awaitable[T]]) -> T:
 
 def fill(stack: Stack, domain: Domain) -> None:
     """Crawl the domain in this process, which is faster than a run of a flow."""
-    assert in_database(stack, lambda db: crawl(db, at=START)).stats.looks > 50, domain
+    assert in_database(stack, lambda db: crawl(db, at=START)).stats.visits > 50, domain
 
 
 def holder(stack: Stack, domain: Domain) -> str | None:
-    return in_database(stack, lambda db: domains.status_of(db, domain, at=datetime.now(UTC))).holder
+    return in_database(stack, lambda db: domains.read_status(db, domain, at=datetime.now(UTC))).holder
 
 
 def completed(stack: Stack, run: str, *, name: str = "Completed") -> dict[str, Any]:
@@ -181,7 +181,7 @@ def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(
     name = site.url.removeprefix("http://")
     assert run["name"] == f"add {site.url}"
     assert int(table(artifacts(stack, run["id"])["markdown"]["data"])["First seen"].replace(",", "")) > 5
-    (added,) = [listed.domain for listed in in_database(stack, domains.every) if listed.domain.authority == name]
+    (added,) = [listed.domain for listed in in_database(stack, domains.list_domains) if listed.domain.authority == name]
     assert added.settings.target_freshness == 0.9
     assert (added.settings.max_pages, added.settings.exclude) == (20, ("/-/",))
     offered = ask(stack.api, "/deployments/name/recrawl/recrawl")["parameter_openapi_schema"]["properties"]["domain"]
@@ -215,7 +215,7 @@ def test_a_report_is_an_artifact_with_a_history_and_a_folder_of_pages(
 
 def test_pruning_by_night_tells_what_went_of_each_domain(stack: Stack, runner: Runner, domain: Domain) -> None:
     fill(stack, domain)
-    in_database(stack, lambda db: domains.change(db, domain, replace(domain.settings, quota=1), at=START))
+    in_database(stack, lambda db: domains.change_settings(db, domain, replace(domain.settings, quota=1), at=START))
     run = completed(stack, runner.run("prune/prune"))
 
     shown = artifacts(stack, run["id"])["markdown"]["data"]
@@ -239,7 +239,9 @@ def test_a_copy_that_falls_below_its_target_is_told_and_its_automation_fires(
     stack: Stack, runner: Runner, domain: Domain
 ) -> None:
     fill(stack, domain)
-    in_database(stack, lambda db: domains.change(db, domain, replace(domain.settings, target_freshness=0.99), at=START))
+    in_database(
+        stack, lambda db: domains.change_settings(db, domain, replace(domain.settings, target_freshness=0.99), at=START)
+    )
     later = (START + timedelta(days=200)).isoformat()
     completed(stack, runner.run("plan/plan", domain=domain.authority, at=later))
 
@@ -258,7 +260,7 @@ def test_a_copy_that_falls_below_its_target_is_told_and_its_automation_fires(
 def test_each_lease_ends_with_an_event_that_counts(stack: Stack, runner: Runner, domain: Domain) -> None:
     completed(stack, runner.run("crawl/crawl", domain=domain.authority))
 
-    assert until_events(stack, "recrawl.lease.ended", domain)[0]["payload"]["looks"] > 0
+    assert until_events(stack, "recrawl.lease.ended", domain)[0]["payload"]["visits"] > 0
 
 
 def until_events(stack: Stack, name: str, domain: Domain) -> list[dict[str, Any]]:
@@ -289,13 +291,13 @@ def test_a_plan_prices_domains_keeps_quotas_prepares_comparisons_and_tells_of_od
 ) -> None:
     """After a day of hours with twenty quick visits each, and one in which all of them failed."""
     fill(stack, domain)
-    in_database(stack, lambda db: domains.change(db, domain, replace(domain.settings, quota=1), at=START))
+    in_database(stack, lambda db: domains.change_settings(db, domain, replace(domain.settings, quota=1), at=START))
     until_hour = START.replace(minute=0, second=0) + timedelta(hours=2)
     visits = """
-        INSERT INTO visit (domain_id, key, at, answer, status, change, rung, conditional, requests,
+        INSERT INTO visit (domain_id, key, at, answer, status, change, evidence, conditional, requests,
                            received_bytes, saved_bytes, elapsed_ms)
         SELECT %s, sha256((h || '/' || n)::bytea), %s::timestamptz - h * interval '1 hour' + n * interval '1 minute',
-               'fetched', CASE WHEN h = 1 THEN 503 ELSE 200 END, CASE WHEN h = 1 THEN 'unknown' ELSE 'same' END,
+               'fetched', CASE WHEN h = 1 THEN 503 ELSE 200 END, CASE WHEN h = 1 THEN 'unknown' ELSE 'unchanged' END,
                'main', false, 1, 100, 0, 50
           FROM generate_series(1, 30) h, generate_series(1, 20) n RETURNING 1
     """
@@ -308,8 +310,14 @@ def test_a_plan_prices_domains_keeps_quotas_prepares_comparisons_and_tells_of_od
     assert row[2] == "0.25"
     until(lambda: any(line.startswith(f"{domain.authority}: ") for line in log_of(stack, run["id"])))
     assert any(line.endswith("above its quota") for line in log_of(stack, run["id"]))
-    assert in_database(stack, lambda db: report.near(db, domain, key_of(domain.root), bits=3, most=1)) is not None
-    assert in_database(stack, lambda db: report.fill(db, domain)) == 0  # there is nothing left to do
+    assert (
+        in_database(
+            stack,
+            lambda db: report.find_near_duplicates(db, domain, compute_page_key(domain.root), bits=3, max_pages=1),
+        )
+        is not None
+    )
+    assert in_database(stack, lambda db: report.fill_fingerprints(db, domain)) == 0  # there is nothing left to do
     (event,) = until_events(stack, "recrawl.traffic.off", domain)
     assert event["payload"]["errors"] == 20
     assert event["payload"]["why"].startswith("20 of 20 looks failed")
@@ -321,9 +329,9 @@ def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, runner: Run
             await Secret(value=SecretStr(KEY)).save("door-key")
 
     keyed = replace(domain.settings, headers=("X-Key: block:door-key",))
-    in_database(stack, lambda db: domains.change(db, domain, keyed, at=START))
+    in_database(stack, lambda db: domains.change_settings(db, domain, keyed, at=START))
     completed(stack, runner.run("crawl/crawl", domain=domain.authority))
-    held = in_database(stack, lambda db: domains.status_of(db, domain, at=START))
+    held = in_database(stack, lambda db: domains.read_status(db, domain, at=START))
     asyncio.run(save())
     later = (START + timedelta(hours=1)).isoformat()
     run = completed(stack, runner.run("crawl/crawl", domain=domain.authority, at=later))
@@ -341,17 +349,17 @@ def test_a_crawl_tells_at_its_end_what_has_changed_to_the_address_in_a_secret_bl
             await Secret(value=SecretStr(address)).save("hook-address")
 
     fill(stack, domain)
-    in_database(stack, lambda db: report.stamp_feed(db, at=START))
-    wish = SubscriptionWish(
+    in_database(stack, lambda db: report.append_to_feed(db, at=START))
+    wish = SubscriptionOptions(
         target="block:hook-address", kinds=frozenset({EventKind.CHANGED}), allow_private=True, domain_id=domain.id
     )
-    made = in_database(stack, lambda db: subscriptions.add(db, wish, at=START))
+    made = in_database(stack, lambda db: subscriptions.add_subscription(db, wish, at=START))
     with hooking() as hook:
         asyncio.run(save(f"{hook.url}/{KEY}"))
         site.set_instant(START + timedelta(days=2))
         later = (START + timedelta(days=2)).isoformat()
         run = completed(stack, runner.run("recrawl/recrawl", domain=domain.authority, at=later))
-    after = in_database(stack, lambda db: subscriptions.numbered(db, made.id))
+    after = in_database(stack, lambda db: subscriptions.find_subscription(db, made.id))
     of_run = {"flow_run_id": {"any_": [run["id"]]}, "key": {"any_": ["notify-result"]}}
     shown = ask(stack.api, "/artifacts/filter", {"artifacts": of_run})
 
@@ -368,9 +376,11 @@ def test_a_run_of_notify_says_by_its_state_who_was_not_told(
     stack: Stack, runner: Runner, domain: Domain, site: Remote
 ) -> None:
     fill(stack, domain)
-    in_database(stack, lambda db: report.stamp_feed(db, at=START))
-    wish = SubscriptionWish(target="env:NOBODY_HAS_SET_THIS", kinds=frozenset({EventKind.CHANGED}), domain_id=domain.id)
-    made = in_database(stack, lambda db: subscriptions.add(db, wish, at=START))
+    in_database(stack, lambda db: report.append_to_feed(db, at=START))
+    wish = SubscriptionOptions(
+        target="env:NOBODY_HAS_SET_THIS", kinds=frozenset({EventKind.CHANGED}), domain_id=domain.id
+    )
+    made = in_database(stack, lambda db: subscriptions.add_subscription(db, wish, at=START))
     site.set_instant(START + timedelta(days=2))
     later = START + timedelta(days=2)
     in_database(stack, lambda db: recrawl(db, domain, at=later))
@@ -378,7 +388,7 @@ def test_a_run_of_notify_says_by_its_state_who_was_not_told(
     an_hour_later = (later + timedelta(hours=1)).isoformat()
     tried = completed(stack, runner.run("notify/notify", at=an_hour_later), name="NotAllTold")
     again = completed(stack, runner.run("notify/notify", at=an_hour_later))
-    in_database(stack, lambda db: subscriptions.remove(db, made.id))
+    in_database(stack, lambda db: subscriptions.remove_subscription(db, made.id))
 
     assert tried["state"]["type"] == "COMPLETED"
     assert f"Subscription {made.id} was not told: env:NOBODY_HAS_SET_THIS is not there" in tried["state"]["message"]
@@ -431,12 +441,12 @@ def test_after_a_kill_9_of_everything_the_domain_is_free_at_once(stack: Stack, d
     site.slow(2)
     run = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)
     until(lambda: holder(stack, domain) is not None)
-    for process in tagged(tag_of(stack.home)):
+    for process in list_tagged(ensure_tag(stack.home)):
         os.kill(process.pid, signal.SIGKILL)
     assert holder(stack, domain) is not None
     site.slow(0)
     settings = Settings(home=stack.home, database_url=None, PREFECT_API_URL=None)
-    assert up(settings, report=print).api.url == stack.api.url
+    assert start_stack(settings, report=print).api.url == stack.api.url
     assert run_state(stack.api, run) == "Crashed"
     assert holder(stack, domain) is None
     completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))

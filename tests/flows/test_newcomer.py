@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from crawler.fetch.browser import BrowserMissing, find_browser
-from crawler.runtime.pages import pages_entrance
+from crawler.runtime.lifecycle import start_stack, stop_stack
 from crawler.runtime.stack import Stack
-from crawler.runtime.up import down, up
+from crawler.runtime.web_ui import create_login_link
 from crawler.settings import Settings
 from tests.patience import PATIENCE_S, SLOW, until
 
@@ -78,8 +78,8 @@ def settings() -> Iterator[Settings]:
 
 @pytest.fixture
 def stack(settings: Settings) -> Iterator[Stack]:
-    yield up(settings, report=print)
-    down(settings, report=print)
+    yield start_stack(settings, report=print)
+    stop_stack(settings, report=print)
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def shows(page: Page, words: str) -> None:
 def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
     settings: Settings, stack: Stack, folder: Folder, page: Page
 ) -> None:
-    entrance = pages_entrance(settings.home)
+    entrance = create_login_link(settings.home)
     assert entrance is not None
     page.goto(entrance)
     page.get_by_label("Web address").fill(folder.url)
@@ -176,7 +176,7 @@ def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
 def test_a_word_that_prefect_does_not_know_any_more_is_asked_for_again(
     settings: Settings, stack: Stack, folder: Folder, page: Page
 ) -> None:
-    entrance = pages_entrance(settings.home)
+    entrance = create_login_link(settings.home)
     assert entrance is not None
     page.goto(stack.api.ui_url)
     page.evaluate("localStorage.setItem('prefect-password', btoa('recrawl:of another day'))")

@@ -13,8 +13,8 @@ import pytest
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
+from crawler.runtime.lifecycle import start_stack, stop_stack
 from crawler.runtime.stack import Stack
-from crawler.runtime.up import down, up
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
@@ -30,7 +30,7 @@ FOR_OTHERS = 2  # requests of a day: robots.txt and a probe
 BUDGET = 70  # requests a day, of some 90 pages
 START = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
 WITHIN = timedelta(minutes=2)
-KNOWN = "SELECT url FROM page JOIN frontier USING (domain_id, key) WHERE state = 'known' ORDER BY url"
+KNOWN = "SELECT url FROM page JOIN frontier USING (domain_id, key) WHERE state = 'fetched' ORDER BY url"
 GOES_ON = re.compile(r"has spent its daily budget of 70 requests and goes on at (\S+ \S+)Z")
 
 
@@ -40,9 +40,9 @@ def stack() -> Iterator[Stack]:
     home.chmod(0o755)
     settings = Settings(home=home, database_url=None, PREFECT_API_URL=None)
     try:
-        yield up(settings, report=print)
+        yield start_stack(settings, report=print)
     finally:
-        down(settings, report=print)
+        stop_stack(settings, report=print)
         shutil.rmtree(home)
 
 
@@ -59,7 +59,7 @@ async def late_pages(db: Database, *, prefix: str, at: datetime) -> list[str]:
     """The pages under a prefix that were not visited within two minutes."""
     query = """
         SELECT url FROM page JOIN frontier f USING (domain_id, key)
-         WHERE starts_with(url, %s) AND f.state = 'known' AND last_look_at NOT BETWEEN %s AND %s
+         WHERE starts_with(url, %s) AND f.state = 'fetched' AND last_visit_at NOT BETWEEN %s AND %s
     """
     return [row[0] for row in await rows(db, query, prefix, at, at + WITHIN)]
 
@@ -105,7 +105,7 @@ def test_each_refresh_of_a_month_is_served_at_once_or_says_when(stack: Stack) ->
                 message_of(stack, "crawl/crawl", domain=name, at=goes_on.isoformat())
                 waiting = int(said.rpartition("; ")[2].split()[0])
                 ((left,),) = in_database(
-                    stack, lambda db: rows(db, "SELECT count(*) FROM frontier WHERE wanted IN (1, 4)")
+                    stack, lambda db: rows(db, "SELECT count(*) FROM frontier WHERE request_reason IN (1, 4)")
                 )
                 assert left <= max(waiting - BUDGET + FOR_OTHERS, 0), said
                 break  # the next day has begun

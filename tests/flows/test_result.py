@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 from markdown_it import MarkdownIt
 
-from crawler.app.crawl import CrawlStats, FoundPage, ShiftResult, has_effect
+from crawler.app.crawl import CrawlStats, NotablePage, ShiftResult, has_effect
 from crawler.core.change.change import Change
-from crawler.core.domain import Hold
+from crawler.core.domain import Suspension
 from crawler.core.http.urls import Url
-from flows.result import link, markdown, sentences, text
+from flows.result import escape_markdown, render_link, render_markdown, summarize_shift
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -31,7 +31,7 @@ def shift(**found: object) -> ShiftResult:
 def test_what_strangers_wrote_is_text_and_nothing_else() -> None:
     reader = MarkdownIt("gfm-like", {"html": True, "linkify": False})
     for words in HOSTILE:
-        tokens = reader.parse(text(words))
+        tokens = reader.parse(escape_markdown(words))
         assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"], words
         assert {child.type for child in tokens[1].children or ()} <= {"text", "text_special"}, words
         shown = "".join(child.content for child in tokens[1].children or ())
@@ -42,7 +42,7 @@ def test_a_link_leads_where_its_page_is_whatever_its_address_says() -> None:
     reader = MarkdownIt("gfm-like", {"html": True, "linkify": False})
     for path in ("plain", "a)b](x", "a_b*c", "q?x=[y](z)&<b>", "long" * 100):
         url = Url(f"http://127.0.0.1/{path}")
-        (_, inline, _) = reader.parse(link(url))
+        (_, inline, _) = reader.parse(render_link(url))
         opened, *shown, closed = inline.children or []
         assert (opened.type, closed.type) == ("link_open", "link_close")
         assert str(opened.attrs["href"]).replace("%3C", "<").replace("%3E", ">").startswith("http://127.0.0.1/")
@@ -50,35 +50,37 @@ def test_a_link_leads_where_its_page_is_whatever_its_address_says() -> None:
 
 
 def test_an_artifact_names_the_pages_by_what_was_found_and_counts_the_rest() -> None:
-    found = CrawlStats(looks=9, requests=10, changes=Counter({Change.CHANGED: 3, Change.GONE: 1}), failed=1)
+    found = CrawlStats(visits=9, requests=10, changes=Counter({Change.CHANGED: 3, Change.GONE: 1}), failed=1)
     found.reasons["deadline"] = 1
-    found.pages[Change.CHANGED] = [FoundPage(Url("http://a.test/one")), FoundPage(Url("http://a.test/two"))]
-    found.pages[Change.GONE] = [FoundPage(Url("http://a.test/old"))]
-    found.pages[Change.UNKNOWN] = [FoundPage(Url("http://a.test/slow"), "deadline")]
+    found.notable_pages[Change.CHANGED] = [NotablePage(Url("http://a.test/one")), NotablePage(Url("http://a.test/two"))]
+    found.notable_pages[Change.GONE] = [NotablePage(Url("http://a.test/old"))]
+    found.notable_pages[Change.UNKNOWN] = [NotablePage(Url("http://a.test/slow"), "deadline")]
 
-    said = markdown(ShiftResult(stats=found, by_domain={"a.test": found}))
+    said = render_markdown(ShiftResult(stats=found, by_domain={"a.test": found}))
 
     parts = said.split("### ")
     assert [part.splitlines()[0] for part in parts[1:]] == ["Changed", "Gone", "Failed"]
     assert parts[1].count("- [") == 2
     assert "- and 1 more" in parts[1]
-    own = markdown(ShiftResult(stats=found), origin="http://127.0.0.1:4280")
+    own = render_markdown(ShiftResult(stats=found), origin="http://127.0.0.1:4280")
     assert "([its history](<http://127.0.0.1:4280/page?url=http%3A%2F%2Fa.test%2Fone>))" in own
     assert parts[3].rstrip().endswith(": no answer in time")
 
 
 def test_a_run_without_anything_due_says_so_in_a_line_and_shows_nothing() -> None:
     assert not has_effect(shift())
-    assert sentences(shift()) == ["Nothing was due"]
+    assert summarize_shift(shift()) == ["Nothing was due"]
 
 
 def test_a_run_says_in_three_lines_what_happened() -> None:
-    found = CrawlStats(looks=12, requests=13, received_bytes=2_500_000, changes=Counter({Change.CHANGED: 2}))
+    found = CrawlStats(visits=12, requests=13, received_bytes=2_500_000, changes=Counter({Change.CHANGED: 2}))
     until = datetime(2026, 1, 2, tzinfo=UTC)
-    done = ShiftResult(stats=found, by_domain={"a.test": found}, holds={"a.test": Hold(until, "503", refusals=1)})
+    done = ShiftResult(
+        stats=found, by_domain={"a.test": found}, suspensions={"a.test": Suspension(until, "503", refusals=1)}
+    )
     found.elapsed = timedelta(seconds=4)
 
-    first, second, third = sentences(done)
+    first, second, third = summarize_shift(done)
 
     assert first == "Looked at 12 pages of 1 domain: 2 changed"
     assert second == "Spent 13 requests and 2.5 MB in 4.0 s; saved 0 B"

@@ -26,14 +26,14 @@ from pydantic import SecretStr
 
 from crawler.errors import StackFailed
 from crawler.runtime import machine
-from crawler.runtime.children import PAGES, SERVER, note_of, noted, tag_of, tagged
-from crawler.runtime.environment import Api, api_url_of
-from crawler.runtime.keys.own_keys import ensure_key, known_auth, own_origins, proves_itself
-from crawler.runtime.machine import free_port, port_is_free, write_private
-from crawler.runtime.pages import pages_entrance
-from crawler.runtime.postgres.cluster import running_postgres
-from crawler.runtime.stack import Stack, crawl_database, running_stack, server_in_use, status
-from crawler.runtime.up import down, up
+from crawler.runtime.children import SERVER, WEB_UI, ensure_tag, find_child, get_note_file, list_tagged
+from crawler.runtime.environment import Api, build_api_url
+from crawler.runtime.keys.home_keys import ensure_key, is_own_server, list_own_origins, read_auth
+from crawler.runtime.lifecycle import start_stack, stop_stack
+from crawler.runtime.machine import find_free_port, is_port_free, write_private
+from crawler.runtime.postgres.cluster import find_running_postgres
+from crawler.runtime.stack import Stack, find_running_stack, find_server, open_crawl_database, read_status
+from crawler.runtime.web_ui import create_login_link
 from crawler.settings import Settings
 from tests.flows.stage import (
     ENDED,
@@ -62,16 +62,16 @@ def home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="recrawl-stack-"))
     folder.chmod(0o755)
     yield folder
-    down(settings_of(folder), report=print)
-    assert tagged(tag_of(folder)) == []
-    assert running_postgres(folder) is None
+    stop_stack(settings_of(folder), report=print)
+    assert list_tagged(ensure_tag(folder)) == []
+    assert find_running_postgres(folder) is None
     shutil.rmtree(folder)
 
 
 @pytest.fixture
 def stack(home: Path) -> Stack:
     """The running stack; what an earlier test has killed is started again."""
-    return up(settings_of(home), report=print, deployments=STAGE)
+    return start_stack(settings_of(home), report=print, deployments=STAGE)
 
 
 def settings_of(home: Path, **others: object) -> Settings:
@@ -92,12 +92,12 @@ def hold_on(stack: Stack, place: Path) -> str:
 
 
 def again(stack: Stack) -> Stack:
-    return up(settings_of(stack.home), report=print, deployments=STAGE)
+    return start_stack(settings_of(stack.home), report=print, deployments=STAGE)
 
 
 def test_up_gives_a_stack_that_status_shows_and_a_second_up_finds(stack: Stack) -> None:
-    assert all(part.is_running for part in status(settings_of(stack.home)))
-    assert running_stack(settings_of(stack.home)) == stack
+    assert all(part.is_running for part in read_status(settings_of(stack.home)))
+    assert find_running_stack(settings_of(stack.home)) == stack
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(again, [stack, stack])) == [stack, stack]
 
@@ -112,15 +112,15 @@ def test_the_user_interface_is_there_and_advertises_nothing(stack: Stack) -> Non
 def target_of(stack: Stack, canary: Path) -> dict[str, Any]:
     """All that another user of the machine may be able to find out, and more."""
     until(lambda: len(listening(stack.worker.pid)) >= WORKER_PORTS)
-    cluster = running_postgres(stack.home)
+    cluster = find_running_postgres(stack.home)
     assert cluster is not None
-    pids = [process.pid for process in tagged(tag_of(stack.home))]
+    pids = [process.pid for process in list_tagged(ensure_tag(stack.home))]
     pids += [cluster.pid, *(child.pid for child in psutil.Process(cluster.pid).children())]
     kept = [str(path) + "/" * path.is_dir() for path in (stack.home, *stack.home.rglob("*"))]
     shared = set().union(*map(shared_memory, pids))
     deployment = ask(stack.api, "/deployments/name/hold/hold")
     (run, *_) = ask(stack.api, "/flow_runs/filter", {})
-    pages = noted(stack.home, PAGES)
+    pages = find_child(stack.home, WEB_UI)
     assert pages is not None
     return {
         "port": int(stack.api.ui_url.rpartition(":")[2]),
@@ -189,7 +189,7 @@ def intrude(target: dict[str, Any]) -> dict[str, Any]:
 
 
 def secrets_of(stack: Stack) -> tuple[str, str]:
-    cluster = running_postgres(stack.home)
+    cluster = find_running_postgres(stack.home)
     assert cluster is not None
     assert stack.api.auth is not None
     return stack.api.auth.rpartition(":")[2], cluster.password
@@ -203,7 +203,7 @@ def test_secrets_stand_in_files_of_their_own_that_the_owner_alone_can_read(stack
         assert only.stat().st_mode & 0o777 == 0o600
         files = [path for path in stack.home.rglob("*") if path.is_file() and "data" not in path.parts]
         assert [path for path in files if secret.encode() in path.read_bytes()] == [only]
-    assert auth not in repr(stack) + repr(status(settings_of(stack.home)))
+    assert auth not in repr(stack) + repr(read_status(settings_of(stack.home)))
     others = {path for path in (stack.home, *stack.home.iterdir()) if path.stat().st_mode & 0o077}
     assert others == set()
 
@@ -235,7 +235,7 @@ def test_one_command_shows_the_way_in_and_the_others_do_not(stack: Stack) -> Non
 
 def test_who_knows_the_string_gets_in_only_by_the_servers_own_address(stack: Stack) -> None:
     port = int(stack.api.ui_url.rpartition(":")[2])
-    for origin in own_origins(port):
+    for origin in list_own_origins(port):
         assert ask(stack.api, "/flows/filter", {}, origin=origin, host=origin.removeprefix("http://"))
     for headers in ({"host": f"evil.example:{port}"}, {"host": "127.0.0.1"}, {"origin": f"http://evil.example:{port}"}):
         with pytest.raises(HTTPError, match="403"):
@@ -259,9 +259,9 @@ def test_what_an_earlier_version_has_left_open_is_closed_by_the_next_up(stack: S
     open_pool["variables"]["properties"]["command"] = {"type": "string", "default": f"touch {tmp_path / 'canary'}"}
     change(stack.api, "/work_pools/recrawl", {"base_job_template": open_pool})
     home = stack.home
-    note = json.loads(note_of(home, SERVER).read_text())
+    note = json.loads(get_note_file(home, SERVER).read_text())
     del note["facts"]["auth"]  # a server that asks for nothing
-    note_of(home, SERVER).write_text(json.dumps(note))
+    get_note_file(home, SERVER).write_text(json.dumps(note))
     (home / "run" / "auth").unlink()
     for path in (home, *home.iterdir(), home / "logs" / "worker.log"):
         path.chmod(0o755)
@@ -284,17 +284,17 @@ def test_what_an_earlier_version_has_left_open_is_closed_by_the_next_up(stack: S
 def test_a_string_that_may_have_been_told_to_whoever_took_a_dead_servers_port_is_of_no_use(stack: Stack) -> None:
     assert stack.server is not None
     assert stack.api.auth is not None
-    others = [process.pid for process in tagged(tag_of(stack.home)) if process != stack.server]
+    others = [process.pid for process in list_tagged(ensure_tag(stack.home)) if process != stack.server]
     for pid in others:
         os.kill(pid, signal.SIGSTOP)  # Prefect's own worker would go on asking
     os.kill(stack.server.pid, signal.SIGKILL)
     port = int(stack.api.ui_url.rpartition(":")[2])
-    until(lambda: port_is_free(port))
+    until(lambda: is_port_free(port))
     with impostor(port) as told:
-        assert running_stack(settings_of(stack.home)) is None
+        assert find_running_stack(settings_of(stack.home)) is None
         with pytest.raises(StackFailed, match="recrawl up"):
-            server_in_use(settings_of(stack.home))
-        assert not all(part.is_running for part in status(settings_of(stack.home)))
+            find_server(settings_of(stack.home))
+        assert not all(part.is_running for part in read_status(settings_of(stack.home)))
         for pid in others:
             os.kill(pid, signal.SIGCONT)
         token = b64encode(stack.api.auth.encode())
@@ -346,7 +346,7 @@ def test_a_cancelled_run_releases_what_it_holds(stack: Stack, tmp_path: Path) ->
 def test_after_the_worker_and_its_runs_were_killed_the_run_counts_as_crashed(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
     until(lambda: task_states(stack.api, run) == ["Running"])
-    for process in tagged(tag_of(stack.home)):
+    for process in list_tagged(ensure_tag(stack.home)):
         if process != stack.server:
             os.kill(process.pid, signal.SIGKILL)
     restarted = again(stack)
@@ -361,8 +361,8 @@ def test_a_run_whose_worker_was_killed_does_not_live_on(stack: Stack, tmp_path: 
     run = hold_on(stack, tmp_path)
     os.kill(stack.worker.pid, signal.SIGKILL)
     restarted = again(stack)
-    pages = noted(stack.home, PAGES)
-    assert {process.pid for process in tagged(tag_of(stack.home))} <= {
+    pages = find_child(stack.home, WEB_UI)
+    assert {process.pid for process in list_tagged(ensure_tag(stack.home))} <= {
         restarted.worker.pid,
         *([pages.process.pid] if pages else []),
         *([restarted.server.pid] if restarted.server else []),
@@ -379,7 +379,7 @@ def children_of(pid: int) -> set[int]:
 @pytest.mark.soak
 def test_a_run_survives_the_death_of_postgres_and_of_the_server(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
-    cluster = running_postgres(stack.home)
+    cluster = find_running_postgres(stack.home)
     assert cluster is not None
     assert stack.server is not None
     os.kill(cluster.pid, signal.SIGKILL)
@@ -393,7 +393,7 @@ def test_a_run_survives_the_death_of_postgres_and_of_the_server(stack: Stack, tm
 
 
 def test_the_pages_run_beside_the_stack_and_their_address_lets_in_once(stack: Stack) -> None:
-    address = pages_entrance(stack.home)
+    address = create_login_link(stack.home)
     assert address is not None
     key = ensure_key(stack.home)
     assert key not in address
@@ -407,43 +407,44 @@ def test_the_pages_run_beside_the_stack_and_their_address_lets_in_once(stack: St
         urlopen(address, timeout=PATIENCE_S)
     assert used.value.code == 403
 
-    server = noted(stack.home, PAGES)
+    server = find_child(stack.home, WEB_UI)
     assert server is not None
     os.kill(server.process.pid, signal.SIGKILL)
     until(lambda: not server.process.is_running())
-    assert pages_entrance(stack.home) is None
+    assert create_login_link(stack.home) is None
     port = int(server.facts["port"])
     other = subprocess.Popen(["sleep", "600"])
-    found = machine.process(other.pid)
+    found = machine.find_process(other.pid)
     assert found is not None
     note = {"pid": found.pid, "birth": found.birth, "facts": server.facts}
     with impostor(port) as told:
-        write_private(note_of(stack.home, PAGES), json.dumps(note))
-        assert pages_entrance(stack.home) is None, "who has taken its port is told no code"
+        write_private(get_note_file(stack.home, WEB_UI), json.dumps(note))
+        assert create_login_link(stack.home) is None, "who has taken its port is told no code"
         assert not any(b"code=" in request for request in told)
     other.kill()
     other.wait()
     again(stack)
-    assert pages_entrance(stack.home) is not None
+    assert create_login_link(stack.home) is not None
 
 
 def test_down_ends_runs_properly_and_leaves_nothing(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
-    assert down(settings_of(stack.home), report=print)
+    assert stop_stack(settings_of(stack.home), report=print)
     assert (tmp_path / "released").exists()
-    assert tagged(tag_of(stack.home)) == []
-    assert running_postgres(stack.home) is None
-    assert not any(part.is_running for part in status(settings_of(stack.home)))
-    assert not down(settings_of(stack.home), report=print)
+    assert list_tagged(ensure_tag(stack.home)) == []
+    assert find_running_postgres(stack.home) is None
+    assert not any(part.is_running for part in read_status(settings_of(stack.home)))
+    assert not stop_stack(settings_of(stack.home), report=print)
     assert run_state(again(stack).api, run) == "Cancelled"
 
 
 def test_a_killed_up_is_finished_by_the_next(home: Path) -> None:
-    down(settings_of(home), report=print)
+    stop_stack(settings_of(home), report=print)
     command = (
-        "import sys, pathlib; from crawler.settings import Settings; from crawler.runtime.up import up\n"
+        "import sys, pathlib; from crawler.settings import Settings\n"
+        "from crawler.runtime.lifecycle import start_stack\n"
         "settings = Settings(home=pathlib.Path(sys.argv[1]), database_url=None, PREFECT_API_URL=None)\n"
-        "up(settings, report=lambda line: print(line, flush=True))"
+        "start_stack(settings, report=lambda line: print(line, flush=True))"
     )
     starting = subprocess.Popen([sys.executable, "-c", command, home], stdout=subprocess.PIPE, text=True)
     assert starting.stdout is not None
@@ -451,33 +452,33 @@ def test_a_killed_up_is_finished_by_the_next(home: Path) -> None:
         if "Deployments" in line:
             starting.kill()
     assert starting.wait() == -signal.SIGKILL
-    orphan = noted(home, SERVER)
+    orphan = find_child(home, SERVER)
     assert orphan is not None
-    note_of(home, SERVER).unlink()  # as if it had been killed between the start and the note
-    stack = up(settings_of(home), report=print, deployments=STAGE)
+    get_note_file(home, SERVER).unlink()  # as if it had been killed between the start and the note
+    stack = start_stack(settings_of(home), report=print, deployments=STAGE)
     assert not orphan.process.is_running()
-    assert stack.api.url == api_url_of(orphan.port)
-    assert all(part.is_running for part in status(settings_of(home)))
-    others = {process.pid for process in tagged(tag_of(home))} - {stack.worker.pid}
+    assert stack.api.url == build_api_url(orphan.port)
+    assert all(part.is_running for part in read_status(settings_of(home)))
+    others = {process.pid for process in list_tagged(ensure_tag(home))} - {stack.worker.pid}
     assert stack.server is not None
-    pages = noted(home, PAGES)
+    pages = find_child(home, WEB_UI)
     assert pages is not None
     assert others - children_of(stack.worker.pid) == {stack.server.pid, pages.process.pid}
 
 
 @pytest.mark.soak
 def test_when_the_usual_port_is_taken_another_is_chosen_but_not_instead_of_a_named_one(home: Path) -> None:
-    down(settings_of(home), report=print)
+    stop_stack(settings_of(home), report=print)
     port = int((home / "run" / "port").read_text())
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", port))
         other.listen()
         with pytest.raises(StackFailed, match=rf"port {port} \(RECRAWL_PREFECT_PORT\) is taken by another program"):
-            up(settings_of(home, prefect_port=port), report=print, deployments=STAGE)
-        assert running_postgres(home) is None  # what had been started for it is stopped again
+            start_stack(settings_of(home, prefect_port=port), report=print, deployments=STAGE)
+        assert find_running_postgres(home) is None  # what had been started for it is stopped again
         lines: list[str] = []
-        stack = up(settings_of(home), report=lines.append, deployments=STAGE)
+        stack = start_stack(settings_of(home), report=lines.append, deployments=STAGE)
         assert not stack.api.url.startswith(f"http://127.0.0.1:{port}/")
         assert any(f"Port {port} is taken" in line for line in lines)
 
@@ -485,11 +486,13 @@ def test_when_the_usual_port_is_taken_another_is_chosen_but_not_instead_of_a_nam
 @pytest.mark.soak
 def test_two_stacks_that_start_at_once_and_want_the_same_port_do_not_take_each_other_for_their_own() -> None:
     command = (
-        "import sys, pathlib; from crawler.settings import Settings; from crawler.runtime.up import down, up\n"
+        "import sys, pathlib; from crawler.settings import Settings\n"
+        "from crawler.runtime.lifecycle import start_stack, stop_stack\n"
         "settings = Settings(home=pathlib.Path(sys.argv[1]), database_url=None, PREFECT_API_URL=None)\n"
-        "print('UP', up(settings, report=print).api.url, flush=True); input(); down(settings, report=print)"
+        "print('UP', start_stack(settings, report=print).api.url, flush=True)\n"
+        "input(); stop_stack(settings, report=print)"
     )
-    port = free_port("two stacks")
+    port = find_free_port("two stacks")
     homes = [Path(tempfile.mkdtemp(prefix="recrawl-stack-twin-")) for _ in range(2)]
     started = []
     for home in homes:
@@ -505,9 +508,9 @@ def test_two_stacks_that_start_at_once_and_want_the_same_port_do_not_take_each_o
         next((line.split()[1] for line in process.stdout or () if line.startswith("UP")), "") for process in started
     ]
     ports = [int(url.removesuffix("/api").rpartition(":")[2]) for url in urls]
-    auths = [known_auth(home) or "" for home in homes]
+    auths = [read_auth(home) or "" for home in homes]
     # Each knows its own string and no other's.
-    assert [[proves_itself(port, auth) for auth in auths] for port in ports] == [[True, False], [False, True]]
+    assert [[is_own_server(port, auth) for auth in auths] for port in ports] == [[True, False], [False, True]]
     for process, home in zip(started, homes, strict=True):
         process.communicate("\n")
         assert process.returncode == 0
@@ -522,11 +525,11 @@ def test_a_server_of_somebody_else_is_used_and_left_alone(stack: Stack, tmp_path
     known = {"prefect_api_url": stack.api.url, "prefect_api_auth_string": SecretStr(stack.api.auth)}
     guest = settings_of(guest_home).model_copy(update=known)
     theirs = hold_on(stack, tmp_path)
-    started = up(guest, report=print, deployments=STAGE)
+    started = start_stack(guest, report=print, deployments=STAGE)
     assert started.server is None
-    assert started.api == server_in_use(guest) == stack.api
-    assert down(guest, report=print)
-    assert running_stack(settings_of(stack.home)) == stack
+    assert started.api == find_server(guest) == stack.api
+    assert stop_stack(guest, report=print)
+    assert find_running_stack(settings_of(stack.home)) == stack
     assert run_state(stack.api, theirs) == "Running"
     shutil.rmtree(guest_home)
 
@@ -534,18 +537,18 @@ def test_a_server_of_somebody_else_is_used_and_left_alone(stack: Stack, tmp_path
 def test_a_server_that_is_not_there_is_told_in_one_clear_line(home: Path) -> None:
     nowhere = settings_of(home).model_copy(update={"prefect_api_url": "http://127.0.0.1:1/api"})
     with pytest.raises(StackFailed, match=r"no Prefect server answers at .* \(PREFECT_API_URL\)"):
-        up(nowhere, report=print, deployments=STAGE)
+        start_stack(nowhere, report=print, deployments=STAGE)
 
 
 @pytest.mark.soak
 def test_a_borrowed_database_is_stopped_by_the_last_borrower_and_not_while_the_stack_is_up(home: Path) -> None:
-    down(settings_of(home), report=print)
-    with crawl_database(settings_of(home)) as url:
-        with crawl_database(settings_of(home)) as same:
+    stop_stack(settings_of(home), report=print)
+    with open_crawl_database(settings_of(home)) as url:
+        with open_crawl_database(settings_of(home)) as same:
             assert same == url
-        assert running_postgres(home) is not None
-    assert running_postgres(home) is None
-    up(settings_of(home), report=print, deployments=STAGE)
-    with crawl_database(settings_of(home)):
+        assert find_running_postgres(home) is not None
+    assert find_running_postgres(home) is None
+    start_stack(settings_of(home), report=print, deployments=STAGE)
+    with open_crawl_database(settings_of(home)):
         pass
-    assert running_postgres(home) is not None
+    assert find_running_postgres(home) is not None

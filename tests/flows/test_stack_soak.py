@@ -19,10 +19,10 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
-from crawler.runtime.children import tag_of, tagged
-from crawler.runtime.postgres.cluster import running_postgres
+from crawler.runtime.children import ensure_tag, list_tagged
+from crawler.runtime.lifecycle import start_stack, stop_stack
+from crawler.runtime.postgres.cluster import find_running_postgres
 from crawler.runtime.stack import Stack
-from crawler.runtime.up import down, up
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database, open_database
@@ -42,7 +42,7 @@ def settings() -> Iterator[Settings]:
     home.chmod(0o755)
     settings = Settings(home=home, database_url=None, PREFECT_API_URL=None)
     yield settings
-    down(settings, report=print)
+    stop_stack(settings, report=print)
     shutil.rmtree(home)
 
 
@@ -55,12 +55,12 @@ def in_database(stack: Stack, work: Callable[[Database], Awaitable[T]]) -> T:
 
 
 def is_held(stack: Stack, domain: Domain) -> bool:
-    return in_database(stack, lambda db: domains.status_of(db, domain, at=datetime.now(UTC))).holder is not None
+    return in_database(stack, lambda db: domains.read_status(db, domain, at=datetime.now(UTC))).holder is not None
 
 
 def victims(stack: Stack) -> dict[str, list[int]]:
     """Whom a round may kill: the ids of processes by what they are."""
-    postgres = running_postgres(stack.home)
+    postgres = find_running_postgres(stack.home)
     assert postgres is not None
     assert stack.server is not None
     assert stack.worker is not None
@@ -72,27 +72,27 @@ def victims(stack: Stack) -> dict[str, list[int]]:
         "runs": runs,
         "a reader": runs[-1:],
         "postgres and worker": [postgres.pid, stack.worker.pid],
-        "all": [each.pid for each in tagged(tag_of(stack.home))],
+        "all": [each.pid for each in list_tagged(ensure_tag(stack.home))],
     }
 
 
 def kill_in_a_crawl(stack: Stack, domain: Domain, settings: Settings, chance: random.Random) -> tuple[str, Stack]:
     """Kill something while a run crawls the domain, and set it right: what it was, and the stack after that."""
-    in_database(stack, lambda db: domains.refresh(db, domain, prefix=domain.root, at=datetime.now(UTC)))
+    in_database(stack, lambda db: domains.request_refresh(db, domain, prefix=domain.root, at=datetime.now(UTC)))
     run = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)
     until(lambda: is_held(stack, domain) or run_state(stack.api, run) in ENDED)
     what, pids = chance.choice(sorted(victims(stack).items()))
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):  # it may have ended with another
             os.kill(pid, signal.SIGKILL)
-    after = up(settings, report=print)
+    after = start_stack(settings, report=print)
     until(lambda: run_state(after.api, run) in ENDED)
     return what, after
 
 
 @pytest.mark.soak
 def test_a_stack_that_is_killed_forty_times_loses_nothing_and_tells_nothing_twice(settings: Settings) -> None:
-    stack, chance, done = up(settings, report=print), random.Random(5), Counter[str]()
+    stack, chance, done = start_stack(settings, report=print), random.Random(5), Counter[str]()
     wanted = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=4, exclude=("/-/",))
     with living_process(7, pages=90, start=START, days=3) as site:
         authority = Authority(site.url.removeprefix("http://"))
@@ -114,7 +114,7 @@ def test_a_stack_that_is_killed_forty_times_loses_nothing_and_tells_nothing_twic
         return in_database(stack, lambda db: rows(db, query))
 
     assert found("SELECT key, at FROM visit GROUP BY 1, 2 HAVING count(*) > 1") == []
-    assert found("SELECT key FROM visit WHERE change = 'first' GROUP BY 1 HAVING count(*) > 1") == []
+    assert found("SELECT key FROM visit WHERE change = 'added' GROUP BY 1 HAVING count(*) > 1") == []
     assert found("SELECT max(number) = count(*) FROM event") == [(True,)]
     assert found("SELECT count(*) FROM frontier WHERE state = 'queued'") == [(0,)]
     assert set(done) == set(victims(stack))

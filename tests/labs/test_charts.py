@@ -5,8 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.cli.plot import DOTS, Chart, Series, plot
-from crawler.format.axes import axis_over, format_mark
+from crawler.cli.plot import DOTS, Chart, Series, render_plot
+from crawler.format.axes import format_tick, make_axis
 from labs.charts import COLOURS, DASHES, svg
 
 numbers = st.floats(1e-6, 1e9)
@@ -24,24 +24,24 @@ FALLING = Chart(
 @example(values=[300000001.0], log=False)
 @given(values=st.lists(numbers, min_size=1), log=st.booleans())
 def test_an_axis_holds_every_value_and_has_marks_on_it(values: list[float], log: bool) -> None:
-    axis = axis_over(values, log=log)
+    axis = make_axis(values, is_log=log)
 
-    assert all(-0.01 <= axis.place(value) <= 1.01 for value in values)
+    assert all(-0.01 <= axis.normalize(value) <= 1.01 for value in values)
     assert 2 <= len(axis.marks()) <= 16
-    assert all(-0.01 <= axis.place(mark) <= 1.01 for mark in axis.marks())
+    assert all(-0.01 <= axis.normalize(mark) <= 1.01 for mark in axis.marks())
 
 
 @pytest.mark.parametrize("log", [False, True])
 def test_an_axis_over_nothing_still_has_two_ends(log: bool) -> None:
-    axis = axis_over([], log=log)
+    axis = make_axis([], is_log=log)
 
     assert axis.low < axis.high
 
 
 def test_marks_are_round_numbers() -> None:
-    assert axis_over([3.0, 10.0]).marks() == [0, 2, 4, 6, 8, 10]
-    assert axis_over([3.0, 80.0], log=True).marks() == [2, 5, 10, 20, 50, 100]
-    assert [format_mark(value) for value in (0.05, 2.0, 1000.0, 100_000.0)] == ["0.05", "2", "1,000", "100,000"]
+    assert make_axis([3.0, 10.0]).marks() == [0, 2, 4, 6, 8, 10]
+    assert make_axis([3.0, 80.0], is_log=True).marks() == [2, 5, 10, 20, 50, 100]
+    assert [format_tick(value) for value in (0.05, 2.0, 1000.0, 100_000.0)] == ["0.05", "2", "1,000", "100,000"]
 
 
 def test_an_svg_is_well_formed_and_has_a_line_and_a_label_for_each_series() -> None:
@@ -54,14 +54,14 @@ def test_an_svg_is_well_formed_and_has_a_line_and_a_label_for_each_series() -> N
 
 
 def test_what_a_logarithm_has_not_makes_no_point() -> None:
-    chart = Chart("t", "x", "y", (Series("a", ((0.0, 1.0), (1.0, 0.0), (1.0, math.nan), (2.0, 3.0))),), log_y=True)
+    chart = Chart("t", "x", "y", (Series("a", ((0.0, 1.0), (1.0, 0.0), (1.0, math.nan), (2.0, 3.0))),), is_log_y=True)
 
-    assert len(chart.points(chart.series[0])) == 2
+    assert len(chart.scale_points(chart.series[0])) == 2
     assert "nan" not in svg(chart)
 
 
 def test_a_plot_shows_the_falling_line_from_its_top_left_to_its_bottom_right() -> None:
-    rows = plot(FALLING, width=40, height=10)
+    rows = render_plot(FALLING, width=40, height=10)
 
     assert all(row == row.rstrip() for row in rows)
     plotted = [row for row in rows if "┤" in row or "│" in row]
@@ -80,4 +80,4 @@ def test_more_lines_than_colours_can_still_be_drawn() -> None:
     chart = Chart("t", "x", "y", tuple(Series(f"line {n}", ((0.0, float(n)), (1.0, 1.0))) for n in range(20)))
 
     assert "line 19" in svg(chart)
-    assert any("line 19" in row for row in plot(chart))
+    assert any("line 19" in row for row in render_plot(chart))

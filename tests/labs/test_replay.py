@@ -255,7 +255,7 @@ def test_lines_that_end_elsewhere_and_links_to_translations_are_no_change(tmp_pa
 
 def test_what_was_changed_back_between_two_visits_is_no_change_that_could_be_seen(tmp_path: Path) -> None:
     history = written(tmp_path, [(n, "a.html", f"<p>{text}</p>".encode()) for n, text in enumerate("abac")], "<p>b")
-    visits = {"/a.html": [Visit(0.5, Change.FIRST), Visit(2.5, Change.SAME), Visit(3.5, Change.CHANGED)]}
+    visits = {"/a.html": [Visit(0.5, Change.ADDED), Visit(2.5, Change.UNCHANGED), Visit(3.5, Change.CHANGED)]}
 
     assert verdicts(history, visits) == (1.0, 1.0)
 

@@ -16,7 +16,7 @@ from mcp.types import CallToolResult, TextContent
 from crawler.errors import CrawlerError
 from crawler.export.sqlite_index import SqliteIndex
 from crawler.mcp.server import Tools
-from crawler.runtime.machine import search_file
+from crawler.runtime.machine import get_search_file
 from crawler.store.database import open_database
 from tests.commands import RECRAWL, environ, forget
 from tests.engine.crawls import command, register
@@ -63,11 +63,11 @@ async def test_a_model_finds_reads_and_hears_of_changes(database_url: str, tmp_p
     assert "[Wool]" in hit["excerpt"]
     assert ("nine crowns" in now["text"], now["version"], now["next_offset"]) == (True, 2, None)
     assert ("four crowns" in then["text"], then["text"].startswith("Wool")) == (True, False)
-    assert [each["change"] for each in changes["changes"]] == ["first", "changed"]
+    assert [each["change"] for each in changes["changes"]] == ["added", "changed"]
     assert none == {"changes": [], "next": changes["next"]}
     assert (ahead.is_error, "nothing can be after cursor 1000" in str(ahead.content)) == (True, True)
-    assert "nine crowns" in changes["changes"][1]["blocks"][0]["now"]
-    assert (report["known"], report["freshness"] > 0) == (1, True)
+    assert "nine crowns" in changes["changes"][1]["blocks"][0]["after"]
+    assert (report["fetched"], report["freshness"] > 0) == (1, True)
     assert wrong.is_error
     assert "is not registered" in str(wrong.content)
 
@@ -80,14 +80,14 @@ async def test_a_search_whose_index_takes_long_says_so_and_is_not_begun_anew(
     forget()
     async with open_database(database_url) as db:
         await register(db, "http://127.0.0.1:9/")
-    tools = Tools(patience=timedelta(milliseconds=50))
-    async with tools.opened():
-        async with SqliteIndex(search_file(tmp_path)).turn():  # as while somebody else makes it
+    tools = Tools(search_timeout=timedelta(milliseconds=50))
+    async with tools.open_store():
+        async with SqliteIndex(get_search_file(tmp_path)).sync_lock():  # as while somebody else makes it
             for _ in range(2):
                 with pytest.raises(CrawlerError, match="still being made: search again"):
                     await tools.search("wool")
-        tools = Tools(patience=timedelta(seconds=PATIENCE_S))
-        async with tools.opened():
+        tools = Tools(search_timeout=timedelta(seconds=PATIENCE_S))
+        async with tools.open_store():
             assert await tools.search("wool") == []
     forget()
 

@@ -9,19 +9,21 @@ from datetime import datetime
 from typing import Any
 
 from crawler.core.domain import Domain
-from crawler.core.http.credentials import Reference
+from crawler.core.http.credentials import SecretReference
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.notify.delivery import deliver
-from crawler.notify.one_subscription import Delivered, DeliveryContext
+from crawler.notify.subscription_delivery import DeliveryContext, DeliveryStats
 from crawler.store import report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind
-from crawler.store.subscriptions import Subscription, SubscriptionWish
+from crawler.store.subscriptions import Subscription, SubscriptionOptions
 from tests.engine.crawls import QUICK, START, answered, crawl, recrawl
 from tests.ports import next_port
 
-KINDS = frozenset({EventKind.CHANGED, EventKind.GONE, EventKind.BACK})
-READ_HERE = QUICK.model_copy(update={"readers": 0})  # a dozen small pages are read sooner than a process starts
+KINDS = frozenset({EventKind.CHANGED, EventKind.GONE, EventKind.RESTORED})
+READ_HERE = QUICK.model_copy(
+    update={"parser_processes": 0}
+)  # a dozen small pages are read sooner than a process starts
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "islet", "jetty", "knoll", "ledge")
 
 
@@ -117,7 +119,7 @@ class Shop:
 async def first_look(db: Database) -> None:
     """See everything for the first time."""
     await crawl(db, at=START, settings=READ_HERE)
-    await report.stamp_feed(db, at=START)
+    await report.append_to_feed(db, at=START)
 
 
 async def look(db: Database, domain: Domain, *, at: datetime) -> None:
@@ -127,8 +129,8 @@ async def look(db: Database, domain: Domain, *, at: datetime) -> None:
 
 async def changes_of(db: Database) -> list[tuple[int, str, str]]:
     """What the feed says of known pages: position, URL and kind."""
-    await report.stamp_feed(db, at=START)
-    items = await report.read_feed(db, most=10_000)
+    await report.append_to_feed(db, at=START)
+    items = await report.read_feed(db, max_count=10_000)
     return [(item.position, item.url, item.change.value) for item in items if item.change in KINDS]
 
 
@@ -138,7 +140,7 @@ def told(receiver: Receiver) -> list[tuple[int, str, str]]:
 
 async def subscribe(db: Database, target: str, **wish: Any) -> Subscription:
     given: dict[str, Any] = {"kinds": KINDS, "allow_private": True} | wish
-    return await subscriptions.add(db, SubscriptionWish(target=target, **given), at=START)
+    return await subscriptions.add_subscription(db, SubscriptionOptions(target=target, **given), at=START)
 
 
 async def tell(
@@ -146,23 +148,23 @@ async def tell(
     *,
     at: datetime,
     secrets: Mapping[str, str] | None = None,
-    find: Callable[[Reference], Awaitable[str | None]] | None = None,
+    find: Callable[[SecretReference], Awaitable[str | None]] | None = None,
     seal: str = "mine",
     **given: Any,
-) -> Delivered:
+) -> DeliveryStats:
     """One delivery at an instant. find: where secrets are, in place of `secrets`.  seal: of the home that delivers."""
 
-    async def found(reference: Reference) -> str | None:
+    async def found(reference: SecretReference) -> str | None:
         return (secrets or {}).get(str(reference))
 
     async with ParserPool(0) as readers:
         context = DeliveryContext(
             db=db,
-            readers=readers,
+            parsers=readers,
             find_secret=find or found,
             user_agent="recrawl-test",
             now=lambda: at,
             real_now=lambda: at,
-            seal=lambda _: seal,
+            sign=lambda _: seal,
         )
         return await deliver(context, **given)

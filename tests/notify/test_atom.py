@@ -10,10 +10,10 @@ from lxml import etree
 
 from crawler.core.http.urls import Url
 from crawler.core.page.outline import BlockKind
-from crawler.notify.atom import AtomScope, atom_feed
-from crawler.notify.wording import HISTORY, history_of
-from crawler.server.ui.links import history_at
-from crawler.store.report import Edit, EventKind, FeedItem
+from crawler.notify.atom import AtomScope, render_atom_feed
+from crawler.notify.message_text import HISTORY_PATH, build_change_history_url
+from crawler.server.ui.links import build_history_url
+from crawler.store.report import BlockChange, EventKind, FeedItem
 
 NOW = datetime(2026, 3, 3, 12, tzinfo=UTC)
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -31,7 +31,7 @@ def item(n: int = 1, **given: Any) -> FeedItem:
         "distance_bits": 4,
         "amount": 0.1,
         "title": f"Page {n}",
-        "blocks": (Edit(part=BlockKind.TEXT, was="Costs four crowns", now="Costs nine crowns"),),
+        "blocks": (BlockChange(part=BlockKind.TEXT, before="Costs four crowns", after="Costs nine crowns"),),
     }
     return FeedItem(**usual | given)
 
@@ -57,7 +57,7 @@ def test_it_is_what_the_rfc_asks_for_and_readers_read_it() -> None:
     scope = AtomScope(
         name="shop.test", address="http://127.0.0.1:4280/feed.atom?a=1&token=x", origin="http://127.0.0.1:4280"
     )
-    document = atom_feed([item(n) for n in range(1, 6)], scope, at=NOW)
+    document = render_atom_feed([item(n) for n in range(1, 6)], scope, at=NOW)
 
     feed = checked(document)
     read = feedparser.parse(document)
@@ -75,9 +75,9 @@ def test_it_is_what_the_rfc_asks_for_and_readers_read_it() -> None:
 
 
 def test_the_name_of_an_entry_is_that_of_the_change_wherever_it_is_read() -> None:
-    first = feedparser.parse(atom_feed([item(1), item(2)], AtomScope(), at=NOW))
+    first = feedparser.parse(render_atom_feed([item(1), item(2)], AtomScope(), at=NOW))
     again = feedparser.parse(
-        atom_feed([item(3), item(1, position=99)], AtomScope(name="shop.test"), at=NOW + timedelta(1))
+        render_atom_feed([item(3), item(1, position=99)], AtomScope(name="shop.test"), at=NOW + timedelta(1))
     )
 
     assert first.entries[0].id == again.entries[1].id
@@ -87,7 +87,7 @@ def test_the_name_of_an_entry_is_that_of_the_change_wherever_it_is_read() -> Non
 
 
 def test_an_empty_feed_is_one() -> None:
-    feed = checked(atom_feed([], AtomScope(), at=NOW))
+    feed = checked(render_atom_feed([], AtomScope(), at=NOW))
 
     assert feed.findtext(f"{ATOM}updated") == "2026-03-03T12:00:00.000000Z"
 
@@ -108,10 +108,10 @@ def test_strangers_text_is_text(text: str) -> None:
         url=Url(f"https://shop.test/{text}"),
         change=EventKind.MOVED,
         moved_to=Url(f"https://shop.test/to/{text}"),
-        blocks=(Edit(part=BlockKind.TEXT, was=f"was {text}", now=f"now {text}"),),
+        blocks=(BlockChange(part=BlockKind.TEXT, before=f"was {text}", after=f"now {text}"),),
     )
 
-    document = atom_feed([hostile], AtomScope(name=text, address=f"http://x/{text}"), at=NOW)
+    document = render_atom_feed([hostile], AtomScope(name=text, address=f"http://x/{text}"), at=NOW)
 
     feed = checked(document)
     content = feed.findtext(f"{ATOM}entry/{ATOM}content")
@@ -123,5 +123,7 @@ def test_strangers_text_is_text(text: str) -> None:
 def test_its_links_to_histories_are_those_of_ones_own_pages() -> None:
     url = Url("https://shop.test/a?b=c&d=\u00e9")
 
-    assert history_of({"url": url}, "http://127.0.0.1:4280") == history_at("http://127.0.0.1:4280", url)
-    assert history_at("", url).startswith(f"{HISTORY}?")
+    assert build_change_history_url({"url": url}, "http://127.0.0.1:4280") == build_history_url(
+        "http://127.0.0.1:4280", url
+    )
+    assert build_history_url("", url).startswith(f"{HISTORY_PATH}?")

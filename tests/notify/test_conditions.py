@@ -7,14 +7,14 @@ from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.engine.parsing.parser_pool import ParserPool
-from crawler.notify.reading import READ_AT_ONCE, Watch, read_feed_for
+from crawler.notify.feed_reader import CONDITION_BATCH_SIZE, ConditionChecker, queue_notifications
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind
 from tests.engine.crawls import DAY, START, answering, register, rows
 from tests.notify.receivers import Receiver, Shop, first_look, look, receiving, subscribe, tell
 
-STANDING = frozenset({EventKind.FIRST, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.BACK})
+STANDING = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.RESTORED})
 
 
 def said(receiver: Receiver) -> list[tuple[str, Any, Any]]:
@@ -63,7 +63,7 @@ async def test_a_text_that_appears_or_goes_is_told_and_a_page_that_goes_takes_it
             db, appears.url, condition=Condition(ConditionKind.APPEARS, "re:^in stock|\nin stock"), kinds=STANDING
         )
         await subscribe(
-            db, goes.url, condition=Condition(ConditionKind.GOES, "In stock"), place=".price", kinds=STANDING
+            db, goes.url, condition=Condition(ConditionKind.DISAPPEARS, "In stock"), place=".price", kinds=STANDING
         )
         shop.prices, shop.day = {1: "in stock now", 2: "in stock", 3: "out of stock"}, 1
         await look(db, domain, at=START + DAY)
@@ -101,16 +101,18 @@ async def test_the_feed_is_read_for_a_condition_piece_by_piece_as_long_as_there_
         for day in range(1, 7):
             shop.day = day
             await look(db, domain, at=START + day * DAY)
-        await report.stamp_feed(db, at=START)
-        end = await report.end_of_feed(db)
+        await report.append_to_feed(db, at=START)
+        end = await report.read_feed_end(db)
         time_left = iter((True, False))
         for _ in range(2):
-            await read_feed_for(Watch(db, readers), made, end=end, now=START, may_go_on=lambda: next(time_left, False))
-        found = await subscriptions.numbered(db, made.id)
+            await queue_notifications(
+                ConditionChecker(db, readers), made, end=end, now=START, may_continue=lambda: next(time_left, False)
+            )
+        found = await subscriptions.find_subscription(db, made.id)
 
     assert found is not None
     assert end == 42
-    assert (found.position, found.waiting) == (READ_AT_ONCE, 6)
+    assert (found.position, found.waiting) == (CONDITION_BATCH_SIZE, 6)
 
 
 async def test_a_page_that_may_not_be_fetched_says_what_it_said_last(db: Database) -> None:
@@ -119,16 +121,16 @@ async def test_a_page_that_may_not_be_fetched_says_what_it_said_last(db: Databas
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
         await first_look(db)
-        await subscribe(db, receiver.url, condition=Condition(ConditionKind.GOES, "sold out"), place=".price")
-        await domains.change(db, domain, replace(domain.settings, exclude=("/p1", "/p2")), at=START + DAY)
+        await subscribe(db, receiver.url, condition=Condition(ConditionKind.DISAPPEARS, "sold out"), place=".price")
+        await domains.change_settings(db, domain, replace(domain.settings, exclude=("/p1", "/p2")), at=START + DAY)
         await look(db, domain, at=START + DAY)
         await tell(db, at=START + DAY)
         assert receiver.changes == []
         shop.prices[1], shop.day = "EUR 12", 2
-        await domains.change(db, domain, domain.settings, at=START + 2 * DAY)
+        await domains.change_settings(db, domain, domain.settings, at=START + 2 * DAY)
         await look(db, domain, at=START + 2 * DAY)
         await tell(db, at=START + 2 * DAY)
 
     kinds = [change for (change,) in await rows(db, "SELECT change FROM event WHERE url LIKE '%%/p1' ORDER BY number")]
-    assert kinds == ["first", "refused", "back"]
+    assert kinds == ["added", "excluded", "restored"]
     assert [page for page, _, _ in said(receiver)] == ["p1"]

@@ -33,7 +33,7 @@ async def test_a_command_of_another_home_is_told_of_once_nobody_has_run_it_for_h
     assert "added in another home" in late.elsewhere[one.id]
     assert "nobody has run it since" in late.elsewhere[one.id]
     assert f"recrawl notify remove {one.id}" in late.elsewhere[one.id]
-    assert (late.failed, by_its_own.messages, by_its_own.untold) == ({}, 2, {})
+    assert (late.failed, by_its_own.messages, by_its_own.undelivered) == ({}, 2, {})
     assert afterwards.elsewhere == {}  # nothing waits
 
 
@@ -49,10 +49,10 @@ async def test_another_home_says_nothing_of_a_command_that_fails_in_its_own(db: 
         for n in range(5):
             await tell(db, at=CHANGED + n * HOUR, seal="of the other")
             others.append(await tell(db, at=CHANGED + n * HOUR + HOUR / 2))
-        found = await subscriptions.numbered(db, one.id)
+        found = await subscriptions.find_subscription(db, one.id)
         gone = await tell(db, at=CHANGED + 9 * HOUR)
 
-    assert [other.untold for other in others] == [{}] * 5
+    assert [other.undelivered for other in others] == [{}] * 5
     assert found is not None
     assert (found.failures, found.last_error) == (5, "it ended with 1")  # as its own home has left it
     assert "nobody has run it since" in gone.elsewhere[one.id]
@@ -67,12 +67,12 @@ async def test_what_waits_is_a_row_of_the_view_with_its_reason(db: Database) -> 
         shop.day = 1
         await look(db, domain, at=CHANGED)
         await tell(db, at=CHANGED)
-        (failing,) = await subscriptions.every(db)
-        await subscriptions.pause(db, failing.id, at=CHANGED)
-        (paused,) = await subscriptions.every(db)
+        (failing,) = await subscriptions.list_subscriptions(db)
+        await subscriptions.pause_subscription(db, failing.id, at=CHANGED)
+        (paused,) = await subscriptions.list_subscriptions(db)
 
     assert (failing.waiting, failing.failures, failing.waiting_since) == (2, 1, CHANGED)
     assert "cannot be reached" in failing.reason
-    assert failing.waits_until(at=CHANGED) == failing.next_try_at == CHANGED + timedelta(seconds=30)
-    assert failing.untold_since(at=CHANGED + HOUR) == CHANGED
-    assert (paused.paused_at, paused.untold_since(at=CHANGED + HOUR)) == (CHANGED, None)
+    assert failing.get_next_retry(at=CHANGED) == failing.next_try_at == CHANGED + timedelta(seconds=30)
+    assert failing.get_overdue_since(at=CHANGED + HOUR) == CHANGED
+    assert (paused.paused_at, paused.get_overdue_since(at=CHANGED + HOUR)) == (CHANGED, None)

@@ -14,11 +14,11 @@ from apprise import Apprise, NotifyBase
 from apprise.plugins.discord import NotifyDiscord
 from apprise.plugins.slack import NotifySlack
 
-from crawler.engine.machine import child_environment
+from crawler.engine.machine import build_child_environment
 from crawler.errors import BadInput
-from crawler.notify.sending import run
-from crawler.notify.target import checked_target
-from crawler.notify.wording import calling_nobody
+from crawler.notify.message_text import neutralize_mentions
+from crawler.notify.sender import run_program
+from crawler.notify.target import check_target
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answered, answering, register
 from tests.notify.receivers import first_look, look, subscribe, tell
@@ -79,7 +79,9 @@ async def send(url: str, *, text: str = "told", allow_private: bool = False) -> 
     given = {"url": url, "subject": "a subject", "text": text, "allow_private": allow_private}
     words = [sys.executable, "-m", "crawler.notify.services"]
     deadline = timedelta(seconds=60)
-    return await run(words, json.dumps(given).encode(), deadline=deadline, environment=child_environment({}))
+    return await run_program(
+        words, json.dumps(given).encode(), deadline=deadline, environment=build_child_environment({})
+    )
 
 
 INSIDE = [
@@ -160,7 +162,7 @@ FILES = [
 def test_an_address_that_opens_a_file_is_refused_in_a_line(url: str) -> None:
     why = "a secret is not typed here" if "subscriber@" in url else r"the option \w+= would open a file of this machine"
     with pytest.raises(BadInput, match=why) as refused:
-        checked_target(url)
+        check_target(url)
 
     assert "\n" not in str(refused.value)
 
@@ -186,14 +188,14 @@ async def test_an_address_that_opens_a_file_is_refused_by_the_sender_too(url: st
 )
 def test_a_private_address_is_refused_when_it_is_added(target: str, is_curable: bool) -> None:
     with pytest.raises(BadInput, match="nothing is sent to") as refused:
-        checked_target(target)
+        check_target(target)
 
     assert ("add the subscription with --allow-private" in str(refused.value)) is is_curable
     if is_curable:
-        assert checked_target(target, allow_private=True) == target
+        assert check_target(target, allow_private=True) == target
     else:
         with pytest.raises(BadInput, match="nothing is sent to"):
-            checked_target(target, allow_private=True)
+            check_target(target, allow_private=True)
 
 
 @pytest.mark.parametrize("service", ["json://127.0.0.1:{}", "mmost://127.0.0.1:{}/3ccdd113474722377935511fc85d3dd4"])
@@ -222,7 +224,7 @@ async def test_a_page_calls_nobody_through_a_service(db: Database, service: str)
 
 @pytest.mark.parametrize("call", [*CALLS, "x!channel>", "a@U123>", "!here|all of you>", "https://evil.test|bank>"])
 async def test_apprise_makes_no_call_out_of_what_a_page_says(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = calling_nobody(f"Today it says {call} and no more")
+    text = neutralize_mentions(f"Today it says {call} and no more")
     async with sentinel() as receiver:
         # The services' own code, with a server of ours in place of Slack's and of Discord's.
         monkeypatch.setattr(NotifySlack, "webhook_url", f"http://127.0.0.1:{receiver.port}")

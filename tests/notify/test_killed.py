@@ -60,16 +60,16 @@ async def test_whenever_it_is_killed_all_is_told_and_each_page_in_order(
         while kills < KILLS:
             ended = await killed_after(chance.randint(1, 4), chance.random() * 0.02, receiver, database_url, tmp_path)
             kills += 1
-            if ended and not (await subscriptions.every(db))[0].waiting:
+            if ended and not (await subscriptions.list_subscriptions(db))[0].waiting:
                 break
         receiver.answer = lambda _: (200, "")
         async with db.transaction() as connection:  # no minute is waited for here
-            await connection.execute("UPDATE message SET next_try_at = made_at")
+            await connection.execute("UPDATE message SET next_try_at = created_at")
             await connection.execute("UPDATE subscription SET resume_at = NULL")
         for _ in range(3):
             await killed_after(10**6, 0, receiver, database_url, tmp_path)
         known = await changes_of(db)
-        (after,) = await subscriptions.every(db)
+        (after,) = await subscriptions.list_subscriptions(db)
 
     assert kills >= min(KILLS, 3)
     seen = [got.headers["webhook-id"] for got in receiver.taken]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from crawler.core.http.credentials import parse_reference
-from crawler.runtime.children import WORKER, end, start
-from crawler.runtime.machine import private_folder
-from crawler.runtime.secrets import lacking_in_worker, secrets_of
+from crawler.runtime.children import WORKER, end_processes, start_child
+from crawler.runtime.machine import ensure_private_folder
+from crawler.runtime.secrets import build_secret_finder, explain_missing_in_worker
 from crawler.settings import Settings
 from crawler.store import subscriptions
 from crawler.store.database import Database
@@ -31,10 +31,10 @@ async def test_changes_wait_one_by_one_until_the_secret_is_there(db: Database) -
         shop.day = 1
         await look(db, domain, at=CHANGED)
         failed = [(await tell(db, at=CHANGED + n * HOUR)).failed for n in range(100)]  # four days
-        (waiting,) = await subscriptions.every(db)
+        (waiting,) = await subscriptions.list_subscriptions(db)
         done = await tell(db, at=CHANGED + 101 * HOUR, secrets={"env:HOOK": receiver.url})
         known = await changes_of(db)
-        after = await subscriptions.numbered(db, one.id)
+        after = await subscriptions.find_subscription(db, one.id)
 
     assert all("neither HOOK nor HOOK_FILE" in each[one.id] for each in failed)
     assert (waiting.waiting, waiting.dead, waiting.failures) == (6, 0, 100)
@@ -55,7 +55,7 @@ async def test_changes_wait_until_the_key_to_sign_with_is_there(db: Database, la
         shop.day = 1
         await look(db, domain, at=CHANGED)
         failed = [(await tell(db, at=CHANGED + n * HOUR, secrets=lacking)).failed for n in range(100)]  # four days
-        (waiting,) = await subscriptions.every(db)
+        (waiting,) = await subscriptions.list_subscriptions(db)
         takes, receiver.answer = receiver.answer, lambda _: (503, "")
         await tell(db, at=CHANGED + 101 * HOUR, secrets=key)
         receiver.answer = takes
@@ -73,7 +73,7 @@ async def test_a_secret_file_that_cannot_be_read_holds_up_no_other_subscription(
     shop = Shop(2)
     monkeypatch.setenv("HOOK_OF_TEST_FILE", str(tmp_path / "nowhere"))
     monkeypatch.setenv("GOOD_OF_TEST_FILE", str(tmp_path / "hook"))
-    find = secrets_of(Settings(home=tmp_path))
+    find = build_secret_finder(Settings(home=tmp_path))
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         (tmp_path / "hook").write_text(f"{receiver.url}\n")
         domain = await register(db, url)
@@ -92,34 +92,36 @@ async def test_a_secret_file_that_cannot_be_read_holds_up_no_other_subscription(
 def worker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Settings]:
     """The settings of a home whose worker is a process that was started with the variables of the test."""
     for name in ("logs", "run"):
-        private_folder(tmp_path, name)
-    child = start(tmp_path, WORKER, ["sleep", "600"], environment=request.param, facts={})
+        ensure_private_folder(tmp_path, name)
+    child = start_child(tmp_path, WORKER, ["sleep", "600"], environment=request.param, facts={})
     yield Settings(home=tmp_path)
-    end([child.process], patience_seconds=10)
+    end_processes([child.process], timeout_seconds=10)
 
 
 @pytest.mark.parametrize("worker", [{"OTHER": "1"}], indirect=True)
 def test_a_stack_that_was_started_before_the_variable_was_set_is_told_of(worker: Settings) -> None:
-    assert lacking_in_worker(worker, MAIL) == (
+    assert explain_missing_in_worker(worker, MAIL) == (
         "the running stack was started without MAIL_OF_TEST, and cannot use it: "
         "recrawl down, then recrawl up where MAIL_OF_TEST is set"
     )
-    assert lacking_in_worker(worker, parse_reference("block:mail")) == ""
+    assert explain_missing_in_worker(worker, parse_reference("block:mail")) == ""
 
 
 @pytest.mark.parametrize("worker", [{"MAIL_OF_TEST": "a"}, {"MAIL_OF_TEST_FILE": "/run/secrets/mail"}], indirect=True)
 def test_a_stack_that_has_the_variable_or_its_file_is_well(worker: Settings) -> None:
-    assert lacking_in_worker(worker, MAIL) == ""
+    assert explain_missing_in_worker(worker, MAIL) == ""
 
 
 @pytest.mark.parametrize("worker", [{"MAIL_OF_TEST": "a"}], indirect=True)
 def test_a_stack_that_has_another_one_is_told_of(worker: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAIL_OF_TEST", "b")
 
-    assert "was started with another MAIL_OF_TEST" in lacking_in_worker(worker, MAIL)
+    assert "was started with another MAIL_OF_TEST" in explain_missing_in_worker(worker, MAIL)
 
 
 def test_without_a_worker_nobody_lacks_it_and_with_a_database_of_ones_own_workers_may(tmp_path: Path) -> None:
     assert "MAIL_OF_TEST" not in os.environ
-    assert lacking_in_worker(Settings(home=tmp_path, database_url=None), MAIL) == ""
-    assert "MAIL_OF_TEST_FILE" in lacking_in_worker(Settings(home=tmp_path, database_url="postgresql:///x"), MAIL)
+    assert explain_missing_in_worker(Settings(home=tmp_path, database_url=None), MAIL) == ""
+    assert "MAIL_OF_TEST_FILE" in explain_missing_in_worker(
+        Settings(home=tmp_path, database_url="postgresql:///x"), MAIL
+    )

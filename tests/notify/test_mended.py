@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from crawler.engine.parsing.parser_pool import ParserPool
-from crawler.notify.one_subscription import DeliveryContext, send_test
+from crawler.notify.subscription_delivery import DeliveryContext, send_test
 from crawler.store import outbox, subscriptions
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answering, register
@@ -26,7 +26,7 @@ async def test_what_was_given_up_and_what_waits_comes_at_once_after_a_redelivery
         shop.day = 1
         await look(db, domain, at=CHANGED)
         now = CHANGED
-        while not await outbox.dead_letters(db):
+        while not await outbox.list_dead_letters(db):
             await tell(db, at=now)
             now += HOUR
         shop.day = 2
@@ -34,16 +34,16 @@ async def test_what_was_given_up_and_what_waits_comes_at_once_after_a_redelivery
         await tell(db, at=now)
         receiver.answer = lambda _: (204, "")
         left_alone = await tell(db, at=now + MINUTE)
-        (waiting,) = await subscriptions.every(db)
-        redelivered = await outbox.redeliver(db, None, at=now + MINUTE)
+        (waiting,) = await subscriptions.list_subscriptions(db)
+        redelivered = await outbox.redeliver_letters(db, None, at=now + MINUTE)
         done = await tell(db, at=now + MINUTE)
         known = await changes_of(db)
-        after = await subscriptions.numbered(db, one.id)
+        after = await subscriptions.find_subscription(db, one.id)
 
     assert (left_alone.messages, waiting.reason) == (0, "status 503")
-    assert waiting.waits_until(at=now + MINUTE) is not None
+    assert waiting.get_next_retry(at=now + MINUTE) is not None
     assert redelivered > 0
-    assert (done.messages, done.untold) == (12, {})
+    assert (done.messages, done.undelivered) == (12, {})
     assert sorted(told(receiver)) == known
     assert after is not None
     assert (after.failures, after.dead, after.waiting, after.last_error) == (0, 0, 0, "")
@@ -55,7 +55,7 @@ async def try_target(db: Database, number: int, *, at: datetime) -> str:
     async def nowhere(_: object) -> str | None:
         return None
 
-    found = await subscriptions.numbered(db, number)
+    found = await subscriptions.find_subscription(db, number)
     assert found is not None
     async with ParserPool(0) as readers:
         context = DeliveryContext(db, readers, find_secret=nowhere, user_agent="recrawl-test", now=lambda: at)

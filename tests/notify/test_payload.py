@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from crawler.notify.payload import keys_of
+from crawler.notify.payload import parse_signing_keys
 
 KEY = bytes(range(100, 132))
 ENCODED = base64.b64encode(KEY).decode()
@@ -24,7 +24,7 @@ ENCODED = base64.b64encode(KEY).decode()
     ],
 )
 def test_keys_are_base64_padded_or_not_with_a_prefix_or_without(secret: str, keys: list[bytes]) -> None:
-    assert keys_of(secret) == keys
+    assert parse_signing_keys(secret) == keys
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_keys_are_base64_padded_or_not_with_a_prefix_or_without(secret: str, key
 )
 def test_a_secret_that_nobody_could_check_is_refused(secret: str) -> None:
     with pytest.raises(ValueError, match="key"):
-        keys_of(secret)
+        parse_signing_keys(secret)

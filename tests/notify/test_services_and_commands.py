@@ -18,9 +18,9 @@ import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from crawler.errors import BadInput
-from crawler.notify.sending import run
-from crawler.notify.services import without_secrets
-from crawler.notify.target import checked_target, command_line
+from crawler.notify.sender import run_program
+from crawler.notify.services import redact_secrets
+from crawler.notify.target import check_target, parse_command
 from crawler.store import subscriptions
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answering, register, rows
@@ -73,7 +73,7 @@ async def test_changes_are_mailed_together_in_words_and_again_where_the_server_r
         async with answering(shop.respond) as url:
             domain = await register(db, url)
             await first_look(db)
-            await subscribe(db, checked_target(address, allow_private=True))
+            await subscribe(db, check_target(address, allow_private=True))
             shop.day, server.refuses = 1, True
             await look(db, domain, at=START + DAY)
             refused = await tell(db, at=START + DAY)
@@ -130,7 +130,7 @@ async def test_no_secret_of_a_target_is_in_a_table_or_the_log(db: Database, told
         domain = await register(db, url)
         await first_look(db)
         for name in secrets:
-            await subscribe(db, checked_target(name))
+            await subscribe(db, check_target(name))
         shop.day = 1
         await look(db, domain, at=START + DAY)
         done = await tell(db, at=START + DAY, secrets=secrets)
@@ -167,7 +167,7 @@ async def test_no_secret_of_a_target_is_in_a_table_or_the_log(db: Database, told
 )
 def test_a_target_with_a_secret_in_it_or_of_no_kind_is_refused_and_not_repeated(target: str) -> None:
     with pytest.raises(BadInput) as refused:
-        checked_target(target)
+        check_target(target)
 
     assert "hunter2" not in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -185,14 +185,14 @@ def test_a_target_with_a_secret_in_it_or_of_no_kind_is_refused_and_not_repeated(
     ],
 )
 def test_these_are_targets(target: str) -> None:
-    assert checked_target(f" {target} ") == target
+    assert check_target(f" {target} ") == target
 
 
 def test_what_a_service_says_went_wrong_has_nothing_of_its_address() -> None:
     url = "tgram://4711:s%20ecret-token/chat_name?thread=77001"
     said = "Failed 4711:s ecret-token for chat_name (s%20ecret-token), thread 77001: Unauthorized"
 
-    assert without_secrets(said, url) == "Failed *** for *** (***), *** ***: Unauthorized"
+    assert redact_secrets(said, url) == "Failed *** for *** (***), *** ***: Unauthorized"
 
 
 async def test_a_program_gets_the_message_on_its_stdin_and_its_end_decides(db: Database, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ async def test_a_program_gets_the_message_on_its_stdin_and_its_end_decides(db: D
         for n in range(3):
             await tell(db, at=START + DAY + n * MINUTE)
         known = await changes_of(db)
-        _, other = await subscriptions.every(db)
+        _, other = await subscriptions.list_subscriptions(db)
 
     assert failed.failed == {1: "it ended with 1: the disk is full"}
     documents = [json.loads(line) for line in inbox.read_text().splitlines()]
@@ -231,9 +231,11 @@ async def test_a_program_that_does_not_end_is_ended_with_all_that_it_has_started
     alive = tmp_path / "alive"
     script = f"(while true; do date > {alive}; sleep 0.05; done) & sleep 1000"
 
-    ended = await run(["sh", "-c", script], b"{}" * 100_000, deadline=timedelta(seconds=0.4), environment={})
+    ended = await run_program(["sh", "-c", script], b"{}" * 100_000, deadline=timedelta(seconds=0.4), environment={})
     alive.unlink(missing_ok=True)
-    again = await run(["sleep", "0.3"], b"", deadline=timedelta(seconds=30), environment={"PATH": "/usr/bin:/bin"})
+    again = await run_program(
+        ["sleep", "0.3"], b"", deadline=timedelta(seconds=30), environment={"PATH": "/usr/bin:/bin"}
+    )
 
     assert ended == "it did not end within 0.4 s"
     assert again == ""
@@ -241,6 +243,6 @@ async def test_a_program_that_does_not_end_is_ended_with_all_that_it_has_started
 
 
 async def test_a_program_that_is_not_there_is_a_value() -> None:
-    ended = await run(command_line("/nowhere/at/all x"), b"", deadline=timedelta(seconds=5), environment={})
+    ended = await run_program(parse_command("/nowhere/at/all x"), b"", deadline=timedelta(seconds=5), environment={})
 
     assert ended == "it cannot be started: No such file or directory"

@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import pytest
 
-from crawler.notify.payload import body_of, parts_of
+from crawler.notify.payload import compute_part_sizes, encode_body
 from crawler.store import outbox, subscriptions
 from crawler.store.database import Database
 from crawler.store.outbox import Message
-from crawler.store.subscriptions import MOST_BYTES
+from crawler.store.subscriptions import MAX_BYTES
 from tests.engine.crawls import DAY, START, answered, answering, register
 from tests.notify.receivers import WORDS, Got, Receiver, changes_of, first_look, look, receiving, subscribe, tell, told
 from tests.notify.test_webhooks import per_page
@@ -55,18 +55,18 @@ async def test_a_large_digest_comes_in_messages_that_a_receiver_of_one_megabyte_
         await look(db, domain, at=START + DAY)
         done = await tell(db, at=START + 2 * DAY)
         known = await changes_of(db)
-        after = await subscriptions.numbered(db, one.id)
+        after = await subscriptions.find_subscription(db, one.id)
 
     sizes = [len(got.body) for got in receiver.got]
     assert sum(sizes) > MB  # as one message it would have been refused
     assert len(receiver.taken) == len(receiver.got) > 4
-    assert max(sizes) <= MOST_BYTES
-    assert done.untold == {}
+    assert max(sizes) <= MAX_BYTES
+    assert done.undelivered == {}
     assert told(receiver) == known
     assert len({got.headers["webhook-id"] for got in receiver.got}) == len(receiver.got)
     assert all("blocks_left_out" not in change for change in receiver.changes)
     assert after is not None
-    assert (after.most_bytes, after.waiting, after.dead) == (MOST_BYTES, 0, 0)
+    assert (after.max_bytes, after.waiting, after.dead) == (MAX_BYTES, 0, 0)
 
 
 @pytest.mark.soak
@@ -88,7 +88,7 @@ async def test_a_receiver_that_takes_less_gets_smaller_messages_in_the_order_of_
         await look(db, domain, at=START + 3 * DAY)
         await tell(db, at=START + 3 * DAY + HOUR)
         known = await changes_of(db)
-        after = await subscriptions.numbered(db, one.id)
+        after = await subscriptions.find_subscription(db, one.id)
 
     assert len(refused) == 2  # 256 kB, then a quarter of it, and a quarter of that fits
     assert max(len(got.body) for got in receiver.got[before:]) <= limit  # it was learnt
@@ -100,7 +100,7 @@ async def test_a_receiver_that_takes_less_gets_smaller_messages_in_the_order_of_
     assert len(shown["blocks"]) + shown["blocks_left_out"] == 30
     assert after is not None
     assert (after.waiting, after.dead) == (0, 0)
-    assert after.most_bytes <= limit
+    assert after.max_bytes <= limit
 
 
 @pytest.mark.soak
@@ -114,7 +114,7 @@ async def test_a_receiver_that_refuses_everything_for_its_size_is_given_up_in_th
         await look(db, domain, at=START + DAY)
         for n in range(20):
             await tell(db, at=START + DAY + (n + 1) * HOUR)
-        (letter,) = await outbox.dead_letters(db, one.id)
+        (letter,) = await outbox.list_dead_letters(db, one.id)
 
     assert (letter.error, letter.tries) == ("status 413", 16)
     assert len(receiver.got) < 16 + 4
@@ -127,21 +127,21 @@ def change(position: int, *, blocks: int, chars: int = 100) -> dict[str, Any]:
 
 
 def message(*changes: dict[str, Any]) -> Message:
-    return Message(id=1, subscription_id=1, token=uuid4(), tries=0, made_at=START, changes=changes)
+    return Message(id=1, subscription_id=1, token=uuid4(), tries=0, created_at=START, changes=changes)
 
 
-@pytest.mark.parametrize("most_bytes", [5_000, 9_999, 19_000, 10**6])
-def test_a_body_has_as_many_blocks_as_fit_and_says_how_many_do_not(most_bytes: int) -> None:
-    body = body_of(message(change(1, blocks=40), change(2, blocks=40)), text="Two pages", most_bytes=most_bytes)
+@pytest.mark.parametrize("max_bytes", [5_000, 9_999, 19_000, 10**6])
+def test_a_body_has_as_many_blocks_as_fit_and_says_how_many_do_not(max_bytes: int) -> None:
+    body = encode_body(message(change(1, blocks=40), change(2, blocks=40)), text="Two pages", max_bytes=max_bytes)
 
-    assert len(body) <= most_bytes
-    assert (b"blocks_left_out" in body) == (most_bytes < 10**6)
+    assert len(body) <= max_bytes
+    assert (b"blocks_left_out" in body) == (max_bytes < 10**6)
 
 
 def test_parts_hold_all_changes_in_their_order_and_one_that_is_too_large_is_alone() -> None:
     changes = [change(n, blocks=1) for n in range(10)] + [change(10, blocks=50, chars=1000), change(11, blocks=1)]
 
-    assert sum(parts_of(message(*changes), most_bytes=8000)) == 12
-    assert parts_of(message(*changes), most_bytes=8000)[-2:] == [1, 1]
-    assert parts_of(message(*changes), most_bytes=10**6) == [12]
-    assert parts_of(message(), most_bytes=8000) == [0]
+    assert sum(compute_part_sizes(message(*changes), max_bytes=8000)) == 12
+    assert compute_part_sizes(message(*changes), max_bytes=8000)[-2:] == [1, 1]
+    assert compute_part_sizes(message(*changes), max_bytes=10**6) == [12]
+    assert compute_part_sizes(message(), max_bytes=8000) == [0]

@@ -11,7 +11,7 @@ import pytest
 
 from crawler.core.freshness.signals import ChangeSignal
 from crawler.core.http.urls import Url
-from crawler.json_lines import values_of
+from crawler.json_lines import get_field_values
 from crawler.store import domains, outbox, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind
@@ -50,7 +50,7 @@ async def test_each_change_is_told_once_and_in_order_and_what_was_before_is_not(
     first = receiver.got[0].document["changes"][0]
     assert any("Today it says" in edit["now"] for edit in first["blocks"])
     assert "[-amber" in receiver.got[0].document["text"]
-    (one,) = await subscriptions.every(db)
+    (one,) = await subscriptions.list_subscriptions(db)
     assert (one.delivered, one.waiting, one.failures) == (18, 0, 0)
 
 
@@ -131,7 +131,7 @@ async def test_what_changes_while_a_receiver_is_down_for_an_hour_is_told_afterwa
     assert sorted(told(receiver)) == known
     assert per_page(told(receiver)) == per_page(known)
     assert len({got.headers["webhook-id"] for got in receiver.taken}) == len(receiver.taken)  # nothing twice
-    assert not await outbox.dead_letters(db)
+    assert not await outbox.list_dead_letters(db)
 
 
 async def test_a_slow_receiver_and_a_dead_one_hold_up_no_other(db: Database) -> None:
@@ -157,7 +157,7 @@ async def test_a_slow_receiver_and_a_dead_one_hold_up_no_other(db: Database) -> 
         telling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await telling
-        found = await subscriptions.numbered(db, dead.id)
+        found = await subscriptions.find_subscription(db, dead.id)
 
     assert found is not None
     assert (found.failures, found.waiting) == (1, 6)
@@ -182,9 +182,9 @@ async def test_a_message_that_its_receiver_refuses_holds_up_only_its_page(db: Da
         first = next(kind for kind in known if kind[1].endswith("/p5"))
         for n in range(40):
             await tell(db, at=START + 2 * DAY + n * HOUR)
-        letters = await outbox.dead_letters(db, subscription.id)
+        letters = await outbox.list_dead_letters(db, subscription.id)
         receiver.answer = lambda _: (204, "")
-        await outbox.redeliver(db, None, at=START + 9 * DAY)
+        await outbox.redeliver_letters(db, None, at=START + 9 * DAY)
         await tell(db, at=START + 9 * DAY)
 
     assert next(letter.changes[0]["position"] for letter in letters) == first[0]
@@ -193,7 +193,7 @@ async def test_a_message_that_its_receiver_refuses_holds_up_only_its_page(db: Da
     assert sorted(told(receiver)) == known
     others = [change for change in told(receiver) if not change[1].endswith("/p5")]
     assert per_page(others) == per_page([change for change in known if not change[1].endswith("/p5")])
-    assert not await outbox.dead_letters(db)
+    assert not await outbox.list_dead_letters(db)
 
 
 async def test_the_wait_that_a_receiver_asks_for_is_kept_to(db: Database) -> None:
@@ -228,13 +228,13 @@ async def test_a_receiver_that_is_away_for_days_is_given_up_and_comes_back_to_al
         await look(db, domain, at=START + DAY)
         for n in range(24 * 5):
             await tell(db, at=START + DAY + n * HOUR)
-        letters = await outbox.dead_letters(db)
+        letters = await outbox.list_dead_letters(db)
         is_away = False
-        many = await outbox.redeliver(db, None, at=START + 7 * DAY)
+        many = await outbox.redeliver_letters(db, None, at=START + 7 * DAY)
         for n in range(3):
             await tell(db, at=START + 7 * DAY + n * HOUR)
         known = await changes_of(db)
-        (after,) = await subscriptions.every(db)
+        (after,) = await subscriptions.list_subscriptions(db)
 
     assert len(receiver.got) - len(receiver.taken) < 24 * 4  # once an hour, and not for each message
     assert len(letters) == many == 6
@@ -312,7 +312,7 @@ async def test_a_subscriber_hears_of_his_domain_pattern_and_kinds_alone(db: Data
         domain, second = await register(db, url), await register(db, other_url)
         await first_look(db)
         await subscribe(db, some.url, domain_id=domain.id, pattern="re:/p[12]$", kinds=frozenset({EventKind.CHANGED}))
-        await subscribe(db, gone.url, kinds=frozenset({EventKind.GONE, EventKind.FIRST}))
+        await subscribe(db, gone.url, kinds=frozenset({EventKind.GONE, EventKind.ADDED}))
         shop.day, other.day = 1, 1
         shop.gone = {4}
         shop.pages += 1  # one more page
@@ -327,7 +327,7 @@ async def test_a_subscriber_hears_of_his_domain_pattern_and_kinds_alone(db: Data
     }
     assert {(change[1].removeprefix(domain.root), change[2]) for change in told(gone)} == {
         ("p4", "gone"),
-        ("p6", "first"),
+        ("p6", "added"),
     }
 
 
@@ -361,7 +361,8 @@ async def test_what_cannot_be_served_holds_up_no_other_and_the_log_tells_why(
         await look(db, domain, at=START + DAY)
         done = await tell(db, at=START + DAY)
         known = await changes_of(db)
-        untold = [each.untold_since(at=START + DAY) for each in await subscriptions.every(db)]  # as the web UI asks
+        # as the web UI asks
+        untold = [each.get_overdue_since(at=START + DAY) for each in await subscriptions.list_subscriptions(db)]
 
     assert told(well) == known
     assert len(untold) == 2
@@ -377,7 +378,7 @@ async def test_a_hint_is_told_like_any_other_change(db: Database) -> None:
         await first_look(db)
         await subscribe(db, receiver.url, kinds=frozenset({EventKind.HINT}))
         page = Url(f"{domain.root}p1")
-        await domains.signal(db, domain, [ChangeSignal(url=page, source="cms", at=START + DAY)], at=START + DAY)
+        await domains.add_signals(db, domain, [ChangeSignal(url=page, source="cms", at=START + DAY)], at=START + DAY)
         await look(db, domain, at=START + DAY)
         await tell(db, at=START + DAY)
         (item,) = await report.read_feed(db, ChangeFilter(kinds=frozenset({EventKind.HINT})))
@@ -385,7 +386,7 @@ async def test_a_hint_is_told_like_any_other_change(db: Database) -> None:
     (got,) = receiver.got
     (change,) = got.document["changes"]
     assert (change["change"], change["source"], change["url"]) == ("hint", "cms", page)
-    assert change.keys() == values_of(item).keys()
+    assert change.keys() == get_field_values(item).keys()
     assert got.document["text"].startswith("Said to have changed: birch")
 
 
@@ -406,19 +407,19 @@ async def test_while_it_is_paused_nothing_is_sent_and_what_waited_before_is_told
             await look(db, domain, at=now)
             changes.append((await changes_of(db))[sum(map(len, changes)) :])
             if day == 2:  # found before, and not read for it yet
-                assert await subscriptions.pause(db, ours.id, at=now)
-                assert await subscriptions.pause(db, other.id, at=now)
-                assert not await subscriptions.pause(db, ours.id, at=now)
+                assert await subscriptions.pause_subscription(db, ours.id, at=now)
+                assert await subscriptions.pause_subscription(db, other.id, at=now)
+                assert not await subscriptions.pause_subscription(db, ours.id, at=now)
             if day < 12:
                 await tell(db, at=now)
         tried = len(some.got)
         is_well = True
         await tell(db, at=START + 11 * DAY)
-        paused = await subscriptions.numbered(db, ours.id)
+        paused = await subscriptions.find_subscription(db, ours.id)
         later = START + 12 * DAY
-        assert await subscriptions.resume(db, ours.id, missed=False, at=later)
-        assert await subscriptions.resume(db, other.id, missed=True, at=later)
-        assert not await subscriptions.resume(db, ours.id, missed=False, at=later)
+        assert await subscriptions.resume_subscription(db, ours.id, include_missed=False, at=later)
+        assert await subscriptions.resume_subscription(db, other.id, include_missed=True, at=later)
+        assert not await subscriptions.resume_subscription(db, ours.id, include_missed=False, at=later)
         shop.day = 13
         await look(db, domain, at=START + 13 * DAY)
         changes.append((await changes_of(db))[sum(map(len, changes)) :])
@@ -440,12 +441,12 @@ async def test_a_subscription_goes_on_without_what_it_missed_only_where_the_rest
         made = await subscribe(db, receiver.url)
         shop.day = 1
         await look(db, domain, at=START + DAY)
-        await report.stamp_feed(db, at=START + DAY)
-        await subscriptions.pause(db, made.id, at=START + DAY)
-        assert not await subscriptions.resume(db, made.id, missed=False, at=START + 2 * DAY)
+        await report.append_to_feed(db, at=START + DAY)
+        await subscriptions.pause_subscription(db, made.id, at=START + DAY)
+        assert not await subscriptions.resume_subscription(db, made.id, include_missed=False, at=START + 2 * DAY)
         await tell(db, at=START + 2 * DAY)  # reads what was found before, and sends nothing
         assert receiver.got == []
-        assert await subscriptions.resume(db, made.id, missed=False, at=START + 2 * DAY)
+        assert await subscriptions.resume_subscription(db, made.id, include_missed=False, at=START + 2 * DAY)
         await tell(db, at=START + 2 * DAY)
 
     assert len(receiver.changes) == 2
@@ -460,10 +461,10 @@ async def test_a_message_that_waited_through_a_pause_is_not_given_up_at_its_firs
         shop.day = 1
         await look(db, domain, at=START + DAY)
         await tell(db, at=START + DAY)
-        await subscriptions.pause(db, made.id, at=START + DAY)
-        await subscriptions.resume(db, made.id, missed=False, at=START + 30 * DAY)
+        await subscriptions.pause_subscription(db, made.id, at=START + DAY)
+        await subscriptions.resume_subscription(db, made.id, include_missed=False, at=START + 30 * DAY)
         await tell(db, at=START + 30 * DAY)
-        found = await subscriptions.numbered(db, made.id)
+        found = await subscriptions.find_subscription(db, made.id)
 
     assert found is not None
     assert (found.dead, found.waiting, found.failures) == (0, 2, 1)
@@ -481,8 +482,8 @@ async def test_dead_letters_of_a_receiver_that_is_gone_for_good_do_not_pile_up(d
             await look(db, domain, at=START + day * DAY)
             for hour in range(3):
                 await tell(db, at=START + day * DAY + hour * HOUR)
-            letters = await outbox.dead_letters(db)
-            kept.append({(letter.made_at - START).days for letter in letters})
+            letters = await outbox.list_dead_letters(db)
+            kept.append({(letter.created_at - START).days for letter in letters})
 
     # They are given up at the first failure after three days, and forgotten ninety days after that.
     assert kept == [set(), {1}, {1, 6}, {6, 94}]

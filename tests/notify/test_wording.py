@@ -5,9 +5,9 @@ import re
 import pytest
 
 from crawler.core.http.urls import Url
-from crawler.notify.atom import AtomScope, atom_feed
-from crawler.notify.payload import content_of
-from crawler.notify.wording import calling_nobody, headline, text_of
+from crawler.notify.atom import AtomScope, render_atom_feed
+from crawler.notify.message_text import format_changes, format_headline, neutralize_mentions
+from crawler.notify.payload import build_content
 from crawler.store.report import EventKind, FeedItem
 from tests.store.conftest import START
 
@@ -29,12 +29,12 @@ def item(kind: EventKind) -> FeedItem:
 
 @pytest.mark.parametrize("kind", list(EventKind))
 def test_there_are_words_for_every_kind_of_change(kind: EventKind) -> None:
-    change = content_of(item(kind))
+    change = build_content(item(kind))
 
-    assert headline([change]).endswith(": Kettles (shop.test)")
-    assert headline([change, change]).startswith("shop.test: 2 ")
-    assert "http://shop.test/p1" in text_of([change])
-    assert b"Kettles" in atom_feed([item(kind)], AtomScope(), at=START)
+    assert format_headline([change]).endswith(": Kettles (shop.test)")
+    assert format_headline([change, change]).startswith("shop.test: 2 ")
+    assert "http://shop.test/p1" in format_changes([change])
+    assert b"Kettles" in render_atom_feed([item(kind)], AtomScope(), at=START)
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_there_are_words_for_every_kind_of_change(kind: EventKind) -> None:
     ],
 )
 def test_what_a_page_says_calls_nobody_in_a_chat(said: str, told: str) -> None:
-    assert calling_nobody(said) == told
+    assert neutralize_mentions(said) == told
 
 
 @pytest.mark.parametrize("said", ["_@everyone_", "__@here__", "x@everyone_", "a@everyonefoo", "1@all_", "a@channel_b"])
 def test_emphasis_around_a_call_does_not_let_it_through(said: str) -> None:
-    assert not re.search(r"@(everyone|here|all|channel)", calling_nobody(said))
+    assert not re.search(r"@(everyone|here|all|channel)", neutralize_mentions(said))

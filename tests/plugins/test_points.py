@@ -7,16 +7,25 @@ from typing import Any
 import pytest
 
 from crawler.core.http.urls import Url
-from crawler.plugins import NO_PLUGINS, PageScore, ReadContent, ReaderOfType, RevisitRule, UrlFilter, load, survey
+from crawler.plugins import (
+    NO_PLUGINS,
+    PageScore,
+    ReadContent,
+    ReaderOfType,
+    RevisitRule,
+    UrlFilter,
+    list_plugins,
+    load_plugins,
+)
 from crawler.plugins.points import (
     POINTS,
     NotUsable,
     PluginGroup,
-    accepted_by,
-    document_by,
-    media_types_of,
+    check_accepts,
+    compute_score,
+    read_document,
+    read_media_types,
     require_usable,
-    score_by,
 )
 
 URL = Url("https://site.example/tables/a.csv")
@@ -38,7 +47,7 @@ class Answers:
     def read(self, body: bytes, *, url: str, content_type: str) -> Any:
         return self.answer
 
-    def after(self, look: Any) -> Any:
+    def choose_interval(self, visit: Any) -> Any:
         return self.answer
 
 
@@ -48,22 +57,22 @@ def test_such_an_object_fits_each_protocol() -> None:
     reader: ReaderOfType = Answers(ReadContent("words"))
     revisit: RevisitRule = Answers(timedelta(days=7))
 
-    assert score_by(score, URL) == 2.0
-    assert accepted_by(url_filter, URL) is False
-    assert document_by(reader, b"", url=URL, content_type="text/csv").text == "words"
+    assert compute_score(score, URL) == 2.0
+    assert check_accepts(url_filter, URL) is False
+    assert read_document(reader, b"", url=URL, content_type="text/csv").text == "words"
     require_usable(PluginGroup.REVISIT, revisit)
 
 
 @pytest.mark.parametrize("score", [-1, 1000.1, float("nan"), float("inf"), True, "2", None, 2j])
 def test_a_score_is_a_number_from_0_to_1000(score: object) -> None:
     with pytest.raises(NotUsable, match="not a number from 0 to 1000"):
-        score_by(Answers(score), URL)
+        compute_score(Answers(score), URL)
 
 
 @pytest.mark.parametrize("accepted", [0, 1, None, "yes"])
 def test_a_filter_says_true_or_false(accepted: object) -> None:
     with pytest.raises(NotUsable, match="not True or False"):
-        accepted_by(Answers(accepted), URL)
+        check_accepts(Answers(accepted), URL)
 
 
 @pytest.mark.parametrize("wait", [timedelta(0), timedelta(days=-1), 7, 7.0, None, "7d"])
@@ -80,13 +89,13 @@ def test_a_revisit_policy_gives_a_timedelta_above_0(wait: object) -> None:
 )
 def test_a_reader_gives_text_title_and_links(read: object) -> None:
     with pytest.raises(NotUsable, match=r"^reads "):
-        document_by(Answers(read), b"", url=URL, content_type="text/csv")
+        read_document(Answers(read), b"", url=URL, content_type="text/csv")
 
 
 def test_what_is_read_is_text_and_links_as_those_of_any_page() -> None:
     content = ReadContent("a\0  b\n\n\ud800c\n", title=" t\n", links=["b.csv", "/c#d", "mailto:x@y.example", "b.csv"])
 
-    document = document_by(Answers(content), b"", url=URL, content_type="text/csv")
+    document = read_document(Answers(content), b"", url=URL, content_type="text/csv")
 
     assert document.text == "a b\n?c"
     assert document.title == "t"
@@ -96,7 +105,7 @@ def test_what_is_read_is_text_and_links_as_those_of_any_page() -> None:
 @pytest.mark.parametrize("types", ["text/csv", (), None, ("csv",), (1,), ("text/csv", "text/HTML; charset=utf-8")])
 def test_a_reader_says_which_types_it_reads_and_web_pages_are_none(types: object) -> None:
     with pytest.raises(NotUsable):
-        media_types_of(Answers(None, media_types=types))
+        read_media_types(Answers(None, media_types=types))
 
 
 def test_a_reader_without_a_sample_may_refuse_an_empty_body_and_one_with_may_not_refuse_that() -> None:
@@ -120,6 +129,6 @@ def test_every_point_knows_how_its_plugins_are_tried() -> None:
 
 
 def test_without_names_there_is_nothing_to_ask() -> None:
-    assert load(()) == NO_PLUGINS
-    assert NO_PLUGINS.reader_of("text/csv") is None
-    assert [each for each in survey(()) if each.used] == []
+    assert load_plugins(()) == NO_PLUGINS
+    assert NO_PLUGINS.find_reader("text/csv") is None
+    assert [each for each in list_plugins(()) if each.is_used] == []

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from crawler.runtime.postgres.cluster import running_postgres
+from crawler.runtime.postgres.cluster import find_running_postgres
 from crawler.store import report
-from crawler.store.database import Database, Schema, open_database, schema_of
+from crawler.store.database import Database, SchemaState, open_database, read_schema_state
 from tests.commands import Done, Site, command, serving
 from tests.engine.crawls import START, coins_missing, crawl, register, rows
 
@@ -34,7 +34,7 @@ def home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="recrawl-restored-"))
     folder.chmod(0o755)
     yield folder
-    cluster = running_postgres(folder)
+    cluster = find_running_postgres(folder)
     if cluster is not None:
         cluster.stop()
     shutil.rmtree(folder)
@@ -45,7 +45,7 @@ async def half_crawled(database_url: str, site: Site) -> None:
     async with open_database(database_url) as db:
         await register(db, site.url)
         await crawl(db, at=START, pages=11)
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
 
 
 async def everything(db: Database) -> list[object]:
@@ -78,8 +78,8 @@ async def test_crawling_goes_on_from_a_dump_and_nothing_is_asked_for_twice(
         assert await everything(after) == await everything(before)
         assert await coins_missing(after) == 0
         await crawl(after, at=START + timedelta(minutes=1))  # what is not due is not asked for
-        assert await report.check(after) == []
-        assert await report.stamp_feed(after, at=START) == 0
+        assert await report.check_invariants(after) == []
+        assert await report.append_to_feed(after, at=START) == 0
         found = await rows(after, "SELECT position FROM feed ORDER BY position")
         assert [position for (position,) in found] == list(range(1, len(found) + 1))
     asked = Counter(site.asked)
@@ -124,7 +124,7 @@ def test_what_is_no_dump_or_a_part_of_one_leaves_the_database_empty(
 
         assert done.code == 1
         assert "cannot be restored" in done.complaint
-        assert schema_of(empty_database_url) is Schema.EMPTY
+        assert read_schema_state(empty_database_url) is SchemaState.EMPTY
 
 
 def test_where_no_database_is_none_is_made_and_nothing_is_dumped(empty_database_url: str, tmp_path: Path) -> None:
@@ -137,5 +137,5 @@ def test_where_no_database_is_none_is_made_and_nothing_is_dumped(empty_database_
         done = command(*words, database_url=empty_database_url, home=tmp_path / "home")
         assert done.code == 2
         assert "RECRAWL_DATABASE_URL" in done.complaint
-        assert schema_of(empty_database_url) is Schema.EMPTY
+        assert read_schema_state(empty_database_url) is SchemaState.EMPTY
     assert not (tmp_path / "crawl.dump").exists()

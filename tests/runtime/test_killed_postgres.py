@@ -6,7 +6,7 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-from crawler.runtime.postgres.cluster import borrowed_postgres, running_postgres
+from crawler.runtime.postgres.cluster import borrow_postgres, find_running_postgres
 from tests.commands import RECRAWL, environ, serving
 from tests.patience import PATIENCE_S, SLOW, until
 from tests.runtime.test_postgres import ask, home
@@ -17,7 +17,7 @@ PAGES = 100
 
 
 def kill_postgres(home: Path) -> int:
-    cluster = running_postgres(home)
+    cluster = find_running_postgres(home)
     assert cluster is not None
     os.kill(cluster.pid, signal.SIGKILL)
     return cluster.pid
@@ -35,7 +35,7 @@ def test_a_crawl_restarts_the_postgres_that_is_killed_under_it_and_ends_well(hom
         )
         until(lambda: len(site.asked) > PAGES // 4)
         killed = kill_postgres(home)
-        until(lambda: running_postgres(home) or crawl.poll() is not None)
+        until(lambda: find_running_postgres(home) or crawl.poll() is not None)
         assert kill_postgres(home) != killed
         said, complained = crawl.communicate(timeout=PATIENCE_S)
         asked = Counter(site.asked)
@@ -44,6 +44,6 @@ def test_a_crawl_restarts_the_postgres_that_is_killed_under_it_and_ends_well(hom
     assert "Traceback" not in complained
     assert "postgres.restarted" in complained
     assert all(asked[f"/{n}"] >= 1 for n in range(PAGES))
-    assert running_postgres(home) is None  # the last who needed it has stopped it
-    with borrowed_postgres(home) as again:
+    assert find_running_postgres(home) is None  # the last who needed it has stopped it
+    with borrow_postgres(home) as again:
         assert ask(again, "SELECT count(*) FROM page WHERE version = 1", "crawl") == [(PAGES + 1,)], said

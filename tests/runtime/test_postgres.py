@@ -18,11 +18,11 @@ import psycopg
 import pytest
 
 from crawler.errors import StackFailed
-from crawler.runtime.machine import process
+from crawler.runtime.machine import find_process
 from crawler.runtime.postgres import account
-from crawler.runtime.postgres.account import make_account
-from crawler.runtime.postgres.binaries import choose, for_everybody, installed
-from crawler.runtime.postgres.cluster import Cluster, ensure_postgres, running_postgres
+from crawler.runtime.postgres.account import create_user
+from crawler.runtime.postgres.binaries import choose_installation, copy_for_everybody, list_installations
+from crawler.runtime.postgres.cluster import Cluster, ensure_postgres, find_running_postgres
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ def home() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder
     for found in folder.glob("**/postgres"):
-        cluster = running_postgres(found.parent)
+        cluster = find_running_postgres(found.parent)
         if cluster is not None:
             cluster.stop()
     shutil.rmtree(folder)
 
 
 def ask(cluster: Cluster, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
-    with psycopg.connect(cluster.url(database), autocommit=True) as connection:
+    with psycopg.connect(cluster.build_url(database), autocommit=True) as connection:
         cursor = connection.execute(statement.encode())
         return cursor.fetchall() if cursor.description else []
 
@@ -53,11 +53,11 @@ def test_it_is_made_started_found_stopped_and_keeps_its_data_and_its_url(home: P
 
     cluster.stop()
     cluster.stop()  # does nothing
-    assert running_postgres(home) is None
-    assert process(cluster.pid) is None
+    assert find_running_postgres(home) is None
+    assert find_process(cluster.pid) is None
 
     again = ensure_postgres(home, durable=False)
-    assert again.url("crawl") == cluster.url("crawl")
+    assert again.build_url("crawl") == cluster.build_url("crawl")
     assert ask(again, "SELECT answer FROM kept", "crawl") == [(42,)]
     again.drop_database("crawl")
     again.drop_database("crawl")
@@ -111,7 +111,7 @@ def test_of_many_processes_at_once_one_starts_it_and_all_use_it(home: Path) -> N
 
     with ThreadPoolExecutor(4) as pool:
         pids = set(pool.map(ensure, range(4)))
-    cluster = running_postgres(home)
+    cluster = find_running_postgres(home)
     assert cluster is not None
     assert pids == {f"{cluster.pid}\n"}
 
@@ -125,7 +125,7 @@ def test_below_a_closed_folder_it_works_and_the_folder_stays_closed(home: Path) 
     again = ensure_postgres(closed / "home")
     assert ask(again, "SELECT count(*) FROM kept") == [(1,)]
     again.stop()
-    assert running_postgres(closed / "home") is None
+    assert find_running_postgres(closed / "home") is None
     assert closed.stat().st_mode & 0o777 == 0o700
 
 
@@ -148,7 +148,7 @@ def test_a_process_that_got_the_servers_old_id_does_not_stand_in_the_way(home: P
     lines = pid_file.read_text().splitlines()
     cluster.stop()
     pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
-    assert running_postgres(home) is None
+    assert find_running_postgres(home) is None
     assert ask(ensure_postgres(home, durable=False), "SELECT 1") == [(1,)]
 
 
@@ -233,7 +233,7 @@ def test_an_account_that_cannot_be_made_is_told_in_one_clear_line(monkeypatch: p
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(account, "SERVER_ACCOUNT", "recrawl-test-account")
     with pytest.raises(StackFailed, match=r"neither useradd nor adduser is here.*: make it \(useradd") as failure:
-        make_account()
+        create_user()
     assert "\n" not in str(failure.value)
 
 
@@ -242,15 +242,15 @@ def test_two_processes_that_need_the_account_make_it_once(tmp_path: Path, monkey
     name = "recrawl-test-account"
     monkeypatch.setattr(account, "SERVER_ACCOUNT", name)
     calls = tmp_path / "calls"
-    made = f"{name}:x:4242:4242::/:/bin/false"
+    made: object = f"{name}:x:4242:4242::/:/bin/false"
     # Slow enough for a second one to begin meanwhile.
     useradd = tmp_path / "useradd"
     useradd.write_text(f"#!/bin/sh\necho called >> {calls}\nsleep 0.3\ntouch {tmp_path}/made\n")
     useradd.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr(account, "find", lambda _: made if (tmp_path / "made").exists() else None)
+    monkeypatch.setattr(account, "find_user", lambda _: made if (tmp_path / "made").exists() else None)
     with ThreadPoolExecutor() as threads:
-        assert [*threads.map(lambda _: make_account(), range(2))] == [made, made]
+        assert [*threads.map(lambda _: create_user(), range(2))] == [made, made]
     assert calls.read_text() == "called\n"
     Path(f"/run/{name}.lock").unlink()
 
@@ -271,9 +271,9 @@ def test_a_folder_of_another_user_is_refused_in_one_clear_line(home: Path) -> No
 
 
 def test_the_programs_work_after_they_are_copied_for_everybody(tmp_path: Path) -> None:
-    wheel = installed()[0]
-    copied = for_everybody(wheel, tmp_path / "shared")
-    assert for_everybody(wheel, tmp_path / "shared") == copied
+    wheel = list_installations()[0]
+    copied = copy_for_everybody(wheel, tmp_path / "shared")
+    assert copy_for_everybody(wheel, tmp_path / "shared") == copied
     assert copied.bin.is_relative_to(tmp_path)
     assert all(path.stat().st_mode & 0o005 for path in (tmp_path / "shared").rglob("*"))
     said = subprocess.run([copied.bin / "initdb", "--version"], capture_output=True, text=True, check=True).stdout
@@ -281,5 +281,5 @@ def test_the_programs_work_after_they_are_copied_for_everybody(tmp_path: Path) -
 
 
 def test_data_is_served_by_an_installation_of_its_own_version(home: Path) -> None:
-    for binaries in installed():
-        assert choose(binaries.major, home).major == binaries.major
+    for binaries in list_installations():
+        assert choose_installation(binaries.major, home).major == binaries.major

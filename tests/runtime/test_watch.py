@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from crawler.runtime.environment import WATCH_PATH
-from crawler.runtime.own_address import is_watch_path, own_address_only
+from crawler.runtime.host_check import is_watch_path, require_own_address
 
 RUN = UUID("61ce57a0-f05d-476d-ada3-f8302f34427b")
 AUTH = "recrawl:mill-secret"
@@ -33,7 +33,7 @@ def asked(path: str, *, method: str = "GET", host: str = "127.0.0.1:4200") -> tu
     scope = {"type": "http", "method": method, "path": path, "headers": [(b"host", host.encode())]}
 
     async def work() -> None:
-        await own_address_only(app, port=4200, auth=AUTH)(scope, receive, send)
+        await require_own_address(app, port=4200, auth=AUTH)(scope, receive, send)
 
     asyncio.run(work())
     headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

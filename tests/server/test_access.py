@@ -4,8 +4,8 @@ import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from crawler.runtime.keys.own_keys import Signer, ensure_key, entrance
-from crawler.server.access import CODE_LASTS, SESSION_LASTS, Doorkeeper
+from crawler.runtime.keys.home_keys import Signer, build_login_link, ensure_key
+from crawler.server.access import CODE_LIFETIME, SESSION_LIFETIME, Authenticator
 from tests.commands import Recrawl, Site
 from tests.server.conftest import WORD, Visitor
 
@@ -106,26 +106,26 @@ def test_the_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_codes_and_sessions_end() -> None:
-    doorkeeper = Doorkeeper("key", addresses=("http://127.0.0.1:4280",), opened_at=NOW)
-    code = entrance("http://127.0.0.1:4280", "key", at=NOW).partition("code=")[2]
-    assert doorkeeper.admit(code, at=NOW + CODE_LASTS + timedelta(seconds=1)) is None
-    session = doorkeeper.admit(code, at=NOW)
+    doorkeeper = Authenticator("key", addresses=("http://127.0.0.1:4280",), started_at=NOW)
+    code = build_login_link("http://127.0.0.1:4280", "key", at=NOW).partition("code=")[2]
+    assert doorkeeper.exchange_code(code, at=NOW + CODE_LIFETIME + timedelta(seconds=1)) is None
+    session = doorkeeper.exchange_code(code, at=NOW)
     assert session is not None
-    assert doorkeeper.knows(session, at=NOW + SESSION_LASTS)
-    assert not doorkeeper.knows(session, at=NOW + SESSION_LASTS + timedelta(seconds=1))
-    assert not doorkeeper.knows(code, at=NOW), "a code is no session"
-    assert doorkeeper.admit(session, at=NOW) is None, "nor a session a code"
+    assert doorkeeper.is_valid_session(session, at=NOW + SESSION_LIFETIME)
+    assert not doorkeeper.is_valid_session(session, at=NOW + SESSION_LIFETIME + timedelta(seconds=1))
+    assert not doorkeeper.is_valid_session(code, at=NOW), "a code is no session"
+    assert doorkeeper.exchange_code(session, at=NOW) is None, "nor a session a code"
 
 
 def test_a_code_from_before_the_server_began_is_refused_since_it_may_have_been_used() -> None:
-    code = Signer("key").signed("enter", NOW)
-    later = Doorkeeper("key", addresses=("http://127.0.0.1:1",), opened_at=NOW + timedelta(seconds=1))
-    assert later.admit(code, at=NOW + timedelta(seconds=2)) is None
+    code = Signer("key").create_token("enter", NOW)
+    later = Authenticator("key", addresses=("http://127.0.0.1:1",), started_at=NOW + timedelta(seconds=1))
+    assert later.exchange_code(code, at=NOW + timedelta(seconds=2)) is None
 
 
 def test_a_code_of_another_key_is_none() -> None:
-    doorkeeper = Doorkeeper("key", addresses=("http://127.0.0.1:1",), opened_at=NOW)
-    assert doorkeeper.admit(Signer("other").signed("enter", NOW), at=NOW) is None
+    doorkeeper = Authenticator("key", addresses=("http://127.0.0.1:1",), started_at=NOW)
+    assert doorkeeper.exchange_code(Signer("other").create_token("enter", NOW), at=NOW) is None
 
 
 def test_other_commands_know_pages_that_are_served_by_hand(visitor: Visitor, recrawl: Recrawl) -> None:

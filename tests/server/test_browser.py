@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect, sync_playwright
 
 from crawler.fetch.browser import BrowserMissing, find_browser
-from crawler.store.report.figures import SMALL
+from crawler.store.report.figures import MAX_SMALL_PAGES
 from tests.commands import Done, Recrawl, Site, command
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Visitor
@@ -152,7 +152,7 @@ def test_a_large_domain_is_told_to_be_counted(crawled: Site, page: Page, databas
     with psycopg.connect(database_url) as counted_by_nobody:
         counted_by_nobody.execute("LOCK TABLE domain_figures IN EXCLUSIVE MODE")  # whoever counts waits
         with psycopg.connect(database_url) as connection:
-            connection.execute("UPDATE domain_state SET tracked = %s", (SMALL + 1,))
+            connection.execute("UPDATE domain_state SET tracked = %s", (MAX_SMALL_PAGES + 1,))
         page.reload()
         expect(page.locator(".card")).to_contain_text("are being counted for the first time")
         looked_at(page, "counted-home")

@@ -3,13 +3,13 @@
 from crawler.core.change.word_diff import diff_texts
 from crawler.core.page.outline import BlockKind
 from crawler.server.ui.diffs import marked, noise_in, short_runs, statuses
-from crawler.store.report import Edit
+from crawler.store.report import BlockChange
 
 LONG = " ".join(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz" * 4)
 
 
-def text_edit(was: str | None, now: str | None) -> Edit:
-    return Edit(part=BlockKind.TEXT, was=was, now=now)
+def text_edit(was: str | None, now: str | None) -> BlockChange:
+    return BlockChange(part=BlockKind.TEXT, before=was, after=now)
 
 
 def test_words_that_went_and_came_are_marked_and_escaped() -> None:

@@ -17,7 +17,7 @@ def path_of(address: str) -> str:
 def test_the_address_of_a_feed_lets_a_feed_reader_in_to_that_feed_alone(
     crawled: Site, stranger: Visitor, recrawl: Recrawl
 ) -> None:
-    printed = recrawl("feed", crawled.name, "--kind", "new")
+    printed = recrawl("feed", crawled.name, "--kind", "added")
     assert printed.code == 0, printed.err
     address = printed.out.strip()
     assert address.startswith(stranger.address)
@@ -35,7 +35,7 @@ def test_the_address_of_a_feed_lets_a_feed_reader_in_to_that_feed_alone(
     assert (again.status, again.text) == (304, "")
     # And it opens nothing else.
     token = address.rpartition("token=")[2]
-    for other in ("/feed.atom", f"/feed.atom?token={token}", f"/feed.atom?domain=other.test&kind=new&token={token}"):
+    for other in ("/feed.atom", f"/feed.atom?token={token}", f"/feed.atom?domain=other.test&kind=added&token={token}"):
         refused = stranger.get(other)
         assert refused.status == 401
         assert crawled.name not in refused.text
@@ -48,7 +48,7 @@ def test_each_address_of_a_feed_is_listed_and_revoked_by_its_name_and_the_others
 ) -> None:
     before = recrawl("feed", "--json").json
     phone = recrawl("feed", "--name", "phone").out.strip()
-    other = recrawl("feed", crawled.name, "--kind", "new,gone").out.strip()
+    other = recrawl("feed", crawled.name, "--kind", "added,gone").out.strip()
     assert before["is_served"]
     assert recrawl("feed").out.strip() == before["feed"]  # the same, asked for again
     assert phone != before["feed"]
@@ -56,7 +56,7 @@ def test_each_address_of_a_feed_is_listed_and_revoked_by_its_name_and_the_others
 
     listed = recrawl("feed", "--list", "--json").json["feeds"]
     assert [(each["name"], each["domain"], each["kinds"]) for each in listed] == sorted(
-        [("all", None, None), ("phone", None, None), (f"{crawled.name} new,gone", crawled.name, "new,gone")]
+        [("all", None, None), ("phone", None, None), (f"{crawled.name} added,gone", crawled.name, "added,gone")]
     )
     assert "token" not in recrawl("feed", "--list").out
     assert recrawl("feed", "--revoke", "phone").code == 0
@@ -88,14 +88,14 @@ def test_what_the_pages_link_to_goes_by_a_name_too_and_so_does_what_was_made_bef
 
 
 def test_the_list_of_changes_has_its_feed(crawled: Site, visitor: Visitor) -> None:
-    seen = visitor.get("/changes?kind=first&domain=")
+    seen = visitor.get("/changes?kind=added&domain=")
     href = seen.text.partition('href="/feed.atom')[2].partition('"')[0].replace("&amp;", "&")
 
     assert Visitor(visitor.address, "").get(f"/feed.atom{href}").status == 200
 
 
 def test_changes_can_be_written_as_a_feed(crawled: Site, recrawl: Recrawl, database_url: str, tmp_path: Path) -> None:
-    done = command("changes", crawled.name, "--kind", "new", "--atom", database_url=database_url, home=tmp_path)
+    done = command("changes", crawled.name, "--kind", "added", "--atom", database_url=database_url, home=tmp_path)
     read = feedparser.parse(done.out)
 
     assert done.code == 0

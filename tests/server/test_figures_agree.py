@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from crawler.runtime.metrics.families import MOST_DOMAINS, domain_families
+from crawler.runtime.metrics.families import MAX_DOMAINS, build_domain_families
 from crawler.store import report
 from crawler.store.database import open_database
 from tests.commands import Answer, Recrawl, Site
@@ -16,14 +16,14 @@ from tests.server.conftest import Visitor
 
 ROBOTS = b"User-agent: *\nDisallow: /private\n"
 RECEIVED = re.compile(r"Received +\S+ \S+ by (\d+) requests")
-COUNTED = {"known": 3, "gone": 1, "dead_link": 1, "refused": 1}
-COUNTS = {"new": 0, "known": 3, "gone": 1, "dead_links": 1, "moved": 0, "refused": 1, "withheld": 0}
+COUNTED = {"fetched": 3, "gone": 1, "dead_link": 1, "excluded": 1}
+COUNTS = {"unfetched": 0, "fetched": 3, "gone": 1, "dead_links": 1, "moved": 0, "excluded": 1, "withheld": 0}
 
 
 @pytest.fixture
 def told(recrawl: Recrawl, site: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Crawl twice; between, a page is taken away. Give what `refresh` and the second crawl say."""
-    monkeypatch.setenv("RECRAWL_USUAL_LISTS", "true")
+    monkeypatch.setenv("RECRAWL_PROBE_SITEMAPS", "true")
     site.answers["/robots.txt"] = Answer(ROBOTS)
     texts = {
         "/": "The mill by the river opens at nine and sells flour to whoever asks.",
@@ -68,12 +68,12 @@ def test_all_that_tells_of_a_domains_pages_tells_the_same(
     assert re.search(r"Gone +1\n", shown)
     assert re.search(r"Dead links +1\n", shown)
 
-    views = recrawl("db", "sql", "SELECT counted_as, count(*)::int AS n FROM report_page GROUP BY 1", "--json")
-    by_page = {row["counted_as"]: row["n"] for row in views.json["rows"]}
+    views = recrawl("db", "sql", "SELECT category, count(*)::int AS n FROM report_page GROUP BY 1", "--json")
+    by_page = {row["category"]: row["n"] for row in views.json["rows"]}
     assert {name: n for name, n in by_page.items() if name != "unread_list"} == COUNTED
     assert by_page["unread_list"] >= 2
     [row] = recrawl("db", "sql", "SELECT * FROM report_domain", "--json").json["rows"]
-    assert (row["pages_known"], row["pages_gone"], row["dead_links"], row["pages_refused"]) == (3, 1, 1, 1)
+    assert (row["pages_fetched"], row["pages_gone"], row["dead_links"], row["pages_excluded"]) == (3, 1, 1, 1)
     for state, n in COUNTED.items():
         assert len(recrawl("pages", site.name, "--state", state, "--json").json["pages"]) == n
 
@@ -95,8 +95,8 @@ def test_all_that_tells_of_a_domains_pages_tells_the_same(
 async def gauges(database_url: str) -> dict[str, list[float]]:
     """The values of each family of metrics."""
     async with open_database(database_url) as db:
-        domains, calibration = await report.domain_gauges(db, at=datetime.now(UTC), most=MOST_DOMAINS)
-    families = domain_families(domains, calibration)
+        domains, calibration = await report.read_domain_gauges(db, at=datetime.now(UTC), max_domains=MAX_DOMAINS)
+    families = build_domain_families(domains, calibration)
     return {family.name: [sample.value for sample in family.samples] for family in families}
 
 

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from crawler.format.values import harmless
-from crawler.server.ui.links import outside
+from crawler.format.values import sanitize_text
+from crawler.server.ui.links import get_external_url
 from tests.commands import Answer, Recrawl, Site
 from tests.server.conftest import Visitor
 
@@ -91,7 +91,7 @@ def test_strangers_texts_are_texts_on_every_page(seen_twice: list[str], site: Si
     changes = visitor.get("/changes")
     assert changes.text.count('<article class="change">') >= len(seen_twice) - 1
     assert "DROP TABLE page" in changes.words
-    pages = [visitor.get("/"), changes, visitor.get(f"/domain?name={site.name}"), visitor.get("/changes?kind=first")]
+    pages = [visitor.get("/"), changes, visitor.get(f"/domain?name={site.name}"), visitor.get("/changes?kind=added")]
     for url in seen_twice:
         pages += [
             visitor.get(f"/page?url={quote(url)}"),
@@ -140,8 +140,8 @@ def test_files_are_as_harmless(seen_twice: list[str], recrawl: Recrawl, tmp_path
     "url", ["javascript:alert(1)", "data:text/html,x", " javascript:x", "vbscript:x", "//x", "file:///"]
 )
 def test_only_the_web_is_led_to(url: str) -> None:
-    assert outside(url) == ""
+    assert get_external_url(url) == ""
 
 
 def test_what_steers_a_reader_is_shown_and_does_nothing() -> None:
-    assert harmless("a\x1b[0m\u202eb\nc\td") == "a\ufffd[0m\ufffdb\nc\td"
+    assert sanitize_text("a\x1b[0m\u202eb\nc\td") == "a\ufffd[0m\ufffdb\nc\td"

@@ -35,8 +35,8 @@ PAGES = {
     "/enter": ("code",),
 }
 FORMS = {
-    "/domains/add": ("url", "budget_per_day", "target_freshness", "target_age", "bytes_per_day"),
-    "/domains/set": ("name", "budget_per_day", "target_freshness", "target_age", "bytes_per_day"),
+    "/domains/add": ("url", "budget_per_day", "target_freshness", "max_age", "bytes_per_day"),
+    "/domains/set": ("name", "budget_per_day", "target_freshness", "max_age", "bytes_per_day"),
     "/domains/set-one": ("name", "setting", "value"),
     "/domains/remove": ("name", "confirmed"),
     "/domains/pause": ("name",),

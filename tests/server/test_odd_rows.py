@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import psycopg
 
-from crawler.store.report.figures import SMALL
+from crawler.store.report.figures import MAX_SMALL_PAGES
 from tests.commands import Recrawl, Site
 from tests.patience import until
 from tests.server.conftest import Visitor
@@ -13,21 +13,21 @@ RECENT = "SELECT counted_at > now() - interval '1 hour' FROM domain_figures"
 ONE = "domain_id = %(domain_id)s AND key = %(key)s"
 OWN = f"domain_id = %(domain_id)s AND digest IN (SELECT body_digest FROM snapshot WHERE {ONE})"
 ODD = {
-    "a rung of another version": f"UPDATE visit SET rung = 'digest' WHERE {ONE}",
-    "no rung": f"UPDATE visit SET rung = '' WHERE {ONE}",
+    "a rung of another version": f"UPDATE visit SET evidence = 'digest' WHERE {ONE}",
+    "no rung": f"UPDATE visit SET evidence = '' WHERE {ONE}",
     "a word about rendering of another version": f"UPDATE visit SET rendering = 'framed', added_words = 5 WHERE {ONE}",
     "a reason of another version": f"UPDATE page SET reason = 'no_such', failures = 3, status = NULL WHERE {ONE}",
     "no visit": f"DELETE FROM visit WHERE {ONE}",
     "a visit of next year": f"UPDATE visit SET at = at + interval '1 year', expected = 1, price = 0 WHERE {ONE}",
     "a look that gave nothing": """
-        INSERT INTO visit (domain_id, key, at, answer, change, rung, conditional, requests)
+        INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests)
         VALUES (%(domain_id)s, %(key)s, now(), 'unreached', 'unknown', 'status', false, 1)
     """,
     "known and never read": f"""
-        UPDATE page SET version = 0, last_look_at = NULL, last_good_at = NULL, status = NULL, visits = 0 WHERE {ONE}
+        UPDATE page SET version = 0, last_visit_at = NULL, last_good_at = NULL, status = NULL, visits = 0 WHERE {ONE}
     """,
     "looked at next year": f"""
-        UPDATE page SET last_look_at = now() + interval '1 year', last_good_at = now() + interval '1 year' WHERE {ONE}
+        UPDATE page SET last_visit_at = now() + interval '1 year', last_good_at = now() + interval '1 year' WHERE {ONE}
     """,
     "first seen next year": f"UPDATE page SET first_seen_at = now() + interval '1 year' WHERE {ONE}",
     "no coins": f"DELETE FROM cash WHERE {ONE}",
@@ -39,13 +39,13 @@ ODD = {
     "a version of next year": f"UPDATE snapshot SET at = at + interval '1 year' WHERE {ONE}",
     "a text of nothing": f"UPDATE snapshot SET text = '', title = '', content_type = '' WHERE {ONE}",
     "moved to nowhere": f"UPDATE page SET moved_to = decode(repeat('ab', 16), 'hex') WHERE {ONE}",
-    "moved to itself": f"UPDATE page SET moved_to = key, leader = key WHERE {ONE}",
+    "moved to itself": f"UPDATE page SET moved_to = key, canonical = key WHERE {ONE}",
     "a prior that is not there": f"UPDATE page SET prior_no = 999 WHERE {ONE}",
-    "no evidence at all": f"UPDATE page SET evidence_a = 0, evidence_b = 0 WHERE {ONE}",
+    "no evidence at all": f"UPDATE page SET rate_a = 0, rate_b = 0 WHERE {ONE}",
     "never due": f"UPDATE frontier SET due_at = '9999-12-31' WHERE {ONE}",
     "due since the year 1": f"UPDATE frontier SET due_at = '0001-01-02' WHERE {ONE}",
-    "new and looked at": f"UPDATE frontier SET state = 'new', due_at = NULL WHERE {ONE}",
-    "refused without a reason": f"UPDATE frontier SET state = 'refused' WHERE {ONE}",
+    "new and looked at": f"UPDATE frontier SET state = 'unfetched', due_at = NULL WHERE {ONE}",
+    "refused without a reason": f"UPDATE frontier SET state = 'excluded' WHERE {ONE}",
     "gone and never seen gone": f"UPDATE frontier SET state = 'gone' WHERE {ONE}",
     "moved without a place": f"UPDATE frontier SET state = 'moved' WHERE {ONE}",
     "a list that was never read": """
@@ -73,7 +73,7 @@ def test_pages_are_shown_whatever_is_stored_of_them(
         for path in (f"/page?{urlencode({'url': url})}", f"/domain?name={site.name}"):
             assert visitor.get(path).status == 200, (what, path)
         assert visitor.get(f"/pieces?{urlencode({'url': url})}").status in {200, 400}, what
-    for path in ("/", "/changes?kind=first"):
+    for path in ("/", "/changes?kind=added"):
         assert visitor.get(path).status == 200, path
 
 
@@ -81,7 +81,7 @@ def test_a_large_domain_that_was_never_counted_is_answered_at_once_and_counted_m
     crawled: Site, visitor: Visitor, database_url: str
 ) -> None:
     with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE domain_state SET tracked = %s", (SMALL + 1,))
+        connection.execute("UPDATE domain_state SET tracked = %s", (MAX_SMALL_PAGES + 1,))
         connection.execute("DELETE FROM domain_figures")
     seen = visitor.get("/")
     assert "2,001 pages are being counted for the first time" in seen.words
@@ -96,7 +96,7 @@ def test_figures_that_are_old_are_counted_anew_by_whoever_looks(
     crawled: Site, visitor: Visitor, database_url: str
 ) -> None:
     with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE domain_state SET tracked = %s", (SMALL + 1,))
+        connection.execute("UPDATE domain_state SET tracked = %s", (MAX_SMALL_PAGES + 1,))
     domain = f"/domain?name={crawled.name}"
     until(lambda: "Pages looked at 3" in visitor.get(domain).words)
     with psycopg.connect(database_url) as connection:

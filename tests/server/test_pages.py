@@ -34,10 +34,10 @@ def test_every_figure_is_the_reports(crawled: Site, recrawl: Recrawl, visitor: V
     assert shown["All pages alike"] == format_share(said["freshness_plain"])
     assert f"{format_share(said['freshness'])} fresh, by importance" in seen.words
     for label, name in (
-        ("Pages looked at", "known"),
+        ("Pages looked at", "fetched"),
         ("Gone", "gone"),
         ("Moved", "moved"),
-        ("Never fetched", "new"),
+        ("Never fetched", "unfetched"),
         ("Requests", "requests"),
         ("Failed looks", "failures"),
         ("Looks in 30 days", "looks"),
@@ -54,7 +54,7 @@ def test_every_figure_is_the_reports(crawled: Site, recrawl: Recrawl, visitor: V
         assert f"{page['importance']:.2f} {format_share(1 - page['freshness'])}" in seen.words
 
     home = visitor.get("/")
-    assert figures(home.text)["Pages"] == f"{said['known']:,}"
+    assert figures(home.text)["Pages"] == f"{said['fetched']:,}"
     assert f"{format_share(said['freshness'])} fresh" in home.words
 
 
@@ -85,7 +85,7 @@ def test_changes_are_told_with_the_words_that_differ_and_filtered(
     only = visitor.get(f"/changes?domain={crawled.name}&kind=gone")
     assert only.text.count('<article class="change">') == 1
     assert f"{crawled.url}two" in only.words
-    assert visitor.get("/changes?kind=first").text.count('<article class="change">') == 3
+    assert visitor.get("/changes?kind=added").text.count('<article class="change">') == 3
     assert visitor.get("/changes?kind=moved").text.count('<article class="change">') == 0
 
 
@@ -96,9 +96,9 @@ def test_the_list_of_changes_is_of_the_last_days_where_it_is_asked_so(
     ten_days_ago = (datetime.now(UTC) - timedelta(days=10)).isoformat()
     assert recrawl("crawl", site.url, "--allow-private", "--at", ten_days_ago).code == 0
     for since, many in (("", 1), ("1d", 0), ("7d", 0), ("30d", 1)):
-        seen = visitor.get(f"/changes?kind=first&since={since}")
+        seen = visitor.get(f"/changes?kind=added&since={since}")
         assert seen.text.count('<article class="change">') == many, since
-    assert "Nothing of the kind in the last 7 days" in visitor.get("/changes?kind=first&since=7d").words
+    assert "Nothing of the kind in the last 7 days" in visitor.get("/changes?kind=added&since=7d").words
     assert '<option value="7d" selected>' in visitor.get("/changes?since=7d").text
     assert visitor.get("/changes?since=soon").status == 400
 
@@ -109,7 +109,7 @@ def test_the_list_of_changes_goes_on_where_it_ended(site: Site, recrawl: Recrawl
     for name in names:
         site.page(name, text=f"The letters {name[1]} and {name[2]} stand for a word that begins {name[1] * 3}.")
     assert recrawl("crawl", site.url, "--allow-private").code == 0
-    path, shown = "/changes?kind=first", list[str]()
+    path, shown = "/changes?kind=added", list[str]()
     while path:
         seen = visitor.get(path)
         shown += re.findall(r'<span class="url">([^<]*)</span>', seen.text)

@@ -5,8 +5,8 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from crawler.server.ui.plots import NARROW, ROOMY, Dot, Line, Plot, Size, time_marks
-from crawler.server.ui.shown import drawn
+from crawler.server.ui.plots import NARROW, WIDE, Dot, Line, Plot, Size, list_time_marks
+from crawler.server.ui.templating import render_plot
 
 DAY = 86_400.0
 
@@ -16,9 +16,9 @@ def plot(*dots: Dot, **given: object) -> Plot:
     return Plot(title="Title", summary="what it says", x_label="x", y_label="y", lines=lines, **given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("size", [ROOMY, NARROW])
+@pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_points_stand_within_the_plot_in_their_order(size: Size) -> None:
-    svg = fromstring(drawn(plot(Dot(0, 0), Dot(1, 50), Dot(2, 100)), size))
+    svg = fromstring(render_plot(plot(Dot(0, 0), Dot(1, 50), Dot(2, 100)), size))
     places = [(float(circle.attrib["cx"]), float(circle.attrib["cy"])) for circle in svg.iter("circle")]
     assert [x for x, _ in places] == sorted(x for x, _ in places)
     assert [y for _, y in places] == sorted((y for _, y in places), reverse=True)
@@ -26,28 +26,28 @@ def test_points_stand_within_the_plot_in_their_order(size: Size) -> None:
 
 
 def test_a_plot_is_told_to_who_cannot_see_it() -> None:
-    svg = fromstring(drawn(plot(Dot(1, 1))))
+    svg = fromstring(render_plot(plot(Dot(1, 1))))
     assert (svg.attrib["role"], svg.attrib["aria-label"]) == ("img", "Title: what it says")
-    linked = fromstring(drawn(plot(Dot(1, 1, href="/page"))))
+    linked = fromstring(render_plot(plot(Dot(1, 1, href="/page"))))
     assert linked.attrib["role"] == "group"
 
 
 @pytest.mark.parametrize(
     "dots", [(), (Dot(0, 0),), (Dot(5, 5), Dot(5, 5)), (Dot(0, 0), Dot(1e-9, 1e12)), (Dot(1e9, 100), Dot(1e9, 100))]
 )
-@pytest.mark.parametrize("given", [{}, {"times": True}, {"low": 0.0, "high": 100.0}, {"low": 90.0, "high": 100.0}])
+@pytest.mark.parametrize("given", [{}, {"has_times": True}, {"low": 0.0, "high": 100.0}, {"low": 90.0, "high": 100.0}])
 def test_any_points_can_be_drawn(dots: tuple[Dot, ...], given: dict[str, object]) -> None:
-    assert "nan" not in drawn(plot(*dots, **given))
+    assert "nan" not in render_plot(plot(*dots, **given))
 
 
 def test_a_logarithmic_axis_needs_points_above_nothing() -> None:
-    svg = fromstring(drawn(plot(Dot(1, 1), Dot(10, 2), Dot(100, 3), log_x=True)))
+    svg = fromstring(render_plot(plot(Dot(1, 1), Dot(10, 2), Dot(100, 3), log_x=True)))
     one, two, three = (float(circle.attrib["cx"]) for circle in svg.iter("circle"))
     assert two - one == pytest.approx(three - two, abs=0.2)
 
 
 def test_what_a_page_says_is_a_text_in_a_plot() -> None:
-    svg = drawn(plot(Dot(1, 1, tells='"><script>x</script>\x1b\x00', href='/page?url="><script>')))
+    svg = render_plot(plot(Dot(1, 1, tells='"><script>x</script>\x1b\x00', href='/page?url="><script>')))
     assert "<script" not in svg
     fromstring(svg)
 
@@ -55,9 +55,9 @@ def test_what_a_page_says_is_a_text_in_a_plot() -> None:
 def test_bars_stand_on_the_ground_and_within_the_plot() -> None:
     dots = (Dot(0.0, 3, tells="a"), Dot(3600.0, 6, tells="b"))
     bars = Plot(
-        title="T", summary="", x_label="", y_label="", lines=(Line("l", dots, bar=3600.0),), low=0.0, times=True
+        title="T", summary="", x_label="", y_label="", lines=(Line("l", dots, bar=3600.0),), low=0.0, has_times=True
     )
-    one, two = fromstring(drawn(bars)).iter("rect")
+    one, two = fromstring(render_plot(bars)).iter("rect")
     ends = [float(bar.attrib["y"]) + float(bar.attrib["height"]) for bar in (one, two)]
     assert ends[0] == pytest.approx(ends[1])
     assert float(two.attrib["height"]) == pytest.approx(2 * float(one.attrib["height"]), abs=0.3)
@@ -66,6 +66,6 @@ def test_bars_stand_on_the_ground_and_within_the_plot() -> None:
 @pytest.mark.parametrize("days", [0.001, 0.1, 1, 3, 30, 400, 4000])
 def test_times_are_marked_at_round_instants_and_not_too_many(days: float) -> None:
     low = datetime(2026, 3, 1, 10, 17, tzinfo=UTC).timestamp()
-    marks = list(time_marks(low, low + days * DAY))
+    marks = list(list_time_marks(low, low + days * DAY))
     assert len(marks) <= 13
     assert all(low <= at <= low + days * DAY for at, _ in marks)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from crawler.server.remembered import KEPT_FOR, LONGEST, WORTH_KEEPING, Remembered
+from crawler.server.timed_cache import LIFETIME_FACTOR, MAX_LIFETIME_SECONDS, MIN_COMPUTE_SECONDS, TimedCache
 
 
 class Work:
@@ -20,9 +20,9 @@ class Work:
 
 async def test_what_takes_long_is_kept_in_proportion() -> None:
     work = Work(seconds=5.0)
-    kept: Remembered[int] = Remembered(clock=lambda: work.now)
+    kept: TimedCache[int] = TimedCache(clock=lambda: work.now)
     assert await kept.get("a", work) == 1
-    work.now += 5.0 * KEPT_FOR - 1
+    work.now += 5.0 * LIFETIME_FACTOR - 1
     assert await kept.get("a", work) == 1
     assert await kept.get("b", work) == 2
     work.now += 2
@@ -30,23 +30,23 @@ async def test_what_takes_long_is_kept_in_proportion() -> None:
 
 
 async def test_what_takes_no_time_is_always_new() -> None:
-    work = Work(seconds=WORTH_KEEPING)
-    kept: Remembered[int] = Remembered(clock=lambda: work.now)
+    work = Work(seconds=MIN_COMPUTE_SECONDS)
+    kept: TimedCache[int] = TimedCache(clock=lambda: work.now)
     assert [await kept.get("a", work) for _ in range(3)] == [1, 2, 3]
 
 
 async def test_nothing_is_kept_for_ever_and_what_was_changed_not_at_all() -> None:
     work = Work(seconds=1e6)
-    kept: Remembered[int] = Remembered(clock=lambda: work.now)
+    kept: TimedCache[int] = TimedCache(clock=lambda: work.now)
     assert await kept.get("a", work) == 1
-    kept.forget("a")
-    kept.forget("never there")
+    kept.invalidate("a")
+    kept.invalidate("never there")
     assert await kept.get("a", work) == 2
-    work.now += LONGEST
+    work.now += MAX_LIFETIME_SECONDS
     assert await kept.get("a", work) == 3
 
 
 async def test_who_wants_the_same_at_once_waits_for_one_reckoning() -> None:
     work = Work(seconds=2.0)
-    kept: Remembered[int] = Remembered(clock=lambda: work.now)
+    kept: TimedCache[int] = TimedCache(clock=lambda: work.now)
     assert await asyncio.gather(*(kept.get("a", work) for _ in range(5))) == [1] * 5

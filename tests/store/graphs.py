@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http.response import Answer, Fetched, Reason, Unreached
+from crawler.core.http.response import FailureReason, Fetched, Response, Unreached
 from crawler.core.http.robots import parse_robots
 from crawler.core.http.urls import Authority, PageKey, Url
-from crawler.core.opic.order import Order, Ordering, aged, level_of, ranks_of
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import Known, State, Target, Visit
-from crawler.store import claim, domains, hand_out, record
+from crawler.core.opic.order import Order, Ordering, age_cash, get_level, get_rank_range
+from crawler.core.visit.decide import decide_visit
+from crawler.core.visit.visit import DomainKnowledge, State, Target, Visit
+from crawler.store import claim, domains, frontier, record
 from crawler.store.database import Database
 from tests.store import made_up
 from tests.store.made_up import NOT_MODIFIED, USUAL, status, url
@@ -38,7 +38,7 @@ DEEPEST = 3
 DAY = timedelta(days=1)
 
 RANKED = """
-    SELECT f.key, p.url, f.state, f.rank, f.depth, f.favoured, f.url_score, c.pool, c.net, c.net + q.dividend AS cash,
+    SELECT f.key, p.url, f.state, f.rank, f.depth, f.boosted, f.url_score, c.pool, c.net, c.net + q.dividend AS cash,
            c.clock
       FROM frontier f JOIN page p USING (domain_id, key)
       LEFT JOIN cash c USING (domain_id, key)
@@ -65,11 +65,11 @@ class Kind(StrEnum):
     """How a look ends."""
 
     GOOD = "good"
-    SAME = "same"
+    SAME = "unchanged"
     CANONICAL = "canonical"
     FAILED = "failed"
     SILENT = "silent"
-    REFUSED = "refused"
+    REFUSED = "excluded"
     MISSING = "missing"
     GONE = "gone"
     MOVED = "moved"
@@ -77,10 +77,10 @@ class Kind(StrEnum):
     POINTS = "points"  # a temporary redirect
 
 
-SHORT: Mapping[Kind, Answer] = {  # answers that are the same for every page
+SHORT: Mapping[Kind, Response] = {  # answers that are the same for every page
     Kind.FAILED: status(500),
-    Kind.SILENT: Unreached(Reason.DEADLINE, timedelta(seconds=1)),
-    Kind.REFUSED: Unreached(Reason.ROBOTS, timedelta(0)),
+    Kind.SILENT: Unreached(FailureReason.DEADLINE, timedelta(seconds=1)),
+    Kind.REFUSED: Unreached(FailureReason.ROBOTS, timedelta(0)),
     Kind.MISSING: status(404),
     Kind.GONE: status(410),
     Kind.MOVED_AWAY: status(308, location=Url("http://else.test/")),
@@ -127,10 +127,10 @@ outcomes = st.builds(
 orderings = st.builds(
     Ordering,
     order=st.sampled_from(Order),
-    favour=st.sets(st.sampled_from(["/1", "/2", "/5$"])).map(lambda chosen: tuple(sorted(chosen))),
-    favour_by=st.sampled_from([1.0, 4.0]),
-    discovery=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
-    refresh=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+    boost=st.sets(st.sampled_from(["/1", "/2", "/5$"])).map(lambda chosen: tuple(sorted(chosen))),
+    boost_factor=st.sampled_from([1.0, 4.0]),
+    discovery_weight=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+    revisit_weight=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
 )
 turns = st.one_of(st.just(Turn.GO_ON), st.sampled_from(Turn))
 looks = st.lists(outcomes, min_size=1, max_size=6).map(tuple)
@@ -139,10 +139,10 @@ histories = st.lists(steps, min_size=3, max_size=6)
 domain_settings = st.builds(
     DomainSettings,
     ordering=orderings,
-    external_links=st.sampled_from([0.0, 0.5, 1.0]),
-    internal_links=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
-    reserve_share=st.sampled_from([0.0, 0.15, 0.6, 1.0]),
-    window_passes=st.sampled_from([0.5, 8.0, 24.0]),
+    external_link_weight=st.sampled_from([0.0, 0.5, 1.0]),
+    internal_link_weight=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+    virtual_page_share=st.sampled_from([0.0, 0.15, 0.6, 1.0]),
+    importance_window=st.sampled_from([0.5, 8.0, 24.0]),
     max_pages=st.sampled_from([4, 8, 100]),
     max_depth=st.just(DEEPEST),
     exclude=st.just(("/8",)),
@@ -183,7 +183,7 @@ async def taken(db: Database, domain: Domain, at: datetime) -> Lease:
 
 
 async def drained(db: Database, lease: Lease, at: datetime) -> None:
-    while await record.drain(db, lease, at=at):
+    while await record.drain_inbox(db, lease, at=at):
         pass
 
 
@@ -195,7 +195,7 @@ async def begin(life: Life, step: Step) -> None:
             pass
         case Turn.REWISH:
             wished = replace(life.domain.settings, ordering=step.ordering)
-            life.domain = await domains.change(life.db, life.domain, wished, at=life.at)
+            life.domain = await domains.change_settings(life.db, life.domain, wished, at=life.at)
         case Turn.RELEASE:
             life.lost.append(life.lease)
             await run_out(life)
@@ -205,7 +205,7 @@ async def begin(life: Life, step: Step) -> None:
     await drained(life.db, life.lease, life.at)
     async with life.db.transaction() as connection:
         await connection.execute(
-            "UPDATE frontier SET due_at = %s, wanted = 1 WHERE domain_id = %s AND state <> 'new'",
+            "UPDATE frontier SET due_at = %s, request_reason = 1 WHERE domain_id = %s AND state <> 'unfetched'",
             (life.at, life.domain.id),
         )
 
@@ -228,15 +228,15 @@ def looked(life: Life, targets: Sequence[Target], outcomes: Sequence[Outcome]) -
     done = []
     for target, outcome in zip(targets, outcomes, strict=False):
         life.at += timedelta(milliseconds=1)
-        done.append(decide(target, answer_of(life.domain, target, outcome), now=life.at, known=known))
+        done.append(decide_visit(target, answer_of(life.domain, target, outcome), now=life.at, knowledge=known))
     return done
 
 
-def known_of(domain: Domain) -> Known:
-    return replace(made_up.known(domain), scope=domain.scope(max_depth=DEEPEST), rules=RULES)
+def known_of(domain: Domain) -> DomainKnowledge:
+    return replace(made_up.known(domain), scope=domain.build_scope(max_depth=DEEPEST), rules=RULES)
 
 
-def answer_of(domain: Domain, target: Target, outcome: Outcome) -> Answer:
+def answer_of(domain: Domain, target: Target, outcome: Outcome) -> Response:
     onward = url(domain, outcome.to)
     match outcome.kind:
         case Kind.SAME if target.version:
@@ -266,7 +266,7 @@ async def recorded(life: Life, done: Sequence[Visit], *, again: bool = False) ->
     if done:
         most = life.domain.settings.max_pages
         assert most is not None
-        await record.record(life.db, life.lease, record.Batch(done, max_pages=most), retrying=again)
+        await record.record_visits(life.db, life.lease, record.Batch(done, max_pages=most), retrying=again)
     await in_order(life)
 
 
@@ -282,7 +282,7 @@ async def in_order(life: Life) -> None:
 
 
 async def ranked(life: Life) -> list[Mapping[str, Any]]:
-    names = ("key", "url", "state", "rank", "depth", "favoured", "url_score", "pool", "net", "cash", "clock")
+    names = ("key", "url", "state", "rank", "depth", "boosted", "url_score", "pool", "net", "cash", "clock")
     return [dict(zip(names, row, strict=True)) for row in await rows(life, RANKED)]
 
 
@@ -292,26 +292,26 @@ async def rows(life: Life, statement: str) -> list[tuple[Any, ...]]:
 
 
 def stands(row: Mapping[str, Any]) -> tuple[object, ...]:
-    return row["favoured"], row["url_score"], row["pool"], row["rank"]
+    return row["boosted"], row["url_score"], row["pool"], row["rank"]
 
 
 def should_stand(row: Mapping[str, Any], ordering: Ordering) -> tuple[object, ...]:
     address = Url(row["url"])
-    favoured, score = ordering.favours(address), ordering.score(address)
-    is_new = row["state"] == State.NEW
-    pool = None if row["pool"] is None else ordering.pool(known=not is_new, favoured=favoured).value
+    boosted, score = ordering.is_boosted(address), ordering.score_url(address)
+    is_new = row["state"] == State.UNFETCHED
+    pool = None if row["pool"] is None else ordering.choose_pool(is_fetched=not is_new, is_boosted=boosted).value
     rank = row["rank"] if is_new else 0
     if is_new and ordering.order is Order.BREADTH:
-        least, first = ranks_of(level_of(row["depth"]))
+        least, first = get_rank_range(get_level(row["depth"]))
         rank = min(max(rank, least), first)
     elif is_new and ordering.order is not Order.DEPTH:
-        rank = ordering.rank(aged(row["net"], clock=row["clock"]), url_score=score)
-    return favoured, score, pool, rank
+        rank = ordering.compute_rank(age_cash(row["net"], clock=row["clock"]), url_score=score)
+    return boosted, score, pool, rank
 
 
 async def discovery(life: Life, most: int) -> list[Target]:
     """The first new pages, in the order in which they would be fetched."""
     defaults = replace(USUAL, discovery_share=1.0, refresh_share=0.0)
-    return await hand_out.preview(
-        life.db, life.lease.domain, most=most, at=life.domain.registered_at, defaults=defaults
+    return await frontier.preview_targets(
+        life.db, life.lease.domain, max_targets=most, at=life.domain.registered_at, defaults=defaults
     )

@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness.terms import Defaults
-from crawler.core.http.response import Answer, Fetched, NotModified, Validators
+from crawler.core.freshness.terms import CrawlDefaults
+from crawler.core.http.response import Fetched, NotModified, Response, Validators
 from crawler.core.http.robots import ALLOW_ALL
-from crawler.core.http.urls import PageKey, Url, key_of
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import Known, Target, Visit
-from crawler.store import claim, hand_out, record
+from crawler.core.http.urls import PageKey, Url, compute_page_key
+from crawler.core.visit.decide import decide_visit
+from crawler.core.visit.visit import DomainKnowledge, Target, Visit
+from crawler.store import claim, frontier, record
 from crawler.store.database import Database
 
 TERM = timedelta(minutes=5)
@@ -23,21 +23,21 @@ def url(domain: Domain, n: int) -> Url:
 
 
 def key(domain: Domain, n: int) -> PageKey:
-    return key_of(url(domain, n))
+    return compute_page_key(url(domain, n))
 
 
-def known(domain: Domain) -> Known:
-    return Known(
-        scope=domain.scope(max_depth=1000),
+def known(domain: Domain) -> DomainKnowledge:
+    return DomainKnowledge(
+        scope=domain.build_scope(max_depth=1000),
         rules=ALLOW_ALL,
         agent="recrawl",
     )
 
 
-USUAL = Defaults(
-    price=0.25,
-    least=timedelta(minutes=10),
-    most=timedelta(days=180),
+USUAL = CrawlDefaults(
+    shadow_price=0.25,
+    min_interval=timedelta(minutes=10),
+    max_interval=timedelta(days=180),
     discovery_share=0.3,
     refresh_share=0.3,
     fills_budgets=True,
@@ -69,7 +69,7 @@ async def take(db: Database, at: datetime, *, term: timedelta = TERM) -> Lease:
     """Claim whatever is due, its inbox drained."""
     lease = await claim.claim(db, at=at, holder="test", term=term)
     assert lease is not None
-    while await record.drain(db, lease, at=at):
+    while await record.drain_inbox(db, lease, at=at):
         pass
     return lease
 
@@ -77,11 +77,11 @@ async def take(db: Database, at: datetime, *, term: timedelta = TERM) -> Lease:
 async def targets(
     db: Database, lease: Lease, at: datetime, *, most: int = 100, without: Sequence[PageKey] = ()
 ) -> list[Target]:
-    return await hand_out.hand_out(db, lease, most=most, at=at, without=without, defaults=USUAL)
+    return await frontier.select_targets(db, lease, max_targets=most, at=at, dispatched=without, defaults=USUAL)
 
 
-def look(target: Target, answer: Answer, at: datetime, domain: Domain) -> Visit:
-    return decide(target, answer, now=at, known=known(domain))
+def look(target: Target, answer: Response, at: datetime, domain: Domain) -> Visit:
+    return decide_visit(target, answer, now=at, knowledge=known(domain))
 
 
 async def crawl(db: Database, lease: Lease, links: dict[int, list[int]], at: datetime, *, most: int = 10_000) -> int:
@@ -96,7 +96,7 @@ async def crawl(db: Database, lease: Lease, links: dict[int, list[int]], at: dat
             own = "".join(chr(97 + int(digit)) for digit in str(n or 0))  # or it would be held back
             answer = status(404) if n is None else html(lease.domain, links[n], words=f"what {own} has to say")
             done.append(look(target, answer, at, lease.domain))
-        await record.record(db, lease, record.Batch(done, max_pages=10**6))
+        await record.record_visits(db, lease, record.Batch(done, max_pages=10**6))
         looks += len(done)
     return looks
 

@@ -30,7 +30,7 @@ async def taken(db: Database, at: datetime) -> Lease:
     """The domain, as a shift claims it: somebody may hold its row for a moment."""
     while (lease := await claim.claim(db, at=at, holder="test", term=TERM)) is None:
         await asyncio.sleep(0)
-    while await record.drain(db, lease, at=at):
+    while await record.drain_inbox(db, lease, at=at):
         pass
     return lease
 
@@ -40,7 +40,7 @@ async def live(db: Database, domain: Domain, days: range, *, gone: int | None = 
     numbers = {key(domain, n): n for n in range(PAGES + 1)}
     for day in days:
         at = START + day * DAY
-        await domains.refresh(db, domain, prefix=domain.root, at=at)
+        await domains.request_refresh(db, domain, prefix=domain.root, at=at)
         lease = await taken(db, at)
         seen: set[int] = set()
         while batch := [target for target in await targets(db, lease, at) if numbers[target.key] not in seen]:
@@ -52,6 +52,6 @@ async def live(db: Database, domain: Domain, days: range, *, gone: int | None = 
                 words = "the way to all of it" if n == 0 else words_of(n, day)
                 answer = status(410) if n == gone else html(domain, links, words=words)
                 visits.append(look(target, answer, at, domain))
-            await record.record(db, lease, record.Batch(visits, max_pages=100))
+            await record.record_visits(db, lease, record.Batch(visits, max_pages=100))
         await claim.release(db, lease, at=at)
-    await report.stamp_feed(db, at=START + days.stop * DAY)
+    await report.append_to_feed(db, at=START + days.stop * DAY)

@@ -4,23 +4,23 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import PageKey, key_of
+from crawler.core.http.urls import PageKey, compute_page_key
 from crawler.store.database import Database
 from tests.store.made_up import url
 
 PAGES = """
-    INSERT INTO page (domain_id, key, url, first_seen_at, etag, evidence_a, evidence_b, prior_no, version, last_good_at)
+    INSERT INTO page (domain_id, key, url, first_seen_at, etag, rate_a, rate_b, prior_no, version, last_good_at)
     SELECT %(id)s, x.key, x.url, %(at)s, CASE WHEN %(version)s > 0 THEN '"v"' END, %(a)s, %(b)s, %(no)s, %(version)s,
            %(at)s
       FROM unnest(%(keys)s::bytea[], %(urls)s::text[]) AS x(key, url)
 """
 FRONTIER = """
     INSERT INTO frontier (domain_id, key, state, due_at)
-    SELECT %(id)s, key, %(state)s, CASE WHEN %(state)s <> 'new' THEN %(due_at)s::timestamptz END
+    SELECT %(id)s, key, %(state)s, CASE WHEN %(state)s <> 'unfetched' THEN %(due_at)s::timestamptz END
       FROM unnest(%(keys)s::bytea[]) AS key
 """
 VISITS = """
-    INSERT INTO visit (domain_id, key, at, answer, change, rung, conditional, requests, received_bytes, saved_bytes,
+    INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests, received_bytes, saved_bytes,
                        elapsed_ms, expected, audit)
     SELECT %(id)s, %(key)s, x.at, 'fetched', x.change, 'text', false, 1, 100, 0, 5, %(expected)s, %(audit)s
       FROM unnest(%(at)s::timestamptz[], %(change)s::text[]) AS x(at, change)
@@ -35,14 +35,14 @@ class Bulk:
     a: float = 0.0
     b: float = 0.0
     no: int = 0
-    state: str = "known"
+    state: str = "fetched"
     first: int = 1
 
 
 async def add(db: Database, domain: Domain, bulk: Bulk, *, at: datetime) -> list[PageKey]:
     """Pages numbered from bulk.first on, last seen at `at` and due a day later; outside the economy."""
     urls = [url(domain, n) for n in range(bulk.first, bulk.first + bulk.count)]
-    keys = [key_of(each) for each in urls]
+    keys = [compute_page_key(each) for each in urls]
     values = {
         "id": domain.id,
         "keys": keys,
@@ -50,7 +50,7 @@ async def add(db: Database, domain: Domain, bulk: Bulk, *, at: datetime) -> list
         "a": bulk.a,
         "b": bulk.b,
         "no": bulk.no,
-        "version": 0 if bulk.state == "new" else 1,
+        "version": 0 if bulk.state == "unfetched" else 1,
         "state": bulk.state,
         "at": at,
         "due_at": at + timedelta(days=1),
@@ -70,7 +70,7 @@ async def look(
     """One look a second from `at` on, with these outcomes and this chance given for a change."""
     values = {
         "id": domain.id,
-        "key": key_of(url(domain, 1)),
+        "key": compute_page_key(url(domain, 1)),
         "at": [at + timedelta(seconds=n) for n in range(len(changes))],
         "change": changes,
         "expected": expected,

@@ -9,8 +9,8 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
 from crawler.errors import BadInput
 from crawler.store import database, domains, report
-from crawler.store.database import MIGRATIONS, Database, open_database, upgrade
-from crawler.store.partitions import ensure_visit_partition, month_after
+from crawler.store.database import MIGRATIONS, Database, open_database, upgrade_schema
+from crawler.store.partitions import ensure_visit_partition, get_next_month
 from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.differences import schema_differences
@@ -41,7 +41,7 @@ async def test_visits_go_to_the_partition_of_their_month_and_the_next_month_has_
 
     assert await partitions(db) == {"visit_default": 0, "visit_2026_01": 3, "visit_2026_02": 0}
     assert schema_differences(database_url) == []
-    assert await report.check(db) == []
+    assert await report.check_invariants(db) == []
 
 
 async def test_a_month_that_the_default_partition_holds_stays_there(db: Database, domain: Domain) -> None:
@@ -87,35 +87,35 @@ async def test_a_new_database_has_four_partitions_of_each_table_of_pages(databas
 async def test_a_database_with_another_number_of_partitions_holds_a_crawled_site(
     empty_database_url: str, number: int
 ) -> None:
-    upgrade(empty_database_url, partitions=number)
+    upgrade_schema(empty_database_url, partitions=number)
 
     assert set((await hash_partitions(empty_database_url)).values()) == {number}
     async with open_database(empty_database_url) as db:
         await domains.register(db, Authority("a.test"), scheme="http", domain_settings=DomainSettings(), at=START)
         await look_at_all(db, START)
-        assert await report.check(db) == []
+        assert await report.check_invariants(db) == []
 
 
 @pytest.mark.usefixtures("later_release")
 async def test_later_migrations_give_new_tables_as_many_partitions_as_the_others_have(empty_database_url: str) -> None:
     with pytest.MonkeyPatch.context() as earlier:
         earlier.setattr(database, "MIGRATIONS", MIGRATIONS)
-        upgrade(empty_database_url, partitions=16)
+        upgrade_schema(empty_database_url, partitions=16)
     assert "later" not in await hash_partitions(empty_database_url)
 
-    upgrade(empty_database_url)
+    upgrade_schema(empty_database_url)
 
     found = await hash_partitions(empty_database_url)
     assert "later" in found
     assert set(found.values()) == {16}
-    upgrade(empty_database_url, partitions=16)
+    upgrade_schema(empty_database_url, partitions=16)
     with pytest.raises(BadInput, match=r"^the tables have 16 partitions each, .* --partitions 2 on a new database$"):
-        upgrade(empty_database_url, partitions=2)
+        upgrade_schema(empty_database_url, partitions=2)
 
 
 def test_december_is_followed_by_january() -> None:
-    assert month_after(datetime(2026, 12, 1, tzinfo=UTC)) == datetime(2027, 1, 1, tzinfo=UTC)
-    assert month_after(datetime(2026, 1, 1, tzinfo=UTC)) == datetime(2026, 2, 1, tzinfo=UTC)
+    assert get_next_month(datetime(2026, 12, 1, tzinfo=UTC)) == datetime(2027, 1, 1, tzinfo=UTC)
+    assert get_next_month(datetime(2026, 1, 1, tzinfo=UTC)) == datetime(2026, 2, 1, tzinfo=UTC)
 
 
 async def known_rows(db: Database) -> float:
@@ -133,13 +133,13 @@ async def known_rows(db: Database) -> float:
 @pytest.fixture
 async def one(database_url: str) -> AsyncIterator[Database]:
     """The database by a single connection: Postgres counts changes for each, and adds them up once a second."""
-    async with open_database(database_url, connections=1) as database:
+    async with open_database(database_url, max_connections=1) as database:
         yield database
 
 
 async def add_pages(db: Database, domain: Domain, numbers: range) -> None:
     """Make pages known, and ask for some to look at."""
-    await domains.seed(db, domain, [made_up.url(domain, n) for n in numbers], at=START)
+    await domains.add_seeds(db, domain, [made_up.url(domain, n) for n in numbers], at=START)
     lease = await made_up.take(db, START)
     async with db.transaction() as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")

@@ -6,22 +6,22 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from crawler.errors import CrawlerError
-from crawler.runtime.stack import crawl_database
+from crawler.runtime.stack import open_crawl_database
 from crawler.settings import Settings
-from crawler.store.database import Schema, prepare, schema_of, upgrade
+from crawler.store.database import SchemaState, prepare_schema, read_schema_state, upgrade_schema
 from tests.databases import execute
 
 
 def uses(url: str) -> None:
     """What every flow and command does first."""
-    with crawl_database(Settings(database_url=url)):
+    with open_crawl_database(Settings(database_url=url)):
         pass
 
 
 def test_a_users_database_is_migrated_while_it_is_empty(empty_database_url: str) -> None:
     uses(empty_database_url)
 
-    assert schema_of(empty_database_url) is Schema.CURRENT
+    assert read_schema_state(empty_database_url) is SchemaState.CURRENT
 
 
 @pytest.mark.usefixtures("later_release")
@@ -29,27 +29,27 @@ def test_a_users_database_of_an_older_schema_stays_as_it_is(database_url: str) -
     with pytest.raises(CrawlerError, match="recrawl db upgrade"):
         uses(database_url)
 
-    assert schema_of(database_url) is Schema.OLDER
+    assert read_schema_state(database_url) is SchemaState.OLDER
 
 
 @pytest.mark.usefixtures("later_release")
 def test_our_own_database_of_an_older_schema_is_brought_up_to_date(database_url: str) -> None:
-    prepare(database_url, may_upgrade=True)
+    prepare_schema(database_url, may_upgrade=True)
 
-    assert schema_of(database_url) is Schema.CURRENT
+    assert read_schema_state(database_url) is SchemaState.CURRENT
 
 
 def test_a_migration_that_does_not_end_leaves_the_database_as_it_was(database_url: str, later_release: Path) -> None:
     written = later_release.read_text()
     later_release.write_text(f"{written}    op.execute('SELECT 1 / 0')\n")
     with pytest.raises(DBAPIError, match="division by zero"):
-        upgrade(database_url)
-    assert schema_of(database_url) is Schema.OLDER
+        upgrade_schema(database_url)
+    assert read_schema_state(database_url) is SchemaState.OLDER
 
     later_release.write_text(written)
-    upgrade(database_url)
+    upgrade_schema(database_url)
 
-    assert schema_of(database_url) is Schema.CURRENT
+    assert read_schema_state(database_url) is SchemaState.CURRENT
 
 
 def test_a_users_database_of_a_newer_schema_stays_as_it_is(database_url: str) -> None:
@@ -58,7 +58,7 @@ def test_a_users_database_of_a_newer_schema_stays_as_it_is(database_url: str) ->
     with pytest.raises(CrawlerError, match="a newer recrawl"):
         uses(database_url)
 
-    assert schema_of(database_url) is Schema.NEWER
+    assert read_schema_state(database_url) is SchemaState.NEWER
 
 
 def test_a_users_database_with_other_tables_stays_as_it_is(empty_database_url: str) -> None:
@@ -67,21 +67,21 @@ def test_a_users_database_with_other_tables_stays_as_it_is(empty_database_url: s
     with pytest.raises(CrawlerError, match="recrawl db upgrade adds them"):
         uses(empty_database_url)
 
-    assert schema_of(empty_database_url) is Schema.FOREIGN
+    assert read_schema_state(empty_database_url) is SchemaState.FOREIGN
 
 
 def test_our_own_database_is_brought_up_to_date_whatever_it_holds(empty_database_url: str) -> None:
     execute(empty_database_url, "CREATE TABLE theirs (id int)")
 
-    prepare(empty_database_url, may_upgrade=True)
+    prepare_schema(empty_database_url, may_upgrade=True)
 
-    assert schema_of(empty_database_url) is Schema.CURRENT
+    assert read_schema_state(empty_database_url) is SchemaState.CURRENT
 
 
 def test_nobody_migrates_what_a_newer_recrawl_has_migrated(database_url: str) -> None:
     execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
 
-    for migrate in (upgrade, lambda url: prepare(url, may_upgrade=True)):
+    for migrate in (upgrade_schema, lambda url: prepare_schema(url, may_upgrade=True)):
         with pytest.raises(CrawlerError, match="a newer recrawl"):
             migrate(database_url)
 
@@ -94,4 +94,4 @@ def test_two_heads_of_somebody_else_are_no_schema_of_ours(empty_database_url: st
     )
 
     with pytest.raises(CrawlerError, match="a newer recrawl"):
-        prepare(empty_database_url, may_upgrade=True)
+        prepare_schema(empty_database_url, may_upgrade=True)

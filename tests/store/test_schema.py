@@ -6,7 +6,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import ARRAY
 
-from crawler.store.database import MIGRATIONS, Schema, revisions, schema_of, upgrade
+from crawler.store.database import MIGRATIONS, SchemaState, list_revisions, read_schema_state, upgrade_schema
 from models import metadata
 from models.schema import DEFINITIONS, SQL
 from tests.store.differences import schema_differences
@@ -40,13 +40,13 @@ def test_a_pack_of_visits_has_an_array_for_each_column_of_a_visit() -> None:
 
 
 def test_migrating_twice_changes_nothing(database_url: str) -> None:
-    upgrade(database_url)
+    upgrade_schema(database_url)
 
-    assert schema_of(database_url) is Schema.CURRENT
+    assert read_schema_state(database_url) is SchemaState.CURRENT
 
 
 def test_an_empty_database_is_not_current(empty_database_url: str) -> None:
-    assert schema_of(empty_database_url) is Schema.EMPTY
+    assert read_schema_state(empty_database_url) is SchemaState.EMPTY
 
 
 def test_the_files_of_the_migrations_are_named_in_the_order_in_which_alembic_runs_them() -> None:
@@ -55,14 +55,14 @@ def test_the_files_of_the_migrations_are_named_in_the_order_in_which_alembic_run
 
     chain = [each.revision for each in ScriptDirectory.from_config(config).walk_revisions()]
 
-    assert revisions() == chain[::-1]
+    assert list_revisions() == chain[::-1]
 
 
 def test_whether_a_schema_is_current_is_told_without_what_migrates(database_url: str) -> None:
     told = f"""
 import sys
-from crawler.store.database import prepare
-prepare({database_url!r}, may_upgrade=True)
+from crawler.store.database import prepare_schema
+prepare_schema({database_url!r}, may_upgrade=True)
 print([name for name in ("alembic", "sqlalchemy", "mako") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)

@@ -19,14 +19,14 @@ from psycopg_pool import AsyncConnectionPool
 import crawler.store
 import crawler.store.report.feed
 from crawler.store import domains, report
-from crawler.store.database import Database, libpq_url
+from crawler.store.database import Database, build_libpq_url
 from crawler.store.report.checks import PAGE_RULES
 from models import metadata
 from tests.commands import serving
 from tests.engine.crawls import DAY, START, crawl, register, rows
 
 STORE = Path(crawler.store.__file__).parent
-ROOMS = ("claim", "hand_out", "record", "learned", "plan", "report", "retention")
+ROOMS = ("claim", "frontier", "record", "learned", "plan", "report", "retention")
 MODULES = ("domains.py", "domain_rows.py")
 # Of all domains together: small, and on every shard alike, as a distributed Postgres keeps such tables.
 SHARED = {"domain", "domain_alias", "address_slot", "ledger", "kind_prior", "alembic_version"} | {
@@ -37,17 +37,17 @@ SPLIT = {name for name, table in metadata.tables.items() if table.dialect_option
 # Statements that are about more than one domain, or find a row by what only one domain has.
 EXCEPTIONS = {
     ("claim/leases.py", "CANDIDATE"): "a claim looks for the domain: domain_state has one narrow row for each",
-    ("claim/leases.py", "CALLED"): "the same, for domains with a letter in their inbox",
-    ("claim/leases.py", "NEXT_TURN"): "when the next domain wakes: the same index, once a shift has nothing to do",
-    ("domain_rows.py", "GO_ON_AFTER"): "by the id of a letter that was read from the domain's inbox before",
-    ("hand_out/hand_out.py", "REPRICED"): "the same",
+    ("claim/leases.py", "HAS_INBOX"): "the same, for domains with a letter in their inbox",
+    ("claim/leases.py", "CLAIM_WAIT"): "when the next domain wakes: the same index, once a shift has nothing to do",
+    ("domain_rows.py", "WRITE_INBOX_CURSOR"): "by the id of a letter that was read from the domain's inbox before",
+    ("frontier/selection.py", "END_REPRICING"): "the same",
     ("report/checks.py", "FEED"): "db check: the places of the feed against the events of all domains",
     ("report/gauges.py", "CALIBRATION"): "metrics, of all domains together; once a minute at most",
     ("report/reports.py", "HOLDERS"): "whose leases a worker that starts again frees; at its start",
 }
 # They name it in another way: by USING, in what is put into the braces, or beneath SELECT.
 NAMED_OTHERWISE = {
-    *(("report/figures.py", "IS_KEPT"), ("report/figures.py", "COUNT"), ("retention/versions.py", "SWEEP")),
+    *(("report/figures.py", "IS_STORED"), ("report/figures.py", "COUNT_PAGES"), ("retention/versions.py", "SWEEP")),
     ("retention/versions.py", "LOST"),
     *(("retention/visits.py", "BUCKETS"), ("retention/visits.py", "MERGE")),
 }
@@ -118,7 +118,7 @@ def test_a_statement_that_forgets_a_domain_is_found() -> None:
 
 
 # Sent when a shift ends, by whoever comes first, and by commands: the order of the feed is that of all domains.
-OF_NO_LEASE = (crawler.store.report.feed.STAMP,)
+OF_NO_LEASE = (crawler.store.report.feed.APPEND_EVENTS,)
 SENT: list[tuple[Any, Any]] = []
 
 
@@ -141,7 +141,9 @@ class TellingConnection(AsyncConnection[Any]):
 @pytest.fixture
 async def telling(database_url: str) -> AsyncIterator[Database]:
     SENT.clear()
-    pool: Any = AsyncConnectionPool(libpq_url(database_url), connection_class=TellingConnection, open=False, max_size=4)
+    pool: Any = AsyncConnectionPool(
+        build_libpq_url(database_url), connection_class=TellingConnection, open=False, max_size=4
+    )
     await pool.open()
     yield Database(pool)
     await pool.close()
@@ -167,7 +169,7 @@ async def test_what_a_crawl_sends_reads_the_domains_own_part_of_each_table_alone
         await crawl(telling, at=START)
         SENT.clear()
         site.page("/birch", text=" ".join(f"{word}birchwood" for word in names * 3))
-        await domains.refresh(telling, domain, prefix=domain.root, at=START + DAY)
+        await domains.request_refresh(telling, domain, prefix=domain.root, at=START + DAY)
         async with telling.pool.connection() as connection:
             await connection.execute("UPDATE domain SET state = 'paused' WHERE id <> %s", (domain.id,))
         await crawl(telling, at=START + DAY)
@@ -189,7 +191,7 @@ async def test_what_a_crawl_sends_reads_the_domains_own_part_of_each_table_alone
                     crossing.add((relation, as_bytes(query).decode()[:200]))
     assert crossing == set()
     assert {"page", "frontier", "cash", "snapshot", "content"} <= planned
-    assert await report.check(telling) == []
+    assert await report.check_invariants(telling) == []
 
 
 async def parts_of(db: Database, domain_id: int) -> dict[str, str]:

@@ -16,15 +16,15 @@ import pytest
 
 import crawler.store
 from crawler.core.domain import Domain
-from crawler.core.http.urls import PageKey, Url, key_of
+from crawler.core.http.urls import PageKey, Url, compute_page_key
 from crawler.errors import CursorTooOld
 from crawler.planner.plan import plan_domains
-from crawler.prune import prune
+from crawler.prune import prune_domains
 from crawler.settings import Settings
 from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter
-from crawler.store.retention.estimate import estimate
+from crawler.store.retention.estimate import estimate_size
 from models import metadata
 from tests.commands import serving
 from tests.engine.crawls import DAY, START, crawl, register
@@ -37,8 +37,8 @@ NAMES = ("amber", "birch", "cedar", "delta", "ember")
 LATE = START + 400 * DAY
 # Over all shards on purpose: what for, and how often.
 OVER_ALL = {
-    "report.feed.STAMP": "one order of all changes; once a second while crawls go on",
-    "report.feed.SHOWN": "each change looked up by the domain that its row names; once for 1000 that are read",
+    "report.feed.APPEND_EVENTS": "one order of all changes; once a second while crawls go on",
+    "report.feed.FEED_ITEMS": "each change looked up by the domain that its row names; once for 1000 that are read",
     "report.feed.COUNT": "how many changes of each kind; when a person asks about all domains",
     "report.gauges.DOMAINS": "pages due of each domain, for metrics; once a minute at most",
     "plan.plans.INPUTS": "pages due of each domain; once a plan, every hour",
@@ -84,7 +84,7 @@ async def crawled(telling: Database) -> Domain:
         await crawl(telling, at=START)
         site.page("/birch", text=" ".join(f"{word}birchwood" for word in NAMES * 3))
         for domain in found:
-            await domains.refresh(telling, domain, prefix=domain.root, at=START + DAY)
+            await domains.request_refresh(telling, domain, prefix=domain.root, at=START + DAY)
         await crawl(telling, at=START + DAY)
     SENT.clear()
     return found[0]
@@ -106,32 +106,34 @@ async def crossing(db: Database) -> tuple[set[str], set[str]]:
 
 async def read_one(db: Database, domain: Domain, *, at: datetime) -> None:
     """What readers, copies, deliveries, reports and people ask of one domain."""
-    end, url = await report.end_of_feed(db), Url(f"{domain.root}birch")
+    end, url = await report.read_feed_end(db), Url(f"{domain.root}birch")
     of_it = ChangeFilter(domain_id=domain.id)
-    await report.read_on(db, of_it, most=10, blocks=True)
-    await report.read_feed(db, replace(of_it, after=1, until=end), most=10, blocks=True)
-    await report.newest_changes(db, of_it)
+    await report.read_feed_from(db, of_it, max_count=10, with_blocks=True)
+    await report.read_feed(db, replace(of_it, after=1, until=end), max_count=10, with_blocks=True)
+    await report.list_newest_changes(db, of_it)
     await report.count_changes(db, of_it)
-    await report.changes_to_take(db, domain, after=0, until=end, most=10, bodies=True)
-    await report.pages_to_take(db, domain, after=PageKey(b""), most=10, bodies=True)
-    await report.changes_to_take(db, domain, after=0, until=end, most=10, bodies=True, versions=True)
-    await report.versions_to_take(db, domain, after=report.FIRST_VERSION, most=10, bodies=True)
-    await report.shared_digests(db, domain)
-    await report.domain_report(db, domain, at=at, window=7 * DAY)
-    await report.keep_figures(db, domain, at=at)
-    await report.freshness_over_time(db, domain, instants=[START + DAY, at])
-    await report.explain(db, domain, url, at=at, defaults=USUAL)
-    await report.pages(db, domain, top=5, at=at)
-    await report.pages_at(db, domain, at=at)
-    await report.versions_of(db, domain, url)
-    await report.version_of(db, domain, url, number=1)
-    await report.workload(db, domain, at=at)
-    await report.traffic(db, domain, since=START, until=at)
-    await report.lists_of(db, domain)
-    await report.signal_sources(db, domain)
-    await report.fill(db, domain)
-    await report.near(db, domain, key_of(url), bits=3, most=5)
-    await report.alike(db, domain, bits=3, most=5, members=5)
+    await report.read_changes_to_export(db, domain, after=0, until=end, max_count=10, with_bodies=True)
+    await report.read_pages_to_export(db, domain, after=PageKey(b""), max_count=10, with_bodies=True)
+    await report.read_changes_to_export(
+        db, domain, after=0, until=end, max_count=10, with_bodies=True, with_versions=True
+    )
+    await report.read_versions_to_export(db, domain, after=report.FIRST_VERSION, max_count=10, with_bodies=True)
+    await report.read_shared_digests(db, domain)
+    await report.read_domain_report(db, domain, at=at, window=7 * DAY)
+    await report.store_figures(db, domain, at=at)
+    await report.read_freshness_history(db, domain, instants=[START + DAY, at])
+    await report.explain_url(db, domain, url, at=at, defaults=USUAL)
+    await report.list_top_pages(db, domain, top=5, at=at)
+    await report.list_pages_at(db, domain, at=at)
+    await report.list_versions(db, domain, url)
+    await report.read_version(db, domain, url, number=1)
+    await report.read_workload(db, domain, at=at)
+    await report.read_traffic(db, domain, since=START, until=at)
+    await report.list_url_lists(db, domain)
+    await report.list_signal_sources(db, domain)
+    await report.fill_fingerprints(db, domain)
+    await report.find_near_duplicates(db, domain, compute_page_key(url), bits=3, max_pages=5)
+    await report.find_near_duplicate_groups(db, domain, bits=3, max_groups=5, max_members=5)
     await plan_domains(db, at=at, settings=Settings(), only=domain)
 
 
@@ -140,7 +142,7 @@ async def test_what_is_asked_of_one_domain_reads_that_domains_part_alone(telling
 
     found, read = await crossing(telling)
 
-    assert found == {"report.feed.SHOWN", "plan.plans.INPUTS"}
+    assert found == {"report.feed.FEED_ITEMS", "plan.plans.INPUTS"}
     assert {"page", "frontier", "cash", "snapshot", "content", "event", "page_fingerprint", "page_links"} <= read
 
 
@@ -154,27 +156,27 @@ async def test_pruning_a_domain_reads_that_domains_part_alone(telling: Database,
         "quota": 1,
     }
     settings = replace(crawled.settings, **wanted, keep_visits=days / 2, keep_changes=days / 2)
-    domain = await domains.change(telling, crawled, settings, at=LATE)
-    await estimate(telling, domain, read_until=None)
+    domain = await domains.change_settings(telling, crawled, settings, at=LATE)
+    await estimate_size(telling, domain, read_until=None)
 
-    (pruned,) = await prune(telling, [domain], at=LATE)
+    (pruned,) = await prune_domains(telling, [domain], at=LATE)
 
     found, read = await crossing(telling)
     assert pruned.versions
     assert pruned.changes
-    assert found <= {"report.feed.STAMP"}  # what is to go has to be in the feed before
+    assert found <= {"report.feed.APPEND_EVENTS"}  # what is to go has to be in the feed before
     assert {"snapshot", "content", "event", "visit_pack"} <= read
     with pytest.raises(CursorTooOld):
-        await report.require_kept(telling, domain.id, since=0)
+        await report.require_stored(telling, domain.id, since=0)
 
 
 async def test_what_goes_over_all_shards_is_what_is_listed(telling: Database, crawled: Domain) -> None:
     at = START + 2 * DAY
-    await report.stamp_feed(telling, at=at)
-    await report.read_on(telling, most=10, blocks=True)
-    await report.newest_changes(telling, most=10)
+    await report.append_to_feed(telling, at=at)
+    await report.read_feed_from(telling, max_count=10, with_blocks=True)
+    await report.list_newest_changes(telling, max_count=10)
     await report.count_changes(telling)
-    await report.domain_gauges(telling, at=at, most=10)
+    await report.read_domain_gauges(telling, at=at, max_domains=10)
     await plan_domains(telling, at=at, settings=Settings())
 
     found, _ = await crossing(telling)

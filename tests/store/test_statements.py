@@ -12,7 +12,7 @@ import crawler.store
 
 IS_STATEMENT = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b")
 PLACEHOLDER = re.compile(r"%(?:\((\w+)\)|())s|%%")
-PARTS = {"SHOWN_BEST"}  # that are no statement before they are put into one
+PARTS = {"TOP_LINES"}  # that are no statement before they are put into one
 
 
 def list_statements() -> Iterator[tuple[str, str]]:

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from crawler.app.database import Database
-from crawler.app.registration import domain_named, find_domains
+from crawler.app.registration import find_domains, get_domain
 from crawler.core.domain import Domain
 from crawler.errors import BadInput, CrawlerError, CursorAhead, StoreUnavailable
-from crawler.export.export import Exported, Format, What, export
-from crawler.export.page_index import PageIndex, Synced, called, in_thread, sync
+from crawler.export.export import ExportResult, Format, RowKind, export
+from crawler.export.page_index import PageIndex, SyncResult, call_in_thread, open_in_thread, sync
 from crawler.export.postgres_index import PostgresIndex
-from crawler.export.rows import cell
+from crawler.export.rows import format_cell
 from crawler.export.sqlite_index import SearchHit, SqliteIndex, is_searchable, require_words, search
-from crawler.runtime.machine import search_file
+from crawler.runtime.machine import get_search_file
 from crawler.store import report
 
 OnProgress = Callable[[int], None]  # called with the pages so far
@@ -37,8 +37,8 @@ class ExportRequest:
     versions: bool = False
 
     @property
-    def what(self) -> What:
-        return What.CHUNKS if self.chunks else What.VERSIONS if self.versions else What.PAGES
+    def what(self) -> RowKind:
+        return RowKind.CHUNKS if self.chunks else RowKind.VERSIONS if self.versions else RowKind.PAGES
 
     @property
     def format(self) -> Format:
@@ -50,33 +50,33 @@ class ExportRequest:
         if self.chunks and not form.has_chunks:
             raise BadInput(f"{form} has no chunks: they are rows of jsonl or parquet")
         if self.versions and (self.chunks or form.is_folder):
-            why = "chunks are of the newest version" if self.chunks else f"{form} has one file for each page"
-            raise BadInput(f"{why}: --versions is for rows and records of pages")
+            reason = "chunks are of the newest version" if self.chunks else f"{form} has one file for each page"
+            raise BadInput(f"{reason}: --versions is for rows and records of pages")
         if form.is_folder and self.to is None:
             raise BadInput(
                 f"{form} is a folder with a file for each page, which stdout cannot hold: name it with --to FOLDER"
             )
         if self.to is not None and self.to.exists() and self.to.is_dir() != form.is_folder:
-            wrong = f"{self.to} is there and no folder" if form.is_folder else f"{self.to} is a folder: --to FILE"
-            raise BadInput(wrong)
+            problem = f"{self.to} is there and no folder" if form.is_folder else f"{self.to} is a folder: --to FILE"
+            raise BadInput(problem)
         return form
 
 
 async def export_pages(
     db: Database, request: ExportRequest, *, open_stream: Callable[[], BinaryIO], at: datetime, on_progress: OnProgress
-) -> Exported:
+) -> ExportResult:
     """Write the pages of a domain to a file, to a folder, or, without `to`, to a stream.
 
     open_stream: called only for a stream.  Raises BadInput, CursorAhead, CursorTooOld.
     """
     form = request.format
-    domain = await domain_named(db, request.domain)
-    await report.stamp_feed(db, at=at)
-    end = await report.end_of_feed(db)
+    domain = await get_domain(db, request.domain)
+    await report.append_to_feed(db, at=at)
+    end = await report.read_feed_end(db)
     if request.since is not None and request.since > end:
         raise CursorAhead(since=request.since, end=end)
     with _open_destination(request.to, form) if request.to is not None else nullcontext(open_stream()) as to:
-        return await export(db, domain, form, to, since=request.since, what=request.what, progress=on_progress)
+        return await export(db, domain, form, to, since=request.since, row_kind=request.what, on_progress=on_progress)
 
 
 @contextmanager
@@ -106,13 +106,13 @@ def _open_destination(to: Path, form: Format) -> Iterator[Path | BinaryIO]:
 class SyncRound:
     """What one round did, by domain. forgotten: pages taken out of domains that are not registered any more."""
 
-    done: dict[str, Synced]
+    synced: dict[str, SyncResult]
     forgotten: dict[str, int]
 
     @property
-    def is_news(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether the index is another one now."""
-        return bool(self.forgotten) or any(each.put or each.removed for each in self.done.values())
+        return bool(self.forgotten) or any(each.put or each.removed for each in self.synced.values())
 
 
 @asynccontextmanager
@@ -127,19 +127,19 @@ async def open_index(
 
     names: of domains; empty for all.  progress: opened for each round.  Raises BadInput.
     """
-    wanted = {(await domain_named(db, name)).authority for name in names}
-    async with in_thread(PostgresIndex(target) if is_database(target) else SqliteIndex(Path(target))) as (
+    selected = {(await get_domain(db, name)).authority for name in names}
+    async with open_in_thread(PostgresIndex(target) if is_database_url(target) else SqliteIndex(Path(target))) as (
         index,
         thread,
     ):
-        yield IndexSync(db, index, thread, wanted, progress)
+        yield IndexSync(db, index, thread, selected, progress)
 
 
 @dataclass(slots=True)
 class IndexSync:
     """Brings one index in step, again and again. names: of the domains; empty for all.
 
-    seen: where the feed ended when the last round began; None before the first.
+    last_feed_end: where the feed ended when the last round began; None before the first.
     """
 
     db: Database
@@ -147,73 +147,81 @@ class IndexSync:
     thread: Executor
     names: Collection[str]
     progress: Callable[[], AbstractContextManager[OnProgress]]
-    seen: int | None = field(default=None, init=False)
+    last_feed_end: int | None = field(default=None, init=False)
 
     async def sync(self, *, anew: bool = False) -> SyncRound:
         """Put what has changed since the round before into the index; the first looks at every domain.
 
         anew: read all pages.  A round that is cancelled ends between two commits, and the next one goes on from there.
         """
-        await report.stamp_feed(self.db, at=datetime.now(UTC))
-        end = await report.end_of_feed(self.db)
-        every = await find_domains(self.db)
-        wanted = await self._changed([each for each in every if not self.names or each.authority in self.names], end)
-        done: dict[str, Synced] = {}
+        await report.append_to_feed(self.db, at=datetime.now(UTC))
+        end = await report.read_feed_end(self.db)
+        all_domains = await find_domains(self.db)
+        to_sync = await self._select_changed(
+            [each for each in all_domains if not self.names or each.authority in self.names], end
+        )
+        synced: dict[str, SyncResult] = {}
         with self.progress() as on_progress:
-            for each in wanted:
-                done[each.authority] = await sync(
-                    self.db, each, self.index, anew=anew, progress=on_progress, thread=self.thread
+            for each in to_sync:
+                synced[each.authority] = await sync(
+                    self.db, each, self.index, anew=anew, on_progress=on_progress, thread=self.thread
                 )
-        gone = set(await called(self.thread, self.index.domains)) - {each.authority for each in every}
-        forgotten = {name: await called(self.thread, self.index.forget, name) for name in sorted(gone)}
-        self.seen = end
-        return SyncRound(done, forgotten)
+        gone = set(await call_in_thread(self.thread, self.index.list_domains)) - {
+            each.authority for each in all_domains
+        }
+        forgotten = {name: await call_in_thread(self.thread, self.index.remove_domain, name) for name in sorted(gone)}
+        self.last_feed_end = end
+        return SyncRound(synced, forgotten)
 
     async def follow(self, *, anew: bool, on_outage: Callable[[StoreUnavailable], None]) -> AsyncGenerator[SyncRound]:
         """Go on without an end; give the first round, and those that changed the index. anew: in the first one."""
         is_first = True
-        async with report.announcements(self.db) as announced:
+        async with report.listen_to_feed(self.db) as announced:
             while True:
                 try:
-                    found = await self.sync(anew=anew)
+                    result = await self.sync(anew=anew)
                 except StoreUnavailable as error:
                     on_outage(error)
                 else:
-                    if is_first or found.is_news:
-                        yield found
+                    if is_first or result.has_changes:
+                        yield result
                     anew = is_first = False
                 await announced.wait()
 
-    async def _changed(self, wanted: list[Domain], end: int) -> list[Domain]:
+    async def _select_changed(self, candidates: list[Domain], end: int) -> list[Domain]:
         """Return the domains, of some, that the feed has told of since the last round."""
-        if self.seen is None or end < self.seen:  # the first round, or another copy of the database
-            return wanted
-        told = await report.domains_with_changes(self.db, after=self.seen) if end > self.seen else frozenset()
-        return [each for each in wanted if each.id in told]
+        if self.last_feed_end is None or end < self.last_feed_end:  # the first round, or another copy of the database
+            return candidates
+        changed_ids = (
+            await report.find_changed_domains(self.db, after=self.last_feed_end)
+            if end > self.last_feed_end
+            else frozenset()
+        )
+        return [each for each in candidates if each.id in changed_ids]
 
 
-def is_database(target: str) -> bool:
+def is_database_url(target: str) -> bool:
     """Whether an index is in Postgres."""
     return target.startswith(("postgresql://", "postgres://"))
 
 
-async def search_pages(db: Database, words: str, *, domain: str | None, most: int) -> list[SearchHit]:
+async def search_pages(db: Database, words: str, *, domain: str | None, max_count: int) -> list[SearchHit]:
     """Return the parts of pages that say the words, as the store has them now. domain: of that one alone.
 
     The index is brought in step before, by what has changed since the last search; the first one reads all pages. The
     event loop goes on meanwhile. Raises BadInput for words that nothing can be searched for by, before that.
     """
-    only = (await domain_named(db, domain)).authority if domain is not None else None
+    only = (await get_domain(db, domain)).authority if domain is not None else None
     require_words(words)
-    file = await asyncio.to_thread(search_file, db.settings.home.resolve())
+    file = await asyncio.to_thread(get_search_file, db.settings.home.resolve())
     async with open_index(db, str(file), [only] if only is not None else []) as index:
         await index.sync()
-    return await asyncio.to_thread(search, file, words, domain=only, most=most)
+    return await asyncio.to_thread(search, file, words, domain=only, max_count=max_count)
 
 
-async def search_index(home: Path, words: str, *, domain: str | None, most: int) -> list[SearchHit] | None:
+async def search_index(home: Path, words: str, *, domain: str | None, max_count: int) -> list[SearchHit] | None:
     """Return the parts of pages that say the words, by the index as it was synced last; None if there is none yet."""
-    file = search_file(home)
+    file = get_search_file(home)
     if not await asyncio.to_thread(is_searchable, file):
         return None
-    return await asyncio.to_thread(search, file, words, domain=domain, most=most)
+    return await asyncio.to_thread(search, file, words, domain=domain, max_count=max_count)

@@ -7,36 +7,36 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawler.app.database import Database
-from crawler.app.registration import domain_named
+from crawler.app.registration import get_domain
 from crawler.clock import Clock
 from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.domain import Domain
 from crawler.core.http.credentials import SecretSource, parse_reference
-from crawler.core.http.urls import pattern_of, refusals_of
+from crawler.core.http.urls import list_refusals, parse_pattern
 from crawler.core.page.selectors import View
 from crawler.engine.parsing.parser_pool import ParserPool
-from crawler.errors import BadInput, StoreUnavailable, failure_in
+from crawler.errors import BadInput, StoreUnavailable, find_failure
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.format.values import format_count
 from crawler.notify.delivery import deliver, keep_delivering
-from crawler.notify.one_subscription import Delivered, DeliveryContext, may_run, not_run_here
-from crawler.notify.one_subscription import send_test as send_test_message
-from crawler.notify.payload import keys_of
-from crawler.notify.target import checked_target, sealed_text
-from crawler.notify.wording import headline
-from crawler.plugins import load
-from crawler.runtime.keys.own_keys import command_seal
-from crawler.runtime.pages import pages_origin
-from crawler.runtime.secrets import lacking_in_worker, secret_of_variable, secrets_of
+from crawler.notify.message_text import format_headline
+from crawler.notify.payload import parse_signing_keys
+from crawler.notify.subscription_delivery import DeliveryContext, DeliveryStats, explain_not_run_here, may_run
+from crawler.notify.subscription_delivery import send_test as send_test_message
+from crawler.notify.target import check_target, get_signed_text
+from crawler.plugins import load_plugins
+from crawler.runtime.keys.home_keys import build_command_signer
+from crawler.runtime.secrets import build_secret_finder, explain_missing_in_worker, read_variable_secret
+from crawler.runtime.web_ui import find_web_ui_origin
 from crawler.settings import Settings
 from crawler.store import outbox, report, subscriptions
-from crawler.store.outbox import MOST_LISTED, DeadLetter, discard, redeliver
+from crawler.store.outbox import MAX_LISTED, DeadLetter, discard_letters, redeliver_letters
 from crawler.store.report import EventKind
-from crawler.store.subscriptions import MOST_BYTES, Subscription, SubscriptionWish
+from crawler.store.subscriptions import MAX_BYTES, Subscription, SubscriptionOptions
 
-WITH_CONDITION = frozenset({EventKind.FIRST, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.BACK})
+CONDITION_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.RESTORED})
 RETRY_SECONDS = 2  # until a database that is away is asked again
-ENV = f"{SecretSource.ENV}:"
+ENV_PREFIX = f"{SecretSource.ENV}:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SubscriptionRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Postponed:
+class DeferredDelivery:
     """A subscription whose target took nothing the last time, and gets nothing until a later instant."""
 
     subscription: int
@@ -68,27 +68,27 @@ class Postponed:
 
 async def subscribe(db: Database, request: SubscriptionRequest, *, at: datetime) -> Subscription:
     """Notify a target of what is found from now on. Raises BadInput."""
-    domain = await domain_named(db, request.domain) if request.domain is not None else None
-    wish = _parse(request, domain, db.settings)
-    await report.stamp_feed(db, at=at)  # what was found before is no news
-    return await subscriptions.add(db, wish, at=at)
+    domain = await get_domain(db, request.domain) if request.domain is not None else None
+    options = _parse_request(request, domain, db.settings)
+    await report.append_to_feed(db, at=at)  # what was found before is no news
+    return await subscriptions.add_subscription(db, options, at=at)
 
 
-def _parse(request: SubscriptionRequest, domain: Domain | None, settings: Settings) -> SubscriptionWish:
-    target = checked_target(request.target, allow_private=request.allow_private)
-    sealed = sealed_text(target)
+def _parse_request(request: SubscriptionRequest, domain: Domain | None, settings: Settings) -> SubscriptionOptions:
+    target = check_target(request.target, allow_private=request.allow_private)
+    signed_text = get_signed_text(target)
     try:
         condition = _parse_condition(request.conditions)
         if request.pattern is not None:
-            pattern_of(request.pattern)
+            parse_pattern(request.pattern)
         _ = View(watch=(request.place,)) if request.place is not None else None
-        refused = refusals_of((request.pattern,)) if request.pattern is not None else ()
-        usual_kinds = WITH_CONDITION if condition else NEWS
-        wish = SubscriptionWish(
+        refusals = list_refusals((request.pattern,)) if request.pattern is not None else ()
+        default_kinds = CONDITION_KINDS if condition else NEWS
+        options = SubscriptionOptions(
             target=target,
-            kinds=parse_kinds(request.kinds) if request.kinds is not None else usual_kinds,
-            secret=_check_secret(request.secret) if request.secret is not None else "",
-            seal=command_seal(settings.home.resolve())(sealed) if sealed else "",
+            kinds=parse_kinds(request.kinds) if request.kinds is not None else default_kinds,
+            secret=_parse_secret(request.secret) if request.secret is not None else "",
+            seal=build_command_signer(settings.home.resolve())(signed_text) if signed_text else "",
             allow_private=request.allow_private,
             domain_id=domain.id if domain is not None else None,
             pattern=request.pattern or "",
@@ -98,35 +98,35 @@ def _parse(request: SubscriptionRequest, domain: Domain | None, settings: Settin
             quiet=request.quiet or "",
             zone=request.zone or (domain.hours.zone if domain is not None else "UTC"),
         )
-        _ = wish.times
+        _ = options.delivery_times
     except ValueError as error:
         raise BadInput(str(error)) from error
-    if refused:
-        raise BadInput(refused[0])
+    if refusals:
+        raise BadInput(refusals[0])
     if request.place is not None and condition is None:
-        raise BadInput("--place names what --match, --lacks, --above or --below is about; none of them is given")
+        raise BadInput("--selector names what --match, --lacks, --above or --below is about; none of them is given")
     is_watched = domain is not None and any(rule.view.watch for rule in domain.settings.rules)
-    if condition is not None and condition.kind.is_of_number and not (wish.place or is_watched):
-        raise BadInput("which number of a page is meant? Name the piece that has it: --place SELECTOR")
-    return wish
+    if condition is not None and condition.kind.is_numeric and not (options.place or is_watched):
+        raise BadInput("which number of a page is meant? Name the piece that has it: --selector SELECTOR")
+    return options
 
 
-def _check_secret(text: str) -> str:
+def _parse_secret(text: str) -> str:
     """Return a reference to a signing key as it is stored. Raises ValueError where the key is here and is none."""
     reference = parse_reference(text)
-    key = secret_of_variable(reference)
+    key = read_variable_secret(reference)
     try:
-        _ = keys_of(key) if key is not None else ()
+        _ = parse_signing_keys(key) if key is not None else ()
     except ValueError as error:
         raise ValueError(f"{reference} holds {error}") from error
     return str(reference)
 
 
-def _parse_condition(given: Mapping[str, str | float | None]) -> Condition | None:
-    said = {ConditionKind(name): value for name, value in given.items() if value is not None}
-    if len(said) > 1:
+def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition | None:
+    given_conditions = {ConditionKind(name): value for name, value in conditions.items() if value is not None}
+    if len(given_conditions) > 1:
         raise BadInput("one of --match, --lacks, --above and --below at a time; another subscription may have another")
-    for kind, value in said.items():
+    for kind, value in given_conditions.items():
         return Condition(kind=kind, text=value) if isinstance(value, str) else Condition(kind=kind, bound=value)
     return None
 
@@ -135,33 +135,36 @@ async def list_subscriptions(db: Database) -> list[tuple[Subscription, str]]:
     """Return all subscriptions, each with why no process of this home may run its command; empty where one may."""
     home = db.settings.home.resolve()
 
-    def seal(text: str) -> str:  # with a key that is made the first time
-        return command_seal(home)(text)
+    def sign(text: str) -> str:  # with a key that is made the first time
+        return build_command_signer(home)(text)
 
-    return [(each, "" if may_run(each, seal) else not_run_here(each)) for each in await subscriptions.every(db)]
+    return [
+        (each, "" if may_run(each, sign) else explain_not_run_here(each))
+        for each in await subscriptions.list_subscriptions(db)
+    ]
 
 
 async def find_subscription(db: Database, number: int) -> Subscription:
     """Return the subscription of that number. Raises BadInput."""
-    found = await subscriptions.numbered(db, number)
-    if found is None:
+    subscription = await subscriptions.find_subscription(db, number)
+    if subscription is None:
         raise BadInput(f"there is no subscription {number}: recrawl notify list")
-    return found
+    return subscription
 
 
-def missing_secrets(settings: Settings, subscription: Subscription) -> list[str]:
+def list_missing_secrets(settings: Settings, subscription: Subscription) -> list[str]:
     """Return a sentence for each secret of a subscription that the running stack does not know."""
-    wish = subscription.wish
-    variables = [text for text in (wish.target, wish.secret) if text.startswith(ENV)]
-    reasons = [lacking_in_worker(settings, parse_reference(text)) for text in variables]
+    options = subscription.wish
+    variables = [text for text in (options.target, options.secret) if text.startswith(ENV_PREFIX)]
+    reasons = [explain_missing_in_worker(settings, parse_reference(text)) for text in variables]
     return [why[0].upper() + why[1:] for why in reasons if why]
 
 
 async def unsubscribe(db: Database, number: int) -> Subscription:
     """Remove a subscription with all that waits for it; return it was. Raises BadInput."""
-    found = await find_subscription(db, number)
-    await subscriptions.remove(db, number)
-    return found
+    subscription = await find_subscription(db, number)
+    await subscriptions.remove_subscription(db, number)
+    return subscription
 
 
 async def pause(db: Database, number: int, *, at: datetime, stop: asyncio.Event) -> tuple[bool, Subscription]:
@@ -170,8 +173,8 @@ async def pause(db: Database, number: int, *, at: datetime, stop: asyncio.Event)
     Returns whether it was not paused before, and the subscription.
     """
     await find_subscription(db, number)
-    await report.stamp_feed(db, at=at)
-    is_new = await subscriptions.pause(db, number, at=at)
+    await report.append_to_feed(db, at=at)
+    is_new = await subscriptions.pause_subscription(db, number, at=at)
     await _read_until_paused(db, number, stop=stop)
     return is_new, await find_subscription(db, number)
 
@@ -184,32 +187,32 @@ async def resume(
     missed: and what was found while it was paused.  Returns whether it was paused, and the subscription.
     """
     await find_subscription(db, number)
-    await report.stamp_feed(db, at=at)
+    await report.append_to_feed(db, at=at)
     await _read_until_paused(db, number, stop=stop)
-    found = await find_subscription(db, number)
-    if found.pause_position is not None and found.position < found.pause_position and not missed:
+    subscription = await find_subscription(db, number)
+    if subscription.pause_position is not None and subscription.position < subscription.pause_position and not missed:
         raise BadInput(
-            f"subscription {number} stays paused: {format_count(found.waiting, 'change')} wait,"
+            f"subscription {number} stays paused: {format_count(subscription.waiting, 'change')} wait,"
             f" and not all that was found before it was paused is read yet."
-            f" recrawl notify resume {number} --missed tells all of it"
+            f" recrawl notify resume {number} --include-missed tells all of it"
         )
-    was_paused = await subscriptions.resume(db, number, missed=missed, at=at)
+    was_paused = await subscriptions.resume_subscription(db, number, include_missed=missed, at=at)
     return was_paused, await find_subscription(db, number)
 
 
 async def _read_until_paused(db: Database, number: int, *, stop: asyncio.Event) -> None:
     """Put what was found until a subscription was paused into its outbox; nothing of it is sent."""
-    found = await find_subscription(db, number)
-    if found.pause_position is not None and found.position < found.pause_position:
-        async with _delivery_context(db, Clock.at(None)) as context:
-            await deliver(context, only=number, stop=stop)
+    subscription = await find_subscription(db, number)
+    if subscription.pause_position is not None and subscription.position < subscription.pause_position:
+        async with _open_delivery_context(db, Clock.from_instant(None)) as context:
+            await deliver(context, subscription_id=number, stop=stop)
 
 
-async def send_test(db: Database, number: int) -> tuple[Subscription, str]:
+async def send_test_notification(db: Database, number: int) -> tuple[Subscription, str]:
     """Send a test message now; return the subscription, and why it was not taken, or empty. Raises BadInput."""
-    found = await find_subscription(db, number)
-    async with _delivery_context(db, Clock.at(None)) as context:
-        return found, await send_test_message(context, found)
+    subscription = await find_subscription(db, number)
+    async with _open_delivery_context(db, Clock.from_instant(None)) as context:
+        return subscription, await send_test_message(context, subscription)
 
 
 async def deliver_due(
@@ -217,21 +220,21 @@ async def deliver_due(
     *,
     clock: Clock,
     number: int | None = None,
-    within: timedelta = timedelta.max,
+    max_duration: timedelta = timedelta.max,
     stop: asyncio.Event | None = None,
-) -> Delivered:
+) -> DeliveryStats:
     """Send what is due, once, to all subscriptions or to the one of that number. Raises BadInput if there is none.
 
-    clock: knowledge time.  within: begin no message later.  stop: nor after it is set.
+    clock: the time.  max_duration: begin no message later.  stop: nor after it is set.
     """
-    found = await find_subscription(db, number) if number is not None else None
-    if found is None and not await subscriptions.every(db):
-        return Delivered()
-    async with _delivery_context(db, clock) as context:
-        done = await deliver(context, only=number, within=within, stop=stop)
-        if found is not None and not may_run(found, context.seal):
-            done.elsewhere.setdefault(found.id, not_run_here(found))
-    return done
+    subscription = await find_subscription(db, number) if number is not None else None
+    if subscription is None and not await subscriptions.list_subscriptions(db):
+        return DeliveryStats()
+    async with _open_delivery_context(db, clock) as context:
+        delivered = await deliver(context, subscription_id=number, within=max_duration, stop=stop)
+        if subscription is not None and not may_run(subscription, context.sign):
+            delivered.elsewhere.setdefault(subscription.id, explain_not_run_here(subscription))
+    return delivered
 
 
 async def follow_deliveries(
@@ -239,52 +242,58 @@ async def follow_deliveries(
     *,
     number: int | None,
     stop: asyncio.Event,
-    on_delivered: Callable[[Delivered], None],
+    on_delivered: Callable[[DeliveryStats], None],
     on_outage: Callable[[BaseException], None],
 ) -> None:
     """Send what is found as it is found, until `stop` is set. A slow target holds up no other. Raises BadInput."""
     if number is not None:
         await find_subscription(db, number)
-    async with _delivery_context(db, Clock.at(None)) as context:
+    async with _open_delivery_context(db, Clock.from_instant(None)) as context:
         while not stop.is_set():
             try:
-                await keep_delivering(context, stop=stop, tell=on_delivered, only=number)
+                await keep_delivering(context, stop=stop, on_delivered=on_delivered, subscription_id=number)
             except* StoreUnavailable as group:
-                on_outage(failure_in(group))
+                on_outage(find_failure(group))
                 await asyncio.sleep(RETRY_SECONDS)
 
 
-async def list_postponed(db: Database, done: Delivered, *, number: int | None = None, at: datetime) -> list[Postponed]:
+async def list_deferred(
+    db: Database, delivered: DeliveryStats, *, number: int | None = None, at: datetime
+) -> list[DeferredDelivery]:
     """Return what waits for a further try, without what a delivery has just tried."""
     return [
-        Postponed(each.id, until, each.reason, each.waiting)
-        for each in await subscriptions.every(db)
-        if number in {None, each.id} and each.id not in done.untold and (until := each.waits_until(at=at)) is not None
+        DeferredDelivery(each.id, until, each.reason, each.waiting)
+        for each in await subscriptions.list_subscriptions(db)
+        if number in {None, each.id}
+        and each.id not in delivered.undelivered
+        and (until := each.get_next_retry(at=at)) is not None
     ]
 
 
 async def count_failing(db: Database) -> int:
     """Return how many subscriptions failed the last time and are not paused."""
-    return sum(bool(each.failures) and each.paused_at is None for each in await subscriptions.every(db))
+    return sum(bool(each.failures) and each.paused_at is None for each in await subscriptions.list_subscriptions(db))
 
 
 async def list_dead_letters(db: Database, number: int | None = None) -> list[DeadLetter]:
     """Return messages that were given up, the oldest first, of all subscriptions or of one. Raises BadInput."""
     if number is not None:
         await find_subscription(db, number)
-    return await outbox.dead_letters(db, number)
+    return await outbox.list_dead_letters(db, number)
 
 
 @asynccontextmanager
-async def _delivery_context(db: Database, clock: Clock) -> AsyncIterator[DeliveryContext]:
+async def _open_delivery_context(db: Database, clock: Clock) -> AsyncIterator[DeliveryContext]:
     home = db.settings.home.resolve()
-    async with ParserPool(1, plugins=load(db.settings.plugins)) as readers:  # its process starts when it is needed
+    async with ParserPool(
+        1, plugins=load_plugins(db.settings.plugins)
+    ) as parsers:  # its process starts when it is needed
         yield DeliveryContext(
             db,
-            readers,
-            find_secret=secrets_of(db.settings),
-            user_agent=db.settings.user_agent,
-            seal=command_seal(home),
-            origin=pages_origin(home),
+            parsers,
+            find_secret=build_secret_finder(db.settings),
+            user_agent=db.settings.user_agent_header,
+            sign=build_command_signer(home),
+            origin=find_web_ui_origin(home),
             now=clock.now,
         )

@@ -15,34 +15,34 @@ from pydantic import SecretStr
 
 from crawler.app.changes import ALL_KINDS, iterate_changes
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
-from crawler.app.database import Database, open_database_of
+from crawler.app.database import Database, open_configured_database
 from crawler.app.delivery.exports import search_pages
 from crawler.app.domains import add_domains
-from crawler.app.pages import changes_of, find_text, page_named
-from crawler.app.registration import domain_named, find_domains, url_of
+from crawler.app.pages import find_text, make_target_filter, resolve_page
+from crawler.app.registration import find_domains, get_domain, parse_typed_url
 from crawler.app.reports import measure_freshness
-from crawler.app.revisits import refresh
+from crawler.app.revisits import request_refresh
 from crawler.app.settings import SettingsPatch
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.errors import BadInput
-from crawler.export.export import Source, What
+from crawler.export.export import PageSource, RowKind
 from crawler.export.sqlite_index import SearchHit
-from crawler.settings import Settings, settings
+from crawler.settings import Settings, get_settings
 from crawler.store import report
 from crawler.store.report import (
     ChangeFilter,
     DomainReport,
     EventKind,
+    ExportedPage,
     FeedItem,
     PageVersion,
-    TakenPage,
     VersionContent,
 )
 
-USUAL_SETTINGS = DomainSettings()
+DEFAULT_SETTINGS = DomainSettings()
 WEEK = timedelta(days=7)
-VERSIONS_AT_ONCE = 100
+VERSIONS_PER_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +56,29 @@ class App:
     _db: Database = field(repr=False)
 
     async def add(
-        self, *names: str, settings: DomainSettings = USUAL_SETTINGS, offline: bool = False, at: datetime | None = None
+        self,
+        *names: str,
+        settings: DomainSettings = DEFAULT_SETTINGS,
+        offline: bool = False,
+        at: datetime | None = None,
     ) -> list[Domain]:
         """Register what each name or URL names; their roots are asked, unless offline. Those that are known stay.
 
         Raises BadInput for the first one that cannot be; the others are registered all the same.
         """
-        given = {each.name: getattr(settings, each.name) for each in fields(settings)}
-        patch = SettingsPatch({name: value for name, value in given.items() if value != getattr(USUAL_SETTINGS, name)})
+        values = {each.name: getattr(settings, each.name) for each in fields(settings)}
+        patch = SettingsPatch(
+            {name: value for name, value in values.items() if value != getattr(DEFAULT_SETTINGS, name)}
+        )
         for name in names:
-            url_of(name)  # nothing is registered while any of them is none
-        wanted = list(dict.fromkeys(names))
-        added = await add_domains(self._db, wanted, patch, offline=offline, at=at or datetime.now(UTC))
-        wrong = next((each for each in added if each.domain is None), None)
-        if wrong is not None:
-            raise BadInput(f"{wrong.name}: {wrong.error}")
-        found = {each.name: each.domain for each in added if each.domain is not None}
-        return [found[name] for name in names]
+            parse_typed_url(name)  # nothing is registered while any of them is none
+        unique_names = list(dict.fromkeys(names))
+        added = await add_domains(self._db, unique_names, patch, offline=offline, at=at or datetime.now(UTC))
+        failed = next((each for each in added if each.domain is None), None)
+        if failed is not None:
+            raise BadInput(f"{failed.name}: {failed.error}")
+        domains_by_name = {each.name: each.domain for each in added if each.domain is not None}
+        return [domains_by_name[name] for name in names]
 
     async def domains(self) -> list[Domain]:
         """All that are registered."""
@@ -106,7 +112,7 @@ class App:
 
     async def refresh(self, what: str, *, at: datetime | None = None) -> int:
         """Make a page, or all pages beneath a URL, due at once; gives how many there are."""
-        return (await refresh(self._db, what, at=at)).pages
+        return (await request_refresh(self._db, what, at=at)).pages
 
     async def changes(
         self,
@@ -125,21 +131,21 @@ class App:
         Raises CursorTooOld where changes after the cursor are not kept any more, and CursorAhead, a BadInput, for one
         beyond the end of the feed, which is of another database.
         """
-        where = await changes_of(self._db, what) if what is not None else ChangeFilter()
-        wanted = replace(where, after=after, since=since, kinds=frozenset(kinds))
-        async with aclosing(iterate_changes(self._db, wanted, follow=follow)) as items:
+        where = await make_target_filter(self._db, what) if what is not None else ChangeFilter()
+        change_filter = replace(where, after=after, since=since, kinds=frozenset(kinds))
+        async with aclosing(iterate_changes(self._db, change_filter, follow=follow)) as items:
             async for item in items:
                 yield item
 
     async def cursor(self) -> int:
         """Where the feed ends now: `changes` after it brings what is found from now on."""
-        await report.stamp_feed(self._db, at=datetime.now(UTC))
-        return await report.end_of_feed(self._db)
+        await report.append_to_feed(self._db, at=datetime.now(UTC))
+        return await report.read_feed_end(self._db)
 
-    async def pages(self, domain: str, *, bodies: bool = False) -> AsyncGenerator[TakenPage]:
+    async def pages(self, domain: str, *, bodies: bool = False) -> AsyncGenerator[ExportedPage]:
         """The pages of a domain that are there, each with its newest text. bodies: and with what its server sent."""
-        source = Source(self._db, await domain_named(self._db, domain), What.PAGES, bodies=bodies)
-        async for batch, _ in source.all():
+        source = PageSource(self._db, await get_domain(self._db, domain), RowKind.PAGES, with_bodies=bodies)
+        async for batch, _ in source.read_all():
             for page in batch:
                 yield page
 
@@ -152,9 +158,9 @@ class App:
 
     async def versions(self, url: str) -> AsyncGenerator[PageVersion]:
         """The versions of a page, the newest first."""
-        domain, home = await page_named(self._db, url)
+        domain, home = await resolve_page(self._db, url)
         before: int | None = None
-        while batch := await report.versions_of(self._db, domain, home, most=VERSIONS_AT_ONCE, before=before):
+        while batch := await report.list_versions(self._db, domain, home, max_count=VERSIONS_PER_BATCH, before=before):
             for version in batch:
                 yield version
             before = batch[-1].number
@@ -163,40 +169,40 @@ class App:
         self, domain: str | None = None, *, window: timedelta = WEEK, at: datetime | None = None
     ) -> list[DomainReport]:
         """How fresh a domain is, or all of them, and what that took within the window."""
-        wanted = await find_domains(self._db, domain)
-        return await measure_freshness(self._db, wanted, window=window, at=at or datetime.now(UTC))
+        selected = await find_domains(self._db, domain)
+        return await measure_freshness(self._db, selected, window=window, at=at or datetime.now(UTC))
 
-    async def search(self, words: str, *, domain: str | None = None, most: int = 10) -> list[SearchHit]:
+    async def search(self, words: str, *, domain: str | None = None, max_count: int = 10) -> list[SearchHit]:
         """The parts of pages that say these words, the best first; domain: of that one alone.
 
         Words are searched for in a full-text index in RECRAWL_HOME, which is brought in step before: the first time all
         pages are read for it.
         """
-        return await search_pages(self._db, words, domain=domain, most=most)
+        return await search_pages(self._db, words, domain=domain, max_count=max_count)
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _wait_for(verb: Callable[Concatenate[App, P], Awaitable[T]]) -> Callable[Concatenate["BlockingApp", P], T]:
+def _make_blocking(method: Callable[Concatenate[App, P], Awaitable[T]]) -> Callable[Concatenate["BlockingApp", P], T]:
     """Return the verb of App as one that waits for what it gives."""
 
-    @wraps(verb)
-    def wait(self: "BlockingApp", /, *given: P.args, **named: P.kwargs) -> T:
-        return self.portal.call(partial(verb, self.app, *given, **named))
+    @wraps(method)
+    def wait(self: "BlockingApp", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.portal.call(partial(method, self.app, *args, **kwargs))
 
     return wait
 
 
-def _iterate(
-    verb: Callable[Concatenate[App, P], AsyncGenerator[T]],
+def _make_iterating(
+    method: Callable[Concatenate[App, P], AsyncGenerator[T]],
 ) -> Callable[Concatenate["BlockingApp", P], Generator[T]]:
     """Return the verb of App as one that gives one item after the other."""
 
-    @wraps(verb)
-    def iterate(self: "BlockingApp", /, *given: P.args, **named: P.kwargs) -> Generator[T]:
-        items = verb(self.app, *given, **named)
+    @wraps(method)
+    def iterate(self: "BlockingApp", /, *args: P.args, **kwargs: P.kwargs) -> Generator[T]:
+        items = method(self.app, *args, **kwargs)
         try:
             while True:
                 try:
@@ -217,17 +223,17 @@ class BlockingApp:
     app: App = field(repr=False)
     portal: BlockingPortal = field(repr=False)
 
-    add = _wait_for(App.add)
-    domains = _wait_for(App.domains)
-    crawl = _wait_for(App.crawl)
-    refresh = _wait_for(App.refresh)
-    changes = _iterate(App.changes)
-    cursor = _wait_for(App.cursor)
-    pages = _iterate(App.pages)
-    text = _wait_for(App.text)
-    versions = _iterate(App.versions)
-    freshness = _wait_for(App.freshness)
-    search = _wait_for(App.search)
+    add = _make_blocking(App.add)
+    domains = _make_blocking(App.domains)
+    crawl = _make_blocking(App.crawl)
+    refresh = _make_blocking(App.refresh)
+    changes = _make_iterating(App.changes)
+    cursor = _make_blocking(App.cursor)
+    pages = _make_iterating(App.pages)
+    text = _make_blocking(App.text)
+    versions = _make_iterating(App.versions)
+    freshness = _make_blocking(App.freshness)
+    search = _make_blocking(App.search)
 
 
 class open_app:  # noqa: N801  it is called, and stands between `with` and `as`
@@ -240,15 +246,15 @@ class open_app:  # noqa: N801  it is called, and stands between `with` and `as`
     """
 
     def __init__(self, database_url: str | None = None, *, home: Path | str | None = None) -> None:
-        self._used = _used(database_url, home)
+        self._settings = _make_settings(database_url, home)
         self._open = ExitStack()
         self._open_async = AsyncExitStack()
 
     def __enter__(self) -> BlockingApp:
-        with ExitStack() as opened:
-            portal = opened.enter_context(start_blocking_portal(name="recrawl"))
-            app = opened.enter_context(portal.wrap_async_context_manager(self))
-            self._open = opened.pop_all()
+        with ExitStack() as stack:
+            portal = stack.enter_context(start_blocking_portal(name="recrawl"))
+            app = stack.enter_context(portal.wrap_async_context_manager(self))
+            self._open = stack.pop_all()
         return BlockingApp(app, portal)
 
     def __exit__(
@@ -257,11 +263,11 @@ class open_app:  # noqa: N801  it is called, and stands between `with` and `as`
         return self._open.__exit__(kind, error, trace)
 
     async def __aenter__(self) -> App:
-        async with AsyncExitStack() as opened:
+        async with AsyncExitStack() as stack:
             # Every lease needs one connection for its records and one for its renewals, and some are for other verbs.
-            connections = 2 * self._used.leases_at_once + 4
-            db = await opened.enter_async_context(open_database_of(self._used, connections=connections))
-            self._open_async = opened.pop_all()
+            connections = 2 * self._settings.concurrent_domains + 4
+            db = await stack.enter_async_context(open_configured_database(self._settings, connections=connections))
+            self._open_async = stack.pop_all()
         return App(db)
 
     async def __aexit__(
@@ -270,10 +276,10 @@ class open_app:  # noqa: N801  it is called, and stands between `with` and `as`
         return await self._open_async.__aexit__(kind, error, trace)
 
 
-def _used(database_url: str | None, home: Path | str | None) -> Settings:
-    given: dict[str, object] = {}
+def _make_settings(database_url: str | None, home: Path | str | None) -> Settings:
+    overrides: dict[str, object] = {}
     if database_url is not None:
-        given["database_url"] = SecretStr(database_url)
+        overrides["database_url"] = SecretStr(database_url)
     if home is not None:
-        given["home"] = Path(home)
-    return settings().model_copy(update=given)
+        overrides["home"] = Path(home)
+    return get_settings().model_copy(update=overrides)

@@ -7,4 +7,4 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.visit.visit import State
 from crawler.errors import BadInput, CrawlerError, CursorAhead, CursorTooOld, StoreUnavailable
 from crawler.export.sqlite_index import SearchHit
-from crawler.store.report import DomainReport, EventKind, FeedItem, PageVersion, TakenPage, VersionContent
+from crawler.store.report import DomainReport, EventKind, ExportedPage, FeedItem, PageVersion, VersionContent

@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from crawler import plugins
 from crawler.app.database import Database
 from crawler.app.registration import find_domains
 from crawler.errors import BadInput
-from crawler.export.rows import shown_value
-from crawler.plugins import load, survey
-from crawler.plugins.loaded import PluginStatus
-from crawler.prune import Pruned
-from crawler.prune import prune as prune_domains
+from crawler.export.rows import format_value
+from crawler.plugins import load_plugins
+from crawler.plugins.loading import PluginStatus
+from crawler.prune import PruneStats, prune_domains
 from crawler.runtime.postgres import client
-from crawler.runtime.stack import crawl_database, require_database
-from crawler.runtime.stack import known_database as find_database_url
+from crawler.runtime.stack import find_database_url, open_crawl_database, require_database
 from crawler.settings import Settings
 from crawler.store import database, domains, report
-from crawler.store.database import Schema, open_database
-from crawler.store.report import Answered, Finding, ReaderRole, revoke_reading
-from crawler.store.report import answer_to as run_statement
+from crawler.store.database import SchemaState, open_database
+from crawler.store.report import Finding, QueryResult, ReaderRole, revoke_reading
+from crawler.store.report import run_query as run_statement
 from crawler.store.retention.estimate import SizeEstimate
 from crawler.store.retention.vacuum import vacuum
 
@@ -30,21 +29,21 @@ from crawler.store.retention.vacuum import vacuum
 class PruneResult(NamedTuple):
     """What was pruned, domain by domain. not_vacuumed: tables whose room could not be used again."""
 
-    domains: Sequence[Pruned]
+    domains: Sequence[PruneStats]
     not_vacuumed: Sequence[str]
 
 
-async def prune(
+async def prune_history(
     db: Database, name: str | None = None, *, at: datetime, dry_run: bool = False, give_back: bool = False
 ) -> PruneResult:
     """Thin out the past of one domain, or of all, as their settings say; a dry run changes nothing.
 
     at: real time.  give_back: write tables anew, so that their room goes to the system. Raises BadInput.
     """
-    found = await prune_domains(db, await find_domains(db, name or None), at=at, dry_run=dry_run)
-    has_taken = any(each.versions or each.visits or each.packed or each.merged or each.changes for each in found)
-    needs_vacuum = not dry_run and (has_taken or give_back)
-    return PruneResult(found, await vacuum(db, full=give_back) if needs_vacuum else [])
+    pruned = await prune_domains(db, await find_domains(db, name or None), at=at, dry_run=dry_run)
+    has_pruned = any(each.versions or each.visits or each.packed or each.merged or each.changes for each in pruned)
+    needs_vacuum = not dry_run and (has_pruned or give_back)
+    return PruneResult(pruned, await vacuum(db, full=give_back) if needs_vacuum else [])
 
 
 class CheckResult(NamedTuple):
@@ -56,10 +55,10 @@ class CheckResult(NamedTuple):
 
 async def check_database(db: Database) -> CheckResult:
     """Return what must always hold and does not: cash, states, versions, changes."""
-    return CheckResult(await report.count_domains(db), await report.check(db))
+    return CheckResult(await report.count_domains(db), await report.check_invariants(db))
 
 
-def upgrade_database(settings: Settings, *, partitions: int | None = None) -> Schema:
+def upgrade_database(settings: Settings, *, partitions: int | None = None) -> SchemaState:
     """Bring the database to the newest schema; return what it had before. partitions: of a new one's tables.
 
     The embedded database is brought up to date whenever it is used. Raises BadInput for its partitions.
@@ -67,19 +66,19 @@ def upgrade_database(settings: Settings, *, partitions: int | None = None) -> Sc
     if settings.database_url is None:
         if partitions is not None:
             raise BadInput("--partitions is for a database that RECRAWL_DATABASE_URL names: set that first")
-        with crawl_database(settings):
-            return Schema.CURRENT
+        with open_crawl_database(settings):
+            return SchemaState.CURRENT
     url = settings.database_url.get_secret_value()
-    before = database.schema_of(url)
-    database.upgrade(url, partitions=partitions)
+    before = database.read_schema_state(url)
+    database.upgrade_schema(url, partitions=partitions)
     return before
 
 
 def dump_database(settings: Settings, file: Path) -> int:
     """Write the database into one compressed file; return its size in bytes. Raises BadInput where none was made."""
     require_database(settings)
-    with crawl_database(settings) as url:
-        return client.dump(url, file)
+    with open_crawl_database(settings) as url:
+        return client.dump_database(url, file)
 
 
 def restore_database(settings: Settings, file: Path) -> int:
@@ -88,28 +87,28 @@ def restore_database(settings: Settings, file: Path) -> int:
     Whoever held them when the dump was made holds them in that database alone, so their leases are freed.
     """
 
-    async def free(url: str) -> int:
-        async with open_database(url, connections=1) as db:
+    async def free_leases(url: str) -> int:
+        async with open_database(url, max_connections=1) as db:
             await domains.expire_leases(db, holder_prefix="")
             return await report.count_domains(db)
 
-    with client.restored(settings, file) as url:
-        return asyncio.run(free(url))
+    with client.restore_database(settings, file) as url:
+        return asyncio.run(free_leases(url))
 
 
 def check_plugins(settings: Settings) -> None:
     """Raise PluginBroken where a plugin in use cannot be used, before anything begins."""
-    load(settings.plugins)
+    load_plugins(settings.plugins)
 
 
 def list_plugins(settings: Settings) -> Sequence[PluginStatus]:
     """Return the plugins that installed packages offer, whether they are used, and what is wrong with those."""
-    return survey(settings.plugins)
+    return plugins.list_plugins(settings.plugins)
 
 
 def open_shell(settings: Settings, *, may_write: bool) -> int:
     """Run psql on the database until its user leaves it; return its exit code."""
-    with crawl_database(settings) as url:
+    with open_crawl_database(settings) as url:
         return client.run_psql(url, may_write=may_write)
 
 

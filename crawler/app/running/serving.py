@@ -14,47 +14,48 @@ from pathlib import Path
 
 from crawler.app.database import Database
 from crawler.core.domain import Domain
-from crawler.engine.machine import child_environment, give_back
-from crawler.engine.machine import settle_memory as release_memory
+from crawler.engine.machine import build_child_environment, trim_memory
+from crawler.engine.machine import prepare_memory as release_memory
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import CrawlerError
-from crawler.plugins import load
+from crawler.plugins import load_plugins
 from crawler.runtime.children import TAG
-from crawler.runtime.keys.feeds import FEED
-from crawler.runtime.keys.own_keys import (
-    ENTERING,
-    ENTRANCE,
-    LONGEST_NONCE,
-    NAMES,
+from crawler.runtime.keys.feeds import FEED_PATH
+from crawler.runtime.keys.home_keys import (
+    LOGIN_PATH,
+    LOGIN_PURPOSE,
+    LOOPBACK_NAMES,
+    MAX_NONCE_CHARS,
     PROOF_PATH,
     Signer,
+    compute_proof,
     ensure_key,
-    proof_of,
 )
-from crawler.runtime.keys.own_keys import entrance as login_link
-from crawler.runtime.machine import search_file
-from crawler.runtime.pages import USUAL_PORT, noted_as_serving
+from crawler.runtime.keys.home_keys import build_login_link as login_link
+from crawler.runtime.machine import get_search_file
+from crawler.runtime.web_ui import DEFAULT_PORT, note_web_ui
 from crawler.settings import Settings
 from crawler.store import report
-from crawler.store.report import Counting
+from crawler.store.report import CountState
 
 log = logging.getLogger("recrawl.pages")
 api_log = logging.getLogger("recrawl.api")
 
-PAUSE = timedelta(minutes=1)  # from one sync to the next: so old is what is found, if somebody searches all the time
-MOST_SAID = 300  # characters of a complaint
-END_SECONDS = 5
+# from one sync to the next: so old is what is found, if somebody searches all the time
+SYNC_INTERVAL = timedelta(minutes=1)
+MAX_ERROR_CHARS = 300  # characters of a complaint
+TERMINATE_SECONDS = 5
 
 
 def open_parsers(settings: Settings) -> ParserPool:
     """Open the process that parses pages for the web UI, with the plugins in use."""
-    return ParserPool(1, plugins=load(settings.plugins))
+    return ParserPool(1, plugins=load_plugins(settings.plugins))
 
 
 def announce_server(settings: Settings, *, port: int) -> AbstractContextManager[None]:
     """Let other commands of this home know, while the block runs, that this process serves the web UI on a port."""
-    address = settings.pages_addresses[0] if settings.pages_addresses else None
-    return noted_as_serving(settings.home.resolve(), port=port, address=address)
+    address = settings.web_origins[0] if settings.web_origins else None
+    return note_web_ui(settings.home.resolve(), port=port, address=address)
 
 
 @contextmanager
@@ -64,10 +65,10 @@ def serve_metrics(db: Database) -> Iterator[None]:
     if settings.metrics_port is None:
         yield
         return
-    from crawler.runtime.metrics.served import pages_metrics  # noqa: PLC0415  3 MB, which few need
+    from crawler.runtime.metrics.endpoint import serve_web_ui_metrics  # noqa: PLC0415  3 MB, which few need
 
     host, port = settings.metrics_host, settings.metrics_port
-    with pages_metrics(host, port, db, settings.home.resolve(), stack=os.environ.get(TAG)):
+    with serve_web_ui_metrics(host, port, db, settings.home.resolve(), stack=os.environ.get(TAG)):
         yield
 
 
@@ -77,84 +78,84 @@ class DomainCounter:
     def __init__(self, db: Database, *, now: Callable[[], datetime]) -> None:
         self._db, self._now = db, now
         self._waiting: asyncio.Queue[Domain] = asyncio.Queue()
-        self._known: set[int] = set()
+        self._pending_ids: set[int] = set()
 
-    def want(self, domain: Domain) -> None:
+    def request_count(self, domain: Domain) -> None:
         """Have a domain counted; does nothing if it waits or is being counted."""
-        if domain.id not in self._known:
-            self._known.add(domain.id)
+        if domain.id not in self._pending_ids:
+            self._pending_ids.add(domain.id)
             self._waiting.put_nowait(domain)
 
     async def has_figures(self, domain: Domain) -> bool:
         """Return whether a domain was ever counted. One that was not of late is counted from now on."""
-        counting = await report.counting_of(self._db, domain, at=self._now())
-        if counting is not Counting.DONE:
-            self.want(domain)
-        return counting is not Counting.NEVER
+        counting = await report.read_count_state(self._db, domain, at=self._now())
+        if counting is not CountState.DONE:
+            self.request_count(domain)
+        return counting is not CountState.NEVER
 
     async def run(self) -> None:
         """Count one after the other, and wait for more. What fails is logged, and tried again by who looks next."""
         while True:
             domain = await self._waiting.get()
             try:
-                await report.keep_figures(self._db, domain, at=self._now())
+                await report.store_figures(self._db, domain, at=self._now())
             except CrawlerError as error:
                 log.warning("figures.not_counted", extra={"figures": {"domain": domain.authority, "error": str(error)}})
             finally:
-                self._known.discard(domain.id)
+                self._pending_ids.discard(domain.id)
                 self._waiting.task_done()
 
-    async def done(self) -> None:
+    async def wait_until_counted(self) -> None:
         """Wait until nothing is left to count."""
         await self._waiting.join()
 
 
-class IndexKeeper:
+class IndexSyncer:
     """Brings the index of a home in step when somebody searches: one sync at a time, and one a minute at most.
 
     `recrawl sync` is a process of its own, which has the memory.
     """
 
-    def __init__(self, home: Path, *, pause: timedelta = PAUSE) -> None:
+    def __init__(self, home: Path, *, pause: timedelta = SYNC_INTERVAL) -> None:
         self._home, self._pause = home, pause
-        self._wanted = asyncio.Event()
-        self._trouble = ""
+        self._sync_requested = asyncio.Event()
+        self._last_error = ""
 
-    def want(self) -> str:
+    def request_sync(self) -> str:
         """Have the index brought in step, soon; gives what kept it from that last time, in a line."""
-        self._wanted.set()
-        return self._trouble
+        self._sync_requested.set()
+        return self._last_error
 
     async def run(self) -> None:
         """Bring it in step whenever that is wanted."""
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
-            self._trouble = await self._sync()
-            if self._trouble:
-                api_log.warning("search.not_in_step", extra={"why": self._trouble})
+            await self._sync_requested.wait()
+            self._sync_requested.clear()
+            self._last_error = await self._sync()
+            if self._last_error:
+                api_log.warning("search.not_in_step", extra={"why": self._last_error})
             await asyncio.sleep(self._pause.total_seconds())
 
     async def _sync(self) -> str:
         """Why it could not be done, or nothing."""
         child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "crawler", "sync", str(search_file(self._home))),
-            env=child_environment({"RECRAWL_HOME": str(self._home)}),
+            *(sys.executable, "-m", "crawler", "sync", str(get_search_file(self._home))),
+            env=build_child_environment({"RECRAWL_HOME": str(self._home)}),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            _, said = await child.communicate()
+            _, stderr = await child.communicate()
         finally:
             if child.returncode is None:
                 child.terminate()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(child.wait(), END_SECONDS)
+                    await asyncio.wait_for(child.wait(), TERMINATE_SECONDS)
             if child.returncode is None:
                 child.kill()
                 await child.wait()
         if child.returncode == 0:
             return ""
-        last = said.decode("utf-8", errors="replace").strip().splitlines()[-1:]
-        return " ".join(last)[:MOST_SAID] or f"recrawl sync ended with {child.returncode}"
+        last = stderr.decode("utf-8", errors="replace").strip().splitlines()[-1:]
+        return " ".join(last)[:MAX_ERROR_CHARS] or f"recrawl sync ended with {child.returncode}"

@@ -6,25 +6,27 @@ from crawler.app.settings import SettingsPatch
 from crawler.cli import values
 from crawler.cli.lazy import crawl as app
 from crawler.cli.lazy import crawl_output, maintenance, preview_output
-from crawler.cli.options import At, Json, Offline, argument, flag, option
+from crawler.cli.options import At, Json, Offline, declare_argument, declare_flag, declare_option
 from crawler.cli.session import DONE, settings
-from crawler.cli.settings_options import NOTHING, with_settings
+from crawler.cli.settings_options import EMPTY_PATCH, add_settings_options
 from crawler.errors import BadInput
 
 
-@with_settings(of_crawl=True)
+@add_settings_options(of_crawl=True)
 def crawl(
-    names: Annotated[list[str] | None, argument("URL|DOMAIN", "What to crawl; what is not registered will be.")] = None,
-    pages: Annotated[int | None, option("N", "Look at so many pages, at most.", min=1)] = None,
+    names: Annotated[
+        list[str] | None, declare_argument("URL|DOMAIN", "What to crawl; what is not registered will be.")
+    ] = None,
+    pages: Annotated[int | None, declare_option("N", "Look at so many pages, at most.", min=1)] = None,
     due: Annotated[
-        bool, flag("--due", "Only what is due: of the domains named, or of all that are registered.")
+        bool, declare_flag("--due", "Only what is due: of the domains named, or of all that are registered.")
     ] = False,
     dry_run: Annotated[
-        bool, flag("--dry-run", "Show what would be fetched now and what that costs; touch nothing.")
+        bool, declare_flag("--dry-run", "Show what would be fetched now and what that costs; touch nothing.")
     ] = False,
-    shift_time: Annotated[str | None, option("SPAN", "Finish after this long: 90s, 10m, 2h.")] = None,
+    max_run_time: Annotated[str | None, declare_option("SPAN", "Finish after this long: 90s, 10m, 2h.")] = None,
     offline: Offline = False,
-    patch: SettingsPatch = NOTHING,
+    patch: SettingsPatch = EMPTY_PATCH,
     at: At = None,
     as_json: Json = False,
 ) -> int:
@@ -44,12 +46,12 @@ def crawl(
         recrawl crawl docs.example.com --dry-run
         recrawl crawl http://127.0.0.1:8000/ --allow-private --json
     """
-    time_limit = values.span(shift_time) if shift_time else None
+    time_limit = values.parse_span(max_run_time) if max_run_time else None
     if not names and not due:
         raise BadInput("nothing to crawl: name a URL or a domain, or say --due for all that is registered")
     maintenance.check_plugins(settings())
     if dry_run:
-        preview_output.preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
+        preview_output.show_preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
         return DONE
 
     request = app.CrawlRequest(
@@ -59,4 +61,4 @@ def crawl(
         time_limit=time_limit,
         ignore_pace=bool(names),  # whoever names a domain wants it now, not spread over the day
     )
-    return crawl_output.crawl(names or (), request, patch=patch, due=due, offline=offline, as_json=as_json)
+    return crawl_output.run_crawl(names or (), request, patch=patch, due=due, offline=offline, as_json=as_json)

@@ -3,85 +3,90 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from crawler.app.domains import settings_of_new
+from crawler.app.domains import make_domain_settings
 from crawler.app.preview import CrawlPreview, State, Target, preview_crawl
 from crawler.app.settings import SettingsPatch
 from crawler.app.status import format_wait
 from crawler.cli.options import NO_DOMAIN
-from crawler.cli.output import pick, print_json, say, show_facts, show_rows
-from crawler.cli.session import settings, with_database
+from crawler.cli.output import pick_fields, print_json, say, show_facts, show_rows
+from crawler.cli.session import run_on_database, settings
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
 
 ON_TOP = ", one a page; robots.txt and second looks at what has changed come on top"
 
 
-def preview(
+def show_preview(
     names: Sequence[str], *, patch: SettingsPatch, max_pages: int | None, at: datetime | None, as_json: bool
 ) -> None:
-    settings_of_new(patch, settings())  # what could not be registered is an error here, too
-    plans, unknown = with_database(lambda db, _: preview_crawl(db, names, max_pages=max_pages, at=at))
+    make_domain_settings(patch, settings())  # what could not be registered is an error here, too
+    previews, unregistered = run_on_database(lambda db, _: preview_crawl(db, names, max_pages=max_pages, at=at))
     at = at or datetime.now(UTC)
     if as_json:
-        print_json({"at": at, "plans": [_document(plan) for plan in plans], "unregistered": unknown})
+        print_json({"at": at, "plans": [_describe_preview(plan) for plan in previews], "unregistered": unregistered})
         return
-    for name in unknown:
+    for name in unregistered:
         say(f"{name} is not registered: it would be, then /robots.txt and its root would be fetched")
-    for plan in plans:
-        _show(plan, at=at)
-    if not plans and not unknown:
+    for plan in previews:
+        _show_domain(plan, at=at)
+    if not previews and not unregistered:
         say(NO_DOMAIN)
 
 
-def _show(plan: CrawlPreview, *, at: datetime) -> None:
-    load = plan.load
-    requests = f"{format_count(plan.requests, 'request')}{ON_TOP if plan.requests else ''}"
-    places = format_count(load.unread_lists, "usual place")
+def _show_domain(crawl_preview: CrawlPreview, *, at: datetime) -> None:
+    workload = crawl_preview.workload
+    requests = f"{format_count(crawl_preview.requests, 'request')}{ON_TOP if crawl_preview.requests else ''}"
+    list_locations = format_count(workload.unread_lists, "usual place")
     show_facts(
         [
-            (plan.domain.authority, format_wait(plan.wait, plan.domain, now=at) or requests),
-            ("First", "\n".join(f"{url}, since you name it" for url in plan.named)),
-            ("New pages", str(load.new)),
-            ("Sitemaps", f"looked for at {places}" if load.unread_lists else ""),
-            ("Due pages", f"{load.due} ({load.conditional} of them with validators)" if load.due else "0"),
-            ("Bytes at most", format_bytes(plan.most_bytes)),
-            ("Time at least", format_span(plan.least_time) if plan.least_time else ""),
-            ("Inbox", f"{load.inbox_rows} not applied yet: counted, not listed" if load.inbox_rows else ""),
-            ("Next due", format_instant(plan.status.wake_at) if not plan.requests and plan.status.wake_at else ""),
+            (crawl_preview.domain.authority, format_wait(crawl_preview.wait, crawl_preview.domain, now=at) or requests),
+            ("First", "\n".join(f"{url}, since you name it" for url in crawl_preview.requested)),
+            ("New pages", str(workload.unfetched)),
+            ("Sitemaps", f"looked for at {list_locations}" if workload.unread_lists else ""),
+            ("Due pages", f"{workload.due} ({workload.conditional} of them with validators)" if workload.due else "0"),
+            ("Bytes at most", format_bytes(crawl_preview.max_bytes)),
+            ("Time at least", format_span(crawl_preview.min_time) if crawl_preview.min_time else ""),
+            ("Inbox", f"{workload.inbox_rows} not applied yet: counted, not listed" if workload.inbox_rows else ""),
+            (
+                "Next due",
+                format_instant(crawl_preview.status.wake_at)
+                if not crawl_preview.requests and crawl_preview.status.wake_at
+                else "",
+            ),
         ]
     )
-    if plan.first:
+    if crawl_preview.first:
         say("")
         rows = (
             {
                 "first": target.url,
-                "why": _why(target),
+                "why": _explain_target(target),
                 "importance": f"{target.importance:.2f}",
                 "request": "conditional" if target.validators else "full",
             }
-            for target in plan.first
+            for target in crawl_preview.first
         )
         show_rows(rows, right=["importance"])
 
 
-def _why(target: Target) -> str:
-    if target.state is State.NEW:
+def _explain_target(target: Target) -> str:
+    if target.state is State.UNFETCHED:
         return "never fetched"
     return f"due, last seen {format_instant(target.last_good_at)}"
 
 
-def _document(plan: CrawlPreview) -> dict[str, object]:
+def _describe_preview(crawl_preview: CrawlPreview) -> dict[str, object]:
     return {
-        "domain": plan.domain.authority,
-        "requests": plan.requests,
-        "most_bytes": round(plan.most_bytes),
-        "least_seconds": plan.least_time,
-        "named": plan.named,
-        "not_now": plan.wait,
-        "next_due_at": plan.status.wake_at,
-        "load": plan.load,
+        "domain": crawl_preview.domain.authority,
+        "requests": crawl_preview.requests,
+        "max_bytes": round(crawl_preview.max_bytes),
+        "least_seconds": crawl_preview.min_time,
+        "named": crawl_preview.requested,
+        "not_now": crawl_preview.wait,
+        "next_due_at": crawl_preview.status.wake_at,
+        "load": crawl_preview.workload,
         "first": [
-            pick(target, "url", "state", "importance", "last_good_at", "received_bytes")
+            pick_fields(target, "url", "state", "importance", "last_good_at", "received_bytes")
             | {"conditional": bool(target.validators)}
-            for target in plan.first
+            for target in crawl_preview.first
         ],
     }

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from crawler.cli.lazy import registration, revisits, status
-from crawler.cli.options import At, DomainName, Json, argument, option
+from crawler.cli.options import At, DomainName, Json, declare_argument, declare_option
 from crawler.cli.output import print_json, say
-from crawler.cli.session import DONE, PROBLEM, settings, with_database
+from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import BadInput
 from crawler.format.values import format_count, format_instant
 from crawler.times import format_typed_instant
@@ -16,7 +16,7 @@ from crawler.times import format_typed_instant
 
 def refresh(
     domain: DomainName,
-    prefix: Annotated[str | None, option("URL", "Only pages whose URL begins so; a path will do.")] = None,
+    prefix: Annotated[str | None, declare_option("URL", "Only pages whose URL begins so; a path will do.")] = None,
     at: At = None,
     as_json: Json = False,
 ) -> None:
@@ -29,30 +29,32 @@ def refresh(
         recrawl refresh docs.example.com --prefix /guide/
         recrawl refresh https://docs.example.com/guide/intro
     """
-    done = with_database(lambda db, _: revisits.refresh(db, domain, prefix=prefix or "", at=at))
-    name, pages = done.domain.authority, done.pages
+    result = run_on_database(lambda db, _: revisits.request_refresh(db, domain, prefix=prefix or "", at=at))
+    name, pages = result.domain.authority, result.pages
     # A run would live in the time of the clock.
-    seen_at = revisits.start_recrawl(settings(), done.domain, done.prefix) if at is None else None
+    run_url = revisits.start_recrawl(settings(), result.domain, result.prefix) if at is None else None
     if as_json:
-        print_json({"domain": name, "prefix": done.prefix, "pages": pages, "run": seen_at, "not_now": done.wait})
+        print_json({"domain": name, "prefix": result.prefix, "pages": pages, "run": run_url, "not_now": result.wait})
         return
     when = "now" if at is None else f"at {format_instant(at)}"
-    say(f"{format_count(pages, 'page')} under {done.prefix} {'is' if pages == 1 else 'are'} due {when}")
-    if done.wait is not None and done.wait.reason.is_obstacle:
-        say(f"They wait: {name} {status.format_wait(done.wait, done.domain, now=at or datetime.now(UTC))}")
-    elif seen_at:
-        say(f"The running stack fetches them now: {seen_at}")
+    say(f"{format_count(pages, 'page')} under {result.prefix} {'is' if pages == 1 else 'are'} due {when}")
+    if result.wait is not None and result.wait.reason.is_obstacle:
+        say(f"They wait: {name} {status.format_wait(result.wait, result.domain, now=at or datetime.now(UTC))}")
+    elif run_url:
+        say(f"The running stack fetches them now: {run_url}")
     else:
-        then = f" --at {format_typed_instant(at)}" if at is not None else ""
-        say(f"Next: {done.command}{then} (until then other commands show their former times)")
+        at_option = f" --at {format_typed_instant(at)}" if at is not None else ""
+        say(f"Next: {result.command}{at_option} (until then other commands show their former times)")
 
 
 MAX_LINE = 8192  # characters of a line; a page's URL has as many bytes at most
 
 
 def hint(
-    urls: Annotated[list[str], argument("URL...|-", "Pages that have changed; - reads one a line from stdin.")],
-    source: Annotated[str, option("NAME", "Who says so: a CMS, IndexNow. Each source is measured by itself.")] = "push",
+    urls: Annotated[list[str], declare_argument("URL...|-", "Pages that have changed; - reads one a line from stdin.")],
+    source: Annotated[
+        str, declare_option("NAME", "Who says so: a CMS, IndexNow. Each source is measured by itself.")
+    ] = "push",
     at: At = None,
     as_json: Json = False,
 ) -> int:
@@ -69,29 +71,29 @@ def hint(
         recrawl hint https://docs.example.com/news --at 2026-03-01T08:00Z --json
     """
     revisits.require_source(source)  # before standard input is read
-    wanted, now = list(_urls(urls)), at or datetime.now(UTC)
-    found = with_database(lambda db, _: revisits.leave_hints(db, wanted, source=source, at=now))
+    hinted, now = list(_parse_urls(urls)), at or datetime.now(UTC)
+    result = run_on_database(lambda db, _: revisits.record_hints(db, hinted, source=source, at=now))
     if as_json:
-        print_json({"source": source, "at": now, "taken": found.taken, "refused": found.refused})
+        print_json({"source": source, "at": now, "taken": result.accepted, "refused": result.rejected})
     else:
-        for authority, many in found.taken.items():
-            say(f"{authority}: {format_count(many, 'hint')} of {source} will be weighed by the next crawl")
-        for reason, many in found.refused.items():
-            say(f"{format_count(many, 'hint')} refused: {reason.replace('_', ' ')}")
-    return DONE if sum(found.taken.values()) else PROBLEM
+        for authority, count in result.accepted.items():
+            say(f"{authority}: {format_count(count, 'hint')} of {source} will be weighed by the next crawl")
+        for reason, count in result.rejected.items():
+            say(f"{format_count(count, 'hint')} refused: {reason.replace('_', ' ')}")
+    return DONE if sum(result.accepted.values()) else PROBLEM
 
 
-def _urls(texts: Sequence[str]) -> "Iterator[revisits.Url]":
-    for n, (place, text) in enumerate(_lines(texts)):
+def _parse_urls(texts: Sequence[str]) -> "Iterator[revisits.Url]":
+    for n, (prefix, text) in enumerate(_read_lines(texts)):
         if n >= revisits.MAX_HINTS:
             raise BadInput(f"more than {revisits.MAX_HINTS:,} URLs at a time")
         try:
-            yield registration.url_of(text)
+            yield registration.parse_typed_url(text)
         except BadInput as error:
-            raise BadInput(f"{place}{error}") from error
+            raise BadInput(f"{prefix}{error}") from error
 
 
-def _lines(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _read_lines(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Each URL as it was given, with the place to name it by: the line of standard input."""
     for text in texts:
         if text != "-":

@@ -8,22 +8,25 @@ import typer
 from crawler.cli import values
 from crawler.cli.lazy import feeds, tokens
 from crawler.cli.lazy import kinds as change_kinds
-from crawler.cli.options import Json, Kinds, argument, flag, option
-from crawler.cli.output import pick, print_found, print_outcome, remark
-from crawler.cli.session import settings, with_database
+from crawler.cli.options import Json, Kinds, declare_argument, declare_flag, declare_option
+from crawler.cli.output import pick_fields, print_listing, print_outcome, remark
+from crawler.cli.session import run_on_database, settings
 from crawler.errors import BadInput
 from crawler.format.values import format_instant
 
 app = typer.Typer(no_args_is_help=True, help="Let programs ask the HTTP API of recrawl serve, and no more.")
 
-TokenName = Annotated[str, argument("NAME", "Whose it is, such as search or nightly-report.")]
+TokenName = Annotated[str, declare_argument("NAME", "Whose it is, such as search or nightly-report.")]
 
 
 @app.command("add")
 def add(
     name: TokenName,
     expires: Annotated[
-        timedelta | None, option("SPAN", "Good for so long, such as 30d; else until revoked.", parser=values.interval)
+        timedelta | None,
+        declare_option(
+            "SPAN", "Good for so long, such as 30d; else until revoked.", parser=values.parse_interval_option
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -48,17 +51,17 @@ def list_all(as_json: Json = False) -> None:
 
         recrawl tokens list
     """
-    found = tokens.list_tokens(settings())
+    issued = tokens.list_api_tokens(settings())
     rows = (
         {
             "name": each.name,
-            "made": format_instant(each.made_at),
+            "made": format_instant(each.created_at),
             "expires": format_instant(each.expires_at) if each.expires_at else "never",
         }
-        for each in found
+        for each in issued
     )
-    document = {"tokens": [pick(each, "name", "made_at", "expires_at") for each in found]}
-    print_found(document, rows, empty="No token was given out: recrawl tokens add NAME", as_json=as_json)
+    document = {"tokens": [pick_fields(each, "name", "created_at", "expires_at") for each in issued]}
+    print_listing(document, rows, empty="No token was given out: recrawl tokens add NAME", as_json=as_json)
 
 
 @app.command("revoke")
@@ -73,18 +76,20 @@ def revoke(name: TokenName, as_json: Json = False) -> None:
     print_outcome({"revoked": name}, f"Nobody gets in by {name} any more", as_json=as_json)
 
 
-LINKED = "what the pages link to"
+WEB_UI_FEEDS = "what the pages link to"
 
 
 def feed(
     what: Annotated[
-        str | None, argument("DOMAIN|URL", "A domain, or what its pages' URLs begin with; else all.")
+        str | None, declare_argument("DOMAIN|URL", "A domain, or what its pages' URLs begin with; else all.")
     ] = None,
     kind: Kinds = None,
-    name: Annotated[str | None, option("NAME", "Whose it is, such as phone; else it is called as the feed is.")] = None,
-    list_all: Annotated[bool, flag("--list", "List the addresses that were given out.")] = False,
-    revoke: Annotated[str | None, option("NAME", "Let nobody in any more by the address of that name.")] = None,
-    revoke_all: Annotated[bool, flag("--revoke-all", "Let nobody in any more by any of them.")] = False,
+    name: Annotated[
+        str | None, declare_option("NAME", "Whose it is, such as phone; else it is called as the feed is.")
+    ] = None,
+    list_all: Annotated[bool, declare_flag("--list", "List the addresses that were given out.")] = False,
+    revoke: Annotated[str | None, declare_option("NAME", "Let nobody in any more by the address of that name.")] = None,
+    revoke_all: Annotated[bool, declare_flag("--revoke-all", "Let nobody in any more by any of them.")] = False,
     as_json: Json = False,
 ) -> None:
     """Print the address of an Atom feed of changes, for a feed reader on this machine; `recrawl serve` answers it.
@@ -96,7 +101,7 @@ def feed(
     Examples:
 
         recrawl feed
-        recrawl feed docs.example.com --kind new,gone
+        recrawl feed docs.example.com --kind added,gone
         recrawl feed https://docs.example.com/guide/
         recrawl feed docs.example.com --name phone
         recrawl feed --list
@@ -106,39 +111,41 @@ def feed(
         raise BadInput("--list, --revoke and --revoke-all go alone")
     home = settings().home.resolve()
     if list_all:
-        found = feeds.addresses_of(home)
+        addresses = feeds.list_addresses(home)
         rows = (
             {
                 "name": each.name,
-                "made": format_instant(each.made_at),
-                "feed": each.wanted.label if each.wanted else LINKED,
+                "made": format_instant(each.created_at),
+                "feed": each.wanted.label if each.wanted else WEB_UI_FEEDS,
             }
-            for each in found
+            for each in addresses
         )
-        none = "No address of a feed was given out: recrawl feed"
-        print_found({"feeds": list(map(_describe, found))}, rows, empty=none, as_json=as_json)
+        empty = "No address of a feed was given out: recrawl feed"
+        print_listing({"feeds": list(map(_describe_address, addresses))}, rows, empty=empty, as_json=as_json)
     elif revoke is not None:
         feeds.revoke_address(home, revoke)
-        said = f"Nobody gets in by {revoke} any more; the other addresses go on"
-        print_outcome({"revoked": revoke}, said, as_json=as_json)
+        message = f"Nobody gets in by {revoke} any more; the other addresses go on"
+        print_outcome({"revoked": revoke}, message, as_json=as_json)
     elif revoke_all:
-        many = feeds.revoke_all_addresses(home)
-        said = "1 address revoked" if many == 1 else f"{many:,} addresses revoked"
-        print_outcome({"revoked": many}, said, as_json=as_json)
+        count = feeds.revoke_all_addresses(home)
+        message = "1 address revoked" if count == 1 else f"{count:,} addresses revoked"
+        print_outcome({"revoked": count}, message, as_json=as_json)
     else:
-        _give(what, kinds=kind, name=name, as_json=as_json)
+        _issue(what, kinds=kind, name=name, as_json=as_json)
 
 
-def _give(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> None:
+def _issue(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> None:
     if kinds is not None:
         change_kinds.parse_kinds(kinds)
-    found = with_database(lambda db, _: feeds.give_feed(db, what, kinds=kinds or "", name=name, at=datetime.now(UTC)))
-    print_outcome({"name": found.name, "feed": found.url, "is_served": found.is_served}, found.url, as_json=as_json)
-    if not as_json and not found.is_served:
+    issued = run_on_database(
+        lambda db, _: feeds.issue_feed(db, what, kinds=kinds or "", name=name, at=datetime.now(UTC))
+    )
+    print_outcome({"name": issued.name, "feed": issued.url, "is_served": issued.is_served}, issued.url, as_json=as_json)
+    if not as_json and not issued.is_served:
         remark("Nobody answers there now: recrawl serve, or recrawl up")
 
 
-def _describe(address: "feeds.FeedAddress") -> dict[str, object]:
-    about = pick(address.wanted, "domain", "prefix", "kinds") if address.wanted is not None else {}
+def _describe_address(address: "feeds.FeedAddress") -> dict[str, object]:
+    about = pick_fields(address.wanted, "domain", "prefix", "kinds") if address.wanted is not None else {}
     fields = {name: about.get(name) or None for name in ("domain", "prefix", "kinds")}
-    return {"name": address.name, "made_at": address.made_at, **fields}
+    return {"name": address.name, "created_at": address.created_at, **fields}

@@ -9,25 +9,27 @@ from urllib.parse import urlsplit, urlunsplit
 
 from crawler.cli.lazy import exports
 from crawler.cli.lazy import progress as bars
-from crawler.cli.options import Json, argument, flag, option
-from crawler.cli.output import out, print_json, print_json_line, remark, say, telling_of_cursors
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.options import Json, declare_argument, declare_flag, declare_option
+from crawler.cli.output import get_stdout, print_json, print_json_line, remark, report_cursor_errors, say
+from crawler.cli.session import Interrupts, run_on_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count
 
 
 def export(
-    domain: Annotated[str, argument("DOMAIN", "A registered domain.")],
-    form: Annotated[str, option("FORMAT", "jsonl, csv, parquet, markdown or warc.", "--format")] = "jsonl",
-    to: Annotated[Path | None, option("PATH", "A file, or a folder for markdown, which needs it; else stdout.")] = None,
+    domain: Annotated[str, declare_argument("DOMAIN", "A registered domain.")],
+    form: Annotated[str, declare_option("FORMAT", "jsonl, csv, parquet, markdown or warc.", "--format")] = "jsonl",
+    to: Annotated[
+        Path | None, declare_option("PATH", "A file, or a folder for markdown, which needs it; else stdout.")
+    ] = None,
     since: Annotated[
-        int | None, option("CURSOR", "Only what has changed since, and what went; 0 for everything.", min=0)
+        int | None, declare_option("CURSOR", "Only what has changed since, and what went; 0 for everything.", min=0)
     ] = None,
     chunks: Annotated[
-        bool, flag("--chunks", "Of jsonl and parquet: a row for each part of a page under a heading.")
+        bool, declare_flag("--chunks", "Of jsonl and parquet: a row for each part of a page under a heading.")
     ] = False,
     versions: Annotated[
-        bool, flag("--versions", "All versions of each page, also of those that are gone; not as markdown.")
+        bool, declare_flag("--versions", "All versions of each page, also of those that are gone; not as markdown.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -46,39 +48,45 @@ def export(
         recrawl export docs.example.com --format warc --to docs.warc.gz --versions
     """
     request = exports.ExportRequest(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
-    if request.format.is_binary and to is None and out().is_terminal:
+    if request.format.is_binary and to is None and get_stdout().is_terminal:
         raise BadInput(f"{request.format} is nothing for a terminal: --to FILE")
     if as_json and to is None:
         raise BadInput("--json tells what was written, so that --to has to say where")
 
-    async def work(db: "exports.Database", _: Interrupts) -> "exports.Exported":
-        with bars.PagesWritten() as progress:
+    async def work(db: "exports.Database", _: Interrupts) -> "exports.ExportResult":
+        with bars.ExportProgress() as progress:
             return await exports.export_pages(
                 db, request, open_stream=lambda: sys.stdout.buffer, at=datetime.now(UTC), on_progress=progress
             )
 
-    with telling_of_cursors(as_json=as_json):
-        done = with_database(work)
+    with report_cursor_errors(as_json=as_json):
+        exported = run_on_database(work)
     if as_json:
-        print_json({"domain": domain, "pages": done.pages, "next": done.cursor})
+        print_json({"domain": domain, "pages": exported.pages, "next": exported.cursor})
     else:
         noun = "version" if versions else "page"
-        remark(f"{format_count(done.pages, noun)}; what changes from now on: {_next(request, done)}")
+        remark(
+            f"{format_count(exported.pages, noun)}; what changes from now on: {_format_next_command(request, exported)}"
+        )
 
 
-def _next(request: "exports.ExportRequest", done: "exports.Exported") -> str:
-    given = [f"--format {request.form}"] if request.form != exports.Format.JSONL else []
-    given += [f"--{request.what}"] if request.what is not exports.What.PAGES else []
-    given += [f"--to {quote(str(request.to))}"] if request.to is not None and request.format.is_folder else []
-    return " ".join(["recrawl export", request.domain, *given, f"--since {done.cursor}"])
+def _format_next_command(request: "exports.ExportRequest", exported: "exports.ExportResult") -> str:
+    arguments = [f"--format {request.form}"] if request.form != exports.Format.JSONL else []
+    arguments += [f"--{request.what}"] if request.what is not exports.RowKind.PAGES else []
+    arguments += [f"--to {quote(str(request.to))}"] if request.to is not None and request.format.is_folder else []
+    return " ".join(["recrawl export", request.domain, *arguments, f"--since {exported.cursor}"])
 
 
 def sync(
-    target: Annotated[str, argument("FILE|URL", "An SQLite file, or postgresql://...; made where there is none.")],
-    names: Annotated[list[str] | None, argument("[DOMAIN]...", "Registered domains; all where none is named.")] = None,
-    anew: Annotated[bool, flag("--anew", "Read all pages, and take out what is not there.")] = False,
+    target: Annotated[
+        str, declare_argument("FILE|URL", "An SQLite file, or postgresql://...; made where there is none.")
+    ],
+    names: Annotated[
+        list[str] | None, declare_argument("[DOMAIN]...", "Registered domains; all where none is named.")
+    ] = None,
+    full: Annotated[bool, declare_flag("--full", "Read all pages, and take out what is not there.")] = False,
     follow: Annotated[
-        bool, flag("--follow", "Go on: put what is found as it is found, until Ctrl-C.", short="-f")
+        bool, declare_flag("--follow", "Go on: put what is found as it is found, until Ctrl-C.", short="-f")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -101,37 +109,37 @@ def sync(
         sqlite3 docs.sqlite "SELECT heading, text FROM chunk_text WHERE chunk_text MATCH 'pear' ORDER BY rank LIMIT 5"
     """
 
-    def document(found: "exports.SyncRound") -> dict[str, object]:
-        return {"index": _without_password(target), "domains": found.done, "forgotten": found.forgotten}
+    def describe_result(result: "exports.SyncRound") -> dict[str, object]:
+        return {"index": _strip_password(target), "domains": result.synced, "forgotten": result.forgotten}
 
-    async def tell_rounds(index: "exports.IndexSync") -> None:
-        async for found in index.follow(anew=anew, on_outage=lambda error: remark(f"{error}; it is asked again")):
-            print_json_line(document(found)) if as_json else _show(found)
+    async def print_results(index: "exports.IndexSync") -> None:
+        async for result in index.follow(anew=full, on_outage=lambda error: remark(f"{error}; it is asked again")):
+            print_json_line(describe_result(result)) if as_json else _show_result(result)
 
     async def work(db: "exports.Database", interrupts: Interrupts) -> "exports.SyncRound | None":
-        async with exports.open_index(db, target, names or (), progress=bars.PagesWritten) as index:
+        async with exports.open_index(db, target, names or (), progress=bars.ExportProgress) as index:
             if not follow:
-                return await index.sync(anew=anew)
-            await interrupts.or_stop(tell_rounds(index))
+                return await index.sync(anew=full)
+            await interrupts.run_until_stop(print_results(index))
             return None
 
-    found = with_database(work, patient=follow)
-    if found is not None:
-        print_json(document(found)) if as_json else _show(found)
+    result = run_on_database(work, patient=follow)
+    if result is not None:
+        print_json(describe_result(result)) if as_json else _show_result(result)
 
 
-def _show(found: "exports.SyncRound") -> None:
-    for name, synced in found.done.items():
+def _show_result(result: "exports.SyncRound") -> None:
+    for name, synced in result.synced.items():
         how = "all pages read" if synced.is_anew else "what has changed"
         say(f"{name}: {format_count(synced.put, 'page')} put, {synced.removed:,} taken out ({how})")
-    for name, removed in found.forgotten.items():
+    for name, removed in result.forgotten.items():
         say(f"{name}: {format_count(removed, 'page')} taken out; it is not registered any more")
-    if not found.done and not found.forgotten:
+    if not result.synced and not result.forgotten:
         remark("No domain is registered: recrawl crawl URL")
 
 
-def _without_password(target: str) -> str:
+def _strip_password(target: str) -> str:
     parts = urlsplit(target)
-    if not exports.is_database(target) or parts.password is None:
+    if not exports.is_database_url(target) or parts.password is None:
         return target
     return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", "@", 1)))

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from crawler.cli.lazy import notifications, notify_output
-from crawler.cli.options import At, Json, Kinds, argument, flag, option
-from crawler.cli.output import print_found, print_json, print_json_line, print_outcome, remark, say
-from crawler.cli.session import DONE, PROBLEM, Interrupts, with_database
+from crawler.cli.options import At, Json, Kinds, declare_argument, declare_flag, declare_option
+from crawler.cli.output import print_json, print_json_line, print_listing, print_outcome, remark, say
+from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database
 from crawler.clock import Clock
 from crawler.errors import BadInput
 from crawler.format.values import format_count, format_delivered, format_instant, format_when
@@ -20,37 +20,47 @@ app = typer.Typer(
     help="Have changes told by mail, chat, webhook or a program of yours.",
 )
 
-Number = Annotated[int, argument("NUMBER", "Of a subscription: recrawl notify list.", min=1)]
-Letters = Annotated[list[int] | None, argument("[NUMBER]...", "Of dead letters: recrawl notify dead.", min=1)]
-EveryOne = Annotated[bool, flag("--all", "All of them.")]
+Number = Annotated[int, declare_argument("NUMBER", "Of a subscription: recrawl notify list.", min=1)]
+Letters = Annotated[list[int] | None, declare_argument("[NUMBER]...", "Of dead letters: recrawl notify dead.", min=1)]
+EveryOne = Annotated[bool, declare_flag("--all", "All of them.")]
 
 
 @app.command()
 def add(
     target: Annotated[
         str,
-        argument(
+        declare_argument(
             "TARGET", "https://..., an apprise address without secrets, command:PROGRAM, or env:NAME or block:NAME."
         ),
     ],
-    domain: Annotated[str | None, option("DOMAIN", "Changes of one domain only.")] = None,
-    pattern: Annotated[str | None, option("PATTERN", "Of pages like '/docs/', '*.html$' or 're:/20../' only.")] = None,
+    domain: Annotated[str | None, declare_option("DOMAIN", "Changes of one domain only.")] = None,
+    pattern: Annotated[
+        str | None, declare_option("PATTERN", "Of pages like '/docs/', '*.html$' or 're:/20../' only.")
+    ] = None,
     kind: Kinds = None,
-    match: Annotated[str | None, option("TEXT", "When this text appears; re:EXPRESSION for a regular one.")] = None,
-    lacks: Annotated[str | None, option("TEXT", "When this text goes.")] = None,
-    above: Annotated[float | None, option("N", "When the number rises above this.")] = None,
-    below: Annotated[float | None, option("N", "When the number falls below this.")] = None,
-    place: Annotated[
-        str | None, option("SELECTOR", "Of the watched piece: CSS, or XPath behind xpath:; else all of it.")
+    match: Annotated[
+        str | None, declare_option("TEXT", "When this text appears; re:EXPRESSION for a regular one.")
+    ] = None,
+    lacks: Annotated[str | None, declare_option("TEXT", "When this text goes.")] = None,
+    above: Annotated[float | None, declare_option("N", "When the number rises above this.")] = None,
+    below: Annotated[float | None, declare_option("N", "When the number falls below this.")] = None,
+    selector: Annotated[
+        str | None, declare_option("SELECTOR", "Of the watched piece: CSS, or XPath behind xpath:; else all of it.")
     ] = None,
     digest: Annotated[
-        str | None, option("WHEN", "Together: every 1h or 30m, daily (at 8), daily@07:30, weekly@fri-07:30.")
+        str | None, declare_option("WHEN", "Together: every 1h or 30m, daily (at 8), daily@07:30, weekly@fri-07:30.")
     ] = None,
-    quiet: Annotated[str | None, option("HOURS", "Nothing from 22-07 or 21:30-06:45; afterwards all together.")] = None,
-    zone: Annotated[str | None, option("ZONE", "Whose clock counts: Europe/Vienna; else the domain's, or UTC.")] = None,
-    secret: Annotated[str | None, option("REFERENCE", "Sign webhooks with the key at env:NAME or block:NAME.")] = None,
+    quiet_hours: Annotated[
+        str | None, declare_option("HOURS", "Nothing from 22-07 or 21:30-06:45; afterwards all together.")
+    ] = None,
+    time_zone: Annotated[
+        str | None, declare_option("ZONE", "Whose clock counts: Europe/Vienna; else the domain's, or UTC.")
+    ] = None,
+    secret: Annotated[
+        str | None, declare_option("REFERENCE", "Sign webhooks with the key at env:NAME or block:NAME.")
+    ] = None,
     allow_private: Annotated[
-        bool, flag("--allow-private", "The receiver is on this machine or in a private network.")
+        bool, declare_flag("--allow-private", "The receiver is on this machine or in a private network.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -64,10 +74,10 @@ def add(
     Examples:
 
         recrawl notify add env:TELEGRAM --domain docs.example.com
-        recrawl notify add 'mailto://mail.example.com?from=me@example.com&to=me@example.com' --kind new,gone
+        recrawl notify add 'mailto://mail.example.com?from=me@example.com&to=me@example.com' --kind added,gone
         recrawl notify add https://ci.example.com/hook --secret env:HOOK_KEY --pattern /api/
-        recrawl notify add env:MAIL --domain shop.example.com --pattern /kettle --place .price --below 40
-        recrawl notify add 'command:/usr/local/bin/rebuild --now' --domain docs.example.com --quiet 22-07
+        recrawl notify add env:MAIL --domain shop.example.com --pattern /kettle --selector .price --below 40
+        recrawl notify add 'command:/usr/local/bin/rebuild --now' --domain docs.example.com --quiet-hours 22-07
     """
     request = notifications.SubscriptionRequest(
         target=target,
@@ -75,22 +85,22 @@ def add(
         pattern=pattern,
         kinds=kind,
         conditions={"appears": match, "goes": lacks, "above": above, "below": below},
-        place=place,
+        place=selector,
         digest=digest,
-        quiet=quiet,
-        zone=zone,
+        quiet=quiet_hours,
+        zone=time_zone,
         secret=secret,
         allow_private=allow_private,
     )
-    made = with_database(lambda db, _: notifications.subscribe(db, request, at=datetime.now(UTC)))
+    subscription = run_on_database(lambda db, _: notifications.subscribe(db, request, at=datetime.now(UTC)))
     if as_json:
-        print_json(notify_output.describe(made))
+        print_json(notify_output.describe_subscription(subscription))
         return
-    say(f"Subscription {made.id}: {notify_output.format_subscription(made)}")
-    if not made.wish.secret and made.wish.target.startswith(("http://", "https://")):
+    say(f"Subscription {subscription.id}: {notify_output.format_subscription(subscription)}")
+    if not subscription.wish.secret and subscription.wish.target.startswith(("http://", "https://")):
         remark("Its messages are not signed: --secret env:NAME signs them")
-    notify_output.remark_missing_secrets(made)
-    remark(f"Next: recrawl notify test {made.id}")
+    notify_output.remark_missing_secrets(subscription)
+    remark(f"Next: recrawl notify test {subscription.id}")
 
 
 @app.command("list")
@@ -102,13 +112,19 @@ def list_all(as_json: Json = False) -> None:
         recrawl notify list
         recrawl notify list --json
     """
-    found = with_database(lambda db, _: notifications.list_subscriptions(db))
+    listed = run_on_database(lambda db, _: notifications.list_subscriptions(db))
     if as_json:
-        print_json({"subscriptions": [notify_output.describe(each, elsewhere=elsewhere) for each, elsewhere in found]})
+        print_json(
+            {
+                "subscriptions": [
+                    notify_output.describe_subscription(each, elsewhere=elsewhere) for each, elsewhere in listed
+                ]
+            }
+        )
         return
-    if not found:
+    if not listed:
         say("Nobody is told of changes: recrawl notify add TARGET")
-    for n, (each, elsewhere) in enumerate(found):
+    for n, (each, elsewhere) in enumerate(listed):
         if n:
             say("")
         notify_output.show_subscription(each, elsewhere=elsewhere, now=datetime.now(UTC))
@@ -122,12 +138,12 @@ def remove(number: Number, as_json: Json = False) -> None:
 
         recrawl notify remove 3
     """
-    found = with_database(lambda db, _: notifications.unsubscribe(db, number))
-    waiting = f"{format_count(found.waiting, 'change')} that waited" if found.waiting else ""
-    dead = format_count(found.dead, "dead letter") if found.dead else ""
+    removed = run_on_database(lambda db, _: notifications.unsubscribe(db, number))
+    waiting = f"{format_count(removed.waiting, 'change')} that waited" if removed.waiting else ""
+    dead = format_count(removed.dead, "dead letter") if removed.dead else ""
     lost = " and ".join(filter(None, (waiting, dead)))
-    said = f"Subscription {number} is removed{f', and {lost} with it' if lost else ''}"
-    print_outcome(notify_output.describe(found), said, as_json=as_json)
+    message = f"Subscription {number} is removed{f', and {lost} with it' if lost else ''}"
+    print_outcome(notify_output.describe_subscription(removed), message, as_json=as_json)
 
 
 @app.command()
@@ -138,21 +154,21 @@ def pause(number: Number, as_json: Json = False) -> None:
 
         recrawl notify pause 3
     """
-    is_new, found = with_database(
+    is_new, subscription = run_on_database(
         lambda db, interrupts: notifications.pause(db, number, at=datetime.now(UTC), stop=interrupts.stop),
         connections=CONNECTIONS,
         patient=True,
     )
-    waiting = f"; {format_count(found.waiting, 'change')} waiting for that" if found.waiting else ""
-    said = f"Subscription {number} is paused{'' if is_new else ' already'}: recrawl notify resume {number}{waiting}"
-    print_outcome(notify_output.describe(found), said, as_json=as_json)
+    waiting = f"; {format_count(subscription.waiting, 'change')} waiting for that" if subscription.waiting else ""
+    message = f"Subscription {number} is paused{'' if is_new else ' already'}: recrawl notify resume {number}{waiting}"
+    print_outcome(notify_output.describe_subscription(subscription), message, as_json=as_json)
 
 
 @app.command()
 def resume(
     number: Number,
-    missed: Annotated[
-        bool, flag("--missed", "And what was found while it was paused, which else is not told.")
+    include_missed: Annotated[
+        bool, declare_flag("--include-missed", "And what was found while it was paused, which else is not told.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -161,19 +177,21 @@ def resume(
     Examples:
 
         recrawl notify resume 3
-        recrawl notify resume 3 --missed
+        recrawl notify resume 3 --include-missed
     """
-    was_paused, found = with_database(
+    was_paused, subscription = run_on_database(
         lambda db, interrupts: notifications.resume(
-            db, number, missed=missed, at=datetime.now(UTC), stop=interrupts.stop
+            db, number, missed=include_missed, at=datetime.now(UTC), stop=interrupts.stop
         ),
         connections=CONNECTIONS,
         patient=True,
     )
-    since = "what was found while it was paused" if missed else "what is found from now on"
-    waiting = f" {format_count(found.waiting, 'change')} that waited, and" if found.waiting else ""
-    said = f"goes on: it is told{waiting} {since}" if was_paused else "is not paused"
-    print_outcome(notify_output.describe(found), f"Subscription {number} {said}", as_json=as_json)
+    since = "what was found while it was paused" if include_missed else "what is found from now on"
+    waiting = f" {format_count(subscription.waiting, 'change')} that waited, and" if subscription.waiting else ""
+    message = f"goes on: it is told{waiting} {since}" if was_paused else "is not paused"
+    print_outcome(
+        notify_output.describe_subscription(subscription), f"Subscription {number} {message}", as_json=as_json
+    )
 
 
 @app.command("test")
@@ -184,22 +202,22 @@ def send_test(number: Number, as_json: Json = False) -> int:
 
         recrawl notify test 3
     """
-    found, why_not = with_database(lambda db, _: notifications.send_test(db, number))
+    subscription, error = run_on_database(lambda db, _: notifications.send_test_notification(db, number))
     if as_json:
-        print_json({"subscription": number, "is_sent": not why_not, "why_not": why_not or None})
-    elif why_not:
-        remark(f"recrawl: the test was not taken by {found.wish.target}: {why_not}")
+        print_json({"subscription": number, "is_sent": not error, "why_not": error or None})
+    elif error:
+        remark(f"recrawl: the test was not taken by {subscription.wish.target}: {error}")
     else:
-        say(f"A test was sent to {found.wish.target}")
-        notify_output.remark_missing_secrets(found)
-    return PROBLEM if why_not else DONE
+        say(f"A test was sent to {subscription.wish.target}")
+        notify_output.remark_missing_secrets(subscription)
+    return PROBLEM if error else DONE
 
 
 @app.command()
 def run(
-    number: Annotated[int | None, argument("[NUMBER]", "Of one subscription; else all of them.", min=1)] = None,
+    number: Annotated[int | None, declare_argument("[NUMBER]", "Of one subscription; else all of them.", min=1)] = None,
     follow: Annotated[
-        bool, flag("--follow", "Go on: tell what is found as it is found, until Ctrl-C.", short="-f")
+        bool, declare_flag("--follow", "Go on: tell what is found as it is found, until Ctrl-C.", short="-f")
     ] = False,
     at: At = None,
     as_json: Json = False,
@@ -217,60 +235,60 @@ def run(
     if follow and at is not None:
         raise BadInput("--follow goes by the time that it is: no --at")
     if follow:
-        return _follow(number, as_json=as_json)
-    clock = Clock.at(at)
+        return _follow_deliveries(number, as_json=as_json)
+    clock = Clock.from_instant(at)
 
     async def work(
         db: "notifications.Database", interrupts: Interrupts
-    ) -> "tuple[notifications.Delivered, list[notifications.Postponed]]":
-        done = await notifications.deliver_due(db, clock=clock, number=number, stop=interrupts.stop)
-        return done, await notifications.list_postponed(db, done, number=number, at=clock.now())
+    ) -> "tuple[notifications.DeliveryStats, list[notifications.DeferredDelivery]]":
+        delivered = await notifications.deliver_due(db, clock=clock, number=number, stop=interrupts.stop)
+        return delivered, await notifications.list_deferred(db, delivered, number=number, at=clock.now())
 
-    done, waiting = with_database(work, connections=CONNECTIONS, patient=True)
+    delivered, waiting = run_on_database(work, connections=CONNECTIONS, patient=True)
     if as_json:
-        print_json(done.as_dict() | {"waiting": waiting})
-    elif done.messages:
-        say(format_delivered(done.changes, done.messages))
+        print_json(delivered.as_dict() | {"waiting": waiting})
+    elif delivered.messages:
+        say(format_delivered(delivered.changes, delivered.messages))
     else:
-        say("Nothing is told" if done.untold or waiting else "Nothing is due")
+        say("Nothing is told" if delivered.undelivered or waiting else "Nothing is due")
     if not as_json:
-        notify_output.remark_failures(done)
+        notify_output.remark_failures(delivered)
         for each in waiting:
             remark(
                 f"recrawl: subscription {each.subscription} waits until {format_when(each.until, now=clock.now())}, "
                 f"{format_count(each.changes, 'change')}: {each.why}"
                 f" (recrawl notify test {each.subscription} tries it now)"
             )
-    return PROBLEM if done.untold else DONE
+    return PROBLEM if delivered.undelivered else DONE
 
 
-def _follow(number: int | None, *, as_json: bool) -> int:
+def _follow_deliveries(number: int | None, *, as_json: bool) -> int:
     """Tell what is found as it is found, until interrupted."""
 
-    def tell(done: "notifications.Delivered") -> None:
-        if as_json and (done.messages or done.untold):
-            print_json_line(done.as_dict())
+    def print_delivered(delivered: "notifications.DeliveryStats") -> None:
+        if as_json and (delivered.messages or delivered.undelivered):
+            print_json_line(delivered.as_dict())
         elif not as_json:
-            if done.messages:
-                say(format_delivered(done.changes, done.messages))
-            notify_output.remark_failures(done)
+            if delivered.messages:
+                say(format_delivered(delivered.changes, delivered.messages))
+            notify_output.remark_failures(delivered)
 
     async def work(db: "notifications.Database", interrupts: Interrupts) -> int:
         await notifications.follow_deliveries(
             db,
             number=number,
             stop=interrupts.stop,
-            on_delivered=tell,
+            on_delivered=print_delivered,
             on_outage=lambda error: remark(f"{error}; it is asked again"),
         )
         return interrupts.exit_code
 
-    return with_database(work, connections=CONNECTIONS, patient=True)
+    return run_on_database(work, connections=CONNECTIONS, patient=True)
 
 
 @app.command()
 def dead(
-    number: Annotated[int | None, argument("[NUMBER]", "Of one subscription; else of all.", min=1)] = None,
+    number: Annotated[int | None, declare_argument("[NUMBER]", "Of one subscription; else of all.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
     """List messages that were given up (dead letters), and why.
@@ -280,34 +298,38 @@ def dead(
         recrawl notify dead
         recrawl notify dead 3 --json
     """
-    found = with_database(lambda db, _: notifications.list_dead_letters(db, number))
+    dead_letters = run_on_database(lambda db, _: notifications.list_dead_letters(db, number))
     rows = (
         {
             "number": str(each.id),
             "subscription": str(each.subscription_id),
-            "since": format_instant(each.made_at),
+            "since": format_instant(each.created_at),
             "tries": str(each.tries),
             "changes": str(len(each.changes)),
-            "what": notifications.headline(each.changes),
+            "what": notifications.format_headline(each.changes),
             "why": each.error,
         }
-        for each in found
+        for each in dead_letters
     )
     letters = [
         {
             "number": each.id,
             "subscription": each.subscription_id,
             "target": each.target,
-            "since": each.made_at,
+            "since": each.created_at,
             "tries": each.tries,
             "why": each.error,
             "changes": each.changes,
         }
-        for each in found
+        for each in dead_letters
     ]
     right = ("number", "subscription", "tries", "changes")
-    if print_found({"dead": letters}, rows, right=right, empty="No message was given up", as_json=as_json):
-        more = f"; these are the oldest {notifications.MOST_LISTED}" if len(found) == notifications.MOST_LISTED else ""
+    if print_listing({"dead": letters}, rows, right=right, empty="No message was given up", as_json=as_json):
+        more = (
+            f"; these are the oldest {notifications.MAX_LISTED}"
+            if len(dead_letters) == notifications.MAX_LISTED
+            else ""
+        )
         remark(f"Next: recrawl notify redeliver NUMBER, or discard NUMBER{more}")
 
 
@@ -322,9 +344,9 @@ def redeliver(letters: Letters = None, every_one: EveryOne = False, as_json: Jso
         recrawl notify redeliver 17 18
         recrawl notify redeliver --all
     """
-    ids = _chosen(letters, every_one=every_one)
-    many = with_database(lambda db, _: notifications.redeliver(db, ids, at=datetime.now(UTC)))
-    return _tell_many(many, ids, as_json=as_json, said="will be sent once more: recrawl notify run")
+    ids = _select_letters(letters, every_one=every_one)
+    count = run_on_database(lambda db, _: notifications.redeliver_letters(db, ids, at=datetime.now(UTC)))
+    return _print_count(count, ids, as_json=as_json, message="will be sent once more: recrawl notify run")
 
 
 @app.command()
@@ -336,20 +358,20 @@ def discard(letters: Letters = None, every_one: EveryOne = False, as_json: Json 
         recrawl notify discard 17
         recrawl notify discard --all
     """
-    ids = _chosen(letters, every_one=every_one)
-    many = with_database(lambda db, _: notifications.discard(db, ids, at=datetime.now(UTC)))
-    return _tell_many(many, ids, as_json=as_json, said="forgotten")
+    ids = _select_letters(letters, every_one=every_one)
+    count = run_on_database(lambda db, _: notifications.discard_letters(db, ids, at=datetime.now(UTC)))
+    return _print_count(count, ids, as_json=as_json, message="forgotten")
 
 
-def _chosen(letters: list[int] | None, *, every_one: bool) -> list[int] | None:
+def _select_letters(letters: list[int] | None, *, every_one: bool) -> list[int] | None:
     if every_one is bool(letters):
         raise BadInput("name the numbers of dead letters, or say --all")
     return None if every_one else letters
 
 
-def _tell_many(many: int, ids: list[int] | None, *, as_json: bool, said: str) -> int:
-    said = f"{format_count(many, 'dead letter')} {said}" if many else "No such dead letter"
-    print_outcome({"letters": many}, said, as_json=as_json)
-    if not as_json and many and ids is not None and many < len(set(ids)):
-        remark(f"{len(set(ids)) - many} of these numbers are no dead letters: recrawl notify dead")
-    return DONE if many or ids is None else PROBLEM
+def _print_count(count: int, ids: list[int] | None, *, as_json: bool, message: str) -> int:
+    message = f"{format_count(count, 'dead letter')} {message}" if count else "No such dead letter"
+    print_outcome({"letters": count}, message, as_json=as_json)
+    if not as_json and count and ids is not None and count < len(set(ids)):
+        remark(f"{len(set(ids)) - count} of these numbers are no dead letters: recrawl notify dead")
+    return DONE if count or ids is None else PROBLEM

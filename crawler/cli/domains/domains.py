@@ -11,27 +11,39 @@ import typer
 from crawler.app.settings import SettingsPatch
 from crawler.cli.lazy import domain_settings, domains, register, registration
 from crawler.cli.lazy import status as app_status
-from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline, argument, flag, option
-from crawler.cli.output import pick, print_found, print_json, print_outcome, remark, say, show_facts
-from crawler.cli.running.prune import shown_storage
-from crawler.cli.session import DONE, PROBLEM, Interrupts, settings, with_database
-from crawler.cli.settings_options import NOTHING, with_settings
+from crawler.cli.options import (
+    NO_DOMAIN,
+    At,
+    DomainName,
+    DomainNames,
+    Json,
+    Offline,
+    declare_argument,
+    declare_flag,
+    declare_option,
+)
+from crawler.cli.output import pick_fields, print_json, print_listing, print_outcome, remark, say, show_facts
+from crawler.cli.running.prune import format_storage
+from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
+from crawler.cli.settings_options import EMPTY_PATCH, add_settings_options
 from crawler.errors import BadInput
 from crawler.format.values import format_bytes, format_instant
 
-PAGE_COUNTS = ("new", "known", "gone", "dead_links", "moved", "refused", "withheld")  # of Listed
+PAGE_COUNTS = ("unfetched", "fetched", "gone", "dead_links", "moved", "excluded", "withheld")  # of Listed
 NUMBERS = ("importance", "never fetched", "looked at", "gone", "dead links")
 
 app = typer.Typer(no_args_is_help=True, help="Register domains, change them, and see how they stand.")
 
 
 @app.command()
-@with_settings()
+@add_settings_options()
 def add(
-    domain: Annotated[list[str] | None, argument("URL|NAME", "What to register.")] = None,
-    source: Annotated[str | None, option("FILE", "Register one per line of a file, or of - (stdin).", "--from")] = None,
+    domain: Annotated[list[str] | None, declare_argument("URL|NAME", "What to register.")] = None,
+    source: Annotated[
+        str | None, declare_option("FILE", "Register one per line of a file, or of - (stdin).", "--from")
+    ] = None,
     offline: Offline = False,
-    patch: SettingsPatch = NOTHING,
+    patch: SettingsPatch = EMPTY_PATCH,
     at: At = None,
     as_json: Json = False,
 ) -> int:
@@ -44,23 +56,23 @@ def add(
 
         recrawl domains add https://docs.example.com
         recrawl domains add example.com --budget 5000 --exclude '*?*print='
-        recrawl domains add example.com --fresh 95% --bytes 2GB
+        recrawl domains add example.com --target-freshness 95% --budget-bytes 2GB
         recrawl domains add http://127.0.0.1:8000 --allow-private
         recrawl domains add --from names.txt --offline
     """
-    wanted = [*(domain or []), *(_lines(source) if source is not None else [])]
-    if not wanted:
+    names = [*(domain or []), *(_read_names(source) if source is not None else [])]
+    if not names:
         raise BadInput("nothing to register: name a URL, or a file with --from")
     now = at or datetime.now(UTC)
-    results = with_database(lambda db, _: domains.add_domains(db, wanted, patch, offline=offline, at=now))
+    results = run_on_database(lambda db, _: domains.add_domains(db, names, patch, offline=offline, at=now))
     if source is None and len(results) == 1 and results[0].error:
         raise BadInput(results[0].error)
-    _print_added(results, as_json=as_json)
-    register.remark_missing_secrets(domains.settings_of_new(patch, settings()))
+    _print_results(results, as_json=as_json)
+    register.remark_missing_secrets(domains.make_domain_settings(patch, settings()))
     return DONE if all(result.is_new for result in results) else PROBLEM
 
 
-def _lines(source: str) -> list[str]:
+def _read_names(source: str) -> list[str]:
     """Return the names in a file, one a line; blank lines and comments are passed over."""
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
@@ -70,7 +82,7 @@ def _lines(source: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
 
-def _print_added(results: "Sequence[domains.Added]", *, as_json: bool) -> None:
+def _print_results(results: "Sequence[domains.AddResult]", *, as_json: bool) -> None:
     for result in results:
         if result.error:
             remark(f"recrawl: {result.name}: {result.error}")
@@ -104,28 +116,28 @@ def list_all(as_json: Json = False) -> None:
         recrawl domains list
         recrawl domains list --json
     """
-    found = with_database(lambda db, _: domains.list_domains(db))
+    listed = run_on_database(lambda db, _: domains.list_domains(db))
     rows = (
         {
             "domain": each.domain.authority,
-            "state": domains.domain_state(each, at=datetime.now(UTC)),
+            "state": domains.get_domain_state(each, at=datetime.now(UTC)),
             "importance": f"{each.importance:.2f}",
-            "never fetched": str(each.new),
-            "looked at": str(each.known),
+            "never fetched": str(each.unfetched),
+            "looked at": str(each.fetched),
             "gone": str(each.gone),
             "dead links": str(each.dead_links),
             "last visit": format_instant(each.last_visit_at),
             "next": format_instant(each.wake_at) if each.wake_at else "-",
         }
-        for each in found
+        for each in listed
     )
-    described = [
+    documents = [
         domains.describe_domain(each.domain)
-        | {"pages": pick(each, *PAGE_COUNTS)}
-        | pick(each, "wake_at", "last_visit_at", "holder", "importance")
-        for each in found
+        | {"pages": pick_fields(each, *PAGE_COUNTS)}
+        | pick_fields(each, "wake_at", "last_visit_at", "holder", "importance")
+        for each in listed
     ]
-    print_found({"domains": described}, rows, right=NUMBERS, empty=NO_DOMAIN, as_json=as_json)
+    print_listing({"domains": documents}, rows, right=NUMBERS, empty=NO_DOMAIN, as_json=as_json)
 
 
 @app.command()
@@ -137,10 +149,10 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
         recrawl domains show docs.example.com
     """
     instant = at or datetime.now(UTC)
-    found = with_database(lambda db, _: domains.inspect_domain(db, domain, at=at))
-    shown, status, storage = found.domain, found.status, found.storage
+    details = run_on_database(lambda db, _: domains.inspect_domain(db, domain, at=at))
+    shown, status, storage = details.domain, details.status, details.storage
     if as_json:
-        print_json(domains.describe_domain(shown) | {"status": status, "not_now": found.wait, "storage": storage})
+        print_json(domains.describe_domain(shown) | {"status": status, "not_now": details.wait, "storage": storage})
         return
     show_facts(
         [
@@ -154,21 +166,21 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
             ("By its hours", domain_settings.format_opening(shown, at=instant)),
             ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
             ("Bytes left", format_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
-            ("Takes", shown_storage(storage) if storage.stored_bytes else ""),
+            ("Takes", format_storage(storage) if storage.stored_bytes else ""),
             ("Last visit", format_instant(status.last_visit_at)),
-            ("Now", app_status.format_wait(found.wait, shown, now=instant) or "is being crawled at the next run"),
+            ("Now", app_status.format_wait(details.wait, shown, now=instant) or "is being crawled at the next run"),
         ]
     )
 
 
 @app.command("set")
-@with_settings()
+@add_settings_options()
 def change(
     domain: DomainName,
     unset: Annotated[
-        list[str] | None, option("NAME", "Back to the default: budget, delay, include, ...; may be repeated.")
+        list[str] | None, declare_option("NAME", "Back to the default: budget, delay, include, ...; may be repeated.")
     ] = None,
-    patch: SettingsPatch = NOTHING,
+    patch: SettingsPatch = EMPTY_PATCH,
     at: At = None,
     as_json: Json = False,
 ) -> None:
@@ -183,9 +195,9 @@ def change(
         recrawl domains set docs.example.com --delay 0.5 --budget 20000
         recrawl domains set docs.example.com --exclude '/archive/' --exclude '*.pdf$'
         recrawl domains set docs.example.com --unset budget --unset exclude
-        recrawl domains set docs.example.com --no-older-than 3d --bytes 500MB
-        recrawl domains set docs.example.com --favour /guide/ --favour-by 8
-        recrawl domains set docs.example.com --order mixed --url-share 0.4
+        recrawl domains set docs.example.com --max-age 3d --budget-bytes 500MB
+        recrawl domains set docs.example.com --boost /guide/ --boost-factor 8
+        recrawl domains set docs.example.com --order mixed --url-weight 0.4
     """
     if not patch.values and not unset:
         raise BadInput("nothing to change: name a setting (recrawl domains set --help)")
@@ -193,23 +205,23 @@ def change(
     async def work(
         db: "domains.Database", _: Interrupts
     ) -> "tuple[domains.Domain, domains.Domain, domains.SizeEstimate | None]":
-        before = await registration.domain_named(db, domain)
+        before = await registration.get_domain(db, domain)
         await registration.require_not_before_last_visit(db, [before] if at is not None else [], at)
         now = at or datetime.now(UTC)
         after = await domains.change_settings(db, before, patch, unset=unset or (), at=now)
-        return before, after, await domains.foretell_storage(db, before, after)
+        return before, after, await domains.estimate_storage(db, before, after)
 
-    before, after, storage = with_database(work)
+    before, after, storage = run_on_database(work)
     if as_json:
         print_json(domains.describe_domain(after))
         return
     register.remark_missing_secrets(after.settings, unless=before.settings)
-    said = domain_settings.format_changed_settings(before.settings, after.settings)
-    say(f"{after.authority} is changed" if said else f"{after.authority} was so before: nothing is changed")
-    for line in said:
+    changed_lines = domain_settings.format_changed_settings(before.settings, after.settings)
+    say(f"{after.authority} is changed" if changed_lines else f"{after.authority} was so before: nothing is changed")
+    for line in changed_lines:
         say(f"  {line}")
     if storage is not None and storage.stored_bytes:
-        say(f"It takes {shown_storage(storage)}")
+        say(f"It takes {format_storage(storage)}")
 
 
 @app.command("reset-clock")
@@ -223,14 +235,14 @@ def reset_clock(domain: DomainNames, as_json: Json = False) -> None:
 
         recrawl domains reset-clock docs.example.com
     """
-    found = with_database(lambda db, _: domains.reset_clocks(db, domain, at=datetime.now(UTC)))
-    said = [
+    last_visits = run_on_database(lambda db, _: domains.reset_clocks(db, domain, at=datetime.now(UTC)))
+    lines = [
         f"{each.authority} has no visit that is later than now: nothing is changed"
         if last_visit_at is None
         else f"{each.authority}: visits up to {format_instant(last_visit_at)} count as made now"
-        for each, last_visit_at in found
+        for each, last_visit_at in last_visits
     ]
-    print_outcome({"reset": {each.authority: at for each, at in found}}, "\n".join(said), as_json=as_json)
+    print_outcome({"reset": {each.authority: at for each, at in last_visits}}, "\n".join(lines), as_json=as_json)
 
 
 @app.command()
@@ -258,7 +270,7 @@ def resume(domain: DomainNames, as_json: Json = False) -> None:
 @app.command()
 def remove(
     domain: DomainNames,
-    yes: Annotated[bool, flag("--yes", "Do not ask.", short="-y")] = False,
+    yes: Annotated[bool, declare_flag("--yes", "Do not ask.", short="-y")] = False,
     as_json: Json = False,
 ) -> None:
     """Forget domains and everything about them: pages, versions, changes.
@@ -271,13 +283,15 @@ def remove(
     if not yes and not sys.stdin.isatty():
         raise BadInput("removing forgets everything about a domain: add --yes")
     if not yes:
-        names = ", ".join(map(registration.authority_in, domain))
+        names = ", ".join(map(registration.parse_authority, domain))
         typer.confirm(f"Forget {names} and everything about it?", abort=True, err=True)
-    found = [each.authority for each in with_database(lambda db, _: domains.remove_domains(db, domain))]
-    print_outcome({"removed": found}, "\n".join(f"{name} is forgotten" for name in found), as_json=as_json)
+    removed = [each.authority for each in run_on_database(lambda db, _: domains.remove_domains(db, domain))]
+    print_outcome({"removed": removed}, "\n".join(f"{name} is forgotten" for name in removed), as_json=as_json)
 
 
 def _set_paused(names: Sequence[str], *, paused: bool, as_json: bool) -> None:
-    found = [domain.authority for domain in with_database(lambda db, _: domains.set_paused(db, names, paused=paused))]
-    said = [f"{name} is {'paused' if paused else 'active'}" for name in found]
-    print_outcome({"paused": paused, "domains": found}, "\n".join(said), as_json=as_json)
+    changed = [
+        domain.authority for domain in run_on_database(lambda db, _: domains.set_paused(db, names, paused=paused))
+    ]
+    lines = [f"{name} is {'paused' if paused else 'active'}" for name in changed]
+    print_outcome({"paused": paused, "domains": changed}, "\n".join(lines), as_json=as_json)

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from crawler.app.database import Database
-from crawler.app.domains import Domain, Fetched, add_domains, missing_secrets
+from crawler.app.domains import Domain, Fetched, add_domains, list_missing_secrets
 from crawler.app.settings import DomainSettings, SettingsPatch
 from crawler.cli.output import remark
 from crawler.cli.session import settings
@@ -12,29 +12,29 @@ from crawler.errors import BadInput
 
 def remark_missing_secrets(domain_settings: DomainSettings, *, unless: DomainSettings | None = None) -> None:
     """Say beside the answer which secrets of a domain are not there. unless: settings that named them before."""
-    for why in missing_secrets(settings(), domain_settings, unless=unless):
-        remark(f"recrawl: {why}")
+    for sentence in list_missing_secrets(settings(), domain_settings, unless=unless):
+        remark(f"recrawl: {sentence}")
 
 
-async def ask_and_register(
+async def probe_and_register(
     db: Database, name: str, patch: SettingsPatch, *, offline: bool, at: datetime
 ) -> tuple[Domain, Fetched | None]:
     """Register one domain for its crawl, with a remark on what its root said; return its root's page, if there is one.
 
     The caller pays for that page: see `add_domains`. Raises BadInput.
     """
-    (added,) = await add_domains(db, [name], patch, offline=offline, keep_answers=True, at=at)
+    (added,) = await add_domains(db, [name], patch, offline=offline, keep_responses=True, at=at)
     if added.domain is None:
         raise BadInput(added.error)
     if added.is_new:
-        warn_of_no_contact(added.domain.settings)
+        warn_about_missing_contact(added.domain.settings)
         remark(f"Registered {added.domain.root}{format_aliases(added.domain)}")
         if added.warning:
             remark(added.warning)
-    return added.domain, added.answer
+    return added.domain, added.root_response
 
 
-def warn_of_no_contact(domain_settings: DomainSettings) -> None:
+def warn_about_missing_contact(domain_settings: DomainSettings) -> None:
     """Whoever runs a public site should be able to reach whoever has it crawled."""
     if not settings().contact and not domain_settings.allow_private:
         remark("recrawl: sites cannot tell who crawls them: set RECRAWL_CONTACT to your URL or address")

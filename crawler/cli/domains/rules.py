@@ -8,9 +8,9 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.lazy import domain_settings, registration, rules
-from crawler.cli.options import MOST, At, DomainName, Json, argument, flag, option
-from crawler.cli.output import print_found, print_outcome
-from crawler.cli.session import Interrupts, with_database
+from crawler.cli.options import MAX_INT, At, DomainName, Json, declare_argument, declare_flag, declare_option
+from crawler.cli.output import print_listing, print_outcome
+from crawler.cli.session import Interrupts, run_on_database
 from crawler.format.values import format_span
 
 app = typer.Typer(
@@ -21,7 +21,7 @@ app = typer.Typer(
 RenderMode = Literal["auto", "always", "never"]
 Pattern = Annotated[
     str,
-    argument(
+    declare_argument(
         "PATTERN", "Of path and query: '/docs/', '*.html$' or 're:/20../' (RE2: no looking ahead, no back-references)."
     ),
 ]
@@ -36,36 +36,42 @@ def list_all(domain: DomainName, as_json: Json = False) -> None:
         recrawl rules list docs.example.com
         recrawl rules list docs.example.com --json
     """
-    found, pages = with_database(lambda db, _: _with_counts(db, domain))
-    name = found.authority
-    none = f"{name} has no rules: recrawl rules add {name} PATTERN"
-    rows = (_row(rule, pages) for rule in found.settings.rules)
+    registered, pages = run_on_database(lambda db, _: _count_limited_pages(db, domain))
+    name = registered.authority
+    empty = f"{name} has no rules: recrawl rules add {name} PATTERN"
+    rows = (_format_row(rule, pages) for rule in registered.settings.rules)
     right = ("least", "most", "weight", "pages", "at most")
-    print_found(_document(found, pages), rows, right=right, empty=none, as_json=as_json)
+    print_listing(_describe_rules(registered, pages), rows, right=right, empty=empty, as_json=as_json)
 
 
 @app.command()
 def add(
     domain: DomainName,
     pattern: Pattern,
-    least: Annotated[
-        timedelta | None, option("SPAN", "Look no sooner after a look: 1h.", parser=values.interval)
+    min_interval: Annotated[
+        timedelta | None,
+        declare_option("SPAN", "Look no sooner after a look: 1h.", parser=values.parse_interval_option),
     ] = None,
-    most: Annotated[timedelta | None, option("SPAN", "Look no later after a look: 7d.", parser=values.interval)] = None,
+    max_interval: Annotated[
+        timedelta | None, declare_option("SPAN", "Look no later after a look: 7d.", parser=values.parse_interval_option)
+    ] = None,
     weight: Annotated[
-        float | None, option("NUMBER", "How many times as important such a page is.", parser=values.positive)
+        float | None,
+        declare_option("NUMBER", "How many times as important such a page is.", parser=values.parse_positive_option),
     ] = None,
-    once: Annotated[bool, flag("--once", "Never again look at a page that was had.")] = False,
+    once: Annotated[bool, declare_flag("--once", "Never again look at a page that was had.")] = False,
     max_pages: Annotated[
-        int | None, option("N", "Pages of the pattern to keep; 0 for no more.", min=0, max=MOST)
+        int | None, declare_option("N", "Pages of the pattern to keep; 0 for no more.", min=0, max=MAX_INT)
     ] = None,
-    ignore: Annotated[list[str] | None, option("PLACE", "Do not compare such elements; may be repeated.")] = None,
-    watch: Annotated[list[str] | None, option("PLACE", "Compare only such elements; may be repeated.")] = None,
+    ignore: Annotated[
+        list[str] | None, declare_option("PLACE", "Do not compare such elements; may be repeated.")
+    ] = None,
+    watch: Annotated[list[str] | None, declare_option("PLACE", "Compare only such elements; may be repeated.")] = None,
     ignore_text: Annotated[
-        list[str] | None, option("REGEX", "Do not compare what this finds in a piece of text; may be repeated.")
+        list[str] | None, declare_option("REGEX", "Do not compare what this finds in a piece of text; may be repeated.")
     ] = None,
-    render: Annotated[RenderMode | None, option("WHEN", "In a browser: auto, always or never.")] = None,
-    first: Annotated[bool, flag("--first", "Ask it before all others; else after them.")] = False,
+    render: Annotated[RenderMode | None, declare_option("WHEN", "In a browser: auto, always or never.")] = None,
+    first: Annotated[bool, declare_flag("--first", "Ask it before all others; else after them.")] = False,
     at: At = None,
     as_json: Json = False,
 ) -> None:
@@ -78,7 +84,7 @@ def add(
 
     Examples:
 
-        recrawl rules add docs.example.com /news/ --least 1h --most 1d --weight 5
+        recrawl rules add docs.example.com /news/ --min-interval 1h --max-interval 1d --weight 5
         recrawl rules add docs.example.com '*.pdf$' --once
         recrawl rules add docs.example.com '/calendar/' --max-pages 1000 --first
         recrawl rules add docs.example.com / --ignore '.ad, #visitors' --ignore-text 'Built in [0-9]+ ms'
@@ -89,8 +95,8 @@ def add(
     rule = rules.make_rule(
         lambda: rules.PageRule(
             pattern,
-            least=least,
-            most=most,
+            min_interval=min_interval,
+            max_interval=max_interval,
             weight=weight,
             once=once,
             max_pages=max_pages,
@@ -98,11 +104,11 @@ def add(
             render=render,
         )
     )
-    _change(
+    _change_rules(
         domain,
         lambda db, found, instant: rules.add_rule(db, found, rule, first=first, at=instant),
         at=at,
-        said=domain_settings.format_rule(rule),
+        message=domain_settings.format_rule(rule),
         as_json=as_json,
     )
 
@@ -115,49 +121,49 @@ def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = 
 
         recrawl rules remove docs.example.com '*.pdf$'
     """
-    _change(
+    _change_rules(
         domain,
         lambda db, found, instant: rules.remove_rule(db, found, pattern, at=instant),
         at=at,
-        said=f"{pattern}: no rule any more",
+        message=f"{pattern}: no rule any more",
         as_json=as_json,
     )
 
 
-def _change(
+def _change_rules(
     name: str,
     change: "Callable[[rules.Database, rules.Domain, datetime], Awaitable[rules.Domain]]",
     *,
     at: datetime | None,
-    said: str,
+    message: str,
     as_json: bool,
 ) -> None:
     async def work(db: "rules.Database", _: Interrupts) -> "tuple[rules.Domain, dict[str, int]]":
-        domain = await registration.domain_named(db, name)
+        domain = await registration.get_domain(db, name)
         await registration.require_not_before_last_visit(db, [domain] if at is not None else [], at)
         await change(db, domain, at or datetime.now(UTC))
-        return await _with_counts(db, name)
+        return await _count_limited_pages(db, name)
 
-    domain, pages = with_database(work)
-    print_outcome(_document(domain, pages), f"{domain.authority} {said}", as_json=as_json)
+    domain, pages = run_on_database(work)
+    print_outcome(_describe_rules(domain, pages), f"{domain.authority} {message}", as_json=as_json)
 
 
-async def _with_counts(db: "rules.Database", name: str) -> "tuple[rules.Domain, dict[str, int]]":
+async def _count_limited_pages(db: "rules.Database", name: str) -> "tuple[rules.Domain, dict[str, int]]":
     """Return a domain, and how many pages each of its rules limits."""
-    domain = await registration.domain_named(db, name)
+    domain = await registration.get_domain(db, name)
     return domain, await rules.count_limited_pages(db, domain.id)
 
 
-def _document(domain: "rules.Domain", pages: Mapping[str, int]) -> dict[str, object]:
-    described = [rules.describe_rule(rule) | {"pages": pages.get(rule.pattern)} for rule in domain.settings.rules]
-    return {"domain": domain.authority, "rules": described}
+def _describe_rules(domain: "rules.Domain", pages: Mapping[str, int]) -> dict[str, object]:
+    rule_documents = [rules.describe_rule(rule) | {"pages": pages.get(rule.pattern)} for rule in domain.settings.rules]
+    return {"domain": domain.authority, "rules": rule_documents}
 
 
-def _row(rule: "rules.PageRule", pages: Mapping[str, int]) -> dict[str, str]:
+def _format_row(rule: "rules.PageRule", pages: Mapping[str, int]) -> dict[str, str]:
     return {
         "pattern": rule.pattern,
-        "least": format_span(rule.least) if rule.least is not None else "",
-        "most": format_span(rule.most) if rule.most is not None else "",
+        "least": format_span(rule.min_interval) if rule.min_interval is not None else "",
+        "most": format_span(rule.max_interval) if rule.max_interval is not None else "",
         "weight": f"{rule.weight:g}" if rule.weight is not None else "",
         "again": "never" if rule.once else "",
         "pages": str(pages.get(rule.pattern, "")),

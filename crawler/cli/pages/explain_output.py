@@ -5,26 +5,27 @@ from datetime import datetime
 from crawler.app import explain as app
 from crawler.app.rules import describe_rule
 from crawler.app.running.maintenance import check_plugins
-from crawler.cli.output import pick, print_json, remark, say, show_facts, show_rows
-from crawler.cli.session import DONE, PROBLEM, Interrupts, settings, with_database
+from crawler.cli.output import pick_fields, print_json, remark, say, show_facts, show_rows
+from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
 from crawler.format.domain_settings import format_rule
-from crawler.format.explanation import format_amount_factor, format_edit, format_rate_estimate
+from crawler.format.explanation import format_edit, format_magnitude_factor, format_rate_estimate
 from crawler.format.lists import format_dates, format_list
 from crawler.format.reasons import format_reason
 from crawler.format.trust import describe_trust, format_conditional_request
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_when
-from crawler.json_lines import values_of
+from crawler.json_lines import get_field_values
 
 NOT_FOUND = {404, 410}
-DECIDED = """SimHash and its Hamming distance say how much of the text a change changes, and so how soon to look again.
-Content-Length and Last-Modified decide before the body whether it is asked for, as far as they have proven honest."""
+DECISION_NOTE = """SimHash and its Hamming distance say how much of the text a change changes, and so how soon to look
+again. Content-Length and Last-Modified decide before the body whether it is asked for, as far as they have proven
+honest."""
 MAX_EDITS = 3  # of the last change
 
-SHOWN_DAYS = 0.5  # by which the site's activity is not as the calendar
-SHOWN_PAGES = 0.05  # that a change announces
-ANNOUNCED = "new pages worth a first look with each of its changes, on average"
+MIN_SHOWN_DAYS = 0.5  # by which the site's activity is not as the calendar
+MIN_SHOWN_PAGES = 0.05  # that a change announces
+ANNOUNCED_NOTE = "new pages worth a first look with each of its changes, on average"
 # What is explanation without being asked for; the rest is the figures behind it.
-PLAIN = frozenset(
+PLAIN_FACTS = frozenset(
     {
         *("URL", "Title", "List", "State", "Next", "Its domain", "Fresh", "Rules", "Importance", "Last look"),
         *("Last change", "What changed", "Version", "Scripts", "Links", "Dated", "Signals"),
@@ -32,7 +33,7 @@ PLAIN = frozenset(
 )
 
 
-def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
+def show_explanation(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
     check_plugins(settings())
 
     async def work(db: app.Database, _: Interrupts) -> tuple[app.UrlExplanation, app.PageDetails] | app.UnknownUrl:
@@ -41,18 +42,18 @@ def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
             return explanation
         return explanation, await app.explain_details(db, explanation)
 
-    found = with_database(work)
-    if isinstance(found, app.UnknownUrl):
-        _print_untracked(found, as_json=as_json)
+    outcome = run_on_database(work)
+    if isinstance(outcome, app.UnknownUrl):
+        _print_untracked(outcome, as_json=as_json)
         return PROBLEM
-    explanation, details = found
+    explanation, details = outcome
     page = explanation.known.page
     if page is None:
         _print_untracked(explanation, as_json=as_json)
     elif as_json:
-        print_json(_document(explanation, page, details))
+        print_json(_describe_explanation(explanation, page, details))
     else:
-        _show(explanation, page, details, why=why)
+        _show_explanation(explanation, page, details, why=why)
     return DONE
 
 
@@ -73,20 +74,20 @@ def _format_edits(content: app.ComparedContent) -> str:
     return "\n".join(map(format_edit, blocks[:MAX_EDITS])) + ending
 
 
-def _format_asking(page: app.PageFacts, known: app.Explanation) -> str:
+def _format_next_request(page: app.PageFacts, stored: app.Explanation) -> str:
     return format_conditional_request(
-        page.held,
-        known.trust,
+        page.validators,
+        stored.trust,
         template=page.template,
-        suspected=known.suspected,
-        by_head=known.by_head,
-        challenge=known.challenge,
+        suspected=stored.suspected,
+        by_head=stored.uses_head,
+        validator_check=stored.is_validator_check,
     )
 
 
 def _format_activity(page: app.PageFacts) -> str:
     """By how much the pages of its site have aged together since the last good look; nothing where as the calendar."""
-    if abs(page.activity_ahead) < SHOWN_DAYS:
+    if abs(page.activity_ahead) < MIN_SHOWN_DAYS:
         return ""
     more = "more" if page.activity_ahead > 0 else "less"
     return (
@@ -94,10 +95,12 @@ def _format_activity(page: app.PageFacts) -> str:
     )
 
 
-def _facts(explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> list[tuple[str, str]]:
-    known, ordering = explanation.known, explanation.domain.settings.ordering
-    refused = explanation.refused if page.state is not app.State.REFUSED else ""
-    never_read = page.state is app.State.KNOWN and page.version == 0 and page.failures
+def _list_facts(
+    explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails
+) -> list[tuple[str, str]]:
+    stored, ordering = explanation.known, explanation.domain.settings.ordering
+    exclusion = explanation.refused if page.state is not app.State.EXCLUDED else ""
+    never_read = page.state is app.State.FETCHED and page.version == 0 and page.failures
     state = "failing, never read" if never_read else page.state.value
     reason = format_reason(page.reason) if page.reason else f"status {page.status}" if page.status else ""
     return [
@@ -105,80 +108,87 @@ def _facts(explanation: app.UrlExplanation, page: app.PageFacts, details: app.Pa
         ("Title", page.title or ""),
         ("List", format_list(details.source) if details.source else ""),
         ("Dated", format_dates(details.dates)),
-        ("State", state + (f", but now {refused}" if refused else "")),
+        ("State", state + (f", but now {exclusion}" if exclusion else "")),
         ("Next", explanation.next),
         ("Its domain", explanation.waits),
-        ("Schedule", f"shared by {format_count(page.riders, 'page')} with the same text" if page.riders else ""),
-        ("Belief", format_rate_estimate(page, known.prior_source)),
+        (
+            "Schedule",
+            f"shared by {format_count(page.duplicates, 'page')} with the same text" if page.duplicates else "",
+        ),
+        ("Belief", format_rate_estimate(page, stored.prior_source)),
         ("Fresh", _format_freshness(explanation, page)),
         ("Signals", explanation.signals),
         ("Site activity", _format_activity(page)),
         ("Worth", _format_value(explanation)),
         ("Rules", "\n".join(format_rule(rule) for rule in explanation.domain.settings.rules if rule.matches(page.url))),
         ("Importance", _format_importance(explanation, page)),
-        ("Announces", f"{page.announces:.1f} {ANNOUNCED}" if page.announces >= SHOWN_PAGES else ""),
-        ("Changes", format_amount_factor(page, known.terms)),
+        ("Announces", f"{page.announces:.1f} {ANNOUNCED_NOTE}" if page.announces >= MIN_SHOWN_PAGES else ""),
+        ("Changes", format_magnitude_factor(page, stored.terms)),
         ("Cash", _format_cash(page)),
-        ("Favoured", f"paid {ordering.favour_by:g} times by the reserve" if page.favoured else ""),
-        ("Rank", f"{page.rank} in the order {ordering.order}" if page.state is app.State.NEW else ""),
+        ("Favoured", f"paid {ordering.boost_factor:g} times by the reserve" if page.boosted else ""),
+        ("Rank", f"{page.rank} in the order {ordering.order}" if page.state is app.State.UNFETCHED else ""),
         ("Depth", f"{format_count(page.depth, 'link')} from the nearest seed"),
         ("First seen", format_instant(page.first_seen_at)),
-        ("Last look", format_instant(page.last_look_at) + (f" ({reason})" if reason else "")),
-        ("Last change", format_when(page.last_change_at, now=known.at) if page.last_change_at else ""),
+        ("Last look", format_instant(page.last_visit_at) + (f" ({reason})" if reason else "")),
+        ("Last change", format_when(page.last_change_at, now=stored.at) if page.last_change_at else ""),
         ("What changed", _format_edits(details.content) if details.content else ""),
         ("Compared", _format_content(details.content) if details.content else ""),
         ("Version", f"{page.version}, {format_bytes(page.received_bytes)} received" if page.version else "none"),
         ("ETag", page.etag or ""),
         ("Last-Modified", page.last_modified or ""),
-        ("Asked", _format_asking(page, known) if page.version else ""),
+        ("Asked", _format_next_request(page, stored) if page.version else ""),
         ("Scripts", explanation.scripts),
-        ("Decided", DECIDED if page.version else ""),
-        ("Links", f"to {format_count(page.outlinks or 0, 'page')}; {_format_links(known)}"),
+        ("Decided", DECISION_NOTE if page.version else ""),
+        ("Links", f"to {format_count(page.outlinks or 0, 'page')}; {_format_links(stored)}"),
     ]
 
 
-def _show(explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails, *, why: bool) -> None:
+def _show_explanation(
+    explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails, *, why: bool
+) -> None:
     """Print the facts; why: with rates, prices and cash, and which pages link to it and pay it."""
-    show_facts(fact for fact in _facts(explanation, page, details) if why or fact[0] in PLAIN)
+    show_facts(fact for fact in _list_facts(explanation, page, details) if why or fact[0] in PLAIN_FACTS)
     if why:
         _show_linkers(explanation.known, is_paid=page.cash is not None)
     if explanation.known.visits:
         say("\nPast looks")
-        _show_looks(explanation.known, why=why)
+        _show_visits(explanation.known, why=why)
     if not why:
         version = f"recrawl versions {page.url}; " if page.version else ""
         remark(f"Next: {version}recrawl explain {page.url} --why for how often it changes, what a look is worth, links")
 
 
-def _show_looks(known: app.Explanation, *, why: bool) -> None:
+def _show_visits(stored: app.Explanation, *, why: bool) -> None:
     rows = []
-    for look in known.visits:
+    for visit in stored.visits:
         figures = {
-            "by": look.rung.replace("_", " "),
-            "requests": str(look.requests),
-            "bytes": format_bytes(look.received_bytes),
-            "expected": format_share(look.expected),
+            "by": visit.evidence.replace("_", " "),
+            "requests": str(visit.requests),
+            "bytes": format_bytes(visit.received_bytes),
+            "expected": format_share(visit.expected),
         }
         row = {
-            "look": format_instant(look.at),
-            "answer": look.answer.replace("_", " ") + (f" {look.status}" if look.status else ""),
-            "found": look.change.value,
-            "amount": format_share(look.amount),
+            "look": format_instant(visit.at),
+            "answer": visit.answer.replace("_", " ") + (f" {visit.status}" if visit.status else ""),
+            "found": visit.change.value,
+            "amount": format_share(visit.amount),
         }
-        rows.append(row | (figures if why else {}) | {"reason": format_reason(look.reason)})
+        rows.append(row | (figures if why else {}) | {"reason": format_reason(visit.reason)})
     show_rows(rows, right=["amount", "requests", "bytes", "expected"])
 
 
-def _format_links(known: app.Explanation) -> str:
-    if known.is_orphan:
+def _format_links(stored: app.Explanation) -> str:
+    if stored.is_orphan:
         return "no page links to it any more, as far as they were read: it is kept"
-    return f"{format_count(known.links, 'page')} {'links' if known.links == 1 else 'link'} to it"
+    return f"{format_count(stored.links, 'page')} {'links' if stored.links == 1 else 'link'} to it"
 
 
 def _format_value(explanation: app.UrlExplanation) -> str:
     if explanation.value is None or explanation.known.terms is None:
         return ""
-    return f"{explanation.value:.3g} importance x days now, against a price of {explanation.known.terms.price:.3g}"
+    return (
+        f"{explanation.value:.3g} importance x days now, against a price of {explanation.known.terms.shadow_price:.3g}"
+    )
 
 
 def _format_freshness(explanation: app.UrlExplanation, page: app.PageFacts) -> str:
@@ -186,7 +196,7 @@ def _format_freshness(explanation: app.UrlExplanation, page: app.PageFacts) -> s
         return ""
     if page.failures and page.status in NOT_FOUND:
         was = format_instant(page.last_good_at)
-        return f"0%: its server said {page.status} at {format_instant(page.last_look_at)}; what is kept is of {was}"
+        return f"0%: its server said {page.status} at {format_instant(page.last_visit_at)}; what is kept is of {was}"
     return f"{format_share(explanation.fresh)} likely to be as it was at {format_instant(page.last_good_at)}"
 
 
@@ -196,9 +206,9 @@ def _format_importance(explanation: app.UrlExplanation, page: app.PageFacts) -> 
     parts = ""
     ordering = explanation.domain.settings.ordering
     if ordering.order is app.Order.MIXED:
-        parts = f": {1 - ordering.url_share:.0%} links ({page.popularity:.3g})"
-        parts += f" and {ordering.url_share:.0%} URL ({page.url_score:.3g})"
-    weight, score = explanation.rules.terms(page.url).weight, explanation.rules.score(page.url)
+        parts = f": {1 - ordering.url_weight:.0%} links ({page.popularity:.3g})"
+        parts += f" and {ordering.url_weight:.0%} URL ({page.url_score:.3g})"
+    weight, score = explanation.rules.merge_terms(page.url).weight, explanation.rules.compute_score(page.url)
     factors = [f"a rule's weight of {weight:g}"] if weight != 1 else []
     factors += [f"a plugin's score of {score:g}"] if score != 1 else []
     weighed = f"; with {' and '.join(factors)}, {page.importance * weight * score:.3g}" if factors else ""
@@ -214,8 +224,8 @@ def _format_cash(page: app.PageFacts) -> str:
     )
 
 
-def _show_linkers(known: app.Explanation, *, is_paid: bool) -> None:
-    if not known.linkers:
+def _show_linkers(stored: app.Explanation, *, is_paid: bool) -> None:
+    if not stored.linking_pages:
         return
     say("")
     rows = (
@@ -223,46 +233,50 @@ def _show_linkers(known: app.Explanation, *, is_paid: bool) -> None:
             "linked from": linker.url,
             "its importance": f"{linker.importance:.2f}" if linker.importance is not None else "-",
             "its links": str(linker.outlinks),
-            "pays": f"{linker.pays:.3f}" if linker.pays is not None and is_paid else "-",
+            "pays": f"{linker.passed_importance:.3f}" if linker.passed_importance is not None and is_paid else "-",
         }
-        for linker in known.linkers
+        for linker in stored.linking_pages
     )
     show_rows(rows, right=["its importance", "its links", "pays"])
 
 
 def _print_untracked(explanation: app.UrlExplanation | app.UnknownUrl, *, as_json: bool) -> None:
-    known = None if isinstance(explanation, app.UnknownUrl) else explanation.known
+    stored = None if isinstance(explanation, app.UnknownUrl) else explanation.known
     reason = explanation.reason if isinstance(explanation, app.UnknownUrl) else explanation.untracked
     if as_json:
-        links, linkers = (known.links, known.linkers) if known is not None else (0, ())
-        print_json({"url": explanation.url, "tracked": False, "reason": reason, "links": links, "linkers": linkers})
+        links, linkers = (stored.links, stored.linking_pages) if stored is not None else (0, ())
+        print_json(
+            {"url": explanation.url, "tracked": False, "reason": reason, "links": links, "linking_pages": linkers}
+        )
         return
     say(f"{explanation.url} is not tracked: {reason}")
-    if known is not None:
-        _show_linkers(known, is_paid=False)
+    if stored is not None:
+        _show_linkers(stored, is_paid=False)
 
 
-def _document(explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> dict[str, object]:
-    domain, known = explanation.domain, explanation.known
+def _describe_explanation(
+    explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails
+) -> dict[str, object]:
+    domain, stored = explanation.domain, explanation.known
     rates = {"rate_per_day": page.belief.rate_per_day, "rate_per_day_90": explanation.rate_interval}
     return {
         "url": page.url,
         "tracked": True,
         "domain": domain.authority,
         "next": explanation.next,
-        **pick(known, "at", "waiting", "prior_source", "sources", "visits", "links", "linkers"),
+        **pick_fields(stored, "at", "waiting", "prior_source", "sources", "visits", "links", "linking_pages"),
         "refused_now": explanation.refused,
         "belief": explanation.change_rate,
         "worth": explanation.value,
-        "price": explanation.price,
+        "price": explanation.shadow_price,
         "revisit": domain.settings.revisit,
-        "terms": known.terms and values_of(known.terms) | {"revisit": domain.settings.revisit},
+        "terms": stored.terms and get_field_values(stored.terms) | {"revisit": domain.settings.revisit},
         "due_today": explanation.due,
-        "asked": _format_asking(page, known),
-        "trust": describe_trust(known.trust),
+        "asked": _format_next_request(page, stored),
+        "trust": describe_trust(stored.trust),
         "rules": [describe_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
-        "page": values_of(page) | rates,
-        "orphan": known.is_orphan,
+        "page": get_field_values(page) | rates,
+        "orphan": stored.is_orphan,
         "content": details.content,
         "domain_waits": explanation.waits,
         "list": details.source,

@@ -8,28 +8,28 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.lazy import explain_output, try_page_output, versions_output
-from crawler.cli.options import At, Json, PageUrl, Top, Why, argument, flag, option
+from crawler.cli.options import At, Json, PageUrl, Top, Why, declare_argument, declare_flag, declare_option
 
 
-def versions(url: PageUrl, top: Top = 50, why: Why = False, as_json: Json = False) -> None:
+def versions(url: PageUrl, limit: Top = 50, why: Why = False, as_json: Json = False) -> None:
     """List the versions of a page, the newest first: when each was seen, and how much it changed.
 
     Examples:
 
         recrawl versions https://docs.example.com/guide/
     """
-    versions_output.versions(url, top=top, why=why, as_json=as_json)
+    versions_output.show_versions(url, top=limit, why=why, as_json=as_json)
 
 
 def show(
     url: PageUrl,
     at: Annotated[
-        str | None, option("SPAN|DAY", "As it was 7d ago, yesterday, or at 2026-11-22T12:00; else the newest.")
+        str | None, declare_option("SPAN|DAY", "As it was 7d ago, yesterday, or at 2026-11-22T12:00; else the newest.")
     ] = None,
-    version: Annotated[int | None, option("N", "The version of this number.", min=1)] = None,
-    text: Annotated[bool, flag("--text", "Nothing but its text.")] = False,
-    html: Annotated[bool, flag("--html", "Nothing but its body, byte by byte in a pipe.")] = False,
-    headers: Annotated[bool, flag("--headers", "What is kept of its headers.")] = False,
+    version: Annotated[int | None, declare_option("N", "The version of this number.", min=1)] = None,
+    text: Annotated[bool, declare_flag("--text", "Nothing but its text.")] = False,
+    html: Annotated[bool, declare_flag("--html", "Nothing but its body, byte by byte in a pipe.")] = False,
+    headers: Annotated[bool, declare_flag("--headers", "What is kept of its headers.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show what a page says, or said at an instant.
@@ -40,24 +40,24 @@ def show(
         recrawl show https://docs.example.com/guide/ --at yesterday --text
         recrawl show https://docs.example.com/guide/ --version 1 --html > first.html
     """
-    asked = [name for name, is_asked in (("text", text), ("html", html), ("headers", headers)) if is_asked]
-    if len(asked) > 1:
-        raise typer.BadParameter(f"--{asked[0]} and --{asked[1]} exclude each other")
+    forms = [name for name, is_chosen in (("text", text), ("html", html), ("headers", headers)) if is_chosen]
+    if len(forms) > 1:
+        raise typer.BadParameter(f"--{forms[0]} and --{forms[1]} exclude each other")
     if at is not None and version is not None:
         raise typer.BadParameter("--at and --version exclude each other")
-    wanted = version if version is not None else _instant(at)
-    versions_output.show_page(url, wanted=wanted, form=asked[0] if asked else None, as_json=as_json)
+    selector = version if version is not None else _parse_instant(at)
+    versions_output.show_page(url, selector=selector, form=forms[0] if forms else None, as_json=as_json)
 
 
 def diff(
     url: PageUrl,
     before: Annotated[
-        str | None, option("VERSION|SPAN|DAY", "From this version, or the one of 7d ago, of a day.", "--from")
+        str | None, declare_option("VERSION|SPAN|DAY", "From this version, or the one of 7d ago, of a day.", "--from")
     ] = None,
     after: Annotated[
-        str | None, option("VERSION|SPAN|DAY", "To this version, or the one of then; else the newest.", "--to")
+        str | None, declare_option("VERSION|SPAN|DAY", "To this version, or the one of then; else the newest.", "--to")
     ] = None,
-    context: Annotated[int, option("N", "Unchanged blocks beside a change.", min=0, max=1000)] = 1,
+    context: Annotated[int, declare_option("N", "Unchanged blocks beside a change.", min=0, max=1000)] = 1,
     as_json: Json = False,
 ) -> None:
     """Show what differs between two versions of a page, word by word: the last two, unless others are named.
@@ -71,22 +71,24 @@ def diff(
         recrawl diff https://docs.example.com/guide/ --from 1
         recrawl diff https://docs.example.com/guide/ --from 2026-11-01 --to yesterday
     """
-    versions_output.page_diff(url, before=_version(before), after=_version(after), context=context, as_json=as_json)
+    versions_output.show_page_diff(
+        url, before=_parse_version(before), after=_parse_version(after), context=context, as_json=as_json
+    )
 
 
-def _version(text: str | None) -> int | timedelta | datetime | None:
-    return None if text is None else values.since(text, now=datetime.now(UTC))
+def _parse_version(text: str | None) -> int | timedelta | datetime | None:
+    return None if text is None else values.parse_since(text, now=datetime.now(UTC))
 
 
-def _instant(text: str | None) -> timedelta | datetime | None:
-    found = _version(text)
-    if isinstance(found, int):
-        raise typer.BadParameter(f"{text!r} is no instant: --version {found} shows that version")
-    return found
+def _parse_instant(text: str | None) -> timedelta | datetime | None:
+    parsed = _parse_version(text)
+    if isinstance(parsed, int):
+        raise typer.BadParameter(f"{text!r} is no instant: --version {parsed} shows that version")
+    return parsed
 
 
 def explain(
-    url: Annotated[str, argument("URL", "Any URL, tracked or not.")],
+    url: Annotated[str, declare_argument("URL", "Any URL, tracked or not.")],
     why: Why = False,
     at: At = None,
     as_json: Json = False,
@@ -100,14 +102,16 @@ def explain(
         recrawl explain https://docs.example.com/guide/install.html
         recrawl explain https://docs.example.com/guide/install.html --why
     """
-    return explain_output.explain(url, why=why, at=at, as_json=as_json)
+    return explain_output.show_explanation(url, why=why, at=at, as_json=as_json)
 
 
 def try_page(
-    url: Annotated[str, argument("URL", "A page of a registered domain, known or not.")],
-    again: Annotated[bool, flag("--again", "Look three times, one delay apart, and show what that teaches.")] = False,
+    url: Annotated[str, declare_argument("URL", "A page of a registered domain, known or not.")],
+    repeat: Annotated[
+        bool, declare_flag("--repeat", "Look three times, one delay apart, and show what that teaches.")
+    ] = False,
     screenshot: Annotated[
-        Path | None, option("FILE", "Render it, and write a picture (PNG, without its images).", dir_okay=False)
+        Path | None, declare_option("FILE", "Render it, and write a picture (PNG, without its images).", dir_okay=False)
     ] = None,
     at: At = None,
     as_json: Json = False,
@@ -120,8 +124,8 @@ def try_page(
     Examples:
 
         recrawl try https://docs.example.com/guide/install.html
-        recrawl try https://docs.example.com/ --again
+        recrawl try https://docs.example.com/ --repeat
         recrawl try https://app.example.com/ --screenshot app.png
         recrawl try https://docs.example.com/ --json
     """
-    return try_page_output.try_url(url, again=again, screenshot=screenshot, at=at, as_json=as_json)
+    return try_page_output.show_trial(url, again=repeat, screenshot=screenshot, at=at, as_json=as_json)

@@ -6,25 +6,25 @@ from typing import Annotated
 from crawler.cli import values
 from crawler.cli.lazy import pages as app
 from crawler.cli.lazy import reasons, registration
-from crawler.cli.options import Json, Top, Why, argument, option
-from crawler.cli.output import print_found, print_json, remark, say, say_heading, show_rows
-from crawler.cli.session import DONE, PROBLEM, with_database
+from crawler.cli.options import Json, Top, Why, declare_argument, declare_option
+from crawler.cli.output import print_json, print_listing, remark, say, say_heading, show_rows
+from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 
 
 def pages(
-    domain: Annotated[str | None, argument("DOMAIN", "A registered name, or any URL of it.")] = None,
+    domain: Annotated[str | None, declare_argument("DOMAIN", "A registered name, or any URL of it.")] = None,
     state: Annotated[
-        str | None, option("STATE", "Only these: new, known, gone, dead_link, moved, refused, failed.")
+        str | None, declare_option("STATE", "Only these: unfetched, fetched, gone, dead_link, moved, excluded, failed.")
     ] = None,
-    top: Top = 20,
+    limit: Top = 20,
     why: Why = False,
     at: Annotated[
         datetime | None,
-        option(
+        declare_option(
             "INSTANT",
             "The site as it was at this instant; after the last visit: as if it were then. ISO 8601, else UTC.",
-            parser=values.instant,
+            parser=values.parse_instant,
         ),
     ] = None,
     as_json: Json = False,
@@ -36,35 +36,35 @@ def pages(
     Examples:
 
         recrawl pages docs.example.com
-        recrawl pages docs.example.com --at 2026-11-22 --top 1000
+        recrawl pages docs.example.com --at 2026-11-22 --limit 1000
         recrawl pages --state failed
-        recrawl pages docs.example.com --top 1000 --json
+        recrawl pages docs.example.com --limit 1000 --json
     """
     now = datetime.now(UTC)
-    listing = with_database(lambda db, _: app.list_pages(db, domain, state=state, max_count=top, at=at, now=now))
-    every, found = listing.domains, listing.pages
-    authority = every[0].authority if domain else None
+    listing = run_on_database(lambda db, _: app.list_pages(db, domain, state=state, max_count=limit, at=at, now=now))
+    listed_domains, listed = listing.domains, listing.pages
+    authority = listed_domains[0].authority if domain else None
     if listing.past is not None and at is not None:
-        _show_past(every[0], listing.past, at=at, as_json=as_json)
+        _show_past(listed_domains[0], listing.past, at=at, as_json=as_json)
     elif as_json:
-        print_json(({"domain": authority} if authority else {}) | {"pages": found})
-    elif not found and state is not None:
+        print_json(({"domain": authority} if authority else {}) | {"pages": listed})
+    elif not listed and state is not None:
         say(f"No page{f' of {authority}' if authority else ''} is {state}")
-    elif not found:
+    elif not listed:
         say(f"{authority} has no pages yet: recrawl crawl {authority}")
     elif state == app.FAILED:
-        _show_failed(found, now=now)
+        _show_failed(listed, now=now)
     else:
-        _show(found, order=every[0].settings.ordering.order, why=why)
+        _show_pages(listed, order=listed_domains[0].settings.ordering.order, why=why)
 
 
-def _show(found: "list[app.PageLine]", *, order: "app.Order", why: bool) -> None:
-    rows = (_row(page, parts=why and order is app.Order.MIXED, why=why) for page in found)
+def _show_pages(listed: "list[app.PageLine]", *, order: "app.Order", why: bool) -> None:
+    rows = (_format_row(page, parts=why and order is app.Order.MIXED, why=why) for page in listed)
     show_rows(rows, right=["importance", "links", "by URL", "version", "fresh"])
-    remark(f"Next: recrawl explain {found[0].url}")
+    remark(f"Next: recrawl explain {listed[0].url}")
 
 
-def _row(page: "app.PageLine", *, parts: bool, why: bool) -> dict[str, str]:
+def _format_row(page: "app.PageLine", *, parts: bool, why: bool) -> dict[str, str]:
     weights = {"importance": page.importance}
     if parts:
         weights |= {"links": page.popularity, "by URL": page.url_score}
@@ -80,37 +80,37 @@ def _row(page: "app.PageLine", *, parts: bool, why: bool) -> dict[str, str]:
         "title": page.title,
         "state": page.state.value + (f" ({about})" if about else ""),
         **(figures if why else {}),
-        "last look": format_instant(page.last_look_at),
+        "last look": format_instant(page.last_visit_at),
         "due": format_instant(page.due_at) if page.due_at is not None else "-",
     }
 
 
-def _show_failed(found: "list[app.PageLine]", *, now: datetime) -> None:
-    say_heading(f"{format_count(len(found), 'page')} without a good answer")
+def _show_failed(failed: "list[app.PageLine]", *, now: datetime) -> None:
+    say_heading(f"{format_count(len(failed), 'page')} without a good answer")
     rows = (
         {
             "url": page.url,
-            "why": _why(page),
+            "why": _explain_failure(page),
             "failed": f"{page.failures}x",
             "was good": format_when(page.last_good_at, now=now),
             "next try": format_when(page.due_at, now=now) if page.due_at is not None else "-",
         }
-        for page in found
+        for page in failed
     )
     show_rows(rows, right=["failed"])
-    remark(f"Next: recrawl explain {found[0].url}; recrawl refresh {found[0].url}")
+    remark(f"Next: recrawl explain {failed[0].url}; recrawl refresh {failed[0].url}")
 
 
-def _why(page: "app.PageLine") -> str:
+def _explain_failure(page: "app.PageLine") -> str:
     """Why its newest look was no good one."""
     if page.status is not None and page.reason in {"", f"http_{page.status}"}:
         return f"status {page.status}"
     return reasons.format_reason(page.reason) or "no answer"
 
 
-def _show_past(domain: "app.Domain", found: "list[app.PastPage]", *, at: datetime, as_json: bool) -> None:
-    if found and not as_json:
-        say_heading(f"{domain.authority} as it was at {format_instant(at)}: {format_count(len(found), 'page')}")
+def _show_past(domain: "app.Domain", past_pages: "list[app.PastPage]", *, at: datetime, as_json: bool) -> None:
+    if past_pages and not as_json:
+        say_heading(f"{domain.authority} as it was at {format_instant(at)}: {format_count(len(past_pages), 'page')}")
     rows = (
         {
             "url": page.url,
@@ -120,22 +120,28 @@ def _show_past(domain: "app.Domain", found: "list[app.PastPage]", *, at: datetim
             "seen": format_instant(page.version_at),
             "text": format_bytes(page.text_bytes),
         }
-        for page in found
+        for page in past_pages
     )
-    none = f"Nothing was known of {domain.authority} at {format_instant(at)}"
-    document = {"domain": domain.authority, "at": at, "pages": found}
-    if print_found(document, rows, right=["version", "text"], empty=none, as_json=as_json):
-        remark(f"Next: recrawl show {found[0].url} --at {at.isoformat()}")
+    empty = f"Nothing was known of {domain.authority} at {format_instant(at)}"
+    document = {"domain": domain.authority, "at": at, "pages": past_pages}
+    if print_listing(document, rows, right=["version", "text"], empty=empty, as_json=as_json):
+        remark(f"Next: recrawl show {past_pages[0].url} --at {at.isoformat()}")
 
 
-SHOWN = 5  # pages of a group, for people
-TOLD = 1000  # and for programs
+MAX_MEMBERS_SHOWN = 5  # pages of a group, for people
+MAX_MEMBERS_JSON = 1000  # and for programs
 
 
 def duplicates(
-    name: Annotated[str | None, argument("DOMAIN|URL", "One domain, or one page of it; else all domains.")] = None,
-    bits: Annotated[int, option("N", "In how many of 64 bits fingerprints may differ; 0: in none.", min=0, max=3)] = 3,
-    most: Annotated[int, option("N", "How many groups; with a URL, how many pages.", min=1, max=1_000_000)] = 20,
+    name: Annotated[
+        str | None, declare_argument("DOMAIN|URL", "One domain, or one page of it; else all domains.")
+    ] = None,
+    max_distance: Annotated[
+        int, declare_option("N", "In how many of 64 bits fingerprints may differ; 0: in none.", min=0, max=3)
+    ] = 3,
+    limit: Annotated[
+        int, declare_option("N", "How many groups; with a URL, how many pages.", min=1, max=1_000_000)
+    ] = 20,
     as_json: Json = False,
 ) -> int:
     """List pages whose main texts are nearly the same, in groups around one of them, the largest groups first.
@@ -147,48 +153,50 @@ def duplicates(
     Examples:
 
         recrawl duplicates docs.example.com
-        recrawl duplicates docs.example.com --bits 0 --most 5
+        recrawl duplicates docs.example.com --max-distance 0 --limit 5
         recrawl duplicates https://docs.example.com/guide/install.html
         recrawl duplicates --json
     """
-    if name is not None and app.path_and_query(registration.url_of(name)) != "/":
-        return _show_near(name, bits=bits, most=most, as_json=as_json)
-    members = TOLD if as_json else SHOWN
-    found = with_database(
-        lambda db, _: app.find_duplicates(db, name, max_bits=bits, max_count=most, max_members=members)
+    if name is not None and app.get_path_and_query(registration.parse_typed_url(name)) != "/":
+        return _show_near_duplicates(name, bits=max_distance, max_count=limit, as_json=as_json)
+    members = MAX_MEMBERS_JSON if as_json else MAX_MEMBERS_SHOWN
+    groups = run_on_database(
+        lambda db, _: app.list_duplicates(db, name, max_bits=max_distance, max_count=limit, max_members=members)
     )
-    rows = (row for group in found[:most] for row in _group_rows(group))
-    document = {"bits": bits, "groups": found[:most], "more": len(found) > most}
-    none = "No two pages say nearly the same"
-    if print_found(document, rows, right=("pages", "bits"), empty=none, as_json=as_json) and len(found) > most:
-        say("There are more groups: --most")
+    rows = (row for group in groups[:limit] for row in _format_group_rows(group))
+    document = {"bits": max_distance, "groups": groups[:limit], "more": len(groups) > limit}
+    empty = "No two pages say nearly the same"
+    if print_listing(document, rows, right=("pages", "bits"), empty=empty, as_json=as_json) and len(groups) > limit:
+        say("There are more groups: --limit")
     return DONE
 
 
-def _group_rows(group: "app.Alike") -> list[dict[str, str]]:
+def _format_group_rows(group: "app.NearDuplicateGroup") -> list[dict[str, str]]:
     """A group: its size before its first page, and how far the others are from it."""
     first, *others = group.members
     rows = [
-        {"pages": str(group.pages)} | _near_row(first) | {"bits": ""},
-        *({"pages": ""} | _near_row(each) for each in others),
+        {"pages": str(group.pages)} | _format_near_row(first) | {"bits": ""},
+        *({"pages": ""} | _format_near_row(each) for each in others),
     ]
-    left = group.pages - len(group.members)
-    more = {"pages": "", "bits": "", "looks": "", "url": f"and {format_count(left, 'more page')}"}
-    return [*rows, more] if left > 0 else rows
+    unlisted = group.pages - len(group.members)
+    more = {"pages": "", "bits": "", "looks": "", "url": f"and {format_count(unlisted, 'more page')}"}
+    return [*rows, more] if unlisted > 0 else rows
 
 
-def _near_row(page: "app.Near") -> dict[str, str]:
+def _format_near_row(page: "app.NearDuplicate") -> dict[str, str]:
     return {"bits": str(page.bits), "looks": "shared" if page.shares_schedule else "", "url": page.url}
 
 
-def _show_near(name: str, *, bits: int, most: int, as_json: bool) -> int:
-    url, found = with_database(lambda db, _: app.find_duplicates_of(db, name, max_bits=bits, max_count=most))
-    pages = None if found is None else found[:most]
-    none = f"No page says nearly the same as {url}"
-    if found is None:
-        none = f"{url} is not compared: it is not there, or has less than {app.LEAST_TEXT_BYTES} bytes of main text"
-    document = {"url": url, "bits": bits, "pages": pages, "more": len(found or ()) > most}
-    shown = print_found(document, map(_near_row, pages or ()), right=("bits",), empty=none, as_json=as_json)
-    if shown and len(found or ()) > most:
-        say("There are more: --most")
-    return PROBLEM if found is None else DONE
+def _show_near_duplicates(name: str, *, bits: int, max_count: int, as_json: bool) -> int:
+    url, near_duplicates = run_on_database(
+        lambda db, _: app.list_page_duplicates(db, name, max_bits=bits, max_count=max_count)
+    )
+    pages = None if near_duplicates is None else near_duplicates[:max_count]
+    empty = f"No page says nearly the same as {url}"
+    if near_duplicates is None:
+        empty = f"{url} is not compared: it is not there, or has less than {app.MIN_TEXT_BYTES} bytes of main text"
+    document = {"url": url, "bits": bits, "pages": pages, "more": len(near_duplicates or ()) > max_count}
+    shown = print_listing(document, map(_format_near_row, pages or ()), right=("bits",), empty=empty, as_json=as_json)
+    if shown and len(near_duplicates or ()) > max_count:
+        say("There are more: --limit")
+    return PROBLEM if near_duplicates is None else DONE

@@ -7,192 +7,197 @@ from rich.text import Text
 
 from crawler.app import try_page as app
 from crawler.app.running.maintenance import check_plugins
-from crawler.cli.output import out, pick, print_json, printable, say, show, show_facts
-from crawler.cli.session import DONE, PROBLEM, settings, with_database
+from crawler.cli.output import get_stdout, make_printable, pick_fields, print_json, say, show_facts, show_table
+from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import BadInput
 from crawler.format.reasons import NO_NEWS_WORDS, RENDERING_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant
 
-MOST_SHOWN = 400  # characters of a piece
+MAX_SHOWN_CHARS = 400  # characters of a piece
 
 
-def try_url(text: str, *, again: bool, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
+def show_trial(text: str, *, again: bool, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
     """screenshot: where the picture goes."""
     check_plugins(settings())
-    how = app.TryWay(again=again, screenshot=screenshot is not None)
-    seen = with_database(lambda db, _: app.try_url(db, text, how=how, at=at))
+    how = app.TryOptions(again=again, screenshot=screenshot is not None)
+    result = run_on_database(lambda db, _: app.try_url(db, text, how=how, at=at))
     if screenshot is not None:
-        _save(screenshot, seen)
+        _save_screenshot(screenshot, result)
     if as_json:
-        print_json(_document(seen))
+        print_json(_describe_result(result))
     else:
-        _show(seen)
-    return DONE if seen.parsed is not None else PROBLEM
+        _show_result(result)
+    return DONE if result.parsed is not None else PROBLEM
 
 
-def _save(file: Path, seen: app.TryResult) -> None:
+def _save_screenshot(file: Path, result: app.TryResult) -> None:
     """Write the picture of the page; it must not be lost for want of a folder."""
-    picture = seen.read.screenshot if seen.read is not None else None
+    picture = result.page.screenshot if result.page is not None else None
     if picture is None:
-        raise BadInput(f"there is no picture of it: {_shown_scripts(seen) or seen.refusal or 'it is no web page'}")
+        raise BadInput(f"there is no picture of it: {_format_scripts(result) or result.problem or 'it is no web page'}")
     try:
         file.write_bytes(picture)
     except OSError as error:
         raise BadInput(f"the picture cannot be written to {file}: {error.strerror}") from error
 
 
-def _show(seen: app.TryResult) -> None:
-    blocks = app.list_blocks(seen)
-    found = app.list_differences(seen)
+def _show_result(result: app.TryResult) -> None:
+    blocks = app.list_blocks(result)
+    differences = app.list_differences(result)
     # Some refusals are words of a program, others sentences.
-    refusal = seen.refusal if " " in seen.refusal else seen.refusal.replace("_", " ")
+    refusal = result.problem if " " in result.problem else result.problem.replace("_", " ")
     show_facts(
         [
-            ("URL", seen.target.url),
-            ("Not asked", refusal if seen.answer is None else ""),
-            ("Answer", _shown_answer(seen)),
-            ("Scripts", _shown_scripts(seen)),
-            ("Compared with", _shown_version(seen)),
-            ("Found", _shown_verdict(seen)),
-            ("Blocks", _shown_count(blocks) if blocks else ""),
+            ("URL", result.target.url),
+            ("Not asked", refusal if result.response is None else ""),
+            ("Answer", _format_response(result)),
+            ("Scripts", _format_scripts(result)),
+            ("Compared with", _format_version(result)),
+            ("Found", _format_verdict(result)),
+            ("Blocks", _format_block_count(blocks) if blocks else ""),
         ]
     )
-    if found:
+    if differences:
         say("")
-        show(["news", "part", "was", "is"], [(_news(why), *_row(each)) for each, why in found])
-    if seen.second_fetches:
-        taught = app.list_volatile(seen)
-        say("\nLooks at once: nothing differs" if not taught else "")
-        if taught:
-            show(["seconds later", "here", "there"], [_row(each) for each in taught])
+        show_table(
+            ["news", "part", "was", "is"], [(_format_news(reason), *_format_row(each)) for each, reason in differences]
+        )
+    if result.second_fetches:
+        volatile = app.list_volatile_differences(result)
+        say("\nLooks at once: nothing differs" if not volatile else "")
+        if volatile:
+            show_table(["seconds later", "here", "there"], [_format_row(each) for each in volatile])
     if blocks:
         say("")
-    for piece in blocks:
-        out().print(_shown_piece(piece), soft_wrap=True)
+    for block in blocks:
+        get_stdout().print(_format_block(block), soft_wrap=True)
 
 
-def _news(why: app.Why) -> str:
-    return f"no: {NO_NEWS_WORDS[why]}" if why else "yes"
+def _format_news(reason: app.MaskReason) -> str:
+    return f"no: {NO_NEWS_WORDS[reason]}" if reason else "yes"
 
 
-def _sides(each: app.Difference) -> tuple[str, str | None, str | None]:
+def _get_sides(each: app.Difference) -> tuple[str, str | None, str | None]:
     """Return what a difference is in, what that said, and what it says; None where there was or is nothing."""
     ((before, after),) = each.sides
     return each.blocks[0].kind.value, before.text if before else None, after.text if after else None
 
 
-def _row(each: app.Difference) -> tuple[str, str, str]:
-    part, was, now = _sides(each)
-    return part, _cut(was or ""), _cut(now or "")
+def _format_row(each: app.Difference) -> tuple[str, str, str]:
+    part, was, now = _get_sides(each)
+    return part, _truncate(was or ""), _truncate(now or "")
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+def _truncate(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}..."
 
 
-def _shown_answer(seen: app.TryResult) -> str:
-    match seen.answer:
+def _format_response(result: app.TryResult) -> str:
+    match result.response:
         case app.Fetched(status=status, received_bytes=received):
-            return f"{status}, {format_bytes(received)}" + (f"; {seen.refusal}" if seen.refusal else "")
+            return f"{status}, {format_bytes(received)}" + (f"; {result.problem}" if result.problem else "")
         case app.Unreached(reason=reason, detail=detail):
             return f"none ({reason.value}: {detail})"
         case _:
             return ""
 
 
-def _shown_scripts(seen: app.TryResult) -> str:
+def _format_scripts(result: app.TryResult) -> str:
     """What the page says without its scripts, and what a browser adds."""
-    read = seen.read
-    if read is None or not read.rendering.word:
+    read = result.page
+    if read is None or not read.rendering.outcome:
         return ""
-    said = RENDERING_WORDS[read.rendering.word]
+    description = RENDERING_WORDS[read.rendering.outcome]
     if read.choice is app.RenderChoice.NO_BROWSER:
-        return f"{said}. {seen.no_browser}"
+        return f"{description}. {result.no_browser_reason}"
     if read.gain is None:
-        return said
+        return description
     gain = read.gain
     without = f"{format_count(gain.words_before, 'word')} and {format_count(gain.links_before, 'link')}"
     added = f"{format_count(gain.words, 'word')} and {format_count(gain.links, 'link')}"
-    kept = "as rendered" if read.kept.parsed and read.kept.parsed.version.is_rendered else "without them"
-    return f"{said}: {without} without scripts, they add {added}; kept {kept}"
+    stored = "as rendered" if read.stored.parsed and read.stored.parsed.version.is_rendered else "without them"
+    return f"{description}: {without} without scripts, they add {added}; kept {stored}"
 
 
-def _shown_version(seen: app.TryResult) -> str:
-    if seen.answer is None:
+def _format_version(result: app.TryResult) -> str:
+    if result.response is None:
         return ""
-    if seen.target.version is None:
+    if result.target.version is None:
         return "nothing: no version of it is kept"
-    at = f" of {format_instant(seen.baseline.at)}" if seen.baseline else ", whose text cannot be read any more"
-    return f"version {seen.target.version.number}{at}"
+    at = f" of {format_instant(result.baseline.at)}" if result.baseline else ", whose text cannot be read any more"
+    return f"version {result.target.version.number}{at}"
 
 
-def _shown_verdict(seen: app.TryResult) -> str:
-    visit = seen.visit
+def _format_verdict(result: app.TryResult) -> str:
+    visit = result.visit
     if visit is None:
         return ""
     reason = f" ({visit.reason.replace('_', ' ')})" if visit.reason else ""
-    if visit.change is app.Change.FIRST:
+    if visit.change is app.Change.ADDED:
         return f"a first version{reason}"
     parts = ", ".join(sorted(visit.verdict.significant.kinds))
-    rung = visit.verdict.rung.value.replace("_", " ")
-    return f"{visit.change.value}, by {rung}{reason}{f': {parts}' if parts else ''}"
+    evidence = visit.verdict.evidence.value.replace("_", " ")
+    return f"{visit.change.value}, by {evidence}{reason}{f': {parts}' if parts else ''}"
 
 
-def _shown_count(blocks: list[app.ExplainedBlock]) -> str:
-    whole = sum(piece.is_whole for piece in blocks)
-    words = sum(len(piece.masked) for piece in blocks if not piece.is_whole)
-    return f"{len(blocks)}, of which {whole} are masked, and {format_count(words, 'word')} in the others"
+def _format_block_count(blocks: list[app.ExplainedBlock]) -> str:
+    masked_count = sum(block.is_whole for block in blocks)
+    words = sum(len(block.masked) for block in blocks if not block.is_whole)
+    return f"{len(blocks)}, of which {masked_count} are masked, and {format_count(words, 'word')} in the others"
 
 
-def _shown_piece(piece: app.ExplainedBlock) -> Text:
+def _format_block(block: app.ExplainedBlock) -> Text:
     """A line: what is masked stands in brackets, and is dim where there are colours."""
-    line = Text(f"{piece.kind.value:6}")
-    if piece.is_whole:
-        return line.append(f"[{printable(_cut(piece.text))}]", "dim").append(_shown_why(piece), "yellow")
+    line = Text(f"{block.kind.value:6}")
+    if block.is_whole:
+        return line.append(f"[{make_printable(_truncate(block.text))}]", "dim").append(_format_why(block), "yellow")
     end = 0
-    for start, stop in piece.masked:
-        line.append(printable(piece.text[end:start])).append(f"[{printable(piece.text[start:stop])}]", "dim")
+    for start, stop in block.masked:
+        line.append(make_printable(block.text[end:start])).append(f"[{make_printable(block.text[start:stop])}]", "dim")
         end = stop
-        if end > MOST_SHOWN:
+        if end > MAX_SHOWN_CHARS:
             break
-    line.append(printable(_cut(piece.text[end:])))
-    return line.append(_shown_why(piece), "yellow")
+    line.append(make_printable(_truncate(block.text[end:])))
+    return line.append(_format_why(block), "yellow")
 
 
-def _shown_why(piece: app.ExplainedBlock) -> str:
-    if piece.why is app.Why.RULE:
-        return f"  <- {NO_NEWS_WORDS[piece.why]}" + (f": {piece.rule}" if piece.rule else "")
-    said = [NO_NEWS_WORDS[piece.why], f"a rule of yours leaves some of it out: {piece.rule}" if piece.rule else ""]
-    return "".join(f"  <- {each}" for each in said if each)
+def _format_why(block: app.ExplainedBlock) -> str:
+    if block.why is app.MaskReason.RULE:
+        return f"  <- {NO_NEWS_WORDS[block.why]}" + (f": {block.rule}" if block.rule else "")
+    reasons = [NO_NEWS_WORDS[block.why], f"a rule of yours leaves some of it out: {block.rule}" if block.rule else ""]
+    return "".join(f"  <- {each}" for each in reasons if each)
 
 
-def _document(seen: app.TryResult) -> dict[str, object]:
-    version, visit = seen.target.version, seen.visit
+def _describe_result(result: app.TryResult) -> dict[str, object]:
+    version, visit = result.target.version, result.visit
     return {
-        "url": seen.target.url,
-        "at": seen.at,
-        "refused": seen.refusal,
-        "status": seen.answer.status if isinstance(seen.answer, app.Fetched) else None,
+        "url": result.target.url,
+        "at": result.at,
+        "refused": result.problem,
+        "status": result.response.status if isinstance(result.response, app.Fetched) else None,
         "version": version.number if version else None,
-        "version_at": seen.baseline.at if seen.baseline else None,
+        "version_at": result.baseline.at if result.baseline else None,
         "change": visit.change if visit else None,
-        "rung": visit.verdict.rung if visit else None,
+        "evidence": visit.verdict.evidence if visit else None,
         "reason": visit.reason if visit else "",
         "parts": sorted(visit.verdict.significant.kinds) if visit else [],
-        "differs": [_pair(each) | {"news": not why, "why": why} for each, why in app.list_differences(seen)],
-        "seconds_later": [_pair(each) for each in app.list_volatile(seen)],
-        "blocks": [_piece(piece) for piece in app.list_blocks(seen)],
+        "differs": [
+            _describe_difference(each) | {"news": not reason, "why": reason}
+            for each, reason in app.list_differences(result)
+        ],
+        "seconds_later": [_describe_difference(each) for each in app.list_volatile_differences(result)],
+        "blocks": [_describe_block(block) for block in app.list_blocks(result)],
     }
 
 
-def _pair(each: app.Difference) -> dict[str, object]:
-    return dict(zip(("part", "was", "is"), _sides(each), strict=True))
+def _describe_difference(each: app.Difference) -> dict[str, object]:
+    return dict(zip(("part", "was", "is"), _get_sides(each), strict=True))
 
 
-def _piece(piece: app.ExplainedBlock) -> dict[str, object]:
+def _describe_block(block: app.ExplainedBlock) -> dict[str, object]:
     return {
-        "part": piece.kind,
-        "masked": [piece.text[start:end] for start, end in piece.masked],
-        "is_masked": piece.is_whole,
-        **pick(piece, "text", "why", "rule"),
+        "part": block.kind,
+        "masked": [block.text[start:end] for start, end in block.masked],
+        "is_masked": block.is_whole,
+        **pick_fields(block, "text", "why", "rule"),
     }

@@ -8,47 +8,51 @@ from rich.text import Text
 
 from crawler.app import pages
 from crawler.app.running.maintenance import check_plugins
-from crawler.cli.marked import joined, marked, say_beneath
-from crawler.cli.output import out, print_json, printable, remark, say, say_heading, show_facts, show_rows
-from crawler.cli.session import settings, with_database
+from crawler.cli.marked_text import join_parts, mark_runs, say_indented
+from crawler.cli.output import get_stdout, make_printable, print_json, remark, say, say_heading, show_facts, show_rows
+from crawler.cli.session import run_on_database, settings
 from crawler.errors import CrawlerError
-from crawler.format.kinds import KIND_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
-from crawler.json_lines import values_of
+from crawler.json_lines import get_field_values
 
 SIGNS = {
-    pages.BlockStatus.SAME: " ",
+    pages.BlockStatus.UNCHANGED: " ",
     pages.BlockStatus.CHANGED: "~",
     pages.BlockStatus.ADDED: "+",
     pages.BlockStatus.REMOVED: "-",
     pages.BlockStatus.MOVED: ">",
 }
-TOLD = (pages.BlockStatus.CHANGED, pages.BlockStatus.ADDED, pages.BlockStatus.REMOVED, pages.BlockStatus.MOVED)
+REPORTED_STATUSES = (
+    pages.BlockStatus.CHANGED,
+    pages.BlockStatus.ADDED,
+    pages.BlockStatus.REMOVED,
+    pages.BlockStatus.MOVED,
+)
 INDENT = 2
 
 
-def versions(text: str, *, top: int, why: bool, as_json: bool) -> None:
+def show_versions(text: str, *, top: int, why: bool, as_json: bool) -> None:
     now = datetime.now(UTC)
-    url, found = with_database(lambda db, _: pages.list_versions(db, text, max_count=top, now=now))
+    url, listed = run_on_database(lambda db, _: pages.list_versions(db, text, max_count=top, now=now))
     if as_json:
-        print_json({"url": url, "versions": found})
+        print_json({"url": url, "versions": listed})
         return
-    say_heading(f"{format_count(found[0].number, 'version')} of {url}")
-    rows = [_version_row(version, why=why) for version in found]
+    say_heading(f"{format_count(listed[0].number, 'version')} of {url}")
+    rows = [_format_version_row(version, why=why) for version in listed]
     show_rows(rows, right=["version", "amount", "distance", "size"])
-    if len(found) > 1:
-        remark(f"Next: recrawl diff {url}; recrawl show {url} --version {found[-1].number}")
+    if len(listed) > 1:
+        remark(f"Next: recrawl diff {url}; recrawl show {url} --version {listed[-1].number}")
     else:
         remark(f"Next: recrawl show {url}")
 
 
-def _version_row(version: pages.PageVersion, *, why: bool) -> dict[str, str]:
+def _format_version_row(version: pages.PageVersion, *, why: bool) -> dict[str, str]:
     distance = f"{version.distance_bits} bits" if version.distance_bits is not None else "-"
     return {
         "version": str(version.number),
         "seen": format_instant(version.at),
         "held for": format_span(version.until - version.at) if version.until else "to this day",
-        "what": KIND_WORDS[version.change] if version.change else "list",
+        "what": version.change or "list",
         "amount": format_share(version.amount),
         **({"parts": " ".join(version.parts), "distance": distance} if why else {}),
         "size": format_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
@@ -56,132 +60,135 @@ def _version_row(version: pages.PageVersion, *, why: bool) -> dict[str, str]:
     }
 
 
-def show_page(text: str, *, wanted: pages.WantedVersion, form: str | None, as_json: bool) -> None:
+def show_page(text: str, *, selector: pages.VersionSelector, form: str | None, as_json: bool) -> None:
     """Show one version of a page. form: text, html or headers; None for facts and text."""
     now = datetime.now(UTC)
-    found = with_database(lambda db, _: pages.find_version(db, text, wanted, now=now))
+    content = run_on_database(lambda db, _: pages.find_version(db, text, selector, now=now))
     if as_json:
-        html = None if found.body is None else found.body.decode(errors="replace")
-        print_json(values_of(found) | {"text": found.text, "html": html})
+        html = None if content.body is None else content.body.decode(errors="replace")
+        print_json(get_field_values(content) | {"text": content.text, "html": html})
     elif form == "html":
-        _write_body(found)
+        _write_body(content)
     elif form == "headers":
-        _show_headers(found)
+        _show_headers(content)
     elif form == "text":
-        say(found.text)
+        say(content.text)
     else:
-        _show_facts(found, now=now)
+        _show_facts(content, now=now)
         say("")
-        for line in (found.text or "(no text)").split("\n"):
-            say_beneath(Text(printable(line)), indent=0)
-        others = f"recrawl diff {found.url} --to {found.version.number}; recrawl versions {found.url}"
-        remark(f"Next: {others if found.version.number > 1 else f'recrawl explain {found.url}'}")
+        for line in (content.text or "(no text)").split("\n"):
+            say_indented(Text(make_printable(line)), indent=0)
+        other_commands = f"recrawl diff {content.url} --to {content.version.number}; recrawl versions {content.url}"
+        remark(f"Next: {other_commands if content.version.number > 1 else f'recrawl explain {content.url}'}")
 
 
-def _write_body(found: pages.VersionContent) -> None:
+def _write_body(content: pages.VersionContent) -> None:
     """The body byte by byte where a program reads it; without what steers a terminal where a person does."""
-    if found.body is None:
+    if content.body is None:
         raise CrawlerError(
-            f"the body of version {found.version.number} of {found.url} is not kept: --text shows its text"
+            f"the body of version {content.version.number} of {content.url} is not kept: --text shows its text"
         )
-    if out().is_terminal or not hasattr(sys.stdout, "buffer"):
-        say(found.body.decode(errors="replace"))
+    if get_stdout().is_terminal or not hasattr(sys.stdout, "buffer"):
+        say(content.body.decode(errors="replace"))
         return
     sys.stdout.flush()
-    sys.stdout.buffer.write(found.body)
+    sys.stdout.buffer.write(content.body)
 
 
-def _show_headers(found: pages.VersionContent) -> None:
-    kept = found.headers
+def _show_headers(content: pages.VersionContent) -> None:
+    headers = content.headers
     show_facts(
         [
-            ("Status", str(kept.status) if kept.status is not None else "not kept"),
-            ("Content-Type", kept.content_type),
-            ("ETag", kept.etag or ""),
-            ("Last-Modified", kept.last_modified or ""),
-            *kept.others,
+            ("Status", str(headers.status) if headers.status is not None else "not kept"),
+            ("Content-Type", headers.content_type),
+            ("ETag", headers.etag or ""),
+            ("Last-Modified", headers.last_modified or ""),
+            *headers.others,
         ]
     )
-    if not kept.others:
+    if not headers.others:
         remark("No other headers of this version are kept")
     remark("Cookies, and what else lets somebody in, are never kept; ETag and Last-Modified of the newest answer alone")
 
 
-def _show_facts(found: pages.VersionContent, *, now: datetime) -> None:
-    version = found.version
+def _show_facts(content: pages.VersionContent, *, now: datetime) -> None:
+    version = content.version
     until = f", until {format_instant(version.until)}" if version.until else ""
-    since = f"since {format_when(found.state_at, now=now)}" if found.state_at else "for longer than the feed goes back"
-    state = "" if found.state is pages.State.KNOWN else f"{found.state.value} {since}"
-    kept = format_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not kept"
+    since = (
+        f"since {format_when(content.state_at, now=now)}" if content.state_at else "for longer than the feed goes back"
+    )
+    state = "" if content.state is pages.State.FETCHED else f"{content.state.value} {since}"
+    stored = format_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not kept"
     rendered = ", as a browser made it" if version.is_rendered else ""
     show_facts(
         [
-            ("URL", found.url),
+            ("URL", content.url),
             ("Title", version.title),
             ("Version", f"{version.number}, seen {format_when(version.at, now=now)}{until}"),
             ("State", state and f"{state}; this is what it said last"),
-            ("Kept", f"{kept}, {version.content_type or 'no content type'}{rendered}"),
+            ("Kept", f"{stored}, {version.content_type or 'no content type'}{rendered}"),
         ]
     )
 
 
-def page_diff(
-    text: str, *, before: pages.WantedVersion, after: pages.WantedVersion, context: int, as_json: bool
+def show_page_diff(
+    text: str, *, before: pages.VersionSelector, after: pages.VersionSelector, context: int, as_json: bool
 ) -> None:
     now = datetime.now(UTC)
     check_plugins(settings())
-    found = with_database(
+    version_diff = run_on_database(
         lambda db, _: pages.compare_versions(db, text, before=before, after=after, context=context, now=now)
     )
-    new = found.after
+    new = version_diff.after
     if as_json:
-        print_json({"url": new.url, "from": found.before.version, "to": new.version, "diff": found.diff})
+        print_json({"url": new.url, "from": version_diff.before.version, "to": new.version, "diff": version_diff.diff})
     else:
-        _show_diff(found.before, new, found.diff, now=now)
+        _show_diff(version_diff.before, new, version_diff.diff, now=now)
         remark(
             f"Next: recrawl versions {new.url}; recrawl show {new.url} --version {new.version.number}; to hear no more "
-            f"of a piece: recrawl rules add {found.domain.authority} / --ignore-text 'WORDS' (or --ignore SELECTOR)"
+            f"of a piece: recrawl rules add {version_diff.domain.authority} "
+            f"/ --ignore-text 'WORDS' (or --ignore SELECTOR)"
         )
 
 
-def _show_diff(old: pages.VersionContent, new: pages.VersionContent, found: pages.PageDiff, *, now: datetime) -> None:
+def _show_diff(old: pages.VersionContent, new: pages.VersionContent, diff: pages.PageDiff, *, now: datetime) -> None:
     say_heading(new.version.title or new.url)
     if new.version.title:
         say(new.url)
     for sign, side in (("-", old), ("+", new)):
         say(f"{sign} version {side.version.number}, {format_when(side.version.at, now=now)}")
-    if not found:
+    if not diff:
         say("Nothing that is shown or linked differs")
         return
-    say(_summary(found))
-    for hunk in found.hunks:
+    say(_format_summary(diff))
+    for hunk in diff.hunks:
         _show_skipped(hunk.skipped)
         for block in hunk.blocks:
             # Where an unchanged link leads is no context that anybody reads.
-            if block.status is not pages.BlockStatus.SAME or block.part is pages.BlockKind.TEXT:
+            if block.status is not pages.BlockStatus.UNCHANGED or block.kind is pages.BlockKind.TEXT:
                 _show_block(block)
-    _show_skipped(found.skipped)
+    _show_skipped(diff.skipped)
 
 
-def _summary(found: pages.PageDiff) -> str:
-    news = Counter(block.status for block in found.changed if block.is_news)
-    noise = sum(not block.is_news for block in found.changed)
-    told = joined([f"{news[status]:,} {status.value}" for status in TOLD if news[status]])
-    beside = f"; {format_count(noise, 'block')} of known noise or left out by a rule" if noise else ""
-    return f"Blocks: {told or 'no news'}, {found.counts[pages.BlockStatus.SAME]:,} same{beside}"
+def _format_summary(diff: pages.PageDiff) -> str:
+    news = Counter(block.status for block in diff.changed_blocks if block.is_news)
+    noise = sum(not block.is_news for block in diff.changed_blocks)
+    counts = join_parts([f"{news[status]:,} {status.value}" for status in REPORTED_STATUSES if news[status]])
+    noise_note = f"; {format_count(noise, 'block')} of known noise or left out by a rule" if noise else ""
+    return f"Blocks: {counts or 'no news'}, {diff.counts[pages.BlockStatus.UNCHANGED]:,} same{noise_note}"
 
 
-def _show_skipped(many: int) -> None:
-    if many:
-        say_beneath(Text(f"… {format_count(many, 'block')} the same", "dim"), indent=INDENT)
+def _show_skipped(count: int) -> None:
+    if count:
+        say_indented(Text(f"… {format_count(count, 'block')} the same", "dim"), indent=INDENT)
 
 
 def _show_block(block: pages.BlockDiff) -> None:
-    is_same = block.status is pages.BlockStatus.SAME
+    is_same = block.status is pages.BlockStatus.UNCHANGED
     line = Text.assemble((f"{SIGNS[block.status]} ", "" if is_same else "bold"))
-    if block.part is not pages.BlockKind.TEXT:
-        line.append(f"{block.part.value}: ", "dim")
-    words = marked(block.runs)
+    if block.kind is not pages.BlockKind.TEXT:
+        line.append(f"{block.kind.value}: ", "dim")
+    words = mark_runs(block.runs)
     if is_same:
         words.stylize("dim")
     line.append_text(words)
@@ -189,4 +196,4 @@ def _show_block(block: pages.BlockDiff) -> None:
         line.append("  (moved here)", "dim")
     if not is_same and not block.is_news:
         line.append("  (noise)", "dim")
-    say_beneath(line, indent=INDENT, hanging=2)
+    say_indented(line, indent=INDENT, hanging=2)

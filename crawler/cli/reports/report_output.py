@@ -6,121 +6,146 @@ from pathlib import Path
 
 from crawler.app import reports
 from crawler.cli.options import NO_DOMAIN
-from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts, show_rows
-from crawler.cli.reports.reports import described
-from crawler.cli.session import Interrupts, settings, with_database
+from crawler.cli.output import print_json, print_outcome, remark, say, show_facts, show_rows, show_table
+from crawler.cli.reports.reports import describe_agreement
+from crawler.cli.session import Interrupts, run_on_database, settings
 from crawler.format.domain_settings import format_setting
 from crawler.format.lists import format_lists
 from crawler.format.reasons import format_reason
 from crawler.format.trust import format_trust
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
-from crawler.json_lines import values_of
+from crawler.json_lines import get_field_values
 
-FAILED_MEANS = " that did not get the page: no answer, an error such as 404, or a redirect for now"
-WITHHELD_MEANS = " whose new content may stand in place of them; it is accepted after two days"
-COUNTED_NOW = timedelta(minutes=1)
+FAILED_NOTE = " that did not get the page: no answer, an error such as 404, or a redirect for now"
+WITHHELD_NOTE = " whose new content may stand in place of them; it is accepted after two days"
+COUNTED_NOW_WITHIN = timedelta(minutes=1)
 
 
-def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> None:
+def show_reports(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> None:
     window = timedelta(days=days)
 
-    found, waiting = with_database(lambda db, _: reports.report_domains(db, text, window=window, at=at))
+    full_reports, waiting = run_on_database(lambda db, _: reports.report_domains(db, text, window=window, at=at))
     if as_json:
-        print_json({"domains": [_document(each) for each in found]})
+        print_json({"domains": [_describe_report(each) for each in full_reports]})
         return
-    if not found:
+    if not full_reports:
         say(NO_DOMAIN)
     elif text is not None:
-        show_facts(_facts(found[0]))
+        show_facts(_list_facts(full_reports[0]))
     else:
-        _show_reports([(each.found, each.calibration) for each in found], window)
-    if reports.lacks_worker(settings(), [each.found for each in found]):
+        _show_report_table([(each.domain_report, each.calibration) for each in full_reports], window)
+    if reports.lacks_worker(settings(), [each.domain_report for each in full_reports]):
         remark("What is due waits: no worker runs (recrawl up, or recrawl crawl --due)")
-    if found and text is not None:
-        _show_sources(found[0].sources)
+    if full_reports and text is not None:
+        _show_sources(full_reports[0].sources)
     for line in waiting:
         remark(line)
 
 
-def write_as_html(text: str | None, folder: Path, *, at: datetime | None, as_json: bool) -> None:
+def write_html(text: str | None, folder: Path, *, at: datetime | None, as_json: bool) -> None:
     """Write the pages of one domain, or of all."""
-    from crawler.server import Written, write_pages  # no other form needs the server
+    from crawler.server import WriteResult, write_pages  # no other form needs the server
 
-    async def work(db: reports.Database, _: Interrupts) -> Written:
+    async def work(db: reports.Database, _: Interrupts) -> WriteResult:
         return await write_pages(db, await reports.find_domains(db, text, at=at), folder, at=at or datetime.now(UTC))
 
-    done = with_database(work)
-    print_outcome({"index": str(done.index), "files": done.files}, f"{done.files} pages: {done.index}", as_json=as_json)
+    written = run_on_database(work)
+    print_outcome(
+        {"index": str(written.index), "files": written.files},
+        f"{written.files} pages: {written.index}",
+        as_json=as_json,
+    )
 
 
-def _document(reported: reports.FullReport) -> dict[str, object]:
-    found, calibration = reported.found, reported.calibration
-    price = reports.price_in_force(settings(), found)
-    return values_of(found) | {
-        "changes": dict(found.changes),
-        "price": price,
-        "is_usual_price": price is not None and found.price is None,
-        "calibration": {"audits": described(calibration.audits), "scheduled": described(calibration.scheduled)},
-        "trust": reported.standings,
-        "lists": reported.lists,
-        "sources": reported.sources,
+def _describe_report(full_report: reports.FullReport) -> dict[str, object]:
+    domain_report, calibration = full_report.domain_report, full_report.calibration
+    shadow_price = reports.get_shadow_price(settings(), domain_report)
+    return get_field_values(domain_report) | {
+        "changes": dict(domain_report.changes),
+        "price": shadow_price,
+        "is_usual_price": shadow_price is not None and domain_report.price is None,
+        "calibration": {
+            "audits": describe_agreement(calibration.audits),
+            "scheduled": describe_agreement(calibration.scheduled),
+        },
+        "trust": full_report.standings,
+        "lists": full_report.lists,
+        "sources": full_report.sources,
     }
 
 
-def _facts(reported: reports.FullReport) -> list[tuple[str, str]]:
-    found, calibration = reported.found, reported.calibration
-    price, next_at = reports.price_in_force(settings(), found), reports.next_fetch_at(found)
-    usual = " (the usual)" if found.price is None else ""
-    changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
-    sent = found.received_bytes + found.saved_bytes
-    hold_until = format_when(found.hold_until, now=found.at)
-    is_counted_earlier = found.at - found.counted_at > COUNTED_NOW
+def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
+    domain_report, calibration = full_report.domain_report, full_report.calibration
+    shadow_price, next_at = (
+        reports.get_shadow_price(settings(), domain_report),
+        reports.find_next_fetch_time(domain_report),
+    )
+    default_note = " (the usual)" if domain_report.price is None else ""
+    changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(domain_report.changes.items()))
+    sent = domain_report.received_bytes + domain_report.saved_bytes
+    suspended_until = format_when(domain_report.suspended_until, now=domain_report.at)
+    is_counted_earlier = domain_report.at - domain_report.counted_at > COUNTED_NOW_WITHIN
+    deferred = f", {domain_report.deferred} of them deferred" if domain_report.deferred else ""
     return [
-        ("Domain", found.domain + (" (paused)" if found.paused else "")),
-        ("At", format_instant(found.at)),
-        ("Pages counted", format_when(found.counted_at, now=found.at) if is_counted_earlier else ""),
-        ("TLS", format_setting("insecure_tls", found.insecure_tls)),
-        ("Fresh, by importance", format_share(found.freshness)),
-        ("Fresh, all pages alike", format_share(found.freshness_plain)),
-        ("As looks by chance found", _shown_agreement(calibration.audits) or "none: recrawl audit makes some"),
-        ("As other looks found", _shown_agreement(calibration.scheduled)),
-        ("Oldest look", format_when(found.oldest_look_at, now=found.at)),
-        ("Pages looked at", str(found.known)),
-        ("New, never fetched", f"{found.new}{f', {found.held_back} of them put off' if found.held_back else ''}"),
-        ("Gone", str(found.gone)),
-        ("Dead links", str(found.dead_links)),
-        ("Moved", str(found.moved)),
-        ("May not be fetched", str(found.refused)),
-        ("Withheld", f"{format_count(found.withheld, 'page')}{WITHHELD_MEANS}" if found.withheld else ""),
-        ("Sitemaps and feeds", format_lists(reported.lists)),
+        ("Domain", domain_report.domain + (" (paused)" if domain_report.paused else "")),
+        ("At", format_instant(domain_report.at)),
+        ("Pages counted", format_when(domain_report.counted_at, now=domain_report.at) if is_counted_earlier else ""),
+        ("TLS", format_setting("insecure_tls", domain_report.insecure_tls)),
+        ("Fresh, by importance", format_share(domain_report.freshness)),
+        ("Fresh, all pages alike", format_share(domain_report.freshness_plain)),
+        ("As looks by chance found", _format_agreement(calibration.audits) or "none: recrawl audit makes some"),
+        ("As other looks found", _format_agreement(calibration.scheduled)),
+        ("Oldest look", format_when(domain_report.oldest_visit_at, now=domain_report.at)),
+        ("Pages looked at", str(domain_report.fetched)),
+        ("Unfetched", f"{domain_report.unfetched}{deferred}"),
+        ("Gone", str(domain_report.gone)),
+        ("Dead links", str(domain_report.dead_links)),
+        ("Moved", str(domain_report.moved)),
+        ("May not be fetched", str(domain_report.excluded)),
+        (
+            "Withheld",
+            f"{format_count(domain_report.withheld, 'page')}{WITHHELD_NOTE}" if domain_report.withheld else "",
+        ),
+        ("Sitemaps and feeds", format_lists(full_report.lists)),
         ("", " "),
-        ("In the last", format_span(found.window)),
-        ("Looks", f"{found.looks} ({found.requests} requests)"),
+        ("In the last", format_span(domain_report.window)),
+        ("Looks", f"{domain_report.looks} ({domain_report.requests} requests)"),
         ("Changes", changes or "none"),
-        ("Failed", format_count(found.failures, "look") + (FAILED_MEANS if found.failures else "")),
-        ("Received", format_bytes(found.received_bytes)),
-        ("Traffic saved", format_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
-        ("ETag and dates", format_trust(reported.standings)),
+        ("Failed", format_count(domain_report.failures, "look") + (FAILED_NOTE if domain_report.failures else "")),
+        ("Received", format_bytes(domain_report.received_bytes)),
+        (
+            "Traffic saved",
+            format_bytes(domain_report.saved_bytes) + (f" ({domain_report.saved_bytes / sent:.0%})" if sent else ""),
+        ),
+        ("ETag and dates", format_trust(full_report.standings)),
         (" ", " "),
-        (_of_day(found), f"{found.spent_today}{_shown_budget(found)}, robots.txt and tries among them"),
-        ("Target", format_setting("target_age", found.target_age)),
-        ("Target", format_setting("target_freshness", found.target_freshness)),
-        ("Looked at again", f"by policy: {found.revisit}" if price is None else ""),
-        ("Price", "" if price is None else f"{price:.3g} importance x days a request{usual}"),
-        ("Finding", found.finding),
-        ("Left alone until", f"{hold_until}: {format_reason(found.hold_reason)}" if found.hold_until else ""),
-        ("Being crawled by", found.holder or ""),
-        ("Next due", format_when(next_at, now=found.at) if next_at else ""),
+        (
+            _format_day_label(domain_report),
+            f"{domain_report.spent_today}{_format_budget(domain_report)}, robots.txt and tries among them",
+        ),
+        ("Target", format_setting("max_age", domain_report.max_age)),
+        ("Target", format_setting("target_freshness", domain_report.target_freshness)),
+        ("Looked at again", f"by policy: {domain_report.revisit}" if shadow_price is None else ""),
+        ("Price", "" if shadow_price is None else f"{shadow_price:.3g} importance x days a request{default_note}"),
+        ("Finding", domain_report.finding),
+        (
+            "Left alone until",
+            f"{suspended_until}: {format_reason(domain_report.suspension_reason)}"
+            if domain_report.suspended_until
+            else "",
+        ),
+        ("Being crawled by", domain_report.holder or ""),
+        ("Next due", format_when(next_at, now=domain_report.at) if next_at else ""),
     ]
 
 
-def _of_day(found: reports.DomainReport) -> str:
+def _format_day_label(domain_report: reports.DomainReport) -> str:
     """The name of what was requested on the day of a report, which need not be the day of its reader."""
-    day = found.at.astimezone(UTC).date()
+    day = domain_report.at.astimezone(UTC).date()
     return "Requests today" if day == datetime.now(UTC).date() else f"Requests on {day}"
 
 
-def _show_sources(sources: Sequence[reports.SourceFacts]) -> None:
+def _show_sources(sources: Sequence[reports.SourceReport]) -> None:
     """Who says what has changed, and how far that is true: nothing where nobody does."""
     if not sources:
         return
@@ -129,60 +154,70 @@ def _show_sources(sources: Sequence[reports.SourceFacts]) -> None:
     rows = [
         (each.source, str(each.signals), format_share(each.recall), format_share(each.precision)) for each in sources
     ]
-    show(["source of signals", *numbers], rows, right=numbers)
+    show_table(["source of signals", *numbers], rows, right=numbers)
 
 
-def _shown_budget(found: reports.DomainReport) -> str:
-    if found.budget_per_day is not None:
-        return f" of {found.budget_per_day}"
-    return f" of {found.asked_per_day} that its target takes" if found.asked_per_day is not None else ""
+def _format_budget(domain_report: reports.DomainReport) -> str:
+    if domain_report.budget_per_day is not None:
+        return f" of {domain_report.budget_per_day}"
+    return (
+        f" of {domain_report.target_requests_per_day} that its target takes"
+        if domain_report.target_requests_per_day is not None
+        else ""
+    )
 
 
-def _shown_agreement(agreement: reports.Agreement) -> str:
+def _format_agreement(agreement: reports.Agreement) -> str:
     if not agreement.looks:
         return ""
     is_off = f", off by {abs(agreement.deviations):.1f} standard deviations" if agreement.is_off else ""
-    found, expected = format_share(agreement.found_fresh), format_share(agreement.expected_fresh)
-    return f"{found} of {format_count(agreement.looks, 'look')} found a fresh copy, {expected} were expected to{is_off}"
+    found_fresh, expected = format_share(agreement.found_fresh), format_share(agreement.expected_fresh)
+    return (
+        f"{found_fresh} of {format_count(agreement.looks, 'look')} found a fresh copy, {expected} "
+        f"were expected to{is_off}"
+    )
 
 
-def _show_reports(found: Sequence[tuple[reports.DomainReport, reports.Calibration]], window: timedelta) -> None:
-    rows = [_report_row(each, calibration) for each, calibration in found]
+def _show_report_table(
+    reports_with_calibration: Sequence[tuple[reports.DomainReport, reports.Calibration]], window: timedelta
+) -> None:
+    rows = [_format_report_row(each, calibration) for each, calibration in reports_with_calibration]
     show_rows(rows, right=rows[0].keys() - {"domain", "oldest look", "next due"})
-    days = sorted({f"{each.at.astimezone(UTC):%Y-%m-%d}" for each, _ in found})
+    days = sorted({f"{each.at.astimezone(UTC):%Y-%m-%d}" for each, _ in reports_with_calibration})
     say(
         f"\nLooks, changes, failed looks and bytes of the last {format_span(window)}. Fresh is what is expected, by "
         "importance; by chance is what looks by chance (audits) found, each page alike. Requests are of the UTC day "
         f"{' and '.join(days)}."
     )
-    for each, calibration in found:
+    for each, calibration in reports_with_calibration:
         if each.insecure_tls:
             remark(f"{each.domain}: TLS is insecure, no certificate is checked (--insecure-tls)")
         if each.finding:
             remark(f"{each.domain}: {each.finding}")
         if each.withheld:
-            remark(f"{each.domain}: {format_count(each.withheld, 'page')}{WITHHELD_MEANS}")
+            remark(f"{each.domain}: {format_count(each.withheld, 'page')}{WITHHELD_NOTE}")
         if calibration.audits.is_off or calibration.scheduled.is_off:
             remark(f"{each.domain}: what is reported is off: recrawl report {each.domain}")
 
 
-def _report_row(each: reports.DomainReport, calibration: reports.Calibration) -> dict[str, str]:
-    next_at = reports.next_fetch_at(each)
+def _format_report_row(domain_report: reports.DomainReport, calibration: reports.Calibration) -> dict[str, str]:
+    next_at = reports.find_next_fetch_time(domain_report)
     return {
-        "domain": each.domain,
-        "fresh": format_share(each.freshness),
+        "domain": domain_report.domain,
+        "fresh": format_share(domain_report.freshness),
         "by chance": format_share(calibration.audits.found_fresh),
-        "looked at": str(each.known),
-        "never fetched": str(each.new),
-        "gone": str(each.gone),
-        "dead links": str(each.dead_links),
-        "moved": str(each.moved),
-        "looks": str(each.looks),
-        "changes": str(sum(count for change, count in each.changes.items() if change != "first")),
-        "failed": str(each.failures),
-        "received": format_bytes(each.received_bytes),
-        "saved": format_bytes(each.saved_bytes),
-        "requests": f"{each.spent_today}" + (f"/{each.budget_per_day}" if each.budget_per_day is not None else ""),
-        "oldest look": format_instant(each.oldest_look_at) if each.oldest_look_at else "-",
+        "looked at": str(domain_report.fetched),
+        "never fetched": str(domain_report.unfetched),
+        "gone": str(domain_report.gone),
+        "dead links": str(domain_report.dead_links),
+        "moved": str(domain_report.moved),
+        "looks": str(domain_report.looks),
+        "changes": str(sum(count for change, count in domain_report.changes.items() if change != "first")),
+        "failed": str(domain_report.failures),
+        "received": format_bytes(domain_report.received_bytes),
+        "saved": format_bytes(domain_report.saved_bytes),
+        "requests": f"{domain_report.spent_today}"
+        + (f"/{domain_report.budget_per_day}" if domain_report.budget_per_day is not None else ""),
+        "oldest look": format_instant(domain_report.oldest_visit_at) if domain_report.oldest_visit_at else "-",
         "next due": format_instant(next_at) if next_at else "-",
     }

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from crawler.cli.lazy import plan_output, report_output, reports
-from crawler.cli.options import NO_DOMAIN, At, DomainOrAll, Json, argument, option
-from crawler.cli.output import pick, print_found, remark, say
-from crawler.cli.session import DONE, PROBLEM, with_database
+from crawler.cli.options import NO_DOMAIN, At, DomainOrAll, Json, declare_argument, declare_option
+from crawler.cli.output import pick_fields, print_listing, remark, say
+from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
-from crawler.json_lines import values_of
+from crawler.json_lines import get_field_values
 
 HOURLY_NUMBERS = ("looks", "requests", "received", "errors", "latency")
 AUDIT_NUMBERS = ("drawn", "looks by chance", "expected fresh", "found fresh", "other looks", "expected", "found")
@@ -33,48 +33,50 @@ def audit(
         recrawl audit docs.example.com
         recrawl audit --json
     """
-    found = with_database(lambda db, _: reports.audit(db, domain, at=at))
-    off = reports.findings(found)
+    audits = run_on_database(lambda db, _: reports.draw_audits(db, domain, at=at))
+    findings = reports.list_findings(audits)
     document = {
         "domains": [
             {
                 "domain": each.domain.authority,
                 "drawn": each.drawn,
-                "audits": described(each.found.audits),
-                "scheduled": described(each.found.scheduled),
+                "audits": describe_agreement(each.calibration.audits),
+                "scheduled": describe_agreement(each.calibration.scheduled),
             }
-            for each in found
+            for each in audits
         ],
         "findings": [
-            {"name": each.name, "by_chance": each.by_chance, "text": each.sentence} | described(each.agreement)
-            for each in off
+            {"name": each.name, "by_chance": each.by_chance, "text": each.sentence} | describe_agreement(each.agreement)
+            for each in findings
         ],
     }
-    if print_found(document, map(_audit_row, found), right=AUDIT_NUMBERS, empty=NO_DOMAIN, as_json=as_json):
-        back = format_span(reports.LOOKED_BACK)
-        say(f"\nLooks of the last {back}, by finished UTC days. The next crawl looks at what was drawn.")
-        for each in off:
+    if print_listing(document, map(_format_audit_row, audits), right=AUDIT_NUMBERS, empty=NO_DOMAIN, as_json=as_json):
+        window = format_span(reports.AUDIT_WINDOW)
+        say(f"\nLooks of the last {window}, by finished UTC days. The next crawl looks at what was drawn.")
+        for each in findings:
             remark(each.sentence)
-    return PROBLEM if off else DONE
+    return PROBLEM if findings else DONE
 
 
-def _audit_row(each: "reports.DomainAudit") -> dict[str, str]:
+def _format_audit_row(each: "reports.DomainAudit") -> dict[str, str]:
     from crawler.format.reports import format_agreement
 
-    figures = (*format_agreement(each.found.audits), *format_agreement(each.found.scheduled))
+    figures = (*format_agreement(each.calibration.audits), *format_agreement(each.calibration.scheduled))
     return {"domain": each.domain.authority} | dict(zip(AUDIT_NUMBERS, (str(each.drawn), *figures), strict=True))
 
 
-def described(agreement: "reports.Agreement") -> dict[str, object]:
+def describe_agreement(agreement: "reports.Agreement") -> dict[str, object]:
     """What looks found against what was expected of them, for JSON."""
     deviations = agreement.deviations if agreement.looks else None
-    return pick(agreement, "looks", "expected_fresh", "found_fresh", "is_off") | {"deviations": deviations}
+    return pick_fields(agreement, "looks", "expected_fresh", "found_fresh", "is_off") | {"deviations": deviations}
 
 
 def report(
     domain: DomainOrAll = None,
     days: Annotated[float, typer.Option(min=0.01, max=36_500, help="Sum looks and requests up over so long.")] = 30.0,
-    html: Annotated[Path | None, option("DIR", "Write it as web pages to a folder.", "--html", file_okay=False)] = None,
+    html: Annotated[
+        Path | None, declare_option("DIR", "Write it as web pages to a folder.", "--html", file_okay=False)
+    ] = None,
     at: At = None,
     as_json: Json = False,
 ) -> None:
@@ -92,15 +94,16 @@ def report(
         recrawl report --html report
     """
     if html is not None:
-        report_output.write_as_html(domain, html, at=at, as_json=as_json)
+        report_output.write_html(domain, html, at=at, as_json=as_json)
     else:
-        report_output.report(domain, days=days, at=at, as_json=as_json)
+        report_output.show_reports(domain, days=days, at=at, as_json=as_json)
 
 
 def plan(
-    domain: Annotated[str | None, argument("DOMAIN", "What this one may expect; else plan.")] = None,
+    domain: Annotated[str | None, declare_argument("DOMAIN", "What this one may expect; else plan.")] = None,
     only: Annotated[
-        str | None, option("DOMAIN", "Plan for one domain as if there were no other, such as one of another time.")
+        str | None,
+        declare_option("DOMAIN", "Plan for one domain as if there were no other, such as one of another time."),
     ] = None,
     at: At = None,
     as_json: Json = False,
@@ -121,14 +124,14 @@ def plan(
     if domain is not None and only is not None:
         raise typer.BadParameter("give a domain to look at or --only to plan for one, not both")
     if domain is not None:
-        return plan_output.plan_one(domain, at=at, as_json=as_json)
-    plan_output.plan(only=only, at=at, as_json=as_json)
+        return plan_output.show_forecast(domain, at=at, as_json=as_json)
+    plan_output.show_plans(only=only, at=at, as_json=as_json)
     return DONE
 
 
 def traffic(
     domain: DomainOrAll = None,
-    hours: Annotated[int, option("N", "Whole hours before this one.", min=1, max=10_000)] = 24,
+    hours: Annotated[int, declare_option("N", "Whole hours before this one.", min=1, max=10_000)] = 24,
     at: At = None,
     as_json: Json = False,
 ) -> None:
@@ -145,21 +148,21 @@ def traffic(
         recrawl traffic --json
     """
     instant = at or datetime.now(UTC)
-    judged = with_database(lambda db, _: reports.list_hours(db, domain, hours=hours, at=instant))
-    rows = (_hour_row(name, each) for name, each in judged)
-    hours_of = [{"domain": name, **values_of(each.traffic), "off": each.why} for name, each in judged]
-    none = f"No look in the {format_count(hours, 'hour')} before {format_instant(instant)}"
-    if print_found({"hours": hours_of}, rows, right=HOURLY_NUMBERS, empty=none, as_json=as_json):
+    judged = run_on_database(lambda db, _: reports.list_hours(db, domain, hours=hours, at=instant))
+    rows = (_format_hour_row(name, each) for name, each in judged)
+    hour_documents = [{"domain": name, **get_field_values(each.traffic), "off": each.anomaly} for name, each in judged]
+    empty = f"No look in the {format_count(hours, 'hour')} before {format_instant(instant)}"
+    if print_listing({"hours": hour_documents}, rows, right=HOURLY_NUMBERS, empty=empty, as_json=as_json):
         for name, each in judged:
-            if each.why:
-                remark(f"{name}, {format_instant(each.traffic.hour)}: {each.why}")
+            if each.anomaly:
+                remark(f"{name}, {format_instant(each.traffic.hour)}: {each.anomaly}")
 
 
-def _hour_row(name: str, judged: "reports.JudgedHour") -> dict[str, str]:
+def _format_hour_row(name: str, judged: "reports.JudgedHour") -> dict[str, str]:
     hour = judged.traffic
     return {
         "hour": format_instant(hour.hour),
-        "domain": f"{name}{' *' if judged.why else ''}",
+        "domain": f"{name}{' *' if judged.anomaly else ''}",
         "looks": f"{hour.looks:,}",
         "requests": f"{hour.requests:,}",
         "received": format_bytes(hour.received_bytes),

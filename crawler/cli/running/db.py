@@ -6,22 +6,22 @@ from typing import Annotated
 import typer
 
 from crawler.cli.lazy import maintenance, sql_output
-from crawler.cli.options import Json, Top, argument, flag, option
+from crawler.cli.options import Json, Top, declare_argument, declare_flag, declare_option
 from crawler.cli.output import print_json, print_outcome, remark, say
-from crawler.cli.session import DONE, PROBLEM, settings, with_database
+from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import CrawlerError
 from crawler.format.values import format_bytes, format_count
 
 app = typer.Typer(no_args_is_help=True, help="Look after the database, and into it.")
 NOT_RUNNING = "the embedded Postgres is not running: recrawl up keeps it running; recrawl db shell starts it meanwhile"
-Write = Annotated[bool, flag("--write", "Let it write; else every transaction is read-only.")]
+Write = Annotated[bool, declare_flag("--write", "Let it write; else every transaction is read-only.")]
 
 
 @app.command()
 def upgrade(
     partitions: Annotated[
         int | None,
-        option(
+        declare_option(
             "N",
             "For a new database: how many partitions each table of pages has. 4 by default, 16 for 10^7 pages.",
             "--partitions",
@@ -39,9 +39,9 @@ def upgrade(
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/crawl recrawl db upgrade --partitions 16
     """
     before = maintenance.upgrade_database(settings(), partitions=partitions)
-    current = maintenance.Schema.CURRENT
-    said = "The database has the newest schema" + ("" if before is current else f" (it was {before.value})")
-    print_outcome({"before": before, "after": current}, said, as_json=as_json)
+    current = maintenance.SchemaState.CURRENT
+    message = "The database has the newest schema" + ("" if before is current else f" (it was {before.value})")
+    print_outcome({"before": before, "after": current}, message, as_json=as_json)
 
 
 @app.command()
@@ -54,11 +54,11 @@ def check(as_json: Json = False) -> int:
         recrawl db check --json
     """
     maintenance.require_database(settings())
-    domains, findings = with_database(lambda db, _: maintenance.check_database(db))
-    said = [f"{finding.domain or 'all'}: {finding.text}" for finding in findings]
+    domains, findings = run_on_database(lambda db, _: maintenance.check_database(db))
+    lines = [f"{finding.domain or 'all'}: {finding.text}" for finding in findings]
     print_outcome(
         {"holds": not findings, "domains": domains, "findings": findings},
-        "\n".join(said) or f"Everything holds in {format_count(domains, 'domain')}",
+        "\n".join(lines) or f"Everything holds in {format_count(domains, 'domain')}",
         as_json=as_json,
     )
     return PROBLEM if findings else DONE
@@ -66,7 +66,7 @@ def check(as_json: Json = False) -> int:
 
 @app.command()
 def dump(
-    file: Annotated[Path, argument("FILE", "The dump; one that is there is replaced.")],
+    file: Annotated[Path, declare_argument("FILE", "The dump; one that is there is replaced.")],
     as_json: Json = False,
 ) -> None:
     """Write the whole database into one compressed file, as it is at this instant. Crawling goes on meanwhile.
@@ -84,7 +84,7 @@ def dump(
 
 @app.command()
 def restore(
-    file: Annotated[Path, argument("FILE", "A dump that db dump or pg_dump has made.")],
+    file: Annotated[Path, declare_argument("FILE", "A dump that db dump or pg_dump has made.")],
     as_json: Json = False,
 ) -> None:
     """Restore a dump into a home, or a database, that holds nothing yet; an older schema is brought up to date.
@@ -96,9 +96,9 @@ def restore(
         RECRAWL_HOME=/srv/crawl recrawl db restore crawl.dump
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/new recrawl db restore crawl.dump
     """
-    many = maintenance.restore_database(settings(), file)
-    said = f"{format_count(many, 'domain')} restored, as of the dump"
-    print_outcome({"file": str(file), "domains": many}, said, as_json=as_json)
+    count = maintenance.restore_database(settings(), file)
+    message = f"{format_count(count, 'domain')} restored, as of the dump"
+    print_outcome({"file": str(file), "domains": count}, message, as_json=as_json)
     if not as_json:
         remark("What was crawled meanwhile is looked at as it falls due. Let no other recrawl crawl the same domains")
 
@@ -112,11 +112,11 @@ def url(as_json: Json = False) -> int:
         psql "$(recrawl db url)"
         recrawl db url --json
     """
-    found = maintenance.find_database_url(settings())
-    if found is None and not as_json:
+    database_url = maintenance.find_database_url(settings())
+    if database_url is None and not as_json:
         raise CrawlerError(NOT_RUNNING)
-    print_outcome({"url": found}, found or "", as_json=as_json)
-    return DONE if found is not None else PROBLEM
+    print_outcome({"url": database_url}, database_url or "", as_json=as_json)
+    return DONE if database_url is not None else PROBLEM
 
 
 @app.command()
@@ -133,25 +133,25 @@ def shell(write: Write = False) -> int:
 
 @app.command()
 def sql(
-    statement: Annotated[str, argument("SQL", "One statement; - reads it from stdin.")],
+    statement: Annotated[str, declare_argument("SQL", "One statement; - reads it from stdin.")],
     write: Write = False,
-    top: Top = 100,
-    csv: Annotated[bool, flag("--csv", "All rows as CSV; text is never a formula.")] = False,
+    limit: Top = 100,
+    csv: Annotated[bool, declare_flag("--csv", "All rows as CSV; text is never a formula.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run one SQL statement and print its rows: of the views that docs/sql.md lists, or of any table.
 
     Examples:
 
-        recrawl db sql "SELECT domain, pages_known, freshness FROM report_domain"
+        recrawl db sql "SELECT domain, pages_fetched, freshness FROM report_domain"
         recrawl db sql "SELECT url, title, text FROM page_text WHERE domain = 'docs.example.com'" --csv > texts.csv
     """
-    sql_output.sql(statement, may_write=write, top=top, as_csv=csv, as_json=as_json)
+    sql_output.run_sql(statement, may_write=write, top=limit, as_csv=csv, as_json=as_json)
 
 
 @app.command()
 def grant(
-    name: Annotated[str, argument("NAME", "Of the role: small letters, digits and _.")],
+    name: Annotated[str, declare_argument("NAME", "Of the role: small letters, digits and _.")],
     as_json: Json = False,
 ) -> None:
     """Let a role read the views and nothing else; a new one is made with a password, which is shown once.
@@ -160,7 +160,7 @@ def grant(
 
         recrawl db grant analyst
     """
-    role, address = with_database(lambda db, _: maintenance.grant_reading(db, name))
+    role, address = run_on_database(lambda db, _: maintenance.grant_reading(db, name))
     if as_json:
         print_json({"role": role.name, "views": role.views, "password": role.password, "url": address})
         return
@@ -174,7 +174,7 @@ def grant(
 
 @app.command()
 def revoke(
-    name: Annotated[str, argument("NAME", "Of a role that `db grant` let in.")],
+    name: Annotated[str, declare_argument("NAME", "Of a role that `db grant` let in.")],
     as_json: Json = False,
 ) -> None:
     """Take back what `db grant` gave; a role that it made, and that has nothing else, is removed.
@@ -183,7 +183,7 @@ def revoke(
 
         recrawl db revoke analyst
     """
-    is_gone = with_database(lambda db, _: maintenance.revoke_reading(db, name))
+    is_gone = run_on_database(lambda db, _: maintenance.revoke_reading(db, name))
     print_outcome({"role": name, "removed": is_gone}, f"{name} may read nothing of recrawl any more", as_json=as_json)
     if is_gone and not as_json:
         remark("The role is removed with its password")

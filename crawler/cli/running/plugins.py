@@ -2,7 +2,7 @@
 
 from crawler.cli.lazy import maintenance
 from crawler.cli.options import Json
-from crawler.cli.output import print_found, say
+from crawler.cli.output import print_listing, say
 from crawler.cli.session import DONE, PROBLEM, settings
 
 
@@ -17,20 +17,20 @@ def plugins(as_json: Json = False) -> int:
         RECRAWL_PLUGINS=papers,calendars recrawl plugins
         recrawl plugins --json
     """
-    found = maintenance.list_plugins(settings())
-    problems = [each.problem for each in found if each.problem]
+    statuses = maintenance.list_plugins(settings())
+    problems = [each.problem for each in statuses if each.problem]
     rows = (
         {
             "name": each.name,
             "extension point": each.point,
-            "used": "cannot be" if each.problem else "yes" if each.used else "no",
+            "used": "cannot be" if each.problem else "yes" if each.is_used else "no",
             "package": each.package,
             "target": each.target,
         }
-        for each in found
+        for each in statuses
     )
-    document = {"plugins": found, "well": not problems}
-    if print_found(document, rows, empty="No installed package offers a plugin", as_json=as_json):
+    document = {"plugins": statuses, "well": not problems}
+    if print_listing(document, rows, empty="No installed package offers a plugin", as_json=as_json):
         for problem in problems:
             say(problem)
     return PROBLEM if problems else DONE

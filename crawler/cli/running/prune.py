@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from crawler.cli.lazy import maintenance
-from crawler.cli.options import NO_DOMAIN, DomainOrAll, Json, flag
-from crawler.cli.output import print_found, remark
-from crawler.cli.session import DONE, PROBLEM, with_database
+from crawler.cli.options import NO_DOMAIN, DomainOrAll, Json, declare_flag
+from crawler.cli.output import print_listing, remark
+from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count
 
 NUMBERS = ("versions", "bodies", "frees", "looks packed", "looks", "changes", "left")
@@ -17,10 +17,12 @@ NUMBERS = ("versions", "bodies", "frees", "looks packed", "looks", "changes", "l
 
 def prune(
     domain: DomainOrAll = None,
-    dry_run: Annotated[bool, flag("--dry-run", "Say what would go, and change nothing.")] = False,
+    dry_run: Annotated[bool, declare_flag("--dry-run", "Say what would go, and change nothing.")] = False,
     give_back: Annotated[
         bool,
-        flag("--give-back", "Give the room to the system, not to what comes: tables are written anew, which waits."),
+        declare_flag(
+            "--give-back", "Give the room to the system, not to what comes: tables are written anew, which waits."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -40,59 +42,59 @@ def prune(
     if dry_run and give_back:
         raise typer.BadParameter("a dry run gives nothing back")
     at = datetime.now(UTC)
-    found, undone = with_database(
-        lambda db, _: maintenance.prune(db, domain, at=at, dry_run=dry_run, give_back=give_back)
+    pruned, not_vacuumed = run_on_database(
+        lambda db, _: maintenance.prune_history(db, domain, at=at, dry_run=dry_run, give_back=give_back)
     )
-    document = {"dry_run": dry_run, "domains": found, "not_vacuumed": undone}
-    if print_found(document, map(_row, found), right=NUMBERS, empty=NO_DOMAIN, as_json=as_json):
-        _remark_found(found, dry_run=dry_run)
-        if undone:
-            remark(f"Room was not made in {', '.join(undone)}: others are using it, or it is not ours")
-    return PROBLEM if any(each.exceeds for each in found) else DONE
+    document = {"dry_run": dry_run, "domains": pruned, "not_vacuumed": not_vacuumed}
+    if print_listing(document, map(_format_row, pruned), right=NUMBERS, empty=NO_DOMAIN, as_json=as_json):
+        _remark_pruned(pruned, dry_run=dry_run)
+        if not_vacuumed:
+            remark(f"Room was not made in {', '.join(not_vacuumed)}: others are using it, or it is not ours")
+    return PROBLEM if any(each.excess_bytes for each in pruned) else DONE
 
 
-def remark_quotas(found: "Sequence[maintenance.Pruned]") -> None:
+def remark_quotas(pruned: "Sequence[maintenance.PruneStats]") -> None:
     """Say which versions were thinned out to keep the quotas of domains, and which domains exceed theirs."""
-    for done in found:
-        if done.versions:
-            freed = format_bytes(done.freed_bytes)
-            remark(f"{done.domain}: {format_count(done.versions, 'version')} thinned out to keep its quota, {freed}")
-        if done.exceeds:
-            remark(_shown_excess(done))
-        if done.exceeds and done.reader:
-            remark(f"{done.domain}: {done.held_back}")
+    for each in pruned:
+        if each.versions:
+            freed = format_bytes(each.freed_bytes)
+            remark(f"{each.domain}: {format_count(each.versions, 'version')} thinned out to keep its quota, {freed}")
+        if each.excess_bytes:
+            remark(_format_excess(each))
+        if each.excess_bytes and each.reader:
+            remark(f"{each.domain}: {each.deferral_note}")
 
 
-def shown_storage(found: "maintenance.SizeEstimate") -> str:
+def format_storage(estimate: "maintenance.SizeEstimate") -> str:
     """What the versions of a domain take, and what pruning would free of it, as a person reads it."""
-    about = "" if found.is_exact else "about "
-    takes = f"{about}{format_bytes(round(found.stored_bytes))} of texts and bodies"
-    if not round(found.frees_bytes):
+    about = "" if estimate.is_exact else "about "
+    takes = f"{about}{format_bytes(round(estimate.stored_bytes))} of texts and bodies"
+    if not round(estimate.freeable_bytes):
         return takes
-    return f"{takes}, of which recrawl prune frees {about}{format_bytes(round(found.frees_bytes))}"
+    return f"{takes}, of which recrawl prune frees {about}{format_bytes(round(estimate.freeable_bytes))}"
 
 
-def _shown_excess(each: "maintenance.Pruned") -> str:
+def _format_excess(each: "maintenance.PruneStats") -> str:
     return (
-        f"{each.domain}: the newest versions, and what is still to be read, take {format_bytes(each.exceeds)}"
+        f"{each.domain}: the newest versions, and what is still to be read, take {format_bytes(each.excess_bytes)}"
         " more than the quota: nothing of them goes"
     )
 
 
-def _remark_found(found: "Sequence[maintenance.Pruned]", *, dry_run: bool) -> None:
-    for each in found:
+def _remark_pruned(pruned: "Sequence[maintenance.PruneStats]", *, dry_run: bool) -> None:
+    for each in pruned:
         if each.over_quota:
             how = "would go" if dry_run else "went"
             remark(f"{each.domain}: {format_count(each.over_quota, 'version')} more {how} to keep the quota")
-        if each.exceeds:
-            remark(_shown_excess(each))
+        if each.excess_bytes:
+            remark(_format_excess(each))
         if each.reader:
-            remark(f"{each.domain}: {each.held_back}")
+            remark(f"{each.domain}: {each.deferral_note}")
     if dry_run:
         remark("Nothing was changed; without --dry-run this goes. What is kept: recrawl domains set DOMAIN --help")
 
 
-def _row(each: "maintenance.Pruned") -> dict[str, str]:
+def _format_row(each: "maintenance.PruneStats") -> dict[str, str]:
     return {
         "domain": each.domain,
         "versions": f"{each.versions:,}",

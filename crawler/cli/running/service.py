@@ -5,8 +5,8 @@ from typing import Annotated
 
 from crawler.cli import values
 from crawler.cli.lazy import local_stack
-from crawler.cli.options import Json, flag, option
-from crawler.cli.output import print_json, print_outcome, remark, show
+from crawler.cli.options import Json, declare_flag, declare_option
+from crawler.cli.output import print_json, print_outcome, remark, show_table
 from crawler.cli.session import DONE, PROBLEM, settings
 
 PATIENCE_SECONDS = 120.0
@@ -14,10 +14,10 @@ PATIENCE_SECONDS = 120.0
 
 def deploy(
     upgrade: Annotated[
-        bool, flag("--upgrade", "Bring the database to the newest schema first, whatever it holds.")
+        bool, declare_flag("--upgrade", "Bring the database to the newest schema first, whatever it holds.")
     ] = False,
     wait: Annotated[
-        float, option("SECONDS", "How long database and Prefect server are waited for.", min=0)
+        float, declare_option("SECONDS", "How long database and Prefect server are waited for.", min=0)
     ] = PATIENCE_SECONDS,
     as_json: Json = False,
 ) -> None:
@@ -29,20 +29,22 @@ def deploy(
     """
     patience = timedelta(seconds=wait)
     registered = local_stack.deploy(settings(), may_upgrade=upgrade, patience=patience, report=remark)
-    said = f"Deployments: {registered} registered" if registered else "Deployments: all there"
-    print_outcome({"registered": registered}, said, as_json=as_json)
+    message = f"Deployments: {registered} registered" if registered else "Deployments: all there"
+    print_outcome({"registered": registered}, message, as_json=as_json)
 
 
 def server(
     host: Annotated[
         str,
-        option(
-            "ADDRESS", "Listen here; what is not this machine's own is open to its network.", parser=values.ip_address
+        declare_option(
+            "ADDRESS",
+            "Listen here; what is not this machine's own is open to its network.",
+            parser=values.parse_ip_address,
         ),
     ] = "127.0.0.1",
-    port: Annotated[int, option("N", "Listen here.", min=1, max=65_535)] = 4200,
+    port: Annotated[int, declare_option("N", "Listen here.", min=1, max=65_535)] = 4200,
     address: Annotated[
-        str | None, option("URL", "Where browsers find it, if not at this port of this machine.")
+        str | None, declare_option("URL", "Where browsers find it, if not at this port of this machine.")
     ] = None,
 ) -> None:
     """Run the Prefect server in the foreground, on a Postgres that is there; who asks it needs the auth string.
@@ -58,9 +60,9 @@ def server(
 
 
 def worker(
-    limit: Annotated[int | None, option("N", "Runs at a time; unset: no limit.", min=1)] = None,
+    limit: Annotated[int | None, declare_option("N", "Runs at a time; unset: no limit.", min=1)] = None,
     grace: Annotated[
-        float, option("SECONDS", "What runs get to end by themselves when this is to end.", min=1)
+        float, declare_option("SECONDS", "What runs get to end by themselves when this is to end.", min=1)
     ] = PATIENCE_SECONDS,
 ) -> None:
     """Crawl in the foreground what the Prefect server schedules. SIGTERM ends it in good order.
@@ -77,8 +79,8 @@ def worker(
 
 
 def health(
-    alive: Annotated[
-        bool, flag("--alive", "Only whether the service lives, not what it needs: for a liveness probe.")
+    liveness: Annotated[
+        bool, declare_flag("--liveness", "Only whether the service lives, not what it needs: for a liveness probe.")
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -87,12 +89,12 @@ def health(
     Examples:
 
         recrawl health
-        recrawl health --alive
+        recrawl health --liveness
     """
-    found = local_stack.check_health(settings(), alive_only=alive)
-    is_well = all(each.is_well for each in found)
+    parts = local_stack.check_health(settings(), alive_only=liveness)
+    is_well = all(each.is_healthy for each in parts)
     if as_json:
-        print_json({"well": is_well, "parts": found})
+        print_json({"well": is_well, "parts": parts})
     else:
-        show(["part", "state"], [(each.part, each.problem or "well") for each in found])
+        show_table(["part", "state"], [(each.part, each.problem or "well") for each in parts])
     return DONE if is_well else PROBLEM

@@ -10,86 +10,88 @@ from math import isfinite
 from typing import Any
 
 from crawler.app.database import Database
-from crawler.app.delivery.exports import cell
-from crawler.app.running.maintenance import Answered, run_statement, shown_value
-from crawler.cli.output import out, print_json, printable, remark, say, show
-from crawler.cli.session import Interrupts, with_database
+from crawler.app.delivery.exports import format_cell
+from crawler.app.running.maintenance import QueryResult, format_value, run_statement
+from crawler.cli.output import get_stdout, make_printable, print_json, remark, say, show_table
+from crawler.cli.session import Interrupts, run_on_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count
 
-MOST_JSON_DIGITS = 300  # of a number: readers of JSON make a double of it
+MAX_JSON_DIGITS = 300  # of a number: readers of JSON make a double of it
 
 
-def sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: bool) -> None:
+def run_sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: bool) -> None:
     if as_csv and as_json:
         raise BadInput("--csv and --json exclude each other")
     text = sys.stdin.read() if statement == "-" else statement
     if not text.strip():
         raise BadInput("an empty statement")
 
-    async def work(db: Database, _: Interrupts) -> tuple[Answered, list[Sequence[Any]]]:
-        async with run_statement(db, text, may_write=may_write) as answered:
-            if as_csv and answered.columns:
-                _write_csv_row(answered.columns)
-            kept: list[Sequence[Any]] = []
-            async with aclosing(answered.rows) as rows:  # type: ignore[type-var]  # they are a generator's
+    async def work(db: Database, _: Interrupts) -> tuple[QueryResult, list[Sequence[Any]]]:
+        async with run_statement(db, text, may_write=may_write) as result:
+            if as_csv and result.columns:
+                _write_csv_row(result.columns)
+            fetched_rows: list[Sequence[Any]] = []
+            async with aclosing(result.rows) as rows:  # type: ignore[type-var]  # they are a generator's
                 async for row in rows:
                     if as_csv:
                         _write_csv_row(row)
-                    elif as_json or len(kept) <= top:
-                        kept.append(row)
-            return answered, kept
+                    elif as_json or len(fetched_rows) <= top:
+                        fetched_rows.append(row)
+            return result, fetched_rows
 
-    answered, rows = with_database(work)
+    result, rows = run_on_database(work)
     if as_json:
-        plain = [dict(zip(answered.columns, map(_for_json, row), strict=True)) for row in rows]
-        print_json({"columns": answered.columns, "rows": plain})
+        plain = [dict(zip(result.columns, map(_to_json, row), strict=True)) for row in rows]
+        print_json({"columns": result.columns, "rows": plain})
     elif not as_csv:
-        _show(answered, rows, top=top)
+        _show_rows(result, rows, top=top)
 
 
 def _write_csv_row(row: Sequence[Any]) -> None:
     """One row on stdout."""
-    csv.writer(sys.stdout, lineterminator="\n").writerow([csv_cell(value) for value in row])
+    csv.writer(sys.stdout, lineterminator="\n").writerow([make_csv_cell(value) for value in row])
 
 
-def csv_cell(value: object) -> object:
+def make_csv_cell(value: object) -> object:
     """A value as a cell of a file or of what a terminal shows."""
-    found = cell(value)
-    return printable(found) if isinstance(found, str) and out().is_terminal else found
+    text = format_cell(value)
+    return make_printable(text) if isinstance(text, str) and get_stdout().is_terminal else text
 
 
-def _for_json(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """Return a value of any type of Postgres as JSON has it: numbers as numbers, what JSON has no word for as text."""
     match value:
         case None | bool() | int() | str():
             return value
         case float() if isfinite(value):
             return value
-        case Decimal() if value.is_finite() and abs(value.adjusted()) < MOST_JSON_DIGITS:
+        case Decimal() if value.is_finite() and abs(value.adjusted()) < MAX_JSON_DIGITS:
             return int(value) if value == value.to_integral_value() else float(value)
         case timedelta():
             return value.total_seconds()
         case list() | tuple():
-            return [_for_json(each) for each in value]
+            return [_to_json(each) for each in value]
         case dict():
-            return {name: _for_json(each) for name, each in value.items()}
+            return {name: _to_json(each) for name, each in value.items()}
         case _:
-            return shown_value(value)
+            return format_value(value)
 
 
-def _show(answered: Answered, rows: list[Sequence[Any]], *, top: int) -> None:
-    if answered.said:
-        say(answered.said)
-    if not answered.columns:
+def _show_rows(result: QueryResult, rows: list[Sequence[Any]], *, top: int) -> None:
+    if result.status:
+        say(result.status)
+    if not result.columns:
         return
     shown = rows[:top]
-    numbers = [n for n in range(len(answered.columns)) if any(isinstance(row[n], int | float) for row in shown)]
-    show(
-        answered.columns,
-        [tuple(shown_value(value) for value in row) for row in shown],
-        right=[answered.columns[n] for n in numbers],
+    numbers = [n for n in range(len(result.columns)) if any(isinstance(row[n], int | float) for row in shown)]
+    show_table(
+        result.columns,
+        [tuple(format_value(value) for value in row) for row in shown],
+        right=[result.columns[n] for n in numbers],
     )
     remark(
-        f"The first {top:,} rows: --top N shows more, --csv all" if len(rows) > top else format_count(len(rows), "row")
+        f"The first {top:,} rows: --limit N shows more, --csv all"
+        if len(rows) > top
+        else format_count(len(rows), "row")
     )

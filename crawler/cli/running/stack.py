@@ -4,9 +4,9 @@ import sys
 from typing import Annotated
 
 from crawler.cli.lazy import local_stack, maintenance
-from crawler.cli.options import Json, flag, option
-from crawler.cli.output import print_json, print_outcome, remark, say, show, show_facts
-from crawler.cli.session import DONE, PROBLEM, settings, with_database
+from crawler.cli.options import Json, declare_flag, declare_option
+from crawler.cli.output import print_json, print_outcome, remark, say, show_facts, show_table
+from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import BadInput, CrawlerError, StackFailed
 
 
@@ -18,11 +18,11 @@ def up(as_json: Json = False) -> None:
         recrawl up
         RECRAWL_HOME=/srv/recrawl recrawl up
     """
-    running, pages = local_stack.start_stack(settings(), report=remark)
+    running, web_ui_url = local_stack.start_local_stack(settings(), report=remark)
     if as_json:
-        print_json({"ui": running.api.ui_url, "api": running.api.url, "home": str(running.home), "pages": pages})
+        print_json({"ui": running.api.ui_url, "api": running.api.url, "home": str(running.home), "pages": web_ui_url})
     else:
-        _say_addresses(pages, running.api.ui_url)
+        _say_addresses(web_ui_url, running.api.ui_url)
         if running.api.auth is not None:
             say("Prefect asks for a word: recrawl ui shows it")
 
@@ -35,14 +35,14 @@ def down(as_json: Json = False) -> None:
         recrawl down
     """
     stopped = local_stack.stop_stack(settings(), report=remark)
-    said = "The stack is down" if stopped else "There was nothing to stop"
-    print_outcome({"stopped": stopped}, said, as_json=as_json)
+    message = "The stack is down" if stopped else "There was nothing to stop"
+    print_outcome({"stopped": stopped}, message, as_json=as_json)
 
 
-def _say_addresses(pages: str | None, prefect: str) -> None:
-    if pages is not None:
-        say(f"Web UI, opens once: {pages}")
-    say(f"Prefect: {prefect}")
+def _say_addresses(web_ui_url: str | None, prefect_url: str) -> None:
+    if web_ui_url is not None:
+        say(f"Web UI, opens once: {web_ui_url}")
+    say(f"Prefect: {prefect_url}")
 
 
 def ui(as_json: Json = False) -> None:
@@ -53,19 +53,19 @@ def ui(as_json: Json = False) -> None:
         recrawl ui
         PREFECT_API_AUTH_STRING=$(recrawl ui --json | jq -r .auth) prefect deployment ls
     """
-    pages = local_stack.web_ui_link(settings())
+    web_ui_url = local_stack.make_web_ui_link(settings())
     try:
-        api = local_stack.prefect_server(settings())
+        api = local_stack.find_prefect_server(settings())
     except StackFailed:
-        if pages is None or as_json:
+        if web_ui_url is None or as_json:
             raise
-        say(f"Web UI, opens once: {pages}")
+        say(f"Web UI, opens once: {web_ui_url}")
         remark("They are served by hand; no stack runs: recrawl up")
         return
     if as_json:
-        print_json({"ui": api.ui_url, "api": api.url, "auth": api.auth, "pages": pages})
+        print_json({"ui": api.ui_url, "api": api.url, "auth": api.auth, "pages": web_ui_url})
     else:
-        _say_addresses(pages, api.ui_url)
+        _say_addresses(web_ui_url, api.ui_url)
         if api.auth is not None:
             say(f"Prefect asks for: {api.auth}")
 
@@ -78,26 +78,26 @@ def status(as_json: Json = False) -> int:
         recrawl status
         recrawl status --json
     """
-    found = local_stack.stack_status(settings())
+    stack_status = local_stack.read_stack_status(settings())
     if as_json:
-        print_json({"running": found.is_running, "parts": found.parts, "waiting": found.waiting})
+        print_json({"running": stack_status.is_running, "parts": stack_status.parts, "waiting": stack_status.waiting})
     else:
         show_facts([("Home", str(settings().home.resolve()))])
-        show(
+        show_table(
             ["part", "state", "where"],
-            [(part.name, "running" if part.is_running else "not running", part.detail) for part in found.parts],
+            [(part.name, "running" if part.is_running else "not running", part.detail) for part in stack_status.parts],
         )
-        for line in found.waiting:
+        for line in stack_status.waiting:
             say(line)
-    return DONE if found.is_running else PROBLEM
+    return DONE if stack_status.is_running else PROBLEM
 
 
 def serve(
     host: Annotated[
-        str, option("ADDRESS", "Listen here; what is not this machine's own is open to its network.")
+        str, declare_option("ADDRESS", "Listen here; what is not this machine's own is open to its network.")
     ] = "127.0.0.1",
-    port: Annotated[int | None, option("N", "Else 4280, or any that is free.", min=1, max=65_535)] = None,
-    quiet: Annotated[bool, flag("--quiet", "Do not print the address that lets in: recrawl ui does.")] = False,
+    port: Annotated[int | None, declare_option("N", "Else 4280, or any that is free.", min=1, max=65_535)] = None,
+    quiet: Annotated[bool, declare_flag("--quiet", "Do not print the address that lets in: recrawl ui does.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show a page of one's own in the browser: what changed, how fresh, what to worry about. Ctrl-C ends it.
@@ -113,7 +113,7 @@ def serve(
 
     maintenance.check_plugins(settings())
 
-    def told(address: str) -> None:
+    def print_address(address: str) -> None:
         if quiet:
             return
         if as_json:
@@ -124,8 +124,8 @@ def serve(
             sys.stdout.flush()
             sys.stderr.write("Ctrl-C ends it\n")
 
-    with_database(
-        lambda db, interrupts: server.serve(db, host=host, port=port, report=told, stop=interrupts.stop),
+    run_on_database(
+        lambda db, interrupts: server.serve(db, host=host, port=port, report=print_address, stop=interrupts.stop),
         connections=server.CONNECTIONS,
         patient=True,
     )

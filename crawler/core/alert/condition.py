@@ -12,12 +12,12 @@ from crawler.core.change.explain import ExplainedBlock, explain_blocks
 from crawler.core.change.mask import NoiseMask
 from crawler.core.http.expressions import Expression
 from crawler.core.page.outline import BlockKind, BlockList
-from crawler.core.page.selectors import WHOLE
+from crawler.core.page.selectors import FULL_VIEW
 
-EXPRESSION = "re:"
-MOST_CHARS = 1000  # of a text that is looked for
-SAYS = frozenset({BlockKind.TEXT, BlockKind.TITLE})  # nobody reads addresses and descriptions
-GAP = "\u2026"  # for what is masked: words on both sides of it do not become one text
+EXPRESSION_PREFIX = "re:"
+MAX_CHARS = 1000  # of a text that is looked for
+TEXT_KINDS = frozenset({BlockKind.TEXT, BlockKind.TITLE})  # nobody reads addresses and descriptions
+MASK_GAP = "\u2026"  # for what is masked: words on both sides of it do not become one text
 
 # Languages that write a comma before the decimals. Source: Unicode CLDR 46, decimal symbol of the default locale.
 COMMA_LANGUAGES = frozenset(
@@ -42,19 +42,19 @@ _NUMBER = re.compile(
     re.ASCII,
 )
 _MINUS = re.compile("[-\u2212]")
-MOST_DIGITS = 40  # more of them are an identifier, and no amount
+MAX_DIGITS = 40  # more of them are an identifier, and no amount
 
 
 class ConditionKind(StrEnum):
     """The question of a condition."""
 
     APPEARS = "appears"
-    GOES = "goes"
+    DISAPPEARS = "goes"
     BELOW = "below"
     ABOVE = "above"
 
     @property
-    def is_of_number(self) -> bool:
+    def is_numeric(self) -> bool:
         return self in {ConditionKind.BELOW, ConditionKind.ABOVE}
 
 
@@ -62,7 +62,7 @@ class ConditionKind(StrEnum):
 class Condition:
     """A condition on a page's text.
 
-    text: of APPEARS and GOES: what is looked for, in any case and with any white space; behind re: an Expression.
+    text: of APPEARS and DISAPPEARS: what is looked for, in any case and with any white space; behind re: an Expression.
     bound: of BELOW and ABOVE, for the first number of the text.
     ValueError, a sentence for a person, for an expression that cannot be read, or a text that says nothing.
     """
@@ -73,30 +73,30 @@ class Condition:
     _expression: Expression | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        is_expression = not self.kind.is_of_number and self.text.startswith(EXPRESSION)
-        if not self.kind.is_of_number and not 0 < len(self.text.removeprefix(EXPRESSION).strip()) <= MOST_CHARS:
-            raise ValueError(f"the text to look for has 1 to {MOST_CHARS} characters")
-        found = Expression(self.text.removeprefix(EXPRESSION)) if is_expression else None
-        if found is not None and found.refusal:
-            raise ValueError(found.refusal)
-        object.__setattr__(self, "_expression", found)
+        is_expression = not self.kind.is_numeric and self.text.startswith(EXPRESSION_PREFIX)
+        if not self.kind.is_numeric and not 0 < len(self.text.removeprefix(EXPRESSION_PREFIX).strip()) <= MAX_CHARS:
+            raise ValueError(f"the text to look for has 1 to {MAX_CHARS} characters")
+        expression = Expression(self.text.removeprefix(EXPRESSION_PREFIX)) if is_expression else None
+        if expression is not None and expression.refusal:
+            raise ValueError(expression.refusal)
+        object.__setattr__(self, "_expression", expression)
 
-    def holds(self, said: str | None, *, mark: str = ".") -> bool:
-        """Whether it is true of what a page says. said: None for a page that is not there, which says nothing.
+    def holds(self, page_text: str | None, *, mark: str = ".") -> bool:
+        """Whether it is true of what a page says. page_text: None for a page that is not there, which says nothing.
 
-        mark: of decimals, where a number leaves that open (`number_in`).
+        mark: of decimals, where a number leaves that open (`find_number`).
         """
-        if not self.kind.is_of_number:
-            return (said is not None and self._is_in(said)) is (self.kind is ConditionKind.APPEARS)
-        number = number_in(said, mark=mark) if said is not None else None
+        if not self.kind.is_numeric:
+            return (page_text is not None and self._occurs_in(page_text)) is (self.kind is ConditionKind.APPEARS)
+        number = find_number(page_text, mark=mark) if page_text is not None else None
         if number is None:
             return False
         return number < self.bound if self.kind is ConditionKind.BELOW else number > self.bound
 
-    def _is_in(self, said: str) -> bool:
+    def _occurs_in(self, page_text: str) -> bool:
         if self._expression is not None:
-            return bool(self._expression.search(said))
-        return " ".join(self.text.split()).casefold() in " ".join(said.split()).casefold()
+            return bool(self._expression.search(page_text))
+        return " ".join(self.text.split()).casefold() in " ".join(page_text.split()).casefold()
 
 
 def becomes_true(condition: Condition, before: str | None, after: str | None, *, mark: str = ".") -> bool:
@@ -107,49 +107,49 @@ def becomes_true(condition: Condition, before: str | None, after: str | None, *,
     return condition.holds(after, mark=mark) and not condition.holds(before, mark=mark)
 
 
-def masked_text(blocks: BlockList, mask: NoiseMask) -> str:
+def mask_text(blocks: BlockList, mask: NoiseMask) -> str:
     """The text of a page's blocks, a line each, without volatile words, noise and boilerplate."""
-    blocks = tuple(block for block in blocks if block.kind in SAYS and block.text)
-    explained = explain_blocks(blocks, blocks, mask, view=WHOLE)
-    return "\n".join(_compared(block) for block in explained if not block.is_whole)
+    blocks = tuple(block for block in blocks if block.kind in TEXT_KINDS and block.text)
+    explained = explain_blocks(blocks, blocks, mask, view=FULL_VIEW)
+    return "\n".join(_get_compared_text(block) for block in explained if not block.is_whole)
 
 
-def _compared(block: ExplainedBlock) -> str:
+def _get_compared_text(block: ExplainedBlock) -> str:
     """The text of a block with a gap in place of each masked word."""
     parts, end = [], 0
     for begin, until in block.masked:
-        parts += [block.text[end:begin], GAP]
+        parts += [block.text[end:begin], MASK_GAP]
         end = until
     return "".join([*parts, block.text[end:]])
 
 
-def decimal_mark(language: str) -> str:
+def get_decimal_mark(language: str) -> str:
     """What a language writes before decimals: a comma or a point. language: BCP 47, such as de-AT; empty if unknown."""
     return "," if language.partition("-")[0].lower() in COMMA_LANGUAGES else "."
 
 
-def number_in(text: str, *, mark: str = ".") -> float | None:
+def find_number(text: str, *, mark: str = ".") -> float | None:
     """The first number in a text; None without one.
 
     mark: what stands before decimals where the number itself leaves that open, as 1.299 and 1,299 do. A number that has
     both marks, or one of them several times, does not.
     """
-    for found in _NUMBER.finditer(text):
-        written = found[0].rstrip(".,")
-        if sum(map(str.isdigit, written)) <= MOST_DIGITS:
-            return _value(written, mark=mark)
+    for match in _NUMBER.finditer(text):
+        written = match[0].rstrip(".,")
+        if sum(map(str.isdigit, written)) <= MAX_DIGITS:
+            return _parse_number(written, mark=mark)
     return None
 
 
-def _value(written: str, *, mark: str) -> float:
+def _parse_number(written: str, *, mark: str) -> float:
     sign = -1.0 if _MINUS.match(written) else 1.0
     digits = "".join(c for c in written if c.isdigit() or c in ".,")
-    decimal = _decimal(digits, mark=mark)
-    whole, _, decimals = digits.rpartition(decimal) if decimal else (digits, "", "")
-    return sign * float(f"{re.sub('[.,]', '', whole) or '0'}.{re.sub('[.,]', '', decimals) or '0'}")
+    decimal = _find_decimal_mark(digits, mark=mark)
+    integer_part, _, decimals = digits.rpartition(decimal) if decimal else (digits, "", "")
+    return sign * float(f"{re.sub('[.,]', '', integer_part) or '0'}.{re.sub('[.,]', '', decimals) or '0'}")
 
 
-def _decimal(digits: str, *, mark: str) -> str:
+def _find_decimal_mark(digits: str, *, mark: str) -> str:
     """The mark before the decimals of a number; empty where it has none."""
     points, commas = digits.count("."), digits.count(",")
     if points and commas:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-ROUND_BYTES = 14_600  # of a body that come with the headers (RFC 6928); more bytes take more round trips
-MEMORY_LOOKS = 200  # the mean reaches back over about so many looks, so that a redesign is learnt
+ROUND_TRIP_BYTES = 14_600  # of a body that come with the headers (RFC 6928); more bytes take more round trips
+MEMORY_VISITS = 200  # the mean reaches back over about so many looks, so that a redesign is learnt
 
 
 class RequestKind(StrEnum):
@@ -18,21 +18,21 @@ class RequestKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The mean cost of one look. requests: with redirect hops and retries.  looks: how many the mean has seen."""
+    """The mean cost of one look. requests: with redirect hops and retries.  visits: how many the mean has seen."""
 
     requests: float
     received_bytes: float
-    looks: int = 0
+    visits: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class ShadowPrice:
     """The shadow price of a request and of a byte, in importance x days; 0 for one that is not scarce."""
 
     per_request: float
     per_byte: float = 0.0
 
-    def of(self, cost: Cost) -> float:
+    def compute_min_value(self, cost: Cost) -> float:
         """The value that a look of this cost must have."""
         return self.per_request * cost.requests + self.per_byte * cost.received_bytes
 
@@ -49,28 +49,30 @@ class Costs:
     head: Cost = Cost(requests=1.25, received_bytes=7_500.0)
     render: Cost = Cost(requests=20.0, received_bytes=1_000_000.0)
 
-    def of(self, kind: RequestKind) -> Cost:
+    def get_cost(self, kind: RequestKind) -> Cost:
         cost: Cost = getattr(self, kind.value)
         return cost
 
 
-# Where neither requests nor bytes are scarce, both cost time: a round trip for each request or ROUND_BYTES.
-BY_TIME = Price(per_request=1.0, per_byte=1 / ROUND_BYTES)
+# Where neither requests nor bytes are scarce, both cost time: a round trip for each request or ROUND_TRIP_BYTES.
+TIME_PRICE = ShadowPrice(per_request=1.0, per_byte=1 / ROUND_TRIP_BYTES)
 
 
-def is_head_cheaper(price: Price, costs: Costs, *, body_bytes: int) -> bool:
+def is_head_cheaper(shadow_price: ShadowPrice, costs: Costs, *, body_bytes: int) -> bool:
     """Whether a HEAD, with a body after it as often as was measured, costs less than the body each time."""
     followed = costs.head.requests - 1
-    return price.of(Cost(1 + followed, followed * body_bytes)) < price.of(Cost(1, body_bytes))
+    return shadow_price.compute_min_value(Cost(1 + followed, followed * body_bytes)) < shadow_price.compute_min_value(
+        Cost(1, body_bytes)
+    )
 
 
-def learnt(costs: Costs, kind: RequestKind, *, requests: int, received_bytes: int) -> Costs:
+def learn_cost(costs: Costs, kind: RequestKind, *, requests: int, received_bytes: int) -> Costs:
     """The costs after one more look: a running mean, and later a fading one. The first look replaces the guess."""
-    before = costs.of(kind)
-    part = 1 / min(before.looks + 1, MEMORY_LOOKS)
+    before = costs.get_cost(kind)
+    part = 1 / min(before.visits + 1, MEMORY_VISITS)
     after = Cost(
         requests=before.requests + part * (requests - before.requests),
         received_bytes=before.received_bytes + part * (received_bytes - before.received_bytes),
-        looks=before.looks + 1,
+        visits=before.visits + 1,
     )
     return replace(costs, **{kind.value: after})

@@ -7,16 +7,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crawler.core.budget.cost import Price
-from crawler.core.budget.find_root import CLOSE, LEAST_PRICE, find_root
-from crawler.core.budget.page_arrays import PageArrays, ageing, gaps
-from crawler.core.budget.shadow_price import EVEN, MOST_RATE, Shares, Work, shadow_prices, spent
+from crawler.core.budget.cost import ShadowPrice
+from crawler.core.budget.find_root import MIN_PRICE, TOLERANCE, find_root
+from crawler.core.budget.page_arrays import PageArrays, compute_ageing_days, compute_gaps
+from crawler.core.budget.shadow_price import (
+    DEFAULT_SHARES,
+    MAX_RATE,
+    Shares,
+    Workload,
+    compute_spending,
+    solve_shadow_prices,
+)
 from crawler.core.freshness.gamma import Floats, Numbers
-from crawler.core.freshness.value import NOT_ZERO, fresh_days
+from crawler.core.freshness.value import EPSILON, compute_fresh_days
 
 FACTORS = (0.1, 0.2, 0.5, 0.8, 1.0, 1.1, 1.5, 2.0, 5.0, 10.0)  # of today's budget, for `recrawl plan`
 
-PRICE, SIMILARITY, FIXED = "price", "similarity", "fixed"
+PRICE_POLICY_NAME, SIMILARITY_POLICY_NAME, FIXED_POLICY_PREFIX = "value", "similarity", "fixed"
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
 
@@ -29,7 +36,7 @@ class Expectation:
     age_days: how long a copy has been out of date, 0 while it is not; by importance.  oldest_days: the longest gap.
     """
 
-    price: Price
+    shadow_price: ShadowPrice
     requests: float
     received_bytes: float
     freshness: float
@@ -45,16 +52,16 @@ class TargetCost:
     """
 
     requests: float
-    possible: bool
+    is_possible: bool
     reachable: float
 
 
-def freshness_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
+def compute_mean_freshness(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
     """The expected share of the time for which copies are fresh, of pages looked at every `gap` days."""
-    return np.asarray(np.minimum(fresh_days(a, b, gap) / np.maximum(gap, NOT_ZERO), 1.0))
+    return np.asarray(np.minimum(compute_fresh_days(a, b, gap) / np.maximum(gap, EPSILON), 1.0))
 
 
-def age_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
+def compute_mean_age(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
     """The expected age of copies, in days, averaged over gaps of `gap` days: 0 while fresh, else since the first change
     that they miss.
 
@@ -64,74 +71,83 @@ def age_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
     y = np.asarray(gap, dtype=np.float64) / b
     log_y = np.log1p(y)
     v = 0.5 * log_y[..., None] * (_NODES + 1)
-    x = (1 - np.asarray(a, dtype=np.float64)[..., None]) * v + NOT_ZERO
+    x = (1 - np.asarray(a, dtype=np.float64)[..., None]) * v + EPSILON
     fresh_so_far = 0.5 * log_y * ((v * np.expm1(x) / x * np.exp(v)) @ _NODE_WEIGHTS)
-    return np.asarray(np.maximum(b * (y / 2 - fresh_so_far / np.maximum(y, NOT_ZERO)), 0.0))
+    return np.asarray(np.maximum(b * (y / 2 - fresh_so_far / np.maximum(y, EPSILON)), 0.0))
 
 
-def expected_at(pages: PageArrays, prices: Floats, *, per_byte: float = 0.0) -> Expectation:
-    """The Expectation for known pages. prices: of a request, by domain.  per_byte: price of a byte."""
-    price = prices[pages.domain] * pages.requests + per_byte * pages.received_bytes
-    gap = gaps(pages, price)
+def compute_expectation(pages: PageArrays, shadow_prices: Floats, *, per_byte: float = 0.0) -> Expectation:
+    """The Expectation for known pages. shadow_prices: of a request, by domain.  per_byte: price of a byte."""
+    visit_value = shadow_prices[pages.domain] * pages.requests + per_byte * pages.received_bytes
+    gap = compute_gaps(pages, visit_value)
     weight = pages.importance * pages.stands_for
-    total = max(float(weight.sum()), NOT_ZERO)
+    total = max(float(weight.sum()), EPSILON)
     return Expectation(
-        price=Price(float(prices.max(initial=0.0)), per_byte),
+        shadow_price=ShadowPrice(float(shadow_prices.max(initial=0.0)), per_byte),
         requests=float((pages.stands_for * pages.requests / gap).sum()),
         received_bytes=float((pages.stands_for * pages.received_bytes / gap).sum()),
-        freshness=float((weight * freshness_of(pages.a, pages.b, ageing(pages, price, gap))).sum()) / total,
-        age_days=float((weight * age_of(pages.a, pages.b, gap)).sum()) / total,
+        freshness=float(
+            (weight * compute_mean_freshness(pages.a, pages.b, compute_ageing_days(pages, visit_value, gap))).sum()
+        )
+        / total,
+        age_days=float((weight * compute_mean_age(pages.a, pages.b, gap)).sum()) / total,
         oldest_days=float(gap.max(initial=0.0)),
     )
 
 
-def expected_in_one(pages: PageArrays, price: Price) -> Expectation:
+def compute_domain_expectation(pages: PageArrays, shadow_price: ShadowPrice) -> Expectation:
     """The Expectation for known pages of one domain at its price."""
-    return expected_at(pages, np.array([price.per_request]), per_byte=price.per_byte)
+    return compute_expectation(pages, np.array([shadow_price.per_request]), per_byte=shadow_price.per_byte)
 
 
-def cost_of_freshness(work: Work, target: float, limits: Floats, *, shares: Shares = EVEN) -> TargetCost:
+def compute_freshness_cost(
+    work: Workload, target: float, limits: Floats, *, shares: Shares = DEFAULT_SHARES
+) -> TargetCost:
     """The budget of all domains together at which a share `target` of the weight is expected to be fresh.
 
     target: above 0, below 1.  limits: requests a day that politeness leaves each domain; inf where it does not matter.
     """
-    best = shadow_prices(work, limits, MOST_RATE, shares=shares)
-    reachable = expected_at(work.known, best).freshness
-    price = _price_for(work.known, target, least=best)
-    possible = reachable >= target * (1 - CLOSE)
+    best = solve_shadow_prices(work, limits, MAX_RATE, shares=shares)
+    reachable = compute_expectation(work.fetched, best).freshness
+    shadow_price = _solve_target_price(work.fetched, target, min_price=best)
+    possible = reachable >= target * (1 - TOLERANCE)
     if not possible:
-        unlimited = np.full(work.domains, LEAST_PRICE)
-        price = _price_for(work.known, target, least=unlimited)
-        if expected_at(work.known, price).freshness < target * (1 - CLOSE):
-            return TargetCost(float("inf"), possible=False, reachable=reachable)
-    return TargetCost(float(spent(work, price, limits, shares=shares).sum()), possible=possible, reachable=reachable)
+        unlimited = np.full(work.domain_count, MIN_PRICE)
+        shadow_price = _solve_target_price(work.fetched, target, min_price=unlimited)
+        if compute_expectation(work.fetched, shadow_price).freshness < target * (1 - TOLERANCE):
+            return TargetCost(float("inf"), is_possible=False, reachable=reachable)
+    return TargetCost(
+        float(compute_spending(work, shadow_price, limits, shares=shares).sum()),
+        is_possible=possible,
+        reachable=reachable,
+    )
 
 
-def _price_for(pages: PageArrays, target: float, *, least: Floats) -> Floats:
+def _solve_target_price(pages: PageArrays, target: float, *, min_price: Floats) -> Floats:
     """The one price, or where that is higher the domain's least, at which the target is met."""
 
-    def fresh(price: Floats) -> Floats:
-        return np.atleast_1d(expected_at(pages, np.maximum(price, least)).freshness)
+    def compute_freshness(shadow_price: Floats) -> Floats:
+        return np.atleast_1d(compute_expectation(pages, np.maximum(shadow_price, min_price)).freshness)
 
-    return np.maximum(find_root(fresh, np.array([target]), near=np.array([0.25])), least)
+    return np.maximum(find_root(compute_freshness, np.array([target]), guess=np.array([0.25])), min_price)
 
 
-def cost_of_age(work: Work, oldest_days: float, limits: Floats) -> TargetCost:
+def compute_age_cost(work: Workload, oldest_days: float, limits: Floats) -> TargetCost:
     """The budget of all domains together at which no known page goes unseen for longer than `oldest_days`.
 
     Pages with a rule for their longest interval go unseen for that long. None is looked at before its least interval.
     reachable: the age that the pages without such a rule get within the limits.
     """
-    known = work.known
-    cost = known.stands_for * known.requests
-    by_rule = np.where(known.is_ruled, cost / known.most, 0.0)
-    others = np.where(known.is_ruled, 0.0, cost)
-    left = limits - np.bincount(known.domain, weights=by_rule, minlength=work.domains)
-    per_round = np.bincount(known.domain, weights=others, minlength=work.domains)
-    reachable = float((per_round / np.maximum(left, NOT_ZERO)).max(initial=0.0))
-    needed = float((by_rule + others / np.maximum(known.least, oldest_days)).sum())
-    possible = reachable <= oldest_days and bool((left >= 0).all())
-    return TargetCost(needed, possible=possible, reachable=reachable)
+    fetched = work.fetched
+    cost = fetched.stands_for * fetched.requests
+    by_rule = np.where(fetched.is_ruled, cost / fetched.max_interval, 0.0)
+    others = np.where(fetched.is_ruled, 0.0, cost)
+    available = limits - np.bincount(fetched.domain, weights=by_rule, minlength=work.domain_count)
+    per_round = np.bincount(fetched.domain, weights=others, minlength=work.domain_count)
+    reachable = float((per_round / np.maximum(available, EPSILON)).max(initial=0.0))
+    needed = float((by_rule + others / np.maximum(fetched.min_interval, oldest_days)).sum())
+    possible = reachable <= oldest_days and bool((available >= 0).all())
+    return TargetCost(needed, is_possible=possible, reachable=reachable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,51 +162,51 @@ class PolicyForecast:
     expected: Expectation
 
 
-def compare_policies(free: PageArrays, today: Expectation, *, policy: str) -> list[PolicyForecast]:
+def compare_policies(pages: PageArrays, today: Expectation, *, policy: str) -> list[PolicyForecast]:
     """The domain's policy, and the others beside it, each at as many requests.
 
-    free: the known pages of one domain, not empty, with the bounds of their gaps.  today: what the policy makes expect.
-    Similarity is taken to have settled: visits of a page are a multiple of its mean time between changes apart, the
-    same for all pages, as a budget scales its periods.
+    pages: the known pages of one domain, not empty, with the bounds of their gaps.  today: what the policy makes
+    expect. Similarity is taken to have settled: visits of a page are a multiple of its mean time between changes apart,
+    the same for all pages, as a budget scales its periods.
     """
-    found = [PolicyForecast(policy, is_today=True, expected=today)]
-    if policy != PRICE:
-        found.append(_by_price(free, today.requests))
-    if not policy.startswith(FIXED):
-        found.append(_fixed(free, today.requests))
-    if policy != SIMILARITY:
-        similar = _bound(free, free.b / free.a * _scale(free, free.b / free.a, today.requests))
-        found.append(PolicyForecast(SIMILARITY, is_today=False, expected=similar))
-    return found
+    forecasts = [PolicyForecast(policy, is_today=True, expected=today)]
+    if policy != PRICE_POLICY_NAME:
+        forecasts.append(_forecast_price(pages, today.requests))
+    if not policy.startswith(FIXED_POLICY_PREFIX):
+        forecasts.append(_forecast_fixed(pages, today.requests))
+    if policy != SIMILARITY_POLICY_NAME:
+        similar = _forecast_gaps(pages, pages.b / pages.a * _solve_gap_factor(pages, pages.b / pages.a, today.requests))
+        forecasts.append(PolicyForecast(SIMILARITY_POLICY_NAME, is_today=False, expected=similar))
+    return forecasts
 
 
-def _by_price(free: PageArrays, requests: float) -> PolicyForecast:
+def _forecast_price(pages: PageArrays, requests: float) -> PolicyForecast:
     """The price at which so many requests a day are expected, or as near to them as the bounds allow."""
 
-    def asked(price: Floats) -> Floats:
-        return np.atleast_1d(expected_at(free, price).requests)
+    def compute_requests(shadow_price: Floats) -> Floats:
+        return np.atleast_1d(compute_expectation(pages, shadow_price).requests)
 
-    price = find_root(asked, np.array([requests]), near=np.array([0.25]))
-    return PolicyForecast(PRICE, is_today=False, expected=expected_at(free, price))
+    shadow_price = find_root(compute_requests, np.array([requests]), guess=np.array([0.25]))
+    return PolicyForecast(PRICE_POLICY_NAME, is_today=False, expected=compute_expectation(pages, shadow_price))
 
 
-def _fixed(free: PageArrays, requests: float) -> PolicyForecast:
+def _forecast_fixed(pages: PageArrays, requests: float) -> PolicyForecast:
     """One span for all pages, at as many requests."""
-    days = _scale(free, 1.0, requests)
+    days = _solve_gap_factor(pages, 1.0, requests)
     span = f"{days:.3g}d" if days >= 1 else f"{24 * days:.3g}h"
-    return PolicyForecast(f"{FIXED} {span}", is_today=False, expected=_bound(free, days))
+    return PolicyForecast(f"{FIXED_POLICY_PREFIX} {span}", is_today=False, expected=_forecast_gaps(pages, days))
 
 
-def _scale(free: PageArrays, gaps: Numbers, requests: float) -> float:
+def _solve_gap_factor(pages: PageArrays, gaps: Numbers, requests: float) -> float:
     """The factor on gaps by which so many requests a day are made, or as near to them as the bounds allow."""
 
-    def asked(factor: Floats) -> Floats:
-        return np.atleast_1d(_bound(free, gaps * factor[0]).requests)
+    def compute_requests(factor: Floats) -> Floats:
+        return np.atleast_1d(_forecast_gaps(pages, gaps * factor[0]).requests)
 
-    return float(find_root(asked, np.array([requests]), near=np.array([10.0]))[0])
+    return float(find_root(compute_requests, np.array([requests]), guess=np.array([10.0]))[0])
 
 
-def _bound(free: PageArrays, days: Numbers) -> Expectation:
+def _forecast_gaps(pages: PageArrays, days: Numbers) -> Expectation:
     """The expectation where each page is looked at after so many days, within its bounds."""
-    gap = np.clip(np.broadcast_to(days, free.a.shape), free.least, free.most)
-    return expected_at(replace(free, least=gap, most=gap), np.ones(1))
+    gap = np.clip(np.broadcast_to(days, pages.a.shape), pages.min_interval, pages.max_interval)
+    return compute_expectation(replace(pages, min_interval=gap, max_interval=gap), np.ones(1))

@@ -8,27 +8,27 @@ from numpy.typing import NDArray
 
 from crawler.core.freshness.gamma import Floats
 
-LEAST_PRICE, MOST_PRICE = 1e-9, 1e12  # where nothing is scarce, and where there is nothing to spend
-CLOSE = 1e-4  # of the height, and of the price
-MOST_TRIALS = 80
+MIN_PRICE, MAX_PRICE = 1e-9, 1e12  # where nothing is scarce, and where there is nothing to spend
+TOLERANCE = 1e-4  # of the height, and of the price
+MAX_TRIALS = 80
 TINY, HUGE = 1e-300, 1e300
 
 
-def find_root(falling: Callable[[Floats], Floats], height: Floats, *, near: Floats) -> Floats:
-    """The prices, within [LEAST_PRICE, MOST_PRICE], at which `falling` comes to `height`; each element for itself.
+def find_root(curve: Callable[[Floats], Floats], target: Floats, *, guess: Floats) -> Floats:
+    """The prices, within [MIN_PRICE, MAX_PRICE], at which `curve` comes to `height`; each element for itself.
 
-    falling: of the prices, 0 or more, never rising, the nth number by the nth price alone.  near: a guess.
+    curve: of the prices, 0 or more, never rising, the nth number by the nth price alone.  guess: a guess.
     By false position on logarithms (Illinois), where demand is almost a straight line: some six trials. Every fourth
     trial halves the bracket, so that a curve with steps ends too, at the step.
     """
-    goal = np.log(np.clip(height, TINY, HUGE))
-    search = _Search.around(np.log(np.clip(near, LEAST_PRICE, MOST_PRICE)))
-    for trial in range(MOST_TRIALS):
-        excess = np.log(np.clip(falling(np.exp(search.x)), TINY, HUGE)) - goal
-        search.close_in(excess)
+    goal = np.log(np.clip(target, TINY, HUGE))
+    search = _Search.from_guess(np.log(np.clip(guess, MIN_PRICE, MAX_PRICE)))
+    for trial in range(MAX_TRIALS):
+        excess = np.log(np.clip(curve(np.exp(search.x)), TINY, HUGE)) - goal
+        search.narrow_brackets(excess)
         if search.done.all():
             break
-        search.move(stride=0.2 * 2.0**trial, is_halved=trial % 4 == 3)
+        search.choose_next_trial(stride=0.2 * 2.0**trial, is_halved=trial % 4 == 3)
     return np.asarray(np.exp(search.x))
 
 
@@ -45,15 +45,15 @@ class _Search:
     done: NDArray[np.bool_]
 
     @classmethod
-    def around(cls, x: Floats) -> "_Search":
+    def from_guess(cls, x: Floats) -> "_Search":
         end, zero, no = np.full(x.shape, np.inf), np.zeros(x.shape), np.zeros(x.shape, dtype=np.bool_)
         return cls(x, -end, end, zero, zero, no, no)
 
-    def close_in(self, excess: Floats) -> None:
+    def narrow_brackets(self, excess: Floats) -> None:
         """Take one trial's result into the brackets, and say where nothing is left to do."""
         is_over = excess > 0
-        self.done = self.done | (np.abs(excess) < CLOSE)
-        self.done |= np.where(is_over, self.x >= np.log(MOST_PRICE), self.x <= np.log(LEAST_PRICE))
+        self.done = self.done | (np.abs(excess) < TOLERANCE)
+        self.done |= np.where(is_over, self.x >= np.log(MAX_PRICE), self.x <= np.log(MIN_PRICE))
         # The end that stays a second time weighs half, so that it cannot stay for ever.
         stays = np.where(is_over == self.was_over, 0.5, 1.0)
         self.over = np.where(is_over, excess, stays * self.over)
@@ -61,14 +61,14 @@ class _Search:
         self.was_over = is_over
         self.low = np.where(is_over, self.x, self.low)
         self.high = np.where(is_over, self.high, self.x)
-        self.done |= self.high - self.low < CLOSE
+        self.done |= self.high - self.low < TOLERANCE
 
-    def move(self, *, stride: float, is_halved: bool) -> None:
+    def choose_next_trial(self, *, stride: float, is_halved: bool) -> None:
         """Choose the next trial: outward while one end is open, else within the bracket."""
         closed = np.isfinite(self.low) & np.isfinite(self.high)
         part = 0.5 if is_halved else np.clip(self.over / np.maximum(self.over - self.under, TINY), 0.01, 0.99)
         inward = np.where(closed, self.low, 0.0) + part * np.where(closed, self.high, 0.0)
         inward -= part * np.where(closed, self.low, 0.0)
         outward = self.x + np.where(np.isfinite(self.low), stride, -stride)
-        x = np.clip(np.where(closed, inward, outward), np.log(LEAST_PRICE), np.log(MOST_PRICE))
+        x = np.clip(np.where(closed, inward, outward), np.log(MIN_PRICE), np.log(MAX_PRICE))
         self.x = np.where(self.done, self.x, x)

@@ -15,11 +15,11 @@ from zoneinfo import ZoneInfo
 DAY_NAMES = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY_MINUTES = 24 * 60
 WEEK_MINUTES = 7 * DAY_MINUTES
-LEAST_SPEED, MOST_SPEED = 0.01, 100.0
-MOST_CHARS = 500
+MIN_SPEED, MAX_SPEED = 0.01, 100.0
+MAX_CHARS = 500
 # No request begins so shortly before the closing: its answer, which may take as long as a deadline, is in before.
-LAST_REQUEST = timedelta(seconds=30)
-SEARCHED = 15  # days: an opening of once a week may fall into the hour that a change of clocks leaves out
+CLOSING_MARGIN = timedelta(seconds=30)
+SEARCH_DAYS = 15  # days: an opening of once a week may fall into the hour that a change of clocks leaves out
 EXAMPLE = "write them as in 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun' or '22-06 x2; 06-22 x0.5 Europe/Vienna'"
 
 _TIMES = re.compile(r"(\d{1,2})(?::(\d{2}))?-(\d{1,2})(?::(\d{2}))?", re.ASCII)
@@ -73,7 +73,7 @@ class DayShare:
     ahead: as much with some open time more, which grants run ahead.
     """
 
-    gone: float
+    elapsed: float
     ahead: float
 
 
@@ -88,12 +88,12 @@ def parse_hours(text: str) -> Hours:
     """
     if not text.strip():
         return ALWAYS
-    if len(text) > MOST_CHARS:
-        raise ValueError(f"the hours are longer than {MOST_CHARS} characters; {EXAMPLE}")
+    if len(text) > MAX_CHARS:
+        raise ValueError(f"the hours are longer than {MAX_CHARS} characters; {EXAMPLE}")
     speeds = [0.0] * WEEK_MINUTES
     zones: set[str] = set()
     for entry in filter(None, map(str.strip, text.split(";"))):
-        zones |= _paint(entry, speeds)
+        zones |= _apply_entry(entry, speeds)
     if len(zones) > 1:
         raise ValueError(f"the hours have one time zone, and not {' and '.join(sorted(zones))}; {EXAMPLE}")
     zone = zones.pop() if zones else "UTC"
@@ -105,27 +105,27 @@ def parse_hours(text: str) -> Hours:
     return Hours(zone, windows)
 
 
-def _paint(entry: str, speeds: list[float]) -> set[str]:
+def _apply_entry(entry: str, speeds: list[float]) -> set[str]:
     """Give the minutes of the week that an entry names their speed; the zone that it names."""
-    found: dict[str, str] = {}
+    words_by_kind: dict[str, str] = {}
     for word in entry.split():
-        kind = _kind_of(word)
+        kind = _classify_word(word)
         if kind is None:
             raise ValueError(f"{word!r} is neither days, times, a speed nor a time zone; {EXAMPLE}")
-        if kind in found:
+        if kind in words_by_kind:
             raise ValueError(f"the hours {entry!r} name {kind} twice; {EXAMPLE}")
-        found[kind] = word
-    zone = {_known_zone(found.pop("a time zone"))} if "a time zone" in found else set()
-    if found:
-        begin, end = _times_of(found.get("times", "00-24"))
-        speed = _speed_of(found.get("a speed", "x1"))
-        for day in _days_of(found.get("days", "mon-sun")):
+        words_by_kind[kind] = word
+    zone = {_check_zone(words_by_kind.pop("a time zone"))} if "a time zone" in words_by_kind else set()
+    if words_by_kind:
+        begin, end = _parse_times(words_by_kind.get("times", "00-24"))
+        speed = _parse_speed(words_by_kind.get("a speed", "x1"))
+        for day in _parse_days(words_by_kind.get("days", "mon-sun")):
             for minute in range(begin, end):
                 speeds[(day * DAY_MINUTES + minute) % WEEK_MINUTES] = speed
     return zone
 
 
-def _kind_of(word: str) -> str | None:
+def _classify_word(word: str) -> str | None:
     lower = word.lower()
     if _DAYS.fullmatch(lower) and set(re.split("[-,]", lower)) <= set(DAY_NAMES):
         return "days"
@@ -135,14 +135,14 @@ def _kind_of(word: str) -> str | None:
     return None
 
 
-def _days_of(word: str) -> Iterator[int]:
+def _parse_days(word: str) -> Iterator[int]:
     for part in word.lower().split(","):
         first, _, last = part.partition("-")
         begin = DAY_NAMES.index(first)
         yield from ((begin + n) % 7 for n in range((DAY_NAMES.index(last or first) - begin) % 7 + 1))
 
 
-def _times_of(word: str) -> tuple[int, int]:
+def _parse_times(word: str) -> tuple[int, int]:
     """Minutes since midnight; the end lies beyond a day where the times go over midnight."""
     match = _TIMES.fullmatch(word)
     assert match is not None
@@ -154,14 +154,14 @@ def _times_of(word: str) -> tuple[int, int]:
     return begin, end if end > begin else end + DAY_MINUTES
 
 
-def _speed_of(word: str) -> float:
+def _parse_speed(word: str) -> float:
     speed = float(word[1:])
-    if speed and not LEAST_SPEED <= speed <= MOST_SPEED:
-        raise ValueError(f"the speed {word} is not between x{LEAST_SPEED:g} and x{MOST_SPEED:g}; {EXAMPLE}")
+    if speed and not MIN_SPEED <= speed <= MAX_SPEED:
+        raise ValueError(f"the speed {word} is not between x{MIN_SPEED:g} and x{MAX_SPEED:g}; {EXAMPLE}")
     return speed
 
 
-def _known_zone(name: str) -> str:
+def _check_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:  # a folder of the database of zones is an OSError
@@ -170,27 +170,27 @@ def _known_zone(name: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def open_spans(hours: Hours, day: date) -> tuple[OpenSpan, ...]:
-    """The time of a UTC day in which requests may begin, in order: open hours, without their last LAST_REQUEST."""
+def list_open_spans(hours: Hours, day: date) -> tuple[OpenSpan, ...]:
+    """The time of a UTC day in which requests may begin, in order: open hours, without their last CLOSING_MARGIN."""
     midnight = datetime.combine(day, time(), tzinfo=UTC)
     next_day = midnight + timedelta(days=1)
     if hours.is_always:
         return (OpenSpan(midnight, next_day, 1.0),)
-    found: list[OpenSpan] = []
-    wall_clock = list(_by_wall_clock(hours, midnight, next_day + LAST_REQUEST))
+    spans: list[OpenSpan] = []
+    wall_clock = list(_list_local_spans(hours, midnight, next_day + CLOSING_MARGIN))
     for span, later in zip_longest(wall_clock, wall_clock[1:]):
         goes_on = span.end > next_day if later is None else later.begin == span.end
-        end = min(span.end if goes_on else span.end - LAST_REQUEST, next_day)
+        end = min(span.end if goes_on else span.end - CLOSING_MARGIN, next_day)
         if span.begin < end:
-            found.append(OpenSpan(span.begin, end, span.speed))
-    return tuple(found)
+            spans.append(OpenSpan(span.begin, end, span.speed))
+    return tuple(spans)
 
 
-def _by_wall_clock(hours: Hours, begin: datetime, end: datetime) -> Iterator[OpenSpan]:
+def _list_local_spans(hours: Hours, begin: datetime, end: datetime) -> Iterator[OpenSpan]:
     """The time between two instants (UTC) at which the wall clock of the zone shows an open time."""
     zone = ZoneInfo(hours.zone)
-    for since, until in pairwise([begin, *_clock_changes(zone, begin, end), end]):
-        offset = _offset(zone, since)
+    for since, until in pairwise([begin, *_find_clock_changes(zone, begin, end), end]):
+        offset = _get_offset(zone, since)
         local = (since + offset).replace(tzinfo=None)
         monday = datetime.combine(local.date() - timedelta(days=local.weekday()), time(), tzinfo=UTC) - offset
         for week in (monday, monday + timedelta(weeks=1)):
@@ -201,71 +201,73 @@ def _by_wall_clock(hours: Hours, begin: datetime, end: datetime) -> Iterator[Ope
                     yield OpenSpan(opens, closes, window.speed)
 
 
-def _clock_changes(zone: ZoneInfo, begin: datetime, end: datetime) -> Iterator[datetime]:
+def _find_clock_changes(zone: ZoneInfo, begin: datetime, end: datetime) -> Iterator[datetime]:
     """The instants between two others (UTC) at which the clocks of a zone are changed."""
     hour = timedelta(hours=1)
     since = begin
     while since < end:
         until = min(since + hour, end)
-        if _offset(zone, since) != _offset(zone, until):
+        if _get_offset(zone, since) != _get_offset(zone, until):
             before, after = since, until
             while after - before > timedelta(seconds=1):
                 middle = before + (after - before) / 2
-                before, after = (middle, after) if _offset(zone, middle) == _offset(zone, since) else (before, middle)
+                before, after = (
+                    (middle, after) if _get_offset(zone, middle) == _get_offset(zone, since) else (before, middle)
+                )
             yield after.replace(microsecond=0)
         since = until
 
 
-def _offset(zone: ZoneInfo, at: datetime) -> timedelta:
+def _get_offset(zone: ZoneInfo, at: datetime) -> timedelta:
     return at.astimezone(zone).utcoffset() or timedelta(0)
 
 
-def speed_at(hours: Hours, now: datetime) -> float:
+def get_speed(hours: Hours, now: datetime) -> float:
     """How fast requests may begin at an instant, as a factor; 0 while the hours are closed."""
     at = now.astimezone(UTC)
-    return next((span.speed for span in open_spans(hours, at.date()) if span.begin <= at < span.end), 0.0)
+    return next((span.speed for span in list_open_spans(hours, at.date()) if span.begin <= at < span.end), 0.0)
 
 
-def opening(hours: Hours, now: datetime) -> datetime:
+def find_opening(hours: Hours, now: datetime) -> datetime:
     """The first instant at which a request may begin: `now` itself, or when the hours open next."""
     at = now.astimezone(UTC)
-    for n in range(SEARCHED):
-        for span in open_spans(hours, at.date() + timedelta(days=n)):
+    for n in range(SEARCH_DAYS):
+        for span in list_open_spans(hours, at.date() + timedelta(days=n)):
             if span.end > at:
                 return max(span.begin, at)
     raise AssertionError(f"the hours {hours} never open")
 
 
-def closing(hours: Hours, now: datetime) -> datetime | None:
+def find_closing(hours: Hours, now: datetime) -> datetime | None:
     """The instant from which no request may begin any more; None if the hours never close, or are closed at `now`."""
     at = now.astimezone(UTC)
-    if not speed_at(hours, at):
+    if not get_speed(hours, at):
         return None
     end = at
-    for n in range(SEARCHED):
-        for span in open_spans(hours, at.date() + timedelta(days=n)):
+    for n in range(SEARCH_DAYS):
+        for span in list_open_spans(hours, at.date() + timedelta(days=n)):
             if span.begin > end:
                 return end
             end = max(span.end, end)
     return None
 
 
-def day_share(hours: Hours, now: datetime, *, lead: timedelta) -> DayShare:
+def compute_day_share(hours: Hours, now: datetime, *, lead: timedelta) -> DayShare:
     """How much of the open time of the UTC day has gone by at an instant. lead: of open time."""
     at = now.astimezone(UTC)
-    total = gone = ahead = 0.0
+    total = elapsed = ahead = 0.0
     left = lead
-    for span in open_spans(hours, at.date()):
+    for span in list_open_spans(hours, at.date()):
         total += span.length.total_seconds() * span.speed
         passed = max(min(at, span.end) - span.begin, timedelta(0))
         more = min(span.length - passed, left)
         left -= more
-        gone += passed.total_seconds() * span.speed
+        elapsed += passed.total_seconds() * span.speed
         ahead += (passed + more).total_seconds() * span.speed
-    return DayShare(min(gone / total, 1.0), min(ahead / total, 1.0)) if total else DayShare(0.0, 0.0)
+    return DayShare(min(elapsed / total, 1.0), min(ahead / total, 1.0)) if total else DayShare(0.0, 0.0)
 
 
-def week_from(hours: Hours, now: datetime) -> tuple[tuple[OpenSpan, ...], ...]:
+def list_week_spans(hours: Hours, now: datetime) -> tuple[tuple[OpenSpan, ...], ...]:
     """The open time of the seven UTC days that begin with the day of `now`, day by day."""
     first = now.astimezone(UTC).date()
-    return tuple(open_spans(hours, first + timedelta(days=n)) for n in range(7))
+    return tuple(list_open_spans(hours, first + timedelta(days=n)) for n in range(7))

@@ -10,10 +10,10 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 
-from crawler.core.budget.hours import ALWAYS, Hours, day_share, speed_at
+from crawler.core.budget.hours import ALWAYS, Hours, compute_day_share, get_speed
 
 LEAD = timedelta(minutes=15)  # of open time that grants run ahead, so that the day's last can still be used in time
-LEAST_LEAD = 1.0  # requests: the day's first is granted when it begins
+MIN_LEAD = 1.0  # requests: the day's first is granted when it begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +41,27 @@ class Refund:
 NO_REFUND = Refund()
 
 
-def today(ledger: Ledger, *, now: datetime) -> Ledger:
+def roll_over(ledger: Ledger, *, now: datetime) -> Ledger:
     """The ledger as it stands, or a fresh one when its day is over. now: aware. A day that lies ahead stays."""
     day = now.astimezone(UTC).date()
     return ledger if ledger.day >= day else Ledger(day)
 
 
-def grantable(
-    ledger: Ledger, budget: int, *, now: datetime, hours: Hours = ALWAYS, most_bytes: int | None = None
+def count_grantable_requests(
+    ledger: Ledger, budget: int, *, now: datetime, hours: Hours = ALWAYS, max_bytes: int | None = None
 ) -> int:
     """How many requests may be debited now. Of several ledgers (domain's, overall) the least holds.
 
     budget: requests a day, 0 or more, as it is now, whatever it was when earlier requests were granted.
     hours: over which the day's requests are spread; while they are closed nothing is granted.
-    most_bytes: a day's; once so many are received, nothing is granted. Bodies under way may exceed it, one to each
+    max_bytes: a day's; once so many are received, nothing is granted. Bodies under way may exceed it, one to each
     parallel slot.
     """
-    return _in_pace(ledger, budget, now=now, hours=hours, most_bytes=most_bytes) if speed_at(hours, now) else 0
+    return _count_paced(ledger, budget, now=now, hours=hours, max_bytes=max_bytes) if get_speed(hours, now) else 0
 
 
-def next_grant(
-    ledger: Ledger, budget: int, *, now: datetime, hours: Hours = ALWAYS, most_bytes: int | None = None
+def compute_next_grant(
+    ledger: Ledger, budget: int, *, now: datetime, hours: Hours = ALWAYS, max_bytes: int | None = None
 ) -> datetime:
     """Return when `grantable` next allows a request: by the pace of this UTC day, or when the next day begins.
 
@@ -72,36 +72,36 @@ def next_grant(
 
     def is_allowed(second: int) -> bool:
         instant = at + timedelta(seconds=second)
-        return _in_pace(ledger, budget, now=instant, hours=hours, most_bytes=most_bytes) > 0
+        return _count_paced(ledger, budget, now=instant, hours=hours, max_bytes=max_bytes) > 0
 
     seconds = range(math.ceil((tomorrow - at).total_seconds()))
     return min(at + timedelta(seconds=bisect_left(seconds, True, key=is_allowed)), tomorrow)  # noqa: FBT003
 
 
-def _in_pace(ledger: Ledger, budget: int, *, now: datetime, hours: Hours, most_bytes: int | None) -> int:
+def _count_paced(ledger: Ledger, budget: int, *, now: datetime, hours: Hours, max_bytes: int | None) -> int:
     """Return how many requests the pace of the day allows, whether the hours are open or not."""
-    if most_bytes is not None and receivable(ledger, most_bytes, now=now, hours=hours) <= 0:
+    if max_bytes is not None and count_receivable_bytes(ledger, max_bytes, now=now, hours=hours) <= 0:
         return 0
-    share = day_share(hours, now, lead=LEAD)
-    paced = math.floor(max(budget * share.ahead, budget * share.gone + LEAST_LEAD) + 1e-9)
-    return max(min(paced, budget) - today(ledger, now=now).requests, 0)
+    share = compute_day_share(hours, now, lead=LEAD)
+    paced = math.floor(max(budget * share.ahead, budget * share.elapsed + MIN_LEAD) + 1e-9)
+    return max(min(paced, budget) - roll_over(ledger, now=now).requests, 0)
 
 
-def receivable(ledger: Ledger, most_bytes: int, *, now: datetime, hours: Hours = ALWAYS) -> int:
-    """How many bytes may be debited now. most_bytes: a day's; paced as requests are."""
-    ahead = day_share(hours, now, lead=LEAD).ahead
-    return max(math.ceil(most_bytes * ahead) - today(ledger, now=now).received_bytes, 0)
+def count_receivable_bytes(ledger: Ledger, max_bytes: int, *, now: datetime, hours: Hours = ALWAYS) -> int:
+    """How many bytes may be debited now. max_bytes: a day's; paced as requests are."""
+    ahead = compute_day_share(hours, now, lead=LEAD).ahead
+    return max(math.ceil(max_bytes * ahead) - roll_over(ledger, now=now).received_bytes, 0)
 
 
-def debited(ledger: Ledger, requests: int, *, received_bytes: int = 0) -> Ledger:
+def debit_ledger(ledger: Ledger, requests: int, *, received_bytes: int = 0) -> Ledger:
     """The ledger after a claim. requests: what `grantable` allowed, or less.
 
-    received_bytes: what they will likely bring, at most what is `receivable`.
+    received_bytes: what they will likely bring, at most what is `count_receivable_bytes`.
     """
     return replace(ledger, requests=ledger.requests + requests, received_bytes=ledger.received_bytes + received_bytes)
 
 
-def settled(ledger: Ledger, refund: Refund, *, received_bytes: int = 0) -> Ledger:
+def settle_ledger(ledger: Ledger, refund: Refund, *, received_bytes: int = 0) -> Ledger:
     """The ledger after a record or a release. received_bytes: what came, however much of it was debited before.
 
     A grant ends with its day: what was debited on another day than the ledger's is not given back. What came is counted
@@ -116,17 +116,17 @@ def settled(ledger: Ledger, refund: Refund, *, received_bytes: int = 0) -> Ledge
     )
 
 
-def floor_left(spent: int, budget: float, *, share: float, day_number: int) -> int:
+def count_floor_left(spent: int, budget: float, *, share: float, day_number: int) -> int:
     """The number of visits below the price that today may still hold.
 
     spent: such visits today.  budget: requests a day.  day_number: of today; it makes a fraction of a visit a
     whole one every so many days.
     """
     a_day = share * budget
-    return max(_whole(a_day * (day_number + 1)) - _whole(a_day * day_number) - spent, 0)
+    return max(_round_down(a_day * (day_number + 1)) - _round_down(a_day * day_number) - spent, 0)
 
 
-def _whole(number: float) -> int:
+def _round_down(number: float) -> int:
     return math.floor(number + 1e-6)  # a product that is whole may come out a little less
 
 

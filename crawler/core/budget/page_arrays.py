@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawler.core.freshness.gamma import Floats, Numbers
-from crawler.core.freshness.signals import Heard, days_ahead
-from crawler.core.freshness.value import first_values, gap_worth
+from crawler.core.freshness.signals import SignalState, compute_days_ahead
+from crawler.core.freshness.value import compute_first_values, solve_gap
 
-SAMPLE = 50_000  # pages; a price is then right to a few per cent, and freshness is flat around its optimum
-SAMPLE_PER_DOMAIN = 200  # of each domain at least, if it has them: a small domain has a price of its own
-FOREVER = 1e6  # days
+SAMPLE_SIZE = 50_000  # pages; a price is then right to a few per cent, and freshness is flat around its optimum
+MIN_SAMPLE_PER_DOMAIN = 200  # of each domain at least, if it has them: a small domain has a price of its own
+NEVER_DAYS = 1e6  # days
 
 Groups = NDArray[np.intp]
 Flags = NDArray[np.bool_]
@@ -26,9 +26,9 @@ class PageArrays:
     recall, ratio, signals_per_day: of the source of signals about the page: the chance that a change is told, that over
     the source's noise in days, and the signals that come. All 0 without one.
     importance: the weight without what the page's amounts of change make of it: by it freshness is reported.
-    requests, received_bytes: what one look costs on average.  least, most: bounds of its gap.
-    domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.  is_ruled: `most` is what a rule, or
-    another policy than the price, says of the page, not the domain's longest interval.
+    requests, received_bytes: what one look costs on average.  min_interval, max_interval: bounds of its gap.
+    domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.  is_ruled: `max_interval` is what a rule,
+    or another policy than the price, says of the page, not the domain's longest interval.
     """
 
     a: Floats
@@ -36,8 +36,8 @@ class PageArrays:
     weight: Floats
     requests: Floats
     received_bytes: Floats
-    least: Floats
-    most: Floats
+    min_interval: Floats
+    max_interval: Floats
     domain: Groups
     stands_for: Floats
     is_ruled: Flags
@@ -52,7 +52,7 @@ class PageArrays:
         return float(self.stands_for.sum())
 
 
-def page_arrays(**columns: Numbers | Groups | Flags) -> PageArrays:
+def build_page_arrays(**columns: Numbers | Groups | Flags) -> PageArrays:
     """PageArrays from its columns; a number that holds for all pages may be given once."""
     shape = np.broadcast(*columns.values()).shape or (1,)
     kinds = {"domain": np.intp, "is_ruled": np.bool_}
@@ -63,15 +63,15 @@ def page_arrays(**columns: Numbers | Groups | Flags) -> PageArrays:
     return PageArrays(**arrays)
 
 
-NOBODY = page_arrays(**{each.name: np.empty(0) for each in fields(PageArrays)})
+NO_PAGES = build_page_arrays(**{each.name: np.empty(0) for each in fields(PageArrays)})
 
 
-def subset(pages: PageArrays, which: Groups | Flags) -> PageArrays:
+def select_subset(pages: PageArrays, chosen: Groups | Flags) -> PageArrays:
     """Some of the pages, each standing for what it stood for."""
-    return PageArrays(**{field.name: getattr(pages, field.name)[which] for field in fields(PageArrays)})
+    return PageArrays(**{field.name: getattr(pages, field.name)[chosen] for field in fields(PageArrays)})
 
 
-def gaps(pages: PageArrays, price: Numbers) -> Floats:
+def compute_gaps(pages: PageArrays, shadow_price: Numbers) -> Floats:
     """The days between good looks at each page to expect on average, at a price of one look (importance x days).
 
     Without a source of signals it is due_gap.
@@ -79,35 +79,35 @@ def gaps(pages: PageArrays, price: Numbers) -> Floats:
     worth less than the whole way, that mean speed gives the days to within a quarter; the correction of the price,
     which goes by what is used, does the rest.
     """
-    way = gap_worth(pages.a, pages.b, pages.weight, price)
-    jump = np.minimum(_jump(pages), np.minimum(way, FOREVER))
+    full_gap = solve_gap(pages.a, pages.b, pages.weight, shadow_price)
+    jump = np.minimum(_compute_jump(pages), np.minimum(full_gap, NEVER_DAYS))
     speed = (1 - pages.recall) + pages.signals_per_day * jump
-    return np.asarray(np.maximum(pages.least, np.minimum(way / speed, pages.most)))
+    return np.asarray(np.maximum(pages.min_interval, np.minimum(full_gap / speed, pages.max_interval)))
 
 
-def ageing(pages: PageArrays, price: Numbers, gap: Floats) -> Floats:
+def compute_ageing_days(pages: PageArrays, shadow_price: Numbers, gap: Floats) -> Floats:
     """The days without a source that a page has aged by before the signal that leads to its look. gap: see gaps.
 
     Without a source it is the gap.
     """
-    way = gap_worth(pages.a, pages.b, pages.weight, price)
-    jump = np.minimum(_jump(pages), way)
-    steps = np.where(np.isfinite(way), np.nan_to_num(way) - np.nan_to_num(jump), 0.0)
+    full_gap = solve_gap(pages.a, pages.b, pages.weight, shadow_price)
+    jump = np.minimum(_compute_jump(pages), full_gap)
+    steps = np.where(np.isfinite(full_gap), np.nan_to_num(full_gap) - np.nan_to_num(jump), 0.0)
     aged = np.maximum((1 - pages.recall) * gap, np.minimum(steps, gap))
     return np.asarray(np.where(np.equal(pages.recall, 0), gap, aged))
 
 
-def _jump(pages: PageArrays) -> Floats:
+def _compute_jump(pages: PageArrays) -> Floats:
     """The days without a source that one signal adds."""
-    return days_ahead(pages.a, pages.b, Heard(recall=pages.recall, count=1.0, ratio=pages.ratio))
+    return compute_days_ahead(pages.a, pages.b, SignalState(recall=pages.recall, count=1.0, ratio=pages.ratio))
 
 
-def looks_per_day(pages: PageArrays, price: Numbers) -> Floats:
+def compute_visits_per_day(pages: PageArrays, shadow_price: Numbers) -> Floats:
     """How many looks a day these known pages ask for at a price of one look: each is renewed after its gap."""
-    return np.asarray(pages.stands_for / gaps(pages, price))
+    return np.asarray(pages.stands_for / compute_gaps(pages, shadow_price))
 
 
-def first_looks(pages: PageArrays, price: Numbers) -> Floats:
+def count_first_visits(pages: PageArrays, shadow_price: Numbers) -> Floats:
     """How many of these never-fetched pages are worth their first fetch at a price of one look."""
-    value = first_values(pages.a, pages.b, pages.weight, pages.most)
-    return np.where(value >= price, pages.stands_for, 0.0)
+    value = compute_first_values(pages.a, pages.b, pages.weight, pages.max_interval)
+    return np.where(value >= shadow_price, pages.stands_for, 0.0)

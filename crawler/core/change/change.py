@@ -3,26 +3,26 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawler.core.change.difference import SAME, Difference, distance_between
+from crawler.core.change.difference import NO_DIFFERENCE, Difference, measure_distance
 from crawler.core.change.mask import NoiseMask
-from crawler.core.page.fingerprint import distance_bits
+from crawler.core.page.fingerprint import count_distance_bits
 from crawler.core.page.snapshot import Version
 
 
 class Change(StrEnum):
     """The finding of one look."""
 
-    FIRST = "first"
-    SAME = "same"
-    COSMETIC = "cosmetic"  # differs, but not in what the page says; recorded, and teaches "same"
+    ADDED = "added"
+    UNCHANGED = "unchanged"
+    COSMETIC = "cosmetic"  # differs, but not in what the page says; recorded, and teaches "unchanged"
     CHANGED = "changed"
     MOVED = "moved"
     GONE = "gone"
-    BACK = "back"  # was gone, moved or refused, and is there again
+    RESTORED = "restored"  # was gone, moved or refused, and is there again
     UNKNOWN = "unknown"  # no good answer; teaches nothing and erases nothing
 
 
-class Rung(StrEnum):
+class Evidence(StrEnum):
     """The rung of the ladder of evidence that decided a verdict."""
 
     NOT_MODIFIED = "not_modified"  # a 304
@@ -52,29 +52,29 @@ class Verdict:
     """
 
     change: Change
-    rung: Rung
+    evidence: Evidence
     distance_bits: int | None = None
     changed_share: float | None = None
-    significant: Difference = field(default=SAME, repr=False)
+    significant: Difference = field(default=NO_DIFFERENCE, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedBlocks:
     """The blocks of two versions, compared under a mask.
 
-    found: all blocks that differ but for volatile words.  significant: the part of it that is the page's own.
-    unseen: the rung that decides where no block differs.
-    varies: some of it is a known variant of the page, and would be significant otherwise.
+    difference: all blocks that differ but for volatile words.  significant: the part of it that is the page's own.
+    fallback_evidence: the rung that decides where no block differs.
+    is_variant: some of it is a known variant of the page, and would be significant otherwise.
     """
 
     mask: NoiseMask = field(repr=False)
-    found: Difference
+    difference: Difference
     significant: Difference
-    unseen: Rung = Rung.VOLATILE
-    varies: bool = False
+    fallback_evidence: Evidence = Evidence.VOLATILE
+    is_variant: bool = False
 
 
-def judge(before: Version | None, after: Version, compared: ComparedBlocks | None = None) -> Verdict:
+def judge_versions(before: Version | None, after: Version, compared: ComparedBlocks | None = None) -> Verdict:
     """Judge a page against its last Snapshot, never against the last look: small edits cannot drift through.
 
     compared: None where the Snapshot's blocks cannot be had any more: then only the main text counts, and the shape of
@@ -83,32 +83,37 @@ def judge(before: Version | None, after: Version, compared: ComparedBlocks | Non
     when a page is to be read anew, they do so at the next look.
     """
     if before is None:
-        return Verdict(Change.FIRST, Rung.BYTES)
+        return Verdict(Change.ADDED, Evidence.BYTES)
     if after.body_digest == before.body_digest:
-        return Verdict(Change.SAME, Rung.BYTES, 0)
+        return Verdict(Change.UNCHANGED, Evidence.BYTES, 0)
     if before.fingerprint is None or after.fingerprint is None:
         return _judge_textless(before, after)
-    bits = distance_bits(before.fingerprint, after.fingerprint)
+    bits = count_distance_bits(before.fingerprint, after.fingerprint)
     if after.text_digest == before.text_digest:
-        return Verdict(Change.SAME, Rung.TEXT, bits)
+        return Verdict(Change.UNCHANGED, Evidence.TEXT, bits)
     if compared is not None:
-        own = compared.significant
-        if own:
-            return Verdict(Change.CHANGED, Rung.BLOCKS, *distance_between(compared.found, own, compared.mask), own)
-        rung = Rung.BOILERPLATE if compared.found else compared.unseen
-        return Verdict(Change.COSMETIC, Rung.VARIANT if compared.varies else rung, 0)
+        significant = compared.significant
+        if significant:
+            return Verdict(
+                Change.CHANGED,
+                Evidence.BLOCKS,
+                *measure_distance(compared.difference, significant, compared.mask),
+                significant,
+            )
+        evidence = Evidence.BOILERPLATE if compared.difference else compared.fallback_evidence
+        return Verdict(Change.COSMETIC, Evidence.VARIANT if compared.is_variant else evidence, 0)
     if after.main_digest == before.main_digest:
         if after.shape_digest == before.shape_digest:
-            return Verdict(Change.COSMETIC, Rung.MAIN, bits)
-        return Verdict(Change.CHANGED, Rung.SHAPE, bits)
-    return Verdict(Change.CHANGED, Rung.MAIN, bits)
+            return Verdict(Change.COSMETIC, Evidence.MAIN, bits)
+        return Verdict(Change.CHANGED, Evidence.SHAPE, bits)
+    return Verdict(Change.CHANGED, Evidence.MAIN, bits)
 
 
 def _judge_textless(before: Version, after: Version) -> Verdict:
     """Judge two versions with other bytes, of which one at least says nothing."""
     if (before.fingerprint is None) is (after.fingerprint is None):
         if after.text_digest != before.text_digest:
-            return Verdict(Change.CHANGED, Rung.TEXT)
+            return Verdict(Change.CHANGED, Evidence.TEXT)
         if not before.body_digest:  # it is forgotten
-            return Verdict(Change.SAME, Rung.TEXT)
-    return Verdict(Change.CHANGED, Rung.BYTES)
+            return Verdict(Change.UNCHANGED, Evidence.TEXT)
+    return Verdict(Change.CHANGED, Evidence.BYTES)

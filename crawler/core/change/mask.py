@@ -10,26 +10,26 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate, form_of
-from crawler.core.change.edits import NO_EDITS, Edits, TemplateEdits
+from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate, compute_form
+from crawler.core.change.edits import NO_EDITS, BoilerplateEdits, TemplateEdits
 from crawler.core.http.urls import PageKey
-from crawler.core.noise.noise import NOTHING_VOLATILE, Volatile
-from crawler.core.noise.words import newest
-from crawler.core.page.fingerprint import number_of
-from crawler.core.page.outline import Block, Sides
+from crawler.core.noise.noise import NO_VOLATILE_CONTENT, VolatileContent
+from crawler.core.noise.words import keep_newest
+from crawler.core.page.fingerprint import hash_text
+from crawler.core.page.outline import Block, BlockPair
 
-MOST_VARIANTS = 2048  # blocks of one domain's pages that went or came; the oldest are forgotten first
-MOST_BLOCKS = 64  # of one look; a page that is written anew has no variants
+MAX_VARIANTS = 2048  # blocks of one domain's pages that went or came; the oldest are forgotten first
+MAX_CHANGED_BLOCKS = 64  # of one look; a page that is written anew has no variants
 ENOUGH_RETURNS = 2  # of a block, to call it a variant
-WITHIN = timedelta(days=30)  # since a block last went or came; later, its returns are counted anew
+MAX_RETURN_GAP = timedelta(days=30)  # since a block last went or came; later, its returns are counted anew
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A block of one page that went or came. returns: how often it came back.  last: when it went or came."""
+    """A block of one page that went or came. returns: how often it came back.  last_at: when it went or came."""
 
     returns: int
-    last: datetime
+    last_at: datetime
     is_gone: bool
 
 
@@ -40,32 +40,32 @@ Variants = Mapping[int, Variant]  # by variant_of
 class NoiseMask:
     """The noise mask of one domain: what of its pages never counts as a change; immutable.
 
-    pairs: second fetches taken so far, over `compared` looks.  looks: that the mask was learnt from.
+    pairs: second fetches taken so far, over `compared` looks.  visits: that the mask was learnt from.
     edits: of the boilerplate, reported or not yet.  template_edits: of what only some pages share.
     variants: texts that its pages show by turns (A/B tests).
     """
 
-    volatile: Volatile = NOTHING_VOLATILE
+    volatile: VolatileContent = NO_VOLATILE_CONTENT
     boilerplate: Boilerplate = NO_BOILERPLATE
     second_fetches: int = 0
-    compared: int = 0
-    looks: int = 0
-    edits: Edits = NO_EDITS
+    compared_visits: int = 0
+    visits: int = 0
+    edits: BoilerplateEdits = NO_EDITS
     template_edits: TemplateEdits = field(default_factory=dict)
     variants: Variants = field(default_factory=dict)
 
-    def form_of(self, block: Block) -> int:
+    def compute_form(self, block: Block) -> int:
         """A number for a block's path, kind and masked words."""
-        return form_of(block, self.volatile.masked(block))
+        return compute_form(block, self.volatile.mask_words(block))
 
-    def edit_key(self, sides: Sides) -> int:
+    def compute_edit_key(self, sides: BlockPair) -> int:
         """Return a number for one change, the same on each page."""
-        was, now = (block and self.form_of(block) for block in sides)
-        return number_of(f"{was} {now}")
+        was, now = (block and self.compute_form(block) for block in sides)
+        return hash_text(f"{was} {now}")
 
     def is_boilerplate(self, block: Block) -> bool:
         """Whether a block stands on nearly all pages now."""
-        return self.boilerplate.contains(self.form_of(block))
+        return self.boilerplate.contains(self.compute_form(block))
 
     def is_noise(self, block: Block) -> bool:
         """Whether a block is volatile as a whole, or boilerplate."""
@@ -75,26 +75,26 @@ class NoiseMask:
 NO_MASK = NoiseMask()
 
 
-def variant_of(page: PageKey, form: int) -> int:
-    return number_of(f"{page.hex()} {form}")
+def compute_variant_key(page: PageKey, form: int) -> int:
+    return hash_text(f"{page.hex()} {form}")
 
 
-def learn_variants(known: Variants, *, went: AbstractSet[int], came: AbstractSet[int], at: datetime) -> Variants:
-    """The variants after one more look. went, came: significant blocks of the page, by variant_of."""
-    if not went | came or len(went | came) > MOST_BLOCKS:
-        return known
-    variants = dict(known)
-    for key in sorted(went | came):
+def learn_variants(before: Variants, *, removed: AbstractSet[int], added: AbstractSet[int], at: datetime) -> Variants:
+    """The variants after one more look. removed, added: significant blocks of the page, by variant_of."""
+    if not removed | added or len(removed | added) > MAX_CHANGED_BLOCKS:
+        return before
+    variants = dict(before)
+    for key in sorted(removed | added):
         variant = variants.pop(key, None)
-        is_gone = key not in came
-        if variant is None or at - variant.last > WITHIN:
+        is_gone = key not in added
+        if variant is None or at - variant.last_at > MAX_RETURN_GAP:
             variants[key] = Variant(0, at, is_gone)
         else:
             variants[key] = Variant(variant.returns + (variant.is_gone and not is_gone), at, is_gone)
-    return newest(variants, MOST_VARIANTS)
+    return keep_newest(variants, MAX_VARIANTS)
 
 
-def returns_of(known: Variants, key: int) -> int:
+def count_returns(variants: Variants, key: int) -> int:
     """How often a block came back to its page."""
-    variant = known.get(key)
+    variant = variants.get(key)
     return variant.returns if variant is not None else 0

@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawler.core.page.fingerprint import Fingerprint, distance_bits
+from crawler.core.page.fingerprint import Fingerprint, count_distance_bits
 
 NEAR_BITS = 3  # of 64: Manku, Jain, Das Sarma, WWW 2007. Four quarters find no more: three bits leave one untouched.
 QUARTERS = 4
-VECTOR_FROM = 50  # fingerprints of one band, from which on numpy compares them at once; below, a loop is faster
-LEAST_TEXT_BYTES = 100  # of main text, some 16 words: a shorter text ("Loading") is equal by chance
+MIN_VECTOR_SIZE = 50  # fingerprints of one band, from which on numpy compares them at once; below, a loop is faster
+MIN_TEXT_BYTES = 100  # of main text, some 16 words: a shorter text ("Loading") is equal by chance
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
     """A group of near duplicates: a leader, and the fingerprints near it, the leader among them, the nearest first.
 
-    bits: distance from the leader to each member.  pages: number of pages in the group.
+    distances: distance from the leader to each member.  pages: number of pages in the group.
     """
 
-    leader: Fingerprint
-    bits: Mapping[Fingerprint, int]
+    canonical: Fingerprint
+    distances: Mapping[Fingerprint, int]
     pages: int
 
 
-def bands(fingerprint: Fingerprint) -> Iterator[int]:
+def compute_bands(fingerprint: Fingerprint) -> Iterator[int]:
     """The four quarters of a fingerprint, each with its number in front: 0 to 262143.
 
     Fingerprints that differ in three bits at most have a quarter in common. Source: see NEAR_BITS.
@@ -36,28 +36,30 @@ def bands(fingerprint: Fingerprint) -> Iterator[int]:
         yield quarter << 16 | fingerprint >> (48 - 16 * quarter) & 0xFFFF
 
 
-class Bands:
+class BandIndex:
     """Fingerprints by their bands, in memory."""
 
     def __init__(self) -> None:
         self._by_band: defaultdict[int, array[int]] = defaultdict(lambda: array("Q"))
 
     def add(self, fingerprint: Fingerprint) -> None:
-        for band in bands(fingerprint):
+        for band in compute_bands(fingerprint):
             self._by_band[band].append(fingerprint)
 
-    def near(self, fingerprint: Fingerprint, *, tolerance_bits: int) -> dict[Fingerprint, int]:
+    def find_near(self, fingerprint: Fingerprint, *, tolerance_bits: int) -> dict[Fingerprint, int]:
         """The fingerprints within tolerance_bits (0 to NEAR_BITS) of one, each with its distance in bits."""
-        found: dict[Fingerprint, int] = {}
-        for band in bands(fingerprint):
+        distances: dict[Fingerprint, int] = {}
+        for band in compute_bands(fingerprint):
             others = self._by_band.get(band)
             if others is not None:
-                found.update(_within(tolerance_bits, fingerprint, others))
-        return found
+                distances.update(_find_within(tolerance_bits, fingerprint, others))
+        return distances
 
 
-def _within(tolerance_bits: int, fingerprint: Fingerprint, others: "array[int]") -> Iterator[tuple[Fingerprint, int]]:
-    if len(others) < VECTOR_FROM:
+def _find_within(
+    tolerance_bits: int, fingerprint: Fingerprint, others: "array[int]"
+) -> Iterator[tuple[Fingerprint, int]]:
+    if len(others) < MIN_VECTOR_SIZE:
         for other in others:
             bits = (fingerprint ^ other).bit_count()
             if bits <= tolerance_bits:
@@ -68,7 +70,7 @@ def _within(tolerance_bits: int, fingerprint: Fingerprint, others: "array[int]")
         yield Fingerprint(others[at]), int(distances[at])
 
 
-def duplicate_groups(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -> list[DuplicateGroup]:
+def group_duplicates(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -> list[DuplicateGroup]:
     """Groups of near duplicates, the largest first.
 
     pages: how many pages have each fingerprint.  tolerance_bits: from the leader of a group, 0 to NEAR_BITS.
@@ -77,24 +79,26 @@ def duplicate_groups(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -
     nobody joined, since all near it were nearer to others, has these in its group, too: every page that is near
     another one is in a group.
     """
-    leaders: dict[Fingerprint, list[Fingerprint]] = {}
-    index, joined = Bands(), Bands()
+    members_by_canonical: dict[Fingerprint, list[Fingerprint]] = {}
+    index, joined = BandIndex(), BandIndex()
     for each in sorted(pages, key=lambda fingerprint: (-pages[fingerprint], fingerprint)):
-        near = index.near(each, tolerance_bits=tolerance_bits)
+        near = index.find_near(each, tolerance_bits=tolerance_bits)
         if near:
-            leaders[min(near, key=lambda leader: (near[leader], leader))].append(each)
+            members_by_canonical[min(near, key=lambda canonical: (near[canonical], canonical))].append(each)
             joined.add(each)
         else:
-            leaders[each] = [each]
+            members_by_canonical[each] = [each]
             index.add(each)
-    for leader, members in leaders.items():
-        if len(members) == 1 and pages[leader] == 1:
-            members.extend(joined.near(leader, tolerance_bits=tolerance_bits))
-    found = (_group(leader, members, pages) for leader, members in leaders.items())
-    return sorted((each for each in found if each.pages > 1), key=lambda group: (-group.pages, group.leader))
+    for canonical, members in members_by_canonical.items():
+        if len(members) == 1 and pages[canonical] == 1:
+            members.extend(joined.find_near(canonical, tolerance_bits=tolerance_bits))
+    groups = (_build_group(canonical, members, pages) for canonical, members in members_by_canonical.items())
+    return sorted((each for each in groups if each.pages > 1), key=lambda group: (-group.pages, group.canonical))
 
 
-def _group(leader: Fingerprint, members: Iterable[Fingerprint], pages: Mapping[Fingerprint, int]) -> DuplicateGroup:
-    bits = {each: distance_bits(leader, each) for each in members}
-    nearest = sorted(bits, key=lambda each: (bits[each], each))
-    return DuplicateGroup(leader, {each: bits[each] for each in nearest}, sum(pages[each] for each in nearest))
+def _build_group(
+    canonical: Fingerprint, members: Iterable[Fingerprint], pages: Mapping[Fingerprint, int]
+) -> DuplicateGroup:
+    distances = {each: count_distance_bits(canonical, each) for each in members}
+    nearest = sorted(distances, key=lambda each: (distances[each], each))
+    return DuplicateGroup(canonical, {each: distances[each] for each in nearest}, sum(pages[each] for each in nearest))

@@ -6,41 +6,50 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice, pairwise
 
-from crawler.core.change.boilerplate import form_of, learn_page
-from crawler.core.change.difference import SAME, Difference, block_forms, block_tells_the_day, difference, significant
+from crawler.core.change.boilerplate import compute_form, learn_page
+from crawler.core.change.difference import (
+    NO_DIFFERENCE,
+    Difference,
+    compute_block_forms,
+    compute_difference,
+    differs_only_in_time,
+    select_significant,
+)
 from crawler.core.change.edits import (
-    ENOUGH_ALIKE,
+    ENOUGH_EDIT_PAGES,
     BoilerplateChange,
-    SiteEdit,
+    BoilerplateEdit,
     TemplateEdit,
     add_template_edit,
-    language_of,
+    compute_translation_key,
     learn_edits,
-    name_of,
-    take_due,
+    parse_language,
+    pop_due_edit,
 )
 from crawler.core.change.mask import NoiseMask
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.alignment import learn_aliases
 from crawler.core.noise.dates import learn_stamps
-from crawler.core.noise.noise import Volatile, trimmed
-from crawler.core.noise.relative_time import learn_elapsed
-from crawler.core.noise.repeat_fetch import count_changes, learn_from_repeat
-from crawler.core.noise.words import newest, numbers_of
-from crawler.core.page.outline import Block, BlockKind, BlockList, Sides, is_watched
+from crawler.core.noise.noise import VolatileContent, trim_volatile
+from crawler.core.noise.relative_time import learn_relative_time
+from crawler.core.noise.second_fetch import count_changes, learn_from_second_fetch
+from crawler.core.noise.words import keep_newest, select_numbers
+from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair, is_watched
 
-MOST_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal
-MOST_IN_DOUBT = 4  # second fetches, where one pair of fetches differs and another does not
-ENOUGH_PAIRS = 60  # second fetches of a domain, before they are rationed; it takes two to prove anything
-PAIRED_SHARE = 0.15  # second fetches for each comparison after that
-LIKELY = 2  # times that ration, where such blocks differed in a second fetch before: one more will probably mask them
-WITHIN = timedelta(days=30)  # between two pages with an edit; a small budget takes weeks for all pages
-SHORTEST_LIST = 4  # blocks of one path and kind on a page; fewer may be fields of the page itself
-LONGEST_LIST = 64  # of these that are looked at; a menu has fewer, and an index of thousands would cost much
-MOSTLY = 0.6  # share of these that stand on several pages
-SELDOM = 0.1  # share of the looks at its path up to which a block is on several pages by chance
-MOST_EDITS = 2048  # of one domain that are counted; the oldest are forgotten first
-MOST_CHANGES = 64  # of one look; a page that is written anew has no template edits
+MAX_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal
+MAX_SECOND_FETCHES_IN_DOUBT = 4  # second fetches, where one pair of fetches differs and another does not
+FREE_SECOND_FETCHES = 60  # second fetches of a domain, before they are rationed; it takes two to prove anything
+SECOND_FETCH_SHARE = 0.15  # second fetches for each comparison after that
+LIKELY_QUOTA_FACTOR = (
+    2  # times that ration, where such blocks differed in a second fetch before: one more will probably mask them
+)
+MAX_EDIT_GAP = timedelta(days=30)  # between two pages with an edit; a small budget takes weeks for all pages
+MIN_LIST_BLOCKS = 4  # blocks of one path and kind on a page; fewer may be fields of the page itself
+MAX_LIST_BLOCKS = 64  # of these that are looked at; a menu has fewer, and an index of thousands would cost much
+MIN_SHARED_PART = 0.6  # share of these that stand on several pages
+MIN_SHARE_AT_PATH = 0.1  # share of the looks at its path up to which a block is on several pages by chance
+MAX_TEMPLATE_EDITS = 2048  # of one domain that are counted; the oldest are forgotten first
+MAX_CHANGES = 64  # of one look; a page that is written anew has no template edits
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,195 +69,218 @@ class Observation:
     url: Url | None = None
 
     @property
-    def name(self) -> PageKey:
+    def translation_key(self) -> PageKey:
         """The page, its translations included."""
-        return self.page if self.url is None else name_of(self.url)
+        return self.page if self.url is None else compute_translation_key(self.url)
 
     @property
     def elapsed(self) -> timedelta:
         return self.at - self.then if self.then is not None else timedelta(0)
 
 
-def needs_second_fetch(left: Difference, mask: NoiseMask, *, taken: int, returned: bool) -> bool:
+def needs_second_fetch(significant: Difference, mask: NoiseMask, *, second_fetches: int, has_returned: bool) -> bool:
     """Whether one more fetch, seconds later, would tell more about what differs.
 
-    left: the significant part of the difference.  taken: second fetches so far.
-    returned: the page is as it was in an earlier version. Then it goes back and forth, perhaps from fetch to fetch.
+    significant: the significant part of the difference.  second_fetches: second fetches so far.
+    has_returned: the page is as it was in an earlier version. Then it goes back and forth, perhaps from fetch to fetch.
     """
-    is_likely = all(mask.volatile.has_moved(block) for block in left.blocks)
-    if not left or taken >= MOST_IN_DOUBT or not has_second_fetches_left(mask, times=LIKELY if is_likely else 1):
+    is_likely = all(mask.volatile.has_differed(block) for block in significant.blocks)
+    if (
+        not significant
+        or second_fetches >= MAX_SECOND_FETCHES_IN_DOUBT
+        or not has_second_fetches_left(mask, factor=LIKELY_QUOTA_FACTOR if is_likely else 1)
+    ):
         return False
-    if taken >= MOST_SECOND_FETCHES:
-        return any(mask.volatile.is_suspect(block) for block in left.blocks)
-    if taken and not returned:
-        return any(mask.volatile.is_unknown(block) for block in left.blocks)
-    return returned or any(not mask.volatile.is_tested(block) for block in left.blocks)
+    if second_fetches >= MAX_SECOND_FETCHES:
+        return any(mask.volatile.is_suspect(block) for block in significant.blocks)
+    if second_fetches and not has_returned:
+        return any(mask.volatile.is_untested(block) for block in significant.blocks)
+    return has_returned or any(not mask.volatile.is_tested(block) for block in significant.blocks)
 
 
-def has_second_fetches_left(mask: NoiseMask, *, times: int = 1) -> bool:
-    """Whether the ration of second fetches allows one more. times: the usual ration."""
-    return mask.second_fetches < times * (ENOUGH_PAIRS + PAIRED_SHARE * mask.compared)
+def has_second_fetches_left(mask: NoiseMask, *, factor: int = 1) -> bool:
+    """Whether the ration of second fetches allows one more. factor: the usual ration."""
+    return mask.second_fetches < factor * (FREE_SECOND_FETCHES + SECOND_FETCH_SHARE * mask.compared_visits)
 
 
-def update_mask(mask: NoiseMask, seen: Observation) -> NoiseMask:
+def update_mask(mask: NoiseMask, observation: Observation) -> NoiseMask:
     """The mask after one more look."""
-    return update_with_difference(mask, seen)[0]
+    return update_mask_and_diff(mask, observation)[0]
 
 
-def update_with_difference(mask: NoiseMask, seen: Observation) -> tuple[NoiseMask, Difference]:
+def update_mask_and_diff(mask: NoiseMask, observation: Observation) -> tuple[NoiseMask, Difference]:
     """The mask after one more look, and the difference from the last Snapshot under that mask."""
     volatile = mask.volatile
-    if seen.before:
-        aliases = learn_aliases(volatile.aliases, seen.before, seen.after, met=mask.boilerplate.looks)
+    if observation.before:
+        aliases = learn_aliases(
+            volatile.aliases, observation.before, observation.after, known_paths=mask.boilerplate.visits_by_path
+        )
         if aliases is not volatile.aliases:
             volatile = replace(volatile, aliases=aliases)
-    seen = replace(
-        seen,
-        after=volatile.named(seen.after),
-        before=volatile.named(seen.before),
-        second_fetches=tuple(map(volatile.named, seen.second_fetches)),
+    observation = replace(
+        observation,
+        after=volatile.apply_aliases(observation.after),
+        before=volatile.apply_aliases(observation.before),
+        second_fetches=tuple(map(volatile.apply_aliases, observation.second_fetches)),
     )
-    for first, second in pairwise((seen.after, *seen.second_fetches)):
-        volatile = trimmed(_with_second_fetch(volatile, seen.page, first, second))
-    found = left = SAME  # where there is no Snapshot yet, and so nothing that could differ
-    if seen.then is not None:
-        volatile, found = _with_elapsed(volatile, seen)
-    if seen.before and seen.then is not None:
+    for first, second in pairwise((observation.after, *observation.second_fetches)):
+        volatile = trim_volatile(_learn_second_fetch(volatile, observation.page, first, second))
+    diff = significant_diff = NO_DIFFERENCE  # where there is no Snapshot yet, and so nothing that could differ
+    if observation.then is not None:
+        volatile, diff = _learn_since_snapshot(volatile, observation)
+    if observation.before and observation.then is not None:
         compared = NoiseMask(volatile, mask.boilerplate, template_edits=mask.template_edits)
-        left = significant(found, compared, then=seen.then, now=seen.at)
-        if not seen.second_fetches:
-            volatile = count_changes(volatile, left.blocks)
-        replaced = left.replaced
-        if replaced and len(replaced) == len(left.sides) and not is_watched(seen.after):
-            volatile = learn_stamps(volatile, replaced, then=seen.then, now=seen.at)
-    forms = [(block.css_path, form_of(block, volatile.masked(block))) for block in seen.after]
+        significant_diff = select_significant(diff, compared, then=observation.then, now=observation.at)
+        if not observation.second_fetches:
+            volatile = count_changes(volatile, significant_diff.blocks)
+        replaced = significant_diff.replaced
+        if replaced and len(replaced) == len(significant_diff.sides) and not is_watched(observation.after):
+            volatile = learn_stamps(volatile, replaced, then=observation.then, now=observation.at)
+    forms = [(block.css_path, compute_form(block, volatile.mask_words(block))) for block in observation.after]
     updated = replace(
         mask,
         volatile=volatile,
-        boilerplate=learn_page(mask.boilerplate, seen.name, forms),
-        second_fetches=mask.second_fetches + len(seen.second_fetches),
-        compared=mask.compared + bool(seen.before),
-        looks=mask.looks + 1,
+        boilerplate=learn_page(mask.boilerplate, observation.translation_key, forms),
+        second_fetches=mask.second_fetches + len(observation.second_fetches),
+        compared_visits=mask.compared_visits + bool(observation.before),
+        visits=mask.visits + 1,
     )
-    differing = _boilerplate_changes(found if seen.before else SAME, updated, seen)
-    edits = learn_edits(mask.edits, seen.name, differing, before=mask.boilerplate, after=updated.boilerplate)
+    differing = _list_boilerplate_changes(diff if observation.before else NO_DIFFERENCE, updated, observation)
+    edits = learn_edits(
+        mask.edits, observation.translation_key, differing, before=mask.boilerplate, after=updated.boilerplate
+    )
     updated = replace(updated, edits=edits)
-    if seen.before:
-        updated = _with_template_edits(updated, found, left, seen, {form for _, form in forms})
-    return updated, found
+    if observation.before:
+        updated = _count_template_edits(updated, diff, significant_diff, observation, {form for _, form in forms})
+    return updated, diff
 
 
-def _with_second_fetch(volatile: Volatile, page: PageKey, first: BlockList, second: BlockList) -> Volatile:
+def _learn_second_fetch(
+    volatile: VolatileContent, page: PageKey, first: BlockList, second: BlockList
+) -> VolatileContent:
     """The volatile places after a second fetch.
 
     Nothing is learnt from guessed pairs. A block that only moved on the page has no words that differ.
     """
-    found = difference(first, second, volatile)
-    here, there = set(first), set(second)
-    differing: list[Sides] = []
-    for was, now in found.sides:
-        has_moved = was in there and now in here
+    diff = compute_difference(first, second, volatile)
+    first_blocks, second_blocks = set(first), set(second)
+    differing: list[BlockPair] = []
+    for was, now in diff.sides:
+        has_moved = was in second_blocks and now in first_blocks
         differing += ((was, None), (None, now)) if has_moved else ((was, now),)
-    sure = [sides for sides in differing if found.guessed.isdisjoint(sides)]
-    one, other = ([block for block in blocks if block not in found.guessed] for blocks in (first, second))
-    return learn_from_repeat(volatile, page=page, differing=sure, first=one, second=other)
+    sure = [sides for sides in differing if diff.guessed.isdisjoint(sides)]
+    one, other = ([block for block in blocks if block not in diff.guessed] for blocks in (first, second))
+    return learn_from_second_fetch(volatile, page=page, differing=sure, first=one, second=other)
 
 
-def _with_elapsed(volatile: Volatile, seen: Observation) -> tuple[Volatile, Difference]:
+def _learn_since_snapshot(volatile: VolatileContent, observation: Observation) -> tuple[VolatileContent, Difference]:
     """The volatile places after learning from the time since the last Snapshot, and the difference under them."""
-    found = difference(seen.before, seen.after, volatile)
+    diff = compute_difference(observation.before, observation.after, volatile)
     updated = volatile
-    for before, after in found.replaced:
-        if found.guessed.isdisjoint((before, after)):
-            updated = learn_elapsed(updated, before, after, page=seen.page, elapsed=seen.elapsed)
-    if block_forms(found.blocks, updated) != block_forms(found.blocks, volatile):
-        found = difference(seen.before, seen.after, updated)
-    return updated, found
+    for before, after in diff.replaced:
+        if diff.guessed.isdisjoint((before, after)):
+            updated = learn_relative_time(updated, before, after, page=observation.page, elapsed=observation.elapsed)
+    if compute_block_forms(diff.blocks, updated) != compute_block_forms(diff.blocks, volatile):
+        diff = compute_difference(observation.before, observation.after, updated)
+    return updated, diff
 
 
-def _with_template_edits(
-    mask: NoiseMask, found: Difference, left: Difference, seen: Observation, forms: AbstractSet[int]
+def _count_template_edits(
+    mask: NoiseMask, diff: Difference, significant_diff: Difference, observation: Observation, forms: AbstractSet[int]
 ) -> NoiseMask:
     """The mask after counting what came, went or was replaced in a place of the template."""
-    own = set(left.blocks)
+    significant_blocks = set(significant_diff.blocks)
     changes = []
-    for sides in islice(found.sides, MOST_CHANGES + 1):
-        key = mask.edit_key(sides)
-        is_open = key in mask.template_edits or not own.isdisjoint(sides)
-        if is_open and _may_be_template_edit(sides, mask, pages=found.pages):
+    for sides in islice(diff.sides, MAX_CHANGES + 1):
+        key = mask.compute_edit_key(sides)
+        is_open = key in mask.template_edits or not significant_blocks.isdisjoint(sides)
+        if is_open and _may_be_template_edit(sides, mask, pages=diff.block_lists):
             changes.append((key, sides))
-    mask = learn_template_edits(mask, changes, seen, forms=forms)
+    mask = learn_template_edits(mask, changes, observation, forms=forms)
     edits = mask.edits
     for key, (was, now) in changes:
-        known = mask.template_edits.get(key)
-        if known is not None and known.is_known:
-            edits = add_template_edit(edits, _with_keys(was, now, mask), known.pages)
+        edit = mask.template_edits.get(key)
+        if edit is not None and edit.is_confirmed:
+            edits = add_template_edit(edits, _add_keys(was, now, mask), edit.pages)
     return replace(mask, edits=edits)
 
 
-def _may_be_template_edit(sides: Sides, mask: NoiseMask, *, pages: tuple[BlockList, BlockList]) -> bool:
+def _may_be_template_edit(sides: BlockPair, mask: NoiseMask, *, pages: tuple[BlockList, BlockList]) -> bool:
     """Return whether a change is one of a link's target, or of an entry of a list that pages share.
 
     pages: all blocks then and now.  A number that differs is no such change: it is a price or a version.
     """
-    if _is_target(sides):
+    if _is_link_target_change(sides):
         return True
-    numbers = [() if block is None else numbers_of(mask.volatile.masked(block)) for block in sides]
+    numbers = [() if block is None else select_numbers(mask.volatile.mask_words(block)) for block in sides]
     if numbers[0] != numbers[1]:
         return False
     return any(block and _is_in_shared_list(block, page, mask) for block, page in zip(sides, pages, strict=True))
 
 
-def _is_target(sides: Sides) -> bool:
+def _is_link_target_change(sides: BlockPair) -> bool:
     """Return whether nothing but the target of a link was replaced."""
     return all(block is not None and block.kind is BlockKind.LINK for block in sides)
 
 
 def _is_in_shared_list(block: Block, page: BlockList, mask: NoiseMask) -> bool:
     """Return whether most blocks beside this one, of its path and kind, stand on several pages."""
-    of_path = (each for each in page if each.css_path == block.css_path and each.kind is block.kind)
-    beside = list(islice(of_path, LONGEST_LIST))
-    shared = sum(mask.boilerplate.is_shared(mask.form_of(each), least=SELDOM) for each in beside)
-    return len(beside) >= SHORTEST_LIST and shared >= MOSTLY * len(beside)
+    same_path = (each for each in page if each.css_path == block.css_path and each.kind is block.kind)
+    list_blocks = list(islice(same_path, MAX_LIST_BLOCKS))
+    shared = sum(
+        mask.boilerplate.is_shared(mask.compute_form(each), min_share=MIN_SHARE_AT_PATH) for each in list_blocks
+    )
+    return len(list_blocks) >= MIN_LIST_BLOCKS and shared >= MIN_SHARED_PART * len(list_blocks)
 
 
 def learn_template_edits(
-    mask: NoiseMask, changes: Collection[tuple[int, Sides]], seen: Observation, *, forms: AbstractSet[int]
+    mask: NoiseMask, changes: Collection[tuple[int, BlockPair]], observation: Observation, *, forms: AbstractSet[int]
 ) -> NoiseMask:
     """Return the mask with its template edits after one more look.
 
     changes: on this page that may be template edits, with their keys.  forms: of all blocks that it has now.
     """
-    page, language = seen.name, language_of(seen.url) if seen.url is not None else ""
+    page, language = observation.translation_key, parse_language(observation.url) if observation.url is not None else ""
     edits, keys = dict(mask.template_edits), {key for key, _ in changes}
     for key, edit in mask.template_edits.items():
-        if edit.was in forms and edit.language == language and key not in keys and page not in edit.pages:
-            edits[key] = replace(edit, kept=edit.kept + 1)
-    for key, sides in changes if len(keys) <= MOST_CHANGES else ():
-        known = edits.pop(key, None)
-        if known is None or seen.at - known.last > WITHIN:
-            was = None if sides[0] is None else mask.form_of(sides[0])
-            known = TemplateEdit(language, was, _is_target(sides), (), seen.at)
-        is_counted = page in known.pages or len(known.pages) >= ENOUGH_ALIKE
-        edits[key] = replace(known, pages=known.pages if is_counted else (*known.pages, page), last=seen.at)
-    return mask if edits == mask.template_edits else replace(mask, template_edits=newest(edits, MOST_EDITS))
+        if edit.old_form in forms and edit.language == language and key not in keys and page not in edit.pages:
+            edits[key] = replace(edit, visits_with_old_block=edit.visits_with_old_block + 1)
+    for key, sides in changes if len(keys) <= MAX_CHANGES else ():
+        template_edit = edits.pop(key, None)
+        if template_edit is None or observation.at - template_edit.last_at > MAX_EDIT_GAP:
+            was = None if sides[0] is None else mask.compute_form(sides[0])
+            template_edit = TemplateEdit(language, was, _is_link_target_change(sides), (), observation.at)
+        is_counted = page in template_edit.pages or len(template_edit.pages) >= ENOUGH_EDIT_PAGES
+        edits[key] = replace(
+            template_edit,
+            pages=template_edit.pages if is_counted else (*template_edit.pages, page),
+            last_at=observation.at,
+        )
+    return (
+        mask if edits == mask.template_edits else replace(mask, template_edits=keep_newest(edits, MAX_TEMPLATE_EDITS))
+    )
 
 
-def take_site_edits(mask: NoiseMask, *, at: datetime) -> tuple[SiteEdit | None, NoiseMask]:
+def pop_boilerplate_edit(mask: NoiseMask, *, at: datetime) -> tuple[BoilerplateEdit | None, NoiseMask]:
     """The site edit that is due to be reported, or None, and the mask in which it is marked as reported."""
-    edit, edits = take_due(mask.edits, at=at)
+    edit, edits = pop_due_edit(mask.edits, at=at)
     return edit, mask if edits is mask.edits else replace(mask, edits=edits)
 
 
-def _boilerplate_changes(found: Difference, mask: NoiseMask, seen: Observation) -> Iterator[BoilerplateChange]:
+def _list_boilerplate_changes(
+    diff: Difference, mask: NoiseMask, observation: Observation
+) -> Iterator[BoilerplateChange]:
     """All blocks that differ, without volatile blocks and blocks that say the day."""
-    then = seen.then
-    for was, now in found.sides:
-        if was and now and then and block_tells_the_day(was, now, mask, then=then, now=seen.at):
+    then = observation.then
+    for was, now in diff.sides:
+        if was and now and then and differs_only_in_time(was, now, mask, then=then, now=observation.at):
             continue
         old, new = (None if block is None or mask.volatile.is_noise(block) else block for block in (was, now))
-        yield _with_keys(old, new, mask)
+        yield _add_keys(old, new, mask)
 
 
-def _with_keys(was: Block | None, now: Block | None, mask: NoiseMask) -> BoilerplateChange:
-    return None if was is None else (was, ~mask.form_of(was)), None if now is None else (now, mask.form_of(now))
+def _add_keys(was: Block | None, now: Block | None, mask: NoiseMask) -> BoilerplateChange:
+    return None if was is None else (was, ~mask.compute_form(was)), None if now is None else (
+        now,
+        mask.compute_form(now),
+    )

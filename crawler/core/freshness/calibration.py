@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-OFF_BY_DEVIATIONS = 3.0
-OFF_BY = 0.03  # of the looks; a smaller difference does not matter, however significant it is
+MAX_DEVIATIONS = 3.0
+MAX_DIFFERENCE_SHARE = 0.03  # of the looks; a smaller difference does not matter, however significant it is
 
-CERTAIN = 1e-9  # the variance of chances that are all 0 or 1: any other outcome is off
+MIN_VARIANCE = 1e-9  # the variance of chances that are all 0 or 1: any other outcome is off
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Looks that found "changed" or "same". expected: the sum of the chances given for a change.  found: changes.
+    """Looks that found "changed" or "unchanged". expected: the sum of the chances given for a change.  found: changes.
 
     variance: of the changes found, if the chances are right and the looks independent: the sum of p (1 - p).
     """
@@ -35,16 +35,16 @@ class Agreement:
     @property
     def deviations(self) -> float:
         """The number of standard deviations by which more had changed than expected."""
-        return (self.found - self.expected) / sqrt(max(self.variance, CERTAIN))
+        return (self.found - self.expected) / sqrt(max(self.variance, MIN_VARIANCE))
 
     @property
     def is_off(self) -> bool:
         """Whether the difference is too large for chance, and large enough to matter."""
-        beyond = abs(self.found - self.expected) > OFF_BY * self.looks
-        return beyond and abs(self.deviations) > OFF_BY_DEVIATIONS
+        beyond = abs(self.found - self.expected) > MAX_DIFFERENCE_SHARE * self.looks
+        return beyond and abs(self.deviations) > MAX_DEVIATIONS
 
 
-def pooled_agreement(agreements: Sequence[Agreement]) -> Agreement:
+def pool_agreements(agreements: Sequence[Agreement]) -> Agreement:
     """The looks of several Agreements as one."""
     return Agreement(
         looks=sum(each.looks for each in agreements),

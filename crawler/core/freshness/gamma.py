@@ -12,39 +12,39 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Numbers = float | Floats
 
-SHIFT = 8  # arguments are raised by so much, where the asymptotic series below are exact to 1e-12
+SERIES_SHIFT = 8  # arguments are raised by so much, where the asymptotic series below are exact to 1e-12
 CUBE_ROOT_FROM = 1000.0  # shapes from which Wilson and Hilferty's quantile is right to 1e-6
-MOST_TERMS = 3000  # of the series; shapes below 1000 need a tenth of it
-MOST_STEPS = 100
+MAX_TERMS = 3000  # of the series; shapes below 1000 need a tenth of it
+MAX_STEPS = 100
 
 
-def log_gamma(x: Numbers) -> Floats:
+def compute_log_gamma(x: Numbers) -> Floats:
     """ln Gamma(x), for x > 0; within 1e-12 of the larger of 1 and the result."""
     below = np.log(x)
-    for n in range(1, SHIFT):
+    for n in range(1, SERIES_SHIFT):
         below = below + np.log(x + n)
-    z = x + SHIFT
+    z = x + SERIES_SHIFT
     tail = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / 1680 / z**2) / z**2) / z**2) / z
     return np.asarray((z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi) + tail - below)
 
 
-def digamma(x: Numbers) -> Floats:
+def compute_digamma(x: Numbers) -> Floats:
     """The derivative of ln Gamma(x), for x > 0."""
-    z = x + SHIFT
+    z = x + SERIES_SHIFT
     w = 1 / (z * z)
     tail = w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w / 132))))
-    return np.asarray(np.log(z) - 0.5 / z - tail - sum(1 / (x + n) for n in range(SHIFT)))
+    return np.asarray(np.log(z) - 0.5 / z - tail - sum(1 / (x + n) for n in range(SERIES_SHIFT)))
 
 
-def trigamma(x: Numbers) -> Floats:
+def compute_trigamma(x: Numbers) -> Floats:
     """The second derivative of ln Gamma(x), for x > 0."""
-    z = x + SHIFT
+    z = x + SERIES_SHIFT
     w = 1 / (z * z)
     tail = (1 + w * (1 / 6 - w * (1 / 30 - w * (1 / 42 - w / 30)))) / z + w / 2
-    return np.asarray(tail + sum(1 / (x + n) ** 2 for n in range(SHIFT)))
+    return np.asarray(tail + sum(1 / (x + n) ** 2 for n in range(SERIES_SHIFT)))
 
 
-def shape_of(spread: Numbers, *, near: Numbers | None = None) -> Floats:
+def solve_shape(spread: Numbers, *, near: Numbers | None = None) -> Floats:
     """The shape a > 0 of the Gamma whose ln a - digamma(a) is `spread` > 0: ln of the mean less mean of the ln.
 
     near: a guess, which saves steps.
@@ -53,29 +53,29 @@ def shape_of(spread: Numbers, *, near: Numbers | None = None) -> Floats:
     s = np.asarray(spread, dtype=np.float64)
     a = (3 - s + np.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s) if near is None else near
     for _ in range(5 if near is None else 3):
-        a = 1 / (1 / a + (np.log(a) - digamma(a) - s) / (a * a * (1 / a - trigamma(a))))
+        a = 1 / (1 / a + (np.log(a) - compute_digamma(a) - s) / (a * a * (1 / a - compute_trigamma(a))))
     return np.asarray(a)
 
 
-def quantile(a: Numbers, chance: float) -> Floats:
+def compute_quantile(a: Numbers, chance: float) -> Floats:
     """Where a Gamma of shape a > 0 and rate 1 has `chance` (0 to 1, both excluded) below it.
 
     Newton on ln P over ln x: that curve is concave, so that from the left it climbs to the root and never passes it.
     """
     shape = np.atleast_1d(np.asarray(a, dtype=np.float64))
-    root = _cube_root_quantile(shape, chance)
+    root = _approximate_quantile(shape, chance)
     small = shape < CUBE_ROOT_FROM
     if small.any():
-        root[small] = _climbed(shape[small], root[small], chance)
+        root[small] = _climb_to_quantile(shape[small], root[small], chance)
     return root.reshape(np.shape(a))
 
 
-def _climbed(a: Floats, near: Floats, chance: float) -> Floats:
-    at_least = (np.log(chance) + log_gamma(a + 1)) / a  # P(a, x) <= x^a / Gamma(a + 1)
-    log_x = np.where(near > 0, np.maximum(np.log(np.maximum(near, 1e-300)), at_least), at_least)
-    for _ in range(MOST_STEPS):
-        log_p = _log_chance_below(a, log_x)
-        slope = np.exp(a * log_x - np.exp(log_x) - log_gamma(a) - log_p)
+def _climb_to_quantile(a: Floats, near: Floats, chance: float) -> Floats:
+    lower_bound = (np.log(chance) + compute_log_gamma(a + 1)) / a  # P(a, x) <= x^a / Gamma(a + 1)
+    log_x = np.where(near > 0, np.maximum(np.log(np.maximum(near, 1e-300)), lower_bound), lower_bound)
+    for _ in range(MAX_STEPS):
+        log_p = _compute_log_cdf(a, log_x)
+        slope = np.exp(a * log_x - np.exp(log_x) - compute_log_gamma(a) - log_p)
         step = (np.log(chance) - log_p) / slope
         log_x = log_x + step
         if np.max(np.abs(step)) < 1e-10:
@@ -83,19 +83,19 @@ def _climbed(a: Floats, near: Floats, chance: float) -> Floats:
     return np.asarray(np.exp(log_x))
 
 
-def _cube_root_quantile(a: Floats, chance: float) -> Floats:
+def _approximate_quantile(a: Floats, chance: float) -> Floats:
     z = NormalDist().inv_cdf(chance)
     root: Floats = 1 - 1 / (9 * a) + z / (3 * np.sqrt(a))
     return a * root**3
 
 
-def _log_chance_below(a: Floats, log_x: Floats) -> Floats:
+def _compute_log_cdf(a: Floats, log_x: Floats) -> Floats:
     x = np.exp(log_x)  # may underflow where a is small; its logarithm does not
     term = np.ones(np.broadcast(a, x).shape)
     total = term.copy()
-    for n in range(1, MOST_TERMS):
+    for n in range(1, MAX_TERMS):
         term = term * (x / (a + n))
         total = total + term
         if np.all(term <= 1e-17 * total):
             break
-    return np.asarray(a * log_x - x - log_gamma(a + 1) + np.log(total))
+    return np.asarray(a * log_x - x - compute_log_gamma(a + 1) + np.log(total))

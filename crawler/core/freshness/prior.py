@@ -21,23 +21,25 @@ from urllib.parse import parse_qsl, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.freshness.estimates import PRIOR, Belief
-from crawler.core.freshness.gamma import Floats, Numbers, digamma, shape_of
-from crawler.core.http.urls import Authority, Url, public_suffix
+from crawler.core.freshness.estimates import PRIOR, RateEstimate
+from crawler.core.freshness.gamma import Floats, Numbers, compute_digamma, solve_shape
+from crawler.core.http.urls import Authority, Url, get_public_suffix
 
-LEAN = 20.0  # pages' worth of weight of the larger group in the smaller: of a domain in its templates, and so on up
-LEAST_SHAPE = 0.1  # a0 below would let one look decide everything
-MOST_SHAPE = 20.0  # and above, looks would hardly count
-TEMPLATES_KEPT = 8192  # URLs whose templates are kept: each is asked for several times while its page is recorded
-MOST_TEMPLATES = 256  # of one domain; pages of later ones share the group ELSEWHERE
-ELSEWHERE = "*"
-LITERAL_FOLDERS = 2  # the first parts of a path name the section of a site; deeper ones are counted only
-MOST_FOLDERS = 5
-MOST_NAMES = 3  # of query parameters
+SHRINKAGE_PAGES = (
+    20.0  # pages' worth of weight of the larger group in the smaller: of a domain in its templates, and so on up
+)
+MIN_SHAPE = 0.1  # a0 below would let one look decide everything
+MAX_SHAPE = 20.0  # and above, looks would hardly count
+TEMPLATE_CACHE_SIZE = 8192  # URLs whose templates are kept: each is asked for several times while its page is recorded
+MAX_TEMPLATES = 256  # of one domain; pages of later ones share the group OTHER_TEMPLATES
+OTHER_TEMPLATES = "*"
+MAX_LITERAL_FOLDERS = 2  # the first parts of a path name the section of a site; deeper ones are counted only
+MAX_FOLDERS = 5
+MAX_PARAMETERS = 3  # of query parameters
 NO_KIND = ""  # of an IP address, and of a name that is on no list
 ALL_KINDS = "*"  # in place of a kind: all domains together
 # Second-level labels by which registries of countries tell what a site is, and the kind that each of them means.
-CLASSES = {
+KIND_BY_LABEL = {
     "ac": "edu",
     "co": "com",
     "com": "com",
@@ -50,7 +52,7 @@ CLASSES = {
     "net": "net",
     "org": "org",
 }
-REGIONS = frozenset({"co.us", "co.it"})  # Colorado and Como
+REGION_SUFFIXES = frozenset({"co.us", "co.it"})  # Colorado and Como
 
 WORD = re.compile(r"[A-Za-z][A-Za-z_.~-]{0,23}")  # a name somebody gave; digits, hashes and long slugs are none
 EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,4})$")
@@ -58,40 +60,45 @@ EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,4})$")
 Groups = NDArray[np.intp]
 
 
-@lru_cache(TEMPLATES_KEPT)
-def template_of(url: Url) -> str:
+@lru_cache(TEMPLATE_CACHE_SIZE)
+def derive_template(url: Url) -> str:
     """The URL's template: its section, depth, extension and names of parameters, without what tells pages apart.
 
     /blog/2024/05/a-post.html and /blog/2023/11/other.html are both "/blog/#/*/*.html"; the root is "/".
     """
     parts = urlsplit(url)
     *folders, last = parts.path.split("/")[1:] or [""]
-    shown = [_folder(folder, literal=n < LITERAL_FOLDERS) for n, folder in enumerate(folders[:MOST_FOLDERS])]
+    path_parts = [
+        _mask_folder(folder, literal=n < MAX_LITERAL_FOLDERS) for n, folder in enumerate(folders[:MAX_FOLDERS])
+    ]
     extension = EXTENSION.search(last)
-    shown.append(f"*.{extension[1].lower()}" if extension else "*" if last else "")
+    path_parts.append(f"*.{extension[1].lower()}" if extension else "*" if last else "")
     names = sorted({name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if WORD.fullmatch(name)})
-    query = "?" + "&".join(names[:MOST_NAMES]) if parts.query else ""
-    return "/" + "/".join(shown) + query
+    query = "?" + "&".join(names[:MAX_PARAMETERS]) if parts.query else ""
+    return "/" + "/".join(path_parts) + query
 
 
-def _folder(folder: str, *, literal: bool) -> str:
+def _mask_folder(folder: str, *, literal: bool) -> str:
     if literal and WORD.fullmatch(folder):
         return folder
     return "#" if literal and folder.isdigit() else "*"
 
 
-def group_of(url: Url, known: Collection[str], *, most: int = MOST_TEMPLATES) -> str:
-    """The group of a page in a domain whose groups are `known`: its template, or ELSEWHERE when there are `most`."""
-    template = template_of(url)
-    return template if template in known or len(known) < most else ELSEWHERE
+def choose_group(url: Url, groups: Collection[str], *, max_groups: int = MAX_TEMPLATES) -> str:
+    """The group of a page in a domain whose groups are `known`.
+
+    its template, or OTHER_TEMPLATES when there are `max_interval`.
+    """
+    template = derive_template(url)
+    return template if template in groups or len(groups) < max_groups else OTHER_TEMPLATES
 
 
-def with_prior(evidence_a: Numbers, evidence_b: Numbers, a0: Numbers, b0: Numbers) -> tuple[Floats, Floats]:
+def add_prior(rate_a: Numbers, rate_b: Numbers, a0: Numbers, b0: Numbers) -> tuple[Floats, Floats]:
     """Today's beliefs (a, b): stored evidence on today's prior. Both are above 0 whatever was stored."""
-    return np.asarray(a0 + np.maximum(evidence_a, 0.0)), np.asarray(b0 + np.maximum(evidence_b, 0.0))
+    return np.asarray(a0 + np.maximum(rate_a, 0.0)), np.asarray(b0 + np.maximum(rate_b, 0.0))
 
 
-def without_prior(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers) -> tuple[Floats, Floats]:
+def subtract_prior(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers) -> tuple[Floats, Floats]:
     """The evidence to store: beliefs less the prior they began with. Never negative, since looks only add."""
     return np.maximum(a - a0, 0.0), np.maximum(b - b0, 0.0)
 
@@ -110,16 +117,16 @@ class Moments:
     log_rate: Floats
 
 
-def moments(a: Floats, b: Floats, group: Groups, *, groups: int) -> Moments:
+def compute_moments(a: Floats, b: Floats, group: Groups, *, group_count: int) -> Moments:
     """The moments of `groups` groups, from the beliefs of known pages; group[i] is 0 to groups - 1."""
-    pages = np.bincount(group, minlength=groups).astype(np.float64)
+    pages = np.bincount(group, minlength=group_count).astype(np.float64)
     divisor = np.maximum(pages, 1.0)
-    rate = np.bincount(group, weights=a / b, minlength=groups) / divisor
-    log_rate = np.bincount(group, weights=digamma(a) - np.log(b), minlength=groups) / divisor
+    rate = np.bincount(group, weights=a / b, minlength=group_count) / divisor
+    log_rate = np.bincount(group, weights=compute_digamma(a) - np.log(b), minlength=group_count) / divisor
     return Moments(pages, rate, log_rate)
 
 
-def pooled(groups: Moments) -> Moments:
+def pool_moments(groups: Moments) -> Moments:
     """The moments of all groups as one: of templates as their domain, of domains as all domains."""
     total = groups.pages.sum()
     divisor = float(total) or 1.0
@@ -128,63 +135,67 @@ def pooled(groups: Moments) -> Moments:
     return Moments(np.asarray(total), np.asarray(rate), np.asarray(log_rate))
 
 
-def in_kind(domains: Moments, looked_at: Floats) -> Moments:
+def pool_kind(domains: Moments, revisited_pages: Floats) -> Moments:
     """The domains of one kind as one, each with a say of at most LEAN pages.
 
-    looked_at: pages of each domain that were looked at again. A domain leans on its kind with LEAN pages since a page
-    differs so much more from its domain than the domain from its kind; by that ratio n pages say as much of the kind as
-    n LEAN / (n + LEAN) would if each were of a domain of its own. So one large domain is not the voice of its kind, and
-    one of which nothing was seen yet says nothing.
+    revisited_pages: pages of each domain that were looked at again. A domain leans on its kind with LEAN pages since a
+    page differs so much more from its domain than the domain from its kind; by that ratio n pages say as much of the
+    kind as n LEAN / (n + LEAN) would if each were of a domain of its own. So one large domain is not the voice of its
+    kind, and one of which nothing was seen yet says nothing.
     """
-    return pooled(Moments(LEAN * looked_at / (looked_at + LEAN), domains.rate, domains.log_rate))
+    return pool_moments(
+        Moments(SHRINKAGE_PAGES * revisited_pages / (revisited_pages + SHRINKAGE_PAGES), domains.rate, domains.log_rate)
+    )
 
 
-def leaning(groups: Moments, on: Moments, *, lean: float = LEAN) -> Moments:
+def shrink_moments(groups: Moments, toward: Moments, *, shrinkage_pages: float = SHRINKAGE_PAGES) -> Moments:
     """The moments of each group with `lean` pages of the larger group mixed in; those alone for an empty group."""
-    total = groups.pages + lean
-    rate = (groups.pages * groups.rate + lean * on.rate) / total
-    log_rate = (groups.pages * groups.log_rate + lean * on.log_rate) / total
+    total = groups.pages + shrinkage_pages
+    rate = (groups.pages * groups.rate + shrinkage_pages * toward.rate) / total
+    log_rate = (groups.pages * groups.log_rate + shrinkage_pages * toward.log_rate) / total
     return Moments(groups.pages, np.asarray(rate), np.asarray(log_rate))
 
 
-def fit(groups: Moments) -> tuple[Floats, Floats]:
-    """(a0, b0) of each group: the Gamma with these moments, a0 within [LEAST_SHAPE, MOST_SHAPE] and the mean kept.
+def fit_priors(groups: Moments) -> tuple[Floats, Floats]:
+    """(a0, b0) of each group: the Gamma with these moments, a0 within [MIN_SHAPE, MAX_SHAPE] and the mean kept.
 
     One step of expectation maximisation: repeated daily on the beliefs that the last priors gave, it climbs to the
     maximum of the marginal likelihood.
     """
     spread = np.maximum(np.log(groups.rate) - groups.log_rate, 1e-9)
-    a0 = np.clip(shape_of(spread), LEAST_SHAPE, MOST_SHAPE)
+    a0 = np.clip(solve_shape(spread), MIN_SHAPE, MAX_SHAPE)
     return a0, np.asarray(a0 / groups.rate)
 
 
-def moments_of(prior: Belief) -> Moments:
+def compute_prior_moments(prior: RateEstimate) -> Moments:
     """The moments of a Gamma itself, as a larger group to lean on."""
-    log_rate = digamma(prior.a) - np.log(prior.b)
+    log_rate = compute_digamma(prior.a) - np.log(prior.b)
     return Moments(np.asarray(0.0), np.asarray(prior.rate_per_day), np.asarray(log_rate))
 
 
-def prior_of_kind(kind: Moments | None, *, everywhere: Moments) -> Belief:
+def fit_kind_prior(kind: Moments | None, *, everywhere: Moments) -> RateEstimate:
     """The prior of a new domain. kind: see refit; None for a domain without one.  everywhere: see refit."""
-    a, b = fit(_above_domain(kind, everywhere))
-    return Belief(float(a), float(b))
+    a, b = fit_priors(_shrink_kind(kind, everywhere))
+    return RateEstimate(float(a), float(b))
 
 
-def refit(templates: Moments, *, everywhere: Moments, kind: Moments | None = None) -> tuple[Floats, Floats, Belief]:
+def refit_priors(
+    templates: Moments, *, everywhere: Moments, kind: Moments | None = None
+) -> tuple[Floats, Floats, RateEstimate]:
     """The priors of a domain's templates, (a0, b0) as arrays, and of the domain, for pages of no known template.
 
     templates: of this domain.  everywhere: pooled over all domains, this one included; it leans on PRIOR in its turn.
     kind: the domains of this one's kind as one (in_kind), which leans on all; None: the domain leans on all itself.
     """
-    domain = leaning(pooled(templates), _above_domain(kind, everywhere))
-    a0, b0 = fit(leaning(templates, domain))
-    domain_a, domain_b = fit(domain)
-    return a0, b0, Belief(float(domain_a), float(domain_b))
+    domain = shrink_moments(pool_moments(templates), _shrink_kind(kind, everywhere))
+    a0, b0 = fit_priors(shrink_moments(templates, domain))
+    domain_a, domain_b = fit_priors(domain)
+    return a0, b0, RateEstimate(float(domain_a), float(domain_b))
 
 
-def _above_domain(kind: Moments | None, everywhere: Moments) -> Moments:
-    world = leaning(everywhere, moments_of(PRIOR))
-    return world if kind is None else leaning(kind, world)
+def _shrink_kind(kind: Moments | None, everywhere: Moments) -> Moments:
+    world = shrink_moments(everywhere, compute_prior_moments(PRIOR))
+    return world if kind is None else shrink_moments(kind, world)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,17 +206,17 @@ class KindPrior:
     """
 
     kind: str
-    prior: Belief
+    prior: RateEstimate
     pages: float
     domains: int
 
 
-def site_kind(authority: Authority) -> str:
+def classify_site(authority: Authority) -> str:
     """The kind of site: the class in the public suffix, wherever the country ("gov" of .gov and of .gov.uk, "edu" of
     .ac.uk, "com" of .co.jp), or else the suffix itself ("org", "de", "github.io"); NO_KIND without one.
     """
-    suffix = public_suffix(authority)
+    suffix = get_public_suffix(authority)
     if suffix is None:
         return NO_KIND
     labels = suffix.split(".")
-    return CLASSES.get(labels[-2], suffix) if len(labels) > 1 and suffix not in REGIONS else suffix
+    return KIND_BY_LABEL.get(labels[-2], suffix) if len(labels) > 1 and suffix not in REGION_SUFFIXES else suffix

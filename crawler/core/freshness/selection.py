@@ -12,21 +12,28 @@ from numpy.typing import NDArray
 
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.gamma import Floats
-from crawler.core.freshness.signals import days_ahead, heard_from
-from crawler.core.freshness.terms import COME_FIRST, Terms, Wanted
-from crawler.core.freshness.value import due_gap, first_values, values_heard, weights_of
+from crawler.core.freshness.signals import combine_signals, compute_days_ahead
+from crawler.core.freshness.terms import PRIORITY_REQUESTS, VisitTerms, Wanted
+from crawler.core.freshness.value import (
+    compute_due_gap,
+    compute_first_values,
+    compute_values_with_signals,
+    compute_weights,
+)
 
-WORTH = 0.98  # of its price, from which on a look is not put off, since a new due time is a write
-LEAST_DELAY_DAYS = 1 / 1440  # a page that is put off is not read again in the same minute
-SAME_DUE = 0.02  # a due time that would move by less than this part of its gap is left as it is
-FLOOR_AGAIN_DAYS = 1.0  # after which a floor visit is due again that today's share of the budget could not pay
+MIN_SCORE = 0.98  # of its price, from which on a look is not put off, since a new due time is a write
+MIN_DELAY_DAYS = 1 / 1440  # a page that is put off is not read again in the same minute
+DUE_TOLERANCE = 0.02  # a due time that would move by less than this part of its gap is left as it is
+FLOOR_RETRY_DAYS = 1.0  # after which a floor visit is due again that today's share of the budget could not pay
 CHECK_SHARE = 0.03  # of a budget, for visits of dead links; and as much for tests of pages that follow another one
-BEHIND = 1e-6  # factor on the score of a dead link where there is no budget, which puts it behind all other pages
-CHECK_AGAIN_DAYS = 180.0  # at most, until one is due again that has no turn: the budget may have grown since
-FOREVER_DAYS = 1e6  # a page that has to wait so long is never due
-ROUND = 0.5 + 1e-6  # shares of slots are rounded; a product that is whole may come out a little less
-LEAST_YIELD = 0.05  # of a window's known pages that are worth a look: those of the next one are due in any case later
-EQUAL = 1e-3  # scores within a thousandth are equal, and the longest overdue goes first
+DEAD_LINK_FACTOR = (
+    1e-6  # factor on the score of a dead link where there is no budget, which puts it behind all other pages
+)
+MAX_CHECK_WAIT_DAYS = 180.0  # at most, until one is due again that has no turn: the budget may have grown since
+NEVER_DAYS = 1e6  # a page that has to wait so long is never due
+ROUNDING = 0.5 + 1e-6  # shares of slots are rounded; a product that is whole may come out a little less
+MIN_YIELD = 0.05  # of a window's known pages that are worth a look: those of the next one are due in any case later
+SCORE_TOLERANCE = 1e-3  # scores within a thousandth are equal, and the longest overdue goes first
 
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.intp]
@@ -37,43 +44,42 @@ class Candidates:
     """Pages at the head of the due index or of the order of discovery: arrays of equal length. Times in days.
 
     a, b: of today's belief.
-    price: importance x days that this look must be worth: the domain's price times what the look costs.
-    least, most: no sooner after the last good look, and no later: the floor.  unseen: since it; of no meaning for a new
-    page.  due_in: until the stored due time; below 0 when overdue.
-    is_new: never asked for.  is_wanted: asked for by a user, or never had yet: worth any price.
-    is_timed: due by a clock of its own (retry, gone, moved, refused): not asked for before, nor put off.
-    A page that was fetched, and that its terms want only once, has no interval: least and most are FOREVER_DAYS.
-    is_dead: gone, moved, or never a page.  is_follower: by another page's schedule. When due, such pages are visited in
-    their share of a budget; without a budget a dead link goes behind all that are worth their price, as a floor visit.
-    is_ruled: its longest interval is a rule's: then a look is worth its price, and no floor visit.
-    cash: the order of discovery, the greatest first.
-    gap: between the last good look and the next, where another policy than the price says so; NaN elsewhere.
-    phase: the part of its gap that the next look waits (value.phase_of) of a page looked at once only; else 1.
-    activity_ahead: days by which the site's activity has gone ahead of the calendar since the last good look.
-    recall, ahead: of sources of signals: the chance that a change would have been told, and the days by which what was
-    told makes the page older; 0 where nobody says anything.
+    shadow_price: importance x days that this look must be worth: the domain's price times what the look costs.
+    min_interval, max_interval: no sooner after the last good look, and no later: the floor.  unseen: since it; of no
+    meaning for a new page.  due_in: until the stored due time; below 0 when overdue. is_unfetched: never asked for.
+    is_requested: asked for by a user, or never had yet: worth any price. is_timed: due by a clock of its own (retry,
+    gone, moved, refused): not asked for before, nor put off. A page that was fetched, and that its terms want only
+    once, has no interval: least and most are FOREVER_DAYS. is_dead: gone, moved, or never a page.  is_duplicate: by
+    another page's schedule. When due, such pages are visited in their share of a budget; without a budget a dead link
+    goes behind all that are worth their price, as a floor visit. is_ruled: its longest interval is a rule's: then a
+    look is worth its price, and no floor visit. cash: the order of discovery, the greatest first. gap: between the last
+    good look and the next, where another policy than the price says so; NaN elsewhere. phase: the part of its gap that
+    the next look waits (value.phase_of) of a page looked at once only; else 1. activity_ahead: days by which the site's
+    activity has gone ahead of the calendar since the last good look. recall, signal_days_ahead: of sources of signals:
+    the chance that a change would have been told, and the days by which what was told makes the page older; 0 where
+    nobody says anything.
     """
 
     a: Floats
     b: Floats
     weight: Floats
-    price: Floats
-    least: Floats
-    most: Floats
+    shadow_price: Floats
+    min_interval: Floats
+    max_interval: Floats
     unseen: Floats
     due_in: Floats
-    is_new: Flags
-    is_wanted: Flags
+    is_unfetched: Flags
+    is_requested: Flags
     is_timed: Flags
     is_dead: Flags
-    is_follower: Flags
+    is_duplicate: Flags
     is_ruled: Flags
     cash: Floats
     phase: Floats
     gap: Floats
     activity_ahead: Floats
     recall: Floats
-    ahead: Floats
+    signal_days_ahead: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,97 +97,101 @@ class DayBudget:
 class Selection:
     """The result of a selection; indices into the candidates.
 
-    chosen: to hand out, in this order.  later, due_in: pages whose due times are to be rewritten, and in how many days
-    they are due, inf for never.  floor: number of chosen pages below their price, due by their longest interval alone.
-    filling: number of chosen pages below their price, for slots that nothing else needs; they come last.
-    further: another window of the due index should be read: the last one yielded pages, and there is room left.
+    chosen: to hand out, in this order.  rescheduled, due_in: pages whose due times are to be rewritten, and in how many
+    days they are due, inf for never.  floor_visits: number of chosen pages below their price, due by their longest
+    interval alone. filler_visits: number of chosen pages below their price, for slots that nothing else needs; they
+    come last. needs_more_candidates: another window of the due index should be read: the last one yielded pages, and
+    there is room left.
     """
 
     chosen: Indices
-    later: Indices
+    rescheduled: Indices
     due_in: Floats
-    floor: int
-    filling: int
-    further: bool
+    floor_visits: int
+    filler_visits: int
+    needs_more_candidates: bool
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateColumns:
     """Pages as rows hold them: columns of equal length. Times in days.
 
-    terms: of each page; many pages share one object.  a, b: of today's belief.  is_had: the page has a version.
-    amount: factor on the importance, by how much a page's changes change.  gap: see Candidates.
+    terms: of each page; many pages share one object.  a, b: of today's belief.  has_version: the page has a version.
+    magnitude_factor: factor on the importance, by how much a page's changes change.  gap: see Candidates.
     signals: of each page since its last good look, by the number of their source (Terms.sources).  activity_ahead: see
     Candidates.
-    wanted: a Wanted each; a page that its terms want once is looked at again for a user only.
+    request_reason: a Wanted each; a page that its terms want once is looked at again for a user only.
     """
 
-    terms: Sequence[Terms]
+    terms: Sequence[VisitTerms]
     a: Sequence[float]
     b: Sequence[float]
     importance: Sequence[float]
-    amount: Sequence[float] | Floats
+    magnitude_factor: Sequence[float] | Floats
     gap: Sequence[float]
     unseen: Sequence[float]
     due_in: Sequence[float]
-    is_new: Sequence[bool]
-    is_had: Sequence[bool]
-    wanted: Sequence[int]
+    is_unfetched: Sequence[bool]
+    has_version: Sequence[bool]
+    request_reason: Sequence[int]
     is_timed: Sequence[bool]
     is_dead: Sequence[bool]
-    is_follower: Sequence[bool]
+    is_duplicate: Sequence[bool]
     phase: Sequence[float]
     activity_ahead: Sequence[float]
     signals: Sequence[Sequence[int]]
 
 
-def candidates_of(columns: CandidateColumns) -> Candidates:
+def build_candidates(columns: CandidateColumns) -> Candidates:
     """The Candidates from columns, new pages in the order of discovery."""
     terms = columns.terms
-    alike = {id(each): each for each in terms}
-    place = {same: n for n, same in enumerate(alike)}
-    figures = np.array([_figures(each) for each in alike.values()]).reshape(-1, 5)
-    price, least, most, once, is_ruled = figures[[place[id(each)] for each in terms]].T
-    new, had = np.array(columns.is_new, dtype=np.bool_), np.array(columns.is_had, dtype=np.bool_)
-    asked = np.array(columns.wanted, dtype=np.intp)
-    done = ~new & had & (once > 0) & ~np.isin(asked, list(COME_FIRST))
+    distinct_terms = {id(each): each for each in terms}
+    position_by_id = {term_id: n for n, term_id in enumerate(distinct_terms)}
+    figures = np.array([_get_term_values(each) for each in distinct_terms.values()]).reshape(-1, 5)
+    shadow_price, min_interval, max_interval, once, is_ruled = figures[[position_by_id[id(each)] for each in terms]].T
+    is_unfetched, has_version = (
+        np.array(columns.is_unfetched, dtype=np.bool_),
+        np.array(columns.has_version, dtype=np.bool_),
+    )
+    request_reason = np.array(columns.request_reason, dtype=np.intp)
+    is_done = ~is_unfetched & has_version & (once > 0) & ~np.isin(request_reason, list(PRIORITY_REQUESTS))
     a, b = np.array(columns.a), np.array(columns.b)
-    heard = heard_from(columns.signals, [each.sources for each in terms], a / b)
+    signals = combine_signals(columns.signals, [each.sources for each in terms], a / b)
     return Candidates(
         a=a,
         b=b,
-        weight=weights_of(np.array(columns.importance) * np.asarray(columns.amount)),
-        price=price,
-        least=np.where(done, FOREVER_DAYS, least),
-        most=np.where(done, FOREVER_DAYS, most),
+        weight=compute_weights(np.array(columns.importance) * np.asarray(columns.magnitude_factor)),
+        shadow_price=shadow_price,
+        min_interval=np.where(is_done, NEVER_DAYS, min_interval),
+        max_interval=np.where(is_done, NEVER_DAYS, max_interval),
         unseen=np.array(columns.unseen),
         due_in=np.array(columns.due_in),
-        is_new=new,
-        is_wanted=~done & (asked != Wanted.NO),
-        is_timed=~new & ~done & (np.array(columns.is_timed, dtype=np.bool_) | (once > 0)),
-        is_dead=np.array(columns.is_dead, dtype=np.bool_) & (asked == Wanted.NO),
-        is_follower=np.array(columns.is_follower, dtype=np.bool_) & (asked == Wanted.NO),
+        is_unfetched=is_unfetched,
+        is_requested=~is_done & (request_reason != Wanted.NONE),
+        is_timed=~is_unfetched & ~is_done & (np.array(columns.is_timed, dtype=np.bool_) | (once > 0)),
+        is_dead=np.array(columns.is_dead, dtype=np.bool_) & (request_reason == Wanted.NONE),
+        is_duplicate=np.array(columns.is_duplicate, dtype=np.bool_) & (request_reason == Wanted.NONE),
         is_ruled=is_ruled > 0,
         cash=-np.arange(float(len(terms))),
         phase=np.array(columns.phase),
         gap=np.array(columns.gap),
         activity_ahead=np.array(columns.activity_ahead),
-        recall=np.asarray(heard.recall),
-        ahead=days_ahead(a, b, heard),
+        recall=np.asarray(signals.recall),
+        signal_days_ahead=compute_days_ahead(a, b, signals),
     )
 
 
-def _figures(terms: Terms) -> tuple[float, ...]:
-    return terms.price, terms.least / DAY, terms.most / DAY, terms.once, terms.is_ruled
+def _get_term_values(terms: VisitTerms) -> tuple[float, ...]:
+    return terms.shadow_price, terms.min_interval / DAY, terms.max_interval / DAY, terms.once, terms.is_ruled
 
 
-def joined(one: Candidates, other: Candidates) -> Candidates:
+def join_candidates(one: Candidates, other: Candidates) -> Candidates:
     """The Candidates of both, one after the other."""
     columns = ((getattr(one, each.name), getattr(other, each.name)) for each in fields(Candidates))
     return Candidates(*map(np.concatenate, columns))
 
 
-def select(
+def select_pages(
     head: Candidates,
     *,
     slots: int,
@@ -203,52 +213,55 @@ def select(
     fills_slots: slots that are left over go to the pages with the highest value over price, due or not.
     New pages go by cash among themselves: in that order the cash economy converges.
     """
-    scores = _scores(head)
-    known = ~head.is_new
-    by_rule = known & head.is_ruled & ~head.is_timed & (head.unseen >= head.most)
-    scores = np.where(by_rule, np.maximum(scores, head.unseen / head.most), scores)
-    paid, unpaid, turns = _checks(head, slots=slots, slots_before=slots_before, budget=budget)
-    scores = np.where(paid, np.inf, scores)
-    ready = known & ~head.is_dead & np.where(head.is_timed, head.due_in <= 0, scores >= WORTH)
-    ready = paid | (ready & ~unpaid)
-    floor = _floor(
+    scores = _compute_scores(head)
+    is_fetched = ~head.is_unfetched
+    by_rule = is_fetched & head.is_ruled & ~head.is_timed & (head.unseen >= head.max_interval)
+    scores = np.where(by_rule, np.maximum(scores, head.unseen / head.max_interval), scores)
+    is_check_due, is_check_deferred, check_wait_days = _schedule_checks(
+        head, slots=slots, slots_before=slots_before, budget=budget
+    )
+    scores = np.where(is_check_due, np.inf, scores)
+    ready = is_fetched & ~head.is_dead & np.where(head.is_timed, head.due_in <= 0, scores >= MIN_SCORE)
+    ready = is_check_due | (ready & ~is_check_deferred)
+    floor = _choose_floor_visits(
         head,
-        known & ~ready & ~unpaid & (~head.is_timed | head.is_dead),
-        left=None if budget is None else budget.floor_left,
+        is_fetched & ~ready & ~is_check_deferred & (~head.is_timed | head.is_dead),
+        floor_left=None if budget is None else budget.floor_left,
     )
     # A floor visit comes in the order of its lateness, however low its value, and one of a dead link behind all others.
-    late = _lateness(head)
-    scores = np.where(floor, np.where(head.is_dead, late, np.maximum(scores, late)), scores)
-    refresh = _best_first(np.flatnonzero(ready | floor), scores, overdue=-head.due_in)
-    discovery = np.flatnonzero(head.is_new)
-    discovery = discovery[np.lexsort((-head.cash[discovery], ~head.is_wanted[discovery]))]
-    least_new, least_known = _guaranteed(
+    lateness = _compute_lateness(head)
+    scores = np.where(floor, np.where(head.is_dead, lateness, np.maximum(scores, lateness)), scores)
+    refresh = _sort_by_score(np.flatnonzero(ready | floor), scores, overdue=-head.due_in)
+    discovery = np.flatnonzero(head.is_unfetched)
+    discovery = discovery[np.lexsort((-head.cash[discovery], ~head.is_requested[discovery]))]
+    min_unfetched, min_fetched = _guarantee_slots(
         slots, slots_before, discovery_share=discovery_share, refresh_share=refresh_share
     )
-    dead = int((head.is_dead & ~paid)[refresh].sum())
-    firsts, revisits = _split(
+    dead = int((head.is_dead & ~is_check_due)[refresh].sum())
+    firsts, revisits = _split_slots(
         np.sort(scores[discovery])[::-1],
         scores[refresh],
         slots=slots,
-        least=(least_new, min(least_known, len(refresh) - dead)),
+        min_slots=(min_unfetched, min(min_fetched, len(refresh) - dead)),
         dead=dead,
     )
-    chosen = _in_turns(discovery[:firsts], refresh[:revisits])
-    below = known & ~ready & ~floor & ~head.is_timed
-    filling = np.flatnonzero(below & (scores > 0) & (head.most < FOREVER_DAYS) & fills_slots)
-    filling = _best_first(filling, scores, overdue=-head.due_in)[: slots - len(chosen)]
+    chosen = _interleave(discovery[:firsts], refresh[:revisits])
+    below = is_fetched & ~ready & ~floor & ~head.is_timed
+    filling = np.flatnonzero(below & (scores > 0) & (head.max_interval < NEVER_DAYS) & fills_slots)
+    filling = _sort_by_score(filling, scores, overdue=-head.due_in)[: slots - len(chosen)]
     below[filling] = False
-    later, due_in = _put_off(head, below)
-    later = np.append(later, np.flatnonzero(unpaid))
-    due_in = np.append(due_in, turns[unpaid])
-    never = later[np.isinf(due_in)]
+    rescheduled, due_in = _defer_pages(head, below)
+    rescheduled = np.append(rescheduled, np.flatnonzero(is_check_deferred))
+    due_in = np.append(due_in, check_wait_days[is_check_deferred])
+    never = rescheduled[np.isinf(due_in)]
     return Selection(
         chosen=np.append(chosen, filling),
-        later=later,
+        rescheduled=rescheduled,
         due_in=due_in,
-        floor=int(floor[chosen].sum()),
-        filling=len(filling),
-        further=len(chosen) < slots and _yields(known, ready | floor | unpaid, never, start=last_window),
+        floor_visits=int(floor[chosen].sum()),
+        filler_visits=len(filling),
+        needs_more_candidates=len(chosen) < slots
+        and _is_window_productive(is_fetched, ready | floor | is_check_deferred, never, start=last_window),
     )
 
 
@@ -263,160 +276,177 @@ def select_requested_first(
 ) -> Selection:
     """Select the pages that a user has requested, then others.
 
-    requested: above 0 for each such page; the greatest come first.  select_others: `select`, given the other pages, the
-    slots that are left for them, and the index of the first one of the last window.  requested_only: slots that no
-    other page may take.
+    requested: above 0 for each such page; the greatest come first.  select_others: `select_pages`, given the other
+    pages, the slots that are left for them, and the index of the first one of the last window.  requested_only: slots
+    that no other page may take.
     """
     ranks = np.array(requested, dtype=np.intp)
     first, others = np.flatnonzero(ranks), np.flatnonzero(ranks == 0)
     first = first[np.argsort(-ranks[first], kind="stable")][:slots]
-    rest = Candidates(*(getattr(head, each.name)[others] for each in fields(Candidates)))
+    other_candidates = Candidates(*(getattr(head, each.name)[others] for each in fields(Candidates)))
     begin = int(np.searchsorted(others, last_window))
-    found = select_others(rest, slots - max(len(first), requested_only), begin)
-    return replace(found, chosen=np.concatenate([first, others[found.chosen]]), later=others[found.later])
+    selection = select_others(other_candidates, slots - max(len(first), requested_only), begin)
+    return replace(
+        selection, chosen=np.concatenate([first, others[selection.chosen]]), rescheduled=others[selection.rescheduled]
+    )
 
 
-def _yields(known: Flags, found: Flags, never: Indices, *, start: int) -> bool:
+def _is_window_productive(is_fetched: Flags, is_useful: Flags, never: Indices, *, start: int) -> bool:
     """Whether enough of a window's known pages are worth a look, or leave the due index for ever."""
-    many = int(found[start:].sum() + (never >= start).sum())
-    return many > 0 and many >= LEAST_YIELD * int(known[start:].sum())
+    useful_pages = int(is_useful[start:].sum() + (never >= start).sum())
+    return useful_pages > 0 and useful_pages >= MIN_YIELD * int(is_fetched[start:].sum())
 
 
-def _scores(head: Candidates) -> Floats:
+def _compute_scores(head: Candidates) -> Floats:
     """The scores: value over price; 0 before the least interval is over."""
     waited = head.unseen / head.phase
-    aged = (1 - head.recall) * np.maximum(waited + head.activity_ahead, 0.0) + head.ahead
-    worth = values_heard(head.a, head.b, head.weight, aged, ahead=head.ahead, most=head.most)
-    revisits = np.where(head.unseen < head.least, 0.0, worth)
-    first = first_values(head.a, head.b, head.weight, head.most)
-    worth = np.where(head.is_new, first, revisits) / head.price
+    aged = (1 - head.recall) * np.maximum(waited + head.activity_ahead, 0.0) + head.signal_days_ahead
+    score = compute_values_with_signals(
+        head.a, head.b, head.weight, aged, ahead=head.signal_days_ahead, max_interval=head.max_interval
+    )
+    revisits = np.where(head.unseen < head.min_interval, 0.0, score)
+    first = compute_first_values(head.a, head.b, head.weight, head.max_interval)
+    score = np.where(head.is_unfetched, first, revisits) / head.shadow_price
     by_clock = ~np.isnan(head.gap)  # in the order of their lateness; a first gap is cut by its phase
-    late = waited / np.clip(np.where(by_clock, head.gap, 1.0), head.least, head.most)
-    worth = np.where(by_clock, np.where(head.unseen < head.least, 0.0, late), worth)
-    return np.where(head.is_wanted, np.inf, worth)
+    lateness = waited / np.clip(np.where(by_clock, head.gap, 1.0), head.min_interval, head.max_interval)
+    score = np.where(by_clock, np.where(head.unseen < head.min_interval, 0.0, lateness), score)
+    return np.where(head.is_requested, np.inf, score)
 
 
-def _checks(
+def _schedule_checks(
     head: Candidates, *, slots: int, slots_before: int, budget: DayBudget | None
 ) -> tuple[Flags, Flags, Floats]:
     """Flags of the due dead links and followers that have their turn, of those that have not, and the days until it."""
-    paid, unpaid, turns = np.zeros_like(head.is_dead), np.zeros_like(head.is_dead), np.zeros_like(head.due_in)
+    is_due, is_deferred, wait_days = (
+        np.zeros_like(head.is_dead),
+        np.zeros_like(head.is_dead),
+        np.zeros_like(head.due_in),
+    )
     if budget is None:
-        return paid, unpaid, turns
+        return is_due, is_deferred, wait_days
     a_day = CHECK_SHARE * budget.per_day
-    turn, last = (int(CHECK_SHARE * count + ROUND) for count in (slots_before, slots_before + slots))
-    for kind in (head.is_dead, head.is_follower & ~head.is_dead):
+    slots_used, slots_end = (int(CHECK_SHARE * count + ROUNDING) for count in (slots_before, slots_before + slots))
+    for kind in (head.is_dead, head.is_duplicate & ~head.is_dead):
         due = np.flatnonzero(kind & (head.due_in <= 0))
         due = due[np.argsort(head.due_in[due], kind="stable")]
-        paid[due[: last - turn]] = True
-        others = due[last - turn :]
-        unpaid[others] = True
-        turns[others] = np.minimum(np.arange(1, len(others) + 1) / max(a_day, 1e-9), CHECK_AGAIN_DAYS)
-    return paid, unpaid, turns
+        is_due[due[: slots_end - slots_used]] = True
+        others = due[slots_end - slots_used :]
+        is_deferred[others] = True
+        wait_days[others] = np.minimum(np.arange(1, len(others) + 1) / max(a_day, 1e-9), MAX_CHECK_WAIT_DAYS)
+    return is_due, is_deferred, wait_days
 
 
-def _floor(head: Candidates, below: Flags, *, left: int | None) -> Flags:
+def _choose_floor_visits(head: Candidates, below: Flags, *, floor_left: int | None) -> Flags:
     """Flags of the floor visits: `left` pages below their price that are longest past their longest interval.
 
     Dead links that are due come after them.
     """
-    past = _lateness(head)
-    asking = np.flatnonzero(below & np.where(head.is_dead, head.due_in <= 0, past >= 1))
+    lateness = _compute_lateness(head)
+    overdue = np.flatnonzero(below & np.where(head.is_dead, head.due_in <= 0, lateness >= 1))
     floor = np.zeros_like(below)
-    floor[asking[np.argsort(-past[asking], kind="stable")][: None if left is None else max(left, 0)]] = True
+    floor[
+        overdue[np.argsort(-lateness[overdue], kind="stable")][: None if floor_left is None else max(floor_left, 0)]
+    ] = True
     return floor
 
 
-def _lateness(head: Candidates) -> Floats:
+def _compute_lateness(head: Candidates) -> Floats:
     """Return the part of its longest interval for which each page was not visited, and nearly 0 for a dead link."""
-    return head.unseen / head.most * np.where(head.is_dead, BEHIND, 1.0)
+    return head.unseen / head.max_interval * np.where(head.is_dead, DEAD_LINK_FACTOR, 1.0)
 
 
-def _best_first(pages: Indices, scores: Floats, *, overdue: Floats) -> Indices:
+def _sort_by_score(pages: Indices, scores: Floats, *, overdue: Floats) -> Indices:
     """The pages by score, and of equal score the longest overdue first."""
     steps = np.full(len(pages), np.inf)
     finite = np.isfinite(scores[pages])
-    steps[finite] = np.round(np.log(np.maximum(scores[pages][finite], 1e-300)) / EQUAL)
+    steps[finite] = np.round(np.log(np.maximum(scores[pages][finite], 1e-300)) / SCORE_TOLERANCE)
     return pages[np.lexsort((-overdue[pages], -steps))]
 
 
-def _guaranteed(slots: int, slots_before: int, *, discovery_share: float, refresh_share: float) -> tuple[int, int]:
+def _guarantee_slots(slots: int, slots_before: int, *, discovery_share: float, refresh_share: float) -> tuple[int, int]:
     """The slots guaranteed to new pages and to revisits.
 
     Over any run of slots each gets its share but for less than two slots. Both never get more slots than there are.
     """
     firsts, both = (
-        int(share * (slots_before + slots) + ROUND) - int(share * slots_before + ROUND)
+        int(share * (slots_before + slots) + ROUNDING) - int(share * slots_before + ROUNDING)
         for share in (discovery_share, discovery_share + refresh_share)
     )
     return firsts, max(both - firsts, 0)
 
 
-def _split(first: Floats, revisits: Floats, *, slots: int, least: tuple[int, int], dead: int) -> tuple[int, int]:
+def _split_slots(
+    first: Floats, revisits: Floats, *, slots: int, min_slots: tuple[int, int], dead: int
+) -> tuple[int, int]:
     """Return the numbers of new and of known pages to hand out; both score arrays best first.
 
-    least: guaranteed slots.  dead: dead links among the revisits, their last ones, which come after all new pages.
+    min_slots: guaranteed slots.  dead: dead links among the revisits, their last ones, which come after all new pages.
     A new page below its price takes a slot that nobody else needs: a paced slot that is left over may not come again.
     """
-    firsts = min(len(first), least[0], slots)
-    again_least = min(len(revisits), least[1], slots - firsts)
-    room = slots - firsts - again_least
-    rest = np.concatenate([first[firsts:], revisits[again_least:]])
+    firsts = min(len(first), min_slots[0], slots)
+    min_revisits = min(len(revisits), min_slots[1], slots - firsts)
+    room = slots - firsts - min_revisits
+    rest = np.concatenate([first[firsts:], revisits[min_revisits:]])
     is_first = np.arange(len(rest)) < len(first) - firsts
     is_dead = np.arange(len(rest)) >= len(rest) - dead
-    taken = np.lexsort((-rest, is_first & (rest < WORTH), is_dead))[:room]
-    more = int(is_first[taken].sum())
-    return firsts + more, again_least + len(taken) - more
+    chosen = np.lexsort((-rest, is_first & (rest < MIN_SCORE), is_dead))[:room]
+    extra_firsts = int(is_first[chosen].sum())
+    return firsts + extra_firsts, min_revisits + len(chosen) - extra_firsts
 
 
-def _in_turns(first: Indices, revisits: Indices) -> Indices:
+def _interleave(first: Indices, revisits: Indices) -> Indices:
     """The new pages and the revisits mixed evenly, so that a batch that is cut off keeps the mix."""
-    place = np.concatenate([(np.arange(len(pages)) + 0.5) / max(len(pages), 1) for pages in (first, revisits)])
-    return np.concatenate([first, revisits])[np.argsort(place, kind="stable")]
+    position = np.concatenate([(np.arange(len(pages)) + 0.5) / max(len(pages), 1) for pages in (first, revisits)])
+    return np.concatenate([first, revisits])[np.argsort(position, kind="stable")]
 
 
-def _gaps(head: Candidates, at: Indices) -> Floats:
+def _compute_gaps(head: Candidates, at: Indices) -> Floats:
     """The days after which these pages are due. A first gap is cut by its phase, but for a page that is never due."""
-    least, most, said, activity_ahead = head.least[at], head.most[at], head.gap[at], head.activity_ahead[at]
-    by_site = due_gap(
+    min_interval, max_interval, policy_gap, activity_ahead = (
+        head.min_interval[at],
+        head.max_interval[at],
+        head.gap[at],
+        head.activity_ahead[at],
+    )
+    activity_gap = compute_due_gap(
         head.a[at],
         head.b[at],
         head.weight[at],
-        head.price[at],
-        least=least + activity_ahead,
-        most=most + activity_ahead,
+        head.shadow_price[at],
+        min_interval=min_interval + activity_ahead,
+        max_interval=max_interval + activity_ahead,
         recall=head.recall[at],
-        ahead=head.ahead[at],
+        ahead=head.signal_days_ahead[at],
     )
-    gap = by_site - activity_ahead
-    gap = np.where(np.isnan(said), gap, np.clip(said, least, most))
-    cut = np.maximum(gap * head.phase[at], head.least[at])
-    return np.where(gap >= FOREVER_DAYS, gap, cut)
+    gap = activity_gap - activity_ahead
+    gap = np.where(np.isnan(policy_gap), gap, np.clip(policy_gap, min_interval, max_interval))
+    cut = np.maximum(gap * head.phase[at], head.min_interval[at])
+    return np.where(gap >= NEVER_DAYS, gap, cut)
 
 
-def _put_off(head: Candidates, pages: Flags) -> tuple[Indices, Floats]:
+def _defer_pages(head: Candidates, pages: Flags) -> tuple[Indices, Floats]:
     """The pages whose stored due time is out of date, and the days until they are worth their price."""
     at = np.flatnonzero(pages)
-    gap = _gaps(head, at)
-    left = gap - head.unseen[at]
-    due_in = np.where(left > 0, np.maximum(left, LEAST_DELAY_DAYS), FLOOR_AGAIN_DAYS)
-    moved = np.abs(due_in - head.due_in[at]) > SAME_DUE * gap
+    gap = _compute_gaps(head, at)
+    days_left = gap - head.unseen[at]
+    due_in = np.where(days_left > 0, np.maximum(days_left, MIN_DELAY_DAYS), FLOOR_RETRY_DAYS)
+    moved = np.abs(due_in - head.due_in[at]) > DUE_TOLERANCE * gap
     moved |= head.due_in[at] <= 0
-    for_ever = gap >= FOREVER_DAYS
-    due_in, moved = np.where(for_ever, np.inf, due_in), np.where(for_ever, head.due_in[at] < FOREVER_DAYS, moved)
+    for_ever = gap >= NEVER_DAYS
+    due_in, moved = np.where(for_ever, np.inf, due_in), np.where(for_ever, head.due_in[at] < NEVER_DAYS, moved)
     return at[moved], due_in[moved]
 
 
-def due_again(head: Candidates) -> tuple[Indices, Floats]:
+def find_outdated_due_times(head: Candidates) -> tuple[Indices, Floats]:
     """The known pages whose stored due time is not that of today's price and terms, and the days until they are due.
 
     Days at or below 0: the look is worth its price already, or the longest interval is over.  inf: never due.
     A page that is overdue by both keeps its stored due time.
     """
-    at = np.flatnonzero(~head.is_new & ~head.is_timed & ~head.is_wanted)
-    gap = _gaps(head, at)
-    left, stored = gap - head.unseen[at], head.due_in[at]
-    moved = (np.abs(left - stored) > SAME_DUE * gap) & ((left > 0) | (stored > 0))
-    for_ever = gap >= FOREVER_DAYS
-    left, moved = np.where(for_ever, np.inf, left), np.where(for_ever, stored < FOREVER_DAYS, moved)
-    return at[moved], left[moved]
+    at = np.flatnonzero(~head.is_unfetched & ~head.is_timed & ~head.is_requested)
+    gap = _compute_gaps(head, at)
+    days_left, stored = gap - head.unseen[at], head.due_in[at]
+    moved = (np.abs(days_left - stored) > DUE_TOLERANCE * gap) & ((days_left > 0) | (stored > 0))
+    for_ever = gap >= NEVER_DAYS
+    days_left, moved = np.where(for_ever, np.inf, days_left), np.where(for_ever, stored < NEVER_DAYS, moved)
+    return at[moved], days_left[moved]

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.gamma import Floats, Numbers
 
-REMEMBERED = timedelta(days=120)  # of visits that activity is learned from
+ACTIVITY_WINDOW = timedelta(days=120)  # of visits that activity is learned from
 PRIOR_CHANGES = 1.0  # weight of "the activity is 1" on each day, in expected changes
-ROUNDS = 6  # of expectation maximization; twenty change no level by more than a few hundredths
-MOVED_DAYS = 1.0  # of age that another activity gives to some page, so that pages that wait should be scored again
-LEAST_HAZARD = 1e-9
+EM_ROUNDS = 6  # of expectation maximization; twenty change no level by more than a few hundredths
+MIN_MOVED_DAYS = 1.0  # of age that another activity gives to some page, so that pages that wait should be scored again
+MIN_HAZARD = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class SiteActivity:
     at: tuple[datetime, ...] = ()
     ahead: tuple[float, ...] = ()
 
-    def ahead_since(self, instant: datetime) -> float:
+    def get_days_ahead(self, instant: datetime) -> float:
         """Return the days by which activity went ahead of the calendar from that instant on; below 0 for less."""
         if not self.at or instant >= self.at[-1]:
             return 0.0
@@ -50,56 +50,57 @@ class SiteActivity:
         return self.ahead[-1] - self.ahead[n - 1] - part * (self.ahead[n] - self.ahead[n - 1])
 
     def has_moved(self, other: "SiteActivity") -> bool:
-        """Whether some page has aged by MOVED_DAYS more or less by the other one."""
+        """Whether some page has aged by MIN_MOVED_DAYS more or less by the other one."""
         return any(
-            abs(self.ahead_since(limit) - other.ahead_since(limit)) >= MOVED_DAYS for limit in (*self.at, *other.at)
+            abs(self.get_days_ahead(limit) - other.get_days_ahead(limit)) >= MIN_MOVED_DAYS
+            for limit in (*self.at, *other.at)
         )
 
 
-EVEN = SiteActivity()  # the calendar
+EVEN_ACTIVITY = SiteActivity()  # the calendar
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class VisitFindings:
     """What good visits found: arrays of equal length.
 
     since, at: days of the visit before, and of this one, from any instant on.  changed: whether its own text had.
-    rate: of the page, per day.  untold: the share of its changes that no source of signals tells, a number or an
-    array; a finding counts for so much, since a visit that a signal brings about comes soon after the change.
+    rate: of the page, per day.  unsignaled_share: the share of its changes that no source of signals tells, a number or
+    an array; a finding counts for so much, since a visit that a signal brings about comes soon after the change.
     """
 
     since: Floats
     at: Floats
     changed: NDArray[np.bool_]
     rate: Floats
-    untold: Numbers = 1.0
+    unsignaled_share: Numbers = 1.0
 
 
-def activity_levels(found: Findings, limits: Floats) -> Floats:
+def compute_activity_levels(findings: VisitFindings, limits: Floats) -> Floats:
     """Return the activity between each two of the ascending limits, in days; its mean is 1, as it is before them."""
-    recent = (found.at > limits[0]) & (found.at <= limits[-1]) & (found.since < found.at)
-    before = np.maximum(limits[0] - found.since[recent], 0.0)
-    changed, rate = found.changed[recent], found.rate[recent]
-    weight = np.broadcast_to(found.untold, recent.shape)[recent]
+    recent = (findings.at > limits[0]) & (findings.at <= limits[-1]) & (findings.since < findings.at)
+    before = np.maximum(limits[0] - findings.since[recent], 0.0)
+    changed, rate = findings.changed[recent], findings.rate[recent]
+    weight = np.broadcast_to(findings.unsignaled_share, recent.shape)[recent]
     length, numbers = np.diff(limits), np.arange(len(limits), dtype=np.float64)
-    since, at = (np.interp(each[recent], limits, numbers) for each in (found.since, found.at))
+    since, at = (np.interp(each[recent], limits, numbers) for each in (findings.since, findings.at))
     prior = PRIOR_CHANGES * length
-    exposure = length * _spread(since, at, weight * rate, len(length))
+    exposure = length * _spread_weights(since, at, weight * rate, len(length))
     level = np.ones(len(length))
-    for _ in range(ROUNDS):
+    for _ in range(EM_ROUNDS):
         passed = np.concatenate([[0.0], np.cumsum(level * length)])
         hazard = rate * (before + np.interp(at, numbers, passed) - np.interp(since, numbers, passed))
-        per_day = np.where(changed, weight * rate / np.maximum(-np.expm1(-hazard), LEAST_HAZARD), 0.0)
-        level = (prior + level * length * _spread(since, at, per_day, len(length))) / (prior + exposure)
+        per_day = np.where(changed, weight * rate / np.maximum(-np.expm1(-hazard), MIN_HAZARD), 0.0)
+        level = (prior + level * length * _spread_weights(since, at, per_day, len(length))) / (prior + exposure)
     return np.asarray(level * length.sum() / (level @ length))
 
 
-def days_of_activity_ahead(found: Findings, limits: Floats) -> Floats:
+def compute_activity_ahead(findings: VisitFindings, limits: Floats) -> Floats:
     """Return the days by which activity is ahead of the calendar at each of the limits, since the first."""
-    return np.append(0.0, np.cumsum((activity_levels(found, limits) - 1.0) * np.diff(limits)))
+    return np.append(0.0, np.cumsum((compute_activity_levels(findings, limits) - 1.0) * np.diff(limits)))
 
 
-def _spread(since: Floats, at: Floats, weight: Floats, spans: int) -> Floats:
+def _spread_weights(since: Floats, at: Floats, weight: Floats, spans: int) -> Floats:
     """Return for each span of length 1 the sum of the weights, each times the part of the span that it covers."""
     first, last = since.astype(np.intp), at.astype(np.intp)
     steps = np.zeros(spans + 1)
@@ -111,28 +112,28 @@ def _spread(since: Floats, at: Floats, weight: Floats, spans: int) -> Floats:
     return covered[:spans]
 
 
-def site_activity(
-    visits: Sequence[tuple[datetime, datetime, bool, float]], *, at: datetime, untold: float = 1.0
+def learn_site_activity(
+    visits: Sequence[tuple[datetime, datetime, bool, float]], *, at: datetime, unsignaled_share: float = 1.0
 ) -> SiteActivity:
     """Return the activity of a site up to `at`, by midnights (UTC); without visits that of the calendar.
 
     visits: the time of the visit before and of this one, whether it found a change, and the page's rate per day.
-    untold: see Findings.
+    unsignaled_share: see Findings.
     """
     if not visits:
         return SiteActivity((at,), (0.0,))
     since, seen, changed, rate = zip(*visits, strict=True)
-    limits = activity_limits(min(since), at)
+    limits = compute_activity_limits(min(since), at)
     before, after, days = (np.array([(each - limits[0]) / DAY for each in times]) for times in (since, seen, limits))
-    found = Findings(before, after, np.array(changed), np.array(rate), untold)
-    return SiteActivity(tuple(limits), tuple(days_of_activity_ahead(found, days).tolist()))
+    findings = VisitFindings(before, after, np.array(changed), np.array(rate), unsignaled_share)
+    return SiteActivity(tuple(limits), tuple(compute_activity_ahead(findings, days).tolist()))
 
 
-def activity_limits(first: datetime, at: datetime) -> list[datetime]:
+def compute_activity_limits(first: datetime, at: datetime) -> list[datetime]:
     """Return the limits of the days for which activity is learned: midnights (UTC) and `at`.
 
     first: when the first of the visits that are remembered was made.
     """
-    begin = max(first, at - REMEMBERED).astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    begin = max(first, at - ACTIVITY_WINDOW).astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     midnights = [begin + n * DAY for n in range(int((at - begin) / DAY) + 1)]
     return [each for each in midnights if each < at] + [at]

@@ -5,72 +5,72 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import IntEnum
 
-from crawler.core.freshness.estimates import PRIOR, Belief, UsualAmount
-from crawler.core.freshness.policies import BY_PRICE, NO_OTHERS, RevisitPolicy
-from crawler.core.freshness.signals import SourceWorth
+from crawler.core.freshness.estimates import PRIOR, ExpectedMagnitude, RateEstimate
+from crawler.core.freshness.policies import NO_PLUGIN_POLICIES, PRICE_POLICY, RevisitPolicy
+from crawler.core.freshness.signals import SourceQuality
 from crawler.core.http.urls import Url
 
 
 class Wanted(IntEnum):
     """Reason for which a look is wanted whatever its value."""
 
-    NO = 0
+    NONE = 0
     BY_USER = 1
     BY_AUDIT = 2  # one of a random sample
-    BY_LEADER = 3  # the page that leads its shared schedule has changed
-    BY_NAME = 4  # by a user who named this very page: it comes before all others
+    BY_CANONICAL = 3  # the page that leads its shared schedule has changed
+    BY_URL = 4  # by a user who named this very page: it comes before all others
     TO_CONFIRM = 5  # a first 404 is to be confirmed: it comes before all others once it is due
     TO_RENDER = 6  # it is stored without what its scripts write, and a browser should read it
     BY_DEADLINE = 7  # its new content was withheld as long as may be, and this visit ends that; never stored
     BY_LIST = 8  # it never was a page, and a sitemap or a feed names it
 
 
-REQUESTED = frozenset({Wanted.BY_USER, Wanted.BY_NAME})
-COME_FIRST = REQUESTED | {Wanted.TO_CONFIRM}  # visits that are not paced, and go before all others
+USER_REQUESTS = frozenset({Wanted.BY_USER, Wanted.BY_URL})
+PRIORITY_REQUESTS = USER_REQUESTS | {Wanted.TO_CONFIRM}  # visits that are not paced, and go before all others
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class VisitTerms:
     """The terms of a page's next look.
 
-    price: importance x days that this look must be worth; its cost is included.  least, most: bounds of the interval.
-    prior: of the page's group.  amount: how much its group's changes change; None: each change counts alike.
-    revisit: when the page is looked at again.
-    sources: what the sources of signals in this domain are worth, by their numbers.
-    once: the page is not looked at again.  is_ruled: `most` is a user's rule; then such a look is no floor visit.
+    price: importance x days that this look must be worth; its cost is included.  min_interval, max_interval: bounds of
+    the interval. prior: of the page's group.  amount: how much its group's changes change; None: each change counts
+    alike. revisit: when the page is looked at again. sources: what the sources of signals in this domain are worth, by
+    their numbers. once: the page is not looked at again.  is_ruled: `max_interval` is a user's rule; then such a look
+    is no floor visit.
     """
 
-    price: float = 0.25
-    least: timedelta = timedelta(minutes=10)
-    most: timedelta = timedelta(days=180)
-    prior: Belief = PRIOR
-    amount: UsualAmount | None = None
-    revisit: RevisitPolicy = BY_PRICE
+    shadow_price: float = 0.25
+    min_interval: timedelta = timedelta(minutes=10)
+    max_interval: timedelta = timedelta(days=180)
+    prior: RateEstimate = PRIOR
+    amount: ExpectedMagnitude | None = None
+    revisit: RevisitPolicy = PRICE_POLICY
     once: bool = False
     is_ruled: bool = False
-    sources: tuple[SourceWorth, ...] = ()
+    sources: tuple[SourceQuality, ...] = ()
 
 
-USUAL_TERMS = Terms()
+DEFAULT_TERMS = VisitTerms()
 
 
 @dataclass(frozen=True, slots=True)
-class Defaults:
+class CrawlDefaults:
     """The defaults where neither plan nor rules give a value, and the guaranteed shares of discovery and refresh.
 
     price: importance x days that a request must be worth.  budget_per_day, bytes_per_day: of all domains together.
     fills_budgets: requests of a domain's own budget that no page is worth are made all the same, as the day goes by.
     page_score: a factor on the importance of pages of all domains, beside that of rules; None: there is none.
-    revisits: revisit policies beside core's own, by name.
+    plugin_policies: revisit policies beside core's own, by name.
     """
 
-    price: float
-    least: timedelta
-    most: timedelta
+    shadow_price: float
+    min_interval: timedelta
+    max_interval: timedelta
     discovery_share: float
     refresh_share: float
     budget_per_day: int | None = None
     bytes_per_day: int | None = None
     fills_budgets: bool = False
     page_score: Callable[[Url], float] | None = None
-    revisits: Mapping[str, RevisitPolicy] = field(default_factory=lambda: NO_OTHERS)
+    plugin_policies: Mapping[str, RevisitPolicy] = field(default_factory=lambda: NO_PLUGIN_POLICIES)

@@ -8,7 +8,7 @@ from typing import Literal
 from crawler.core.http.urls import Url
 
 
-class Reason(StrEnum):
+class FailureReason(StrEnum):
     """Reason why no usable answer came. Each has its own consequence, and none erases what was learnt."""
 
     DNS = "dns"  # the name does not resolve
@@ -44,7 +44,7 @@ class Fetched:
     status: 100 to 599 but never 304.  body: decoded (no Content-Encoding left), empty for most redirects.
     received_bytes: what the body took on the wire, encoded, with the framing of its chunks and with interim answers.
     location: absolute and normalised, or None.  retry_after, refresh: raw header values.
-    elapsed: from send to last byte.  headers: those that are kept, a line each (kept_headers.py).
+    elapsed: from send to last byte.  headers: those that are kept, a line each (stored_headers.py).
     """
 
     status: int
@@ -78,14 +78,14 @@ class NotModified:
 class Unreached:
     """No usable answer."""
 
-    reason: Reason
+    reason: FailureReason
     elapsed: timedelta
     detail: str = ""  # one line for a person
     received_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class RequestLimits:
     """How far one request may go, beside what holds for all.
 
     first_bytes: so many of a longer body are the answer's.  public_only: no private address is asked, whatever the
@@ -96,31 +96,31 @@ class Bounds:
     public_only: bool = False
 
 
-USUAL_BOUNDS = Bounds()
-Answer = Fetched | NotModified | Unreached
+DEFAULT_LIMITS = RequestLimits()
+Response = Fetched | NotModified | Unreached
 Method = Literal["GET", "HEAD", "POST"]
 
 
 @dataclass(frozen=True, slots=True)
-class Relay:
+class BrowserRequest:
     """A request that is not ours to word: what a page in a browser asks for. headers: with names in lower case."""
 
     url: Url
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
-    def header(self, name: str) -> str:
+    def get_header(self, name: str) -> str:
         """Return the value of the first header of that name, in lower case; empty where there is none."""
-        return next((value for found, value in self.headers if found == name), "")
+        return next((value for key, value in self.headers if key == name), "")
 
     @property
     def destination(self) -> str:
         """What the page wants it for (Fetch Standard, 2.2.5): "document", "script", "image"; empty where not said."""
-        return self.header("sec-fetch-dest")
+        return self.get_header("sec-fetch-dest")
 
 
 @dataclass(frozen=True, slots=True)
-class Relayed:
+class BrowserResponse:
     """The answer to a Relay. headers: all, as they came.  body: decoded.  received_bytes: as in Fetched."""
 
     status: int

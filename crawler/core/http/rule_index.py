@@ -2,7 +2,7 @@
 
 RFC 9309 lets the longest pattern that fits decide. Patterns that fit all that begins so are found by bisection. Of
 those with an asterisk further on only those are tried that may fit: each is filed under the rarest run of characters
-that it asks for. What is tried is counted. Where a file asks for more than MOST_STEPS, the path counts as refused: an
+that it asks for. What is tried is counted. Where a file asks for more than MAX_STEPS, the path counts as refused: an
 owner who hides a rule among thousands that nearly fit is rather not asked than misunderstood.
 """
 
@@ -13,11 +13,11 @@ from operator import itemgetter
 from typing import NamedTuple
 from urllib.parse import quote
 
-from crawler.core.http.expressions import search_for
+from crawler.core.http.expressions import compile_any_of
 
-MOST_STEPS = 48  # searches for a piece of a pattern, about 0.1 us each: 5,000 links take less than 50 ms
-WORTH_FILING = 4  # fewer wildcards are tried one by one
-LONG_SEARCH = 4000  # characters of a path times those of a piece; beyond that a search may take many steps
+MAX_STEPS = 48  # searches for a piece of a pattern, about 0.1 us each: 5,000 links take less than 50 ms
+MIN_INDEXED_WILDCARDS = 4  # fewer wildcards are tried one by one
+MAX_CHEAP_SEARCH = 4000  # characters of a path times those of a piece; beyond that a search may take many steps
 # How many more paths have so many given characters somewhere, or at their end, than have four.
 RUN_WEIGHTS = {1: 5000, 2: 30, 4: 1}
 END_WEIGHTS = {1: 20, 2: 2}
@@ -43,74 +43,78 @@ class RuleIndex:
     dollars: a final "$" may also be meant as it stands, which only a path that has one can show.
     """
 
-    def __init__(self, rules: Iterable[tuple[bool, str]], *, dollars: bool = False) -> None:
+    def __init__(self, rules: Iterable[tuple[bool, str]], *, literal_dollars: bool = False) -> None:
         exact: dict[str, _Rank] = {}
         prefixes: dict[str, _Rank] = {}
         wildcards: list[_Wildcard] = []
-        self._rules, self._dollars = tuple(dict.fromkeys(rules)), dollars
-        for allows, text, ends in _each_meaning(self._rules, dollars=dollars):
+        self._rules, self._literal_dollars = tuple(dict.fromkeys(rules)), literal_dollars
+        for allows, text, ends in _expand_rules(self._rules, literal_dollars=literal_dollars):
             rank = (len(text) + 2 * len(_COUNTED_AS_ESCAPE.findall(text)) + ends, allows)
             if "*" in (text if ends else text.rstrip("*")):
-                wildcards.append(_wildcard_of(text, rank, ends=ends))
+                wildcards.append(_parse_wildcard(text, rank, ends=ends))
                 continue
-            plain, whole = exact if ends else prefixes, text.rstrip("*").replace("%2A", "*")
-            plain[whole] = max(plain.get(whole, NO_RULE), rank)
-        self._exact, self._prefixes = exact, _Prefixes(prefixes)
+            plain, prefix = exact if ends else prefixes, text.rstrip("*").replace("%2A", "*")
+            plain[prefix] = max(plain.get(prefix, NO_RULE), rank)
+        self._exact, self._prefixes = exact, _PrefixIndex(prefixes)
         self._wildcards = sorted(wildcards, reverse=True)
-        self._overruled = frozenset(not rule.rank[1] for rule in wildcards)  # verdicts that a wildcard may overrule
-        self._filed = _FiledWildcards(self._wildcards) if len(wildcards) >= WORTH_FILING else None
+        self._overridable = frozenset(not rule.rank[1] for rule in wildcards)  # verdicts that a wildcard may overrule
+        self._wildcard_index = _WildcardIndex(self._wildcards) if len(wildcards) >= MIN_INDEXED_WILDCARDS else None
         # Of few all can be tried, whatever the path.
-        self._are_few = self._filed is None or sum(1 + len(rule.pieces) for rule in wildcards) <= MOST_STEPS
+        self._has_few_wildcards = (
+            self._wildcard_index is None or sum(1 + len(rule.parts) for rule in wildcards) <= MAX_STEPS
+        )
         self._with_dollars: RuleIndex | None = None
 
     def allows(self, path: str) -> bool:
         """Whether the longest pattern that fits allows the path; Allow wins a draw, and where none fits.
 
-        path: with its query, as `path_and_query` of a normalised URL gives it.
+        path: with its query, as `get_path_and_query` of a normalised URL gives it.
         """
         if "%" in path:
-            path = _unified(path).replace("%2A", "*")
-        if "$" in path and not self._dollars:
+            path = _decode_printable(path).replace("%2A", "*")
+        if "$" in path and not self._literal_dollars:
             if self._with_dollars is None:
-                self._with_dollars = RuleIndex(self._rules, dollars=True)
+                self._with_dollars = RuleIndex(self._rules, literal_dollars=True)
             return self._with_dollars.allows(path)
-        rank = self._prefixes.rank_of(path)
+        rank = self._prefixes.find_rank(path)
         if path in self._exact:
             rank = max(rank, self._exact[path])
-        return self._overrule(path, rank) if rank[1] in self._overruled else rank[1]
+        return self._apply_wildcards(path, rank) if rank[1] in self._overridable else rank[1]
 
-    def _overrule(self, path: str, rank: _Rank) -> bool:
+    def _apply_wildcards(self, path: str, rank: _Rank) -> bool:
         """What is decided where a rule of this rank fits, and a wildcard may say otherwise."""
         chars = len(path)
-        left = MOST_STEPS + (chars >> 4 if self._are_few else 0)
-        of_one = 1 + (chars >> 9)
-        found = self._filed.numbers_for(path, left) if self._filed is not None else None
-        if found is None and not self._are_few:
+        steps_left = MAX_STEPS + (chars >> 4 if self._has_few_wildcards else 0)
+        steps_per_part = 1 + (chars >> 9)
+        candidates = (
+            self._wildcard_index.find_candidates(path, steps_left) if self._wildcard_index is not None else None
+        )
+        if candidates is None and not self._has_few_wildcards:
             return False
-        for rule in self._wildcards if found is None else map(self._wildcards.__getitem__, found):
-            rule_rank, start, pieces, end, least, longest = rule
+        for rule in self._wildcards if candidates is None else map(self._wildcards.__getitem__, candidates):
+            rule_rank, start, parts, end, min_chars, longest = rule
             if rule_rank <= rank:
                 break
-            left -= 1
-            if least > chars or not path.startswith(start) or not path.endswith(end):
+            steps_left -= 1
+            if min_chars > chars or not path.startswith(start) or not path.endswith(end):
                 continue
-            if longest * chars > LONG_SEARCH:  # a path that is full of a piece's beginning takes more steps
-                left -= sum(path.count(piece[:4]) * len(piece) >> 5 for piece in pieces if len(piece) > 4)
+            if longest * chars > MAX_CHEAP_SEARCH:  # a path that is full of a piece's beginning takes more steps
+                steps_left -= sum(path.count(part[:4]) * len(part) >> 5 for part in parts if len(part) > 4)
             at, stop = len(start), chars - len(end)
-            for piece in pieces:
-                left -= of_one
-                if left < 0:
+            for part in parts:
+                steps_left -= steps_per_part
+                if steps_left < 0:
                     return False
-                at = path.find(piece, at, stop)
+                at = path.find(part, at, stop)
                 if at < 0:
                     break
-                at += len(piece)
+                at += len(part)
             else:
                 return rule_rank[1]
         return rank[1]
 
 
-class _Prefixes:
+class _PrefixIndex:
     """Patterns that fit all that begins so. The ranks are those of the best one that fits."""
 
     def __init__(self, prefixes: dict[str, _Rank]) -> None:
@@ -124,7 +128,7 @@ class _Prefixes:
             chain.append((text, max(prefixes[text], chain[-1][1]) if chain else prefixes[text]))
             self._chains.append(tuple(chain))
 
-    def rank_of(self, path: str) -> _Rank:
+    def find_rank(self, path: str) -> _Rank:
         """The best rank of a prefix of the path, or that of no rule."""
         n = bisect_right(self._texts, path) - 1
         chain = self._chains[n] if n >= 0 else ()
@@ -135,27 +139,27 @@ class _Prefixes:
 class _Wildcard(NamedTuple):
     """A pattern with an asterisk: how it begins, what follows in this order, and how it ends ("": as it likes).
 
-    least: characters that it takes.  longest: of its pieces.
+    min_chars: characters that it takes.  longest: of its pieces.
     """
 
     rank: _Rank
     start: str
-    pieces: tuple[str, ...]
+    parts: tuple[str, ...]
     end: str
-    least: int
+    min_chars: int
     longest: int
 
 
-def _wildcard_of(text: str, rank: _Rank, *, ends: bool) -> _Wildcard:
+def _parse_wildcard(text: str, rank: _Rank, *, ends: bool) -> _Wildcard:
     """The wildcard that a pattern is. ends: a path must end with it."""
-    start, *pieces = (piece.replace("%2A", "*") for piece in text.split("*"))
-    end = pieces.pop() if ends else ""
-    between = tuple(filter(None, pieces))
-    least = len(start) + sum(map(len, between)) + len(end)
-    return _Wildcard(rank, start, between, end, least, max(map(len, between), default=0))
+    start, *parts = (part.replace("%2A", "*") for part in text.split("*"))
+    end = parts.pop() if ends else ""
+    between = tuple(filter(None, parts))
+    min_chars = len(start) + sum(map(len, between)) + len(end)
+    return _Wildcard(rank, start, between, end, min_chars, max(map(len, between), default=0))
 
 
-class _FiledWildcards:
+class _WildcardIndex:
     """The numbers of wildcards, each under one thing that a path must have: how it begins, how it ends, what is in it.
 
     So of tens of thousands only the few are tried that may fit a path.
@@ -169,92 +173,94 @@ class _FiledWildcards:
         self._always: list[int] = []
         for number, rule in enumerate(rules):
             costs = (
-                (weight * (1 + len(filed.get(key, ()))), filed, key)
-                for filed, key, weight in _keys(rule, starts, ends, runs)
+                (weight * (1 + len(index.get(key, ()))), index, key)
+                for index, key, weight in _list_index_keys(rule, starts, ends, runs)
             )
-            _, place, key = min(costs, key=itemgetter(0), default=(0, None, ""))
-            if place is None:
+            _, best_index, key = min(costs, key=itemgetter(0), default=(0, None, ""))
+            if best_index is None:
                 self._always.append(number)
             else:
-                place.setdefault(key, []).append(number)
-        self._starts, self._ends = _by_size(starts), _by_size(ends)
+                best_index.setdefault(key, []).append(number)
+        self._starts, self._ends = _group_by_size(starts), _group_by_size(ends)
         for numbers in runs.values():
-            numbers.sort(key=self._least_of)
-        self._runs = [(size, numbers, search_for(numbers)) for size, numbers in _by_size(runs)]
+            numbers.sort(key=self._get_min_chars)
+        self._runs = [(size, numbers, compile_any_of(numbers)) for size, numbers in _group_by_size(runs)]
 
-    def numbers_for(self, path: str, most: int) -> list[int] | None:
+    def find_candidates(self, path: str, max_steps: int) -> list[int] | None:
         """The wildcards that may fit the path, in order; None where it takes more than `most` steps to find them."""
-        found = list(self._always)
+        candidates = list(self._always)
         for size, numbers in self._starts:
-            found += numbers.get(path[:size], ())
+            candidates += numbers.get(path[:size], ())
         for size, numbers in self._ends:
-            found += numbers.get(path[-size:], ())
+            candidates += numbers.get(path[-size:], ())
         for size, numbers, any_of_them in self._runs:
             if any_of_them.search(path) is None:
                 continue
             for run in numbers.keys() & {path[at : at + size] for at in range(len(path) - size + 1)}:
-                found += numbers[run][: bisect_right(numbers[run], len(path), key=self._least_of)]
-                if len(found) > most:
+                candidates += numbers[run][: bisect_right(numbers[run], len(path), key=self._get_min_chars)]
+                if len(candidates) > max_steps:
                     return None
-        return sorted(found)
+        return sorted(candidates)
 
-    def _least_of(self, number: int) -> int:
-        return self._rules[number].least
+    def _get_min_chars(self, number: int) -> int:
+        return self._rules[number].min_chars
 
 
-def _by_size(filed: _Numbers) -> list[tuple[int, _Numbers]]:
+def _group_by_size(index: _Numbers) -> list[tuple[int, _Numbers]]:
     sizes: dict[int, _Numbers] = {}
-    for key, numbers in filed.items():
+    for key, numbers in index.items():
         sizes.setdefault(len(key), {})[key] = numbers
     return sorted(sizes.items())
 
 
-def _keys(rule: _Wildcard, starts: _Numbers, ends: _Numbers, runs: _Numbers) -> Iterator[tuple[_Numbers, str, int]]:
+def _list_index_keys(
+    rule: _Wildcard, starts: _Numbers, ends: _Numbers, runs: _Numbers
+) -> Iterator[tuple[_Numbers, str, int]]:
     """Under what a rule may be filed: how a path must begin, how it must end, what must stand in it.
 
     With where it is filed, and its weight.
     """
-    start, pieces, end = rule.start, rule.pieces, rule.end
+    start, parts, end = rule.start, rule.parts, rule.end
     if end:
-        size = _power(end)
+        size = _round_down_to_power(end)
         yield ends, end[-size:], END_WEIGHTS.get(size, 1)
     if len(start) > 1:
-        yield starts, start[: _power(start)], START_WEIGHT
-    longest = max(pieces, key=len, default="")
-    for piece in (longest, pieces[-1]) if pieces else ():
-        size = min(_power(piece), 4)
-        last = len(piece) - size
+        yield starts, start[: _round_down_to_power(start)], START_WEIGHT
+    longest = max(parts, key=len, default="")
+    for part in (longest, parts[-1]) if parts else ():
+        size = min(_round_down_to_power(part), 4)
+        last = len(part) - size
         for at in (last, 0, last // 2)[: last + 1]:
-            yield runs, piece[at : at + size], RUN_WEIGHTS[size]
+            yield runs, part[at : at + size], RUN_WEIGHTS[size]
 
 
-def _power(text: str) -> int:
+def _round_down_to_power(text: str) -> int:
     """The greatest power of two that is no more than the length of the text, and at most 16."""
     return min(1 << len(text).bit_length() - 1, 16)
 
 
-def _each_meaning(rules: Iterable[tuple[bool, str]], *, dollars: bool) -> Iterator[tuple[bool, str, bool]]:
+def _expand_rules(rules: Iterable[tuple[bool, str]], *, literal_dollars: bool) -> Iterator[tuple[bool, str, bool]]:
     """Each rule as whether it allows, its pattern as paths are spelt, and whether the path must end with it.
 
     Who allows index.html allows the folder.
     """
-    for allows, written in rules:
-        pattern = f"/{written}" if written.startswith(("http://", "https://")) else written
+    for allows, rule_text in rules:
+        pattern = f"/{rule_text}" if rule_text.startswith(("http://", "https://")) else rule_text
         ends = pattern.endswith("$")
-        text = _spelt(pattern[:-1] if ends else pattern)
+        text = _normalize_pattern(pattern[:-1] if ends else pattern)
         yield allows, text, ends
-        if ends and dollars:
+        if ends and literal_dollars:
             yield allows, text + "$", False
         if allows and pattern.endswith("/index.html"):
             yield True, text.removesuffix("index.html"), True
 
 
-def _spelt(pattern: str) -> str:
+def _normalize_pattern(pattern: str) -> str:
     if _AS_IT_IS.fullmatch(pattern):
         return pattern
-    return _unified(_ESCAPE.sub(lambda escape: escape[0].upper(), quote(pattern, safe=_ASCII)))
+    return _decode_printable(_ESCAPE.sub(lambda escape: escape[0].upper(), quote(pattern, safe=_ASCII)))
 
 
-def _unified(text: str) -> str:
+def _decode_printable(text: str) -> str:
     """A text whose escapes of printable characters are taken off; those that it keeps are in upper case already."""
     return _PRINTABLE.sub(lambda escape: _DECODED.get(escape[0], escape[0]), text)

@@ -20,8 +20,8 @@ PageKey = NewType("PageKey", bytes)  # 16 bytes
 Authority = NewType("Authority", str)  # "docs.example.com", "127.0.0.1:8001"; a default port is not written
 
 MAX_URL_BYTES = 8192
-MOST_LINKS = 20_000  # of one page,
-MOST_LINK_CHARS = 8 << 20  # and of all of them together: a long base would make as much of each
+MAX_LINKS = 20_000  # of one page,
+MAX_LINK_CHARS = 8 << 20  # and of all of them together: a long base would make as much of each
 MAX_INPUT_CHARS = 4 * MAX_URL_BYTES  # room for what normalising takes off: tracking parameters, dot segments
 
 # Parameters by which advertising and mailing systems follow a reader; no server answers differently for them.
@@ -50,10 +50,10 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _OTHER_SCHEME = re.compile(r"(?i:about|blob|data|file|ftp|javascript|mailto|tel|view-source|wss?|sftp|ssh|urn):")
 
-Pattern = re.Pattern[str] | Expression  # `search` says whether a path fits
+UrlPattern = re.Pattern[str] | Expression  # `search` says whether a path fits
 
 
-class Refusal(StrEnum):
+class ExclusionReason(StrEnum):
     """Reason why a URL is not a page of a domain."""
 
     OTHER_DOMAIN = "other_domain"
@@ -64,7 +64,7 @@ class Refusal(StrEnum):
     TOO_LONG = "too_long"
 
 
-def normalise(text: str, *, base: Url | None = None) -> Url | None:
+def normalize_url(text: str, *, base: Url | None = None) -> Url | None:
     """The one spelling of a link's target, or None where it is not a URL that can be crawled.
 
     URLs are parsed as browsers do (WHATWG). Dropped: fragment, default port, a host's final dot, an empty query,
@@ -80,19 +80,19 @@ def normalise(text: str, *, base: Url | None = None) -> Url | None:
         href = ada_url.normalize_url(text) if base is None else ada_url.join_url(base, text)
     except ValueError:  # a lone surrogate, too, ends here
         return None
-    return _finish(href)
+    return _finish_url(href)
 
 
-def normalise_all(hrefs: Iterable[str], *, base: Url) -> tuple[Url, ...]:
+def normalize_urls(hrefs: Iterable[str], *, base: Url) -> tuple[Url, ...]:
     """The distinct targets of one page's links, in order of first appearance; hrefs that are no URL are left out.
 
-    No more than MOST_LINKS, of MOST_LINK_CHARS together.
+    No more than MAX_LINKS, of MAX_LINK_CHARS together.
     """
     origin = base[: base.index("/", 8)]
     directory = base.partition("?")[0].rpartition("/")[0] + "/"
-    own, at_path = origin + "/", len(origin)
-    room = MAX_URL_BYTES - len(base)
-    found: dict[Url, None] = {}
+    origin_slash, at_path = origin + "/", len(origin)
+    max_path_chars = MAX_URL_BYTES - len(base)
+    urls: dict[Url, None] = {}
     seen: set[str] = set()
     chars = 0
     for href in hrefs:
@@ -100,21 +100,21 @@ def normalise_all(hrefs: Iterable[str], *, base: Url) -> tuple[Url, ...]:
         if link in seen:
             continue
         seen.add(link)
-        path = link[at_path:] if link.startswith(own) else link
+        path = link[at_path:] if link.startswith(origin_slash) else link
         url: Url | None
-        if path and len(path) < room and _PLAIN.fullmatch(path):
+        if path and len(path) < max_path_chars and _PLAIN.fullmatch(path):
             url = Url((origin if path[0] == "/" else directory) + path)
         else:
-            url = normalise(link, base=base)
-        if url is not None and url not in found:
-            found[url] = None
+            url = normalize_url(link, base=base)
+        if url is not None and url not in urls:
+            urls[url] = None
             chars += len(url)
-            if len(found) == MOST_LINKS or chars > MOST_LINK_CHARS:
+            if len(urls) == MAX_LINKS or chars > MAX_LINK_CHARS:
                 break
-    return tuple(found)
+    return tuple(urls)
 
 
-def from_user(text: str) -> Url:
+def parse_user_url(text: str) -> Url:
     """The URL that a person means, who may leave out the scheme or type a space.
 
     Without a scheme it is http: a server that wants https says so in its first answer, the other way round nobody
@@ -125,60 +125,60 @@ def from_user(text: str) -> Url:
         raise ValueError("the URL is empty")
     scheme = _SCHEME.match(text) or _OTHER_SCHEME.match(text)
     if scheme and scheme[0].lower() not in ("http://", "https://"):
-        raise ValueError(f"only http and https can be crawled, not {_shown(text)}")
+        raise ValueError(f"only http and https can be crawled, not {_format_url(text)}")
     if not scheme:
         text = "http://" + text.removeprefix("//")
-    url = normalise(text)
+    url = normalize_url(text)
     if url is None:
-        raise ValueError(_what_is_wrong(text))
+        raise ValueError(_explain_invalid_url(text))
     return url
 
 
-def key_of(url: Url) -> PageKey:
+def compute_page_key(url: Url) -> PageKey:
     """The key under which a page is stored within its domain: a hash of its URL."""
     return PageKey(blake2b(url.encode(), digest_size=16).digest())
 
 
-def authority_of(url: Url) -> Authority:
+def get_authority(url: Url) -> Authority:
     """Host and, unless it is the scheme's own, port."""
     return Authority(url.split("/", 3)[2])
 
 
-def scheme_of(url: Url) -> str:
+def get_scheme(url: Url) -> str:
     """The scheme of a URL: http or https."""
     return url[: url.index(":")]
 
 
-def path_and_query(url: Url) -> str:
+def get_path_and_query(url: Url) -> str:
     """The path and query of a URL, from the first slash on, as they go on the request line."""
     return url[url.index("/", 8) :]
 
 
-def host_of(authority: Authority) -> str:
+def get_host(authority: Authority) -> str:
     """The name or the IP literal (IPv6 without its brackets), without the port."""
     if authority.startswith("["):
         return authority[1 : authority.index("]")]
     return authority.partition(":")[0]
 
 
-def registrable(authority: Authority) -> str:
+def get_registrable_domain(authority: Authority) -> str:
     """The part of a name that somebody registered: "example.co.uk" for "docs.example.co.uk:8080".
 
     By the public suffix list, private suffixes included (each "someone.github.io" is its own). An IP address, a public
     suffix itself and a name without dots are their own.
     """
-    host = host_of(authority)
-    own: str | None = None if _is_address(host) else _suffixes().privatesuffix(host)
-    return own or host
+    host = get_host(authority)
+    registered: str | None = None if _is_address(host) else _load_suffixes().privatesuffix(host)
+    return registered or host
 
 
-def public_suffix(authority: Authority) -> str | None:
+def get_public_suffix(authority: Authority) -> str | None:
     """The public suffix of a name, by the list: "co.uk" for "docs.example.co.uk:8080", "github.io" for a site there.
 
     None for an IP address and for a name whose end is not on the list ("localhost", "site.internal").
     """
-    host = host_of(authority)
-    suffix: str | None = None if _is_address(host) else _suffixes().publicsuffix(host, accept_unknown=False)
+    host = get_host(authority)
+    suffix: str | None = None if _is_address(host) else _load_suffixes().publicsuffix(host, accept_unknown=False)
     return suffix
 
 
@@ -214,16 +214,16 @@ class Scope:
     max_depth: int | None = None
     accepts: Callable[[Url], bool] | None = field(default=None, repr=False, compare=False)
     _root: str = field(init=False, repr=False, compare=False)
-    _included: tuple[Pattern, ...] = field(init=False, repr=False, compare=False)
-    _excluded: tuple[Pattern, ...] = field(init=False, repr=False, compare=False)
+    _included: tuple[UrlPattern, ...] = field(init=False, repr=False, compare=False)
+    _excluded: tuple[UrlPattern, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        put = object.__setattr__  # the one way to derive a field of a frozen class
-        put(self, "_root", f"{self.scheme}://{self.authority}/")
-        put(self, "_included", tuple(map(pattern_of, self.include)))
-        put(self, "_excluded", tuple(map(pattern_of, self.exclude)))
+        set_field = object.__setattr__  # the one way to derive a field of a frozen class
+        set_field(self, "_root", f"{self.scheme}://{self.authority}/")
+        set_field(self, "_included", tuple(map(parse_pattern, self.include)))
+        set_field(self, "_excluded", tuple(map(parse_pattern, self.exclude)))
 
-    def home(self, url: Url) -> Url:
+    def to_domain_url(self, url: Url) -> Url:
         """The URL under the domain's own scheme and authority, if it is one of its pages by another name.
 
         http and https are the same pages only on their default ports: on a port that is written out one of the two
@@ -231,32 +231,32 @@ class Scope:
         """
         if url.startswith(self._root):
             return url
-        authority = authority_of(url)
+        authority = get_authority(url)
         same = authority == self.authority and ":" not in authority.rpartition("]")[2]
         if same or authority in self.aliases:
-            return Url(self._root + path_and_query(url)[1:])
+            return Url(self._root + get_path_and_query(url)[1:])
         return url
 
-    def refusal(self, url: Url, depth: int = 0) -> Refusal | None:
+    def find_exclusion(self, url: Url, depth: int = 0) -> ExclusionReason | None:
         """Why the URL is not to be crawled here, or None if it is. The lasting reasons come first."""
-        url = self.home(url)
+        url = self.to_domain_url(url)
         if not url.startswith(self._root):
-            return Refusal.OTHER_DOMAIN
+            return ExclusionReason.OTHER_DOMAIN
         if len(url) > MAX_URL_BYTES:
-            return Refusal.TOO_LONG
-        asked = url[len(self._root) - 1 :]
-        if any(pattern.search(asked) for pattern in self._excluded):
-            return Refusal.EXCLUDED
-        if self._included and not any(pattern.search(asked) for pattern in self._included):
-            return Refusal.NOT_INCLUDED
+            return ExclusionReason.TOO_LONG
+        path = url[len(self._root) - 1 :]
+        if any(pattern.search(path) for pattern in self._excluded):
+            return ExclusionReason.EXCLUDED
+        if self._included and not any(pattern.search(path) for pattern in self._included):
+            return ExclusionReason.NOT_INCLUDED
         if self.accepts is not None and not self.accepts(url):
-            return Refusal.URL_FILTER
+            return ExclusionReason.URL_FILTER
         if self.max_depth is not None and depth > self.max_depth:
-            return Refusal.TOO_DEEP
+            return ExclusionReason.TOO_DEEP
         return None
 
 
-def _finish(href: str) -> Url | None:
+def _finish_url(href: str) -> Url | None:
     """Apply our own rules of spelling to the parser's result."""
     if len(href) <= _MAX_HOST_CHARS and _DONE.fullmatch(href) and not ("?" in href and _TRACKING.search(href)):
         return Url(href)
@@ -281,58 +281,58 @@ def _unify_escapes(text: str) -> str:
     # Beside a broken escape a decoded digit could complete it ("%2%65" would become "%2e"): then nothing is decoded.
     if _BROKEN_ESCAPE.search(text):
         return _ESCAPE.sub(lambda match: match[0].upper(), text)
-    return _ESCAPE.sub(_unified, text)
+    return _ESCAPE.sub(_unify_escape, text)
 
 
-def _unified(escape: re.Match[str]) -> str:
+def _unify_escape(escape: re.Match[str]) -> str:
     decoded = chr(int(escape[1], 16))
     return decoded if decoded in _UNRESERVED else escape[0].upper()
 
 
 @cache
-def _suffixes() -> PublicSuffixList:
+def _load_suffixes() -> PublicSuffixList:
     return PublicSuffixList()  # 40 ms and the whole list in memory: only for those who ask
 
 
-def pattern_of(text: str) -> Pattern:
+def parse_pattern(text: str) -> UrlPattern:
     """A pattern as `Scope` describes it. ValueError, naming it, if it is none."""
     if text.startswith("re:"):
         try:
             return Expression(text[3:])
         except ValueError as error:
-            raise ValueError(_of_pattern(text, str(error))) from error
+            raise ValueError(_name_pattern(text, str(error))) from error
     if not text.startswith(("/", "*")):
         raise ValueError(f"the pattern {text!r} must begin with '/', '*' or 're:'")
     ends = text.endswith("$")
     escaped = _unify_escapes(quote(text.removesuffix("$"), safe="/%*?&=:;,@!$'()+[]|~"))
-    first, *others = (re.escape(piece) for piece in escaped.split("*"))
+    first, *others = (re.escape(part) for part in escaped.split("*"))
     last = rf".*{others.pop()}" if ends and others else ""
     # Atomic: the leftmost place of a piece is as good as any, and nobody's stars can take for ever.
-    between = "".join(rf"(?>.*?{piece})" for piece in others)
+    between = "".join(rf"(?>.*?{part})" for part in others)
     return re.compile(rf"\A{first}{between}{last}" + (r"\Z" if ends else ""))
 
 
-def refusals_of(patterns: Iterable[str]) -> tuple[str, ...]:
+def list_refusals(patterns: Iterable[str]) -> tuple[str, ...]:
     """Why patterns are not used, a sentence for each of which that is so (Expression.refusal)."""
     return tuple(
-        _of_pattern(text, found.refusal)
+        _name_pattern(text, pattern.refusal)
         for text in patterns
-        if isinstance(found := pattern_of(text), Expression) and found.refusal
+        if isinstance(pattern := parse_pattern(text), Expression) and pattern.refusal
     )
 
 
-def _of_pattern(text: str, said: str) -> str:
+def _name_pattern(text: str, message: str) -> str:
     """What is said of its expression, said of a pattern."""
-    return said.replace(repr(text[3:]), f"the pattern {text!r}", 1)
+    return message.replace(repr(text[3:]), f"the pattern {text!r}", 1)
 
 
-def _what_is_wrong(text: str) -> str:
+def _explain_invalid_url(text: str) -> str:
     if "@" in re.split(r"[/?#\\]", text.partition("://")[2], maxsplit=1)[0]:
         return "a URL with a user name or password cannot be crawled"  # and is not to be seen in a log
     if len(text) > MAX_URL_BYTES:
-        return f"the URL is longer than {MAX_URL_BYTES} bytes: {_shown(text)}"
-    return f"not a URL: {_shown(text)}"
+        return f"the URL is longer than {MAX_URL_BYTES} bytes: {_format_url(text)}"
+    return f"not a URL: {_format_url(text)}"
 
 
-def _shown(text: str) -> str:
+def _format_url(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:77] + "...")

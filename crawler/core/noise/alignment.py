@@ -8,79 +8,87 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from crawler.core.noise.words import newest
+from crawler.core.noise.words import keep_newest
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
 STEP = 128  # rows kept at a time on the way back; other rows are computed again
 
 
-def gaps(one: Sequence[Hashable], other: Sequence[Hashable]) -> Iterator[tuple[slice, slice]]:
+def find_gaps(one: Sequence[Hashable], other: Sequence[Hashable]) -> Iterator[tuple[slice, slice]]:
     """The gaps between two sequences beside their longest common subsequence, in order; either side may be empty."""
     i = j = 0
-    for n, m in (*matched(one, other), (len(one), len(other))):
+    for n, m in (*match_sequences(one, other), (len(one), len(other))):
         if n > i or m > j:
             yield slice(i, n), slice(j, m)
         i, j = n + 1, m + 1
 
 
-def counterparts(went: Sequence[Hashable], came: Sequence[Hashable]) -> Iterator[tuple[int | None, int | None]]:
+def pair_equal(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[tuple[int | None, int | None]]:
     """Pairs of positions: each entry of one sequence with the next equal one of the other, or None. Covers both."""
-    standing: dict[Hashable, deque[int]] = defaultdict(deque)
-    for m, each in enumerate(came):
-        standing[each].append(m)
+    positions: dict[Hashable, deque[int]] = defaultdict(deque)
+    for m, each in enumerate(new):
+        positions[each].append(m)
     start = 0
-    for n, each in enumerate(went):
-        alike = standing[each]
-        while alike and alike[0] < start:
-            alike.popleft()
-        if not alike:
+    for n, each in enumerate(old):
+        equal_positions = positions[each]
+        while equal_positions and equal_positions[0] < start:
+            equal_positions.popleft()
+        if not equal_positions:
             yield n, None
             continue
-        yield from ((None, m) for m in range(start, alike[0]))
-        yield n, alike[0]
-        start = alike[0] + 1
-    yield from ((None, m) for m in range(start, len(came)))
+        yield from ((None, m) for m in range(start, equal_positions[0]))
+        yield n, equal_positions[0]
+        start = equal_positions[0] + 1
+    yield from ((None, m) for m in range(start, len(new)))
 
 
-def matched(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
+def match_sequences(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
     """The longest common subsequence, as positions in both.
 
     Work and memory do not depend on what repeats: 20,000 entries on both sides take a third of a second, and 40 MB.
     """
-    start, end = _common(one, other)
+    start, end = _count_common_ends(one, other)
     both = set(one[start : len(one) - end]) & set(other[start : len(other) - end])
     # Entries that only one side has do not matter for the order.
-    left, right = ([n for n in range(start, len(side) - end) if side[n] in both] for side in (one, other))
-    found = [(n, n) for n in range(start)]
-    found += ((left[n], right[m]) for n, m in _longest([one[n] for n in left], [other[m] for m in right]))
-    return found + [(len(one) - n, len(other) - n) for n in range(end, 0, -1)]
+    left_positions, right_positions = (
+        [n for n in range(start, len(side) - end) if side[n] in both] for side in (one, other)
+    )
+    pairs = [(n, n) for n in range(start)]
+    pairs += (
+        (left_positions[n], right_positions[m])
+        for n, m in _find_longest_common([one[n] for n in left_positions], [other[m] for m in right_positions])
+    )
+    return pairs + [(len(one) - n, len(other) - n) for n in range(end, 0, -1)]
 
 
-def _common(one: Sequence[Hashable], other: Sequence[Hashable]) -> tuple[int, int]:
+def _count_common_ends(one: Sequence[Hashable], other: Sequence[Hashable]) -> tuple[int, int]:
     """The number of equal entries at the start, and of the rest at the end."""
-    most = min(len(one), len(other))
-    start = next((n for n in range(most) if one[n] != other[n]), most)
-    end = next((n for n in range(most - start) if one[-1 - n] != other[-1 - n]), most - start)
+    shorter = min(len(one), len(other))
+    start = next((n for n in range(shorter) if one[n] != other[n]), shorter)
+    end = next((n for n in range(shorter - start) if one[-1 - n] != other[-1 - n]), shorter - start)
     return start, end
 
 
-def _longest(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
+def _find_longest_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
     """The longest common subsequence by bit-parallel rows: each row of the table of lengths is one long number.
 
     A bit is 0 where the length grows from this entry of `other` to the next.
     Source: Hyyrö, "Bit-parallel LCS-length computation revisited", AWOCA 2004.
     """
-    where: dict[Hashable, int] = {}
+    bits_by_entry: dict[Hashable, int] = {}
     for m, each in enumerate(other):
-        where[each] = where.get(each, 0) | 1 << m
-    kept = [(1 << len(other)) - 1]
+        bits_by_entry[each] = bits_by_entry.get(each, 0) | 1 << m
+    stored_rows = [(1 << len(other)) - 1]
     for n in range(0, len(one), STEP):
-        *_, last = _rows(kept[-1], one[n : n + STEP], where, len(other))
-        kept.append(last)
-    found: list[tuple[int, int]] = []
+        *_, last = _compute_rows(stored_rows[-1], one[n : n + STEP], bits_by_entry, len(other))
+        stored_rows.append(last)
+    pairs: list[tuple[int, int]] = []
     m = len(other)
     for n in reversed(range(0, len(one), STEP)):
-        rows = [kept[n // STEP], *_rows(kept[n // STEP], one[n : n + STEP], where, len(other))]
+        rows = [
+            stored_rows[n // STEP],
+            *_compute_rows(stored_rows[n // STEP], one[n : n + STEP], bits_by_entry, len(other)),
+        ]
         at = len(rows) - 1
         while at and m:
             if rows[at] >> (m - 1) & 1:
@@ -89,25 +97,25 @@ def _longest(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[i
             at -= 1
             if rows[at] >> (m - 1) & 1:
                 m -= 1
-                found.append((n + at, m))
-    return found[::-1]
+                pairs.append((n + at, m))
+    return pairs[::-1]
 
 
-def _rows(row: int, one: Sequence[Hashable], where: dict[Hashable, int], width: int) -> Iterator[int]:
+def _compute_rows(row: int, one: Sequence[Hashable], bits_by_entry: dict[Hashable, int], width: int) -> Iterator[int]:
     full = (1 << width) - 1
     for each in one:
-        met = row & where[each]
-        row = ((row + met) | (row - met)) & full
+        matched_bits = row & bits_by_entry[each]
+        row = ((row + matched_bits) | (row - matched_bits)) & full
         yield row
 
 
 PathAliases = Mapping[int, int]  # the path under which a block is stored, by its path now
 
-MOST_ALIASES = 4096
-MOSTLY = 0.5  # of a page's paths must be new, and of its texts unchanged, for a restyled page
+MAX_ALIASES = 4096
+RESTYLED_SHARE = 0.5  # of a page's paths must be new, and of its texts unchanged, for a restyled page
 
 
-def with_aliases(blocks: BlockList, aliases: PathAliases) -> BlockList:
+def replace_paths(blocks: BlockList, aliases: PathAliases) -> BlockList:
     """The blocks of a page under the paths at which they are stored."""
     if not aliases:
         return blocks
@@ -115,34 +123,39 @@ def with_aliases(blocks: BlockList, aliases: PathAliases) -> BlockList:
     return tuple(block if path == block.css_path else replace(block, css_path=path) for block, path in stored)
 
 
-def learn_aliases(aliases: PathAliases, before: BlockList, after: BlockList, *, met: Collection[int]) -> PathAliases:
-    """The aliases after a look. met: all paths known of the domain; none of them becomes an alias of another."""
-    were, are = ({block.css_path for block in blocks} for blocks in (before, after))
-    if len(were & are) > (1 - MOSTLY) * len(were):
+def learn_aliases(
+    aliases: PathAliases, before: BlockList, after: BlockList, *, known_paths: Collection[int]
+) -> PathAliases:
+    """The aliases after a look.
+
+    known_paths: all paths known of the domain; none of them becomes an alias of another.
+    """
+    old_paths, new_paths = ({block.css_path for block in blocks} for blocks in (before, after))
+    if len(old_paths & new_paths) > (1 - RESTYLED_SHARE) * len(old_paths):
         return aliases
-    aligned = list(_aligned(before, after))
+    aligned = list(_align_blocks(before, after))
     texts = sum(block.kind is BlockKind.TEXT for block in before)
-    if sum(old.kind is BlockKind.TEXT and old.text == new.text for old, new in aligned) < MOSTLY * texts:
+    if sum(old.kind is BlockKind.TEXT and old.text == new.text for old, new in aligned) < RESTYLED_SHARE * texts:
         return aliases
-    still = {aliases.get(path, path) for path in are}
+    current_paths = {aliases.get(path, path) for path in new_paths}
     votes = Counter(
         (new.css_path, aliases.get(old.css_path, old.css_path))
         for old, new in aligned
-        if new.css_path not in aliases and new.css_path not in met
+        if new.css_path not in aliases and new.css_path not in known_paths
     )
     by_votes = sorted(votes, key=votes.__getitem__)  # so that the last one, with the most, stays
-    return newest({**aliases, **{new: old for new, old in by_votes if old not in still}}, MOST_ALIASES)
+    return keep_newest({**aliases, **{new: old for new, old in by_votes if old not in current_paths}}, MAX_ALIASES)
 
 
-def _aligned(before: BlockList, after: BlockList) -> Iterator[tuple[Block, Block]]:
+def _align_blocks(before: BlockList, after: BlockList) -> Iterator[tuple[Block, Block]]:
     """Pairs of a block and the one in its place now: with equal texts and, between these, in equal elements."""
     old_keys, new_keys = ([(block.kind, block.tag_path, block.text) for block in blocks] for blocks in (before, after))
     end = slice(len(old_keys), None), slice(len(new_keys), None)
     i = j = 0
-    for went, came in (*gaps(old_keys, new_keys), end):
-        yield from zip(before[i : went.start], after[j : came.start], strict=True)
-        lost, new = before[went], after[came]
-        for n, m in counterparts(*([(block.kind, block.tag_path) for block in side] for side in (lost, new))):
+    for old_range, new_range in (*find_gaps(old_keys, new_keys), end):
+        yield from zip(before[i : old_range.start], after[j : new_range.start], strict=True)
+        old, new = before[old_range], after[new_range]
+        for n, m in pair_equal(*([(block.kind, block.tag_path) for block in side] for side in (old, new))):
             if n is not None and m is not None:
-                yield lost[n], new[m]
-        i, j = went.stop, came.stop
+                yield old[n], new[m]
+        i, j = old_range.stop, new_range.stop

@@ -14,20 +14,20 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise, product
 
-from crawler.core.noise.day_names import is_weekday, months_of
-from crawler.core.noise.noise import MOST_PATHS, Volatile
-from crawler.core.noise.relative_time import units_passed
+from crawler.core.noise.day_names import is_weekday, parse_months
+from crawler.core.noise.noise import MAX_PATHS, VolatileContent
+from crawler.core.noise.relative_time import find_passed_units
 from crawler.core.noise.stability import StampStats
-from crawler.core.noise.words import Words, newest, words_of
-from crawler.core.page.fingerprint import number_of
+from crawler.core.noise.words import Words, keep_newest, split_words
+from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind
 
 ENOUGH_DATES = 2  # looks at which a date fitted and was all that differed: with the first look, three
 ENOUGH_CLOCKS = 3  # the same of a time of the day, which fits any look
-MOST_MISSED = 4  # times that the number of looks is doubled, as a place did not fit
-SLACK = timedelta(hours=14)  # of time zones that nobody names
-LATE = timedelta(days=1)  # by which a page may have been built before it was seen unbuilt: caches
-BESIDE = 3  # words on either side of those that differ, that may belong to the stamp
+MAX_MISSES = 4  # times that the number of looks is doubled, as a place did not fit
+TIME_ZONE_SLACK = timedelta(hours=14)  # of time zones that nobody names
+CACHE_SLACK = timedelta(days=1)  # by which a page may have been built before it was seen unbuilt: caches
+CONTEXT_WORDS = 3  # words on either side of those that differ, that may belong to the stamp
 
 _ISO = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[Tt](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?[Zz]?)?", re.ASCII)
 _ANY_ORDER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})", re.ASCII)
@@ -37,7 +37,7 @@ _CLOCK = re.compile(r"(\d{1,2})[:h](\d{2})(?::(\d{2})(?:[.,]\d+)?)?(am|pm|z)?", 
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?", re.ASCII | re.IGNORECASE)
 _YEAR = re.compile(r"(?:19|20)\d{2}", re.ASCII)
 _AGE = re.compile(r"\d{1,9}", re.ASCII)
-_HALF = frozenset({"am", "pm", "a.m", "p.m"})
+_MERIDIEM = frozenset({"am", "pm", "a.m", "p.m"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,210 +52,228 @@ class _Stamp:
     instant: datetime | None = None
 
 
-def learn_stamps(volatile: Volatile, left: Sequence[tuple[Block, Block]], *, then: datetime, now: datetime) -> Volatile:
+def learn_stamps(
+    volatile: VolatileContent, replaced: Sequence[tuple[Block, Block]], *, then: datetime, now: datetime
+) -> VolatileContent:
     """The volatile places after a look at which these blocks are all that differs of a page. Do all of them fit?"""
-    read = [_reading(before, after, then=then, now=now) for before, after in left]
-    readings = [reading for reading in read if reading is not None]
+    all_readings = [_read_stamp_change(before, after, then=then, now=now) for before, after in replaced]
+    readings = [reading for reading in all_readings if reading is not None]
     missed = [reading.key for reading in readings if not reading.fits]
-    found = dict(volatile.stamps)
-    if len(readings) == len(read) and not missed:
+    stats_by_key = dict(volatile.stamps)
+    if len(readings) == len(all_readings) and not missed:
         for reading in readings:
-            stats = found.pop(reading.key, StampStats())
-            found[reading.key] = replace(stats, times=stats.times + 1)
+            stats = stats_by_key.pop(reading.key, StampStats())
+            stats_by_key[reading.key] = replace(stats, matches=stats.matches + 1)
     for key in missed:
-        stats = found.pop(key, StampStats())
-        found[key] = StampStats(missed=min(stats.missed + 1, MOST_MISSED))
-    return replace(volatile, stamps=newest(found, MOST_PATHS))
+        stats = stats_by_key.pop(key, StampStats())
+        stats_by_key[key] = StampStats(misses=min(stats.misses + 1, MAX_MISSES))
+    return replace(volatile, stamps=keep_newest(stats_by_key, MAX_PATHS))
 
 
-def is_stamp(volatile: Volatile, before: Block, after: Block, *, then: datetime, now: datetime) -> bool:
+def is_stamp_change(volatile: VolatileContent, before: Block, after: Block, *, then: datetime, now: datetime) -> bool:
     """Whether all that differs between two blocks is a stamp of a place known for it, and fits the two looks."""
     if not volatile.stamps:
         return False
-    reading = _reading(before, after, then=then, now=now)
+    reading = _read_stamp_change(before, after, then=then, now=now)
     if reading is None or not reading.fits:
         return False
     stats = volatile.stamps.get(reading.key, StampStats())
-    return stats.times >= reading.enough << stats.missed
+    return stats.matches >= reading.min_visits << stats.misses
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _StampReading:
     """Two wordings that differ in a stamp alone. key: hash of the place.  fits: it tells of its look.
 
-    enough: looks at which it has to fit; few where it names a day, which seldom fits by chance.
+    min_visits: looks at which it has to fit; few where it names a day, which seldom fits by chance.
     """
 
     key: int
     fits: bool
-    enough: int
+    min_visits: int
 
 
-def _reading(before: Block, after: Block, *, then: datetime, now: datetime) -> _Reading | None:
+def _read_stamp_change(before: Block, after: Block, *, then: datetime, now: datetime) -> _StampReading | None:
     """How the difference of two blocks reads as stamps; None if some of it is none.
 
     Beside a date a number may stand that counts the time; alone it is none of ours (relative_time.py).
     """
     if before.kind is not after.kind or before.css_path != after.css_path or after.kind is BlockKind.LINK:
         return None
-    old, new = words_of(before), words_of(after)
+    old, new = split_words(before), split_words(after)
     if len(old) != len(new):
         return None
-    shapes, fits, enough = [], True, 0
-    for first, last, limits in _clusters(old, new):
-        found = _part(old, new, first, last, limits, then=then, now=now)
-        if found is None:
+    shapes, fits, min_visits = [], True, 0
+    for first, last, limits in _find_clusters(old, new):
+        part = _read_cluster(old, new, first, last, limits, then=then, now=now)
+        if part is None:
             return None
-        shape, is_fitting, needed = found
-        beside = new[first - 1].lower() if first else ""
-        shapes.append(f"{shape} {beside}")
-        fits, enough = fits and is_fitting, max(enough, needed)
-    if not enough:
+        shape, is_fitting, needed_visits = part
+        word_before = new[first - 1].lower() if first else ""
+        shapes.append(f"{shape} {word_before}")
+        fits, min_visits = fits and is_fitting, max(min_visits, needed_visits)
+    if not min_visits:
         return None
-    return _Reading(number_of(f"{after.css_path} {after.kind} {' '.join(shapes)}"), fits, enough)
+    return _StampReading(hash_text(f"{after.css_path} {after.kind} {' '.join(shapes)}"), fits, min_visits)
 
 
-def _clusters(old: Words, new: Words) -> list[tuple[int, int, slice]]:
+def _find_clusters(old: Words, new: Words) -> list[tuple[int, int, slice]]:
     """Runs of words that differ, by the first and the last; and with the words beside them that are no other run's."""
     differing = [n for n in range(len(old)) if old[n] != new[n]]
     runs: list[list[int]] = []
     for n in differing:
-        if runs and n - runs[-1][-1] <= BESIDE:
+        if runs and n - runs[-1][-1] <= CONTEXT_WORDS:
             runs[-1].append(n)
         else:
             runs.append([n])
-    found = []
+    clusters = []
     for at, run in enumerate(runs):
-        least = runs[at - 1][-1] + 1 if at else 0
-        most = runs[at + 1][0] if at + 1 < len(runs) else len(new)
-        found.append((run[0], run[-1], slice(max(run[0] - BESIDE, least), min(run[-1] + BESIDE + 1, most))))
-    return found
+        min_start = runs[at - 1][-1] + 1 if at else 0
+        max_end = runs[at + 1][0] if at + 1 < len(runs) else len(new)
+        clusters.append(
+            (run[0], run[-1], slice(max(run[0] - CONTEXT_WORDS, min_start), min(run[-1] + CONTEXT_WORDS + 1, max_end)))
+        )
+    return clusters
 
 
-def _part(
+def _read_cluster(
     old: Words, new: Words, first: int, last: int, limits: slice, *, then: datetime, now: datetime
 ) -> tuple[str, bool, int] | None:
     """What one run of words is, whether it fits, and at how many looks it has to; None if it is no stamp."""
     differing = [n for n in range(first, last + 1) if old[n] != new[n]]
-    if all(_is_part(old[n]) and _is_part(new[n]) for n in differing):
-        was, said = _stamp_in(old[limits], now), _stamp_in(new[limits], now)
-        if was is not None and said is not None:
-            is_dated = bool(said.days) or said.instant is not None
-            shape, enough = ("date", ENOUGH_DATES) if is_dated else ("clock", ENOUGH_CLOCKS)
-            return shape, _fits(was, said, then=then, now=now), enough
+    if all(_is_date_word(old[n]) and _is_date_word(new[n]) for n in differing):
+        old_stamp, new_stamp = _parse_stamp(old[limits], now), _parse_stamp(new[limits], now)
+        if old_stamp is not None and new_stamp is not None:
+            is_dated = bool(new_stamp.days) or new_stamp.instant is not None
+            shape, min_visits = ("date", ENOUGH_DATES) if is_dated else ("clock", ENOUGH_CLOCKS)
+            return shape, _fits_visits(old_stamp, new_stamp, then=then, now=now), min_visits
     if len(differing) == 1:
         at = differing[0]
         if (
             _AGE.fullmatch(old[at])
             and _AGE.fullmatch(new[at])
-            and units_passed(int(new[at]) - int(old[at]), now - then)
+            and find_passed_units(int(new[at]) - int(old[at]), now - then)
         ):
             return "age", True, 0
     return None
 
 
-def _is_part(word: str) -> bool:
+def _is_date_word(word: str) -> bool:
     """Whether a word may be part of a date or of a time of the day."""
     plain = word.lower()
-    if plain in _HALF or months_of(word) or is_weekday(word):
+    if plain in _MERIDIEM or parse_months(word) or is_weekday(word):
         return True
     return any(form.fullmatch(word) for form in (_ISO, _ANY_ORDER, _COMPACT, _EPOCH, _CLOCK, _DAY, _YEAR))
 
 
-def _stamp_in(words: Words, now: datetime) -> _Stamp | None:
+def _parse_stamp(words: Words, now: datetime) -> _Stamp | None:
     """The one instant that some words name; None if they name none, or more than one."""
-    whole = [days for word in words if (days := _whole_date(word))]
+    whole_dates = [days for word in words if (days := _parse_date_word(word))]
     instants = [datetime.fromtimestamp(int(word[:10]), UTC) for word in words if _EPOCH.fullmatch(word)]
-    minutes = [minute for n, word in enumerate(words) if (minute := _minute(word, words[n + 1 : n + 2])) is not None]
-    if len(whole) + len(instants) > 1 or len(minutes) > 1:
+    minutes = [
+        minute for n, word in enumerate(words) if (minute := _parse_minute(word, words[n + 1 : n + 2])) is not None
+    ]
+    if len(whole_dates) + len(instants) > 1 or len(minutes) > 1:
         return None
-    days = whole[0] if whole else frozenset() if instants else _written_out(words, now)
+    days = whole_dates[0] if whole_dates else frozenset() if instants else _parse_written_date(words, now)
     if not days and not instants and not minutes:
         return None
     return _Stamp(days, minutes[0] if minutes else None, instants[0] if instants else None)
 
 
-def _whole_date(word: str) -> frozenset[date]:
+def _parse_date_word(word: str) -> frozenset[date]:
     """The days that a word can mean; in 3/4/2026 either number may be the month."""
-    if found := _ISO.fullmatch(word) or _COMPACT.fullmatch(word):
-        return _dates((int(found[1]), int(found[2]), int(found[3])))
-    if found := _ANY_ORDER.fullmatch(word):
-        one, other, year = int(found[1]), int(found[3]), int(found[4])
-        return _dates((year, other, one), (year, one, other))
+    if match := _ISO.fullmatch(word) or _COMPACT.fullmatch(word):
+        return _list_valid_dates((int(match[1]), int(match[2]), int(match[3])))
+    if match := _ANY_ORDER.fullmatch(word):
+        one, other, year = int(match[1]), int(match[3]), int(match[4])
+        return _list_valid_dates((year, other, one), (year, one, other))
     return frozenset()
 
 
-def _dates(*parts: tuple[int, int, int]) -> frozenset[date]:
-    found = set()
+def _list_valid_dates(*parts: tuple[int, int, int]) -> frozenset[date]:
+    dates = set()
     for year, month, day in parts:
         if 1 <= month <= 12 and 1 <= day <= calendar.monthrange(max(year, 1), month)[1]:
-            found.add(date(max(year, 1), month, day))
-    return frozenset(found)
+            dates.add(date(max(year, 1), month, day))
+    return frozenset(dates)
 
 
-def _minute(word: str, after: Sequence[str]) -> int | None:
+def _parse_minute(word: str, after: Sequence[str]) -> int | None:
     """The minute of the day that a word says, with the word after it, which may be am or pm."""
-    found = _ISO.fullmatch(word) or _COMPACT.fullmatch(word)
-    if found:
-        return None if found[4] is None else int(found[4]) * 60 + int(found[5])
+    match = _ISO.fullmatch(word) or _COMPACT.fullmatch(word)
+    if match:
+        return None if match[4] is None else int(match[4]) * 60 + int(match[5])
     clock = _CLOCK.fullmatch(word)
     if clock is None or int(clock[1]) > 24 or int(clock[2]) > 59:
         return None
-    half = (clock[4] or (after[0] if after else "")).lower()
-    hour = int(clock[1]) % 12 + 12 * half.startswith("p") if half in _HALF else int(clock[1])
+    meridiem = (clock[4] or (after[0] if after else "")).lower()
+    hour = int(clock[1]) % 12 + 12 * meridiem.startswith("p") if meridiem in _MERIDIEM else int(clock[1])
     return hour * 60 + int(clock[2])
 
 
-def _written_out(words: Words, now: datetime) -> frozenset[date]:
+def _parse_written_date(words: Words, now: datetime) -> frozenset[date]:
     """The days that words mean in which month, day and year stand apart; without a year, of this one or the last.
 
     With a year the month may be a name that nobody knows.
     """
     years = [int(word) for word in words if _YEAR.fullmatch(word)]
-    numbers = [int(found[1]) for word in words if (found := _DAY.fullmatch(word)) and 1 <= int(found[1]) <= 31]
+    numbers = [int(match[1]) for word in words if (match := _DAY.fullmatch(word)) and 1 <= int(match[1]) <= 31]
     if len(years) > 1:
         return frozenset()
     if years and len(numbers) == 2:  # 2026 / 3 / 5, as Chinese and Japanese have it, and 5 . 3 . 2026
         one, other = numbers
         first = next(word for word in words if _DAY.fullmatch(word))
         if words.index(str(years[0])) < words.index(first):
-            return _dates((years[0], one, other))
-        return _dates((years[0], other, one), (years[0], one, other))
+            return _list_valid_dates((years[0], one, other))
+        return _list_valid_dates((years[0], other, one), (years[0], one, other))
     if len(numbers) != 1:
         return frozenset()
-    named = [months for word in words if (months := months_of(word))]
+    named = [months for word in words if (months := parse_months(word))]
     if not named and years and any(word.isalpha() and len(word) > 2 for word in words):
         named = [frozenset(range(1, 13))]
     if len(named) != 1:
         return frozenset()
-    return _dates(*((year, month, numbers[0]) for year in years or (now.year - 1, now.year) for month in named[0]))
+    return _list_valid_dates(
+        *((year, month, numbers[0]) for year in years or (now.year - 1, now.year) for month in named[0])
+    )
 
 
-def _fits(was: _Stamp, said: _Stamp, *, then: datetime, now: datetime) -> bool:
+def _fits_visits(old: _Stamp, new: _Stamp, *, then: datetime, now: datetime) -> bool:
     """Whether a stamp is of between the two looks, and the one before it of before the first."""
-    if said.instant is not None:
-        earlier = was.instant
-        return earlier is not None and earlier < said.instant and then - LATE <= said.instant <= now + SLACK
-    if bool(was.days) != bool(said.days):
+    if new.instant is not None:
+        earlier = old.instant
+        return (
+            earlier is not None and earlier < new.instant and then - CACHE_SLACK <= new.instant <= now + TIME_ZONE_SLACK
+        )
+    if bool(old.days) != bool(new.days):
         return False
-    if not said.days:
+    if not new.days:
         return True  # a time of the day alone fits any look
-    first, last, before = (then - LATE - SLACK).date(), (now + SLACK).date(), (then + SLACK).date()
-    fitting = {day for day in said.days if first <= day <= last}
-    earlier_days = {day for day in was.days if day <= before}
+    first, last, before = (
+        (then - CACHE_SLACK - TIME_ZONE_SLACK).date(),
+        (now + TIME_ZONE_SLACK).date(),
+        (then + TIME_ZONE_SLACK).date(),
+    )
+    fitting = {day for day in new.days if first <= day <= last}
+    earlier_days = {day for day in old.days if day <= before}
     if not fitting or not earlier_days or max(fitting) < min(earlier_days):
         return False
     if max(fitting) > min(earlier_days):
         return True
-    return was.minute is not None and said.minute is not None and said.minute > was.minute
+    return old.minute is not None and new.minute is not None and new.minute > old.minute
 
 
-ZONES = (timedelta(hours=-14), timedelta(0), timedelta(hours=14))  # what day it is depends on where the server stands
+ZONE_OFFSETS = (
+    timedelta(hours=-14),
+    timedelta(0),
+    timedelta(hours=14),
+)  # what day it is depends on where the server stands
 # Dates are also written with all of the year, each number with a 0 before it or not.
-WRITTEN = ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%Y%m%d")
+DATE_FORMATS = ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%Y%m%d")
 
 
-def tells_the_day(before: Words, after: Words, *, then: datetime, now: datetime) -> bool:
+def differs_only_in_date(before: Words, after: Words, *, then: datetime, now: datetime) -> bool:
     """Whether two wordings of a block differ only in that each says the day of its own look.
 
     A number that happens to be the day's is not enough: month or year has to stand beside it.
@@ -263,70 +281,74 @@ def tells_the_day(before: Words, after: Words, *, then: datetime, now: datetime)
     if len(before) != len(after):
         return False
     differing = [(old.lower(), new.lower()) for old, new in zip(before, after, strict=True) if old != new]
-    whole_then, parts_then, _ = _date_words(then)
-    whole_now, parts_now, beside = _date_words(now)
+    whole_then, parts_then, _ = _list_date_words(then)
+    whole_now, parts_now, month_or_year = _list_date_words(now)
     if all(old in whole_then and new in whole_now for old, new in differing):
         return True
     is_date = all(old in whole_then | parts_then and new in whole_now | parts_now for old, new in differing)
-    return is_date and any(word.lower() in beside for word in after)
+    return is_date and any(word.lower() in month_or_year for word in after)
 
 
 _DIGITS = re.compile(r"\d+")
 
 
-def clock_in(before: Words, after: Words, *, then: datetime, now: datetime) -> frozenset[int]:
+def find_clock_words(before: Words, after: Words, *, then: datetime, now: datetime) -> frozenset[int]:
     """The positions of words that say the time of both looks to the minute, in one time zone.
 
     before, after: with as many words.
     """
-    return frozenset(at for zone in _zones(before, then) & _zones(after, now) for at in zone[1])
+    return frozenset(at for zone in _find_clocks(before, then) & _find_clocks(after, now) for at in zone[1])
 
 
-def _zones(words: Words, instant: datetime) -> frozenset[tuple[int, tuple[int, ...]]]:
+def _find_clocks(words: Words, instant: datetime) -> frozenset[tuple[int, tuple[int, ...]]]:
     """The clocks in a text: their distance from UTC in quarters of an hour, and the positions of their words.
 
     A clock of twelve hours may be of either half of the day.
     """
     numbers = [(at, digits) for at, word in enumerate(words) for digits in _DIGITS.findall(word)]
-    found = set()
-    for n, ((at, hour), (beside, minute)) in enumerate(pairwise(numbers)):
-        if not _are_neighbours(at, beside) or not _is_sixtieth(minute) or len(hour) > 2 or int(hour) > 24:
+    clocks = set()
+    for n, ((at, hour), (minute_at, minute)) in enumerate(pairwise(numbers)):
+        if not _are_neighbors(at, minute_at) or not _is_minute_or_second(minute) or len(hour) > 2 or int(hour) > 24:
             continue
-        ahead = (int(hour) * 60 + int(minute) - instant.hour * 60 - instant.minute) % 720
-        if (ahead + 1) % 15 <= 2:
+        offset_minutes = (int(hour) * 60 + int(minute) - instant.hour * 60 - instant.minute) % 720
+        if (offset_minutes + 1) % 15 <= 2:
             after = numbers[n + 2 : n + 3]
-            seconds = [third for third, said in after if _are_neighbours(beside, third) and _is_sixtieth(said)]
-            found.add(((ahead + 1) // 15 % 48, (at, beside, *seconds)))
-    return frozenset(found)
+            seconds = [
+                third
+                for third, digits_after in after
+                if _are_neighbors(minute_at, third) and _is_minute_or_second(digits_after)
+            ]
+            clocks.add(((offset_minutes + 1) // 15 % 48, (at, minute_at, *seconds)))
+    return frozenset(clocks)
 
 
-def _are_neighbours(one: int, other: int) -> bool:
+def _are_neighbors(one: int, other: int) -> bool:
     return other - one <= 2
 
 
-def _is_sixtieth(digits: str) -> bool:
+def _is_minute_or_second(digits: str) -> bool:
     return len(digits) == 2 and int(digits) < 60
 
 
 DateWords = tuple[frozenset[str], frozenset[str], frozenset[str]]  # see _words_of_day
 
 
-def _date_words(instant: datetime) -> DateWords:
-    days = [_words_of_day((instant + zone).date()) for zone in ZONES]
-    whole, parts, beside = (frozenset().union(*each) for each in zip(*days, strict=True))
-    return whole, parts, beside
+def _list_date_words(instant: datetime) -> DateWords:
+    days = [_list_day_words((instant + zone).date()) for zone in ZONE_OFFSETS]
+    whole_words, parts, month_or_year = (frozenset().union(*each) for each in zip(*days, strict=True))
+    return whole_words, parts, month_or_year
 
 
 @lru_cache(256)
-def _words_of_day(day: date) -> DateWords:
+def _list_day_words(day: date) -> DateWords:
     """The ways to write a day: as one word; its parts as words; and the parts that stand for month or year."""
-    whole = {day.strftime(form) for form in WRITTEN}
+    whole_words = {day.strftime(form) for form in DATE_FORMATS}
     for d, m in product((f"{day.day}", f"{day.day:02}"), (f"{day.month}", f"{day.month:02}")):
-        whole |= {f"{d}.{m}.{day.year}", f"{d}/{m}/{day.year}", f"{m}/{d}/{day.year}", f"{day.year}/{m}/{d}"}
-        whole |= {f"{d}-{m}-{day.year}", f"{day.year}-{m}-{d}"}
+        whole_words |= {f"{d}.{m}.{day.year}", f"{d}/{m}/{day.year}", f"{m}/{d}/{day.year}", f"{day.year}/{m}/{d}"}
+        whole_words |= {f"{d}-{m}-{day.year}", f"{day.year}-{m}-{d}"}
     months = {calendar.month_name[day.month], calendar.month_abbr[day.month]}
-    beside = {name.lower() for name in months} | {str(day.year)}
+    month_or_year = {name.lower() for name in months} | {str(day.year)}
     weekdays = {calendar.day_name[day.weekday()].lower(), calendar.day_abbr[day.weekday()].lower()}
     ordinal = {f"{day.day}{ending}" for ending in ("st", "nd", "rd", "th")}
-    parts = beside | weekdays | ordinal | {str(day.day), f"{day.day:02}", str(day.month), f"{day.month:02}"}
-    return frozenset(whole), frozenset(parts), frozenset(beside)
+    parts = month_or_year | weekdays | ordinal | {str(day.day), f"{day.day:02}", str(day.month), f"{day.month:02}"}
+    return frozenset(whole_words), frozenset(parts), frozenset(month_or_year)

@@ -7,7 +7,7 @@ Source: Unicode CLDR; months also in the case that stands beside a number.
 
 from functools import lru_cache
 
-LEAST_LETTERS = 3  # of an abbreviation, "Okt" or "févr."; a shorter one is too many things
+MIN_LETTERS = 3  # of an abbreviation, "Okt" or "févr."; a shorter one is too many things
 
 # One line for each language, from January on; several forms of one month are joined by a stroke.
 _MONTHS = """
@@ -56,22 +56,22 @@ luni marți miercuri joi vineri sâmbătă duminică
 月 火 水 木 金 土 日 一 二 三 四 五 六
 """
 _MONTH_LINES = _MONTHS.strip().lower().split("\n")
-_MONTH_OF = {
+_MONTH_BY_NAME = {
     name: n for line in _MONTH_LINES for n, names in enumerate(line.split(), start=1) for name in names.split("|")
 }
 _WEEKDAY_NAMES = frozenset(_WEEKDAYS.lower().split())
 
 
 @lru_cache(4096)
-def months_of(word: str) -> frozenset[int]:
+def parse_months(word: str) -> frozenset[int]:
     """The months, 1 to 12, that a word may name, in full or cut off; mostly none."""
     plain = word.lower().rstrip(".")
-    if len(plain) < LEAST_LETTERS or not plain.isalpha():
+    if len(plain) < MIN_LETTERS or not plain.isalpha():
         return frozenset()
-    whole = _MONTH_OF.get(plain)
-    if whole is not None:
-        return frozenset({whole})
-    return frozenset(month for name, month in _MONTH_OF.items() if name.startswith(plain))
+    exact_month = _MONTH_BY_NAME.get(plain)
+    if exact_month is not None:
+        return frozenset({exact_month})
+    return frozenset(month for name, month in _MONTH_BY_NAME.items() if name.startswith(plain))
 
 
 @lru_cache(4096)
@@ -80,4 +80,4 @@ def is_weekday(word: str) -> bool:
     plain = word.lower().rstrip(".")
     if plain in _WEEKDAY_NAMES:
         return True
-    return len(plain) >= LEAST_LETTERS and any(name.startswith(plain) for name in _WEEKDAY_NAMES)
+    return len(plain) >= MIN_LETTERS and any(name.startswith(plain) for name in _WEEKDAY_NAMES)

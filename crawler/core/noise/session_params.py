@@ -10,108 +10,123 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from crawler.core.noise.stability import UNPROVEN, VolatilityCount
-from crawler.core.noise.words import Words, newest, words_of
-from crawler.core.page.fingerprint import number_of
+from crawler.core.noise.words import Words, keep_newest, split_words
+from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind
 
-MOST_PARAMETERS = 1024  # names; a site that makes up more of them has links that are noise
-MOST_NAME = 200  # characters
-MOST_BEHIND = 16  # paths kept for one name
-ENOUGH_BEHIND = 3  # paths at which a parameter is volatile, to call it so at all paths but those where it stands still
-MOST_STILL = 0.25  # paths where it stands still, at most, for each path where it is volatile
+MAX_PARAMETERS = 1024  # names; a site that makes up more of them has links that are noise
+MAX_NAME_CHARS = 200  # characters
+MAX_PATHS_PER_NAME = 16  # paths kept for one name
+ENOUGH_VOLATILE_PATHS = (
+    3  # paths at which a parameter is volatile, to call it so at all paths but those where it stands still
+)
+MAX_STEADY_SHARE = 0.25  # paths where it stands still, at most, for each path where it is volatile
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """Second fetches of links with one parameter. behind: paths at which it moved, by path_of.  still: other paths."""
+class LinkParameter:
+    """Second fetches of links with one parameter.
 
-    behind: Mapping[int, VolatilityCount] = field(default_factory=dict)
-    still: Mapping[int, None] = field(default_factory=dict)
+    volatile_paths: paths at which it moved, by path_of.  steady_paths: other paths.
+    """
+
+    volatile_paths: Mapping[int, VolatilityCount] = field(default_factory=dict)
+    steady_paths: Mapping[int, None] = field(default_factory=dict)
 
     def is_volatile(self, path: int) -> bool:
-        if path in self.still:
+        if path in self.steady_paths:
             return False
-        return self.behind.get(path, UNPROVEN).holds or self.is_everywhere
+        return self.volatile_paths.get(path, UNPROVEN).is_proven or self.is_volatile_everywhere
 
     @property
-    def is_everywhere(self) -> bool:
-        proven = sum(proof.holds for proof in self.behind.values())
-        return proven >= ENOUGH_BEHIND and len(self.still) <= MOST_STILL * proven
+    def is_volatile_everywhere(self) -> bool:
+        proven = sum(proof.is_proven for proof in self.volatile_paths.values())
+        return proven >= ENOUGH_VOLATILE_PATHS and len(self.steady_paths) <= MAX_STEADY_SHARE * proven
 
 
-Parameters = Mapping[str, Parameter]  # by name, of all that ever moved
+LinkParameters = Mapping[str, LinkParameter]  # by name, of all that ever moved
 
 
-def without_volatile(parameters: Parameters, words: Words) -> Words:
+def drop_volatile_parameters(parameters: LinkParameters, words: Words) -> Words:
     """The words of a link without its volatile parameters."""
-    if not any(parameter_of(word) in parameters for word in words):
+    if not any(parse_parameter_name(word) in parameters for word in words):
         return words
-    path = path_of(words)
+    path = compute_path_hash(words)
 
     def is_volatile(word: str) -> bool:
-        known = parameters.get(parameter_of(word))
-        return known is not None and known.is_volatile(path)
+        parameter = parameters.get(parse_parameter_name(word))
+        return parameter is not None and parameter.is_volatile(path)
 
     return tuple(word for word in words if not is_volatile(word))
 
 
-def are_doubted(parameters: Parameters, words: Words) -> bool:
+def has_doubted_parameter(parameters: LinkParameters, words: Words) -> bool:
     """Whether a parameter of a link is volatile but stood still in the last second fetch that met it."""
-    path = path_of(words)
-    known = [parameters[name] for name in map(parameter_of, words) if name in parameters]
-    return any(each.behind.get(path, UNPROVEN).steady > 0 for each in known)
+    path = compute_path_hash(words)
+    known_parameters = [parameters[name] for name in map(parse_parameter_name, words) if name in parameters]
+    return any(each.volatile_paths.get(path, UNPROVEN).steady > 0 for each in known_parameters)
 
 
-def parameter_of(step: str) -> str:
+def parse_parameter_name(step: str) -> str:
     name, equals, _ = step.partition("=")
     return name if equals else ""
 
 
 @lru_cache(4096)
-def path_of(words: Words) -> int:
+def compute_path_hash(words: Words) -> int:
     """A hash of a link without its parameters."""
-    return number_of(" ".join(word for word in words if not parameter_of(word)))
+    return hash_text(" ".join(word for word in words if not parse_parameter_name(word)))
 
 
 ParameterAtPath = tuple[str, int]  # a parameter's name, and the link's path by path_of
 
 
-def moved_in(first: Iterable[Block], second: Iterable[Block]) -> dict[ParameterAtPath, bool]:
+def compare_parameters(first: Iterable[Block], second: Iterable[Block]) -> dict[ParameterAtPath, bool]:
     """For each parameter that both fetches have, whether all its values differ."""
-    one, other = _values(first), _values(second)
-    return {behind: one[behind].isdisjoint(other[behind]) for behind in one.keys() & other.keys()}
+    one, other = _group_values(first), _group_values(second)
+    return {
+        parameter_at_path: one[parameter_at_path].isdisjoint(other[parameter_at_path])
+        for parameter_at_path in one.keys() & other.keys()
+    }
 
 
-def _values(blocks: Iterable[Block]) -> Mapping[ParameterAtPath, set[str]]:
-    found: dict[ParameterAtPath, set[str]] = defaultdict(set)
+def _group_values(blocks: Iterable[Block]) -> Mapping[ParameterAtPath, set[str]]:
+    values: dict[ParameterAtPath, set[str]] = defaultdict(set)
     for block in blocks:
         if block.kind is BlockKind.LINK and "=" in block.text:
-            words = words_of(block)
+            words = split_words(block)
             for word in words:
-                name = parameter_of(word)
-                if name and len(name) <= MOST_NAME:
-                    found[name, path_of(words)].add(word)
-    return found
+                name = parse_parameter_name(word)
+                if name and len(name) <= MAX_NAME_CHARS:
+                    values[name, compute_path_hash(words)].add(word)
+    return values
 
 
-def learn_parameters(known: Parameters, moved: Mapping[ParameterAtPath, bool]) -> Parameters:
+def learn_parameters(before: LinkParameters, moved: Mapping[ParameterAtPath, bool]) -> LinkParameters:
     """The parameters after one second fetch. moved: for each parameter it met, whether it differed."""
-    found = dict(known)
+    parameters = dict(before)
     for name in sorted({name for (name, _), has_moved in moved.items() if has_moved}):
-        found[name] = found.pop(name, Parameter())
+        parameters[name] = parameters.pop(name, LinkParameter())
     for (name, path), has_moved in sorted(moved.items()):
-        if name in found:
-            found[name] = _after(found[name], path, moved=has_moved)
-    return newest({name: each for name, each in found.items() if each.behind}, MOST_PARAMETERS)
+        if name in parameters:
+            parameters[name] = _update_parameter(parameters[name], path, moved=has_moved)
+    return keep_newest({name: each for name, each in parameters.items() if each.volatile_paths}, MAX_PARAMETERS)
 
 
-def _after(known: Parameter, path: int, *, moved: bool) -> Parameter:
-    if moved and path not in known.behind and path not in known.still and known.is_everywhere:
-        return known  # or the links of one page would push out those of all others
-    behind, still = dict(known.behind), dict(known.still)
-    proof = behind.pop(path, UNPROVEN).after(moved=moved)
+def _update_parameter(parameter: LinkParameter, path: int, *, moved: bool) -> LinkParameter:
+    if (
+        moved
+        and path not in parameter.volatile_paths
+        and path not in parameter.steady_paths
+        and parameter.is_volatile_everywhere
+    ):
+        return parameter  # or the links of one page would push out those of all others
+    volatile_paths, steady_paths = dict(parameter.volatile_paths), dict(parameter.steady_paths)
+    proof = volatile_paths.pop(path, UNPROVEN).add_fetch(differed=moved)
     if proof != UNPROVEN:
-        still.pop(path, None)
-        behind[path] = proof
-        return replace(known, behind=newest(behind, MOST_BEHIND), still=still)
-    return Parameter(behind, newest({**still, path: None}, MOST_BEHIND))
+        steady_paths.pop(path, None)
+        volatile_paths[path] = proof
+        return replace(
+            parameter, volatile_paths=keep_newest(volatile_paths, MAX_PATHS_PER_NAME), steady_paths=steady_paths
+        )
+    return LinkParameter(volatile_paths, keep_newest({**steady_paths, path: None}, MAX_PATHS_PER_NAME))

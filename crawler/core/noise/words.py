@@ -18,108 +18,110 @@ _WORD = re.compile(
 )
 _STEP = re.compile(r"[^/?&;#]+")  # of a URL: its host, each step of its path, each parameter
 _NUMBER = re.compile(r"\d+(?:[., '’]\d{3}(?!\d))*(?:[.,]\d+)?")  # noqa: RUF001
-_REMEMBERED = 16_384
+_CACHE_SIZE = 16_384
 
 NUMBER = "\0"  # stands for a number; no text of a page holds it
 
 
-@lru_cache(_REMEMBERED)
-def words_of(block: Block) -> Words:
+@lru_cache(_CACHE_SIZE)
+def split_words(block: Block) -> Words:
     """The words of a block in their order; of a link, the steps of its path and its parameters."""
     pattern = _STEP if block.kind is BlockKind.LINK else _WORD
     return tuple(pattern.findall(block.text))
 
 
-@lru_cache(_REMEMBERED)
-def numberless(word: str) -> str:
+@lru_cache(_CACHE_SIZE)
+def mask_numbers(word: str) -> str:
     """A word with NUMBER in place of each of its numbers: "394d" and "1,397d" are alike, and so are "0.09" and "12"."""
     return _NUMBER.sub(NUMBER, word)
 
 
-def numbers_of(words: Iterable[str]) -> Words:
+def select_numbers(words: Iterable[str]) -> Words:
     """The words that have a digit: a price that goes up and down is a change each time."""
-    return tuple(word for word in words if NUMBER in numberless(word))
+    return tuple(word for word in words if NUMBER in mask_numbers(word))
 
 
-Pattern = tuple[str, ...]  # the words of a block, with a gap for volatile ones: ANY, or the word with NUMBER in it
+WordPattern = tuple[str, ...]  # the words of a block, with a gap for volatile ones: ANY, or the word with NUMBER in it
 
 ANY = ""
 
-ALIKE = 0.5  # share of words in common, from which on two wordings are taken for one block
+MIN_COMMON_SHARE = 0.5  # share of words in common, from which on two wordings are taken for one block
 
 ORIGIN_WORDS = 2  # scheme and host of a link, equal in all links of a site
 
 
-def pattern_of(one: Words, other: Words) -> Pattern:
+def build_pattern(one: Words, other: Words) -> WordPattern:
     """The pattern of two wordings with as many words: equal words stay, others become gaps."""
-    return tuple(a if a == b else _gap(a, b) for a, b in zip(one, other, strict=True))
+    return tuple(a if a == b else _build_gap(a, b) for a, b in zip(one, other, strict=True))
 
 
-def _gap(one: str, other: str) -> str:
+def _build_gap(one: str, other: str) -> str:
     """The gap that stands for two words: with NUMBER in it where they differ in numbers only, else ANY."""
-    alike = numberless(one)
-    return alike if alike == numberless(other) else ANY
+    masked = mask_numbers(one)
+    return masked if masked == mask_numbers(other) else ANY
 
 
-def agrees(each: str, word: str) -> bool:
+def matches_word(each: str, word: str) -> bool:
     """Whether an entry of a pattern stands for this word."""
-    return each in (ANY, word) or (NUMBER in each and each == numberless(word))
+    return each in (ANY, word) or (NUMBER in each and each == mask_numbers(word))
 
 
-def gaps_of(pattern: Pattern) -> dict[int, str]:
+def list_gaps(pattern: WordPattern) -> dict[int, str]:
     """The gaps of a pattern, by position."""
     return {n: each for n, each in enumerate(pattern) if each == ANY or NUMBER in each}
 
 
-def fits(pattern: Pattern, words: Words) -> bool:
-    return len(pattern) == len(words) and all(map(agrees, pattern, words))
+def matches_words(pattern: WordPattern, words: Words) -> bool:
+    return len(pattern) == len(words) and all(map(matches_word, pattern, words))
 
 
-def is_same_block(pattern: Pattern, kind: BlockKind) -> bool:
+def is_same_block(pattern: WordPattern, kind: BlockKind) -> bool:
     """Whether enough words of a block stayed for both wordings to be one block. Numbers and signs do not count.
 
     kind: of the block; a link of two steps of which one differs leads elsewhere.
     """
     if kind is BlockKind.LINK:
-        own = pattern[ORIGIN_WORDS:]
-        return own.count(ANY) < ALIKE * len(own) or not own
-    own = tuple(each for each in pattern if each == ANY or any(map(str.isalpha, each)))
-    return own.count(ANY) <= ALIKE * len(own)
+        compared = pattern[ORIGIN_WORDS:]
+        return compared.count(ANY) < MIN_COMMON_SHARE * len(compared) or not compared
+    compared = tuple(each for each in pattern if each == ANY or any(map(str.isalpha, each)))
+    return compared.count(ANY) <= MIN_COMMON_SHARE * len(compared)
 
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-MOST_SHARE = 4  # a value that alone takes more than a quarter of the room is not kept: it would push out all others
+MAX_SHARE_DIVISOR = (
+    4  # a value that alone takes more than a quarter of the room is not kept: it would push out all others
+)
 
 
-def newest(known: dict[K, V], most: int) -> dict[K, V]:
+def keep_newest(entries: dict[K, V], max_entries: int) -> dict[K, V]:
     """The newest entries of a mapping, at most `most`; the mapping itself if it has no more. Keys are oldest first."""
-    if len(known) <= most:
-        return known
-    kept = dict(known)  # a copy that loses a few entries is seven times faster than one made entry by entry
-    for key in islice(known, len(known) - most):
-        del kept[key]
-    return kept
+    if len(entries) <= max_entries:
+        return entries
+    newest_entries = dict(entries)  # a copy that loses a few entries is seven times faster than one made entry by entry
+    for key in islice(entries, len(entries) - max_entries):
+        del newest_entries[key]
+    return newest_entries
 
 
-def newest_within(
-    known: Mapping[K, tuple[V, ...]], *, most: int, chars: int, length: Callable[[V], int]
+def keep_newest_within(
+    entries: Mapping[K, tuple[V, ...]], *, max_values: int, max_chars: int, length: Callable[[V], int]
 ) -> Mapping[K, tuple[V, ...]]:
     """The newest values of a mapping, at most `most` and `chars` characters; the mapping itself if it fits.
 
     The last key is the newest, and so is the last value of each key.  length: of a value, in characters.
     """
-    every = [(key, value, length(value)) for key, values in known.items() for value in values]
-    if len(every) <= most and sum(size for *_, size in every) <= chars:
-        return known
-    kept: dict[K, list[V]] = {}
-    left = chars
-    for key, value, size in reversed(every):
-        if size > chars // MOST_SHARE:
+    sized_values = [(key, value, length(value)) for key, values in entries.items() for value in values]
+    if len(sized_values) <= max_values and sum(size for *_, size in sized_values) <= max_chars:
+        return entries
+    newest_values: dict[K, list[V]] = {}
+    chars_left = max_chars
+    for key, value, size in reversed(sized_values):
+        if size > max_chars // MAX_SHARE_DIVISOR:
             continue
-        left, most = left - size, most - 1
-        if left < 0 or most < 0:
+        chars_left, max_values = chars_left - size, max_values - 1
+        if chars_left < 0 or max_values < 0:
             break
-        kept.setdefault(key, []).append(value)
-    return {key: tuple(reversed(values)) for key, values in reversed(kept.items())}
+        newest_values.setdefault(key, []).append(value)
+    return {key: tuple(reversed(values)) for key, values in reversed(newest_values.items())}

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from crawler.core.opic.opic import RESERVE_SHARE
+from crawler.core.opic.opic import VIRTUAL_PAGE_SHARE
 
-PRECISION = 1e-9
-MOST_ROUNDS = 500  # the error falls by the factor 1 - RESERVE_SHARE in each
+TOLERANCE = 1e-9
+MAX_ROUNDS = 500  # the error falls by the factor 1 - VIRTUAL_PAGE_SHARE in each
 
 
-def popularity(domains: Sequence[int], flows: Mapping[tuple[int, int], float]) -> dict[int, float]:
+def compute_popularity(domains: Sequence[int], flows: Mapping[tuple[int, int], float]) -> dict[int, float]:
     """The importance of each domain by the links between domains (mean 1).
 
     domains: their ids, each once.  flows: from domain to domain, what its pages pass on along links to the other, in
@@ -20,19 +20,23 @@ def popularity(domains: Sequence[int], flows: Mapping[tuple[int, int], float]) -
     without links to others pays the virtual one, which pays all domains alike.
     Source: Abiteboul, Preda, Cobena, WWW 2003, sections 2 and 6 (links between sites say more than links within).
     """
-    place = {domain: n for n, domain in enumerate(domains)}
-    links = [(place[a], place[b], flow) for (a, b), flow in flows.items() if a != b and a in place and b in place]
+    index_by_domain = {domain: n for n, domain in enumerate(domains)}
+    links = [
+        (index_by_domain[a], index_by_domain[b], flow)
+        for (a, b), flow in flows.items()
+        if a != b and a in index_by_domain and b in index_by_domain
+    ]
     source = np.array([link[0] for link in links], dtype=np.intp)
     target = np.array([link[1] for link in links], dtype=np.intp)
     flow = np.array([link[2] for link in links], dtype=np.float64)
     count = len(domains)
     out = np.bincount(source, weights=flow, minlength=count)
-    share = (1 - RESERVE_SHARE) * flow / out[source]
+    share = (1 - VIRTUAL_PAGE_SHARE) * flow / out[source]
     cash: npt.NDArray[np.float64] = np.ones(count)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         along_links = np.bincount(target, weights=share * cash[source], minlength=count)
-        paid = along_links + (count - along_links.sum()) / max(count, 1)
-        if np.abs(paid - cash).sum() <= PRECISION * count:
+        next_cash = along_links + (count - along_links.sum()) / max(count, 1)
+        if np.abs(next_cash - cash).sum() <= TOLERANCE * count:
             break
-        cash = paid
-    return {domain: float(cash[n]) for domain, n in place.items()}
+        cash = next_cash
+    return {domain: float(cash[n]) for domain, n in index_by_domain.items()}

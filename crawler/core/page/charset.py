@@ -27,7 +27,7 @@ _ATTRIBUTE = re.compile(
 _JAPANESE_ESCAPE = re.compile(rb"\x1b(?:\$[@B]|\([IJ])")
 
 # Python's codecs of these names know less than what the web calls by them.
-_WIDER = {
+_SUPERSET_CODECS = {
     "gbk": "gb18030",
     "shift_jis": "cp932",
     "euc_kr": "cp949",
@@ -36,12 +36,12 @@ _WIDER = {
     "iso8859-1": "cp1252",
     "iso2022_jp": "iso2022_jp_ext",
 }
-_USUAL = frozenset({"utf-8", "utf8"})  # labels that nearly all pages have
+_UTF8_LABELS = frozenset({"utf-8", "utf8"})  # labels that nearly all pages have
 # Labels of the standard that the table of resiliparse lacks. What a page itself calls x-user-defined is windows-1252.
 _MORE_LABELS = {"x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic", "x-user-defined": "cp1252"}
 
 
-def decoded(body: bytes, content_type: str, kind: str) -> tuple[str, str]:
+def decode_body(body: bytes, content_type: str, kind: str) -> tuple[str, str]:
     """The charset, by the name of a Python codec, and the text. Never raises; invalid bytes become U+FFFD.
 
     First counts the BOM, then the Content-Type header, the declaration in a page of kind "html" or "xml", and last a
@@ -50,83 +50,83 @@ def decoded(body: bytes, content_type: str, kind: str) -> tuple[str, str]:
     for bom, name in _BOMS:
         if body.startswith(bom):
             return name, body[len(bom) :].decode(name, "replace")
-    stated = _PARAMETER.search(content_type)
-    charset = codec(stated[1]) if stated else None
+    header_charset = _PARAMETER.search(content_type)
+    charset = find_codec(header_charset[1]) if header_charset else None
     if charset is None and kind in {"html", "xml"}:
-        charset = _own(body, kind)
+        charset = _find_declared_charset(body, kind)
     if charset is not None:
         return charset, body.decode(charset, "replace")
-    return _guessed(body)
+    return _guess_charset(body)
 
 
-def codec(label: str) -> str | None:
+def find_codec(label: str) -> str | None:
     """The Python codec for a label of the Encoding standard; None for others, and for those it calls unsafe."""
     label = label.strip("\t\n\f\r ").lower()
-    if label in _USUAL:
+    if label in _UTF8_LABELS:
         return "utf-8"
     from resiliparse.parse.encoding import map_encoding_to_html5  # noqa: PLC0415  few pages need it
 
     name = _MORE_LABELS.get(label) or map_encoding_to_html5(label, fallback_utf8=False)
-    return _WIDER.get(name, name) if name else None
+    return _SUPERSET_CODECS.get(name, name) if name else None
 
 
-def _own(body: bytes, kind: str) -> str | None:
+def _find_declared_charset(body: bytes, kind: str) -> str | None:
     """The charset that a page declares in its first bytes, or None."""
     for start, name in _WIDE_XML:
         if body.startswith(start):
             return name
     beginning = body[:META_BYTES]
-    by_meta = _by_meta(beginning) if kind == "html" else None
+    by_meta = _find_meta_charset(beginning) if kind == "html" else None
     declared = _XML.match(beginning)
-    return by_meta or (_readable_by(declared[1] or declared[2] or b"") if declared else None)
+    return by_meta or (_resolve_label(declared[1] or declared[2] or b"") if declared else None)
 
 
-def _by_meta(start: bytes) -> str | None:
+def _find_meta_charset(start: bytes) -> str | None:
     """The first meta element that names a charset we know, outside of comments and of other elements' attributes."""
     position = 0
-    while found := _MARKUP.search(start, position):
-        is_comment, is_meta, tag = found.groups()
+    while match := _MARKUP.search(start, position):
+        is_comment, is_meta, tag = match.groups()
         if is_meta or tag:
-            attributes, position = _attributes(start, found.end())
-            charset = _declared(attributes) if is_meta else None
+            attributes, position = _parse_attributes(start, match.end())
+            charset = _get_meta_charset(attributes) if is_meta else None
             if charset is not None:
                 return charset
         else:
             end = b"-->" if is_comment else b">"
-            at = start.find(end, found.start() + 2)  # its own dashes can end a comment: <!-->
+            at = start.find(end, match.start() + 2)  # its own dashes can end a comment: <!-->
             if at < 0:
                 return None
             position = at + len(end)
     return None
 
 
-def _attributes(start: bytes, position: int) -> tuple[dict[bytes, bytes], int]:
+def _parse_attributes(start: bytes, position: int) -> tuple[dict[bytes, bytes], int]:
     """The attributes of a tag from there on, the first of each name; and where the tag ends."""
-    found: dict[bytes, bytes] = {}
+    attributes: dict[bytes, bytes] = {}
     while attribute := _ATTRIBUTE.match(start, position):
         position = attribute.end()
         name, *values = attribute.groups()
         if not name:
             break
-        found.setdefault(name.lower(), next((value for value in values if value is not None), b""))
-    return found, position
+        attributes.setdefault(name.lower(), next((value for value in values if value is not None), b""))
+    return attributes, position
 
 
-def _declared(meta: dict[bytes, bytes]) -> str | None:
+def _get_meta_charset(meta: dict[bytes, bytes]) -> str | None:
     label = meta.get(b"charset")
     if label is None and meta.get(b"http-equiv", b"").lower() == b"content-type":
-        found = _CONTENT.search(meta.get(b"content", b""))
-        label = (found[1] or found[2] or found[3] or b"") if found else None
-    return None if label is None else _readable_by(label)
+        match = _CONTENT.search(meta.get(b"content", b""))
+        label = (match[1] or match[2] or match[3] or b"") if match else None
+    return None if label is None else _resolve_label(label)
 
 
-def _readable_by(label: bytes) -> str | None:
+def _resolve_label(label: bytes) -> str | None:
     """The codec of a label that was read as ASCII; UTF-8 for UTF-16, in which the label could not have been read."""
-    name = codec(label.decode("ascii", "replace"))
+    name = find_codec(label.decode("ascii", "replace"))
     return "utf-8" if name is not None and name.startswith("utf-16") else name
 
 
-def _guessed(body: bytes) -> tuple[str, str]:
+def _guess_charset(body: bytes) -> tuple[str, str]:
     """The charset and text by the bytes alone: ISO-2022-JP by its escapes, UTF-8 if valid, else the likeliest one."""
     for name in ("iso2022_jp_ext", "utf-8") if _JAPANESE_ESCAPE.search(body) else ("utf-8",):
         try:
@@ -135,5 +135,5 @@ def _guessed(body: bytes) -> tuple[str, str]:
             continue
     from resiliparse.parse.encoding import detect_encoding  # noqa: PLC0415  as above
 
-    charset = codec(detect_encoding(body) or "") or "cp1252"
+    charset = find_codec(detect_encoding(body) or "") or "cp1252"
     return charset, body.decode(charset, "replace")

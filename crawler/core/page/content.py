@@ -6,19 +6,19 @@ from enum import StrEnum
 
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.core.http.urls import Url, normalise, normalise_all
-from crawler.core.page.blocks import text_and_main_of, without_frame
-from crawler.core.page.charset import decoded
-from crawler.core.page.document import Document, PickledAsCall, ReadDocument, collapsed, read_json
-from crawler.core.page.html import Markup, above_of, base_of, parse_html
+from crawler.core.http.urls import Url, normalize_url, normalize_urls
+from crawler.core.page.blocks import extract_text_and_main, remove_boilerplate
+from crawler.core.page.charset import decode_body
+from crawler.core.page.document import Document, DocumentReader, PickledAsCall, collapse_lines, read_json
+from crawler.core.page.html import Markup, get_base_url, iter_ancestors, parse_html
 from crawler.core.page.lists.feeds import read_xml
-from crawler.core.page.media_type import Kind, kind_of
-from crawler.core.page.script_signs import ScriptSign, script_signs_of
+from crawler.core.page.media_type import MediaKind, detect_kind
+from crawler.core.page.script_signs import ScriptSign, find_script_signs
 
 MAX_TITLE_CHARS = 1024
 TAIL_CHARS = 1024
 FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
-MOST_FEEDS = 8  # of one page
+MAX_FEEDS = 8  # of one page
 MAX_LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1
 
 
@@ -27,7 +27,7 @@ class HtmlEnd(StrEnum):
 
     CLOSED = "closed"  # with a closing tag of html or body
     OPEN = "open"  # without one, which the standard allows
-    TORN = "torn"  # within a tag, which the standard does not allow
+    TRUNCATED = "torn"  # within a tag, which the standard does not allow
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class PageContent(PickledAsCall):
     read as a whole: then the digest of the bytes is what counts.
     images_and_meta: names and texts of its images, and the descriptions in its head.
     links: distinct, in order of the page, without those marked nofollow.  canonical, refresh: targets that the head
-    names; refresh is also among the links.  is_passed_on: the refresh comes at once, as a redirect.
+    names; refresh is also among the links.  is_instant_refresh: the refresh comes at once, as a redirect.
     feeds: of the site, that the head names; not among the links.
     noindex, nofollow: of the page, by its head or its HTTP header.
     html_end, has_password_field: of a web page; CLOSED and False for other bodies.
@@ -55,18 +55,18 @@ class PageContent(PickledAsCall):
     feeds: tuple[Url, ...] = ()
     canonical: Url | None = None
     refresh: Url | None = None
-    is_passed_on: bool = False
+    is_instant_refresh: bool = False
     noindex: bool = False
     nofollow: bool = False
     language: str = ""
     charset: str = ""
-    kind: Kind = "binary"
+    kind: MediaKind = "binary"
     html_end: HtmlEnd = HtmlEnd.CLOSED
     has_password_field: bool = False
     script_signs: tuple[ScriptSign, ...] = ()
 
 
-def extract(
+def extract_content(
     body: bytes,
     *,
     url: Url,
@@ -74,7 +74,7 @@ def extract(
     robots_tag: str | None = None,
     refresh: str | None = None,
     markup: Markup | None = None,
-    reader: ReadDocument | None = None,
+    reader: DocumentReader | None = None,
 ) -> PageContent:
     """Read a body of any kind. Never raises, whatever the bytes; but what a given reader raises.
 
@@ -83,30 +83,36 @@ def extract(
     markup: of a web page, where it was parsed already.  reader: of this body, which then is no web page.
     A page that is made to be too costly to parse is read only as far as that is affordable (page/html).
     """
-    stated = _refresh_of(refresh or "", base=url, url=url)
-    if reader is None and kind_of(body, content_type) == "html":
-        content = _read_html(body, markup or parse_html(body, content_type), url=url, stated=stated)
+    header_refresh = _parse_refresh(refresh or "", base=url, url=url)
+    if reader is None and detect_kind(body, content_type) == "html":
+        content = _read_html(body, markup or parse_html(body, content_type), url=url, header_refresh=header_refresh)
     else:
         content = _read_other(body, url=url, content_type=content_type, reader=reader)
-        links = tuple(dict.fromkeys((*content.links, *filter(None, stated[:1]))))
-        content = replace(content, links=links, refresh=stated[0], is_passed_on=stated[1])
-    directives = _robots(robots_tag or "")
+        links = tuple(dict.fromkeys((*content.links, *filter(None, header_refresh[:1]))))
+        content = replace(content, links=links, refresh=header_refresh[0], is_instant_refresh=header_refresh[1])
+    directives = _parse_robots_directives(robots_tag or "")
     if not directives:
         return content
     noindex, nofollow = content.noindex or "noindex" in directives, content.nofollow or "nofollow" in directives
     return replace(content, noindex=noindex, nofollow=nofollow)
 
 
-def _read_html(body: bytes, markup: Markup, *, url: Url, stated: tuple[Url | None, bool]) -> PageContent:
-    """The content of a web page. stated: where the server says that it leads, which comes before what the page says."""
+def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[Url | None, bool]) -> PageContent:
+    """The content of a web page.
+
+    header_refresh: where the server says that it leads, which comes before what the page says.
+    """
     tree = markup.tree
-    base = base_of(tree, url)
+    base = get_base_url(tree, url)
     head = _read_head(tree, base, url)
-    if stated[0] is not None:
-        head = replace(head, refresh=stated[0], is_passed_on=stated[1])
-    text, main = text_and_main_of(tree)
-    hrefs = [found.get("href") or found.get("src") or "" for found in (node.attrs for node in tree.css(_LINKS))]
-    links = normalise_all([*hrefs, *filter(None, [head.refresh])], base=base)
+    if header_refresh[0] is not None:
+        head = replace(head, refresh=header_refresh[0], is_instant_refresh=header_refresh[1])
+    text, main = extract_text_and_main(tree)
+    hrefs = [
+        attributes.get("href") or attributes.get("src") or ""
+        for attributes in (node.attrs for node in tree.css(_LINKS))
+    ]
+    links = normalize_urls([*hrefs, *filter(None, [head.refresh])], base=base)
     images_and_meta = (node.attrs for node in tree.css(f"img,{META_SELECTOR}"))
     language = (tree.root.attrs.get("lang") or tree.root.attrs.get("xml:lang") or "") if tree.root is not None else ""
     return replace(
@@ -120,31 +126,31 @@ def _read_html(body: bytes, markup: Markup, *, url: Url, stated: tuple[Url | Non
         language=language.strip().replace("\0", "")[:MAX_LANGUAGE_CHARS],
         charset=markup.charset,
         kind="html",
-        html_end=html_end_of(markup.source),
+        html_end=detect_html_end(markup.source),
         has_password_field=has_password_field_in(tree),
-        script_signs=script_signs_of(body, markup, text=text, main=main, links=links, base=base),
+        script_signs=find_script_signs(body, markup, text=text, main=main, links=links, base=base),
     )
 
 
-def main_html(body: bytes, content_type: str, *, url: Url) -> str:
+def extract_main_html(body: bytes, content_type: str, *, url: Url) -> str:
     """The main content of a web page as HTML, without what frames it, with absolute links; empty for one without any.
 
-    Never raises, whatever the bytes; a page that is made to be too costly is read as far as `extract` reads it.
+    Never raises, whatever the bytes; a page that is made to be too costly is read as far as `extract_content` reads it.
     """
     tree = parse_html(body, content_type).tree
-    base = base_of(tree, url)
-    without_frame(tree)
+    base = get_base_url(tree, url)
+    remove_boilerplate(tree)
     for node in tree.css("a[href],img[src]"):
         name = "src" if node.tag == "img" else "href"
-        node.attrs[name] = normalise(node.attrs.get(name) or "", base=base) or ""
+        node.attrs[name] = normalize_url(node.attrs.get(name) or "", base=base) or ""
     return (tree.body.html or "") if tree.body is not None else ""
 
 
-def html_end_of(source: str) -> HtmlEnd:
+def detect_html_end(source: str) -> HtmlEnd:
     """The way in which a web page ends. Comments of caches and proxies may come after its end."""
     tail = source[-TAIL_CHARS:].rstrip()
     if tail.rfind("<") > tail.rfind(">"):
-        return HtmlEnd.TORN
+        return HtmlEnd.TRUNCATED
     return HtmlEnd.CLOSED if _CLOSED.search(tail) else HtmlEnd.OPEN
 
 
@@ -170,64 +176,64 @@ def _read_head(tree: LexborHTMLParser, base: Url, url: Url) -> PageContent:
     """What the head of a web page says."""
     title: str | None = None
     canonical = refresh = None
-    is_passed_on = False
+    is_instant_refresh = False
     directives: frozenset[str] = frozenset()
     feeds: list[str] = []
     for node in tree.css("title,meta[content],link[href]"):
         attributes = node.attrs
         tag = node.tag
         if tag == "title":
-            if title is None and not any(above.tag == "svg" for above in above_of(node)):
+            if title is None and not any(ancestor.tag == "svg" for ancestor in iter_ancestors(node)):
                 title = " ".join(node.text().split()).replace("\0", "")[:MAX_TITLE_CHARS]
         elif tag == "link":
             relations = (attributes.get("rel") or "").lower().split()
             if "alternate" in relations and (attributes.get("type") or "").strip().lower() in FEED_TYPES:
                 feeds.append(attributes.get("href") or "")
             if canonical is None and "canonical" in relations:
-                canonical = normalise(attributes.get("href") or "", base=base)
+                canonical = normalize_url(attributes.get("href") or "", base=base)
         elif (attributes.get("name") or "").strip().lower() == "robots":
-            directives |= _robots(attributes.get("content") or "")
+            directives |= _parse_robots_directives(attributes.get("content") or "")
         elif refresh is None and (attributes.get("http-equiv") or "").strip().lower() == "refresh":
             # Within noscript it is for browsers that run no script, to be told to get one that does.
-            is_said = not any(above.tag == "noscript" for above in above_of(node))
-            text = attributes.get("content") or "" if is_said else ""
-            refresh, is_passed_on = _refresh_of(text, base=base, url=url)
+            applies = not any(ancestor.tag == "noscript" for ancestor in iter_ancestors(node))
+            text = attributes.get("content") or "" if applies else ""
+            refresh, is_instant_refresh = _parse_refresh(text, base=base, url=url)
     return PageContent(
         title=title or "",
-        feeds=normalise_all(feeds[:MOST_FEEDS], base=base),
+        feeds=normalize_urls(feeds[:MAX_FEEDS], base=base),
         canonical=canonical,
         refresh=refresh,
-        is_passed_on=is_passed_on,
+        is_instant_refresh=is_instant_refresh,
         noindex="noindex" in directives,
         nofollow="nofollow" in directives,
     )
 
 
-def _refresh_of(text: str, *, base: Url, url: Url) -> tuple[Url | None, bool]:
+def _parse_refresh(text: str, *, base: Url, url: Url) -> tuple[Url | None, bool]:
     """Where a refresh leads, None for the page itself and for nowhere; and whether it does so at once."""
-    found = _REFRESH.match(text)
-    target = normalise((found[2] or found[3] or found[4] or "").strip(), base=base) if found else None
-    if found is None or target in {None, url}:
+    match = _REFRESH.match(text)
+    target = normalize_url((match[2] or match[3] or match[4] or "").strip(), base=base) if match else None
+    if match is None or target in {None, url}:
         return None, False
-    return target, found[1] != "" and not found[1].strip("0")
+    return target, match[1] != "" and not match[1].strip("0")
 
 
-def _robots(directives: str) -> frozenset[str]:
+def _parse_robots_directives(directives: str) -> frozenset[str]:
     """The directives noindex and nofollow that hold for everybody; those after "otherbot:" hold for that one only."""
-    found = set()
+    names = set()
     for part in directives.lower().split(","):
         agent, colon, rest = part.partition(":")
         if colon and agent.strip() not in _NAMED_DIRECTIVES and agent.strip() != "*":
             break
-        found.add((rest if colon else part).strip())
-    if "none" in found:
-        found |= {"noindex", "nofollow"}
-    return frozenset(found & {"noindex", "nofollow"})
+        names.add((rest if colon else part).strip())
+    if "none" in names:
+        names |= {"noindex", "nofollow"}
+    return frozenset(names & {"noindex", "nofollow"})
 
 
-def _read_other(body: bytes, *, url: Url, content_type: str, reader: ReadDocument | None) -> PageContent:
+def _read_other(body: bytes, *, url: Url, content_type: str, reader: DocumentReader | None) -> PageContent:
     """The content of a body that is no web page. Never raises, but what a given reader raises."""
-    kind = kind_of(body, content_type) if reader is None else "text"
+    kind = detect_kind(body, content_type) if reader is None else "text"
     charset, document = "", Document()
     if reader is not None:
         document = reader(body, url=url, content_type=content_type)
@@ -236,11 +242,11 @@ def _read_other(body: bytes, *, url: Url, content_type: str, reader: ReadDocumen
 
         document = read_pdf(body, url=url)
     elif kind != "binary":
-        charset, source = decoded(body, content_type, kind)
+        charset, source = decode_body(body, content_type, kind)
         if kind == "xml":
             document = read_xml(source, url=url)
         else:
-            document = read_json(source) if kind == "json" else Document(text=collapsed(source.splitlines()))
+            document = read_json(source) if kind == "json" else Document(text=collapse_lines(source.splitlines()))
     return PageContent(
         title=document.title[:MAX_TITLE_CHARS],
         text=document.text,

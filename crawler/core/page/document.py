@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Protocol
 
-from crawler.core.http.urls import Url, normalise_all
+from crawler.core.http.urls import Url, normalize_urls
 
 PART_CHARS = 1 << 17
 _PART_END = re.compile(r"\s")
@@ -37,7 +37,7 @@ class PickledAsCall:
 class Document:
     """The title, text and links of a body that is not a web page.
 
-    text: one line for each block (see `collapsed`); empty for a body that cannot be read as a whole.
+    text: one line for each block (see `collapse_lines`); empty for a body that cannot be read as a whole.
     main: the text without the lines that say when and by which program the file was made; None where there are none.
     links: distinct, in their order.
     """
@@ -48,35 +48,37 @@ class Document:
     links: tuple[Url, ...] = ()
 
 
-class ReadDocument(Protocol):
+class DocumentReader(Protocol):
     """A reader of bodies of some media type; it raises what it likes."""
 
     def __call__(self, body: bytes, *, url: Url, content_type: str) -> Document: ...
 
 
-def document_of(text: str, *, title: str, links: Iterable[str], url: Url) -> Document:
+def build_document(text: str, *, title: str, links: Iterable[str], url: Url) -> Document:
     """A Document of what somebody else has read: white space collapsed, links made absolute, nothing that is no text.
 
     url: where the body was found.
     """
     text, title = (each.encode("utf-8", "replace").decode() for each in (text, title))
     return Document(
-        title=spaced(title).replace("\0", ""), text=collapsed(text.splitlines()), links=normalise_all(links, base=url)
+        title=collapse_spaces(title).replace("\0", ""),
+        text=collapse_lines(text.splitlines()),
+        links=normalize_urls(links, base=url),
     )
 
 
-def collapsed(lines: Iterable[str]) -> str:
+def collapse_lines(lines: Iterable[str]) -> str:
     """The lines that are not empty, as one text, with white space collapsed; no NUL."""
-    return joined(map(spaced, lines))
+    return join_lines(map(collapse_spaces, lines))
 
 
-def joined(lines: Iterable[str]) -> str:
+def join_lines(lines: Iterable[str]) -> str:
     """The lines that are not empty, as one text; no NUL."""
     text = "\n".join(filter(None, lines))
     return text.replace("\0", "") if "\0" in text else text
 
 
-def spaced(text: str) -> str:
+def collapse_spaces(text: str) -> str:
     """A text whose words stand one space apart. A long one is done in parts: its words apart take ten times as much."""
     if len(text) <= PART_CHARS:
         return " ".join(text.split())
@@ -97,13 +99,13 @@ def read_json(source: str) -> Document:
     """
     try:
         value = _PARSER.decode(source if len(source) <= MAX_JSON_CHARS else "")  # which is no JSON
-        text = collapsed(_bounded_lines(_leaves(value, "", MAX_JSON_DEPTH)))
+        text = collapse_lines(_limit_lines(_iter_leaves(value, "", MAX_JSON_DEPTH)))
     except (ValueError, RecursionError):
-        return Document(text=collapsed(source.splitlines()))
+        return Document(text=collapse_lines(source.splitlines()))
     return Document(text=text.encode("utf-8", "replace").decode())  # an escape can name half a character
 
 
-def _bounded_lines(lines: Iterator[str]) -> Iterator[str]:
+def _limit_lines(lines: Iterator[str]) -> Iterator[str]:
     chars = 0
     for line in lines:
         chars += len(line)
@@ -112,17 +114,17 @@ def _bounded_lines(lines: Iterator[str]) -> Iterator[str]:
         yield line
 
 
-def _leaves(value: object, path: str, depth: int) -> Iterator[str]:
+def _iter_leaves(value: object, path: str, depth: int) -> Iterator[str]:
     if depth == 0:
         raise ValueError("too deep")
     if isinstance(value, tuple) and value:
         for name, inner in sorted(value, key=itemgetter(0)):
-            yield from _leaves(inner, f"{path}.{name}" if path else name, depth - 1)
+            yield from _iter_leaves(inner, f"{path}.{name}" if path else name, depth - 1)
     elif isinstance(value, list) and value:
         for inner in value:
-            lines = _leaves(inner, f"{path}[]", depth - 1)
+            lines = _iter_leaves(inner, f"{path}[]", depth - 1)
             yield f"- {next(lines)}"
             yield from lines
     else:
-        shown = value if isinstance(value, str) else "{}" if value == () else json.dumps(value)
-        yield f"{path}: {shown}" if path else shown
+        written = value if isinstance(value, str) else "{}" if value == () else json.dumps(value)
+        yield f"{path}: {written}" if path else written

@@ -14,7 +14,7 @@ Fingerprint = NewType("Fingerprint", int)  # unsigned, 64 bit
 SHINGLE_WORDS = 3  # unrelated pages of one vocabulary are then 24 bits and more apart; with letters, only 12
 MAX_CHARS = 2_000_000  # of the text, before it is made into words
 MAX_WORDS = 100_000  # 30 ms; what comes after so many shows in the digest, not in the magnitude of a change
-MOST_IN_A_BYTE = 255
+MAX_BYTE = 255
 
 # Chinese, Japanese and Korean do not put spaces between words: there each character counts as one.
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -24,22 +24,22 @@ _NO_WORD = re.compile(r"[^\w\x00-\x7f]")
 _SPACED = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte == ord("_") else ord(" ") for byte in range(256))
 
 
-def fingerprint_of(text: str) -> Fingerprint | None:
+def compute_fingerprint(text: str) -> Fingerprint | None:
     """The SimHash of a text's words in threes, counted as often as they come; None for a text without any.
 
     Alike texts have fingerprints that differ in few bits. Case, space and punctuation do not count, unless there is
     nothing else. Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002.
     """
     text = text[:MAX_CHARS]
-    words = words_of_text(text) or [word.encode("utf-8", "surrogatepass") for word in text.split()]
+    words = split_text_words(text) or [word.encode("utf-8", "surrogatepass") for word in text.split()]
     if not words:
         return None
     del words[MAX_WORDS:]
-    hashes = shingles_of_words(words)
-    return Fingerprint(int.from_bytes(np.packbits(_set_bits(hashes) > len(hashes) / 2).tobytes()))
+    hashes = hash_shingles(words)
+    return Fingerprint(int.from_bytes(np.packbits(_count_set_bits(hashes) > len(hashes) / 2).tobytes()))
 
 
-def _set_bits(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _count_set_bits(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """How many of the hashes have each bit set, the highest bit first.
 
     What `Simhash(shingles)` adds up in a loop over features. Here its bits, a byte each, are added eight at a time, and
@@ -47,11 +47,11 @@ def _set_bits(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """
     bits = Simhash._bitarray_from_bytes(hashes.astype(">u8").tobytes())  # noqa: SLF001  pinned, compared in a test
     eights = bits.view(np.uint64).reshape(-1, 8)
-    parts = np.add.reduceat(eights, np.arange(0, len(eights), MOST_IN_A_BYTE))
+    parts = np.add.reduceat(eights, np.arange(0, len(eights), MAX_BYTE))
     return np.asarray(np.sum(parts.view(np.uint8).reshape(-1, 64), axis=0, dtype=np.uint64))
 
 
-def words_of_text(text: str) -> list[bytes]:
+def split_text_words(text: str) -> list[bytes]:
     r"""The words of a text in UTF-8 and lower case, as the expression \w+ finds them, in half its time.
 
     Each ideograph is a word. All other characters become space, and the text is split there.
@@ -64,7 +64,7 @@ def words_of_text(text: str) -> list[bytes]:
     return text.encode().translate(_SPACED).split()
 
 
-def shingles_of_words(words: list[bytes]) -> NDArray[np.uint64]:
+def hash_shingles(words: list[bytes]) -> NDArray[np.uint64]:
     """64-bit hashes of each run of SHINGLE_WORDS words; of all words together where there are fewer."""
     each = np.frombuffer(b"".join(map(xxh3_64_digest, words)), dtype=">u8").astype(np.uint64)
     width = min(SHINGLE_WORDS, len(words))
@@ -79,16 +79,16 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: its multiple
 _SHIFT = np.uint64(29)
 
 
-def number_of(text: str) -> int:
+def hash_text(text: str) -> int:
     """A 64-bit hash of a text; of no use against an adversary."""
     return xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
 
 
-def distance_bits(one: Fingerprint, other: Fingerprint) -> int:
+def count_distance_bits(one: Fingerprint, other: Fingerprint) -> int:
     """The number of bits, of 64, in which two fingerprints differ: 0 for equal texts, about 32 for unrelated ones."""
     return (one ^ other).bit_count()
 
 
-def digest(data: bytes) -> bytes:
+def compute_digest(data: bytes) -> bytes:
     """A digest of 16 bytes that is equal only for equal data."""
     return blake2b(data, digest_size=16).digest()

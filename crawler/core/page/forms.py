@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborNode
 
-from crawler.core.http.urls import Url, normalise
-from crawler.core.page.html import base_of, parse_html
+from crawler.core.http.urls import Url, normalize_url
+from crawler.core.page.html import get_base_url, parse_html
 
-MOST_CONTROLS = 200  # of one form
+MAX_CONTROLS = 200  # of one form
 _NEVER_SENT = frozenset({"button", "image", "reset", "file"})
 
 
@@ -23,13 +23,13 @@ class LoginForm:
     is_post: bool
     controls: tuple[tuple[str, str], ...] = field(repr=False)
 
-    def filled(self, values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    def fill_fields(self, values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """The fields to be sent, with these values in place of what was there."""
-        kept = [(name, value) for name, value in self.controls if name not in values]
-        return (*kept, *values.items())
+        others = [(name, value) for name, value in self.controls if name not in values]
+        return (*others, *values.items())
 
 
-def login_form_in(body: bytes, content_type: str, *, url: Url, names: Collection[str]) -> LoginForm | None:
+def find_login_form(body: bytes, content_type: str, *, url: Url, names: Collection[str]) -> LoginForm | None:
     """The first form of a page with fields of all these names; None where there is none.
 
     url: of the page.  Source for what is sent: HTML standard, 4.10.22.4 (constructing the entry list), as far as a
@@ -38,30 +38,30 @@ def login_form_in(body: bytes, content_type: str, *, url: Url, names: Collection
     if not all(name.encode() in body for name in names):  # before anything is parsed
         return None
     tree = parse_html(body, content_type).tree
-    base = base_of(tree, url)
+    base = get_base_url(tree, url)
     for form in tree.css("form"):
-        inputs = form.css("input[name],button[name]")[:MOST_CONTROLS]
+        inputs = form.css("input[name],button[name]")[:MAX_CONTROLS]
         if set(names) <= {each.attributes.get("name") for each in inputs}:
             action = form.attributes.get("action")
             return LoginForm(
-                action=normalise(action, base=base) if action else url,
+                action=normalize_url(action, base=base) if action else url,
                 is_post=(form.attributes.get("method") or "").lower() == "post",
-                controls=tuple(_sent(inputs)),
+                controls=tuple(_list_sent_fields(inputs)),
             )
     return None
 
 
-def _sent(inputs: list[LexborNode]) -> list[tuple[str, str]]:
+def _list_sent_fields(inputs: list[LexborNode]) -> list[tuple[str, str]]:
     """What is sent of a form whose first button is pressed."""
-    found: list[tuple[str, str]] = []
+    fields: list[tuple[str, str]] = []
     is_pressed = False
     for each in inputs:
-        usual = "submit" if each.tag == "button" else "text"
-        kind = (each.attributes.get("type") or usual).lower()
+        default_kind = "submit" if each.tag == "button" else "text"
+        kind = (each.attributes.get("type") or default_kind).lower()
         is_off = kind in {"checkbox", "radio"} and "checked" not in each.attributes
         if kind in _NEVER_SENT or is_off or "disabled" in each.attributes or (kind == "submit" and is_pressed):
             continue
         is_pressed = is_pressed or kind == "submit"
         default = "on" if kind in {"checkbox", "radio"} else ""
-        found.append((each.attributes.get("name") or "", each.attributes.get("value", default) or ""))
-    return found
+        fields.append((each.attributes.get("name") or "", each.attributes.get("value", default) or ""))
+    return fields

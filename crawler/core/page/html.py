@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from crawler.core.http.urls import Url, normalise
-from crawler.core.page.charset import decoded
+from crawler.core.http.urls import Url, normalize_url
+from crawler.core.page.charset import decode_body
 
 FREE_TAGS = 1000  # with fewer, nothing costs more than a second and 100 MB, and to count would not pay
 FREE_CHARS = 65_536
@@ -54,14 +54,14 @@ class Markup:
 
 def parse_html(body: bytes, content_type: str) -> Markup:
     """Parse a web page, whatever the bytes; MemoryError is all that it can raise."""
-    charset, source = decoded(body, content_type, "html")
+    charset, source = decode_body(body, content_type, "html")
     try:
-        return Markup(charset, source, LexborHTMLParser(source[: affordable(source)]))
+        return Markup(charset, source, LexborHTMLParser(source[: count_affordable_chars(source)]))
     except SelectolaxError as error:  # there is nothing else that it fails of
         raise MemoryError from error
 
 
-def text_of(node: LexborNode) -> str:
+def get_text(node: LexborNode) -> str:
     """The text of a text node. MemoryError where there was no memory for it, which the parser tells by silence."""
     text = node.text_content
     if text is None:
@@ -69,28 +69,28 @@ def text_of(node: LexborNode) -> str:
     return text
 
 
-def base_of(tree: LexborHTMLParser, url: Url) -> Url:
+def get_base_url(tree: LexborHTMLParser, url: Url) -> Url:
     """What the relative links of a page are relative to. url: of the page."""
-    found = tree.css_first("base[href]")
-    return (normalise(found.attrs.get("href") or "", base=url) if found is not None else None) or url
+    node = tree.css_first("base[href]")
+    return (normalize_url(node.attrs.get("href") or "", base=url) if node is not None else None) or url
 
 
-def above_of(node: LexborNode) -> Iterator[LexborNode]:
+def iter_ancestors(node: LexborNode) -> Iterator[LexborNode]:
     """The elements that an element stands in, from the innermost."""
-    above = node.parent
-    while above is not None:
-        yield above
-        above = above.parent
+    ancestor = node.parent
+    while ancestor is not None:
+        yield ancestor
+        ancestor = ancestor.parent
 
 
-def affordable(html: str) -> int:
+def count_affordable_chars(html: str) -> int:
     """The number of characters of a page, from its start, that can be parsed in bounded time and memory; mostly all.
 
     Estimated from the tags alone: the steps are the sum, over all tags, of the elements that are then open.
     """
     if len(html) <= FREE_CHARS and html.count("<") <= FREE_TAGS:
         return len(html)
-    most_tags = (READING_BYTES - BYTES_PER_CHAR * len(html)) // BYTES_PER_TAG
+    max_tags = (READING_BYTES - BYTES_PER_CHAR * len(html)) // BYTES_PER_TAG
     opened: dict[str, int] = {}
     depth = formatting = steps = nodes = count = 0
     tags = _TAG.finditer(html)
@@ -116,6 +116,6 @@ def affordable(html: str) -> int:
         steps += depth
         nodes += formatting
         count += not closing
-        if count > most_tags or steps > TREE_STEPS or nodes > FORMATTED_NODES:
+        if count > max_tags or steps > TREE_STEPS or nodes > FORMATTED_NODES:
             return tag.start()
     return len(html)

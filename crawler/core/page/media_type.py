@@ -5,7 +5,7 @@ from typing import Literal
 
 from crawler.core.page.charset import WIDE_STARTS
 
-Kind = Literal["html", "text", "xml", "json", "pdf", "binary"]
+MediaKind = Literal["html", "text", "xml", "json", "pdf", "binary"]
 
 SNIFFED_BYTES = 1445  # WHATWG MIME sniffing, 5.1
 
@@ -31,12 +31,12 @@ _LOOKS_LIKE_HTML = re.compile(
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # the standard's "binary data bytes"
 
 
-def kind_of(body: bytes, content_type: str) -> Kind:
+def detect_kind(body: bytes, content_type: str) -> MediaKind:
     """The kind of a body by its Content-Type, corrected where the bytes plainly differ (WHATWG MIME sniffing)."""
     mime = content_type.partition(";")[0].strip().lower()
     start = body[:SNIFFED_BYTES].lstrip()
     binary = body.startswith(_MAGIC) or (_NOT_TEXT.search(start) and not body.startswith(WIDE_STARTS))
-    kind: Kind = "binary"
+    kind: MediaKind = "binary"
     if body.startswith(_PDF):
         kind = "pdf"
     elif mime in _HTML_TYPES:

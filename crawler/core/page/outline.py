@@ -10,16 +10,24 @@ from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.core.http.urls import Url, normalise
-from crawler.core.page.blocks import BLOCK_TAGS, BREAK_ID, POINTING_IDS, TEXT_ID, UNSEEN_TAGS, OpenBlocks, not_shown
-from crawler.core.page.content import META_SELECTOR, PageContent, extract
-from crawler.core.page.document import PickledAsCall, ReadDocument, spaced
-from crawler.core.page.fingerprint import digest, number_of
-from crawler.core.page.html import Markup, base_of, parse_html, text_of
-from crawler.core.page.media_type import kind_of
-from crawler.core.page.selectors import WHOLE, View, matched
+from crawler.core.http.urls import Url, normalize_url
+from crawler.core.page.blocks import (
+    BLOCK_TAGS,
+    BREAK_ID,
+    HIDDEN_TAGS,
+    POINTING_IDS,
+    TEXT_ID,
+    OpenBlocks,
+    find_hidden_elements,
+)
+from crawler.core.page.content import META_SELECTOR, PageContent, extract_content
+from crawler.core.page.document import DocumentReader, PickledAsCall, collapse_spaces
+from crawler.core.page.fingerprint import compute_digest, hash_text
+from crawler.core.page.html import Markup, get_base_url, get_text, parse_html
+from crawler.core.page.media_type import detect_kind
+from crawler.core.page.selectors import FULL_VIEW, View, find_matching
 
-MOST_BLOCKS = 20_000  # of one page; all text after them is one block
+MAX_BLOCKS = 20_000  # of one page; all text after them is one block
 MAX_BLOCK_CHARS = 100_000  # of one block's text; the rest is replaced by its digest
 DIGEST_CHARS = 32
 LABEL_WORDS = 5  # such as "This page is available in:"
@@ -51,20 +59,20 @@ class Block(PickledAsCall):
 
 
 BlockList = tuple[Block, ...]
-Sides = tuple[Block | None, Block | None]  # what was said, and what is said now
+BlockPair = tuple[Block | None, Block | None]  # what was said, and what is said now
 
 
-def block_list(
+def extract_blocks(
     body: bytes,
     content: PageContent | None = None,
     *,
     url: Url,
     content_type: str,
-    view: View = WHOLE,
+    view: View = FULL_VIEW,
     markup: Markup | None = None,
-    reader: ReadDocument | None = None,
+    reader: DocumentReader | None = None,
 ) -> BlockList:
-    """The blocks of a body, in their order; empty for a body without text. Never raises, as `extract` does not.
+    """The blocks of a body, in their order; empty for a body without text. Never raises, as `extract_content` does not.
 
     A body that is not HTML has a block for each line of its main text.
     view: the parts of the page to compare; its selectors apply to HTML only. If it leaves anything out, an empty block
@@ -72,43 +80,45 @@ def block_list(
     compared differs from a page that has no blocks.
     content, markup: of the body, where the caller has them already.  reader: of this body, which then is no web page.
     """
-    if reader is None and kind_of(body, content_type) == "html":
+    if reader is None and detect_kind(body, content_type) == "html":
         tree = (markup or parse_html(body, content_type)).tree
-        seen = _html_blocks(tree, url, view)
-        blocks = whole = list(seen) if view else _bounded(seen)
+        html_blocks = _extract_html_blocks(tree, url, view)
+        blocks = all_blocks = list(html_blocks) if view else _limit_blocks(html_blocks)
         if view.ignore or view.watch:
-            whole = list(_html_blocks(tree, url, WHOLE))
+            all_blocks = list(_extract_html_blocks(tree, url, FULL_VIEW))
     else:
-        content = content or extract(body, url=url, content_type=content_type, reader=reader)
-        blocks = whole = [Block(_LINE, line) for line in content.main.split("\n") if line]
+        content = content or extract_content(body, url=url, content_type=content_type, reader=reader)
+        blocks = all_blocks = [Block(_LINE, line) for line in content.main.split("\n") if line]
     if view:
-        first = Block(_WATCHED if view.watch else _LINE, "", tag_path=_left_out(whole, blocks, view))
-        blocks = [first, *_without_ignored(blocks, view)]
-    return tuple(block if len(block.text) <= MAX_BLOCK_CHARS else _cut(block) for block in _bounded(iter(blocks)))
+        marker_block = Block(_WATCHED if view.watch else _LINE, "", tag_path=_hash_left_out(all_blocks, blocks, view))
+        blocks = [marker_block, *_drop_ignored(blocks, view)]
+    return tuple(
+        block if len(block.text) <= MAX_BLOCK_CHARS else _cut_block(block) for block in _limit_blocks(iter(blocks))
+    )
 
 
-def _bounded(blocks: Iterator[Block]) -> list[Block]:
+def _limit_blocks(blocks: Iterator[Block]) -> list[Block]:
     """The first MOST_BLOCKS of them, and one more with the text of all others."""
-    first = list(islice(blocks, MOST_BLOCKS))
+    first = list(islice(blocks, MAX_BLOCKS))
     rest = "\n".join([block.text for block in blocks])
     return [*first, Block(_LINE, rest)] if rest else first
 
 
-def _without_ignored(blocks: Sequence[Block], view: View) -> Iterator[Block]:
+def _drop_ignored(blocks: Sequence[Block], view: View) -> Iterator[Block]:
     for block in blocks:
         text = view.without_ignored(block.text)
         if text or not block.text:
             yield replace(block, text=text)
 
 
-def _left_out(whole: Sequence[Block], seen: Sequence[Block], view: View) -> int:
+def _hash_left_out(all_blocks: Sequence[Block], visible_blocks: Sequence[Block], view: View) -> int:
     """A hash of all that a view leaves out of a page: blocks, and texts within other blocks."""
-    blocks = (Counter(whole) - Counter(seen)).elements()
-    texts = (text for block in seen for text in view.ignored_of(block.text))
-    return number_of("\n".join((*(block.text for block in blocks), *texts)))
+    blocks = (Counter(all_blocks) - Counter(visible_blocks)).elements()
+    texts = (text for block in visible_blocks for text in view.find_ignored(block.text))
+    return hash_text("\n".join((*(block.text for block in blocks), *texts)))
 
 
-def left_out(blocks: BlockList) -> int:
+def get_left_out_hash(blocks: BlockList) -> int:
     """The hash of all that a view left out of a page; 0 if nothing was."""
     return blocks[0].tag_path if blocks and blocks[0] in (Block(_LINE, ""), Block(_WATCHED, "")) else 0
 
@@ -118,27 +128,27 @@ def is_watched(blocks: BlockList) -> bool:
     return bool(blocks) and blocks[0] == Block(_WATCHED, "")
 
 
-def _cut(block: Block) -> Block:
+def _cut_block(block: Block) -> Block:
     """A long block cut to MAX_BLOCK_CHARS; the digest of the rest stands at its end."""
-    kept = MAX_BLOCK_CHARS - 1 - DIGEST_CHARS
-    rest = digest(block.text[kept:].encode("utf-8", "surrogatepass")).hex()
-    return replace(block, text=f"{block.text[:kept]} {rest}")
+    max_kept_chars = MAX_BLOCK_CHARS - 1 - DIGEST_CHARS
+    rest = compute_digest(block.text[max_kept_chars:].encode("utf-8", "surrogatepass")).hex()
+    return replace(block, text=f"{block.text[:max_kept_chars]} {rest}")
 
 
-def _html_blocks(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Block]:
+def _extract_html_blocks(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Block]:
     """The blocks of the head, then those of the body. Where elements are watched, the head's own must be named."""
-    ignored, watched = matched(tree, view.ignore), matched(tree, view.watch) if view.watch else None
+    ignored, watched = find_matching(tree, view.ignore), find_matching(tree, view.watch) if view.watch else None
 
-    def is_seen(node: LexborNode) -> bool:
+    def is_compared(node: LexborNode) -> bool:
         return node.mem_id not in ignored and (watched is None or node.mem_id in watched)
 
     title = tree.css_first("title")
-    if title is not None and is_seen(title):
-        yield Block(_TITLE, _collapsed(title.text()), BlockKind.TITLE)
-    for node in filter(is_seen, tree.css(META_SELECTOR)):
+    if title is not None and is_compared(title):
+        yield Block(_TITLE, _collapse_text(title.text()), BlockKind.TITLE)
+    for node in filter(is_compared, tree.css(META_SELECTOR)):
         name = (node.attrs.get("name") or node.attrs.get("property") or "").lower()
-        yield Block(number_of(f"meta {name}"), _collapsed(node.attrs.get("content") or ""), BlockKind.META)
-    yield from _body(tree, base_of(tree, url), ignored, watched)
+        yield Block(hash_text(f"meta {name}"), _collapse_text(node.attrs.get("content") or ""), BlockKind.META)
+    yield from _extract_body_blocks(tree, get_base_url(tree, url), ignored, watched)
 
 
 _CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
@@ -146,42 +156,45 @@ _CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
 
 @dataclass(frozen=True, slots=True)
 class _OpenBlock:
-    """A block element that text stands in. css_path, tag_path: as in Block.  shown: to readers.  watched: compared."""
+    """A block element that text stands in.
+
+    css_path, tag_path: as in Block.  is_shown: to readers.  is_watched: compared.
+    """
 
     css_path: int
     tag_path: int = 0
-    shown: bool = True
-    watched: bool = True
+    is_shown: bool = True
+    is_watched: bool = True
 
     @property
-    def seen(self) -> bool:
-        return self.shown and self.watched
+    def is_compared(self) -> bool:
+        return self.is_shown and self.is_watched
 
 
-def _enter(watched: frozenset[int] | None, node: LexborNode, outer: _OpenBlock) -> _OpenBlock:
+def _enter_element(watched: frozenset[int] | None, node: LexborNode, outer: _OpenBlock) -> _OpenBlock:
     tag = node.tag or ""
-    if not outer.shown or tag in UNSEEN_TAGS:
+    if not outer.is_shown or tag in HIDDEN_TAGS:
         return _HIDDEN
-    is_watched = outer.watched or (watched is not None and node.mem_id in watched)
+    is_watched = outer.is_watched or (watched is not None and node.mem_id in watched)
     if tag in BLOCK_TAGS:
         # Ids are left out, and so are the numbers and codes of classes, which count rows or name builds.
         classes = node.attrs.get("class")
         label = f"{tag}.{' '.join(sorted(_CODE.sub('', classes).split()))}" if classes else tag
-        css_path, tag_path = number_of(f"{outer.css_path} {label}"), number_of(f"{outer.tag_path} {tag}")
-        return _OpenBlock(css_path, tag_path, watched=is_watched)
-    return outer if is_watched == outer.watched else replace(outer, watched=True)
+        css_path, tag_path = hash_text(f"{outer.css_path} {label}"), hash_text(f"{outer.tag_path} {tag}")
+        return _OpenBlock(css_path, tag_path, is_watched=is_watched)
+    return outer if is_watched == outer.is_watched else replace(outer, is_watched=True)
 
 
-def _body(
+def _extract_body_blocks(
     tree: LexborHTMLParser, base: Url, ignored: frozenset[int], watched: frozenset[int] | None
 ) -> Iterator[Block]:
     """The text of each block up to the next one, and after it the links and images within."""
     root = tree.root
     if root is None:
         return
-    outside = _OUTSIDE if watched is None else replace(_OUTSIDE, watched=False)
-    hidden = dict.fromkeys((*not_shown(tree), *ignored), _HIDDEN)
-    blocks = OpenBlocks(hidden, outside, partial(_enter, watched), watched or frozenset())
+    outside = _OUTSIDE if watched is None else replace(_OUTSIDE, is_watched=False)
+    hidden = dict.fromkeys((*find_hidden_elements(tree), *ignored), _HIDDEN)
+    blocks = OpenBlocks(hidden, outside, partial(_enter_element, watched), watched or frozenset())
     current = _HIDDEN
     texts: list[str] = []
     pointers: list[_Pointer] = []
@@ -189,29 +202,29 @@ def _body(
     for node in root.traverse(include_text=True):
         kind = node.tag_id
         if kind == TEXT_ID:
-            text = text_of(node)
+            text = get_text(node)
             parent = node.parent
             if text.isspace() or parent is None:
                 texts.append(" ")
                 continue
-            block = blocks.of(parent)
-            if not block.seen:
+            block = blocks.find_block(parent)
+            if not block.is_compared:
                 continue
             if block is not current:
-                yield from _flushed(current, texts, pointers, translations)
+                yield from _flush_block(current, texts, pointers, translations)
                 current = block
             texts.append(text)
         elif kind == BREAK_ID:
-            yield from _flushed(current, texts, pointers, translations)
-        elif kind in POINTING_IDS and blocks.of(node).seen and not _is_empty(node):
-            block = blocks.of(node)
+            yield from _flush_block(current, texts, pointers, translations)
+        elif kind in POINTING_IDS and blocks.find_block(node).is_compared and not _is_empty(node):
+            block = blocks.find_block(node)
             attributes = node.attrs
             is_alternate = "alternate" in (attributes.get("rel") or "").lower().split()
             if watched is None and attributes.get("hreflang") and is_alternate:  # HTML standard, 4.6.7.1
                 translations.append(block)
             else:
-                pointers += ((block, found) for found in _pointer_blocks(node, block, base))
-    yield from _flushed(current, texts, pointers, translations)
+                pointers += ((block, pointer) for pointer in _build_pointer_blocks(node, block, base))
+    yield from _flush_block(current, texts, pointers, translations)
 
 
 _Pointer = tuple[_OpenBlock, Block]  # the block that a link or an image stands in, and its own
@@ -220,14 +233,14 @@ _Pointer = tuple[_OpenBlock, Block]  # the block that a link or an image stands 
 def _is_empty(node: LexborNode) -> bool:
     """Whether a link has nothing that a reader could see or hear: no text, no image, no label."""
     child = node.child
-    while child is not None and child.tag_id == TEXT_ID and not text_of(child).strip():
+    while child is not None and child.tag_id == TEXT_ID and not get_text(child).strip():
         child = child.next
     if child is not None or node.tag == "img":
         return False
     return not any(node.attrs.get(name) for name in ("aria-label", "title"))
 
 
-def _flushed(
+def _flush_block(
     block: _OpenBlock, texts: list[str], pointers: list[_Pointer], translations: list[_OpenBlock]
 ) -> Iterator[Block]:
     """The text of a block and the pointers before the next one. What only offers other languages is left out.
@@ -235,7 +248,7 @@ def _flushed(
     Else each new translation would be a change of all others. One link may be to the language that the page is in.
     translations: the blocks of links to the page in another language; a block may begin with one.
     """
-    text = _collapsed("".join(texts))
+    text = _collapse_text("".join(texts))
     links = sum(within is block for within in translations)
     others = sum(within is block for within, _ in pointers)
     is_choice = links > 0 and others <= 1 and _is_short(text, links=links + others)
@@ -252,26 +265,26 @@ def _is_short(text: str, *, links: int) -> bool:
     return len(text.split()) <= LABEL_WORDS + WORDS_OF_LANGUAGE * links and not any(map(str.isdigit, text))
 
 
-def _pointer_blocks(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:
+def _build_pointer_blocks(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:
     """The block of a link (its target) or of an image (its alternative text and its name without the query)."""
     attributes = node.attrs
     if node.tag == "img":
         image = (attributes.get("src") or "").partition("?")[0].rpartition("/")[2]
         yield Block(
-            block.css_path, _collapsed(f"{attributes.get('alt') or ''} {image}"), BlockKind.IMAGE, block.tag_path
+            block.css_path, _collapse_text(f"{attributes.get('alt') or ''} {image}"), BlockKind.IMAGE, block.tag_path
         )
         return
     href = (attributes.get("href") or "").strip()
-    target = normalise(href, base=base) if href and not href.startswith("#") else None
+    target = normalize_url(href, base=base) if href and not href.startswith("#") else None
     if target is not None:
         yield Block(block.css_path, target, BlockKind.LINK, block.tag_path)
 
 
-def _collapsed(text: str) -> str:
-    return spaced(text.replace("\0", ""))
+def _collapse_text(text: str) -> str:
+    return collapse_spaces(text.replace("\0", ""))
 
 
-_LINE, _TITLE = number_of("line"), number_of("title")
-_WATCHED = number_of("watched")  # of the empty block that comes first where elements are watched
-_HIDDEN = _OpenBlock(0, shown=False)
-_OUTSIDE = _OpenBlock(number_of("outside"))
+_LINE, _TITLE = hash_text("line"), hash_text("title")
+_WATCHED = hash_text("watched")  # of the empty block that comes first where elements are watched
+_HIDDEN = _OpenBlock(0, is_shown=False)
+_OUTSIDE = _OpenBlock(hash_text("outside"))

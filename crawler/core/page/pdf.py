@@ -11,14 +11,16 @@ from itertools import pairwise
 import pypdfium2
 from pypdfium2 import raw
 
-from crawler.core.http.urls import MOST_LINKS, Url, normalise_all
-from crawler.core.page.document import Document, collapsed
+from crawler.core.http.urls import MAX_LINKS, Url, normalize_urls
+from crawler.core.page.document import Document, collapse_lines
 
-MOST_PAGES = 3000  # three seconds; no manual on the web is longer
-MOST_CHARS = 4_000_000  # of 3000 pages full of print
+MAX_PAGES = 3000  # three seconds; no manual on the web is longer
+MAX_CHARS = 4_000_000  # of 3000 pages full of print
 MAX_URI_BYTES = 8192
 MAX_TITLE_BYTES = 16_384
-APART = 1.15  # of the usual distance of two lines; LaTeX sets headings, items of a list and paragraphs from 1.2 on
+MAX_LINE_STEP = (
+    1.15  # of the usual distance of two lines; LaTeX sets headings, items of a list and paragraphs from 1.2 on
+)
 
 _LINE_END = "\r\n"
 _HYPHENS = str.maketrans("", "", "\ufffe\x02\xad")  # where PDFium has put a word together that a line's end broke
@@ -33,14 +35,14 @@ def read_pdf(body: bytes, *, url: Url) -> Document:
     """
     try:
         with pypdfium2.PdfDocument(body) as file:
-            return _read(file, url)
+            return _read_document(file, url)
     except pypdfium2.PdfiumError:
         return Document()
 
 
-def _read(file: pypdfium2.PdfDocument, url: Url) -> Document:
-    title = _title(file)
-    if len(file) > MOST_PAGES:
+def _read_document(file: pypdfium2.PdfDocument, url: Url) -> Document:
+    title = _read_title(file)
+    if len(file) > MAX_PAGES:
         return Document(title)
     blocks: list[str] = []
     hrefs: list[str] = []
@@ -48,38 +50,40 @@ def _read(file: pypdfium2.PdfDocument, url: Url) -> Document:
     for page in file:
         words = page.get_textpage()
         chars += words.count_chars()
-        if chars > MOST_CHARS:
+        if chars > MAX_CHARS:
             return Document(title)
-        blocks += _blocks(words)
-        hrefs += _hrefs(file, page)
+        blocks += _join_lines(words)
+        hrefs += _list_hrefs(file, page)
         page.close()  # and its words
-    return Document(title, collapsed(blocks), links=normalise_all(hrefs, base=url))
+    return Document(title, collapse_lines(blocks), links=normalize_urls(hrefs, base=url))
 
 
-def _title(file: pypdfium2.PdfDocument) -> str:
+def _read_title(file: pypdfium2.PdfDocument) -> str:
     size = min(raw.FPDF_GetMetaText(file, b"Title", None, 0), MAX_TITLE_BYTES)
     title = ctypes.create_string_buffer(size)
     if raw.FPDF_GetMetaText(file, b"Title", title, size) > size:
         return ""
-    return collapsed([title.raw.decode("utf-16-le", "replace").partition("\0")[0]])
+    return collapse_lines([title.raw.decode("utf-16-le", "replace").partition("\0")[0]])
 
 
-def _blocks(words: pypdfium2.PdfTextPage) -> Iterator[str]:
+def _join_lines(words: pypdfium2.PdfTextPage) -> Iterator[str]:
     """The lines of a page; lines that stand close together are joined to one."""
     lines = words.get_text_range().split(_LINE_END)
-    feet = list(_feet(words, lines))
-    steps = sorted(above - foot for above, foot in pairwise(feet) if above > foot)
+    baselines = list(_measure_baselines(words, lines))
+    steps = sorted(previous - baseline for previous, baseline in pairwise(baselines) if previous > baseline)
     usual_step = steps[len(steps) // 4] if steps else 0.0  # the lower quartile: on a page of short blocks most are wide
     block: list[str] = []
-    for line, above, foot in zip(lines, feet[:1] + feet, feet, strict=False):
-        if not -usual_step < above - foot <= APART * usual_step:  # further down, or up again to another column
+    for line, previous, baseline in zip(lines, baselines[:1] + baselines, baselines, strict=False):
+        if (
+            not -usual_step < previous - baseline <= MAX_LINE_STEP * usual_step
+        ):  # further down, or up again to another column
             yield " ".join(block)
             block.clear()
         block.append(line.translate(_HYPHENS))
     yield " ".join(block)
 
 
-def _feet(words: pypdfium2.PdfTextPage, lines: list[str]) -> Iterator[float]:
+def _measure_baselines(words: pypdfium2.PdfTextPage, lines: list[str]) -> Iterator[float]:
     """The height of each line above the bottom of the page, in points; an unknown one is that of the line before."""
     box = raw.FS_RECTF()
     position = 0
@@ -90,10 +94,10 @@ def _feet(words: pypdfium2.PdfTextPage, lines: list[str]) -> Iterator[float]:
         position += len(line.encode("utf-16-le")) // 2 + len(_LINE_END)  # PDFium counts in UTF-16
 
 
-def _hrefs(file: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterator[str]:
+def _list_hrefs(file: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterator[str]:
     """The targets of a page's links that lead out of the file."""
     position, link = ctypes.c_int(0), raw.FPDF_LINK()
-    for _ in range(MOST_LINKS):
+    for _ in range(MAX_LINKS):
         if not raw.FPDFLink_Enumerate(page, position, link):
             break
         action = raw.FPDFLink_GetAction(link)

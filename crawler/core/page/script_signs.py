@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.core.http.urls import Url, normalise_all
+from crawler.core.http.urls import Url, normalize_urls
 from crawler.core.page.html import Markup
 
 MAX_SHELL_CHARS = 200  # of text, in a page that leaves the rest to its scripts
@@ -27,7 +27,7 @@ class ScriptSign(StrEnum):
 
     SHELL = "shell"  # the page says next to nothing
     LITTLE_TEXT = "little_text"  # for its size
-    EMPTY_PLACE = "empty_place"  # the root of an application, a list or an element of its own without any content
+    EMPTY_ELEMENT = "empty_place"  # the root of an application, a list or an element of its own without any content
     PLACEHOLDER = "placeholder"  # "Loading ...", or a template's syntax in the text
     NOSCRIPT = "noscript"  # a message for readers without scripts
     DATA_LINKS = "data_links"  # paths that stand in the page's data only
@@ -45,14 +45,16 @@ _ROOTS = ",".join(f"#{name}" for name in _ROOT_IDS)
 _HAS_ROOT = re.compile(rf"""id=["']?(?:{"|".join(_ROOT_IDS)})["'\s>]""")
 # Nobody writes a list, a table or an article without anything in it for readers. Dialogs and menus are written so.
 _FILLED = ",".join(f"{tag}:blank" for tag in ("main", "article", "ul", "ol", "dl", "table", "tbody"))
-_PLACES = f"{_FILLED},div[id]:blank,section[id]:blank"  # a script finds a block by its name
+_EMPTY_ELEMENTS = f"{_FILLED},div[id]:blank,section[id]:blank"  # a script finds a block by its name
 _CUSTOM_ELEMENT = re.compile(r">\s*</[a-z][a-z0-9]*-")
 _NO_CONTENT = re.compile(
     r"(?:^|[-_])(?:ads?|banner|modal|dialog|overlay|popup|tooltip|toast|portal|cookie|consent|gdpr|chat|fb-root|top"
     r"|clear|spacer|anchor|map|player|captcha|recaptcha|tracking|pixel|backdrop|lightbox|sidebar|nav|menu)s?\d*(?:$|[-_])"
 )
-_MARKS = ("aria-busy", "skeleton", "spinner", "shimmer", "v-cloak", "ng-cloak")
-_MARKED = '[aria-busy="true" i],[class*="skeleton"],[class*="spinner"],[class*="shimmer"],[v-cloak],[ng-cloak]'
+_PLACEHOLDER_MARKS = ("aria-busy", "skeleton", "spinner", "shimmer", "v-cloak", "ng-cloak")
+_PLACEHOLDER_SELECTOR = (
+    '[aria-busy="true" i],[class*="skeleton"],[class*="spinner"],[class*="shimmer"],[v-cloak],[ng-cloak]'
+)
 _WAIT = re.compile(
     r"(?m)^(?:[Ll]oading|[Pp]lease wait|Wird geladen|Chargement|Cargando|Caricamento|Carregando|Laden|Загрузка"
     r"|読み込み中|加载中)"
@@ -70,7 +72,7 @@ def has_scripts(body: bytes) -> bool:
     return _SCRIPT.search(body) is not None
 
 
-def script_signs_of(
+def find_script_signs(
     body: bytes, markup: Markup, *, text: str, main: str, links: Iterable[Url], base: Url
 ) -> tuple[ScriptSign, ...]:
     """Return the signs that a page's scripts write a part of it; none for a page without scripts.
@@ -80,20 +82,20 @@ def script_signs_of(
     if not has_scripts(body):
         return ()
     tree, source = markup.tree, markup.source
-    found = {
+    signs = {
         ScriptSign.SHELL: len(main) <= MAX_SHELL_CHARS,
         ScriptSign.LITTLE_TEXT: len(text) < MIN_TEXT_SHARE * len(source),
-        ScriptSign.EMPTY_PLACE: _has_empty_place(markup),
+        ScriptSign.EMPTY_ELEMENT: _has_empty_element(markup),
         ScriptSign.PLACEHOLDER: _has_placeholder(markup, main),
         # Pictures and frames that count visitors are no message.
         ScriptSign.NOSCRIPT: "<noscript" in source
         and any(len(node.text().split()) >= MIN_MESSAGE_WORDS for node in tree.css("body noscript")),
         ScriptSign.DATA_LINKS: _has_links_in_data(tree, links, base),
     }
-    return tuple(sign for sign, is_there in found.items() if is_there)
+    return tuple(sign for sign, is_present in signs.items() if is_present)
 
 
-def _has_empty_place(markup: Markup) -> bool:
+def _has_empty_element(markup: Markup) -> bool:
     tree = markup.tree
     if _HAS_ROOT.search(markup.source):
         roots = (node for node in tree.css(_ROOTS) if node.tag != "body")
@@ -101,28 +103,31 @@ def _has_empty_place(markup: Markup) -> bool:
             return True
     if _CUSTOM_ELEMENT.search(markup.source):
         return True
-    return any(not _NO_CONTENT.search((node.attrs.get("id") or "").lower()) for node in tree.css(_PLACES))
+    return any(not _NO_CONTENT.search((node.attrs.get("id") or "").lower()) for node in tree.css(_EMPTY_ELEMENTS))
 
 
 def _has_placeholder(markup: Markup, main: str) -> bool:
     if _WAIT.search(main) or _TEMPLATE_SYNTAX.search(main):
         return True
-    return any(mark in markup.source for mark in _MARKS) and markup.tree.css_first(_MARKED) is not None
+    return (
+        any(mark in markup.source for mark in _PLACEHOLDER_MARKS)
+        and markup.tree.css_first(_PLACEHOLDER_SELECTOR) is not None
+    )
 
 
 def _has_links_in_data(tree: LexborHTMLParser, links: Iterable[Url], base: Url) -> bool:
     paths: dict[str, None] = {}
-    left = MAX_DATA_CHARS
+    chars_left = MAX_DATA_CHARS
     for node in tree.css("script:not([src])"):
-        data = (node.text() or "")[:left]
-        left -= len(data)
+        data = (node.text() or "")[:chars_left]
+        chars_left -= len(data)
         for path in _PATH.findall(data):
             plain = path.replace("\\/", "/")
             if not (_NO_PAGE.search(plain) or _API.search(plain)):
                 paths[plain] = None
-        if left <= 0 or len(paths) >= MAX_DATA_LINKS:
+        if chars_left <= 0 or len(paths) >= MAX_DATA_LINKS:
             break
     if len(paths) < MIN_DATA_LINKS:
         return False
-    known = {url.rstrip("/") for url in links}
-    return sum(url.rstrip("/") not in known for url in normalise_all(paths, base=base)) >= MIN_DATA_LINKS
+    linked = {url.rstrip("/") for url in links}
+    return sum(url.rstrip("/") not in linked for url in normalize_urls(paths, base=base)) >= MIN_DATA_LINKS

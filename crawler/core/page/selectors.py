@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from crawler.core.http.expressions import Expression
 
-MOST_CHARS = 500  # of a selector or an expression
+MAX_CHARS = 500  # of a selector or an expression
 XPATH = "xpath:"  # in front of one
 
 _NOTHING = LexborHTMLParser("<p>")
@@ -31,13 +31,13 @@ class View:
 
     def __post_init__(self) -> None:
         for text in (*self.ignore, *self.watch, *self.ignore_text):
-            if len(text) > MOST_CHARS:
-                raise ValueError(f"{text[:20]}... is longer than {MOST_CHARS} characters")
+            if len(text) > MAX_CHARS:
+                raise ValueError(f"{text[:20]}... is longer than {MAX_CHARS} characters")
         for selector in (*self.ignore, *self.watch):
-            _refuse(selector)
+            _check_selector(selector)
         object.__setattr__(self, "_text", tuple(map(Expression, self.ignore_text)))
         for expression in self._text:
-            if expression.fits_nothing:
+            if expression.matches_empty:
                 raise ValueError(
                     f"{expression.text!r} finds nothing at all, too: it must ask for at least one character"
                 )
@@ -46,7 +46,7 @@ class View:
         return bool(self.ignore or self.watch or self.ignore_text)
 
     @property
-    def is_wild(self) -> bool:
+    def is_unbounded(self) -> bool:
         """Whether the view may take any time, so that it may only be used under a deadline."""
         return bool(self.ignore_text) or any(selector.startswith(XPATH) for selector in (*self.ignore, *self.watch))
 
@@ -58,41 +58,41 @@ class View:
     def without_ignored(self, text: str) -> str:
         """The text of a block without the parts that `ignore_text` finds."""
         for pattern in self._text:
-            text = pattern.cut_from(text)
+            text = pattern.remove_from(text)
         return " ".join(text.split()) if self._text else text
 
-    def ignored_of(self, text: str) -> Iterator[str]:
+    def find_ignored(self, text: str) -> Iterator[str]:
         """The parts of a block's text that `ignore_text` finds."""
         for pattern in self._text:
-            yield from pattern.all_in(text)
-            text = pattern.cut_from(text)
+            yield from pattern.find_all(text)
+            text = pattern.remove_from(text)
 
-    def cuts(self, text: str) -> bool:
+    def matches_ignored(self, text: str) -> bool:
         """Whether `ignore_text` finds anything in a block's text."""
         return any(pattern.search(text) for pattern in self._text)
 
-    def apart(self) -> "dict[str, View]":
+    def split(self) -> "dict[str, View]":
         """The view split into one View for each ignored selector and one for all watched, by how they are written."""
-        alone = {selector: View(ignore=(selector,)) for selector in self.ignore}
-        return alone | ({f"only {' and '.join(self.watch)}": View(watch=self.watch)} if self.watch else {})
+        views = {selector: View(ignore=(selector,)) for selector in self.ignore}
+        return views | ({f"only {' and '.join(self.watch)}": View(watch=self.watch)} if self.watch else {})
 
 
-def matched(tree: LexborHTMLParser, selectors: tuple[str, ...]) -> frozenset[int]:
+def find_matching(tree: LexborHTMLParser, selectors: tuple[str, ...]) -> frozenset[int]:
     """The numbers of the elements that any of the selectors finds."""
     selected = {node.mem_id for selector in selectors if not selector.startswith(XPATH) for node in tree.css(selector)}
     paths = [selector.removeprefix(XPATH) for selector in selectors if selector.startswith(XPATH)]
     if not paths:
         return frozenset(selected)
-    from crawler.core.page.xpath import found_by  # noqa: PLC0415  lxml takes long to load, and few pages need it
+    from crawler.core.page.xpath import find_elements  # noqa: PLC0415  lxml takes long to load, and few pages need it
 
-    return frozenset(selected.union(found_by(paths, tree)))
+    return frozenset(selected.union(find_elements(paths, tree)))
 
 
-def _refuse(selector: str) -> None:
+def _check_selector(selector: str) -> None:
     if selector.startswith(XPATH):
-        from crawler.core.page.xpath import refuse_xpath  # noqa: PLC0415  likewise
+        from crawler.core.page.xpath import check_xpath  # noqa: PLC0415  likewise
 
-        refuse_xpath(selector.removeprefix(XPATH))
+        check_xpath(selector.removeprefix(XPATH))
         return
     try:
         _NOTHING.css(selector)
@@ -101,13 +101,13 @@ def _refuse(selector: str) -> None:
         raise ValueError(f"{selector!r} is no CSS selector{hint}") from error
 
 
-WHOLE = View()
+FULL_VIEW = View()
 
 
-def together(views: Iterable[View]) -> View:
+def merge_views(views: Iterable[View]) -> View:
     """One View for several: all that any ignores is ignored, all that any watches is watched."""
-    found = [view for view in views if view]
-    if len(found) <= 1:
-        return found[0] if found else WHOLE
-    texts = zip(*((view.ignore, view.watch, view.ignore_text) for view in found), strict=True)
+    non_empty = [view for view in views if view]
+    if len(non_empty) <= 1:
+        return non_empty[0] if non_empty else FULL_VIEW
+    texts = zip(*((view.ignore, view.watch, view.ignore_text) for view in non_empty), strict=True)
     return View(*(tuple(dict.fromkeys(chain.from_iterable(each))) for each in texts))

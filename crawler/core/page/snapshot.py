@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field, replace
 
 from crawler.core.http.urls import Url
-from crawler.core.page.content import PageContent, extract
-from crawler.core.page.document import PickledAsCall, ReadDocument
-from crawler.core.page.fingerprint import Fingerprint, digest, fingerprint_of
+from crawler.core.page.content import PageContent, extract_content
+from crawler.core.page.document import DocumentReader, PickledAsCall
+from crawler.core.page.fingerprint import Fingerprint, compute_digest, compute_fingerprint
 from crawler.core.page.html import parse_html
-from crawler.core.page.media_type import kind_of
-from crawler.core.page.outline import BlockList, block_list
-from crawler.core.page.selectors import WHOLE, View
+from crawler.core.page.media_type import detect_kind
+from crawler.core.page.outline import BlockList, extract_blocks
+from crawler.core.page.selectors import FULL_VIEW, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,17 @@ class Snapshot:
     headers: str = field(default="", repr=False)
 
 
-def snapshot_of(
-    page: PageContent, version: Version, body: bytes, content_type: str, *, bits: int | None = None, headers: str = ""
+def build_snapshot(
+    content: PageContent,
+    version: Version,
+    body: bytes,
+    content_type: str,
+    *,
+    bits: int | None = None,
+    headers: str = "",
 ) -> Snapshot:
     """Return the Snapshot of a body by the page that was read of it. bits: distance from the Snapshot before it."""
-    return Snapshot(version, page.title, page.language, content_type, page.main, body, bits, headers)
+    return Snapshot(version, content.title, content.language, content_type, content.main, body, bits, headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +68,24 @@ class Parsed(PickledAsCall):
     sample: tuple[int, ...] = field(default=(), repr=False)
 
 
-def parse(
+def parse_body(
     body: bytes,
     *,
     url: Url,
     content_type: str,
     robots_tag: str | None,
     refresh: str | None = None,
-    outlined: bool = True,
-    view: View = WHOLE,
-    reader: ReadDocument | None = None,
+    with_blocks: bool = True,
+    view: View = FULL_VIEW,
+    reader: DocumentReader | None = None,
 ) -> Parsed:
     """Parse a body and take its digests and its fingerprint: all of a look that costs time.
 
-    outlined: its blocks are wanted.  view: the parts of it that are compared; the digests are of the whole.
+    with_blocks: its blocks are wanted.  view: the parts of it that are compared; the digests are of the whole.
     reader: of this body, which then is no web page; what it raises is passed on.
     """
-    markup = parse_html(body, content_type) if reader is None and kind_of(body, content_type) == "html" else None
-    content = extract(
+    markup = parse_html(body, content_type) if reader is None and detect_kind(body, content_type) == "html" else None
+    content = extract_content(
         body,
         url=url,
         content_type=content_type,
@@ -92,14 +98,18 @@ def parse(
     shape = " ".join([str(line.count(" ") + 1 if line else 0) for line in content.text.split("\n")])
     version = Version(
         number=0,
-        body_digest=digest(body),
-        text_digest=digest("\n".join((content.title, content.text, content.images_and_meta, *content.links)).encode()),
-        main_digest=digest(f"{content.title}\n{content.main}".encode()),
-        shape_digest=digest(shape.encode()),
-        fingerprint=fingerprint_of(content.main),
+        body_digest=compute_digest(body),
+        text_digest=compute_digest(
+            "\n".join((content.title, content.text, content.images_and_meta, *content.links)).encode()
+        ),
+        main_digest=compute_digest(f"{content.title}\n{content.main}".encode()),
+        shape_digest=compute_digest(shape.encode()),
+        fingerprint=compute_fingerprint(content.main),
     )
     blocks: BlockList = ()
-    if outlined:
-        blocks = block_list(body, content, url=url, content_type=content_type, view=view, markup=markup, reader=reader)
+    if with_blocks:
+        blocks = extract_blocks(
+            body, content, url=url, content_type=content_type, view=view, markup=markup, reader=reader
+        )
     short = replace(content, text="", images_and_meta="")  # only their digests are kept
     return Parsed(short, version, blocks)

@@ -23,14 +23,14 @@ _ANY = "any"  # the name of an element whose own cannot be written in XPath
 _PROBE = etree.fromstring("<html><body><p/></body></html>")
 
 
-def refuse_xpath(expression: str) -> None:
+def check_xpath(expression: str) -> None:
     """Raise ValueError, a sentence for a person, if an expression does not find elements in a page.
 
     An error that depends on the page cannot be found before: see `found_by`.
     """
     try:
         etree.XPath(expression)
-        _compiled(expression)(_PROBE)
+        _compile(expression)(_PROBE)
         rest = _LITERAL.sub("''", expression)
         while predicates := _PREDICATE.findall(rest):
             for predicate in predicates:
@@ -42,47 +42,47 @@ def refuse_xpath(expression: str) -> None:
         raise ValueError(f"{expression!r} finds no elements, but what is in them")
 
 
-def found_by(expressions: Iterable[str], tree: LexborHTMLParser) -> Iterator[int]:
+def find_elements(expressions: Iterable[str], tree: LexborHTMLParser) -> Iterator[int]:
     """The numbers of the elements that any expression finds; an expression that fails on this page finds nothing.
 
     Names are in small letters, and without namespaces. An expression may take any time.
     """
-    numbers = _copied(tree)
+    numbers = _copy_tree(tree)
     for expression in expressions:
         try:
-            found = _compiled(expression)(next(iter(numbers))) if numbers else []
+            elements = _compile(expression)(next(iter(numbers))) if numbers else []
         except etree.XPathError:
             continue
-        yield from (numbers[element] for element in found)
+        yield from (numbers[element] for element in elements)
 
 
 @lru_cache(256)
-def _compiled(expression: str) -> etree.XPath:
+def _compile(expression: str) -> etree.XPath:
     """The compiled expression. Its use raises XPathError where the expression gives a number, a string or a truth."""
     return etree.XPath(f"({expression})/self::*", smart_strings=False)
 
 
-def _copied(tree: LexborHTMLParser) -> dict[etree._Element, int]:
+def _copy_tree(tree: LexborHTMLParser) -> dict[etree._Element, int]:
     """The elements of a copy of the tree, the root first, each with the number of its original."""
-    made: dict[int, etree._Element] = {}
+    copies: dict[int, etree._Element] = {}
     root = tree.root
     for node in root.traverse(include_text=True) if root is not None else ():
-        above = made.get(node.parent.mem_id) if node.parent is not None else None
+        parent = copies.get(node.parent.mem_id) if node.parent is not None else None
         if node.tag_id == TEXT_ID:
-            if above is not None:
+            if parent is not None:
                 text = _NOT_XML.sub("", node.text_content or "")
-                if len(above):
-                    above[-1].tail = (above[-1].tail or "") + text
+                if len(parent):
+                    parent[-1].tail = (parent[-1].tail or "") + text
                 else:
-                    above.text = (above.text or "") + text
-        elif node.is_element_node and (above is not None or not made):
+                    parent.text = (parent.text or "") + text
+        elif node.is_element_node and (parent is not None or not copies):
             name = node.tag if _NAME.fullmatch(node.tag or "") else _ANY
-            made[node.mem_id] = element = etree.Element(name, _attributes(node))
-            if above is not None:
-                above.append(element)
-    return {element: number for number, element in made.items()}
+            copies[node.mem_id] = element = etree.Element(name, _copy_attributes(node))
+            if parent is not None:
+                parent.append(element)
+    return {element: number for number, element in copies.items()}
 
 
-def _attributes(node: LexborNode) -> dict[str, str]:
+def _copy_attributes(node: LexborNode) -> dict[str, str]:
     """The attributes of an element whose names can be written in XPath."""
     return {name: _NOT_XML.sub("", value or "") for name, value in node.attrs.items() if name and _NAME.fullmatch(name)}

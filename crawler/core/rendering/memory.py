@@ -9,20 +9,27 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.noise.words import newest
+from crawler.core.noise.words import keep_newest
 from crawler.core.page.script_signs import has_scripts
 from crawler.core.page.snapshot import Parsed
-from crawler.core.rendering.outcome import NO_GAIN, RenderChoice, RenderEvidence, RenderGain, evidence_of, hash_of
+from crawler.core.rendering.outcome import (
+    NO_GAIN,
+    RenderChoice,
+    RenderEvidence,
+    RenderGain,
+    find_render_evidence,
+    hash_addition,
+)
 
 RenderMode = Literal["auto", "always", "never"]
 
 MAX_TEMPLATES = 400  # of a domain, with the kinds of evidence in each; pages of further ones share one
-OTHERS = "*"  # the template that they share
-ALL = "**"  # in place of a template: all of a domain
+OTHER_TEMPLATES = "*"  # the template that they share
+ALL_TEMPLATES = "**"  # in place of a template: all of a domain
 MAX_ADDITIONS = 512  # that are remembered, the latest
-MAX_RAW = 1000  # pages stored without their scripts that are remembered, the latest
+MAX_UNRENDERED = 1000  # pages stored without their scripts that are remembered, the latest
 EVERYWHERE = 0  # in place of a page: two pages or more have had the addition
-KEPT = 0.9  # weight of a render beside the next one: a redesign is believed after ten pages
+RENDER_DECAY = 0.9  # weight of a render beside the next one: a redesign is believed after ten pages
 
 NEEDED_SHARE = 0.2  # of a template's renders that bring something, for all of its pages to be rendered
 # A banner that scripts add to every page is a gain of the first one that is rendered: a second one must confirm it.
@@ -31,11 +38,11 @@ FIRST_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 1, RenderEvidenc
 MIN_EVIDENT_SHARE = 0.2  # of a template's pages that show evidence of a missing part, for one of them to be probed
 ENOUGH_EVIDENT = 8  # such pages, after which that share is known
 PROBE_AGAIN_AFTER = 100  # pages passed by for each probe in vain and one more: probes again are below 1 % of visits
-MAX_IN_VAIN = 9  # probes in a row, as they count for that
+MAX_FRUITLESS = 9  # probes in a row, as they count for that
 PROBE_BLINDLY_AFTER = 1000  # pages without any evidence, likewise
 NEXT_CANDIDATE_AFTER = 50  # pages, if the page that was to be probed is not there any more
 FREE_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 3, RenderEvidence.SHELL: 8}  # of a domain, in vain
-VAIN_SHARE = 0.01  # of a domain's pages with scripts, as many probes in vain
+FRUITLESS_SHARE = 0.01  # of a domain's pages with scripts, as many probes in vain
 MAX_FAILURES = 3  # renders in a row that did not come to their end, until that counts as a render in vain
 
 
@@ -44,18 +51,19 @@ class TemplateRenders:
     """What renders of one template's pages have brought.
 
     tests: renders so far.  weight, gains: of all of them and of those that brought something, fading; the newest
-    counts 1.  in_vain: the last ones, in a row, that brought nothing.
-    seen: pages with scripts that were not rendered; passed: of these, since the last render.
-    asked: pages to be probed that were named since the last render.  failures: renders since it that did not end.
+    counts 1.  fruitless: the last ones, in a row, that brought nothing.
+    unrendered: pages with scripts that were not rendered; unrendered_since: of these, since the last render.
+    requested_probes: pages to be probed that were named since the last render.  failures: renders since it that did not
+    end.
     """
 
     tests: int = 0
     weight: float = 0.0
     gains: float = 0.0
-    in_vain: int = 0
-    passed: int = 0
-    seen: int = 0
-    asked: int = 0
+    fruitless: int = 0
+    unrendered_since: int = 0
+    unrendered: int = 0
+    requested_probes: int = 0
     failures: int = 0
 
     @property
@@ -69,73 +77,74 @@ class RenderMemory:
     """What a domain's renders have brought, by template and evidence.
 
     additions: hashes of lines and links that scripts added, each with the page that had it first, or EVERYWHERE.
-    raw: pages that show evidence and were stored without their scripts, each with the name that it is counted under.
-    pages: with scripts, that were judged.  gained: renders that brought something.  in_vain: probes that did not.
+    unrendered: pages that show evidence and were stored without their scripts, each with the name that it is counted
+    under. pages: with scripts, that were judged.  gains: renders that brought something.  fruitless_probes: probes that
+    did not.
     """
 
     templates: Mapping[str, TemplateRenders] = field(default_factory=dict)
     additions: Mapping[int, int] = field(default_factory=dict, repr=False)
-    raw: Mapping[PageKey, str] = field(default_factory=dict, repr=False)
+    unrendered: Mapping[PageKey, str] = field(default_factory=dict, repr=False)
     pages: int = 0
-    gained: int = 0
-    in_vain: int = 0
+    gains: int = 0
+    fruitless_probes: int = 0
 
-    def of(self, template: str, evidence: RenderEvidence) -> TemplateRenders:
-        return self.templates.get(self.name_of(template, evidence), TemplateRenders())
+    def get_template(self, template: str, evidence: RenderEvidence) -> TemplateRenders:
+        return self.templates.get(self.build_name(template, evidence), TemplateRenders())
 
-    def name_of(self, template: str, evidence: RenderEvidence) -> str:
+    def build_name(self, template: str, evidence: RenderEvidence) -> str:
         """Return the name under which pages of this template with such evidence are counted."""
         name = f"{template} {evidence}"  # a URL holds no space
-        is_own = template == ALL or name in self.templates or len(self.templates) < MAX_TEMPLATES
-        return name if is_own else f"{OTHERS} {evidence}"
+        is_counted_apart = template == ALL_TEMPLATES or name in self.templates or len(self.templates) < MAX_TEMPLATES
+        return name if is_counted_apart else f"{OTHER_TEMPLATES} {evidence}"
 
     def is_needed(self, template: str, evidence: RenderEvidence) -> bool:
         """Return whether all pages of a template that show such evidence are rendered."""
-        known = self.of(template, evidence)
-        return known.gain_share >= NEEDED_SHARE and known.gains >= MIN_GAINS[evidence]
+        renders = self.get_template(template, evidence)
+        return renders.gain_share >= NEEDED_SHARE and renders.gains >= MIN_GAINS[evidence]
 
     @property
     def needs_shells(self) -> bool:
         """Whether shells of the domain are known to say more in a browser."""
-        return self.is_needed(ALL, RenderEvidence.SHELL)
+        return self.is_needed(ALL_TEMPLATES, RenderEvidence.SHELL)
 
     def may_be_needed(self, template: str) -> bool:
         """Return whether some pages of the template are rendered."""
         return any(self.is_needed(template, each) for each in RenderEvidence)
 
-    def usual_beside(self, url: Url) -> frozenset[int]:
+    def list_common_additions(self, url: Url) -> frozenset[int]:
         """Hashes of what scripts add to other pages as well, such as a banner or a menu."""
-        page = hash_of(url)
+        page = hash_addition(url)
         return frozenset(each for each, first in self.additions.items() if first != page)
 
     def has_probes_left(self, evidence: RenderEvidence, *, running: int = 0) -> bool:
         """Return whether the domain may have one more probe of such a page. running: as in is_probe_due."""
-        return self.in_vain + running < FREE_PROBES[evidence] + VAIN_SHARE * self.pages + self.gained
+        return self.fruitless_probes + running < FREE_PROBES[evidence] + FRUITLESS_SHARE * self.pages + self.gains
 
     def is_probe_due(self, template: str, evidence: RenderEvidence, *, running: int = 0) -> bool:
         """Return whether the next page of a template with such evidence is rendered, to see whether they need it.
 
         running: further renders that are under way, and may be in vain.
         """
-        known = self.of(template, evidence)
+        renders = self.get_template(template, evidence)
         if not self.has_probes_left(evidence, running=running):
             return False
-        if known.tests < FIRST_PROBES[evidence] or (known.tests == 1 and known.gains == 1.0):
-            return evidence is RenderEvidence.SHELL or self._is_usual(template)
+        if renders.tests < FIRST_PROBES[evidence] or (renders.tests == 1 and renders.gains == 1.0):
+            return evidence is RenderEvidence.SHELL or self._is_evidence_common(template)
         after = PROBE_AGAIN_AFTER if evidence is not RenderEvidence.NONE else PROBE_BLINDLY_AFTER
-        return known.passed >= after * (min(known.in_vain, MAX_IN_VAIN) + 1)
+        return renders.unrendered_since >= after * (min(renders.fruitless, MAX_FRUITLESS) + 1)
 
-    def _is_usual(self, template: str) -> bool:
+    def _is_evidence_common(self, template: str) -> bool:
         """Whether so many pages of a template show evidence of a missing part that it may be the template's own."""
-        partial, plain = (self.of(template, each) for each in (RenderEvidence.PARTIAL, RenderEvidence.NONE))
-        evident = partial.seen + partial.tests
-        return evident >= MIN_EVIDENT_SHARE * (evident + plain.seen + plain.tests)
+        partial, plain = (self.get_template(template, each) for each in (RenderEvidence.PARTIAL, RenderEvidence.NONE))
+        evident = partial.unrendered + partial.tests
+        return evident >= MIN_EVIDENT_SHARE * (evident + plain.unrendered + plain.tests)
 
 
 NO_RENDERS = RenderMemory()
 
 
-def choice_of(
+def choose_rendering(
     body: bytes,
     parsed: Parsed | None,
     *,
@@ -143,63 +152,67 @@ def choice_of(
     mode: RenderMode,
     memory: RenderMemory,
     is_stored: bool = False,
-    is_kept_rendered: bool = False,
+    is_stored_rendered: bool = False,
     running: int = 0,
 ) -> RenderChoice:
     """Choose whether a web page that was read without its scripts is rendered as well, and say why.
 
     parsed: the page as it is without its scripts; None where that is not known.  mode: what its user said.
     is_stored: the page was visited before, so that a probe delays nothing.
-    is_kept_rendered: its last Snapshot is of a rendered page, which the next is compared with.
+    is_stored_rendered: its last Snapshot is of a rendered page, which the next is compared with.
     running: probes of the domain that are under way, and may be in vain.
     """
     if mode != "auto":
         return RenderChoice(mode)
     if not has_scripts(body):
         return RenderChoice.NO_SCRIPTS
-    evidence = RenderEvidence.NONE if parsed is None else evidence_of(parsed)
-    known = memory.of(template, evidence)
-    if is_kept_rendered or memory.is_needed(template, evidence):
+    evidence = RenderEvidence.NONE if parsed is None else find_render_evidence(parsed)
+    renders = memory.get_template(template, evidence)
+    if is_stored_rendered or memory.is_needed(template, evidence):
         return RenderChoice.NEEDED
     if memory.is_probe_due(template, evidence):
         # An application may have a template for each of its pages. Where its other shells had to be rendered, nothing
         # is gained by storing the first one of a template without what its scripts write.
-        is_known_app = evidence is RenderEvidence.SHELL and memory.needs_shells
-        is_now = (is_stored or is_known_app) and memory.has_probes_left(evidence, running=running)
+        is_app = evidence is RenderEvidence.SHELL and memory.needs_shells
+        is_now = (is_stored or is_app) and memory.has_probes_left(evidence, running=running)
         return RenderChoice.PROBE if is_now else RenderChoice.AWAITED
-    if evidence is RenderEvidence.NONE and not known.tests:
+    if evidence is RenderEvidence.NONE and not renders.tests:
         return RenderChoice.NO_SIGNS
-    is_awaited = not known.tests and memory.has_probes_left(evidence)
+    is_awaited = not renders.tests and memory.has_probes_left(evidence)
     return RenderChoice.AWAITED if is_awaited else RenderChoice.NO_GAIN
 
 
-def pages_to_render(memory: RenderMemory, *, is_dry: bool) -> tuple[tuple[PageKey, ...], RenderMemory]:
+def select_pages_to_render(memory: RenderMemory, *, is_exhausted: bool) -> tuple[tuple[PageKey, ...], RenderMemory]:
     """Return pages that are stored without their scripts and should be rendered now, and the memory after that.
 
-    All of a template that was found to need it, and one of each template that is to be probed.  is_dry: the domain has
-    no other page to fetch, so that pages of which a part may be missing are probed however few they are.
+    All of a template that was found to need it, and one of each template that is to be probed.  is_exhausted: the
+    domain has no other page to fetch, so that pages of which a part may be missing are probed however few they are.
     """
     pages_by_name: dict[str, list[PageKey]] = {}
-    for page, name in memory.raw.items():
+    for page, name in memory.unrendered.items():
         pages_by_name.setdefault(name, []).append(page)
     chosen: list[PageKey] = []
     after = memory
     for name, pages in pages_by_name.items():
         template, _, kind = name.rpartition(" ")
-        evidence, known = RenderEvidence(kind), memory.templates.get(name, TemplateRenders())
+        evidence, renders = RenderEvidence(kind), memory.templates.get(name, TemplateRenders())
         if memory.is_needed(template, evidence):
             chosen += pages
             continue
-        is_known_enough = is_dry or evidence is RenderEvidence.SHELL or known.tests or known.seen >= ENOUGH_EVIDENT
-        is_asked = known.asked and known.passed < NEXT_CANDIDATE_AFTER * known.asked
-        if is_known_enough and not is_asked and after.is_probe_due(template, evidence, running=len(chosen)):
+        has_enough_evidence = (
+            is_exhausted or evidence is RenderEvidence.SHELL or renders.tests or renders.unrendered >= ENOUGH_EVIDENT
+        )
+        is_requested = (
+            renders.requested_probes and renders.unrendered_since < NEXT_CANDIDATE_AFTER * renders.requested_probes
+        )
+        if has_enough_evidence and not is_requested and after.is_probe_due(template, evidence, running=len(chosen)):
             chosen.append(pages[-1])
-            known = replace(known, asked=known.asked + 1)
-            after = replace(after, templates={**after.templates, name: known})
+            renders = replace(renders, requested_probes=renders.requested_probes + 1)
+            after = replace(after, templates={**after.templates, name: renders})
     if not chosen:
         return (), memory
-    left = {page: name for page, name in memory.raw.items() if page not in set(chosen)}
-    return tuple(chosen), replace(after, raw=left)
+    remaining = {page: name for page, name in memory.unrendered.items() if page not in set(chosen)}
+    return tuple(chosen), replace(after, unrendered=remaining)
 
 
 _NOT_RENDERED = frozenset({RenderChoice.NO_SIGNS, RenderChoice.NO_GAIN, RenderChoice.AWAITED, RenderChoice.NO_BROWSER})
@@ -216,68 +229,68 @@ class ReadPage:
     choice: RenderChoice
 
 
-def memory_after(memory: RenderMemory, page: ReadPage, gain: RenderGain | None) -> RenderMemory:
+def update_render_memory(memory: RenderMemory, page: ReadPage, gain: RenderGain | None) -> RenderMemory:
     """Return the memory after a page was read and not rendered, or rendered to its end.
 
     gain: of its render; None where there was none, or it gave nothing.
     """
-    if page.choice.is_yes:
+    if page.choice.is_rendered:
         gain = gain or NO_GAIN
         is_needed = memory.is_needed(page.template, page.evidence)
-        additions = _additions_after(memory, page.url, gain)
+        additions = _update_additions(memory, page.url, gain)
         memory = replace(memory, additions=additions)
         # A page that is kept as rendered brings its gain each time: that says nothing of the others.
-        if page.choice is RenderChoice.NEEDED and gain.is_worth_it and not is_needed:
+        if page.choice is RenderChoice.NEEDED and gain.is_sufficient and not is_needed:
             return memory
-        return _after_test(memory, page, is_gain=gain.is_worth_it)
+        return _record_test(memory, page, is_gain=gain.is_sufficient)
     if page.choice in _NOT_RENDERED:
-        known = memory.of(page.template, page.evidence)
-        known = replace(known, passed=known.passed + 1, seen=known.seen + 1)
-        return replace(_without_render(memory, page, known), pages=memory.pages + 1)
+        renders = memory.get_template(page.template, page.evidence)
+        renders = replace(renders, unrendered_since=renders.unrendered_since + 1, unrendered=renders.unrendered + 1)
+        return replace(_record_unrendered(memory, page, renders), pages=memory.pages + 1)
     return memory
 
 
-def memory_after_failure(memory: RenderMemory, page: ReadPage) -> RenderMemory:
+def record_render_failure(memory: RenderMemory, page: ReadPage) -> RenderMemory:
     """Return the memory after a render that did not come to its end, through no fault of the page's: it is repeated."""
-    known = memory.of(page.template, page.evidence)
-    if known.failures + 1 >= MAX_FAILURES:
-        return _after_test(memory, page, is_gain=False)
-    return _without_render(memory, page, replace(known, failures=known.failures + 1, asked=0))
+    renders = memory.get_template(page.template, page.evidence)
+    if renders.failures + 1 >= MAX_FAILURES:
+        return _record_test(memory, page, is_gain=False)
+    return _record_unrendered(memory, page, replace(renders, failures=renders.failures + 1, requested_probes=0))
 
 
-def _additions_after(memory: RenderMemory, url: Url, gain: RenderGain) -> Mapping[int, int]:
-    page, additions = hash_of(url), dict(memory.additions)
+def _update_additions(memory: RenderMemory, url: Url, gain: RenderGain) -> Mapping[int, int]:
+    page, additions = hash_addition(url), dict(memory.additions)
     for each in gain.additions:
         first = additions.pop(each, page)
         additions[each] = page if first == page else EVERYWHERE
-    return newest(additions, MAX_ADDITIONS)
+    return keep_newest(additions, MAX_ADDITIONS)
 
 
-def _after_test(memory: RenderMemory, page: ReadPage, *, is_gain: bool) -> RenderMemory:
+def _record_test(memory: RenderMemory, page: ReadPage, *, is_gain: bool) -> RenderMemory:
     templates = dict(memory.templates)
-    for each in dict.fromkeys((memory.name_of(page.template, page.evidence), f"{ALL} {page.evidence}")):
+    for each in dict.fromkeys((memory.build_name(page.template, page.evidence), f"{ALL_TEMPLATES} {page.evidence}")):
         before = templates.get(each, TemplateRenders())
         templates[each] = TemplateRenders(
             tests=before.tests + 1,
-            weight=KEPT * before.weight + 1,
-            gains=KEPT * before.gains + is_gain,
-            in_vain=0 if is_gain else before.in_vain + 1,
-            seen=before.seen,
+            weight=RENDER_DECAY * before.weight + 1,
+            gains=RENDER_DECAY * before.gains + is_gain,
+            fruitless=0 if is_gain else before.fruitless + 1,
+            unrendered=before.unrendered,
         )
     return replace(
         memory,
         templates=templates,
-        raw={key: name for key, name in memory.raw.items() if key != page.key},
+        unrendered={key: name for key, name in memory.unrendered.items() if key != page.key},
         pages=memory.pages + 1,
-        gained=memory.gained + is_gain,
-        in_vain=memory.in_vain + (page.choice is RenderChoice.PROBE and not is_gain),
+        gains=memory.gains + is_gain,
+        fruitless_probes=memory.fruitless_probes + (page.choice is RenderChoice.PROBE and not is_gain),
     )
 
 
-def _without_render(memory: RenderMemory, page: ReadPage, known: TemplateRenders) -> RenderMemory:
-    """Return the memory after a page was stored without its scripts. known: of its template, from now on."""
-    name, raw = memory.name_of(page.template, page.evidence), memory.raw
+def _record_unrendered(memory: RenderMemory, page: ReadPage, renders: TemplateRenders) -> RenderMemory:
+    """Return the memory after a page was stored without its scripts. renders: of its template, from now on."""
+    name, raw = memory.build_name(page.template, page.evidence), memory.unrendered
     if page.evidence is not RenderEvidence.NONE:
         latest = {key: others for key, others in raw.items() if key != page.key} | {page.key: name}
-        raw = newest(latest, MAX_RAW)
-    return replace(memory, templates={**memory.templates, name: known}, raw=raw)
+        raw = keep_newest(latest, MAX_UNRENDERED)
+    return replace(memory, templates={**memory.templates, name: renders}, unrendered=raw)

@@ -11,9 +11,9 @@ from crawler.core.http.urls import Url
 from crawler.core.page.script_signs import ScriptSign
 from crawler.core.page.snapshot import Parsed
 
-MOST_ADDITIONS = 256  # of one page that are remembered as what scripts add everywhere
-LEAST_WORDS = 8  # that are new, for a gain by text alone, or more than there were: "3 comments" needs no browser
-LEAST_PART = 0.05  # of the words that were there without scripts
+MAX_ADDITIONS = 256  # of one page that are remembered as what scripts add everywhere
+MIN_NEW_WORDS = 8  # that are new, for a gain by text alone, or more than there were: "3 comments" needs no browser
+MIN_NEW_PART = 0.05  # of the words that were there without scripts
 
 
 class RenderEvidence(StrEnum):
@@ -24,7 +24,7 @@ class RenderEvidence(StrEnum):
     SHELL = "shell"  # the page says next to nothing without its scripts
 
 
-def evidence_of(plain: Parsed) -> RenderEvidence:
+def find_render_evidence(plain: Parsed) -> RenderEvidence:
     """Return the evidence of a page that was read without its scripts."""
     signs = plain.content.script_signs
     if ScriptSign.SHELL in signs:
@@ -46,11 +46,11 @@ class RenderChoice(StrEnum):
     NO_BROWSER = "no_browser"  # it would be rendered, and there is none
 
     @property
-    def is_yes(self) -> bool:
-        return self in _YES
+    def is_rendered(self) -> bool:
+        return self in _RENDERED
 
 
-_YES = frozenset({RenderChoice.ALWAYS, RenderChoice.PROBE, RenderChoice.NEEDED})
+_RENDERED = frozenset({RenderChoice.ALWAYS, RenderChoice.PROBE, RenderChoice.NEEDED})
 
 
 class RenderFailure(StrEnum):
@@ -65,12 +65,12 @@ class RenderFailure(StrEnum):
     ENDING = "ending"  # the lease ended, or its budget, before the page had all that it asked for
 
     @property
-    def is_its_own(self) -> bool:
+    def is_page_fault(self) -> bool:
         """Whether it says something of the page, and not of its server or of us."""
-        return self in _OF_THE_PAGE
+        return self in _PAGE_FAULTS
 
 
-_OF_THE_PAGE = frozenset({RenderFailure.CRASHED, RenderFailure.HUNG, RenderFailure.TOO_LARGE, RenderFailure.NO_PAGE})
+_PAGE_FAULTS = frozenset({RenderFailure.CRASHED, RenderFailure.HUNG, RenderFailure.TOO_LARGE, RenderFailure.NO_PAGE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Rendered:
     url: where the page ended; another one than was asked for where a script led there.
     links: that scripts named outside of the document: by history.pushState, or in JSON that the page carries.
     requests, received_bytes: that it sent and received beside the document, which was in hand.
-    refused: how often something was not let through, by what it was.  screenshot: a PNG, where one was asked for.
+    blocked: how often something was not let through, by what it was.  screenshot: a PNG, where one was asked for.
     """
 
     html: bytes = field(repr=False)
@@ -90,7 +90,7 @@ class Rendered:
     links: tuple[Url, ...] = ()
     requests: int = 0
     received_bytes: int = 0
-    refused: Mapping[str, int] = field(default_factory=dict)
+    blocked: Mapping[str, int] = field(default_factory=dict)
     screenshot: bytes | None = field(default=None, repr=False)
 
 
@@ -103,27 +103,28 @@ class NotRendered:
     detail: str = ""
     requests: int = 0
     received_bytes: int = 0
-    refused: Mapping[str, int] = field(default_factory=dict)
+    blocked: Mapping[str, int] = field(default_factory=dict)
 
 
 RenderOutcome = Rendered | NotRendered
 
 
 @dataclass(frozen=True, slots=True)
-class Rendering:
+class RenderRecord:
     """What a look did about rendering, as it is recorded.
 
-    word: a RenderChoice or, where it failed, a RenderFailure; empty for what is no web page.
-    words, links: that the render added; None where there was none.  requests: that it sent beside the look's own.
+    outcome: a RenderChoice or, where it failed, a RenderFailure; empty for what is no web page.
+    added_words, added_links: that the render added; None where there was none.  requests: that it sent beside the
+    look's own.
     """
 
-    word: str = ""
-    words: int | None = None
-    links: int | None = None
+    outcome: str = ""
+    added_words: int | None = None
+    added_links: int | None = None
     requests: int = 0
 
 
-NO_RENDERING = Rendering()
+NO_RENDERING = RenderRecord()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,40 +142,45 @@ class RenderGain:
     additions: tuple[int, ...] = field(default=(), repr=False)
 
     @property
-    def is_worth_it(self) -> bool:
+    def is_sufficient(self) -> bool:
         """Whether the page is kept as it was rendered."""
         if not (self.words or self.links):
             return False
-        least = max(min(LEAST_WORDS, self.words_before + 1), LEAST_PART * self.words_before)
-        return self.links > 0 or self.words >= least
+        min_words = max(min(MIN_NEW_WORDS, self.words_before + 1), MIN_NEW_PART * self.words_before)
+        return self.links > 0 or self.words >= min_words
 
 
 NO_GAIN = RenderGain(words_before=0, links_before=0, words=0, links=0)
 
 
-def gain_of(plain: Parsed, rendered: Parsed, *, usual: frozenset[int]) -> RenderGain:
-    """What the render added to the script-free read. usual: hashes of what scripts add to every page of the site."""
+def compute_gain(plain: Parsed, rendered: Parsed, *, common_additions: frozenset[int]) -> RenderGain:
+    """What the render added to the script-free read.
+
+    common_additions: hashes of what scripts add to every page of the site.
+    """
     lines, lines_after = (dict.fromkeys(each.content.main.splitlines()) for each in (plain, rendered))
     added_lines = [line for line in lines_after if line not in lines]
     links = set(plain.content.links)
     added_links = [link for link in rendered.content.links if link not in links]
-    hashes = [hash_of(each) for each in (*added_links, *added_lines)]
-    new_links = sum(each not in usual for each in hashes[: len(added_links)])
-    new_lines = [line for line, each in zip(added_lines, hashes[len(added_links) :], strict=True) if each not in usual]
+    hashes = [hash_addition(each) for each in (*added_links, *added_lines)]
+    new_links = sum(each not in common_additions for each in hashes[: len(added_links)])
+    new_lines = [
+        line for line, each in zip(added_lines, hashes[len(added_links) :], strict=True) if each not in common_additions
+    ]
     lost_lines = [line for line in lines if line not in lines_after]  # some of them may only have grown
     return RenderGain(
         words_before=sum(len(line.split()) for line in lines),
         links_before=len(links),
-        words=(_words_of(new_lines) - _words_of(lost_lines)).total(),
+        words=(_count_words(new_lines) - _count_words(lost_lines)).total(),
         links=new_links,
-        additions=tuple(hashes[:MOST_ADDITIONS]),
+        additions=tuple(hashes[:MAX_ADDITIONS]),
     )
 
 
-def _words_of(lines: Iterable[str]) -> Counter[str]:
+def _count_words(lines: Iterable[str]) -> Counter[str]:
     return Counter(word for line in lines for word in line.split())
 
 
-def hash_of(addition: str) -> int:
+def hash_addition(addition: str) -> int:
     """A number of 48 bits by which a line or a link is known again."""
     return int.from_bytes(blake2b(addition.encode("utf-8", "replace"), digest_size=6).digest())

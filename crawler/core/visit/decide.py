@@ -8,208 +8,262 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
 
-from crawler.core.change.change import Change, ComparedBlocks, Rung, Verdict, judge
-from crawler.core.change.difference import Difference, difference, significant
-from crawler.core.change.mask import ENOUGH_RETURNS, NoiseMask, learn_variants, returns_of, variant_of
+from crawler.core.change.change import Change, ComparedBlocks, Evidence, Verdict, judge_versions
+from crawler.core.change.difference import Difference, compute_difference, select_significant
+from crawler.core.change.mask import ENOUGH_RETURNS, NoiseMask, compute_variant_key, count_returns, learn_variants
 from crawler.core.change.observation import (
     Observation,
     has_second_fetches_left,
     needs_second_fetch,
     update_mask,
-    update_with_difference,
+    update_mask_and_diff,
 )
-from crawler.core.http.backoff import http_date
-from crawler.core.http.response import Answer, Fetched, NotModified, Unreached
+from crawler.core.http.backoff import parse_http_date
+from crawler.core.http.response import Fetched, NotModified, Response, Unreached
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.noise.repeat_fetch import hidden_by_mask, wants_test
-from crawler.core.noise.words import numbers_of
-from crawler.core.novelty import sample_of
-from crawler.core.page.fingerprint import digest
-from crawler.core.page.outline import Block, left_out
-from crawler.core.page.snapshot import Parsed, Version, parse, snapshot_of
+from crawler.core.noise.second_fetch import find_hidden_blocks, needs_test
+from crawler.core.noise.words import select_numbers
+from crawler.core.novelty import sample_text
+from crawler.core.page.fingerprint import compute_digest
+from crawler.core.page.outline import Block, get_left_out_hash
+from crawler.core.page.snapshot import Parsed, Version, build_snapshot, parse_body
 from crawler.core.soft_errors import SoftErrorSignals
-from crawler.core.visit.lifecycle import failed_visit, missing_visit, passed_on_visit, redirected_visit, unreached_visit
-from crawler.core.visit.links import canonical_of, feeds_of, links_of
-from crawler.core.visit.soft_errors import UNEXPLAINED, redirect_signals, signals_of, soft_error_of, soft_error_visit
-from crawler.core.visit.update import CLOCK_SLACK, change_age, is_honest, learnt_visit, modified_of
-from crawler.core.visit.visit import AWAY, PERMANENT, TEMPORARY, Baseline, Evidence, Known, State, Target, Visit
+from crawler.core.visit.lifecycle import (
+    build_failed_visit,
+    build_missing_visit,
+    build_redirected_visit,
+    build_refresh_visit,
+    build_unreached_visit,
+)
+from crawler.core.visit.links import find_canonical, resolve_feeds, resolve_links
+from crawler.core.visit.soft_errors import (
+    UNEXPLAINED,
+    build_soft_error_visit,
+    find_redirect_signals,
+    find_soft_error,
+    find_soft_error_signals,
+)
+from crawler.core.visit.update import CLOCK_SLACK, build_learned_visit, compute_change_age, get_modified_at, is_honest
+from crawler.core.visit.visit import (
+    AWAY,
+    PERMANENT_REDIRECTS,
+    TEMPORARY_REDIRECTS,
+    Baseline,
+    DomainKnowledge,
+    State,
+    Target,
+    VerdictInputs,
+    Visit,
+)
 
-ENOUGH_LOOKS = 100  # of a domain, after which only a sample of its pages teaches what its boilerplate is
-SAMPLED_PART = 16  # one page in so many is in the sample
+ENOUGH_VISITS = 100  # of a domain, after which only a sample of its pages teaches what its boilerplate is
+SAMPLE_INTERVAL = 16  # one page in so many is in the sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(ComparedBlocks):
     """A page compared with its Baseline under a mask that has learnt from this look.
 
-    under: the domain's mask before this look.
-    signals: of a soft error, or None.  hidden: volatile blocks that differ, where nothing is significant.
+    base_mask: the domain's mask before this look.
+    signals: of a soft error, or None.  hidden_blocks: volatile blocks that differ, where nothing is significant.
     """
 
-    under: NoiseMask = field(repr=False)
+    base_mask: NoiseMask = field(repr=False)
     signals: SoftErrorSignals | None
-    hidden: Sequence[Block] = ()
+    hidden_blocks: Sequence[Block] = ()
 
 
-def compare(
-    target: Target, parsed: Parsed, baseline: Baseline, *, now: datetime, known: Known, settled: bool = False
+def compare_page(
+    target: Target,
+    parsed: Parsed,
+    baseline: Baseline,
+    *,
+    now: datetime,
+    knowledge: DomainKnowledge,
+    is_mask_frozen: bool = False,
 ) -> Comparison:
-    """Compare a page with its Baseline. settled: the mask is taken as it stands, and learns nothing."""
-    mask = known.mask
-    if settled:
-        found = difference(baseline.blocks, parsed.blocks, mask.volatile)
+    """Compare a page with its Baseline. is_mask_frozen: the mask is taken as it stands, and learns nothing."""
+    mask = knowledge.mask
+    if is_mask_frozen:
+        diff = compute_difference(baseline.blocks, parsed.blocks, mask.volatile)
     else:
-        seen = Observation(
+        observation = Observation(
             target.key, parsed.blocks, now, baseline.blocks, baseline.at, baseline.second_fetches, url=target.url
         )
-        mask, found = update_with_difference(mask, seen)
-    own = significant(found, mask, then=baseline.at, now=now)
-    if not settled:
-        mask = _with_variants(mask, target.key, own, at=now)
-    left = _without_variants(own, mask, target.key)
+        mask, diff = update_mask_and_diff(mask, observation)
+    significant_diff = select_significant(diff, mask, then=baseline.at, now=now)
+    if not is_mask_frozen:
+        mask = _learn_variants(mask, target.key, significant_diff, at=now)
+    remaining_diff = _drop_variants(significant_diff, mask, target.key)
     return Comparison(
-        under=known.mask,
+        base_mask=knowledge.mask,
         mask=mask,
-        found=found,
-        significant=left,
-        signals=signals_of(target, parsed, baseline, known=known),
-        hidden=() if left or settled else hidden_by_mask(baseline.blocks, parsed.blocks, mask.volatile),
-        unseen=_rung_unseen(parsed, baseline),
-        varies=left != own,
+        difference=diff,
+        significant=remaining_diff,
+        signals=find_soft_error_signals(target, parsed, baseline, knowledge=knowledge),
+        hidden_blocks=()
+        if remaining_diff or is_mask_frozen
+        else find_hidden_blocks(baseline.blocks, parsed.blocks, mask.volatile),
+        fallback_evidence=_find_fallback_evidence(parsed, baseline),
+        is_variant=remaining_diff != significant_diff,
     )
 
 
-def _with_variants(mask: NoiseMask, page: PageKey, own: Difference, *, at: datetime) -> NoiseMask:
-    went, came = ({variant_of(page, mask.form_of(block)) for block in side} for side in (own.went, own.came))
-    return replace(mask, variants=learn_variants(mask.variants, went=went, came=came, at=at))
+def _learn_variants(mask: NoiseMask, page: PageKey, diff: Difference, *, at: datetime) -> NoiseMask:
+    removed, added = (
+        {compute_variant_key(page, mask.compute_form(block)) for block in side}
+        for side in (diff.old_blocks, diff.new_blocks)
+    )
+    return replace(mask, variants=learn_variants(mask.variants, removed=removed, added=added, at=at))
 
 
-def _without_variants(own: Difference, mask: NoiseMask, page: PageKey) -> Difference:
+def _drop_variants(diff: Difference, mask: NoiseMask, page: PageKey) -> Difference:
     """A difference without the page's known variants; blocks with a number are never variants."""
 
-    def is_own(was: Block | None, now: Block | None) -> bool:
+    def is_no_variant(was: Block | None, now: Block | None) -> bool:
         sides = [block for block in (was, now) if block is not None]
-        returns = [returns_of(mask.variants, variant_of(page, mask.form_of(block))) for block in sides]
+        returns = [count_returns(mask.variants, compute_variant_key(page, mask.compute_form(block))) for block in sides]
         if not all(returns) or max(returns) < ENOUGH_RETURNS:
             return True
-        numbers = [numbers_of(mask.volatile.masked(block)) for block in sides]
+        numbers = [select_numbers(mask.volatile.mask_words(block)) for block in sides]
         return numbers[0] != (numbers[1] if len(sides) == 2 else ())
 
-    return own.only(is_own)
+    return diff.filter_pairs(is_no_variant)
 
 
-def _rung_unseen(parsed: Parsed, baseline: Baseline) -> Rung:
+def _find_fallback_evidence(parsed: Parsed, baseline: Baseline) -> Evidence:
     """Why no block differs though the bodies do: a user's rule hides it, its words are volatile, or only markup did."""
-    if left_out(baseline.blocks) != left_out(parsed.blocks):
-        return Rung.RULE
+    if get_left_out_hash(baseline.blocks) != get_left_out_hash(parsed.blocks):
+        return Evidence.RULE
     then, now = ([(block.kind, block.text) for block in blocks] for blocks in (baseline.blocks, parsed.blocks))
-    return Rung.VOLATILE if then != now else Rung.MARKUP
+    return Evidence.VOLATILE if then != now else Evidence.MARKUP
 
 
-def wants_second_fetch(
-    target: Target, comparison: Comparison, baseline: Baseline, *, now: datetime, known: Known
+def should_fetch_again(
+    target: Target, comparison: Comparison, baseline: Baseline, *, now: datetime, knowledge: DomainKnowledge
 ) -> bool:
     """Whether a second fetch, at once, would tell more about what differs; never of an explained soft error."""
-    soft_error = soft_error_of(target, comparison.signals, now=now, known=known)
+    soft_error = find_soft_error(target, comparison.signals, now=now, knowledge=knowledge)
     if soft_error is not None and soft_error not in UNEXPLAINED:
         return False
-    left, mask = comparison.significant, comparison.mask
-    if left or baseline.second_fetches:
-        return needs_second_fetch(left, mask, taken=len(baseline.second_fetches), returned=baseline.has_returned)
-    is_test_due = wants_test(comparison.hidden, mask.volatile, page=target.key, looks=mask.looks)
+    significant, mask = comparison.significant, comparison.mask
+    if significant or baseline.second_fetches:
+        return needs_second_fetch(
+            significant, mask, second_fetches=len(baseline.second_fetches), has_returned=baseline.has_returned
+        )
+    is_test_due = needs_test(comparison.hidden_blocks, mask.volatile, page=target.key, visits=mask.visits)
     return has_second_fetches_left(mask) and is_test_due
 
 
-def decide(
+def decide_visit(
     target: Target,
-    answer: Answer,
+    response: Response,
     *,
     now: datetime,
-    known: Known,
+    knowledge: DomainKnowledge,
     parsed: Parsed | None = None,
     baseline: Baseline | None = None,
     comparison: Comparison | None = None,
-    settled: bool = False,
+    is_mask_frozen: bool = False,
 ) -> Visit:
     """Decide what a look means. Always: equal arguments give equal Visits.
 
     now: the knowledge time at which the answer was complete.  baseline: the blocks to compare with, if
     needs_baseline.  parsed, comparison: of the body, where the caller has them already; they save work and do not
-    change the result.  settled: the domain's mask is taken as it stands, and learns nothing from this look.
+    change the result.  is_mask_frozen: the domain's mask is taken as it stands, and learns nothing from this look.
     """
-    match answer:
+    match response:
         case NotModified():
-            return _not_modified_visit(target, answer, now=now)
+            return _build_not_modified_visit(target, response, now=now)
         case Unreached():
-            return unreached_visit(target, answer, now=now)
+            return build_unreached_visit(target, response, now=now)
         case Fetched(status=status) if 200 <= status < 300:
-            if not needs_parsing(target, answer):
-                return _same_bytes_visit(target, answer, now=now)
-            parsed = parsed or _parse(target, answer, known)
-            is_stale = comparison is None or comparison.under is not known.mask  # the mask has learnt meanwhile
+            if not needs_parsing(target, response):
+                return _build_same_bytes_visit(target, response, now=now)
+            parsed = parsed or _parse_response(target, response, knowledge)
+            is_stale = comparison is None or comparison.base_mask is not knowledge.mask  # the mask has learnt meanwhile
             if baseline is not None and parsed.blocks and is_stale:
-                comparison = compare(target, parsed, baseline, now=now, known=known, settled=settled)
-            return _parsed_visit(target, answer, parsed, baseline, comparison, now=now, known=known, settled=settled)
-        case Fetched(status=status, location=location) if status in PERMANENT | TEMPORARY and location is not None:
-            return _redirect_visit(target, answer, location, now=now, known=known)
+                comparison = compare_page(
+                    target, parsed, baseline, now=now, knowledge=knowledge, is_mask_frozen=is_mask_frozen
+                )
+            return _build_parsed_visit(
+                target,
+                response,
+                parsed,
+                baseline,
+                comparison,
+                now=now,
+                knowledge=knowledge,
+                is_mask_frozen=is_mask_frozen,
+            )
+        case Fetched(status=status, location=location) if (
+            status in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS and location is not None
+        ):
+            return _build_redirect_visit(target, response, location, now=now, knowledge=knowledge)
         case Fetched(status=404 | 410):
-            return missing_visit(target, answer, now=now)
+            return build_missing_visit(target, response, now=now)
         case Fetched():
-            return failed_visit(target, answer, now=now, reason=f"http_{answer.status}")
+            return build_failed_visit(target, response, now=now, reason=f"http_{response.status}")
         case _:
-            assert_never(answer)
+            assert_never(response)
 
 
-def as_kept(visit: Visit, kept: Fetched, parsed: Parsed, *, known: Known) -> Visit:
+def switch_reading(visit: Visit, stored: Fetched, parsed: Parsed, *, knowledge: DomainKnowledge) -> Visit:
     """The Visit with another reading of the same page as what is kept of it from now on.
 
     A page begins to be rendered, or is rendered no more: like is judged by like, and what differs between the two
-    readings is no change of the page's. kept: the answer with the body of that reading.
+    readings is no change of the page's. stored: the answer with the body of that reading.
     """
     target, before = visit.target, visit.target.version
-    if not visit.is_good or before is None or visit.state is not State.KNOWN:
+    if not visit.is_good or before is None or visit.state is not State.FETCHED:
         return visit
-    first = decide(replace(target, version=None), kept, now=visit.at, known=known, parsed=parsed, settled=True)
-    if first.snapshot is None:
+    first_visit = decide_visit(
+        replace(target, version=None), stored, now=visit.at, knowledge=knowledge, parsed=parsed, is_mask_frozen=True
+    )
+    if first_visit.snapshot is None:
         return visit
-    version = replace(first.snapshot.version, number=before.number + 1)
+    version = replace(first_visit.snapshot.version, number=before.number + 1)
     return replace(
         visit,
-        links=first.links,
-        recipients=first.recipients,
-        external_links=first.external_links,
-        snapshot=replace(first.snapshot, version=version),
-        body_bytes=kept.received_bytes,
-        evidence=None,
+        links=first_visit.links,
+        recipients=first_visit.recipients,
+        external_links=first_visit.external_links,
+        snapshot=replace(first_visit.snapshot, version=version),
+        body_bytes=stored.received_bytes,
+        verdict_inputs=None,
     )
 
 
-def _not_modified_visit(target: Target, answer: NotModified, *, now: datetime) -> Visit:
+def _build_not_modified_visit(target: Target, response: NotModified, *, now: datetime) -> Visit:
     if target.version is None:
-        return failed_visit(target, answer, now=now, reason="unasked_304")
-    visit = learnt_visit(target, Verdict(Change.SAME, Rung.NOT_MODIFIED), answer, now=now)
+        return build_failed_visit(target, response, now=now, reason="unasked_304")
+    visit = build_learned_visit(target, Verdict(Change.UNCHANGED, Evidence.NOT_MODIFIED), response, now=now)
     return replace(visit, status=304, saved_bytes=target.received_bytes, recipients=target.outlinks)
 
 
-def needs_parsing(target: Target, answer: Answer) -> bool:
+def needs_parsing(target: Target, response: Response) -> bool:
     """Whether an answer has a body that must be parsed: a good one, other than the last Snapshot's."""
-    if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
+    if not isinstance(response, Fetched) or not 200 <= response.status < 300:
         return False
     version = target.version
-    return version is None or target.state is not State.KNOWN or version.body_digest != digest(answer.body)
+    return version is None or target.state is not State.FETCHED or version.body_digest != compute_digest(response.body)
 
 
-def wants_blocks(target: Target, known: Known) -> bool:
+def needs_blocks(target: Target, knowledge: DomainKnowledge) -> bool:
     """Return whether a body's blocks are needed.
 
     They are compared with those of the version before and with what the site shows in place of absent pages, and a
     sample of new pages teaches the boilerplate.
     """
-    return target.version is not None or bool(known.soft_errors.absent) or _teaches_boilerplate(target, known)
+    return (
+        target.version is not None
+        or bool(knowledge.soft_errors.not_found_text)
+        or _teaches_boilerplate(target, knowledge)
+    )
 
 
-def _teaches_boilerplate(target: Target, known: Known) -> bool:
-    return known.mask.looks < ENOUGH_LOOKS or target.key[0] % SAMPLED_PART == 0
+def _teaches_boilerplate(target: Target, knowledge: DomainKnowledge) -> bool:
+    return knowledge.mask.visits < ENOUGH_VISITS or target.key[0] % SAMPLE_INTERVAL == 0
 
 
 def needs_baseline(target: Target, parsed: Parsed) -> bool:
@@ -218,124 +272,132 @@ def needs_baseline(target: Target, parsed: Parsed) -> bool:
     return version is not None and bool(parsed.blocks) and version.text_digest != parsed.version.text_digest
 
 
-def reconsider(visit: Visit, known: Known) -> Visit:
+def reconsider_visit(visit: Visit, knowledge: DomainKnowledge) -> Visit:
     """Judge a change once more by what has been learnt of the domain since.
 
     The change may have been a site edit, or the first page of a soft error that later pages showed as well.
     """
-    evidence = visit.evidence
-    if evidence is None or (visit.mask is known.mask and visit.signals is None):
+    inputs = visit.verdict_inputs
+    if inputs is None or (visit.mask is knowledge.mask and visit.signals is None):
         return visit
-    reconsidered = decide(
+    reconsidered = decide_visit(
         visit.target,
-        evidence.answer,
+        inputs.response,
         now=visit.at,
-        known=known,
-        parsed=evidence.parsed,
-        baseline=evidence.baseline,
-        settled=True,
+        knowledge=knowledge,
+        parsed=inputs.parsed,
+        baseline=inputs.baseline,
+        is_mask_frozen=True,
     )
     if reconsidered.change not in {Change.COSMETIC, Change.UNKNOWN}:
         return visit
     return replace(
         reconsidered,
-        requests_beside=visit.requests_beside,
+        extra_requests=visit.extra_requests,
         head_outcome=visit.head_outcome,
         refused_304=visit.refused_304,
         received_bytes=visit.received_bytes,
         rendering=visit.rendering,
-        list_news=visit.list_news,
+        list_result=visit.list_result,
     )
 
 
-def _redirect_visit(target: Target, answer: Fetched, location: Url, *, now: datetime, known: Known) -> Visit:
-    signals = redirect_signals(target, location) if answer.status in TEMPORARY else None
-    soft_error = soft_error_of(target, signals, now=now, known=known)
+def _build_redirect_visit(
+    target: Target, response: Fetched, location: Url, *, now: datetime, knowledge: DomainKnowledge
+) -> Visit:
+    signals = find_redirect_signals(target, location) if response.status in TEMPORARY_REDIRECTS else None
+    soft_error = find_soft_error(target, signals, now=now, knowledge=knowledge)
     if signals is not None and soft_error is not None:
-        return soft_error_visit(target, answer, signals, soft_error, now=now, known=known)
-    return replace(redirected_visit(target, answer, now=now, known=known), signals=signals)
+        return build_soft_error_visit(target, response, signals, soft_error, now=now, knowledge=knowledge)
+    return replace(build_redirected_visit(target, response, now=now, knowledge=knowledge), signals=signals)
 
 
-def _same_bytes_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
+def _build_same_bytes_visit(target: Target, response: Fetched, *, now: datetime) -> Visit:
     """The Visit of a look that brought exactly the bytes of the last Snapshot."""
-    touched = modified_of(answer, now=now)
-    lies = touched is not None and target.last_good_at is not None and touched > target.last_good_at + CLOCK_SLACK
-    visit = learnt_visit(target, Verdict(Change.SAME, Rung.BYTES, 0), answer, now=now)
-    return replace(visit, recipients=target.outlinks, modified_honest=False if lies else None)
+    modified_at = get_modified_at(response, now=now)
+    is_dishonest = (
+        modified_at is not None and target.last_good_at is not None and modified_at > target.last_good_at + CLOCK_SLACK
+    )
+    visit = build_learned_visit(target, Verdict(Change.UNCHANGED, Evidence.BYTES, 0), response, now=now)
+    return replace(visit, recipients=target.outlinks, modified_honest=False if is_dishonest else None)
 
 
-def _parsed_visit(
+def _build_parsed_visit(
     target: Target,
-    answer: Fetched,
+    response: Fetched,
     parsed: Parsed,
     baseline: Baseline | None,
     comparison: Comparison | None,
     *,
     now: datetime,
-    known: Known,
-    settled: bool,
+    knowledge: DomainKnowledge,
+    is_mask_frozen: bool,
 ) -> Visit:
     """The Visit of a look whose body was parsed and judged against the last Snapshot."""
     before = target.version
     content, after = parsed.content, replace(parsed.version, number=before.number + 1 if before else 1)
-    if content.is_passed_on:
-        return passed_on_visit(target, answer, content, now=now, known=known)
-    links, external_links = links_of(content, target=target, known=known)
-    alias = canonical_of(content, links, known=known)
-    verdict = judge(before, after, comparison)
+    if content.is_instant_refresh:
+        return build_refresh_visit(target, response, content, now=now, knowledge=knowledge)
+    links, external_links = resolve_links(content, target=target, knowledge=knowledge)
+    alias = find_canonical(content, links, knowledge=knowledge)
+    verdict = judge_versions(before, after, comparison)
     signals = None
-    if verdict.change in {Change.FIRST, Change.CHANGED}:
-        signals = comparison.signals if comparison is not None else signals_of(target, parsed, baseline, known=known)
-        soft_error = soft_error_of(target, signals, now=now, known=known)
+    if verdict.change in {Change.ADDED, Change.CHANGED}:
+        signals = (
+            comparison.signals
+            if comparison is not None
+            else find_soft_error_signals(target, parsed, baseline, knowledge=knowledge)
+        )
+        soft_error = find_soft_error(target, signals, now=now, knowledge=knowledge)
         if signals is not None and soft_error is not None:
-            return soft_error_visit(target, answer, signals, soft_error, now=now, known=known)
-    modified = modified_of(answer, now=now)
+            return build_soft_error_visit(target, response, signals, soft_error, now=now, knowledge=knowledge)
+    modified_at = get_modified_at(response, now=now)
     if target.state in AWAY and before is not None:
-        verdict = replace(verdict, change=Change.BACK)
-    is_dated = http_date(answer.date) is not None
-    honest = is_honest(target, modified, verdict.change, now=now, is_dated=is_dated)
-    age = change_age(target, modified, now=now) if honest else None
+        verdict = replace(verdict, change=Change.RESTORED)
+    is_dated = parse_http_date(response.date) is not None
+    honest = is_honest(target, modified_at, verdict.change, now=now, is_dated=is_dated)
+    age = compute_change_age(target, modified_at, now=now) if honest else None
     snapshot = None
     if _is_new_version(verdict, before, after):
-        bits, headers = verdict.distance_bits, answer.headers
-        snapshot = snapshot_of(content, after, answer.body, answer.content_type, bits=bits, headers=headers)
+        bits, headers = verdict.distance_bits, response.headers
+        snapshot = build_snapshot(content, after, response.body, response.content_type, bits=bits, headers=headers)
     changed = verdict.change is Change.CHANGED and baseline is not None
     return replace(
-        learnt_visit(target, verdict, answer, now=now, age=age),
+        build_learned_visit(target, verdict, response, now=now, age=age),
         links=links,
-        feeds=feeds_of(content, target=target, known=known),
+        feeds=resolve_feeds(content, target=target, knowledge=knowledge),
         canonical=alias,
         recipients=(alias,) if alias else tuple(link.key for link in links),
         external_links=() if alias else external_links,
         modified_honest=honest,
         snapshot=snapshot,
-        mask=None if settled else _mask_after(target, parsed, comparison, now=now, known=known),
-        evidence=Evidence(answer, parsed, baseline) if changed and baseline else None,
+        mask=None if is_mask_frozen else _update_mask(target, parsed, comparison, now=now, knowledge=knowledge),
+        verdict_inputs=VerdictInputs(response, parsed, baseline) if changed and baseline else None,
         signals=signals,
-        sample=parsed.sample or sample_of(content, answer.body, url=target.url) if before is None else None,
+        sample=parsed.sample or sample_text(content, response.body, url=target.url) if before is None else None,
     )
 
 
-def _parse(target: Target, answer: Fetched, known: Known) -> Parsed:
-    return parse(
-        answer.body,
+def _parse_response(target: Target, response: Fetched, knowledge: DomainKnowledge) -> Parsed:
+    return parse_body(
+        response.body,
         url=target.url,
-        content_type=answer.content_type,
-        robots_tag=answer.robots_tag,
-        refresh=answer.refresh,
-        outlined=wants_blocks(target, known),
+        content_type=response.content_type,
+        robots_tag=response.robots_tag,
+        refresh=response.refresh,
+        with_blocks=needs_blocks(target, knowledge),
     )
 
 
-def _mask_after(
-    target: Target, parsed: Parsed, comparison: Comparison | None, *, now: datetime, known: Known
+def _update_mask(
+    target: Target, parsed: Parsed, comparison: Comparison | None, *, now: datetime, knowledge: DomainKnowledge
 ) -> NoiseMask | None:
     """The domain's mask after a look; None if the look teaches nothing."""
     if comparison is not None:
         return comparison.mask
-    if target.version is not None or not parsed.blocks or not _teaches_boilerplate(target, known):
+    if target.version is not None or not parsed.blocks or not _teaches_boilerplate(target, knowledge):
         return None
-    return update_mask(known.mask, Observation(target.key, parsed.blocks, now, url=target.url))
+    return update_mask(knowledge.mask, Observation(target.key, parsed.blocks, now, url=target.url))
 
 
 def _is_new_version(verdict: Verdict, before: Version | None, after: Version) -> bool:
@@ -343,7 +405,7 @@ def _is_new_version(verdict: Verdict, before: Version | None, after: Version) ->
 
     The page's validators become those of today's body, so a 304 would hide whatever differed and was not kept.
     """
-    if verdict.change is Change.BACK and before is not None:
+    if verdict.change is Change.RESTORED and before is not None:
         has_text = before.fingerprint is not None and after.fingerprint is not None
         return after.text_digest != before.text_digest if has_text else after.body_digest != before.body_digest
-    return verdict.change in {Change.FIRST, Change.CHANGED}
+    return verdict.change in {Change.ADDED, Change.CHANGED}

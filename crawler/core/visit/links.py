@@ -2,63 +2,65 @@
 
 from urllib.parse import unquote, urlsplit
 
-from crawler.core.http.urls import Authority, PageKey, Refusal, Url, authority_of, key_of
+from crawler.core.http.urls import Authority, ExclusionReason, PageKey, Url, compute_page_key, get_authority
 from crawler.core.page.content import PageContent
-from crawler.core.visit.visit import ExternalLinks, Known, Link, Target, refusal_of
+from crawler.core.visit.visit import DomainKnowledge, ExternalLinks, Link, Target, find_exclusion
 
-MOST_LINKS = 5000  # of one page; the rest says nothing about importance any more
-MOST_EXTERNAL = 100  # other domains that one page links to
+MAX_LINKS = 5000  # of one page; the rest says nothing about importance any more
+MAX_EXTERNAL = 100  # other domains that one page links to
 
 
-def links_of(content: PageContent, *, target: Target, known: Known) -> tuple[tuple[Link, ...], ExternalLinks]:
+def resolve_links(
+    content: PageContent, *, target: Target, knowledge: DomainKnowledge
+) -> tuple[tuple[Link, ...], ExternalLinks]:
     """The distinct links to pages of this domain, each with why it may not be followed, and those to other domains.
 
     The page itself is left out.
     """
     followed = () if content.nofollow else (content.refresh, *content.links)
-    found: dict[PageKey, Link] = {}
+    links: dict[PageKey, Link] = {}
     external: dict[Authority, int] = {}
     for raw in filter(None, (content.canonical, *followed)):
-        link = link_of(raw, depth=target.depth + 1, known=known)
+        link = resolve_link(raw, depth=target.depth + 1, knowledge=knowledge)
         if link is None:
-            authority = authority_of(raw)
-            if authority in external or len(external) < MOST_EXTERNAL:
+            authority = get_authority(raw)
+            if authority in external or len(external) < MAX_EXTERNAL:
                 external[authority] = external.get(authority, 0) + 1
         elif link.key != target.key:
-            found.setdefault(link.key, link)
-            if len(found) >= MOST_LINKS:
+            links.setdefault(link.key, link)
+            if len(links) >= MAX_LINKS:
                 break
-    return tuple(found.values()), tuple(external.items())
+    return tuple(links.values()), tuple(external.items())
 
 
-def feeds_of(content: PageContent, *, target: Target, known: Known) -> tuple[Link, ...]:
+def resolve_feeds(content: PageContent, *, target: Target, knowledge: DomainKnowledge) -> tuple[Link, ...]:
     """The feeds of this domain that a page names in its head."""
-    links = (link_of(raw, depth=target.depth + 1, known=known) for raw in content.feeds)
-    return tuple(link for link in links if link is not None and not link.refusal and link.key != target.key)
+    links = (resolve_link(raw, depth=target.depth + 1, knowledge=knowledge) for raw in content.feeds)
+    return tuple(link for link in links if link is not None and not link.exclusion and link.key != target.key)
 
 
-def canonical_of(content: PageContent, links: tuple[Link, ...], *, known: Known) -> PageKey | None:
+def find_canonical(content: PageContent, links: tuple[Link, ...], *, knowledge: DomainKnowledge) -> PageKey | None:
     """The page that this one names as its canonical, if that may be fetched: all cash goes there, as after a move."""
-    if content.canonical is None or not links or links[0].refusal:
+    if content.canonical is None or not links or links[0].exclusion:
         return None
-    return links[0].key if links[0].url == known.scope.home(content.canonical) else None
+    return links[0].key if links[0].url == knowledge.scope.to_domain_url(content.canonical) else None
 
 
-def link_of(raw: Url, *, depth: int, known: Known, is_list: bool = False) -> Link | None:
+def resolve_link(raw: Url, *, depth: int, knowledge: DomainKnowledge, is_list: bool = False) -> Link | None:
     """An in-domain link; None for a link to another domain. depth, is_list: of the page that it leads to."""
-    url = known.scope.home(raw)
-    refusal = refusal_of(url, depth=depth, known=known, is_list=is_list)
-    if refusal == Refusal.OTHER_DOMAIN.value:
+    url = knowledge.scope.to_domain_url(raw)
+    exclusion = find_exclusion(url, depth=depth, knowledge=knowledge, is_list=is_list)
+    if exclusion == ExclusionReason.OTHER_DOMAIN.value:
         return None
-    return Link(key=key_of(url), url=url, refusal=refusal)
+    return Link(key=compute_page_key(url), url=url, exclusion=exclusion)
 
 
-def led_to(target: Target, location: Url) -> PageKey:
+def compute_redirect_key(target: Target, location: Url) -> PageKey:
     """The target of a redirect, without a query that repeats the page's own address.
 
     A sign-on page gets the address to send its reader back to in its query. Without it, all pages that redirect to one
     sign-on have one target.
     """
-    own = urlsplit(target.url)._replace(scheme="", netloc="").geturl()
+    own_address = urlsplit(target.url)._replace(scheme="", netloc="").geturl()
     base, _, query = location.partition("?")
-    return key_of(Url(base) if own in unquote(query) else location)
+    return compute_page_key(Url(base) if own_address in unquote(query) else location)

@@ -4,121 +4,143 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crawler.core.change.change import Change
-from crawler.core.freshness.estimates import chance_changed_of_one
+from crawler.core.freshness.estimates import compute_change_chance
 from crawler.core.http.response import Fetched
-from crawler.core.http.urls import Url, key_of
-from crawler.core.noise.words import words_of
-from crawler.core.page.content import HtmlEnd, PageContent, has_password_field_in, html_end_of
-from crawler.core.page.fingerprint import digest, distance_bits
+from crawler.core.http.urls import Url, compute_page_key
+from crawler.core.noise.words import split_words
+from crawler.core.page.content import HtmlEnd, PageContent, detect_html_end, has_password_field_in
+from crawler.core.page.fingerprint import compute_digest, count_distance_bits
 from crawler.core.page.html import parse_html
-from crawler.core.page.media_type import kind_of
+from crawler.core.page.media_type import detect_kind
 from crawler.core.page.outline import BlockKind
 from crawler.core.page.snapshot import Parsed
 from crawler.core.soft_errors import (
-    LOOKS_UNTIL_GONE,
-    LOOKS_UNTIL_REAL,
+    EMPTY_SKETCH,
     MAX_WITHHELD,
-    NOTHING,
+    VISITS_UNTIL_ACCEPTED,
+    VISITS_UNTIL_GONE,
     SoftError,
     SoftErrorMemory,
     SoftErrorSignals,
     TextReplacement,
     TextSketch,
-    after_good,
+    collect_text_signals,
     is_shared,
-    own_text,
-    recognise,
-    remember_shared,
-    replacement_of,
-    sketch,
-    sketch_of_target,
-    text_signals,
+    measure_replacement,
+    recognize_soft_error,
+    record_good_visit,
+    remember_shared_text,
+    select_own_text,
+    sketch_blocks,
+    sketch_target,
 )
-from crawler.core.visit.lifecycle import CONFIRM_MISSING_AFTER, failed_visit, missing_visit, retry_after_failures
-from crawler.core.visit.links import led_to
-from crawler.core.visit.visit import Baseline, HeadOutcome, Known, State, Target, Visit
+from crawler.core.visit.lifecycle import (
+    CONFIRM_MISSING_AFTER,
+    build_failed_visit,
+    build_missing_visit,
+    compute_retry_wait,
+)
+from crawler.core.visit.links import compute_redirect_key
+from crawler.core.visit.visit import Baseline, DomainKnowledge, HeadOutcome, State, Target, Visit
 
 DAY = timedelta(days=1)
-LIVELY = 0.5  # chance of a change within a day, from which on a new text is no surprise
-CUT_KEPT = 0.8  # share of the own text still there, at most, where missing closing tags alone show a truncated body
-SLIGHT_BITS = 4  # of 64 by which fingerprints differ: then most of the text is still there
-NO_BODY = digest(b"")
+MIN_DAILY_CHANGE_CHANCE = 0.5  # chance of a change within a day, from which on a new text is no surprise
+MAX_CUT_SHARE = (
+    0.8  # share of the own text still there, at most, where missing closing tags alone show a truncated body
+)
+MAX_SLIGHT_BITS = 4  # of 64 by which fingerprints differ: then most of the text is still there
+NO_BODY = compute_digest(b"")
 UNEXPLAINED = frozenset({SoftError.SHRUNK, SoftError.REPLACED})  # counted as one soft error, whatever its length
 # Another text in place of the page's. What it is called may change while the domain's other pages show it, too.
 OTHER_TEXTS = UNEXPLAINED | {SoftError.SOFT_404, SoftError.SHARED_TEXT}
-MOST_IN_A_ROW = 1000  # looks that are counted
+MAX_IN_A_ROW = 1000  # looks that are counted
 REDIRECTED = TextReplacement(before=1, after=1, kept=0.0, added=1.0)  # a redirect leaves nothing of a page's text
 
 
-def with_soft_error_signs(baseline: Baseline, content: PageContent, body: bytes, *, content_type: str) -> Baseline:
+def add_soft_error_signs(baseline: Baseline, content: PageContent, body: bytes, *, content_type: str) -> Baseline:
     """The Baseline with the signs of a soft error that the Snapshot's own body shows: its end, a password field.
 
     reading: of the page now; only if it shows such a sign is the Snapshot's body parsed.
     body, content_type: of the Snapshot.
     """
     is_plain = content.html_end is HtmlEnd.CLOSED and not content.has_password_field
-    if is_plain or kind_of(body, content_type) != "html":
+    if is_plain or detect_kind(body, content_type) != "html":
         return baseline
     markup = parse_html(body, content_type)
-    return replace(baseline, html_end=html_end_of(markup.source), has_password_field=has_password_field_in(markup.tree))
+    return replace(
+        baseline, html_end=detect_html_end(markup.source), has_password_field=has_password_field_in(markup.tree)
+    )
 
 
-def signals_of(target: Target, parsed: Parsed, baseline: Baseline | None, *, known: Known) -> SoftErrorSignals | None:
+def find_soft_error_signals(
+    target: Target, parsed: Parsed, baseline: Baseline | None, *, knowledge: DomainKnowledge
+) -> SoftErrorSignals | None:
     """The signals of a soft error in a page that was parsed; None where nothing speaks for one."""
     before, after, content = target.version, parsed.version, parsed.content
     if before is None:
         # The domain may have shown no soft error that a new page could be like.
-        shared_texts = any(seen.is_many for seen in known.soft_errors.shared_texts)
-        if target.depth and not known.soft_errors.absent and not shared_texts:
+        shared_texts = any(seen.is_confirmed for seen in knowledge.soft_errors.shared_texts)
+        if target.depth and not knowledge.soft_errors.not_found_text and not shared_texts:
             return None
-        return text_signals(parsed.blocks, known.mask, url=target.url, is_seed=target.depth == 0)
+        return collect_text_signals(parsed.blocks, knowledge.mask, url=target.url, is_seed=target.depth == 0)
     had_text, has_text = before.fingerprint is not None, after.fingerprint is not None
     if after.body_digest == NO_BODY or (had_text and not has_text and content.kind != "binary"):
-        return SoftErrorSignals(NOTHING, is_empty=after.body_digest == NO_BODY, is_blank=True)
+        return SoftErrorSignals(EMPTY_SKETCH, is_empty=after.body_digest == NO_BODY, is_blank=True)
     if baseline is None or baseline.has_returned or before.fingerprint is None or after.fingerprint is None:
         return None
-    if content.html_end is HtmlEnd.CLOSED and distance_bits(before.fingerprint, after.fingerprint) <= SLIGHT_BITS:
+    if (
+        content.html_end is HtmlEnd.CLOSED
+        and count_distance_bits(before.fingerprint, after.fingerprint) <= MAX_SLIGHT_BITS
+    ):
         return None
-    found = text_signals(parsed.blocks, known.mask, url=target.url, is_seed=target.depth == 0, before=baseline.blocks)
-    kept = found.replacement.kept if found.replacement else 1.0
-    is_torn = content.html_end is HtmlEnd.TORN and baseline.html_end is not HtmlEnd.TORN
-    is_open = content.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and kept < CUT_KEPT
+    signals = collect_text_signals(
+        parsed.blocks, knowledge.mask, url=target.url, is_seed=target.depth == 0, before=baseline.blocks
+    )
+    kept_share = signals.replacement.kept if signals.replacement else 1.0
+    is_torn = content.html_end is HtmlEnd.TRUNCATED and baseline.html_end is not HtmlEnd.TRUNCATED
+    is_open = content.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and kept_share < MAX_CUT_SHARE
     return replace(
-        found,
-        before=before.main_digest,
+        signals,
+        snapshot_digest=before.main_digest,
         is_cut=is_torn or is_open,
         has_password_field=content.has_password_field and not baseline.has_password_field,
-        is_lively=chance_changed_of_one(target.belief, 1.0) >= LIVELY,
+        changes_often=compute_change_chance(target.belief, 1.0) >= MIN_DAILY_CHANGE_CHANCE,
         group=target.group,
     )
 
 
-def redirect_signals(target: Target, location: Url) -> SoftErrorSignals | None:
+def find_redirect_signals(target: Target, location: Url) -> SoftErrorSignals | None:
     """The signals of a page that has a Snapshot and redirects elsewhere today; None without a Snapshot."""
     if target.version is None:
         return None
-    own, before, is_seed = sketch_of_target(led_to(target, location)), target.version.main_digest, target.depth == 0
-    return SoftErrorSignals(own, replacement=REDIRECTED, before=before, is_seed=is_seed)
+    target_sketch, before, is_seed = (
+        sketch_target(compute_redirect_key(target, location)),
+        target.version.main_digest,
+        target.depth == 0,
+    )
+    return SoftErrorSignals(target_sketch, replacement=REDIRECTED, snapshot_digest=before, is_seed=is_seed)
 
 
-def soft_error_of(target: Target, signals: SoftErrorSignals | None, *, now: datetime, known: Known) -> SoftError | None:
+def find_soft_error(
+    target: Target, signals: SoftErrorSignals | None, *, now: datetime, knowledge: DomainKnowledge
+) -> SoftError | None:
     """Return the soft error that a response shows, or None.
 
-    After LOOKS_UNTIL_REAL looks, or MAX_WITHHELD after the first one, the response counts as the page. A soft 404 that
-    is believed by then stays one: its page is gone.
+    After VISITS_UNTIL_ACCEPTED looks, or MAX_WITHHELD after the first one, the response counts as the page. A soft 404
+    that is believed by then stays one: its page is gone.
     """
-    soft_error = recognise(signals, known.soft_errors, now=now) if signals is not None else None
+    soft_error = recognize_soft_error(signals, knowledge.soft_errors, now=now) if signals is not None else None
     if signals is None or soft_error is None or soft_error is SoftError.EMPTY:  # an empty body has nothing to accept
         return soft_error
-    if soft_error is SoftError.SOFT_404 and _is_gone(target, signals, now=now, known=known):
+    if soft_error is SoftError.SOFT_404 and _is_confirmed_gone(target, signals, now=now, knowledge=knowledge):
         return soft_error
-    looks = LOOKS_UNTIL_REAL.get(soft_error)
-    if looks is not None and _is_confirmed(target, soft_error, looks, now):
+    visits = VISITS_UNTIL_ACCEPTED.get(soft_error)
+    if visits is not None and _is_confirmed(target, soft_error, visits, now):
         return None
     return None if _is_withheld_too_long(target, soft_error, now) else soft_error
 
 
-def _withheld_since(target: Target, soft_error: SoftError, now: datetime) -> datetime:
+def _find_withheld_since(target: Target, soft_error: SoftError, now: datetime) -> datetime:
     """Return when a look first met this soft error, with no good look since; now where this is the first one.
 
     Failures of another kind in between change nothing: the content that came before them is withheld all the while.
@@ -129,55 +151,61 @@ def _withheld_since(target: Target, soft_error: SoftError, now: datetime) -> dat
 
 
 def _is_withheld_too_long(target: Target, soft_error: SoftError, now: datetime) -> bool:
-    return now - _withheld_since(target, soft_error, now) >= MAX_WITHHELD
+    return now - _find_withheld_since(target, soft_error, now) >= MAX_WITHHELD
 
 
-def _in_a_row(target: Target, soft_error: SoftError) -> int:
+def _count_in_a_row(target: Target, soft_error: SoftError) -> int:
     """How many looks in a row before this one met this soft error; a failure of another kind ends the row."""
     if target.reason == soft_error.value:
         return target.soft_errors
     return target.soft_errors if soft_error in UNEXPLAINED and target.reason in UNEXPLAINED else 0
 
 
-def _is_confirmed(target: Target, soft_error: SoftError, looks: int, now: datetime) -> bool:
+def _is_confirmed(target: Target, soft_error: SoftError, visits: int, now: datetime) -> bool:
     """Whether so many looks in a row, this one among them, met this soft error, and the last is an hour old or more."""
-    if _in_a_row(target, soft_error) + 1 < looks:
+    if _count_in_a_row(target, soft_error) + 1 < visits:
         return False
-    return target.last_look_at is not None and now - target.last_look_at >= CONFIRM_MISSING_AFTER
+    return target.last_visit_at is not None and now - target.last_visit_at >= CONFIRM_MISSING_AFTER
 
 
-def soft_error_visit(
-    target: Target, answer: Fetched, signals: SoftErrorSignals, soft_error: SoftError, *, now: datetime, known: Known
+def build_soft_error_visit(
+    target: Target,
+    response: Fetched,
+    signals: SoftErrorSignals,
+    soft_error: SoftError,
+    *,
+    now: datetime,
+    knowledge: DomainKnowledge,
 ) -> Visit:
     """The Visit of a look that met a soft error: nothing is learnt of the page, or a confirmed soft 404 makes it gone.
 
     The wait until the next look grows with the looks that met this soft error only. Failures of other kinds before it,
     such as an outage of weeks, do not lengthen it. No look is due later than MAX_WITHHELD after the first one.
     """
-    in_a_row = min(_in_a_row(target, soft_error) + 1, MOST_IN_A_ROW)
-    if soft_error is SoftError.SOFT_404 and _is_gone(target, signals, now=now, known=known):
-        visit = replace(missing_visit(target, replace(answer, status=410), now=now), status=answer.status)
+    in_a_row = min(_count_in_a_row(target, soft_error) + 1, MAX_IN_A_ROW)
+    if soft_error is SoftError.SOFT_404 and _is_confirmed_gone(target, signals, now=now, knowledge=knowledge):
+        visit = replace(build_missing_visit(target, replace(response, status=410), now=now), status=response.status)
     else:
-        visit = failed_visit(target, answer, now=now, reason="")
-        visit = replace(visit, due_at=now + min(retry_after_failures(in_a_row), target.terms.most))
+        visit = build_failed_visit(target, response, now=now, reason="")
+        visit = replace(visit, due_at=now + min(compute_retry_wait(in_a_row), target.terms.max_interval))
         if soft_error is not SoftError.EMPTY:
-            since = _withheld_since(target, soft_error, now)
+            since = _find_withheld_since(target, soft_error, now)
             visit = replace(visit, withheld_since=since, due_at=min(visit.due_at, since + MAX_WITHHELD))
     return replace(visit, reason=soft_error.value, soft_errors=in_a_row, signals=signals)
 
 
-def _is_gone(target: Target, signals: SoftErrorSignals, *, now: datetime, known: Known) -> bool:
+def _is_confirmed_gone(target: Target, signals: SoftErrorSignals, *, now: datetime, knowledge: DomainKnowledge) -> bool:
     """Whether a soft 404 is believed: it needs confirmation as a 404 does, and other pages must be well meanwhile.
 
     Where many pages turn into one text at once, it takes as long as any shared text.
     """
-    if target.state is State.GONE or not known.soft_errors.is_proven:
+    if target.state is State.GONE or not knowledge.soft_errors.is_proven:
         return target.state is State.GONE
     if target.version is None:
         return True
-    if is_shared(signals, known.soft_errors, now=now):
+    if is_shared(signals, knowledge.soft_errors, now=now):
         return _is_withheld_too_long(target, SoftError.SOFT_404, now)
-    return _is_confirmed(target, SoftError.SOFT_404, LOOKS_UNTIL_GONE, now)
+    return _is_confirmed(target, SoftError.SOFT_404, VISITS_UNTIL_GONE, now)
 
 
 def may_be_soft_404(visit: Visit) -> bool:
@@ -185,45 +213,49 @@ def may_be_soft_404(visit: Visit) -> bool:
     signals = visit.signals
     if signals is None or signals.replacement is None or visit.is_good:
         return False
-    return bool(signals.own) and signals.replacement.is_complete
+    return bool(signals.own_text) and signals.replacement.is_complete
 
 
-def memory_after(soft_errors: SoftErrorMemory, visit: Visit) -> SoftErrorMemory:
+def update_soft_error_memory(soft_errors: SoftErrorMemory, visit: Visit) -> SoftErrorMemory:
     """The domain's memory of soft errors after one more look."""
     signals = visit.signals
     if visit.change is Change.CHANGED and visit.target.reason in UNEXPLAINED:
-        soft_errors = replace(soft_errors, replaced=soft_errors.replaced | {visit.target.group})
+        soft_errors = replace(soft_errors, replaced_groups=soft_errors.replaced_groups | {visit.target.group})
     if signals is not None and signals.replacement is not None and signals.replacement.is_complete:
-        return remember_shared(soft_errors, signals, now=visit.at)
-    is_read = visit.answer == "fetched" and visit.head_outcome is not HeadOutcome.SPARED and not visit.reason
-    return after_good(soft_errors, signals) if visit.is_good and is_read else soft_errors
+        return remember_shared_text(soft_errors, signals, now=visit.at)
+    is_read = visit.outcome == "fetched" and visit.head_outcome is not HeadOutcome.BODY_SKIPPED and not visit.reason
+    return record_good_visit(soft_errors, signals) if visit.is_good and is_read else soft_errors
 
 
-def not_found_text(answer: Fetched, parsed: Parsed | None, *, known: Known) -> TextSketch | None:
+def read_not_found_text(response: Fetched, parsed: Parsed | None, *, knowledge: DomainKnowledge) -> TextSketch | None:
     """The text of an answer to a not-found probe; NOTHING if its status says it all, None if it tells nothing."""
-    if answer.status >= 500 or answer.status == 429:
+    if response.status >= 500 or response.status == 429:
         return None
-    if answer.location is not None:
-        return sketch_of_target(key_of(answer.location))
-    return NOTHING if parsed is None else sketch(own_text(parsed.blocks, known.mask))
+    if response.location is not None:
+        return sketch_target(compute_page_key(response.location))
+    return EMPTY_SKETCH if parsed is None else sketch_blocks(select_own_text(parsed.blocks, knowledge.mask))
 
 
-def is_same_page(target: Target, first: Parsed, second: Parsed, *, now: datetime, known: Known) -> bool:
-    """Whether a second fetch brought the same page as the first. known: of the domain, before the second fetch."""
+def is_same_page(target: Target, first: Parsed, second: Parsed, *, now: datetime, knowledge: DomainKnowledge) -> bool:
+    """Whether a second fetch brought the same page as the first. knowledge: of the domain, before the second fetch."""
     one, other = first.content, second.content
     is_torn = other.html_end is not HtmlEnd.CLOSED and one.html_end is not other.html_end
-    asks = other.has_password_field and not one.has_password_field
-    if is_torn or asks or other.is_passed_on or not second.blocks or one.kind != other.kind:
+    asks_password = other.has_password_field and not one.has_password_field
+    if is_torn or asks_password or other.is_instant_refresh or not second.blocks or one.kind != other.kind:
         return False
-    signals = signals_of(replace(target, version=first.version), second, Baseline(first.blocks, now), known=known)
-    soft_error = recognise(signals, known.soft_errors, now=now) if signals is not None else None
+    signals = find_soft_error_signals(
+        replace(target, version=first.version), second, Baseline(first.blocks, now), knowledge=knowledge
+    )
+    soft_error = recognize_soft_error(signals, knowledge.soft_errors, now=now) if signals is not None else None
     if soft_error is not None and not (soft_error is SoftError.TRUNCATED and one.html_end is other.html_end):
         return False
-    replacement = replacement_of(own_text(first.blocks, known.mask), own_text(second.blocks, known.mask))
-    return not replacement.is_complete or _titles(first) == _titles(second)
+    replacement = measure_replacement(
+        select_own_text(first.blocks, knowledge.mask), select_own_text(second.blocks, knowledge.mask)
+    )
+    return not replacement.is_complete or _list_title_words(first) == _list_title_words(second)
 
 
-def _titles(page: Parsed) -> list[str]:
+def _list_title_words(page: Parsed) -> list[str]:
     """The words of a page's title, without numbers: a counter may stand there."""
     titles = (block for block in page.blocks if block.kind is BlockKind.TITLE)
-    return [word for block in titles for word in words_of(block) if not any(map(str.isdigit, word))]
+    return [word for block in titles for word in split_words(block) if not any(map(str.isdigit, word))]

@@ -4,54 +4,67 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from crawler.core.change.change import Change, Rung, Verdict
+from crawler.core.change.change import Change, Evidence, Verdict
 from crawler.core.change.mask import NO_MASK, NoiseMask
-from crawler.core.freshness.estimates import NO_AMOUNTS, Amounts, Belief
-from crawler.core.freshness.terms import USUAL_TERMS, Terms, Wanted
-from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.freshness.estimates import NO_MAGNITUDES, ChangeMagnitudes, RateEstimate
+from crawler.core.freshness.terms import DEFAULT_TERMS, VisitTerms, Wanted
+from crawler.core.http.response import (
+    NO_VALIDATORS,
+    FailureReason,
+    Fetched,
+    NotModified,
+    Response,
+    Unreached,
+    Validators,
+)
 from crawler.core.http.robots import RobotsRules
-from crawler.core.http.urls import Authority, PageKey, Refusal, Scope, Url
+from crawler.core.http.urls import Authority, ExclusionReason, PageKey, Scope, Url
 from crawler.core.novelty import Sample
 from crawler.core.page.content import HtmlEnd
 from crawler.core.page.lists.url_list import ListKind
 from crawler.core.page.outline import BlockList
 from crawler.core.page.snapshot import Parsed, Snapshot, Version
 from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
-from crawler.core.rendering.outcome import NO_RENDERING, Rendering
+from crawler.core.rendering.outcome import NO_RENDERING, RenderRecord
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
-HINT_LEAN, HINT_PRIOR = 5.0, 0.2  # hints' worth of what is expected of a list that was never tested (SCHEDULING, 3)
+HINT_PRIOR_WEIGHT, HINT_PRIOR_CHANCE = (
+    5.0,
+    0.2,
+)  # hints' worth of what is expected of a list that was never tested (SCHEDULING, 3)
 FIRST_RETRY = timedelta(hours=1)  # after a look without a good answer
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a page that its user wants once only
 
 ExternalLinks = tuple[tuple[Authority, int], ...]  # other domains, each with how many distinct links lead there
 
-PERMANENT = frozenset({301, 308})
-TEMPORARY = frozenset({300, 302, 303, 307})
-OVERLOADED = frozenset({429, 503})
+PERMANENT_REDIRECTS = frozenset({301, 308})
+TEMPORARY_REDIRECTS = frozenset({300, 302, 303, 307})
+OVERLOAD_STATUSES = frozenset({429, 503})
 # What may be the whole domain's doing rather than one page's.
-NETWORK_FAILURES = frozenset({Reason.DNS, Reason.REFUSED, Reason.RESET, Reason.TLS, Reason.DEADLINE})
+NETWORK_FAILURES = frozenset(
+    {FailureReason.DNS, FailureReason.REFUSED, FailureReason.RESET, FailureReason.TLS, FailureReason.DEADLINE}
+)
 
 
 class State(StrEnum):
     """State of a URL. Each URL has a due time or, while new, a rank in the order of discovery."""
 
-    NEW = "new"  # never asked for
-    KNOWN = "known"
+    UNFETCHED = "unfetched"  # never asked for
+    FETCHED = "fetched"
     GONE = "gone"
     MOVED = "moved"
-    REFUSED = "refused"  # by robots.txt or by the domain's scope
+    EXCLUDED = "excluded"  # by robots.txt or by the domain's scope
 
 
-class CountedAs(StrEnum):
-    """What a page counts as in reports: its state, but for what never was a page (SQL: page_counted_as)."""
+class PageCategory(StrEnum):
+    """What a page counts as in reports: its state, but for what never was a page (SQL: page_category)."""
 
-    NEW = "new"
-    KNOWN = "known"
+    UNFETCHED = "unfetched"
+    FETCHED = "fetched"
     GONE = "gone"
     DEAD_LINK = "dead_link"  # nothing is there, and never was
     MOVED = "moved"
-    REFUSED = "refused"
+    EXCLUDED = "excluded"
     UNREAD_LIST = "unread_list"  # a place where a sitemap or a feed is looked for, and none was read yet
 
 
@@ -64,51 +77,51 @@ class Link:
 
     key: PageKey
     url: Url
-    refusal: str = ""
+    exclusion: str = ""
 
 
 class HeadOutcome(StrEnum):
     """Outcome of a HEAD request that was sent before the body was asked for."""
 
-    SPARED = "spared"  # length and date are as they were: no body was asked for
+    BODY_SKIPPED = "spared"  # length and date are as they were: no body was asked for
     DIFFERED = "differed"
     USELESS = "useless"  # the server refused it, or its length was not the body's
 
 
 @dataclass(frozen=True, slots=True)
-class KnownList:
+class ListStats:
     """What is known of a page that is a URL list (core/visit/lists).
 
-    kind: a ListKind, or "" for one that was never read.  worth: of a look that tells anything, in pages of mean
-    importance.  reads, told: looks in which it was read, and those that told anything.  hints_checked: changes that it
-    hinted at and that a look has tested since; hints_true: those that were there; hints_expected: those that were to be
-    expected without it.
+    kind: a ListKind, or "" for one that was never read.  value: of a look that tells anything, in pages of mean
+    importance.  reads, informative_reads: looks in which it was read, and those that told anything.  hints_checked:
+    changes that it hinted at and that a look has tested since; hints_true: those that were there; hints_expected: those
+    that were to be expected without it.
     """
 
     kind: str = ""
-    worth: float = 1.0
+    value: float = 1.0
     reads: int = 0
-    told: int = 0
+    informative_reads: int = 0
     hints_checked: int = 0
     hints_true: int = 0
     hints_expected: float = 0.0
 
     @property
-    def hint_worth(self) -> float:
+    def hint_value(self) -> float:
         """The chance that a hint tells of a change beyond what was to be expected anyway, 0 to 1."""
-        found = self.hints_true - self.hints_expected + HINT_LEAN * HINT_PRIOR
-        return min(max(found / (self.hints_checked + HINT_LEAN), 0.0), 1.0)
+        confirmed = self.hints_true - self.hints_expected + HINT_PRIOR_WEIGHT * HINT_PRIOR_CHANCE
+        return min(max(confirmed / (self.hints_checked + HINT_PRIOR_WEIGHT), 0.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class ListNews:
+class ListResult:
     """What one look at a URL list brought.
 
     entries: that it names.  new_pages: of these, pages that were not known and may be fetched.  new_lists: further
-    lists.  hints: changes of known pages that it tells of.  others: on other hosts, which do not count.  refused: that
+    lists.  hints: changes of known pages that it tells of.  others: on other hosts, which do not count.  excluded: that
     may not be fetched.  unusable: without a URL.  finding: why it was not read to its end, or "".
     is_same: the list says what it said when it was read last.
-    worth, has_told: of the list after this look (KnownList).
+    value, has_told: of the list after this look (KnownList).
     """
 
     kind: ListKind
@@ -117,11 +130,11 @@ class ListNews:
     new_lists: int = 0
     hints: int = 0
     others: int = 0
-    refused: int = 0
+    excluded: int = 0
     unusable: int = 0
     finding: str = ""
     is_same: bool = False
-    worth: float = 1.0
+    value: float = 1.0
     has_told: bool = False
 
 
@@ -133,31 +146,33 @@ class Target:
     url: Url
     depth: int
     state: State
-    belief: Belief
-    terms: Terms = USUAL_TERMS
+    belief: RateEstimate
+    terms: VisitTerms = DEFAULT_TERMS
     importance: float = 1.0  # the domain's mean is 1
-    amounts: Amounts = NO_AMOUNTS  # of the changes found so far
-    wanted: Wanted = Wanted.NO
+    magnitudes: ChangeMagnitudes = NO_MAGNITUDES  # of the changes found so far
+    requested: Wanted = Wanted.NONE
     cash: int = 0  # coins, read at the claim
     group: int = 0  # of pages that share one prior and one trust in validators
     validators: Validators = NO_VALIDATORS  # to be sent
-    held: Validators = NO_VALIDATORS  # of the last good answer, whether they are sent or not
-    challenge: bool = False  # no validator is sent, to see whether they are true
-    by_head: Validators | None = None  # what a HEAD must repeat, beside the length, of an unchanged page; None: useless
-    asks_head: bool = False  # a HEAD is sent first, this time
+    stored_validators: Validators = NO_VALIDATORS  # of the last good answer, whether they are sent or not
+    is_validator_check: bool = False  # no validator is sent, to see whether they are true
+    expected_head: Validators | None = (
+        None  # what a HEAD must repeat, beside the length, of an unchanged page; None: useless
+    )
+    sends_head: bool = False  # a HEAD is sent first, this time
     trusts_modified: bool = False  # the group's Last-Modified has been honest: it tells when a page changed
     received_bytes: int = 0  # of the last good answer's body
     version: Version | None = None
     outlinks: tuple[PageKey, ...] = field(default=(), repr=False)
     external_links: ExternalLinks = field(default=(), repr=False)
-    known_list: KnownList | None = None  # of a sitemap or a feed
+    list_stats: ListStats | None = None  # of a sitemap or a feed
     status: int | None = None  # of the last look
     reason: str = ""  # of the last look
-    looks: int = 0  # so far
+    visits: int = 0  # so far
     failures: int = 0  # looks in a row without a good answer
     soft_errors: int = 0  # of these, the last ones that met the soft error that `reason` names
     withheld_since: datetime | None = None  # since when other content is withheld as a soft error's
-    last_look_at: datetime | None = None
+    last_visit_at: datetime | None = None
     last_good_at: datetime | None = None
     missing_since: datetime | None = None  # the first 404, while no later response has decided
     redirects: int = 0  # that led to it one after another from a page's link; 0: a page links to it
@@ -167,7 +182,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class DomainKnowledge:
     """Knowledge about a domain while a lease lasts; an immutable copy."""
 
     scope: Scope
@@ -184,7 +199,7 @@ class Baseline:
 
     at: when the Snapshot was taken.  has_returned: the page is as it was in an even earlier version.
     html_end, has_password_field: of the Snapshot's body, filled in only where the page shows such a sign of a soft
-    error now (`with_soft_error_signs`).
+    error now (`add_soft_error_signs`).
     """
 
     blocks: BlockList
@@ -196,16 +211,16 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class VerdictInputs:
     """The evidence of a verdict, kept to judge the look once more when more is known of its domain."""
 
-    answer: Fetched
+    response: Fetched
     parsed: Parsed
     baseline: Baseline
 
 
-UNKNOWN = Verdict(Change.UNKNOWN, Rung.STATUS)
-ANSWERED = {Fetched: "fetched", NotModified: "not_modified", Unreached: "unreached", type(None): "fetched"}
+UNKNOWN_VERDICT = Verdict(Change.UNKNOWN, Evidence.STATUS)
+OUTCOMES = {Fetched: "fetched", NotModified: "not_modified", Unreached: "unreached", type(None): "fetched"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,23 +235,23 @@ class Visit:
     target: Target = field(repr=False)
     at: datetime
     state: State
-    belief: Belief
+    rate_estimate: RateEstimate
     due_at: datetime
     failures: int
-    verdict: Verdict = UNKNOWN
-    answer: str = "fetched"
+    verdict: Verdict = UNKNOWN_VERDICT
+    outcome: str = "fetched"
     status: int | None = None
     reason: str = ""
     requests: int = 1
     soft_errors: int = 0  # looks in a row, with this one, that met the soft error that `reason` names
     withheld_since: datetime | None = None  # since when other content is withheld; nothing is after a good look
-    requests_beside: int = 0  # for the page again, or for a URL that cannot exist
+    extra_requests: int = 0  # for the page again, or for a URL that cannot exist
     received_bytes: int = 0
     saved_bytes: int = 0
     elapsed: timedelta = timedelta(0)
     conditional: bool = False
-    amount: float | None = None  # of the change that was found: the part of the page that changed, 0 to 1
-    amounts: Amounts = NO_AMOUNTS  # of all changes found, with this one
+    magnitude: float | None = None  # of the change that was found: the part of the page that changed, 0 to 1
+    magnitudes: ChangeMagnitudes = NO_MAGNITUDES  # of all changes found, with this one
     expected_change: float | None = None  # chance given for "changed" before the look, 0 to 1
     modified_honest: bool | None = None  # whether Last-Modified agrees with the body; None: nothing to compare
     refused_304: bool | None = None  # whether old validators, asked after a challenge, got a body; None: not asked
@@ -250,15 +265,15 @@ class Visit:
     moved_to: Link | None = None
     canonical: PageKey | None = None  # the page that it names as the one that it is a copy of
     feeds: tuple[Link, ...] = field(default=(), repr=False)  # that the page names as the site's
-    list_news: ListNews | None = None  # of a URL list that was read
+    list_result: ListResult | None = None  # of a URL list that was read
     led_to: PageKey | None = None  # the target of a redirect; of one for now only if it is a page of the domain
     overloaded: bool = False  # 429 or 503: it is the domain that wants to be left alone
     retry_after: timedelta | None = None
     mask: NoiseMask | None = field(default=None, repr=False)  # of the domain, after this look; None: it taught nothing
-    evidence: Evidence | None = field(default=None, repr=False)  # of a change
+    verdict_inputs: VerdictInputs | None = field(default=None, repr=False)  # of a change
     signals: SoftErrorSignals | None = field(default=None, repr=False)  # by which a soft error was looked for
     sample: Sample | None = field(default=None, repr=False)  # of what a page said that was never read before
-    rendering: Rendering = NO_RENDERING
+    rendering: RenderRecord = NO_RENDERING
     no_response: bool = False  # no answer at all: this page's fault or, with others, the domain's
     missing_since: datetime | None = None  # the first 404 of a page that has a version; a good look ends it
 
@@ -267,10 +282,10 @@ class Visit:
         return self.verdict.change
 
     @property
-    def told(self) -> Change:
+    def reported_change(self) -> Change:
         """What is told of the look. A page that might not be fetched is back, and was judged like any other."""
-        was_refused = self.target.state is State.REFUSED and self.target.version is not None
-        return Change.BACK if was_refused and self.is_good and self.state is State.KNOWN else self.change
+        was_refused = self.target.state is State.EXCLUDED and self.target.version is not None
+        return Change.RESTORED if was_refused and self.is_good and self.state is State.FETCHED else self.change
 
     @property
     def is_server_error(self) -> bool:
@@ -278,14 +293,14 @@ class Visit:
         return self.status is not None and self.status >= 500 and not self.overloaded and not self.is_good
 
     @property
-    def wants(self) -> Wanted:
+    def next_request(self) -> Wanted:
         """Return why the next visit is wanted whatever its value: to confirm a first 404, or for no reason.
 
         A visit that the end of its lease has cut off leaves the page as requested as it was.
         """
-        if self.reason == Reason.LEASE and not self.is_good and self.target.wanted is not Wanted.BY_DEADLINE:
-            return self.target.wanted
-        return Wanted.TO_CONFIRM if self.status == 404 and not self.is_good and self.missing_since else Wanted.NO
+        if self.reason == FailureReason.LEASE and not self.is_good and self.target.requested is not Wanted.BY_DEADLINE:
+            return self.target.requested
+        return Wanted.TO_CONFIRM if self.status == 404 and not self.is_good and self.missing_since else Wanted.NONE
 
     @property
     def is_good(self) -> bool:
@@ -293,38 +308,42 @@ class Visit:
         return self.verdict.change is not Change.UNKNOWN
 
 
-def refusal_of(url: Url, *, depth: int, known: Known, is_list: bool = False) -> str:
+def find_exclusion(url: Url, *, depth: int, knowledge: DomainKnowledge, is_list: bool = False) -> str:
     """Why a page of this domain may not be fetched, or an empty string.
 
     Patterns that the domain's pages must match say nothing of lists, nor does depth: like robots.txt a list is about
     the site. What its user excludes, and what robots.txt refuses, is not asked for.
     """
-    refused = known.scope.refusal(url, 0 if is_list else depth)
-    if refused is not None and not (is_list and refused in {Refusal.NOT_INCLUDED, Refusal.URL_FILTER}):
-        return refused.value
-    return "" if known.rules.allows(url, known.agent) else Reason.ROBOTS.value
+    exclusion = knowledge.scope.find_exclusion(url, 0 if is_list else depth)
+    if exclusion is not None and not (
+        is_list and exclusion in {ExclusionReason.NOT_INCLUDED, ExclusionReason.URL_FILTER}
+    ):
+        return exclusion.value
+    return "" if knowledge.rules.allows(url, knowledge.agent) else FailureReason.ROBOTS.value
 
 
-def unchanged_visit(target: Target, answer: Answer | None = None, *, now: datetime) -> Visit:
+def build_unchanged_visit(target: Target, response: Response | None = None, *, now: datetime) -> Visit:
     """The Visit of a look after which nothing new is known; the start of all other Visits.
 
-    answer: None where no response decides the look.
-    A page with a version that may be asked for again stays refused until a good answer: so its return is told.
+    response: None where no response decides the look.
+    A page with a version that may be asked for again stays refused until a good response: so its return is told.
     """
-    was_read = target.state is not State.NEW and (target.state is not State.REFUSED or target.version is not None)
+    was_read = target.state is not State.UNFETCHED and (
+        target.state is not State.EXCLUDED or target.version is not None
+    )
     return Visit(
         target=target,
         at=now,
-        answer=ANSWERED[type(answer)],
-        state=target.state if was_read else State.KNOWN,
-        belief=target.belief,
-        amounts=target.amounts,
+        outcome=OUTCOMES[type(response)],
+        state=target.state if was_read else State.FETCHED,
+        rate_estimate=target.belief,
+        magnitudes=target.magnitudes,
         due_at=now + FIRST_RETRY,
-        status=answer.status if isinstance(answer, Fetched) else None,
+        status=response.status if isinstance(response, Fetched) else None,
         failures=target.failures,
         missing_since=target.missing_since,
         withheld_since=target.withheld_since,
-        received_bytes=answer.received_bytes if isinstance(answer, Fetched | Unreached) else 0,
-        elapsed=answer.elapsed if answer else timedelta(0),
+        received_bytes=response.received_bytes if isinstance(response, Fetched | Unreached) else 0,
+        elapsed=response.elapsed if response else timedelta(0),
         conditional=bool(target.validators),
     )

@@ -21,9 +21,9 @@ import crawler.core.novelty
 import crawler.core.page  # noqa: F401  what it will be asked for, before its memory is bound
 
 LENGTH = struct.Struct(">I")
-ANSWER_BYTES = 64 << 20  # the text, links and blocks of ten megabytes take half of that
+MAX_REPLY_BYTES = 64 << 20  # the text, links and blocks of ten megabytes take half of that
 LARGE_BYTES = 16 << 20  # that a body took: worth the 10 to 40 ms of giving them back
-TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 STATM = Path("/proc/self/statm")  # in pages; the second number is resident, the sixth counts against RLIMIT_DATA
 
 
@@ -32,15 +32,15 @@ STATM = Path("/proc/self/statm")  # in pages; the second number is resident, the
 Request = tuple[Callable[[], object], float, int]
 # Answer: what the call gave; why it gave nothing, or ""; whether more memory might help; bytes that were resident with
 # all that was parsed.
-Answer = tuple[object, str, bool, int]
+Reply = tuple[object, str, bool, int]
 
 
-def packed(message: object) -> bytes:
+def pack_message(message: object) -> bytes:
     """A message as it goes through the socket, behind its length."""
     return pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
 
 
-def memory_bytes() -> tuple[int, int]:
+def read_memory_bytes() -> tuple[int, int]:
     """What of this process is resident, and what of it counts against the bound; (0, 0) where that is not told."""
     statm = _open_statm()
     if statm is None:
@@ -55,66 +55,66 @@ def _open_statm() -> int | None:
     return os.open(STATM, os.O_RDONLY | os.O_CLOEXEC) if STATM.exists() else None
 
 
-def answer_to(request: Request) -> bytes:
+def build_reply(request: Request) -> bytes:
     """The packed Answer to a request, whatever its call does short of ending the process."""
-    call, cpu_seconds, most_bytes = request
-    before_bytes, own_bytes = memory_bytes()
+    call, cpu_seconds, max_bytes = request
+    before_bytes, counted_bytes = read_memory_bytes()
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    if own_bytes:
-        resource.setrlimit(resource.RLIMIT_DATA, (own_bytes + most_bytes, hard))
+    if counted_bytes:
+        resource.setrlimit(resource.RLIMIT_DATA, (counted_bytes + max_bytes, hard))
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
-    why, by_memory = "", False
+    problem, is_out_of_memory = "", False
     try:
         value = call()
-        resident = memory_bytes()[0]
+        resident = read_memory_bytes()[0]
         if resident > before_bytes + LARGE_BYTES:
-            give_back()
-        answer = packed((value, "", False, resident))
-        if len(answer) <= ANSWER_BYTES:
-            return answer
-        why = f"it gives {len(answer):,} bytes"
+            trim_memory()
+        reply = pack_message((value, "", False, resident))
+        if len(reply) <= MAX_REPLY_BYTES:
+            return reply
+        problem = f"it gives {len(reply):,} bytes"
     except MemoryError:
-        why, by_memory = "it takes too much memory", True
+        problem, is_out_of_memory = "it takes too much memory", True
     except Exception as error:  # noqa: BLE001  whatever a stranger's page does to a parser is an answer, told once
-        why = repr(error)
+        problem = repr(error)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
-    return packed((None, why, by_memory, memory_bytes()[0]))
+    return pack_message((None, problem, is_out_of_memory, read_memory_bytes()[0]))
 
 
-def give_back() -> None:
+def trim_memory() -> None:
     """Give free memory to the system: what was parsed goes before the answer needs room at the other end."""
-    if TRIM is not None:
-        TRIM(0)
+    if MALLOC_TRIM is not None:
+        MALLOC_TRIM(0)
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def serve_requests(requests: BinaryIO, replies: BinaryIO) -> None:
     """Say that all is ready, then answer one request after the other until there are no more."""
-    _write(answers, packed((None, "", False, memory_bytes()[0])))
+    _write_reply(replies, pack_message((None, "", False, read_memory_bytes()[0])))
     while header := requests.read(LENGTH.size):
         request: Request = pickle.loads(requests.read(*LENGTH.unpack(header)))  # noqa: S301  ours
-        _write(answers, answer_to(request))
+        _write_reply(replies, build_reply(request))
 
 
-def own_streams() -> tuple[BinaryIO, BinaryIO]:
+def open_streams() -> tuple[BinaryIO, BinaryIO]:
     """The socket of requests and answers, out of the way of whatever a plugin asks for."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(0), "wb")
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(0), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    return requests, answers
+    return requests, replies
 
 
-def _write(answers: BinaryIO, answer: bytes) -> None:
-    answers.write(LENGTH.pack(len(answer)))
-    answers.write(answer)
-    answers.flush()
+def _write_reply(replies: BinaryIO, reply: bytes) -> None:
+    replies.write(LENGTH.pack(len(reply)))
+    replies.write(reply)
+    replies.flush()
 
 
 if __name__ == "__main__":
-    streams = own_streams()
+    streams = open_streams()
     if len(sys.argv) > 1:  # now, since what they import would count against the bound of a body
-        from crawler.plugins import reader_named  # without plugins, a process has no use for it
+        from crawler.plugins import load_reader  # without plugins, a process has no use for it
 
         for name in sys.argv[1:]:
-            reader_named(name)
-    serve(*streams)
+            load_reader(name)
+    serve_requests(*streams)

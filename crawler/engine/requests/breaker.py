@@ -3,14 +3,15 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from crawler.core.domain import Hold
-from crawler.core.http.backoff import backoff
-from crawler.core.visit.lifecycle import MOST_OF_ONE_PAGE
+from crawler.core.domain import Suspension
+from crawler.core.http.backoff import compute_backoff
+from crawler.core.visit.lifecycle import MAX_PAGE_RETRY_AFTER
 from crawler.core.visit.visit import FIRST_RETRY, Visit
 from crawler.engine.store_port import LeasedStore
 
-IN_DOUBT = timedelta(hours=1)  # for which a domain is held of which one page asks for more than it may for all
-LOOKS_UNTIL_OUTAGE = 5  # in a row without any answer, or with none but errors of the server's own (5xx)
+# for which a domain is held of which one page asks for more than it may for all
+DOUBTFUL_SUSPENSION = timedelta(hours=1)
+VISITS_UNTIL_OUTAGE = 5  # in a row without any answer, or with none but errors of the server's own (5xx)
 
 
 class CircuitBreaker:
@@ -23,39 +24,39 @@ class CircuitBreaker:
 
     def __init__(self, store: LeasedStore) -> None:
         self.settings, self.clock = store.settings, store.clock
-        self.refusals_before = store.lease.refusals
-        self.is_half_open = self.refusals_before > 0
-        self.hold: Hold | None = None
+        self.rejections_before = store.lease.refusals
+        self.is_half_open = self.rejections_before > 0
+        self.suspension: Suspension | None = None
         self.pending: list[Visit] = []
-        self.has_done_well = False  # something good came under this lease
-        self.long_waits = 0  # pages that asked for more under this lease than one page may for all
+        self.has_good_visit = False  # something good came under this lease
+        self.long_wait_count = 0  # pages that asked for more under this lease than one page may for all
 
     @property
     def is_in_doubt(self) -> bool:
         """So many visits are held back that the domain must be asked whether it is there at all."""
-        return len(self.pending) >= (1 if self.is_half_open else LOOKS_UNTIL_OUTAGE)
+        return len(self.pending) >= (1 if self.is_half_open else VISITS_UNTIL_OUTAGE)
 
-    def take_in(self, visit: Visit) -> list[Visit]:
+    def add_visit(self, visit: Visit) -> list[Visit]:
         """Take in one more visit; gives those that can be recorded now."""
         if visit.no_response or visit.is_server_error:
             self.pending.append(visit)
             return []
-        known = []
+        released = []
         if visit.requests:
-            known = self.release_as_page_faults()  # the domain answers, so it was the pages' fault
+            released = self.release_as_page_faults()  # the domain answers, so it was the pages' fault
             self.is_half_open = self.is_half_open and visit.overloaded
-        self.has_done_well = self.has_done_well or visit.is_good
+        self.has_good_visit = self.has_good_visit or visit.is_good
         if visit.overloaded:
-            self.leave_alone(visit.reason, asked=self.believed(visit.retry_after))
-        return [*known, visit]
+            self.suspend(visit.reason, requested_wait=self.limit_wait(visit.retry_after))
+        return [*released, visit]
 
-    def believed(self, asked: timedelta | None) -> timedelta | None:
+    def limit_wait(self, requested_wait: timedelta | None) -> timedelta | None:
         """The wait that a page asked for, as far as it holds for its domain; for the page itself it holds anyway."""
-        if asked is None or asked <= MOST_OF_ONE_PAGE:
-            return asked
-        self.long_waits += 1
-        refusals_before = 0 if self.has_done_well else self.refusals_before
-        return asked if self.long_waits + refusals_before > 1 else IN_DOUBT
+        if requested_wait is None or requested_wait <= MAX_PAGE_RETRY_AFTER:
+            return requested_wait
+        self.long_wait_count += 1
+        rejections_before = 0 if self.has_good_visit else self.rejections_before
+        return requested_wait if self.long_wait_count + rejections_before > 1 else DOUBTFUL_SUSPENSION
 
     def release_as_page_faults(self) -> list[Visit]:
         """Let the pending visits go as they are: their pages are to blame."""
@@ -64,15 +65,17 @@ class CircuitBreaker:
 
     def release_as_outage(self, suspects: list[Visit]) -> list[Visit]:
         """The visits as they are recorded where the domain is to blame: it is left alone, its pages are not judged."""
-        hold = self.hold or self.leave_alone(suspects[-1].reason, asked=None)
-        due_at = hold.until + FIRST_RETRY  # others shall come first when the domain is asked again
+        suspension = self.suspension or self.suspend(suspects[-1].reason, requested_wait=None)
+        due_at = suspension.until + FIRST_RETRY  # others shall come first when the domain is asked again
         return [replace(visit, failures=visit.target.failures, recipients=None, due_at=due_at) for visit in suspects]
 
-    def leave_alone(self, reason: str, *, asked: timedelta | None) -> Hold:
+    def suspend(self, reason: str, *, requested_wait: timedelta | None) -> Suspension:
         """Hold the domain; a burst of refusals counts once, and the longest wait asked for wins."""
-        refusals = 1 if self.has_done_well else self.refusals_before + 1
-        most, most_asked = self.settings.max_backoff, self.settings.max_retry_after
-        until = self.clock.now() + backoff(refusals, asked=asked, most=most, most_asked=most_asked)
-        if self.hold is None or until > self.hold.until:
-            self.hold = Hold(until=until, reason=reason, refusals=refusals)
-        return self.hold
+        rejections = 1 if self.has_good_visit else self.rejections_before + 1
+        max_backoff, max_requested = self.settings.max_backoff, self.settings.max_retry_after
+        until = self.clock.now() + compute_backoff(
+            rejections, requested_wait=requested_wait, max_backoff=max_backoff, max_requested_wait=max_requested
+        )
+        if self.suspension is None or until > self.suspension.until:
+            self.suspension = Suspension(until=until, reason=reason, refusals=rejections)
+        return self.suspension

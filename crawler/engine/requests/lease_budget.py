@@ -21,12 +21,12 @@ class LeaseBudget:
         self.day: date | None = None
         self.not_before: datetime | None = None
         self._spare = 0  # requests that were granted and that nobody needs
-        self._for_pages = 0  # requests of pages that were handed out, until their looks end
+        self._assigned = 0  # requests of pages that were handed out, until their looks end
         self._granted_bytes = 0  # not settled by a record
         self.unrecorded_bytes = 0  # received for pages, and in no record yet
         self._counts_bytes = False  # somebody limits them
         self.is_limited = True  # requests or bytes of the day, as far as is known: what is taken, others do not have
-        self._taking = asyncio.Lock()
+        self._take_lock = asyncio.Lock()
 
     @property
     def has_bytes(self) -> bool:
@@ -34,63 +34,63 @@ class LeaseBudget:
         return not self._counts_bytes or self._granted_bytes > self.unrecorded_bytes
 
     @property
-    def is_over(self) -> bool:
+    def is_day_over(self) -> bool:
         """The day of the last grant is over."""
         return self.day is not None and self._clock.now().astimezone(UTC).date() > self.day
 
     @property
     def is_idle(self) -> bool:
         """No page that was handed out is being looked at or waits for it."""
-        return self._for_pages == 0
+        return self._assigned == 0
 
-    async def take(self, most: int) -> Grant:
+    async def take_requests(self, max_requests: int) -> Grant:
         """Take up to so many requests from the budgets of the day, to be used or given back."""
-        async with self._taking:  # or two would give the same bytes back
+        async with self._take_lock:  # or two would give the same bytes back
             spare = Refund(self.day, received_bytes=max(self._granted_bytes - self.unrecorded_bytes, 0))
-            granted = await self._store.debit(most, waiting=self._for_pages, spare=spare)
-            self.not_before, self.is_limited = granted.next_at, granted.is_limited
-            if granted.day != self.day:  # what is left of the one before is lost
-                self.day, self._spare, self._granted_bytes = granted.day, 0, 0
+            grant = await self._store.debit(max_requests, waiting=self._assigned, spare=spare)
+            self.not_before, self.is_limited = grant.next_at, grant.is_limited
+            if grant.day != self.day:  # what is left of the one before is lost
+                self.day, self._spare, self._granted_bytes = grant.day, 0, 0
                 spare = NO_REFUND
-            self._counts_bytes = granted.received_bytes is not None
-            if granted.received_bytes is not None:
-                self._granted_bytes += granted.received_bytes - spare.received_bytes
-            return granted
+            self._counts_bytes = grant.received_bytes is not None
+            if grant.received_bytes is not None:
+                self._granted_bytes += grant.received_bytes - spare.received_bytes
+            return grant
 
-    async def take_one(self) -> bool:
+    async def take_request(self) -> bool:
         """Take one request, of those that nobody needs if there are any; whether there was one."""
-        if self._spare and not self.is_over:
+        if self._spare and not self.is_day_over:
             self._spare -= 1
             return True
-        return (await self.take(1)).requests == 1
+        return (await self.take_requests(1)).requests == 1
 
-    def assign(self, pages: int) -> None:
+    def assign_to_pages(self, pages: int) -> None:
         """Use requests that were taken for pages that were handed out."""
-        self._for_pages += pages
+        self._assigned += pages
 
-    def give_back(self, requests: int, *, day: date | None) -> None:
+    def return_requests(self, requests: int, *, day: date | None) -> None:
         """Return requests that were taken on that day and that nobody will send."""
         if day == self.day:
             self._spare += requests
 
-    def take_back(self, pages: int, *, day: date | None) -> None:
+    def return_assigned(self, pages: int, *, day: date | None) -> None:
         """Return the requests of pages that were handed out on that day and whose looks were not begun."""
-        self._for_pages -= pages
-        self.give_back(pages, day=day)
+        self._assigned -= pages
+        self.return_requests(pages, day=day)
 
-    def end_look(self, requests: int) -> None:
+    def end_visit(self, requests: int) -> None:
         """One look has ended. requests: 1, or 0 where the page was decided without asking."""
-        self._for_pages -= 1
+        self._assigned -= 1
         self._spare += 1 - requests
 
-    def count_received(self, received_bytes: int, *, is_look: bool) -> None:
-        """Count what an answer brought. is_look: a record will tell of it; of other answers nothing is given back."""
-        if is_look:
+    def count_received(self, received_bytes: int, *, is_visit: bool) -> None:
+        """Count what an answer brought. is_visit: a record will tell of it; of other answers nothing is given back."""
+        if is_visit:
             self.unrecorded_bytes += received_bytes
         elif self._counts_bytes:
             self._granted_bytes -= received_bytes
 
-    def settle(self, received_bytes: int) -> Refund:
+    def settle_record(self, received_bytes: int) -> Refund:
         """What a record of looks that received so much gives back."""
         # Below nothing where robots.txt took more than was guessed.
         refund = Refund(self.day, self._spare, min(self._granted_bytes, received_bytes))
@@ -99,6 +99,6 @@ class LeaseBudget:
         self.unrecorded_bytes -= received_bytes
         return refund
 
-    def left_over(self) -> Refund:
+    def compute_refund(self) -> Refund:
         """What the release gives back."""
         return Refund(self.day, self._spare, self._granted_bytes)

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 from crawler.core.domain import Domain
 from crawler.core.http.credentials import LoginReference
-from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, Unreached
-from crawler.core.http.urls import Url, normalise, path_and_query
-from crawler.core.page.forms import LoginForm, login_form_in
-from crawler.core.visit.visit import PERMANENT, TEMPORARY
+from crawler.core.http.response import NO_VALIDATORS, Fetched, Response, Unreached
+from crawler.core.http.urls import Url, get_path_and_query, normalize_url
+from crawler.core.page.forms import LoginForm, find_login_form
+from crawler.core.visit.visit import PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS
 from crawler.engine.requests.requester import Requester
 from crawler.engine.requests.session import DomainSession
 
 log = logging.getLogger("recrawl.login")
 
 LOGIN_FAILED = "login_failed"  # how the reason of a hold begins
-MOST_HOPS = 5  # from the form to the page that a login ends at, and from its address to the form
-MOST_RENEWALS = 3  # under one lease: a page that shows the form to everybody is no reason to log in for ever
+MAX_REDIRECTS = 5  # from the form to the page that a login ends at, and from its address to the form
+MAX_RENEWALS = 3  # under one lease: a page that shows the form to everybody is no reason to log in for ever
 
 
 class _LoginError(Exception):
@@ -36,111 +36,115 @@ class Login:
     """
 
     def __init__(
-        self, session: DomainSession, requester: Requester, domain: Domain, *, leave_alone: Callable[[str], object]
+        self, session: DomainSession, requester: Requester, domain: Domain, *, suspend: Callable[[str], object]
     ) -> None:
         assert session.login is not None
-        self._session, self._requester, self._leave_alone = session, requester, leave_alone
+        self._session, self._requester, self._suspend = session, requester, suspend
         self._login: LoginReference = session.login
-        self._url = normalise(self._login.path, base=domain.root) or domain.root
+        self._url = normalize_url(self._login.path, base=domain.root) or domain.root
         self._domain = domain
         self._renewals = 0
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     @property
-    def done(self) -> int:
+    def login_count(self) -> int:
         """How many logins have succeeded, by which who was shown a form knows whether there was one since."""
         return self._session.logins
 
-    async def begin(self) -> bool:
+    async def ensure_logged_in(self) -> bool:
         """Log in, unless that was done before; whether pages may be asked now."""
         return self._session.is_logged_in or await self._log_in()
 
-    def is_asked_by(self, answer: Answer, *, url: Url) -> bool:
+    def is_required_by(self, response: Response, *, url: Url) -> bool:
         """Whether an answer wants a login first: 401, a redirect to the form, or the form. url: that was asked."""
-        if not isinstance(answer, Fetched) or _path(url) == _path(self._url):
+        if not isinstance(response, Fetched) or _extract_path(url) == _extract_path(self._url):
             return False
-        if answer.status in PERMANENT | TEMPORARY and answer.location is not None:
-            return self._session.is_own(answer.location) and _path(answer.location) == _path(self._url)
-        return answer.status == 401 or self._form_in(answer, url) is not None
+        if response.status in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS and response.location is not None:
+            return self._session.is_own(response.location) and _extract_path(response.location) == _extract_path(
+                self._url
+            )
+        return response.status == 401 or self._find_form(response, url) is not None
 
     async def renew(self, *, since: int) -> bool:
         """Log in again, unless somebody else has meanwhile; whether it is worth asking again. since: see `done`."""
-        async with self._turn:
-            if self.done > since:
+        async with self._lock:
+            if self.login_count > since:
                 return True
-            if self._renewals >= MOST_RENEWALS or self._requester.is_stopping:
+            if self._renewals >= MAX_RENEWALS or self._requester.is_stopping:
                 return False
             self._renewals += 1
             return await self._log_in()
 
     async def _log_in(self) -> bool:
-        about = {"domain": self._domain.authority, "path": self._login.path, "fields": self._names}
+        log_facts = {"domain": self._domain.authority, "path": self._login.path, "fields": self._field_names}
         try:
-            await self._try()
+            await self._submit_form()
         except _OutOfBudgetError:
             return False
         except _LoginError as error:
-            log.warning("login.failed", extra=about | {"why": str(error)})
+            log.warning("login.failed", extra=log_facts | {"why": str(error)})
             self._session.is_logged_in = False
-            self._leave_alone(f"{LOGIN_FAILED} {error}")
+            self._suspend(f"{LOGIN_FAILED} {error}")
             return False
-        log.info("login.done", extra=about)
+        log.info("login.done", extra=log_facts)
         self._session.is_logged_in = True
         self._session.logins += 1
         return True
 
     @property
-    def _names(self) -> list[str]:
+    def _field_names(self) -> list[str]:
         return [name for name, _ in self._login.fields]
 
-    async def _try(self) -> None:
-        page, url = await self._followed(await self._had(self._requester.ask(self._url)), self._url)
-        form = self._form_in(page, url)
+    async def _submit_form(self) -> None:
+        page, url = await self._follow_redirects(
+            await self._require_page(self._requester.request_url(self._url)), self._url
+        )
+        form = self._find_form(page, url)
         if form is None:
-            raise _LoginError(f"no form with the fields {', '.join(self._names)} at {self._login.path}")
+            raise _LoginError(f"no form with the fields {', '.join(self._field_names)} at {self._login.path}")
         if not form.is_post or form.action is None:
             raise _LoginError(f"the form at {self._login.path} is not sent by POST")
         if not self._session.is_own(form.action):
             raise _LoginError(f"the form at {self._login.path} leads to another domain")
-        filled = form.filled(self._session.values(self._login))
-        said = await self._had(self._requester.post(form.action, filled))
-        end, url = await self._followed(said, form.action)
-        if end.status >= 400:
-            raise _LoginError(f"status {end.status}")
-        if self._form_in(end, url) is not None:
+        form_values = form.fill_fields(self._session.get_login_values(self._login))
+        response = await self._require_page(self._requester.post_form(form.action, form_values))
+        last_page, url = await self._follow_redirects(response, form.action)
+        if last_page.status >= 400:
+            raise _LoginError(f"status {last_page.status}")
+        if self._find_form(last_page, url) is not None:
             raise _LoginError("the form is shown again: its fields are not accepted")
 
-    async def _followed(self, answer: Fetched, url: Url) -> tuple[Fetched, Url]:
+    async def _follow_redirects(self, response: Fetched, url: Url) -> tuple[Fetched, Url]:
         """The page to which redirects lead within the domain, and its URL."""
-        for _ in range(MOST_HOPS):
-            if answer.status not in PERMANENT | TEMPORARY or answer.location is None:
+        for _ in range(MAX_REDIRECTS):
+            if response.status not in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS or response.location is None:
                 break
-            url = answer.location
+            url = response.location
             if not self._session.is_own(url):
                 raise _LoginError("it leads to another domain")
-            answer = await self._had(self._requester.ask(url))
-        return answer, url
+            response = await self._require_page(self._requester.request_url(url))
+        return response, url
 
-    async def _had(self, asking: Awaitable[Answer | None]) -> Fetched:
-        answer = await asking
-        if answer is None:
+    async def _require_page(self, request: Awaitable[Response | None]) -> Fetched:
+        response = await request
+        if response is None:
             raise _OutOfBudgetError
-        if isinstance(answer, Unreached):
-            raise _LoginError(f"no answer ({answer.reason})")
-        if not isinstance(answer, Fetched):
+        if isinstance(response, Unreached):
+            raise _LoginError(f"no answer ({response.reason})")
+        if not isinstance(response, Fetched):
             raise _LoginError("no answer that is a page")
-        return answer
+        return response
 
-    def _form_in(self, page: Fetched, url: Url) -> LoginForm | None:
-        return login_form_in(page.body, page.content_type, url=url, names=self._names)
+    def _find_form(self, page: Fetched, url: Url) -> LoginForm | None:
+        return find_login_form(page.body, page.content_type, url=url, names=self._field_names)
 
 
-def no_entry(answer: Answer) -> Answer:
+def convert_to_unauthorized(response: Response) -> Response:
     """An answer that wants a login as the 401 that it means."""
-    if not isinstance(answer, Fetched):
-        return answer
-    return replace(answer, status=401, body=b"", location=None, validators=NO_VALIDATORS)
+    if not isinstance(response, Fetched):
+        return response
+    return replace(response, status=401, body=b"", location=None, validators=NO_VALIDATORS)
 
 
-def _path(url: Url) -> str:
-    return path_and_query(url).partition("?")[0]
+def _extract_path(url: Url) -> str:
+    return get_path_and_query(url).partition("?")[0]

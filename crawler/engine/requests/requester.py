@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-from crawler.core.http.credentials import NO_ACCESS, Access
+from crawler.core.http.credentials import NO_AUTH, RequestAuth
 from crawler.core.http.response import (
+    DEFAULT_LIMITS,
     NO_VALIDATORS,
-    USUAL_BOUNDS,
-    Answer,
-    Bounds,
+    BrowserRequest,
+    BrowserResponse,
+    FailureReason,
     Fetched,
     Method,
-    Reason,
-    Relay,
-    Relayed,
+    RequestLimits,
+    Response,
     Unreached,
     Validators,
 )
@@ -42,29 +42,29 @@ Form = tuple[tuple[str, str], ...]  # names and values of fields
 Fence = Callable[[timedelta], Awaitable[None]]
 
 
-async def no_fence(_longest: timedelta) -> None:
+async def skip_fence(_max_duration: timedelta) -> None:
     """Let every request through, as where there is no lease to outlast it."""
 
 
-def latency_of(answer: Answer) -> timedelta | None:
+def compute_latency(response: Response) -> timedelta | None:
     """How long the server took for an answer, or too long for one; None where it was not at work."""
-    if isinstance(answer, Unreached) and answer.reason is not Reason.DEADLINE:
+    if isinstance(response, Unreached) and response.reason is not FailureReason.DEADLINE:
         return None
-    return answer.elapsed
+    return response.elapsed
 
 
 @dataclass(frozen=True, slots=True)
 class WebRequest:
-    """One request of ours. bounds: of its answer.  form: of a POST."""
+    """One request of ours. limits: of its answer.  form: of a POST."""
 
     url: Url
     validators: Validators = NO_VALIDATORS
     method: Method = "GET"
-    bounds: Bounds = USUAL_BOUNDS
+    limits: RequestLimits = DEFAULT_LIMITS
     form: Form = ()
 
 
-class PacedWeb:
+class PacedServer:
     """One server, asked no sooner than its pacer allows.
 
     deadline: of a request.  language: as in Http.fetch.  session: what its own URLs are shown; None: nothing.
@@ -73,81 +73,87 @@ class PacedWeb:
 
     def __init__(
         self,
-        web: "Http",
+        http_client: "Http",
         pacer: Pacer,
         *,
         deadline: timedelta,
         language: str = "",
-        fence: Fence = no_fence,
+        fence: Fence = skip_fence,
         session: DomainSession | None = None,
     ) -> None:
         self.pacer = pacer
-        self._web, self._deadline, self._language, self._fence = web, deadline, language, fence
+        self._http_client, self._deadline, self._language, self._fence = http_client, deadline, language, fence
         self._session = session
 
-    async def turn(self, *, is_over: Callable[[], bool] = lambda: False) -> None:
+    async def wait_for_slot(self, *, is_over: Callable[[], bool] = lambda: False) -> None:
         """Wait until one request may be sent, or nobody wants to."""
-        await self.pacer.pass_through(self._room, is_over=is_over)
+        await self.pacer.wait_for_slot(self._wait_for_lease, is_over=is_over)
 
-    async def send(self, request: WebRequest) -> Answer:
+    async def send_request(self, request: WebRequest) -> Response:
         """The request whose turn it is."""
         latency: timedelta | None = None
         try:
-            answer = await self._web.fetch(
+            response = await self._http_client.fetch(
                 request.url,
                 validators=request.validators,
                 deadline=self._deadline,
                 method=request.method,
                 language=self._language,
-                bounds=request.bounds,
-                access=self._access(request.url, request.form),
+                limits=request.limits,
+                auth=self._choose_auth(request.url, request.form),
             )
-            latency = latency_of(answer)
+            latency = compute_latency(response)
         finally:
-            self.pacer.answered(latency)
-        return answer
+            self.pacer.note_response(latency)
+        return response
 
-    async def fetch(self, url: Url, *, bounds: Bounds = USUAL_BOUNDS) -> Answer:
+    async def fetch(self, url: Url, *, limits: RequestLimits = DEFAULT_LIMITS) -> Response:
         """One request in its turn."""
-        await self.turn()
-        return await self.send(WebRequest(url, bounds=bounds))
+        await self.wait_for_slot()
+        return await self.send_request(WebRequest(url, limits=limits))
 
-    async def relay(self, request: Relay, *, is_own: bool) -> Relayed | Unreached:
+    async def relay(self, request: BrowserRequest, *, is_own: bool) -> BrowserResponse | Unreached:
         """A page's own request: in its turn if it is this server's, else at once, but never to a private address."""
         if not is_own:
-            await self._room()
-            return await self._web.relay(request, deadline=RELAY_DEADLINE, bounds=Bounds(public_only=True))
-        await self.turn(is_over=self.pacer.is_closed)
+            await self._wait_for_lease()
+            return await self._http_client.relay(
+                request, deadline=RELAY_DEADLINE, limits=RequestLimits(public_only=True)
+            )
+        await self.wait_for_slot(is_over=self.pacer.is_closed)
         if self.pacer.is_closed():
-            return Unreached(Reason.LEASE, timedelta(0), "the domain's hours are closed")
+            return Unreached(FailureReason.LEASE, timedelta(0), "the domain's hours are closed")
         latency: timedelta | None = None
         try:
             began = time.monotonic()
-            answer = await self._web.relay(request, deadline=RELAY_DEADLINE, access=self._access(request.url))
+            response = await self._http_client.relay(
+                request, deadline=RELAY_DEADLINE, auth=self._choose_auth(request.url)
+            )
             latency = timedelta(seconds=time.monotonic() - began)
         finally:
-            self.pacer.answered(latency)
-        return answer
+            self.pacer.note_response(latency)
+        return response
 
-    def _access(self, url: Url, form: Form = ()) -> Access:
-        return NO_ACCESS if self._session is None else self._session.access(url, form=form)
+    def _choose_auth(self, url: Url, form: Form = ()) -> RequestAuth:
+        return NO_AUTH if self._session is None else self._session.choose_auth(url, form=form)
 
-    async def _room(self) -> None:
+    async def _wait_for_lease(self) -> None:
         await self._fence(self._deadline)
 
 
-def leased_server(session: DomainSession, store: LeasedStore, *, fence: Fence) -> PacedWeb:
+def build_leased_server(session: DomainSession, store: LeasedStore, *, fence: Fence) -> PacedServer:
     """The server of a leased domain, at the domain's delay, in its hours. A longer request could outlast the lease."""
     lease = store.lease
-    wished, deadline = lease.domain.settings, min(store.settings.deadline, lease.term / 2)
+    domain_settings, deadline = lease.domain.settings, min(store.settings.request_timeout, lease.term / 2)
     pacer = Pacer(
-        delay=store.settings.delay_of(wished, is_own=lease.domain.is_own),
+        delay=store.settings.choose_delay(domain_settings, is_own=lease.domain.is_own_server),
         wait=lease.wait,
         hours=lease.domain.hours,
         clock=store.clock,
-        latency_factor=wished.latency_factor,
+        latency_factor=domain_settings.latency_factor,
     )
-    return PacedWeb(session.web, pacer, deadline=deadline, language=wished.language, fence=fence, session=session)
+    return PacedServer(
+        session.http_client, pacer, deadline=deadline, language=domain_settings.language, fence=fence, session=session
+    )
 
 
 class Requester:
@@ -159,17 +165,17 @@ class Requester:
 
     def __init__(
         self,
-        server: PacedWeb,
+        server: PacedServer,
         budget: LeaseBudget,
         *,
         term: timedelta,
         stats: CrawlStats,
         is_ending: Callable[[], bool] = lambda: False,
-        answered: dict[Url, Fetched] | None = None,
+        prefetched: dict[Url, Fetched] | None = None,
     ) -> None:
         self._server, self._budget, self._stats = server, budget, stats
-        self._answered = {} if answered is None else answered
-        self._longest_wait, self._is_ending = term / 2, is_ending
+        self._prefetched = {} if prefetched is None else prefetched
+        self._max_wait, self._is_ending = term / 2, is_ending
 
     @property
     def pacer(self) -> Pacer:
@@ -183,87 +189,91 @@ class Requester:
     @property
     def is_stopping(self) -> bool:
         """Nothing new is begun; a domain that is closed, or whose next request is far off, is released, not held."""
-        return self._is_over() or self.pacer.wait > self._longest_wait
+        return self._is_over() or self.pacer.wait > self._max_wait
 
     def _is_over(self) -> bool:
         return self._is_ending() or self.pacer.is_closed()
 
-    async def look(self, request: WebRequest) -> Answer | None:
+    async def fetch_target(self, request: WebRequest) -> Response | None:
         """The request that was taken when its page was handed out; None, and given back, if it was not begun."""
         day = self._budget.day
         is_plain = request.method == "GET" and not request.validators
-        if is_plain and (answered := self._answered.pop(request.url, None)) is not None:
-            self._budget.count_received(answered.received_bytes, is_look=True)
-            return answered
+        if is_plain and (prefetched := self._prefetched.pop(request.url, None)) is not None:
+            self._budget.count_received(prefetched.received_bytes, is_visit=True)
+            return prefetched
         try:
-            await self._server.turn(is_over=self._is_over)
+            await self._server.wait_for_slot(is_over=self._is_over)
         except asyncio.CancelledError:
-            self._budget.take_back(1, day=day)  # it was not sent
+            self._budget.return_assigned(1, day=day)  # it was not sent
             raise
-        if self._budget.is_over or day != self._budget.day or self._is_over() or not self._budget.has_bytes:
-            self._budget.take_back(1, day=day)
+        if self._budget.is_day_over or day != self._budget.day or self._is_over() or not self._budget.has_bytes:
+            self._budget.return_assigned(1, day=day)
             return None
-        return await self._send(request, is_look=True)
+        return await self._send(request, is_visit=True)
 
-    async def reserve(self) -> bool:
+    async def reserve_request(self) -> bool:
         """Take one request more, which a look may turn out to need: so it is not begun if it could not be finished."""
-        return not self.is_stopping and await self._budget.take_one()
+        return not self.is_stopping and await self._budget.take_request()
 
-    def give_back(self, *, day: date | None) -> None:
+    def return_reserved(self, *, day: date | None) -> None:
         """Return the request that was reserved on that day."""
-        self._budget.give_back(1, day=day)
+        self._budget.return_requests(1, day=day)
 
-    async def look_reserved(self, request: WebRequest) -> Answer | None:
+    async def fetch_reserved(self, request: WebRequest) -> Response | None:
         """The request that was reserved; None where its day is over, or the domain wants to be left alone for long."""
-        if self.pacer.wait > self._longest_wait or self._budget.is_over:
-            self._budget.give_back(1, day=self._budget.day)
+        if self.pacer.wait > self._max_wait or self._budget.is_day_over:
+            self._budget.return_requests(1, day=self._budget.day)
             return None
-        return await self._send_in_turn(request, is_look=True)
+        return await self._send_in_slot(request, is_visit=True)
 
-    async def look_on(
-        self, url: Url, *, validators: Validators = NO_VALIDATORS, bounds: Bounds = USUAL_BOUNDS
-    ) -> Answer | None:
+    async def fetch_extra(
+        self, url: Url, *, validators: Validators = NO_VALIDATORS, limits: RequestLimits = DEFAULT_LIMITS
+    ) -> Response | None:
         """One request more for a look; None where the budget has none left, or the lease is ending."""
-        return None if self.is_stopping else await self._ask(WebRequest(url, validators, bounds=bounds), is_look=True)
+        return (
+            None
+            if self.is_stopping
+            else await self._take_and_send(WebRequest(url, validators, limits=limits), is_visit=True)
+        )
 
-    async def ask(self, url: Url, *, bounds: Bounds = USUAL_BOUNDS) -> Answer | None:
+    async def request_url(self, url: Url, *, limits: RequestLimits = DEFAULT_LIMITS) -> Response | None:
         """One request for what is no look; None where the budget has none left, or the domain's hours are closed."""
-        return await self._ask(WebRequest(url, bounds=bounds), is_look=False)
+        return await self._take_and_send(WebRequest(url, limits=limits), is_visit=False)
 
-    async def relay(self, request: Relay, *, is_own: bool) -> Relayed | Unreached | None:
+    async def relay(self, request: BrowserRequest, *, is_own: bool) -> BrowserResponse | Unreached | None:
         """A request of a page in the browser, for its look; None where the budget has none left, or the lease ends."""
-        if self.is_stopping or not self._budget.has_bytes or not await self._budget.take_one():
+        if self.is_stopping or not self._budget.has_bytes or not await self._budget.take_request():
             return None
-        answer = await self._server.relay(request, is_own=is_own)
-        self._budget.count_received(answer.received_bytes, is_look=True)
+        response = await self._server.relay(request, is_own=is_own)
+        self._budget.count_received(response.received_bytes, is_visit=True)
         self._stats.requests += 1
-        return answer
+        return response
 
-    async def post(self, url: Url, form: Form) -> Answer | None:
+    async def post_form(self, url: Url, form: Form) -> Response | None:
         """One request that sends a form, as for a login; None as of `ask`."""
-        return await self._ask(WebRequest(url, method="POST", form=form), is_look=False)
+        return await self._take_and_send(WebRequest(url, method="POST", form=form), is_visit=False)
 
-    async def _ask(self, request: WebRequest, *, is_look: bool) -> Answer | None:
-        if self.pacer.is_closed() or (await self._budget.take(1)).requests != 1:
+    async def _take_and_send(self, request: WebRequest, *, is_visit: bool) -> Response | None:
+        if self.pacer.is_closed() or (await self._budget.take_requests(1)).requests != 1:
             return None
-        return await self._send_in_turn(request, is_look=is_look)
+        return await self._send_in_slot(request, is_visit=is_visit)
 
-    async def _send_in_turn(self, request: WebRequest, *, is_look: bool) -> Answer | None:
+    async def _send_in_slot(self, request: WebRequest, *, is_visit: bool) -> Response | None:
         """One request that was taken; None, and given back, where the domain's hours close before its turn."""
         day = self._budget.day
         try:
-            await self._server.turn(is_over=self.pacer.is_closed)
+            await self._server.wait_for_slot(is_over=self.pacer.is_closed)
         except asyncio.CancelledError:
-            self._budget.give_back(1, day=day)
+            self._budget.return_requests(1, day=day)
             raise
         if self.pacer.is_closed():
-            self._budget.give_back(1, day=day)
+            self._budget.return_requests(1, day=day)
             return None
-        answer = await self._send(request, is_look=is_look)
+        response = await self._send(request, is_visit=is_visit)
         self._stats.requests += 1
-        return answer
+        return response
 
-    async def _send(self, request: WebRequest, *, is_look: bool) -> Answer:
-        answer = await self._server.send(request)
-        self._budget.count_received(answer.received_bytes, is_look=is_look)
-        return answer
+    async def _send(self, request: WebRequest, *, is_visit: bool) -> Response:
+        response = await self._server.send_request(request)
+        self._budget.count_received(response.received_bytes, is_visit=is_visit)
+        return response

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from crawler.core.domain import Domain
 from crawler.core.http.credentials import (
-    NO_ACCESS,
-    Access,
+    NO_AUTH,
     Cookies,
     LoginReference,
-    Reference,
+    RequestAuth,
+    SecretReference,
     SecretSource,
-    headers_of,
-    unusable,
+    build_headers,
+    explain_unusable_secret,
 )
-from crawler.core.http.urls import Url, authority_of, scheme_of
+from crawler.core.http.urls import Url, get_authority, get_scheme
 
 if TYPE_CHECKING:  # as in resources.py
     from crawler.fetch import Http
@@ -31,25 +31,27 @@ NO_SECRET = "no_secret"  # the reason of a hold: a secret that the domain's sett
 NO_CERTIFICATES = "no_certificates"  # likewise: the file of certificates cannot be read
 
 # The secret that stands at a reference; None where there is none.
-FindSecret = Callable[[Reference], Awaitable[str | None]]
+FindSecret = Callable[[SecretReference], Awaitable[str | None]]
 
 
-async def from_environment(reference: Reference) -> str | None:
+async def read_environment_secret(reference: SecretReference) -> str | None:
     """A variable of this process; None for a block, which only who knows a Prefect server can read."""
     return os.environ.get(reference.name) if reference.source is SecretSource.ENV else None
 
 
-async def find_secrets(references: Collection[Reference], find: FindSecret) -> dict[Reference, str] | str:
+async def find_secrets(
+    references: Collection[SecretReference], find_secret: FindSecret
+) -> dict[SecretReference, str] | str:
     """All secrets that are named; or why one cannot be used, as the reason of a hold, which tells its place alone."""
-    found: dict[Reference, str] = {}
+    secrets: dict[SecretReference, str] = {}
     for reference in references:
-        secret = await find(reference)
-        why = "is not there" if secret is None else unusable(secret)
-        if secret is None or why:
-            log.warning("secret.unusable", extra={"reference": str(reference), "why": why})
-            return f"{NO_SECRET} {reference} {why}"
-        found[reference] = secret
-    return found
+        secret = await find_secret(reference)
+        problem = "is not there" if secret is None else explain_unusable_secret(secret)
+        if secret is None or problem:
+            log.warning("secret.unusable", extra={"reference": str(reference), "why": problem})
+            return f"{NO_SECRET} {reference} {problem}"
+        secrets[reference] = secret
+    return secrets
 
 
 class DomainSession:
@@ -59,15 +61,17 @@ class DomainSession:
     domain's user asks for one.
     """
 
-    def __init__(self, domain: Domain, web: "Http", *, secrets: dict[Reference, str], cookies: Cookies | None) -> None:
-        self.web = web
-        self._own = frozenset({domain.authority, *domain.aliases})
+    def __init__(
+        self, domain: Domain, http_client: "Http", *, secrets: dict[SecretReference, str], cookies: Cookies | None
+    ) -> None:
+        self.http_client = http_client
+        self._own_authorities = frozenset({domain.authority, *domain.aliases})
         self._is_secure = domain.scheme == "https"
         self.secrets = secrets
         self.login = domain.settings.credentials.login
-        self._access = NO_ACCESS
+        self._auth = NO_AUTH
         if secrets or cookies is not None:
-            self._access = Access(headers=headers_of(domain.settings.credentials, secrets), cookies=cookies)
+            self._auth = RequestAuth(headers=build_headers(domain.settings.credentials, secrets), cookies=cookies)
         self.logins = 0  # how often a login has succeeded
         self.is_logged_in = self.login is None
 
@@ -76,14 +80,14 @@ class DomainSession:
 
         A domain that is asked by https is shown nothing by http, where anybody on the way could read it.
         """
-        return authority_of(url) in self._own and (not self._is_secure or scheme_of(url) == "https")
+        return get_authority(url) in self._own_authorities and (not self._is_secure or get_scheme(url) == "https")
 
-    def access(self, url: Url, *, form: tuple[tuple[str, str], ...] = ()) -> Access:
+    def choose_auth(self, url: Url, *, form: tuple[tuple[str, str], ...] = ()) -> RequestAuth:
         """What a request for this URL shows: nothing where it is not the domain's own, as after a redirect."""
         if not self.is_own(url):
-            return NO_ACCESS
-        return replace(self._access, form=form) if form else self._access
+            return NO_AUTH
+        return replace(self._auth, form=form) if form else self._auth
 
-    def values(self, login: LoginReference) -> dict[str, str]:
+    def get_login_values(self, login: LoginReference) -> dict[str, str]:
         """The fields of the login with their values."""
         return {name: self.secrets[reference] for name, reference in login.fields}

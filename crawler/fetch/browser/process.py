@@ -20,7 +20,7 @@ from playwright._impl import transport
 from playwright.async_api import Browser, Playwright, async_playwright
 
 # Variables that the driver and the browser see. All others may be secrets: domains name theirs by env:NAME.
-KEPT_VARIABLES = frozenset(
+PASSED_VARIABLES = frozenset(
     {
         *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "FONTCONFIG_FILE"),
         *("PW_LANG_NAME", "PW_LANG_NAME_VERSION", "PW_CLI_DISPLAY_VERSION"),  # of Playwright to its driver
@@ -35,7 +35,7 @@ REMEDY = (
     f"or name one in {VARIABLE}"
 )
 _DOWNLOADS = ("chromium_headless_shell-*/*/*headless*shell*", "chromium-*/*/chrome")
-NOWHERE = "http://127.0.0.1:9"  # what is outside of any tab's proxy is sent there: the discard port
+DISCARD_PROXY = "http://127.0.0.1:9"  # what is outside of any tab's proxy is sent there: the discard port
 
 PROC = Path("/proc")
 
@@ -62,46 +62,46 @@ BEST_SANDBOX = Sandbox.NAMESPACE if os.geteuid() == 0 else Sandbox.OWN
 _driver_environment = vars(transport)["get_driver_env"]
 
 
-def _reduced_environment() -> dict[str, str]:
+def _reduce_environment() -> dict[str, str]:
     """Return the environment of a driver; of one that is not ours, as Playwright has it."""
     full: dict[str, str] = _driver_environment()
-    return {name: value for name, value in full.items() if name in KEPT_VARIABLES} if _is_ours.get() else full
+    return {name: value for name, value in full.items() if name in PASSED_VARIABLES} if _is_ours.get() else full
 
 
-vars(transport)["get_driver_env"] = _reduced_environment  # Playwright has no option for it
+vars(transport)["get_driver_env"] = _reduce_environment  # Playwright has no option for it
 
 
-def find_browser(named: str | None = None) -> Path:
+def find_browser(browser_name: str | None = None) -> Path:
     """The browser's program: the one that is named, Playwright's own, or one on the path.
 
-    named: by the user, a path or the name of a program.  Raises BrowserMissing.
+    browser_name: by the user, a path or the name of a program.  Raises BrowserMissing.
     """
-    if named:
-        found = shutil.which(named)
-        if found is None:
-            raise BrowserMissing(f"{VARIABLE} names {named}, which is no program: {REMEDY}")
-        return Path(found)
-    own = _own_downloads()
-    if own is not None:
-        return own
+    if browser_name:
+        program = shutil.which(browser_name)
+        if program is None:
+            raise BrowserMissing(f"{VARIABLE} names {browser_name}, which is no program: {REMEDY}")
+        return Path(program)
+    downloaded = _find_download()
+    if downloaded is not None:
+        return downloaded
     for name in NAMES:
-        if found := shutil.which(name):
-            return Path(found)
+        if program := shutil.which(name):
+            return Path(program)
     raise BrowserMissing(f"No browser was found, so no page is rendered: {REMEDY}")
 
 
-def _own_downloads() -> Path | None:
+def _find_download() -> Path | None:
     """A browser that Playwright downloaded for this user, the newest."""
     folder = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
     for pattern in _DOWNLOADS:
-        for found in sorted(folder.glob(pattern), reverse=True):
-            if found.is_file() and os.access(found, os.X_OK):
-                return found
+        for program in sorted(folder.glob(pattern), reverse=True):
+            if program.is_file() and os.access(program, os.X_OK):
+                return program
     return None
 
 
 @asynccontextmanager
-async def driver_running() -> AsyncIterator[Playwright]:
+async def run_driver() -> AsyncIterator[Playwright]:
     """Start Playwright's driver, and end it with the block. Raises DriverLost."""
     manager = async_playwright()
     token = _is_ours.set(True)
@@ -127,7 +127,7 @@ async def launch(driver: Playwright, program: Path, flags: Sequence[str], sandbo
             executable_path=executable,
             args=flags,
             chromium_sandbox=sandbox is not Sandbox.NONE,
-            proxy={"server": NOWHERE, "bypass": "<-loopback>"},
+            proxy={"server": DISCARD_PROXY, "bypass": "<-loopback>"},
             handle_sigint=False,  # Ctrl-C ends the crawl first
             handle_sigterm=False,
             handle_sighup=False,
@@ -149,21 +149,21 @@ def _executable(program: Path, sandbox: Sandbox) -> Iterator[Path]:
         yield script
 
 
-def tree_of(pid: int) -> list[int]:
+def list_process_tree(pid: int) -> list[int]:
     """A process and all that came of it; empty where it is gone, or the system does not tell."""
-    found, left = [], [pid]
-    while left:
-        pid = left.pop()
+    tree, pending = [], [pid]
+    while pending:
+        pid = pending.pop()
         try:
             children = (PROC / str(pid) / "task" / str(pid) / "children").read_text(encoding="ascii")
         except OSError:
             continue
-        found.append(pid)
-        left += map(int, children.split())
-    return found
+        tree.append(pid)
+        pending += map(int, children.split())
+    return tree
 
 
-def child_above(pid: int) -> int | None:
+def find_ancestor_child(pid: int) -> int | None:
     """The child of ours from which this process came; None where it did not, or the system does not tell."""
     try:
         while (parent := int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])) != os.getpid():
@@ -175,23 +175,23 @@ def child_above(pid: int) -> int | None:
     return pid
 
 
-def memory_of(pid: int) -> tuple[int, int]:
+def read_memory(pid: int) -> tuple[int, int]:
     """Return the memory of a process: bytes of its own, and of files that it shares. Both are 0 where it is gone.
 
     What it shares without a file (shared buffers, pages of a parent before they are written to) counts as its own.
     """
-    found = {"RssAnon": 0, "RssShmem": 0, "RssFile": 0}
+    bytes_by_kind = {"RssAnon": 0, "RssShmem": 0, "RssFile": 0}
     with contextlib.suppress(OSError):
         for line in (PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines():
             name, _, value = line.partition(":")
-            if name in found:
-                found[name] = int(value.split()[0]) << 10
-    return found["RssAnon"] + found["RssShmem"], found["RssFile"]
+            if name in bytes_by_kind:
+                bytes_by_kind[name] = int(value.split()[0]) << 10
+    return bytes_by_kind["RssAnon"] + bytes_by_kind["RssShmem"], bytes_by_kind["RssFile"]
 
 
-def tree_memory(pids: Collection[int]) -> int:
+def sum_tree_memory(pids: Collection[int]) -> int:
     """Return the memory of a browser's processes in bytes; files, nearly all of them its program, count once."""
-    memory = [memory_of(pid) for pid in pids]
+    memory = [read_memory(pid) for pid in pids]
     return sum(own for own, _ in memory) + max((shared for _, shared in memory), default=0)
 
 
@@ -203,17 +203,17 @@ def is_renderer(pid: int) -> bool:
         return False
 
 
-def bind_memory(pids: list[int], most_bytes: int) -> None:
+def limit_memory(pids: list[int], max_bytes: int) -> None:
     """Bound the private memory of these processes and of all that they will start."""
     if not hasattr(resource, "prlimit"):
         return
     for pid in pids:
         with contextlib.suppress(OSError):  # it is gone
-            resource.prlimit(pid, resource.RLIMIT_DATA, (most_bytes, most_bytes))
+            resource.prlimit(pid, resource.RLIMIT_DATA, (max_bytes, max_bytes))
 
 
 def kill_tree(pid: int) -> None:
     """End a browser at once, with all its processes."""
-    for each in tree_of(pid):
+    for each in list_process_tree(pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)

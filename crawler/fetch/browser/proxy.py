@@ -26,11 +26,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from crawler.core.http.response import Relay, Relayed
+from crawler.core.http.response import BrowserRequest, BrowserResponse
 from crawler.core.http.urls import Url
 
 READ_BYTES = 64 << 10
-MOST_BODY_BYTES = 64 << 10  # of a request; none of ours has one
+MAX_BODY_BYTES = 64 << 10  # of a request; none of ours has one
 USERNAME = "tab"
 LOGIN_URL = Url("http://recrawl.invalid/")  # answered by the proxy itself, with an empty page (RFC 6761, 6.4)
 CERTIFICATE_LIFETIME = timedelta(days=30)
@@ -50,19 +50,19 @@ _CHALLENGE = (
 
 
 # Answers the requests of one page. It may take its time, and never raises for what the web does.
-AnswerRequest = Callable[[Relay], Awaitable[Relayed]]
+HandleRequest = Callable[[BrowserRequest], Awaitable[BrowserResponse]]
 
 
 class LoopbackProxy:
     """A listener for the browser's requests. answer: of each of them.  in_flight: how many are being answered.
 
-    password: what each request has to show.  refusals: how many requests did not show it.  challenges: how many
+    password: what each request has to show.  refusals: how many requests did not show it.  validator_checks: how many
     responses asked a page for a password of its own (401).
     """
 
-    def __init__(self, answer: AnswerRequest) -> None:
-        self._answer = answer
-        self.in_flight = self.refusals = self.challenges = 0
+    def __init__(self, handle_request: HandleRequest) -> None:
+        self._handle_request = handle_request
+        self.in_flight = self.refusals = self.validator_checks = 0
         self.port = 0
         self.password = secrets.token_urlsafe(32)
         self._authorization = b"Basic " + b64encode(f"{USERNAME}:{self.password}".encode())
@@ -70,7 +70,7 @@ class LoopbackProxy:
         self._unauthenticated: dict[asyncio.Task[None], None] = {}  # the oldest first
 
     @asynccontextmanager
-    async def listening(self) -> AsyncIterator["LoopbackProxy"]:
+    async def listen(self) -> AsyncIterator["LoopbackProxy"]:
         """Listen on a free port of loopback until the block ends; then every connection is cut."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
@@ -83,7 +83,7 @@ class LoopbackProxy:
             await asyncio.gather(*self._connections, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = _current_task()
+        task = _get_current_task()
         self._connections.add(task)
         if len(self._unauthenticated) >= MAX_UNAUTHENTICATED:
             oldest = next(iter(self._unauthenticated))
@@ -91,7 +91,7 @@ class LoopbackProxy:
             oldest.cancel()
         self._unauthenticated[task] = None
         try:
-            await self._converse(reader, writer)
+            await self._serve_connection(reader, writer)
         except (OSError, ValueError, h11.ProtocolError, asyncio.CancelledError):
             pass  # the browser went away, said what is no HTTP, or the tab was closed
         finally:
@@ -99,46 +99,44 @@ class LoopbackProxy:
             self._unauthenticated.pop(task, None)
             writer.close()
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection, each of which has to show the password."""
         connection = h11.Connection(h11.SERVER)
         async with asyncio.timeout(HEAD_SECONDS) as head:
             while True:
-                request = await _next_request(connection, reader)
+                request = await _read_request(connection, reader)
                 if request is None:
                     return
-                shown = next((value for name, value in request.headers if name == b"proxy-authorization"), b"")
-                if not hmac.compare_digest(shown, self._authorization):
+                authorization = next((value for name, value in request.headers if name == b"proxy-authorization"), b"")
+                if not hmac.compare_digest(authorization, self._authorization):
                     self.refusals += 1
                     writer.write(_CHALLENGE)
                     await writer.drain()
                     return
                 head.reschedule(None)
-                self._unauthenticated.pop(_current_task(), None)
+                self._unauthenticated.pop(_get_current_task(), None)
                 if request.method == b"CONNECT":
                     writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
                     await writer.drain()
-                    await writer.start_tls(server_context())
-                    await self._converse_in_tunnel(reader, writer, request.target.decode("ascii"))
+                    await writer.start_tls(build_server_context())
+                    await self._serve_tunnel(reader, writer, request.target.decode("ascii"))
                     return
                 if b"://" not in request.target:
                     return  # somebody takes this for a web server
                 url = Url(request.target.decode("ascii"))
-                answer = Relayed(200) if url == LOGIN_URL else await self._answered(request, url)
-                if not await _send(connection, writer, answer, request):
+                response = BrowserResponse(200) if url == LOGIN_URL else await self._respond(request, url)
+                if not await _send_response(connection, writer, response, request):
                     return
 
-    async def _converse_in_tunnel(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, authority: str
-    ) -> None:
+    async def _serve_tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, authority: str) -> None:
         """Answer the requests of a tunnel. authority: where it leads, by TLS."""
         connection = h11.Connection(h11.SERVER)
-        while (request := await _next_request(connection, reader)) is not None and request.method != b"CONNECT":
+        while (request := await _read_request(connection, reader)) is not None and request.method != b"CONNECT":
             url = Url(f"https://{authority.removesuffix(':443')}{request.target.decode('ascii')}")
-            if not await _send(connection, writer, await self._answered(request, url), request):
+            if not await _send_response(connection, writer, await self._respond(request, url), request):
                 return
 
-    async def _answered(self, request: h11.Request, url: Url) -> Relayed:
+    async def _respond(self, request: h11.Request, url: Url) -> BrowserResponse:
         headers = tuple(
             (name.decode("ascii"), value.decode("latin-1"))
             for name, value in request.headers
@@ -146,24 +144,24 @@ class LoopbackProxy:
         )
         self.in_flight += 1
         try:
-            answer = await self._answer(Relay(url, request.method.decode("ascii"), headers))
-            self.challenges += answer.status == 401
-            return answer
+            response = await self._handle_request(BrowserRequest(url, request.method.decode("ascii"), headers))
+            self.validator_checks += response.status == 401
+            return response
         finally:
             self.in_flight -= 1
 
 
-def _current_task() -> asyncio.Task[None]:
+def _get_current_task() -> asyncio.Task[None]:
     task = asyncio.current_task()
     assert task is not None
     return task
 
 
-async def _send(
-    connection: h11.Connection, writer: asyncio.StreamWriter, answer: Relayed, request: h11.Request
+async def _send_response(
+    connection: h11.Connection, writer: asyncio.StreamWriter, response: BrowserResponse, request: h11.Request
 ) -> bool:
     """Send a response; return whether the connection takes another request."""
-    for event in _events(answer, is_head=request.method == b"HEAD"):
+    for event in _build_events(response, is_head=request.method == b"HEAD"):
         writer.write(connection.send(event) or b"")
     await writer.drain()
     if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
@@ -172,7 +170,7 @@ async def _send(
     return True
 
 
-async def _next_request(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
+async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
     """The next request of a connection, its body read and dropped; None at the end of the connection."""
     request: h11.Request | None = None
     body_bytes = 0
@@ -187,7 +185,7 @@ async def _next_request(connection: h11.Connection, reader: asyncio.StreamReader
                     return request
             case h11.Data():
                 body_bytes += len(event.data)
-                if body_bytes > MOST_BODY_BYTES:
+                if body_bytes > MAX_BODY_BYTES:
                     return None
             case h11.EndOfMessage():
                 return request
@@ -195,22 +193,22 @@ async def _next_request(connection: h11.Connection, reader: asyncio.StreamReader
                 return None
 
 
-def _events(answer: Relayed, *, is_head: bool) -> list[h11.Event]:
+def _build_events(response: BrowserResponse, *, is_head: bool) -> list[h11.Event]:
     headers = [
         (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
-        for name, value in answer.headers
+        for name, value in response.headers
         if name.lower() not in HOP_BY_HOP and name.lower() != "content-length"
     ]
-    bodiless = is_head or answer.status in {204, 304}
+    bodiless = is_head or response.status in {204, 304}
     if not bodiless:
-        headers.append((b"content-length", str(len(answer.body)).encode()))
-    start = h11.Response(status_code=answer.status, headers=headers, reason=b"")
-    data = [] if bodiless or not answer.body else [h11.Data(data=answer.body)]
+        headers.append((b"content-length", str(len(response.body)).encode()))
+    start = h11.Response(status_code=response.status, headers=headers, reason=b"")
+    data = [] if bodiless or not response.body else [h11.Data(data=response.body)]
     return [start, *data, h11.EndOfMessage()]
 
 
 @cache
-def server_context() -> ssl.SSLContext:
+def build_server_context() -> ssl.SSLContext:
     """TLS of the proxy's side towards the browser, for whatever host it asks for; HTTP/1.1 alone.
 
     It proves nothing: the browser is told to believe any certificate, since what it reaches is only ever this proxy,

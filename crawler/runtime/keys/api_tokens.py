@@ -18,8 +18,8 @@ from crawler.runtime.keys.records import NamedRecords
 
 TOKEN_BYTES = 32
 PREFIX = "recrawl_"  # so that scanners of repositories know one when they see it
-MOST_TOKENS = 100
-MOST_NAME = 64
+MAX_TOKENS = 100
+MAX_NAME_CHARS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,32 +27,32 @@ class ApiToken:
     """A token that was given out. expires_at: None for one that is good until it is revoked."""
 
     name: str
-    made_at: datetime
+    created_at: datetime
     expires_at: datetime | None
     digest: str = field(repr=False)
 
-    def is_good(self, *, at: datetime) -> bool:
+    def is_valid(self, *, at: datetime) -> bool:
         return self.expires_at is None or at < self.expires_at
 
 
 TOKENS = NamedRecords("api-tokens", TypeAdapter(list[ApiToken]))
 
 
-def make_token(home: Path, name: str, *, expires_at: datetime | None, at: datetime) -> str:
+def create_token(home: Path, name: str, *, expires_at: datetime | None, at: datetime) -> str:
     """A new token of that name; it is told this once. Raises BadInput for a name that is taken or none."""
-    if not name.isprintable() or not name.strip() or len(name) > MOST_NAME:
-        raise BadInput(f"a token's name is one line of up to {MOST_NAME} characters")
-    with TOKENS.changing(home) as known:
-        if any(each.name == name for each in known):
+    if not name.isprintable() or not name.strip() or len(name) > MAX_NAME_CHARS:
+        raise BadInput(f"a token's name is one line of up to {MAX_NAME_CHARS} characters")
+    with TOKENS.edit(home) as tokens:
+        if any(each.name == name for each in tokens):
             raise BadInput(f"there is a token {name} already: recrawl tokens revoke {name}, or take another name")
-        if len(known) >= MOST_TOKENS:
-            raise BadInput(f"there are {MOST_TOKENS} tokens: revoke some")
-        made = f"{PREFIX}{secrets.token_urlsafe(TOKEN_BYTES)}"
-        known.append(ApiToken(name=name, made_at=at, expires_at=expires_at, digest=_digest(made)))
-    return made
+        if len(tokens) >= MAX_TOKENS:
+            raise BadInput(f"there are {MAX_TOKENS} tokens: revoke some")
+        token = f"{PREFIX}{secrets.token_urlsafe(TOKEN_BYTES)}"
+        tokens.append(ApiToken(name=name, created_at=at, expires_at=expires_at, digest=_digest(token)))
+    return token
 
 
-def tokens_of(home: Path) -> Sequence[ApiToken]:
+def list_tokens(home: Path) -> Sequence[ApiToken]:
     """All tokens that were given out and not revoked, in the order of their names."""
     return TOKENS.read(home)
 
@@ -63,11 +63,11 @@ def revoke_token(home: Path, name: str) -> None:
         raise BadInput(f"there is no token {name}: recrawl tokens list")
 
 
-def token_shown(home: Path, shown: str, *, at: datetime) -> ApiToken | None:
+def find_token(home: Path, token: str, *, at: datetime) -> ApiToken | None:
     """The token that somebody shows; None for one that was never given out, was revoked or has expired."""
-    digest = _digest(shown)
-    found = [each for each in tokens_of(home) if hmac.compare_digest(each.digest, digest)]
-    return found[0] if found and found[0].is_good(at=at) else None
+    digest = _digest(token)
+    matches = [each for each in list_tokens(home) if hmac.compare_digest(each.digest, digest)]
+    return matches[0] if matches and matches[0].is_valid(at=at) else None
 
 
 def _digest(token: str) -> str:

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import TypeAdapter
 
-from crawler.runtime.machine import held, private_folder, write_private
+from crawler.runtime.machine import ensure_private_folder, hold_lock, write_private
 
 
 class Named(Protocol):
@@ -26,29 +26,29 @@ class NamedRecords(Generic[T]):
     """Records of one kind. file: its name in HOME/run, without its ending."""
 
     file: str
-    form: TypeAdapter[list[T]]
+    adapter: TypeAdapter[list[T]]
 
     def read(self, home: Path) -> list[T]:
         """Return all records, in the order of their names."""
         try:
-            found = self.form.validate_json((home / "run" / f"{self.file}.json").read_bytes())
+            records = self.adapter.validate_json((home / "run" / f"{self.file}.json").read_bytes())
         except FileNotFoundError:
             return []
-        return sorted(found, key=lambda each: each.name)
+        return sorted(records, key=lambda each: each.name)
 
     @contextmanager
-    def changing(self, home: Path) -> Iterator[list[T]]:
+    def edit(self, home: Path) -> Iterator[list[T]]:
         """Open the records to be changed; they are kept when the block ends well. Others wait meanwhile."""
-        folder = private_folder(home, "run")
-        with held(folder / f"{self.file}.lock"):
-            known = self.read(home)
-            yield known
-            write_private(folder / f"{self.file}.json", self.form.dump_json(known).decode())
+        folder = ensure_private_folder(home, "run")
+        with hold_lock(folder / f"{self.file}.lock"):
+            records = self.read(home)
+            yield records
+            write_private(folder / f"{self.file}.json", self.adapter.dump_json(records).decode())
 
     def remove(self, home: Path, name: str) -> bool:
         """Remove the record of that name; return whether there was one."""
-        with self.changing(home) as known:
-            left = [each for each in known if each.name != name]
-            was_there = len(left) < len(known)
-            known[:] = left
+        with self.edit(home) as records:
+            remaining = [each for each in records if each.name != name]
+            was_there = len(remaining) < len(records)
+            records[:] = remaining
         return was_there

@@ -9,29 +9,33 @@ import psutil
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from crawler.core.change.change import Change
-from crawler.runtime.children import tagged
-from crawler.runtime.metrics import counted
-from crawler.runtime.metrics.counted import Tally
+from crawler.runtime.children import list_tagged
+from crawler.runtime.metrics import counting
+from crawler.runtime.metrics.counting import CrawlCounts
 from crawler.store.report import CalibrationGauge, DomainGauge
 from crawler.store.subscriptions import Subscription
 
-OUTCOMES = (*(change.value for change in Change if change is not Change.UNKNOWN), counted.FAILED, counted.DEAD_LINK)
-ENDS = (counted.DONE, counted.HELD, counted.LOST, counted.BROKEN, counted.GIVEN_BACK)
-# By the name in Tally.sums; the suffix _total is Prometheus' own.
+OUTCOMES = (
+    *(change.value for change in Change if change is not Change.UNKNOWN),
+    counting.FAILED_VISIT,
+    counting.DEAD_LINK,
+)
+LEASE_OUTCOMES = (counting.DONE, counting.SUSPENDED, counting.LOST, counting.BROKEN, counting.GIVEN_BACK)
+# By the name in CrawlCounts.sums; the suffix _total is Prometheus' own.
 SUMS = {
     "requests": ("recrawl_requests", "Requests sent, robots.txt and repeats among them."),
     "received_bytes": ("recrawl_received_bytes", "Bytes received in bodies and headers."),
     "saved_bytes": ("recrawl_saved_bytes", "Bytes that a 304 or a HEAD spared, as large as the page was last."),
     "not_modified": ("recrawl_not_modified", "Looks answered by 304 Not Modified."),
-    "new": ("recrawl_new_pages", "Pages heard of for the first time."),
-    "read": ("recrawl_read_bodies", "Bodies that had to be read."),
+    "new_pages": ("recrawl_new_pages", "Pages found for the first time."),
+    "parsed_bodies": ("recrawl_parsed_bodies", "Bodies that were parsed."),
     "rendered": ("recrawl_rendered_pages", "Pages shown by a browser."),
-    "refused": ("recrawl_refused_pages", "Pages not asked for, by robots.txt or their user's wish."),
+    "excluded": ("recrawl_excluded_pages", "Pages excluded by robots.txt or by the scope of their domain."),
 }
 # By what stands in a command line; the first that fits.
 ROLES = {
     "parser_process": "reader",
-    "helper_process": "helper",
+    "worker_process": "helper",
     "chrom": "browser",
     "prefect.engine": "run",
     "prefect worker": "worker",
@@ -40,123 +44,129 @@ ROLES = {
 OTHER, SELF = "other", "self"
 ALL_ROLES = (SELF, *dict.fromkeys(ROLES.values()), OTHER)
 
-MOST_DOMAINS = 100  # each has a dozen time series; further ones are told of together
+MAX_DOMAINS = 100  # each has a dozen time series; further ones are told of together
 
 GAUGES: tuple[tuple[str, str, Callable[[DomainGauge], float | None]], ...] = (
     ("recrawl_domain_freshness_ratio", "Freshness, weighted by importance.", lambda d: d.freshness),
     ("recrawl_domain_freshness_target_ratio", "What its user wants of it.", lambda d: d.target_freshness),
-    ("recrawl_domain_known_pages", "Pages that were read and are there.", lambda d: d.pages_known),
-    ("recrawl_domain_unread_pages", "Pages heard of and never read.", lambda d: d.pages_new),
+    ("recrawl_domain_known_pages", "Pages that were read and are there.", lambda d: d.pages_fetched),
+    ("recrawl_domain_unread_pages", "Pages heard of and never read.", lambda d: d.pages_unfetched),
     ("recrawl_domain_gone_pages", "Pages that are gone.", lambda d: d.pages_gone),
     ("recrawl_domain_dead_links", "Addresses that lead to nothing, and never led to a page.", lambda d: d.dead_links),
     ("recrawl_domain_withheld_pages", "Pages whose new content is withheld.", lambda d: d.pages_withheld),
     ("recrawl_domain_due_pages", "Known pages whose time has come.", lambda d: d.due),
-    ("recrawl_domain_oldest_look_seconds", "Since the look of the page unseen longest.", lambda d: d.oldest_look_s),
+    ("recrawl_domain_oldest_look_seconds", "Since the look of the page unseen longest.", lambda d: d.oldest_visit_s),
     ("recrawl_domain_leased", "Domains that are being crawled.", lambda d: d.leased),
     ("recrawl_domain_held", "Domains that are left alone.", lambda d: d.held),
     ("recrawl_domain_waiting", "Domains that wait for a worker.", lambda d: d.waiting),
     ("recrawl_domains", "Domains told of.", lambda d: d.domains),
 )
 
-MOST_SUBSCRIPTIONS = 100  # those that have been waiting longest; each has four time series
+MAX_SUBSCRIPTIONS = 100  # those that have been waiting longest; each has four time series
 
 
-def crawl_families(tally: Tally) -> Iterator[Metric]:
+def build_crawl_families(counts: CrawlCounts) -> Iterator[Metric]:
     """All counts; what has never happened is there as 0, so that a rate begins where it should."""
-    yield _counters("recrawl_looks", "Looks recorded, by what they found.", "outcome", OUTCOMES, tally.looks)
-    yield _counters("recrawl_failed_looks", "Looks that failed, by reason.", "reason", (), tally.failures)
-    yield _counters("recrawl_leases", "Leases ended, by how.", "end", ENDS, tally.leases)
+    yield _build_counters("recrawl_looks", "Looks recorded, by what they found.", "outcome", OUTCOMES, counts.looks)
+    yield _build_counters("recrawl_failed_looks", "Looks that failed, by reason.", "reason", (), counts.failures)
+    yield _build_counters("recrawl_leases", "Leases ended, by how.", "end", LEASE_OUTCOMES, counts.leases)
     for name, (family, meaning) in SUMS.items():
-        yield CounterMetricFamily(family, meaning, value=tally.sums[name])
-    yield _lease_seconds(tally)
+        yield CounterMetricFamily(family, meaning, value=counts.sums[name])
+    yield _build_lease_seconds(counts)
 
 
-def _lease_seconds(tally: Tally) -> Metric:
+def _build_lease_seconds(counts: CrawlCounts) -> Metric:
     buckets, below = [], 0
-    for place, bound in enumerate(counted.LEASE_BUCKETS):
-        below += tally.lease_seconds[str(place)]
+    for index, bound in enumerate(counting.LEASE_BUCKETS):
+        below += counts.lease_seconds[str(index)]
         buckets.append((str(float(bound)), below))
-    buckets.append(("+Inf", tally.lease_seconds.total()))
-    sum_seconds = tally.sums["lease_milliseconds"] / 1000
+    buckets.append(("+Inf", counts.lease_seconds.total()))
+    sum_seconds = counts.sums["lease_milliseconds"] / 1000
     return HistogramMetricFamily(
         "recrawl_lease_seconds", "How long leases lasted.", buckets=buckets, sum_value=sum_seconds
     )
 
 
-def _counters(name: str, meaning: str, label: str, always: tuple[str, ...], counts: Mapping[str, int]) -> Metric:
+def _build_counters(name: str, meaning: str, label: str, always: tuple[str, ...], counts: Mapping[str, int]) -> Metric:
     family = CounterMetricFamily(name, meaning, labels=[label])
     for value in (*always, *sorted(counts.keys() - set(always))):
         family.add_metric([value], counts.get(value, 0))
     return family
 
 
-def process_families(tag: str | None) -> Iterator[Metric]:
+def build_process_families(tag: str | None) -> Iterator[Metric]:
     """Gauges by role, of this process and of all that bear the tag of a service."""
-    many, memory, seconds = (defaultdict[str, float](float) for _ in range(3))
-    own = os.getpid()
-    for pid in {own, *(each.pid for each in (tagged(tag) if tag else ()))}:
+    counts, memory, seconds = (defaultdict[str, float](float) for _ in range(3))
+    own_pid = os.getpid()
+    for pid in {own_pid, *(each.pid for each in (list_tagged(tag) if tag else ()))}:
         try:
             each = psutil.Process(pid)
             with each.oneshot():
                 command = " ".join(each.cmdline())
-                role = SELF if pid == own else next((role for sign, role in ROLES.items() if sign in command), OTHER)
-                held, used = each.memory_info().rss, each.cpu_times()
+                role = (
+                    SELF if pid == own_pid else next((role for sign, role in ROLES.items() if sign in command), OTHER)
+                )
+                resident_bytes, cpu_times = each.memory_info().rss, each.cpu_times()
         except psutil.Error:
             continue  # it has ended since
-        many[role] += 1
-        memory[role] += held
-        seconds[role] += used.user + used.system
+        counts[role] += 1
+        memory[role] += resident_bytes
+        seconds[role] += cpu_times.user + cpu_times.system
     # What processes share is counted with each: the sum of memory is an upper bound.
     for name, meaning, values in (
-        ("recrawl_processes", "Processes, by what they do.", many),
+        ("recrawl_processes", "Processes, by what they do.", counts),
         ("recrawl_memory_bytes", "Resident memory of the processes that live now.", memory),
         ("recrawl_cpu_seconds", "Processor time that the processes that live now have used.", seconds),
     ):
-        yield _gauges(name, meaning, "role", ((role, values.get(role, 0)) for role in ALL_ROLES))
+        yield _build_gauges(name, meaning, "role", ((role, values.get(role, 0)) for role in ALL_ROLES))
 
 
-def domain_families(domains: Sequence[DomainGauge], calibration: Sequence[CalibrationGauge]) -> Iterator[Metric]:
+def build_domain_families(domains: Sequence[DomainGauge], calibration: Sequence[CalibrationGauge]) -> Iterator[Metric]:
     """The gauges; a figure that is not known is left out."""
-    for name, meaning, value_of in GAUGES:
-        yield _gauges(name, meaning, "domain", ((each.domain, value_of(each)) for each in domains))
-    found = [("audit" if each.audit else "other", each) for each in calibration]
-    looks = ((kind, each.looks) for kind, each in found)
-    yield _gauges("recrawl_calibration_looks", "Looks of the last week that told.", "looks", looks)
+    for name, meaning, get_value in GAUGES:
+        yield _build_gauges(name, meaning, "domain", ((each.domain, get_value(each)) for each in domains))
+    gauges_by_kind = [("audit" if each.audit else "other", each) for each in calibration]
+    visits = ((kind, each.looks) for kind, each in gauges_by_kind)
+    yield _build_gauges("recrawl_calibration_looks", "Looks of the last week that told.", "looks", visits)
     changes = GaugeMetricFamily(
         "recrawl_calibration_changes", "Changes in them: as expected before, and found.", labels=["looks", "changes"]
     )
-    for kind, each in found:
+    for kind, each in gauges_by_kind:
         changes.add_metric([kind, "expected"], each.expected)
         changes.add_metric([kind, "found"], each.found)
     yield changes
-    deviations = ((kind, each.deviations) for kind, each in found)
+    deviations = ((kind, each.deviations) for kind, each in gauges_by_kind)
     meaning = "By how many deviations more was found than expected."
-    yield _gauges("recrawl_calibration_deviations", meaning, "looks", deviations)
+    yield _build_gauges("recrawl_calibration_deviations", meaning, "looks", deviations)
 
 
-def subscription_families(found: Sequence[Subscription], *, at: datetime) -> Iterator[Metric]:
+def build_subscription_families(subscriptions: Sequence[Subscription], *, at: datetime) -> Iterator[Metric]:
     """The gauges of subscriptions at an instant."""
 
-    def untold_s(subscription: Subscription) -> float:
-        since = subscription.untold_since(at=at)
+    def compute_unnotified_seconds(subscription: Subscription) -> float:
+        since = subscription.get_overdue_since(at=at)
         return (at - since).total_seconds() if since is not None else 0.0
 
     gauges: tuple[tuple[str, str, Callable[[Subscription], float]], ...] = (
         ("recrawl_subscription_failures", "Failures of its receiver, in a row.", lambda s: s.failures),
         ("recrawl_subscription_waiting_changes", "Changes that it was not told yet.", lambda s: s.waiting),
-        ("recrawl_subscription_untold_seconds", "Since the oldest change that it should have been told.", untold_s),
+        (
+            "recrawl_subscription_untold_seconds",
+            "Since the oldest change that it should have been told.",
+            compute_unnotified_seconds,
+        ),
         ("recrawl_subscription_dead_letters", "Messages that were given up.", lambda s: s.dead),
     )
-    told = sorted(found, key=lambda s: (-untold_s(s), -s.dead, s.id))[:MOST_SUBSCRIPTIONS]
-    for name, meaning, value_of in gauges:
-        values = ((str(each.id), value_of(each)) for each in sorted(told, key=lambda s: s.id))
-        yield _gauges(name, meaning, "subscription", values)
+    listed = sorted(subscriptions, key=lambda s: (-compute_unnotified_seconds(s), -s.dead, s.id))[:MAX_SUBSCRIPTIONS]
+    for name, meaning, get_value in gauges:
+        values = ((str(each.id), get_value(each)) for each in sorted(listed, key=lambda s: s.id))
+        yield _build_gauges(name, meaning, "subscription", values)
 
 
-def _gauges(name: str, meaning: str, label: str, values: Iterable[tuple[str, float | None]]) -> Metric:
+def _build_gauges(name: str, meaning: str, label: str, values: Iterable[tuple[str, float | None]]) -> Metric:
     """Return a gauge for each value of a label; a figure that is not known is left out."""
     family = GaugeMetricFamily(name, meaning, labels=[label])
-    for of, value in values:
+    for label_value, value in values:
         if value is not None:
-            family.add_metric([of], value)
+            family.add_metric([label_value], value)
     return family

@@ -16,12 +16,20 @@ from psycopg import sql
 from psycopg.pq import PGconn, Ping
 
 from crawler.errors import StackFailed
-from crawler.runtime.machine import held, held_if_free, private_folder
-from crawler.runtime.postgres.account import account_of, server_account
-from crawler.runtime.postgres.binaries import Binaries, choose
-from crawler.runtime.postgres.server import USER, launch, make_cluster, options, programs_of, serving, shut_down
+from crawler.runtime.machine import ensure_private_folder, hold_lock, try_hold_lock
+from crawler.runtime.postgres.account import choose_server_account, find_owner_account
+from crawler.runtime.postgres.binaries import Binaries, choose_installation
+from crawler.runtime.postgres.server import (
+    USER,
+    build_options,
+    find_server,
+    launch_server,
+    make_cluster,
+    open_programs,
+    shut_down,
+)
 
-ANSWER_SECONDS = 60  # one that is not there refuses at once
+RESPONSE_SECONDS = 60  # one that is not there refuses at once
 WATCH_SECONDS = 1  # between two looks at whether it still runs
 
 log = logging.getLogger("recrawl.postgres")
@@ -37,7 +45,7 @@ class Cluster:
     pid: int
     password: str = field(repr=False)
 
-    def url(self, database: str) -> str:
+    def build_url(self, database: str) -> str:
         """Where any client connects to."""
         return f"postgresql://{USER}:{quote(self.password)}@127.0.0.1:{self.port}/{database}"
 
@@ -52,27 +60,27 @@ class Cluster:
         """Drop a database if it is there, whoever is connected."""
         self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
-    def answers(self) -> bool:
+    def is_responding(self) -> bool:
         """Whether it takes connections; one that was killed an instant ago looks alive, but does not."""
-        return PGconn.ping(f"{self.url('postgres')}?connect_timeout={ANSWER_SECONDS}".encode()) == Ping.OK
+        return PGconn.ping(f"{self.build_url('postgres')}?connect_timeout={RESPONSE_SECONDS}".encode()) == Ping.OK
 
     def stop(self) -> None:
         """Stop it, whoever is connected; everything committed is kept. Does nothing where it does not run."""
-        with held(_lock_file(self.home)):
-            if running_postgres(self.home) is None:
+        with hold_lock(_get_lock_file(self.home)):
+            if find_running_postgres(self.home) is None:
                 return
-            with programs_of(self.binaries, self.home, account_of(self.data)) as programs:
+            with open_programs(self.binaries, self.home, find_owner_account(self.data_folder)) as programs:
                 shut_down(programs)
 
     @property
-    def data(self) -> Path:
+    def data_folder(self) -> Path:
         """The folder that it works in."""
         return self.home / "postgres" / str(self.binaries.major) / "data"
 
     def _execute(self, statement: sql.Composed) -> None:
-        url = self.url("postgres")
+        url = self.build_url("postgres")
         try:
-            with psycopg.connect(url, autocommit=True, connect_timeout=ANSWER_SECONDS) as connection:
+            with psycopg.connect(url, autocommit=True, connect_timeout=RESPONSE_SECONDS) as connection:
                 connection.execute(statement)
         except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
             raise
@@ -87,34 +95,34 @@ def ensure_postgres(home: Path, *, durable: bool = True) -> Cluster:
     Raises StackFailed where there is no program, no space, no port, data of another major version, or no right to it.
     """
     home = home.resolve()
-    private_folder(home, "postgres")
-    with held(_lock_file(home)):
-        return running_postgres(home) or _start(home, durable=durable)
+    ensure_private_folder(home, "postgres")
+    with hold_lock(_get_lock_file(home)):
+        return find_running_postgres(home) or _start_cluster(home, durable=durable)
 
 
 @contextmanager
-def borrowed_postgres(home: Path) -> Iterator[Cluster]:
+def borrow_postgres(home: Path) -> Iterator[Cluster]:
     """The Postgres of `home` for as long as the block runs; the last borrower stops it, unless it is to be kept.
 
     Where it ends meanwhile (killed by hand, or by a system without memory) it is started again, on the same port.
     """
     try:
-        with held(_users_file(home), shared=True):
+        with hold_lock(_get_users_file(home), shared=True):
             cluster = ensure_postgres(home)
-            with _restarting(cluster):
+            with _keep_running(cluster):
                 yield cluster
     finally:
-        _give_back(home)
+        _stop_if_unused(home)
 
 
 @contextmanager
-def _restarting(cluster: Cluster) -> Iterator[None]:
+def _keep_running(cluster: Cluster) -> Iterator[None]:
     """Start a server again that ends while the block runs. Programs wait on it, so this is a thread of its own."""
-    over = threading.Event()
+    is_over = threading.Event()
 
     def watch() -> None:
-        while not over.wait(WATCH_SECONDS):
-            if serving(cluster.data) is not None:
+        while not is_over.wait(WATCH_SECONDS):
+            if find_server(cluster.data_folder) is not None:
                 continue
             try:
                 started = ensure_postgres(cluster.home)
@@ -128,82 +136,82 @@ def _restarting(cluster: Cluster) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        is_over.set()
         watcher.join()
 
 
 def keep_postgres(home: Path) -> Cluster:
     """The Postgres of `home`, running until `release_postgres`."""
-    with held(_users_file(home), shared=True):
+    with hold_lock(_get_users_file(home), shared=True):
         cluster = ensure_postgres(home)
-        _keep_mark(home).touch(mode=0o600)
+        _get_keep_file(home).touch(mode=0o600)
         return cluster
 
 
 def release_postgres(home: Path) -> bool:
     """Keep it no longer; whether it is stopped now, or lives on until the last borrower is done."""
-    _keep_mark(home).unlink(missing_ok=True)
-    return _give_back(home)
+    _get_keep_file(home).unlink(missing_ok=True)
+    return _stop_if_unused(home)
 
 
-def _give_back(home: Path) -> bool:
+def _stop_if_unused(home: Path) -> bool:
     """Stop it if nobody uses it and it is not to be kept; whether it is stopped."""
-    with held_if_free(_users_file(home)) as alone:
-        cluster = running_postgres(home)
-        if cluster is not None and alone and not _keep_mark(home).exists():
+    with try_hold_lock(_get_users_file(home)) as is_alone:
+        cluster = find_running_postgres(home)
+        if cluster is not None and is_alone and not _get_keep_file(home).exists():
             cluster.stop()
             return True
         return cluster is None
 
 
-def _users_file(home: Path) -> Path:
-    return private_folder(home.resolve(), "postgres") / "users"
+def _get_users_file(home: Path) -> Path:
+    return ensure_private_folder(home.resolve(), "postgres") / "users"
 
 
-def _keep_mark(home: Path) -> Path:
+def _get_keep_file(home: Path) -> Path:
     return home.resolve() / "postgres" / "keep"
 
 
-def _lock_file(home: Path) -> Path:
+def _get_lock_file(home: Path) -> Path:
     return home / "postgres" / "lock"
 
 
-def kept_major(home: Path) -> int | None:
+def find_data_major(home: Path) -> int | None:
     """The major version of the data in `home`; None where there is none."""
     majors = [int(found.parts[-3]) for found in home.glob("postgres/[1-9]*/data/PG_VERSION")]
     return max(majors, default=None)
 
 
-def running_postgres(home: Path) -> Cluster | None:
+def find_running_postgres(home: Path) -> Cluster | None:
     """The Postgres of `home`, if it is running."""
     home = home.resolve()
-    major = kept_major(home)
+    major = find_data_major(home)
     if major is None:
         return None
-    place = home / "postgres" / str(major)
+    folder = home / "postgres" / str(major)
     try:
-        server = serving(place / "data")
+        server = find_server(folder / "data")
         if server is None or not server.is_ready:
             return None
-        password = (place / "password").read_text(encoding="utf-8")
+        password = (folder / "password").read_text(encoding="utf-8")
     except PermissionError as error:
-        raise StackFailed(f"{place} belongs to another user: set RECRAWL_HOME to a folder of yours") from error
-    cluster = Cluster(home, choose(major, place), server.port, server.pid, password)
-    return cluster if cluster.answers() else None
+        raise StackFailed(f"{folder} belongs to another user: set RECRAWL_HOME to a folder of yours") from error
+    cluster = Cluster(home, choose_installation(major, folder), server.port, server.pid, password)
+    return cluster if cluster.is_responding() else None
 
 
-def _start(home: Path, *, durable: bool) -> Cluster:
+def _start_cluster(home: Path, *, durable: bool) -> Cluster:
     """Start the cluster of `home`, after making it where there is none. The lock is held."""
-    major = kept_major(home)
-    binaries = choose(major, home / "postgres" / str(major))
+    major = find_data_major(home)
+    binaries = choose_installation(major, home / "postgres" / str(major))
     try:
-        with programs_of(binaries, home, server_account()) as programs:
+        with open_programs(binaries, home, choose_server_account()) as programs:
             if major is None:
                 make_cluster(programs)
-            launch(programs, options(durable=durable))
+            launch_server(programs, build_options(durable=durable))
     except OSError as error:
         raise StackFailed(f"the embedded Postgres of {home} cannot be started: {error.strerror or error}") from error
-    started = running_postgres(home)
+    started = find_running_postgres(home)
     if started is None:
         raise StackFailed(f"the embedded Postgres ended as soon as it had started: see {programs.log}")
     return started

@@ -11,12 +11,12 @@ from pathlib import Path
 from crawler.errors import StackFailed
 from crawler.runtime import children
 from crawler.runtime.children import Child, Report
-from crawler.runtime.environment import Api, server_environment, worker_command, worker_environment
-from crawler.runtime.keys.own_keys import ensure_auth, proves_itself, renew_auth
-from crawler.runtime.machine import port_is_free, private_folder, recorded_port, remember_port
+from crawler.runtime.environment import Api, build_server_environment, build_worker_command, build_worker_environment
+from crawler.runtime.keys.home_keys import ensure_auth, is_own_server, renew_auth
+from crawler.runtime.machine import choose_port, ensure_private_folder, is_port_free, read_recorded_port
 from crawler.settings import Settings
 
-USUAL_PORT = 4200
+DEFAULT_PORT = 4200
 START_SECONDS = 900  # 5 to 10 on a machine that does nothing else; the first start of a server makes 100 tables
 PORT_ATTEMPTS = 3
 
@@ -27,23 +27,27 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
     database_url: a database that is Prefect's alone.
     """
     auth = ensure_auth(home)
-    facts = {"database": children.digest(database_url), "auth": children.digest(auth)}
-    found = children.noted(home, children.SERVER)
+    facts = {"database": children.hash_secret(database_url), "auth": children.hash_secret(auth)}
+    running = children.find_child(home, children.SERVER)
     # Postgres may have moved to another port.
-    if found is not None and facts.items() <= found.facts.items() and _comes_to_answer(home, found, report=report):
+    if (
+        running is not None
+        and facts.items() <= running.facts.items()
+        and _wait_until_ready(home, running, report=report)
+    ):
         report("Prefect server: running")
-        return found
+        return running
     children.end_part(home, children.SERVER)
-    last = recorded_port(_port_file(home), usual=USUAL_PORT)
+    last = read_recorded_port(_get_port_file(home), default=DEFAULT_PORT)
     port = _choose_port(home, settings.prefect_port, last, report=report)
     if port != last:
         # Whoever has the last one now may have been told the string by a worker that has outlived the server.
-        facts["auth"] = children.digest(auth := renew_auth(home))
+        facts["auth"] = children.hash_secret(auth := renew_auth(home))
     report("Prefect server: starting")
-    environment = server_environment(
-        home, port=port, auth=auth, database_url=database_url, keep_runs=settings.keep_runs
+    environment = build_server_environment(
+        home, port=port, auth=auth, database_url=database_url, keep_runs=settings.run_retention
     )
-    return children.start(
+    return children.start_child(
         home,
         children.SERVER,
         [sys.executable, "-m", "crawler.runtime.prefect.program"],
@@ -52,87 +56,90 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
     )
 
 
-def _comes_to_answer(home: Path, server: Child, *, report: Report) -> bool:
+def _wait_until_ready(home: Path, server: Child, *, report: Report) -> bool:
     """Wait until the server answers, or ends, or takes too long; whether it answers.
 
     One that was killed an instant ago may look alive at first, and another home's may have been quicker to take the
     port: what answers there has to be this home's.
     """
-    is_ready = partial(proves_itself, server.port, ensure_auth(home))
-    return children.comes_about(is_ready, of=server, what="Prefect server", seconds=START_SECONDS, report=report)
+    is_ready = partial(is_own_server, server.port, ensure_auth(home))
+    return children.wait_until(is_ready, child=server, label="Prefect server", seconds=START_SECONDS, report=report)
 
 
-def wait_for_server(home: Path, server: Child, *, start_again: Callable[[], Child], report: Report) -> Child:
+def wait_for_server(home: Path, server: Child, *, restart: Callable[[], Child], report: Report) -> Child:
     """The server once it answers: this one, or another where its port was taken between the choice and the start."""
     for _ in range(PORT_ATTEMPTS):
-        if _comes_to_answer(home, server, report=report):
+        if _wait_until_ready(home, server, report=report):
             return server
         if server.process.is_running():
-            raise StackFailed(f"the Prefect server does not answer: see {children.log_of(home, children.SERVER)}")
-        if port_is_free(server.port):
+            raise StackFailed(f"the Prefect server does not answer: see {children.get_log_file(home, children.SERVER)}")
+        if is_port_free(server.port):
             break
-        server = start_again()
-    raise StackFailed(f"the Prefect server ended: {children.last_words(home, children.SERVER)}")
+        server = restart()
+    raise StackFailed(f"the Prefect server ended: {children.read_last_line(home, children.SERVER)}")
 
 
-def _choose_port(home: Path, named: int | None, last: int, *, report: Report) -> int:
+def _choose_port(home: Path, requested_port: int | None, last: int, *, report: Report) -> int:
     """The port that the user names, else the one of last time, else Prefect's usual one, else any that is free."""
-    if named is not None:
-        if not port_is_free(named):
+    if requested_port is not None:
+        if not is_port_free(requested_port):
             raise StackFailed(
-                f"port {named} (RECRAWL_PREFECT_PORT) is taken by another program: stop that, or name another port"
+                f"port {requested_port} (RECRAWL_PREFECT_PORT) is taken by another program: "
+                f"stop that, or name another port"
             )
-        return named
-    port = remember_port(_port_file(home), usual=USUAL_PORT, key=str(home))
+        return requested_port
+    port = choose_port(_get_port_file(home), default=DEFAULT_PORT, key=str(home))
     if port != last:
         report(f"Port {last} is taken by another program, so Prefect gets {port}")
     return port
 
 
-def _port_file(home: Path) -> Path:
+def _get_port_file(home: Path) -> Path:
     return home / "run" / "port"
 
 
 def find_worker(home: Path, *, api: Api, database_url: str) -> children.Child | None:
     """The running worker, if it works for this server and this database."""
-    worker = children.noted(home, children.WORKER)
-    return worker if worker is not None and worker.facts == _facts_of(api, database_url) else None
+    worker = children.find_child(home, children.WORKER)
+    return worker if worker is not None and worker.facts == _build_facts(api, database_url) else None
 
 
-def _facts_of(api: Api, database_url: str) -> dict[str, str]:
-    auth = {"auth": children.digest(api.auth)} if api.auth is not None else {}
-    return {"api_url": api.url, "database": children.digest(database_url), **auth}
+def _build_facts(api: Api, database_url: str) -> dict[str, str]:
+    auth = {"auth": children.hash_secret(api.auth)} if api.auth is not None else {}
+    return {"api_url": api.url, "database": children.hash_secret(database_url), **auth}
 
 
 def clear_runs(api: Api, *, report: children.Report) -> None:
     """Set the server right about the runs of a pool that has no worker."""
-    from crawler.runtime.prefect.api import bury_dead_runs, forget_late_runs
+    from crawler.runtime.prefect.api import delete_late_runs, mark_dead_runs
 
-    crashed = asyncio.run(bury_dead_runs(api))
+    crashed = asyncio.run(mark_dead_runs(api))
     if crashed:
         report(f"Runs: {crashed} marked as crashed, whose processes were gone")
-    asyncio.run(forget_late_runs(api))
+    asyncio.run(delete_late_runs(api))
 
 
 def start_worker(home: Path, *, api: Api, database_url: str, report: children.Report) -> children.Child:
     """Start a worker and wait until the server has heard of it."""
     from crawler.runtime.prefect.api import has_worker
 
-    tag = children.tag_of(home)
+    tag = children.ensure_tag(home)
     name = f"recrawl-{tag}-{secrets.token_hex(2)}"
     shutil.rmtree(home / "tmp", ignore_errors=True)
-    private_folder(home, "tmp")
-    worker = children.start(
+    ensure_private_folder(home, "tmp")
+    worker = children.start_child(
         home,
         children.WORKER,
-        worker_command(name),
-        environment=worker_environment(home, api, tag=tag, database_url=database_url),
-        facts=_facts_of(api, database_url),
+        build_worker_command(name),
+        environment=build_worker_environment(home, api, tag=tag, database_url=database_url),
+        facts=_build_facts(api, database_url),
     )
-    if children.comes_about(
-        lambda: asyncio.run(has_worker(api, name)), of=worker, what="Worker", seconds=START_SECONDS, report=report
+    if children.wait_until(
+        lambda: asyncio.run(has_worker(api, name)), child=worker, label="Worker", seconds=START_SECONDS, report=report
     ):
         return worker
     if worker.process.is_running():
-        raise StackFailed(f"the worker does not report to {api.url}: see {children.log_of(home, children.WORKER)}")
-    raise StackFailed(f"the worker ended: {children.last_words(home, children.WORKER)}")
+        raise StackFailed(
+            f"the worker does not report to {api.url}: see {children.get_log_file(home, children.WORKER)}"
+        )
+    raise StackFailed(f"the worker ended: {children.read_last_line(home, children.WORKER)}")

@@ -14,35 +14,35 @@ import uvicorn
 from prefect.server.api.server import create_app
 from prefect.settings import get_current_settings
 
-from crawler.runtime.own_address import own_address_only
+from crawler.runtime.host_check import require_own_address
 
 NEVER_STARTED = 3  # uvicorn's exit code
 
 
 def main() -> int:
     """Serve until it is told to end. 1: the port is taken."""
-    given = get_current_settings().server
-    port, auth = given.api.port, given.api.auth_string
+    server_settings = get_current_settings().server
+    port, auth = server_settings.api.port, server_settings.api.auth_string
     if auth is None:
         raise SystemExit("PREFECT_SERVER_API_AUTH_STRING is not set: recrawl up starts this server")
     # Before anything else, so that of two that want the same port the second ends at once.
-    family = socket.AF_INET6 if ":" in given.api.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in server_settings.api.host else socket.AF_INET
     with socket.socket(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((given.api.host, port))
+            listener.bind((server_settings.api.host, port))
             listener.listen()
         except OSError as error:
             raise SystemExit(f"port {port} is not to be had: {error.strerror}") from error
-        print(f"Prefect server: starting at http://{given.api.host}:{port}", flush=True)  # noqa: T201  into its log
+        print(f"Prefect server: starting at http://{server_settings.api.host}:{port}", flush=True)  # noqa: T201  into its log
         app = create_app(final=True)
-        is_for_others = not ip_address(given.api.host).is_loopback
+        is_for_others = not ip_address(server_settings.api.host).is_loopback
         config = uvicorn.Config(
-            app if is_for_others else own_address_only(app, port=port, auth=auth.get_secret_value()),
-            log_level=given.logging_level.lower(),
-            timeout_keep_alive=given.api.keepalive_timeout,
-            ws_ping_interval=given.api.websocket_ping_interval,
-            ws_ping_timeout=given.api.websocket_ping_timeout,
+            app if is_for_others else require_own_address(app, port=port, auth=auth.get_secret_value()),
+            log_level=server_settings.logging_level.lower(),
+            timeout_keep_alive=server_settings.api.keepalive_timeout,
+            ws_ping_interval=server_settings.api.websocket_ping_interval,
+            ws_ping_timeout=server_settings.api.websocket_ping_timeout,
         )
         server = uvicorn.Server(config)
         server.run(sockets=[listener])

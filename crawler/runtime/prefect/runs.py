@@ -12,11 +12,11 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 from uuid import UUID
 
 from crawler.errors import StackFailed
-from crawler.runtime.environment import WATCH_PATH, Api, client_environment
+from crawler.runtime.environment import WATCH_PATH, Api, build_client_environment
 from crawler.runtime.stack import Stack
 
-ANSWER_SECONDS = 30
-MOST_BYTES = 1 << 20  # of an answer
+RESPONSE_SECONDS = 30
+MAX_RESPONSE_BYTES = 1 << 20  # of an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +31,19 @@ class Run:
 def start_run(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
     """Start a run and leave it to the worker. deployment: flow/name, as in the user interface. StackFailed."""
     if stack.server is None:  # it may want keys and headers that only Prefect's client knows
-        run = asyncio.run(_start(stack, deployment, parameters))
+        run = asyncio.run(_start_by_client(stack, deployment, parameters))
     else:
-        run = _start_plainly(stack.api, deployment, parameters)
+        run = _start_by_http(stack.api, deployment, parameters)
     if run is None:
         raise StackFailed(f"no deployment {deployment} at {stack.api.url}: recrawl up registers it")
     return run
 
 
-def _start_plainly(api: Api, deployment: str, parameters: dict[str, Any]) -> Run | None:
+def _start_by_http(api: Api, deployment: str, parameters: dict[str, Any]) -> Run | None:
     """By two calls to our own server: Prefect's client takes a second and 80 MB, which shown pages would keep."""
-    found = _asked(api, f"/deployments/name/{deployment}")
-    run = found and _asked(api, f"/deployments/{found['id']}/create_flow_run", {"parameters": parameters})
-    # By the way to it on a server of ours: own_address.py.
+    registered = _call_api(api, f"/deployments/name/{deployment}")
+    run = registered and _call_api(api, f"/deployments/{registered['id']}/create_flow_run", {"parameters": parameters})
+    # By the way to it on a server of ours: host_check.py.
     return Run(UUID(run["id"]), run["name"], f"{api.ui_url}{WATCH_PATH}{run['id']}") if run else None
 
 
@@ -54,17 +54,20 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-def _asked(api: Api, path: str, body: dict[str, Any] | None = None) -> Any:
-    """What one call of the API gives: GET without a body, else POST; None for what is not there. StackFailed."""
-    known = {"authorization": f"Basic {b64encode(api.auth.encode()).decode()}"} if api.auth is not None else {}
+def _call_api(api: Api, path: str, body: dict[str, Any] | None = None) -> Any:
+    """What one call of the API gives.
+
+    GET without a body, else POST; None for what is not there. StackFailed.
+    """
+    auth_headers = {"authorization": f"Basic {b64encode(api.auth.encode()).decode()}"} if api.auth is not None else {}
     request = Request(  # noqa: S310  this machine
         f"{api.url}{path}",
         None if body is None else json.dumps(body).encode(),
-        {"content-type": "application/json", **known},
+        {"content-type": "application/json", **auth_headers},
     )
     try:
-        with build_opener(ProxyHandler({}), _NoRedirects()).open(request, timeout=ANSWER_SECONDS) as response:
-            return json.loads(response.read(MOST_BYTES))
+        with build_opener(ProxyHandler({}), _NoRedirects()).open(request, timeout=RESPONSE_SECONDS) as response:
+            return json.loads(response.read(MAX_RESPONSE_BYTES))
     except HTTPError as error:
         if error.code == HTTPStatus.NOT_FOUND:
             return None
@@ -73,16 +76,16 @@ def _asked(api: Api, path: str, body: dict[str, Any] | None = None) -> Any:
         raise StackFailed(f"the Prefect server does not answer at {api.url}: {error}") from error
 
 
-async def _start(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run | None:
-    os.environ.update(client_environment(stack.home, stack.api))
+async def _start_by_client(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run | None:
+    os.environ.update(build_client_environment(stack.home, stack.api))
     from prefect.exceptions import ObjectNotFound
 
-    from crawler.runtime.prefect.api import client_of
+    from crawler.runtime.prefect.api import open_client
 
-    async with client_of(stack.api) as client:
+    async with open_client(stack.api) as client:
         try:
-            found = await client.read_deployment_by_name(deployment)
+            registered = await client.read_deployment_by_name(deployment)
         except ObjectNotFound:
             return None
-        run = await client.create_flow_run_from_deployment(found.id, parameters=parameters)
+        run = await client.create_flow_run_from_deployment(registered.id, parameters=parameters)
         return Run(run.id, run.name, f"{stack.api.ui_url}/runs/flow-run/{run.id}")

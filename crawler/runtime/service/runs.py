@@ -14,34 +14,37 @@ from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from crawler.runtime.environment import Api
-from crawler.runtime.service.health import api_of
-from crawler.settings import settings
+from crawler.runtime.service.health import get_api
+from crawler.settings import get_settings
 
 POOL, CANCEL, CANCELLED = "pool", "cancel", "cancelled"  # what is asked
-ASK_SECONDS = 45.0  # less than a worker may be silent
+RESPONSE_SECONDS = 45.0  # less than a worker may be silent
 
 
-def ask(what: str, runs: Collection[UUID] = (), *, environment: Mapping[str, str]) -> bool:
-    """Run this program; whether the server did what it was asked. environment: as `client_environment` makes it."""
-    command = [sys.executable, "-m", "crawler.runtime.service.runs", what, *map(str, runs)]
+def run_program(action: str, runs: Collection[UUID] = (), *, environment: Mapping[str, str]) -> bool:
+    """Run this program.
+
+    whether the server did what it was asked. environment: as `build_client_environment` makes it.
+    """
+    command = [sys.executable, "-m", "crawler.runtime.service.runs", action, *map(str, runs)]
     try:
-        return subprocess.run(command, env=environment, timeout=ASK_SECONDS, check=False).returncode == 0
+        return subprocess.run(command, env=environment, timeout=RESPONSE_SECONDS, check=False).returncode == 0
     except subprocess.TimeoutExpired:
         return False
 
 
-async def do(what: str, runs: Sequence[UUID], *, api: Api) -> None:
+async def perform_action(action: str, runs: Sequence[UUID], *, api: Api) -> None:
     """Do what this program was asked for."""
-    from crawler.runtime.prefect.api import cancel_runs, client_of, declare_cancelled, ensure_pool  # noqa: PLC0415
+    from crawler.runtime.prefect.api import cancel_runs, ensure_pool, mark_cancelled, open_client  # noqa: PLC0415
 
-    if what == POOL:
-        async with client_of(api) as client:
+    if action == POOL:
+        async with open_client(api) as client:
             await ensure_pool(client, is_ours=False)
-    elif what == CANCEL:
+    elif action == CANCEL:
         await cancel_runs(api, only=runs)
     else:
-        await declare_cancelled(api, runs)
+        await mark_cancelled(api, runs)
 
 
 if __name__ == "__main__":
-    asyncio.run(do(sys.argv[1], [UUID(run) for run in sys.argv[2:]], api=api_of(settings())))
+    asyncio.run(perform_action(sys.argv[1], [UUID(run) for run in sys.argv[2:]], api=get_api(get_settings())))

@@ -18,19 +18,19 @@ from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from crawler import __version__
-from crawler.app.running.tokens import token_shown
+from crawler.app.running.tokens import find_token
 from crawler.errors import BadInput, CrawlerError, CursorTooOld, StoreUnavailable
-from crawler.json_lines import json_text
+from crawler.json_lines import format_json
 from crawler.server.api.endpoints import Api
 
 ROOT = "/api/v1"
 OPENAPI = f"{ROOT}/openapi.json"
-AT_ONCE = 2  # requests that read the store; the pages have the other connections
-PATIENCE_S = 10.0  # until one of those ends
+MAX_CONCURRENT = 2  # requests that read the store; the pages have the other connections
+SLOT_TIMEOUT_S = 10.0  # until one of those ends
 DEADLINE_S = 30.0  # of one answer
-MAX_QUERY = 16 << 10  # bytes
+MAX_QUERY_BYTES = 16 << 10  # bytes
 PER_SECOND, BURST = 20.0, 40.0  # requests of one token
-STRANGERS = ""  # the name under which all are counted that show no good token
+UNAUTHENTICATED = ""  # the name under which all are counted that show no good token
 BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="recrawl tokens add NAME")
 
 log = logging.getLogger("recrawl.api")
@@ -63,30 +63,30 @@ class Problem:
     detail: str
 
 
-async def answer_http_error(_request: Request, error: AnyHTTPException) -> Response:
+async def handle_http_error(_request: Request, error: AnyHTTPException) -> Response:
     problem = Problem("about:blank", HTTPStatus(error.status_code).phrase, error.status_code, error.detail)
     headers = {**NO_STORE, **(error.headers or {})}
-    return Response(json_text(problem), error.status_code, headers, MEDIA_TYPE)
+    return Response(format_json(problem), error.status_code, headers, MEDIA_TYPE)
 
 
-async def answer_crawler_error(request: Request, error: CrawlerError) -> Response:
+async def handle_crawler_error(request: Request, error: CrawlerError) -> Response:
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
-    return await answer_http_error(request, HTTPException(status, str(error)))
+    return await handle_http_error(request, HTTPException(status, str(error)))
 
 
-async def answer_bad_parameter(request: Request, error: RequestValidationError) -> Response:
+async def handle_bad_parameter(request: Request, error: RequestValidationError) -> Response:
     """Name the first parameter that cannot be used, and say why."""
     first = error.errors()[0]
-    name, given = first["loc"][1], str(first["input"])[:40]
-    reason = first.get("ctx", {}).get("error") or f"{first['msg']}, not {given!r}"
+    name, value = first["loc"][1], str(first["input"])[:40]
+    reason = first.get("ctx", {}).get("error") or f"{first['msg']}, not {value!r}"
     detail = f"{name} is missing" if first["type"] == "missing" else f"{name}: {reason}"
-    return await answer_http_error(request, HTTPException(400, detail))
+    return await handle_http_error(request, HTTPException(400, detail))
 
 
 HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
-    AnyHTTPException: answer_http_error,
-    CrawlerError: answer_crawler_error,
-    RequestValidationError: answer_bad_parameter,
+    AnyHTTPException: handle_http_error,
+    CrawlerError: handle_crawler_error,
+    RequestValidationError: handle_bad_parameter,
 }
 
 
@@ -100,36 +100,38 @@ def make_app(api: Api) -> FastAPI:
         docs_url=None,  # these pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(_admission(api)), Depends(_refuse_unknown_parameters)],
+        dependencies=[Depends(_build_admission(api)), Depends(_refuse_unknown_parameters)],
         responses=RESPONSES,
         exception_handlers=HANDLERS,
         generate_unique_id_function=lambda route: route.name,
     )
-    slots = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(MAX_CONCURRENT)
     for verb in (api.domains, api.changes, api.pages, api.text, api.versions, api.freshness, api.search):
-        app.add_api_route(f"{ROOT}/{verb.__name__}", _bounded(verb, slots))
+        app.add_api_route(f"{ROOT}/{verb.__name__}", _limit_endpoint(verb, slots))
 
-    async def openapi(request: Request) -> Response:
-        return _json(describe(app) | {"servers": [{"url": f"{request.url.scheme}://{request.url.netloc}"}]})
+    async def serve_openapi(request: Request) -> Response:
+        return _respond_json(
+            build_openapi_document(app) | {"servers": [{"url": f"{request.url.scheme}://{request.url.netloc}"}]}
+        )
 
-    async def unknown(request: Request) -> Response:
+    async def reject_unknown_path(request: Request) -> Response:
         raise HTTPException(404, f"there is no {request.url.path}: {OPENAPI} tells what there is")
 
-    app.add_route(OPENAPI, openapi)
-    app.add_route("/api/{rest:path}", unknown)
+    app.add_route(OPENAPI, serve_openapi)
+    app.add_route("/api/{rest:path}", reject_unknown_path)
     return app
 
 
-def describe(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document of answers as `json_text` writes them: spans in seconds, and no field left out."""
+def build_openapi_document(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document of answers as `format_json` writes them: spans in seconds, and no field left out."""
 
-    def as_written(node: dict[str, Any]) -> dict[str, Any]:
+    def adapt_schema(node: dict[str, Any]) -> dict[str, Any]:
         if node.get("format") == "duration":
             return {**node, "type": "number", "format": "double", "description": "seconds"}
         is_value = node.get("type") == "object" and "properties" in node
         return node | {"required": list(node["properties"])} if is_value else node
 
-    document: dict[str, Any] = json.loads(json.dumps(app.openapi()), object_hook=as_written)
+    document: dict[str, Any] = json.loads(json.dumps(app.openapi()), object_hook=adapt_schema)
     document["components"]["schemas"]["Problem"] = TypeAdapter(Problem).json_schema()
     return document
 
@@ -141,72 +143,74 @@ class RateLimit:
     per_second: float = PER_SECOND
     burst: float = BURST
     now: Callable[[], float] = time.monotonic
-    _left: dict[str, tuple[float, float]] = field(default_factory=dict)  # what is left, and when that was so
+    _remaining: dict[str, tuple[float, float]] = field(default_factory=dict)  # what is left, and when that was so
 
-    def wait(self, name: str) -> float:
+    def count_request(self, name: str) -> float:
         """Count a request: 0 if it may be answered, else the seconds after which one may be."""
         at = self.now()
-        left, then = self._left.get(name, (self.burst, at))
+        left, then = self._remaining.get(name, (self.burst, at))
         left = min(self.burst, left + (at - then) * self.per_second)
         if left < 1:
-            self._left[name] = (left, at)
+            self._remaining[name] = (left, at)
             return (1 - left) / self.per_second
-        self._left[name] = (left - 1, at)
+        self._remaining[name] = (left - 1, at)
         return 0.0
 
 
-def _admission(api: Api) -> Callable[..., Awaitable[None]]:
+def _build_admission(api: Api) -> Callable[..., Awaitable[None]]:
     rate = RateLimit()
 
-    async def admit(shown: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> None:
+    async def check_token(authorization: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> None:
         """Raise HTTPException for a request without a valid token, and for one too many."""
         token = None
-        if shown is not None:
-            token = await asyncio.to_thread(token_shown, api.home, shown.credentials.strip(), at=api.now())
-        if wait := rate.wait(token.name if token is not None else STRANGERS):
+        if authorization is not None:
+            token = await asyncio.to_thread(find_token, api.home, authorization.credentials.strip(), at=api.now())
+        if wait := rate.count_request(token.name if token is not None else UNAUTHENTICATED):
             raise HTTPException(429, "too many requests", {"retry-after": str(ceil(wait))})
         if token is None:
-            challenge = {"www-authenticate": 'Bearer realm="recrawl"'}
-            raise HTTPException(401, "show a token: recrawl tokens add NAME", challenge)
+            headers = {"www-authenticate": 'Bearer realm="recrawl"'}
+            raise HTTPException(401, "show a token: recrawl tokens add NAME", headers)
 
-    return admit
+    return check_token
 
 
 async def _refuse_unknown_parameters(request: Request) -> None:
-    if len(request.scope["query_string"]) > MAX_QUERY:
-        raise HTTPException(400, f"the query is longer than {MAX_QUERY} bytes")
-    known = {each.alias for each in request.scope["route"].dependant.query_params}
-    unknown = sorted(set(request.query_params) - known)
+    if len(request.scope["query_string"]) > MAX_QUERY_BYTES:
+        raise HTTPException(400, f"the query is longer than {MAX_QUERY_BYTES} bytes")
+    allowed = {each.alias for each in request.scope["route"].dependant.query_params}
+    unknown = sorted(set(request.query_params) - allowed)
     if unknown:
-        names = ", ".join(sorted(known)) or "none"
+        names = ", ".join(sorted(allowed)) or "none"
         raise HTTPException(400, f"{unknown[0][:40]} is no parameter; there are {names}")
 
 
-def _bounded(verb: Callable[..., Awaitable[object]], slots: asyncio.Semaphore) -> Callable[..., Awaitable[Response]]:
+def _limit_endpoint(
+    endpoint: Callable[..., Awaitable[object]], slots: asyncio.Semaphore
+) -> Callable[..., Awaitable[Response]]:
     """Return an endpoint that answers with what a verb returns, one of a few at once, within a deadline."""
 
-    @wraps(verb)
-    async def bounded(**given: Any) -> Response:
+    @wraps(endpoint)
+    async def limited(**arguments: Any) -> Response:
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(SLOT_TIMEOUT_S):
                 await slots.acquire()
         except TimeoutError as error:
             raise HTTPException(503, "too much is asked at once", {"retry-after": "5"}) from error
         try:
             async with asyncio.timeout(DEADLINE_S):
-                return _json(await verb(**given))
+                return _respond_json(await endpoint(**arguments))
         except TimeoutError as error:
             raise HTTPException(503, f"it takes longer than {DEADLINE_S:.0f} s") from error
         except (HTTPException, CrawlerError):
             raise
         except Exception as error:
-            log.exception("api.failed", extra={"path": f"{ROOT}/{verb.__name__}"})
+            log.exception("api.failed", extra={"path": f"{ROOT}/{endpoint.__name__}"})
             raise HTTPException(500, "something is stored that was not foreseen; the log tells what") from error
         finally:
             slots.release()
 
-    return bounded
+    return limited
 
 
-def _json(document: object) -> Response:
-    return Response(json_text(document), headers=NO_STORE, media_type="application/json")
+def _respond_json(document: object) -> Response:
+    return Response(format_json(document), headers=NO_STORE, media_type="application/json")

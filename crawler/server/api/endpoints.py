@@ -10,11 +10,20 @@ from fastapi import HTTPException, Query
 from pydantic import BeforeValidator
 
 from crawler import times
-from crawler.app.changes import ALL_KINDS, ChangeFilter, FeedItem, read_bounded
+from crawler.app.changes import ALL_KINDS, ChangeFilter, FeedItem, read_changes_within
 from crawler.app.delivery.exports import SearchHit, require_words, search_index
-from crawler.app.pages import PageKey, PageVersion, State, Url, changes_of, find_text, list_versions_before, read_texts
-from crawler.app.registration import domain_named, find_domains
-from crawler.app.reports import HOWEVER_OLD, Database, DomainReport, measure_freshness
+from crawler.app.pages import (
+    PageKey,
+    PageVersion,
+    State,
+    Url,
+    find_text,
+    list_versions_before,
+    make_target_filter,
+    read_texts,
+)
+from crawler.app.registration import find_domains, get_domain
+from crawler.app.reports import ANY_AGE, Database, DomainReport, measure_freshness
 from crawler.format.kinds import parse_kinds
 
 MAX_CHANGES, MAX_PAGES, MAX_TEXTS, MAX_VERSIONS, MAX_HITS, MAX_REPORTS = 1000, 500, 50, 500, 50, 50
@@ -85,83 +94,85 @@ class PageText:
     text: str
 
 
-def row(kind: type[T], source: object, **own: object) -> T:
+def build_row(kind: type[T], source: object, **overrides: object) -> T:
     """Return a value of a class with the fields of the same name of another value, and some of its own."""
     names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
-    return kind(**{name: own[name] if name in own else getattr(source, name) for name in names})
+    return kind(**{name: overrides[name] if name in overrides else getattr(source, name) for name in names})
 
 
-def _text(description: str) -> Any:
+def _build_text_query(description: str) -> Any:
     return Query(max_length=8192, description=description)
 
 
-def _limit(most: int, note: str = "") -> Any:
-    return Query(ge=1, le=most, description=f"How many at most.{note}")
+def _build_limit_query(maximum: int, note: str = "") -> Any:
+    return Query(ge=1, le=maximum, description=f"How many at most.{note}")
 
 
 # A blank was a plus, which was not escaped.
-Instant = Annotated[datetime, BeforeValidator(lambda text: times.instant(text.replace(" ", "+")))]
+Instant = Annotated[datetime, BeforeValidator(lambda text: times.parse_instant(text.replace(" ", "+")))]
 CURSOR = "The cursor: `next` of the answer before."
-PAGE = _text("The page.")
+PAGE = _build_text_query("The page.")
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
     """The verbs over one store. Each is an address of its name, described by its docstring and annotations.
 
-    home: of the tokens and the search index.  now: knowledge time.  want_index: has the search index brought up to
+    home: of the tokens and the search index.  now: knowledge time.  request_index: has the search index brought up to
     date, and returns what prevented that the last time.
     """
 
     db: Database
     home: Path
     now: Callable[[], datetime]
-    want_index: Callable[[], str]
+    request_index: Callable[[], str]
 
     async def domains(self) -> Items[DomainItem]:
         """List the registered domains."""
-        found = await find_domains(self.db, None, at=None)
+        domains = await find_domains(self.db, None, at=None)
         return Items(
-            [row(DomainItem, each, domain=each.authority, aliases=sorted(each.aliases)) for each in found], None
+            [build_row(DomainItem, each, domain=each.authority, aliases=sorted(each.aliases)) for each in domains], None
         )
 
     async def changes(
         self,
         *,
-        what: Annotated[str | None, _text("A domain, a page, or a URL that pages lie beneath.")] = None,
+        what: Annotated[str | None, _build_text_query("A domain, a page, or a URL that pages lie beneath.")] = None,
         after: Annotated[int, Query(ge=0, le=MAX_CURSOR, description="The cursor: only what stands behind it.")] = 0,
         since: Annotated[Instant | None, Query(description="Found at or after that instant, ISO 8601.")] = None,
         kind: Annotated[
             str | None,
-            Query(description="Only of these kinds, with commas between: new, changed, gone, as the command has them."),
+            Query(
+                description="Only of these kinds, with commas between: added, changed, gone, as the command has them."
+            ),
         ] = None,
-        limit: Annotated[int, _limit(MAX_CHANGES)] = 100,
+        limit: Annotated[int, _build_limit_query(MAX_CHANGES)] = 100,
     ) -> Items[FeedItem]:
         """List changes in the order of the feed. `next` is never null: keep it, and ask again with it as `after`."""
-        where = await changes_of(self.db, what) if what is not None else ChangeFilter()
+        scope_filter = await make_target_filter(self.db, what) if what is not None else ChangeFilter()
         kinds = parse_kinds(kind) if kind is not None else ALL_KINDS
-        wanted = replace(where, after=after, kinds=kinds, since=since)
-        found = await read_bounded(self.db, wanted, max_count=limit, max_chars=MAX_CHARS, at=self.now())
-        return Items(found.items, str(found.next))  # also at the end: more will come
+        change_filter = replace(scope_filter, after=after, kinds=kinds, since=since)
+        batch = await read_changes_within(self.db, change_filter, max_count=limit, max_chars=MAX_CHARS, at=self.now())
+        return Items(batch.items, str(batch.next_cursor))  # also at the end: more will come
 
     async def pages(
         self,
         *,
-        domain: Annotated[str, _text("A registered domain.")],
+        domain: Annotated[str, _build_text_query("A registered domain.")],
         after: Annotated[str, Query(pattern="^([0-9a-f]{2})*$", description=CURSOR)] = "",
         text: Annotated[bool, Query(description="With the main text of each.")] = False,
-        limit: Annotated[int, _limit(MAX_PAGES, f" With texts at most {MAX_TEXTS}.")] = 100,
+        limit: Annotated[int, _build_limit_query(MAX_PAGES, f" With texts at most {MAX_TEXTS}.")] = 100,
     ) -> Items[PageItem]:
         """List the pages of a domain that are there, by key."""
         pages, last = await read_texts(
             self.db,
-            await domain_named(self.db, domain),
+            await get_domain(self.db, domain),
             after=PageKey(bytes.fromhex(after)),
             max_count=min(limit, MAX_TEXTS) if text else limit,
             max_chars=MAX_CHARS if text else None,
         )
         rows = [
-            row(
+            build_row(
                 PageItem,
                 page,
                 digest=page.digest.hex() if page.digest is not None else None,
@@ -179,20 +190,22 @@ class Api:
         at: Annotated[Instant | None, Query(description="The newest version at that instant, ISO 8601.")] = None,
     ) -> PageText:
         """Return what a page said: its newest version, the one of a number, or the newest at an instant."""
-        own_url, found = await find_text(self.db, url, number=version, at=at)
-        if found is None:
-            raise HTTPException(404, f"no such version of {own_url} is kept")
-        kept = found.version
-        if not kept.is_kept:
-            raise HTTPException(404, f"version {kept.number} of {own_url} was thinned out: its text is not kept")
-        return row(
+        page_url, content = await find_text(self.db, url, number=version, at=at)
+        if content is None:
+            raise HTTPException(404, f"no such version of {page_url} is kept")
+        page_version = content.version
+        if not page_version.is_stored:
+            raise HTTPException(
+                404, f"version {page_version.number} of {page_url} was thinned out: its text is not kept"
+            )
+        return build_row(
             PageText,
-            kept,
-            url=found.url,
-            state=found.state,
-            version=kept.number,
-            version_at=kept.at,
-            text=found.text,
+            page_version,
+            url=content.url,
+            state=content.state,
+            version=page_version.number,
+            version_at=page_version.at,
+            text=content.text,
         )
 
     async def versions(
@@ -200,41 +213,41 @@ class Api:
         *,
         url: Annotated[str, PAGE],
         before: Annotated[int | None, Query(ge=1, le=MAX_VERSION, description=CURSOR)] = None,
-        limit: Annotated[int, _limit(MAX_VERSIONS)] = 100,
+        limit: Annotated[int, _build_limit_query(MAX_VERSIONS)] = 100,
     ) -> Items[PageVersion]:
         """List the versions of a page, the newest first."""
-        found, last = await list_versions_before(self.db, url, before=before, max_count=limit)
-        return Items(found, str(last) if last is not None else None)
+        page_versions, last = await list_versions_before(self.db, url, before=before, max_count=limit)
+        return Items(page_versions, str(last) if last is not None else None)
 
     async def freshness(
         self,
         *,
-        domain: Annotated[str | None, _text("A registered domain; else all.")] = None,
-        after: Annotated[str, _text(CURSOR)] = "",
-        limit: Annotated[int, _limit(MAX_REPORTS)] = 20,
+        domain: Annotated[str | None, _build_text_query("A registered domain; else all.")] = None,
+        after: Annotated[str, _build_text_query(CURSOR)] = "",
+        limit: Annotated[int, _build_limit_query(MAX_REPORTS)] = 20,
     ) -> Items[DomainReport]:
         """Report how fresh a domain is, or each of them, and what that took within a week."""
         if domain is not None:
-            wanted = [await domain_named(self.db, domain)]
+            selected = [await get_domain(self.db, domain)]
         else:
-            every = sorted(await find_domains(self.db, None, at=None), key=lambda each: each.authority)
-            wanted = [each for each in every if each.authority > after]
-        found = await measure_freshness(self.db, wanted[:limit], window=WEEK, at=self.now(), kept_for=HOWEVER_OLD)
-        return Items(found, wanted[limit - 1].authority if len(wanted) > limit else None)
+            all_domains = sorted(await find_domains(self.db, None, at=None), key=lambda each: each.authority)
+            selected = [each for each in all_domains if each.authority > after]
+        reports = await measure_freshness(self.db, selected[:limit], window=WEEK, at=self.now(), max_age=ANY_AGE)
+        return Items(reports, selected[limit - 1].authority if len(selected) > limit else None)
 
     async def search(
         self,
         *,
-        q: Annotated[str, _text("Words that all have to occur; a * at the end of one is any ending.")],
-        domain: Annotated[str | None, _text("Only of this domain.")] = None,
-        limit: Annotated[int, _limit(MAX_HITS)] = 10,
+        q: Annotated[str, _build_text_query("Words that all have to occur; a * at the end of one is any ending.")],
+        domain: Annotated[str | None, _build_text_query("Only of this domain.")] = None,
+        limit: Annotated[int, _build_limit_query(MAX_HITS)] = 10,
     ) -> Items[SearchHit]:
         """Find the parts of pages that say words, the best first, as they were a minute ago or at the search before."""
         require_words(q)
-        trouble = self.want_index()
-        only = (await domain_named(self.db, domain)).authority if domain is not None else None
-        found = await search_index(self.home, q, domain=only, most=limit)
-        if found is None:
-            why = f"there is no index to search ({trouble})" if trouble else "the index to search is being made"
+        index_error = self.request_index()
+        only = (await get_domain(self.db, domain)).authority if domain is not None else None
+        hits = await search_index(self.home, q, domain=only, max_count=limit)
+        if hits is None:
+            why = f"there is no index to search ({index_error})" if index_error else "the index to search is being made"
             raise HTTPException(503, f"{why}: ask again", {"retry-after": "5"})
-        return Items(found, None)
+        return Items(hits, None)

@@ -27,14 +27,14 @@ class ApiOnDemand:
     db: Database
     home: Path
     now: Callable[[], datetime]
-    want_index: Callable[[], str]
+    request_index: Callable[[], str]
 
     @cached_property
     def _app(self) -> ASGIApp:
         from crawler.server.api.app import make_app  # noqa: PLC0415  10 MB, and most servers serve pages alone
         from crawler.server.api.endpoints import Api  # noqa: PLC0415
 
-        app = make_app(Api(db=self.db, home=self.home, now=self.now, want_index=self.want_index))
+        app = make_app(Api(db=self.db, home=self.home, now=self.now, request_index=self.request_index))
         gc.freeze()  # else each of the collections between answers would go through all of FastAPI: 15 ms
         return app
 

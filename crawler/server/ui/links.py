@@ -11,15 +11,15 @@ READABLE = 40  # characters of a file's name that tell whose it is
 
 
 @dataclass(frozen=True, slots=True)
-class Addresses:
-    """Where each page stands. written: URLs of the pages that have a file; None where a server answers for all."""
+class UiLinks:
+    """Where each page stands. file_urls: URLs of the pages that have a file; None where a server answers for all."""
 
-    written: AbstractSet[Url] | None = None
+    file_urls: AbstractSet[Url] | None = None
 
     @property
     def are_files(self) -> bool:
         """Whether nobody answers: then there are no forms, and nothing to page through."""
-        return self.written is not None
+        return self.file_urls is not None
 
     def home(self) -> str:
         """All domains."""
@@ -27,34 +27,34 @@ class Addresses:
 
     def domain(self, name: str) -> str:
         """One domain."""
-        return f"domain-{_slug(name)}.html" if self.are_files else f"/domain?{urlencode({'name': name})}"
+        return f"domain-{_make_slug(name)}.html" if self.are_files else f"/domain?{urlencode({'name': name})}"
 
-    def page(self, url: str, **given: str) -> str:
+    def page(self, url: str, **parameters: str) -> str:
         """One page of a domain; empty where it has no file."""
-        if self.written is not None:
-            return f"page-{_slug(url)}.html" if url in self.written else ""
-        return f"/page?{urlencode({'url': url, **given})}"
+        if self.file_urls is not None:
+            return f"page-{_make_slug(url)}.html" if url in self.file_urls else ""
+        return f"/page?{urlencode({'url': url, **parameters})}"
 
-    def changes(self, **given: str) -> str:
+    def changes(self, **parameters: str) -> str:
         """What changed. given: the filter, by the names of its fields."""
-        query = urlencode({name: value for name, value in given.items() if value})
+        query = urlencode({name: value for name, value in parameters.items() if value})
         return "changes.html" if self.are_files else f"/changes{'?' if query else ''}{query}"
 
 
-SERVED = Addresses()
+SERVER_LINKS = UiLinks()
 
 
-def history_at(origin: str, url: Url) -> str:
+def build_history_url(origin: str, url: Url) -> str:
     """The address of a page's history on the pages that are served there."""
-    return origin + SERVED.page(url)
+    return origin + SERVER_LINKS.page(url)
 
 
-def _slug(text: str) -> str:
+def _make_slug(text: str) -> str:
     """A name of a file for any text: some of its letters to be read, and a hash to tell it from all others."""
     readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in text.partition("://")[2] or text)
     return f"{readable[:READABLE].strip('-').lower()}-{blake2b(text.encode(), digest_size=6).hexdigest()}"
 
 
-def outside(url: str) -> str:
+def get_external_url(url: str) -> str:
     """The address of a stranger's page for a link; empty for all but http and https: others could run something."""
     return url if url.lower().startswith(("http://", "https://")) else ""

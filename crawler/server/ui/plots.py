@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from crawler.format.axes import Axis, axis_over, format_mark
+from crawler.format.axes import Axis, format_tick, make_axis
 
 LEFT, RIGHT, TOP, BOTTOM = 40, 14, 26, 40  # pixels around the plot
-MOST_DOTS = 60  # of a line; beyond, it goes without
-CHARACTER = 6.6  # pixels of a letter, about
+MAX_DOTS = 60  # of a line; beyond, it goes without
+CHARACTER_WIDTH = 6.6  # pixels of a letter, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Size:
     height: int
 
 
-ROOMY = Size(720, 270)
+WIDE = Size(720, 270)
 NARROW = Size(340, 170)  # for a card, and for a phone
 
 
@@ -49,14 +49,14 @@ class Line:
     @property
     def has_dots(self) -> bool:
         """Whether its points are shown: in a long line they would hide it."""
-        return not self.joined or len(self.dots) <= MOST_DOTS
+        return not self.joined or len(self.dots) <= MAX_DOTS
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
     """Lines over common axes, and what they are called. summary: what the plot says, for who cannot see it.
 
-    low, high: of the upright axis; None for what the points need.  times: x is a time, in seconds since 1970.
+    low, high: of the upright axis; None for what the points need.  has_times: x is a time, in seconds since 1970.
     """
 
     title: str
@@ -67,7 +67,7 @@ class Plot:
     log_x: bool = False
     low: float | None = None
     high: float | None = None
-    times: bool = False
+    has_times: bool = False
     x_range: tuple[float, float] | None = field(default=None)
 
     @property
@@ -76,7 +76,7 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PlotLayout:
     """Where on a drawing the points of a plot stand, in pixels."""
 
     plot: Plot
@@ -98,10 +98,10 @@ class Frame:
         return self.size.height - BOTTOM
 
     def x(self, value: float) -> float:
-        return LEFT + self.x_axis.place(value) * (self.right - LEFT)
+        return LEFT + self.x_axis.normalize(value) * (self.right - LEFT)
 
     def y(self, value: float) -> float:
-        return TOP + (1 - self.y_axis.place(value)) * (self.bottom - TOP)
+        return TOP + (1 - self.y_axis.normalize(value)) * (self.bottom - TOP)
 
     def bar(self, dot: Dot, length: float) -> tuple[float, float, float, float]:
         """Return left, top, width and height of a bar, which stands on the ground."""
@@ -111,48 +111,50 @@ class Frame:
 
     def x_marks(self) -> Iterator[tuple[float, str]]:
         """Yield the marks with their words, but for those whose words would touch the ones before."""
-        if self.plot.times:
-            marks = time_marks(self.x_axis.low, self.x_axis.high)
+        if self.plot.has_times:
+            marks = list_time_marks(self.x_axis.low, self.x_axis.high)
         else:
-            marks = ((mark, format_mark(mark)) for mark in self.x_axis.marks())
+            marks = ((mark, format_tick(mark)) for mark in self.x_axis.marks())
         end = float("-inf")
-        for value, words in marks:
-            x, half = self.x(value), len(words) * CHARACTER / 2
-            if x - half > end + 2 * CHARACTER:
-                yield x, words
+        for value, label in marks:
+            x, half = self.x(value), len(label) * CHARACTER_WIDTH / 2
+            if x - half > end + 2 * CHARACTER_WIDTH:
+                yield x, label
                 end = x + half
 
 
-def frame_of(plot: Plot, size: Size = ROOMY) -> Frame:
+def compute_layout(plot: Plot, size: Size = WIDE) -> PlotLayout:
     """Return the frame that holds all points of a plot."""
-    return Frame(plot, *_axes(plot), size)
+    return PlotLayout(plot, *_choose_axes(plot), size)
 
 
-def _axes(plot: Plot) -> tuple[Axis, Axis]:
+def _choose_axes(plot: Plot) -> tuple[Axis, Axis]:
     xs, ys = [dot.x for dot in plot.dots], [dot.y for dot in plot.dots]
-    y_axis = axis_over(ys)
+    y_axis = make_axis(ys)
     if plot.low is not None or plot.high is not None:
         low = y_axis.low if plot.low is None else plot.low
         y_axis = Axis(low, max(y_axis.high if plot.high is None else plot.high, low + 1e-9))
     if plot.x_range is not None:
         return Axis(*plot.x_range), y_axis
-    if plot.times and xs:
+    if plot.has_times and xs:
         return Axis(min(xs), max(*xs, min(xs) + 1)), y_axis
-    return axis_over(xs, log=plot.log_x), y_axis
+    return make_axis(xs, is_log=plot.log_x), y_axis
 
 
-STEPS = (
+TIME_STEPS = (
     *(timedelta(minutes=n) for n in (1, 5, 15, 30)),
     *(timedelta(hours=n) for n in (1, 3, 6, 12)),
     *(timedelta(days=n) for n in (1, 2, 7, 14, 30, 90, 365)),
 )
-MOST_TIMES = 8
+MAX_TIME_MARKS = 8
 
 
-def time_marks(low: float, high: float) -> Iterator[tuple[float, str]]:
+def list_time_marks(low: float, high: float) -> Iterator[tuple[float, str]]:
     """Round instants between two, in seconds since 1970, with the words for them (UTC)."""
     length = high - low
-    step = next((each for each in STEPS if length / each.total_seconds() <= MOST_TIMES), STEPS[-1]).total_seconds()
+    step = next(
+        (each for each in TIME_STEPS if length / each.total_seconds() <= MAX_TIME_MARKS), TIME_STEPS[-1]
+    ).total_seconds()
     first = -(-low // step) * step
     while first <= high:
         at = datetime.fromtimestamp(first, UTC)

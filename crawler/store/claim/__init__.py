@@ -4,6 +4,14 @@
 the day's budget; `release` gives back both. Uses domains.
 """
 
-from crawler.store.claim.budgets import Grant, charge, charge_shared_budget, debit, left_of_shared_budget
-from crawler.store.claim.held import NOTHING_LEFT_OVER, LeaseEnd, announce_delay, hold, release, renew, save_robots
-from crawler.store.claim.leases import AWAKE, DUE, claim, move, next_turn, slotted
+from crawler.store.claim.active_lease import (
+    EMPTY_LEASE_END,
+    LeaseEnd,
+    release,
+    renew,
+    save_robots,
+    suspend_domain,
+    write_delay,
+)
+from crawler.store.claim.budgets import Grant, charge, charge_shared_budget, count_shared_requests_left, debit
+from crawler.store.claim.leases import AWAKE, DUE, change_addresses, claim, compute_claim_wait, list_slot_addresses

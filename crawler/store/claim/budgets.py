@@ -7,44 +7,44 @@ from math import ceil
 from typing import Any
 
 from crawler.core.budget.cost import RequestKind
-from crawler.core.budget.hours import ALWAYS, Hours, opening, speed_at
+from crawler.core.budget.hours import ALWAYS, Hours, find_opening, get_speed
 from crawler.core.budget.ledger import (
     NO_REFUND,
     NO_SHARED_LIMIT,
     Ledger,
     Refund,
     SharedBudget,
-    debited,
-    grantable,
-    next_grant,
-    receivable,
-    settled,
-    today,
+    compute_next_grant,
+    count_grantable_requests,
+    count_receivable_bytes,
+    debit_ledger,
+    roll_over,
+    settle_ledger,
 )
-from crawler.core.domain import Domain, Lease, hours_in
+from crawler.core.domain import Domain, Lease, parse_stored_hours
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
-from crawler.store.rows import costs_from, fetch_dict
+from crawler.store.rows import decode_costs, fetch_dict
 
 NO_LIMIT = 2**31 - 1  # requests a day
-LEAST_PAUSE = timedelta(minutes=1)
+MIN_PAUSE = timedelta(minutes=1)
 
-OWN = """
+READ_DOMAIN_BUDGET = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor, s.costs, d.bytes_per_day, d.hours,
            coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            (SELECT count(*) FROM (
                 SELECT FROM frontier f
-                 WHERE f.domain_id = %(domain_id)s AND f.wanted IN (1, 4, 5) AND (f.wanted <> 5 OR f.due_at <= %(at)s)
-                 LIMIT %(most)s) r) AS requested,
+                 WHERE f.domain_id = %(domain_id)s AND f.request_reason IN (1, 4, 5) AND (f.request_reason <> 5 OR
+                 f.due_at <= %(at)s) LIMIT %(most)s) r) AS requested,
            (SELECT min(f.due_at) FROM frontier f
-             WHERE f.domain_id = %(domain_id)s AND f.wanted = 5 AND f.due_at > %(at)s) AS next_confirmation_at
+             WHERE f.domain_id = %(domain_id)s AND f.request_reason = 5 AND f.due_at > %(at)s) AS next_confirmation_at
       FROM domain_state s
       JOIN domain d ON d.id = s.domain_id
       LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
      WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
        FOR UPDATE OF s
 """
-OWN_LEDGER = """
+READ_DOMAIN_LEDGER = """
     SELECT budget_day, spent_requests, spent_bytes, spent_floor FROM domain_state WHERE domain_id = %s FOR UPDATE
 """
 # Stands before a statement that writes a domain's row, so that both ledgers are written by one. shared_day: or NULL.
@@ -56,7 +56,7 @@ WITH_SHARED = """
 LEDGER_COLUMNS = """
     budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(received_bytes)s, spent_floor = %(floor)s
 """
-WRITE_OWN = f"""
+WRITE_DOMAIN_LEDGER = f"""
     {WITH_SHARED}
     UPDATE domain_state
        SET {LEDGER_COLUMNS}
@@ -96,105 +96,124 @@ class _DayBudget:
     received_bytes: int | None
     hours: Hours = ALWAYS
 
-    def grantable(self, *, at: datetime, paced: bool) -> int:
-        if not speed_at(self.hours, at):
+    def count_grantable(self, *, at: datetime, paced: bool) -> int:
+        if not get_speed(self.hours, at):
             return 0
-        now, hours = self._pace(at, paced=paced)
-        return grantable(self.ledger, self.requests, now=now, hours=hours, most_bytes=self.received_bytes)
+        now, hours = self._choose_pace(at, paced=paced)
+        return count_grantable_requests(self.ledger, self.requests, now=now, hours=hours, max_bytes=self.received_bytes)
 
-    def next_grant(self, *, at: datetime) -> datetime:
-        return next_grant(self.ledger, self.requests, now=at, hours=self.hours, most_bytes=self.received_bytes)
+    def find_next_grant(self, *, at: datetime) -> datetime:
+        return compute_next_grant(self.ledger, self.requests, now=at, hours=self.hours, max_bytes=self.received_bytes)
 
-    def room(self, *, at: datetime, paced: bool) -> int | None:
+    def count_grantable_bytes(self, *, at: datetime, paced: bool) -> int | None:
         """Return how many bytes may be debited; None: no limit."""
         if self.received_bytes is None:
             return None
-        now, hours = self._pace(at, paced=paced)
-        return receivable(self.ledger, self.received_bytes, now=now, hours=hours)
+        now, hours = self._choose_pace(at, paced=paced)
+        return count_receivable_bytes(self.ledger, self.received_bytes, now=now, hours=hours)
 
-    def _pace(self, at: datetime, *, paced: bool) -> tuple[datetime, Hours]:
+    def _choose_pace(self, at: datetime, *, paced: bool) -> tuple[datetime, Hours]:
         """Return by which instant and hours to pace; without a pace, the day's last, when all of it may be granted."""
-        return (at, self.hours) if paced else (datetime.combine(_day(at), datetime.max.time(), tzinfo=UTC), ALWAYS)
+        return (
+            (at, self.hours) if paced else (datetime.combine(_get_utc_day(at), datetime.max.time(), tzinfo=UTC), ALWAYS)
+        )
 
 
 async def debit(
     db: Database,
     lease: Lease,
     *,
-    most: int,
+    max_requests: int,
     at: datetime,
     paced: bool,
     shared: SharedBudget = NO_SHARED_LIMIT,
     waiting: int = 0,
-    spare: Refund = NO_REFUND,
+    refund: Refund = NO_REFUND,
 ) -> Grant:
     """Take up to `most` requests from the budgets of the day, and where bytes are limited, what they will likely bring.
 
     paced: spread over the day's open hours, but for pages that come first: requested ones, and 404s to be confirmed.
     Else the whole day's budget may go at once. While the hours are closed there is nothing.  shared: what all domains
-    together may spend.  waiting: requests that were granted before and not made.  spare: bytes that were granted before
-    and are given back for those granted now.  Raises LeaseLost.
-    A debit that is repeated because its answer was lost takes twice: the ledger may count too many, never too few.
+    together may spend.  waiting: requests that were granted before and not made.  refund: bytes that were granted
+    before and are given back for those granted now.  Raises LeaseLost. A debit that is repeated because its answer was
+    lost takes twice: the ledger may count too many, never too few.
     """
     async with db.transaction() as connection:
-        own_values = {"domain_id": lease.domain.id, "token": lease.token, "most": most, "at": at}
-        row = await fetch_dict(connection, OWN, own_values)
+        domain_params = {"domain_id": lease.domain.id, "token": lease.token, "most": max_requests, "at": at}
+        row = await fetch_dict(connection, READ_DOMAIN_BUDGET, domain_params)
         if row is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
-        hours = hours_in(row["hours"])
-        budgets = [replace(_day_budget(row, row["budget"], row["bytes_per_day"], spare, at=at), hours=hours)]
+        hours = parse_stored_hours(row["hours"])
+        budgets = [replace(_build_day_budget(row, row["budget"], row["bytes_per_day"], refund, at=at), hours=hours)]
         if shared.is_limited:
-            everybody = await fetch_dict(connection, LOCK_SHARED) or {}
-            budgets.append(_day_budget(everybody, shared.requests, shared.received_bytes, spare, at=at))
-        in_time, of_day = (
-            min(most, *(budget.grantable(at=at, paced=is_paced) for budget in budgets)) for is_paced in (paced, False)
+            shared_row = await fetch_dict(connection, LOCK_SHARED) or {}
+            budgets.append(_build_day_budget(shared_row, shared.requests, shared.received_bytes, refund, at=at))
+        paced_requests, day_requests = (
+            min(max_requests, *(budget.count_grantable(at=at, paced=is_paced) for budget in budgets))
+            for is_paced in (paced, False)
         )
-        granted = max(in_time, min(row["requested"], of_day))
+        granted = max(paced_requests, min(row["requested"], day_requests))
         # A spent day is waited for to its end, and nothing else.
-        paced = paced and granted <= in_time and of_day > 0
-        likely = (granted + waiting) * ceil(costs_from(row["costs"]).of(RequestKind.FULL).received_bytes)
-        rooms = [room for budget in budgets if (room := budget.room(at=at, paced=paced)) is not None]
-        received_bytes = min(likely, *rooms) if rooms else None
-        own, *others = [debited(budget.ledger, granted, received_bytes=received_bytes or 0) for budget in budgets]
-        values = ledger_values(own) | shared_values(*others) | {"domain_id": lease.domain.id}
-        await connection.execute(WRITE_OWN, values)
-        least = min(budget.requests for budget in budgets)
-        next_at = None if granted else _next_grant(budgets, hours, at=at, paced=paced)
-        if next_at is not None and of_day and row["next_confirmation_at"] is not None:
-            next_at = min(next_at, opening(hours, row["next_confirmation_at"]))
+        paced = paced and granted <= paced_requests and day_requests > 0
+        expected_bytes = (granted + waiting) * ceil(
+            decode_costs(row["costs"]).get_cost(RequestKind.FULL).received_bytes
+        )
+        byte_limits = [
+            byte_limit
+            for budget in budgets
+            if (byte_limit := budget.count_grantable_bytes(at=at, paced=paced)) is not None
+        ]
+        received_bytes = min(expected_bytes, *byte_limits) if byte_limits else None
+        domain_ledger, *shared_ledgers = [
+            debit_ledger(budget.ledger, granted, received_bytes=received_bytes or 0) for budget in budgets
+        ]
+        values = (
+            build_ledger_params(domain_ledger) | build_shared_params(*shared_ledgers) | {"domain_id": lease.domain.id}
+        )
+        await connection.execute(WRITE_DOMAIN_LEDGER, values)
+        min_requests = min(budget.requests for budget in budgets)
+        next_at = None if granted else _find_next_grant(budgets, hours, at=at, paced=paced)
+        if next_at is not None and day_requests and row["next_confirmation_at"] is not None:
+            next_at = min(next_at, find_opening(hours, row["next_confirmation_at"]))
         return Grant(
             granted,
-            own.day,
-            requested_only=granted - in_time,
+            domain_ledger.day,
+            requested_only=granted - paced_requests,
             received_bytes=received_bytes,
             next_at=next_at,
-            is_limited=least < NO_LIMIT or bool(rooms),
+            is_limited=min_requests < NO_LIMIT or bool(byte_limits),
         )
 
 
-async def left_of_shared_budget(db: Database, shared: SharedBudget, *, at: datetime) -> int | None:
+async def count_shared_requests_left(db: Database, shared: SharedBudget, *, at: datetime) -> int | None:
     """Requests that all domains together may still make today; None: no limit."""
     if not shared.is_limited:
         return None
     row = await fetch_dict(db, READ_SHARED) or {}
-    return _day_budget(row, shared.requests, shared.received_bytes, NO_REFUND, at=at).grantable(at=at, paced=False)
+    return _build_day_budget(row, shared.requests, shared.received_bytes, NO_REFUND, at=at).count_grantable(
+        at=at, paced=False
+    )
 
 
 async def charge(db: Database, domain: Domain, *, requests: int, received_bytes: int, at: datetime) -> None:
     """Count requests for a domain that were made outside any lease, such as at its registration."""
     async with db.transaction() as connection:
-        row = await fetch_dict(connection, OWN_LEDGER, (domain.id,))
+        row = await fetch_dict(connection, READ_DOMAIN_LEDGER, (domain.id,))
         if row is None:
             return  # removed meanwhile
-        ledger = debited(today(ledger_from(row), now=at), requests, received_bytes=received_bytes)
-        await connection.execute(WRITE_OWN, ledger_values(ledger) | shared_values() | {"domain_id": domain.id})
+        ledger = debit_ledger(roll_over(build_ledger(row), now=at), requests, received_bytes=received_bytes)
+        await connection.execute(
+            WRITE_DOMAIN_LEDGER, build_ledger_params(ledger) | build_shared_params() | {"domain_id": domain.id}
+        )
 
 
 async def charge_shared_budget(db: Database, *, requests: int, received_bytes: int, at: datetime) -> None:
     """Count requests for all domains together that were made outside any lease."""
     async with db.transaction() as connection:
-        ledger = today(await _lock_shared(connection), now=at)
-        await connection.execute(WRITE_SHARED, ledger_values(debited(ledger, requests, received_bytes=received_bytes)))
+        ledger = roll_over(await _lock_shared_ledger(connection), now=at)
+        await connection.execute(
+            WRITE_SHARED, build_ledger_params(debit_ledger(ledger, requests, received_bytes=received_bytes))
+        )
 
 
 async def settle_shared_budget(
@@ -206,47 +225,49 @@ async def settle_shared_budget(
     not shared in: it stays as it is.
     """
     if not is_shared:
-        return shared_values()
-    return shared_values(settled(await _lock_shared(connection), refund, received_bytes=received_bytes))
+        return build_shared_params()
+    return build_shared_params(
+        settle_ledger(await _lock_shared_ledger(connection), refund, received_bytes=received_bytes)
+    )
 
 
-async def _lock_shared(connection: Connection) -> Ledger:
-    return ledger_from(await fetch_dict(connection, LOCK_SHARED) or {})
+async def _lock_shared_ledger(connection: Connection) -> Ledger:
+    return build_ledger(await fetch_dict(connection, LOCK_SHARED) or {})
 
 
-def ledger_from(row: dict[str, Any]) -> Ledger:
+def build_ledger(row: dict[str, Any]) -> Ledger:
     """The ledger in a row that was read; its day lies before all others where nothing was ever debited."""
     day = row["budget_day"] or date.min
     return Ledger(day, row["spent_requests"], row["spent_bytes"], row["spent_floor"])
 
 
-def ledger_values(ledger: Ledger) -> dict[str, Any]:
+def build_ledger_params(ledger: Ledger) -> dict[str, Any]:
     """The values of a statement that writes a ledger."""
     return asdict(ledger) | {"day": None if ledger.day == date.min else ledger.day}
 
 
-def shared_values(ledger: Ledger | None = None) -> dict[str, Any]:
+def build_shared_params(ledger: Ledger | None = None) -> dict[str, Any]:
     """The values of WITH_SHARED; None leaves the ledger of all domains together as it is."""
     if ledger is None:
         return {"shared_day": None, "shared_requests": None, "shared_bytes": None}
     return {"shared_day": ledger.day, "shared_requests": ledger.requests, "shared_bytes": ledger.received_bytes}
 
 
-def _day_budget(
-    row: dict[str, Any], requests: int | None, received_bytes: int | None, spare: Refund, *, at: datetime
+def _build_day_budget(
+    row: dict[str, Any], requests: int | None, received_bytes: int | None, refund: Refund, *, at: datetime
 ) -> _DayBudget:
-    ledger = today(settled(ledger_from(row), spare), now=at)
+    ledger = roll_over(settle_ledger(build_ledger(row), refund), now=at)
     return _DayBudget(ledger, NO_LIMIT if requests is None else requests, received_bytes)
 
 
-def _day(at: datetime) -> date:
+def _get_utc_day(at: datetime) -> date:
     return at.astimezone(UTC).date()
 
 
-def _next_grant(budgets: Sequence[_DayBudget], hours: Hours, *, at: datetime, paced: bool) -> datetime:
+def _find_next_grant(budgets: Sequence[_DayBudget], hours: Hours, *, at: datetime, paced: bool) -> datetime:
     """Return when all budgets allow one more request, by their pace or since the next day begins, in open hours."""
-    tomorrow = datetime.combine(_day(at) + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
+    tomorrow = datetime.combine(_get_utc_day(at) + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
     if not paced:
-        return opening(hours, tomorrow)
-    found = max(budget.next_grant(at=at) for budget in budgets)
-    return opening(hours, min(max(found, at + LEAST_PAUSE), tomorrow))
+        return find_opening(hours, tomorrow)
+    next_at = max(budget.find_next_grant(at=at) for budget in budgets)
+    return find_opening(hours, min(max(next_at, at + MIN_PAUSE), tomorrow))

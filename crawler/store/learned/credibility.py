@@ -12,57 +12,66 @@ from psycopg.types.json import Jsonb
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import DAY
-from crawler.core.freshness.signals import SourceWorth, worth_has_moved
-from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
+from crawler.core.freshness.signals import SourceQuality, has_quality_moved
+from crawler.core.freshness.source_record import NEW_RECORD, SourceRecord, record_arrivals, update_record
 from crawler.core.freshness.terms import Wanted
 from crawler.core.validators import (
     NO_TRUST,
     WHOLE_DOMAIN,
-    Trust,
     Validator,
     ValidatorStats,
-    domain_trust_after,
-    trust_after,
+    ValidatorTrust,
+    update_domain_trust,
+    update_trust,
 )
-from crawler.core.visit.update import TEACHES
+from crawler.core.visit.update import INFORMATIVE_CHANGES
 from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection, Database
-from crawler.store.rows import excluded, fetch_rows, fetch_values, placeholders, to_columns, unnest
+from crawler.store.rows import (
+    build_placeholders,
+    build_unnest,
+    build_upsert_set,
+    fetch_rows,
+    fetch_values,
+    split_into_columns,
+)
 
-GET_TRUSTS = "SELECT prior_no, revisits, challenges, stats FROM domain_trust WHERE domain_id = %s"
+GET_TRUSTS = "SELECT prior_no, revisits, validator_checks, stats FROM domain_trust WHERE domain_id = %s"
 COUNT_REVISITS = f"""
     INSERT INTO domain_trust (domain_id, prior_no, revisits)
-    SELECT %(domain_id)s, * FROM {unnest("prior_no smallint, revisits int")}
+    SELECT %(domain_id)s, * FROM {build_unnest("prior_no smallint, revisits int")}
     ON CONFLICT (domain_id, prior_no) DO UPDATE SET revisits = domain_trust.revisits + excluded.revisits
 """  # noqa: S608  only our own columns are put in
 TRUST_COLUMNS = "prior_no smallint, revisits int, challenges int, stats jsonb"
 PUT_TRUSTS = f"""
-    INSERT INTO domain_trust (domain_id, prior_no, revisits, challenges, stats)
-    SELECT %(domain_id)s, * FROM {unnest(TRUST_COLUMNS)}
-    ON CONFLICT (domain_id, prior_no) DO UPDATE SET {excluded(("revisits", "challenges", "stats"))}
+    INSERT INTO domain_trust (domain_id, prior_no, revisits, validator_checks, stats)
+    SELECT %(domain_id)s, * FROM {build_unnest(TRUST_COLUMNS)}
+    ON CONFLICT (domain_id, prior_no) DO UPDATE SET {build_upsert_set(("revisits", "validator_checks", "stats"))}
 """  # noqa: S608  likewise
 RATINGS = """
-    SELECT template, validator, rating, changes_seen, missed, unchanged, flapped, challenges FROM report_trust
+    SELECT template, validator, rating, changes_seen, missed, unchanged, flapped, validator_checks FROM report_trust
      WHERE domain_id = %s ORDER BY template, validator
 """
 
-Trusts = Mapping[int, Trust]  # by the number of the group; WHOLE has the domain's revisits
+Trusts = Mapping[int, ValidatorTrust]  # by the number of the group; WHOLE has the domain's revisits
 
-MOST_SOURCES = 16  # of one domain; signals of further ones are not counted
+MAX_SOURCES = 16  # of one domain; signals of further ones are not counted
 
 GET_SOURCES = """
     SELECT o.no, o.source, o.measured_at, o.record, o.weighed_recall, o.weighed_noise, o.weighed_silence, s.tracked
       FROM domain_source o JOIN domain_state s ON s.domain_id = o.domain_id
      WHERE o.domain_id = %s ORDER BY o.no
 """
-WRITTEN = ("source", "measured_at", "recall", "noise", "silence", "record")
-WEIGHED = ("weighed_recall", "weighed_noise", "weighed_silence")
+SOURCE_COLUMNS = ("source", "measured_at", "recall", "noise", "silence", "record")
+APPLIED_COLUMNS = ("weighed_recall", "weighed_noise", "weighed_silence")
 PUT_SOURCE = f"""
-    INSERT INTO domain_source AS o (domain_id, no, signals, {", ".join(WRITTEN + WEIGHED)})
-    VALUES (%(domain_id)s, %(no)s, %(heard)s, {placeholders(WRITTEN + WEIGHED)})
+    INSERT INTO domain_source AS o (domain_id, no, signals, {", ".join(SOURCE_COLUMNS + APPLIED_COLUMNS)})
+    VALUES (%(domain_id)s, %(no)s, %(heard)s, {build_placeholders(SOURCE_COLUMNS + APPLIED_COLUMNS)})
     ON CONFLICT (domain_id, no) DO UPDATE
-       SET signals = o.signals + excluded.signals, {excluded(WRITTEN)},
-           {", ".join(f"{name} = CASE WHEN %(moved)s THEN excluded.{name} ELSE o.{name} END" for name in WEIGHED)}
+       SET signals = o.signals + excluded.signals, {build_upsert_set(SOURCE_COLUMNS)},
+           {
+    ", ".join(f"{name} = CASE WHEN %(moved)s THEN excluded.{name} ELSE o.{name} END" for name in APPLIED_COLUMNS)
+}
 """  # noqa: S608  only our own columns are put in
 
 
@@ -77,15 +86,17 @@ class TrustRow:
     missed: float
     unchanged: float
     flapped: float
-    challenges: int
+    validator_checks: int
 
 
-async def trusts_of(connection: Connection, domain_id: int) -> Trusts:
+async def read_trusts(connection: Connection, domain_id: int) -> Trusts:
     """The trust of each group in which something was learnt, by the group's number."""
-    found = await fetch_rows(connection, GET_TRUSTS, (domain_id,))
+    rows = await fetch_rows(connection, GET_TRUSTS, (domain_id,))
     return {
-        no: Trust(revisits, challenges, {Validator(kind): ValidatorStats(**each) for kind, each in stats.items()})
-        for no, revisits, challenges, stats in found
+        no: ValidatorTrust(
+            revisits, validator_checks, {Validator(kind): ValidatorStats(**each) for kind, each in stats.items()}
+        )
+        for no, revisits, validator_checks, stats in rows
     }
 
 
@@ -98,76 +109,87 @@ async def count_revisits(connection: Connection, domain_id: int, groups: Iterabl
         await connection.execute(COUNT_REVISITS, values)
 
 
-async def learn_of(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
+async def learn_trust(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
     """Take in what a batch of visits says of the groups' validators."""
-    before = await trusts_of(connection, domain_id)
+    before = await read_trusts(connection, domain_id)
     after = dict(before)
     for visit in visits:
         trust = after.get(visit.target.group, NO_TRUST)
-        after[visit.target.group] = trust_after(trust, visit)
-        after[WHOLE_DOMAIN] = domain_trust_after(after.get(WHOLE_DOMAIN, NO_TRUST), visit, trust)
-    news = {no: trust for no, trust in after.items() if trust != before.get(no, NO_TRUST)}
-    if news:
-        stats = ({kind.value: asdict(each) for kind, each in trust.stats.items()} for trust in news.values())
+        after[visit.target.group] = update_trust(trust, visit)
+        after[WHOLE_DOMAIN] = update_domain_trust(after.get(WHOLE_DOMAIN, NO_TRUST), visit, trust)
+    changed_trusts = {no: trust for no, trust in after.items() if trust != before.get(no, NO_TRUST)}
+    if changed_trusts:
+        stats = ({kind.value: asdict(each) for kind, each in trust.stats.items()} for trust in changed_trusts.values())
         rows = [
-            (no, trust.revisits, trust.challenges, Jsonb(each))
-            for (no, trust), each in zip(news.items(), stats, strict=True)
+            (no, trust.revisits, trust.validator_checks, Jsonb(each))
+            for (no, trust), each in zip(changed_trusts.items(), stats, strict=True)
         ]
-        await connection.execute(PUT_TRUSTS, to_columns(TRUST_COLUMNS, rows) | {"domain_id": domain_id})
+        await connection.execute(PUT_TRUSTS, split_into_columns(TRUST_COLUMNS, rows) | {"domain_id": domain_id})
 
 
-async def trust_rows(db: Database, domain: Domain) -> list[TrustRow]:
+async def list_trust_rows(db: Database, domain: Domain) -> list[TrustRow]:
     """The rating of each group's validators, for a report."""
     return await fetch_values(db, TrustRow, RATINGS, (domain.id,))
 
 
 @dataclass(frozen=True, slots=True)
-class KnownSource:
-    """A source of a domain as the store has it. weighed: the worth by which due times were last made."""
+class SourceState:
+    """A source of a domain as the store has it. applied_quality: the worth by which due times were last made."""
 
     no: int
     source: str
     measured_at: datetime
     record: SourceRecord
-    weighed: SourceWorth
+    applied_quality: SourceQuality
     pages: int
 
-    def at(self, instant: datetime, *, heard: int = 0) -> SourceRecord:
+    def compute_record_at(self, instant: datetime, *, signal_count: int = 0) -> SourceRecord:
         """Its record at an instant: the time since it was measured brought so many signals."""
-        return arrived(self.record, days=(instant - self.measured_at) / DAY, pages=self.pages, signals=heard)
+        return record_arrivals(
+            self.record, days=(instant - self.measured_at) / DAY, pages=self.pages, signals=signal_count
+        )
 
 
-async def sources_of(connection: Connection, domain_id: int) -> list[KnownSource]:
+async def read_sources(connection: Connection, domain_id: int) -> list[SourceState]:
     """The domain's sources, by their numbers, which begin at 0."""
     rows = await fetch_rows(connection, GET_SOURCES, (domain_id,))
     return [
-        KnownSource(
+        SourceState(
             no=no,
             source=source,
             measured_at=at,
             record=SourceRecord(**record),
-            weighed=SourceWorth(recall=recall, noise=noise, liveliness=silence / recall if recall else 0.0),
+            applied_quality=SourceQuality(recall=recall, noise=noise, liveliness=silence / recall if recall else 0.0),
             pages=pages,
         )
         for no, source, at, record, recall, noise, silence, pages in rows
     ]
 
 
-async def source_named(connection: Connection, domain_id: int, source: str, *, at: datetime) -> KnownSource | None:
-    """Return the domain's source of that name, a new one where there is room for it; `count_heard` stores it."""
-    known = await sources_of(connection, domain_id)
-    found = next((each for each in known if each.source == source), None)
-    if found is None and len(known) < MOST_SOURCES:
-        return KnownSource(len(known), source, at, NEVER_HEARD, weighed=NEVER_HEARD.worth, pages=0)
-    return found
+async def find_source(connection: Connection, domain_id: int, source: str, *, at: datetime) -> SourceState | None:
+    """Return the domain's source of that name, a new one where there is room for it; `count_signals` stores it."""
+    sources = await read_sources(connection, domain_id)
+    match = next((each for each in sources if each.source == source), None)
+    if match is None and len(sources) < MAX_SOURCES:
+        return SourceState(len(sources), source, at, NEW_RECORD, applied_quality=NEW_RECORD.quality, pages=0)
+    return match
 
 
-async def count_heard(connection: Connection, domain_id: int, source: KnownSource, heard: int, *, at: datetime) -> None:
+async def count_signals(
+    connection: Connection, domain_id: int, source: SourceState, signal_count: int, *, at: datetime
+) -> None:
     """Count signals that came from a source by now."""
-    await _put(connection, domain_id, source, source.at(at, heard=heard), heard=heard, at=at)
+    await _write_source(
+        connection,
+        domain_id,
+        source,
+        source.compute_record_at(at, signal_count=signal_count),
+        signal_count=signal_count,
+        at=at,
+    )
 
 
-async def learn_of_sources(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> bool:
+async def learn_sources(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> bool:
     """Take in what a batch of looks says of the domain's sources; whether due times should be made anew by that.
 
     Looks that were called for since another page changed are no sample of what signals tell.
@@ -175,49 +197,59 @@ async def learn_of_sources(connection: Connection, domain_id: int, visits: Seque
     if not any(visit.target.terms.sources for visit in visits):
         return False
     at = max(visit.at for visit in visits)
-    moved = False
-    for source in await sources_of(connection, domain_id):
-        record = source.at(at)
+    has_moved = False
+    for source in await read_sources(connection, domain_id):
+        record = source.compute_record_at(at)
         for visit in visits:
-            record = _after(record, visit, source)
-        moved |= await _put(connection, domain_id, source, record, at=at)
-    return moved
+            record = _update_record(record, visit, source)
+        has_moved |= await _write_source(connection, domain_id, source, record, at=at)
+    return has_moved
 
 
-def _after(record: SourceRecord, visit: Visit, source: KnownSource) -> SourceRecord:
+def _update_record(record: SourceRecord, visit: Visit, source: SourceState) -> SourceRecord:
     target, no = visit.target, source.no
-    is_sample = visit.change in TEACHES and target.version is not None and target.wanted is not Wanted.BY_LEADER
+    is_sample = (
+        visit.change in INFORMATIVE_CHANGES
+        and target.version is not None
+        and target.requested is not Wanted.BY_CANONICAL
+    )
     if not is_sample or target.last_good_at is None or no >= len(target.terms.sources):
         return record
-    return record_after(
+    return update_record(
         record,
-        believed=target.belief,
+        estimate_before=target.belief,
         gap_days=(visit.at - target.last_good_at) / DAY + target.activity_ahead,
         signals=target.signals[no] if no < len(target.signals) else 0,
         changed=visit.change is Change.CHANGED,
     )
 
 
-async def _put(
-    connection: Connection, domain_id: int, source: KnownSource, record: SourceRecord, *, at: datetime, heard: int = 0
+async def _write_source(
+    connection: Connection,
+    domain_id: int,
+    source: SourceState,
+    record: SourceRecord,
+    *,
+    at: datetime,
+    signal_count: int = 0,
 ) -> bool:
-    worth = record.worth
-    moved = worth_has_moved(source.weighed, worth)
-    weighed = worth if moved else source.weighed
+    quality = record.quality
+    has_moved = has_quality_moved(source.applied_quality, quality)
+    applied_quality = quality if has_moved else source.applied_quality
     values = {
         "domain_id": domain_id,
         "no": source.no,
         "source": source.source,
         "measured_at": at,
-        "recall": worth.recall,
-        "noise": worth.noise,
-        "silence": worth.silence,
+        "recall": quality.recall,
+        "noise": quality.noise,
+        "silence": quality.silence,
         "record": Jsonb(asdict(record)),
-        "weighed_recall": weighed.recall,
-        "weighed_noise": weighed.noise,
-        "weighed_silence": weighed.silence,
-        "heard": heard,
-        "moved": moved,
+        "weighed_recall": applied_quality.recall,
+        "weighed_noise": applied_quality.noise,
+        "weighed_silence": applied_quality.silence,
+        "heard": signal_count,
+        "moved": has_moved,
     }
     await connection.execute(PUT_SOURCE, values)
-    return moved
+    return has_moved

@@ -19,29 +19,31 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_
 import zstandard
 
 from crawler.core.change.mask import NO_MASK, NoiseMask
-from crawler.core.noise.noise import MOST_CHARS, trimmed
+from crawler.core.noise.noise import MAX_CHARS, trim_volatile
 from crawler.core.novelty import NoveltyEvidence, NoveltyMemory, SeenHashes
 from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory
 from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_rows
 
-LEVEL = 3
+COMPRESSION_LEVEL = 3
 
 
-PUT = """
+WRITE_MEMORY = """
     INSERT INTO domain_memory (domain_id, kind, memory) VALUES (%s, %s, %s)
     ON CONFLICT (domain_id, kind) DO UPDATE SET memory = excluded.memory
 """
-GET = "SELECT kind, memory FROM domain_memory WHERE domain_id = %s AND kind = ANY(%s)"
+READ_MEMORIES = "SELECT kind, memory FROM domain_memory WHERE domain_id = %s AND kind = ANY(%s)"
 Memory = TypeVar("Memory")
-NOVELTY_FORM = 1  # of what is stored; another one is learnt anew
-NOVELTY_HEAD = Struct("<7I")  # the form, and how many hashes each generation has
+NOVELTY_FORMAT = 1  # of what is stored; another one is learnt anew
+NOVELTY_HEADER = Struct("<7I")  # the form, and how many hashes each generation has
 
 
-async def learned_memories(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
+async def load_memories(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
     """Return all that visits have taught of a domain: its noise mask, its soft errors, and what a browser brought."""
-    stored: dict[str, bytes] = dict(await fetch_rows(db, GET, (domain_id, ["mask", "soft_errors", "renders"])))
+    stored: dict[str, bytes] = dict(
+        await fetch_rows(db, READ_MEMORIES, (domain_id, ["mask", "soft_errors", "renders"]))
+    )
     return (
         MASK.unpack(stored.get("mask")),
         SOFT_ERRORS.unpack(stored.get("soft_errors")),
@@ -49,19 +51,19 @@ async def learned_memories(db: Database, domain_id: int) -> tuple[NoiseMask, Sof
     )
 
 
-async def mask_of(db: Database, domain_id: int) -> NoiseMask:
+async def read_mask(db: Database, domain_id: int) -> NoiseMask:
     """Return the domain's noise mask; an empty one at first."""
-    stored: dict[str, bytes] = dict(await fetch_rows(db, GET, (domain_id, ["mask"])))
+    stored: dict[str, bytes] = dict(await fetch_rows(db, READ_MEMORIES, (domain_id, ["mask"])))
     return MASK.unpack(stored.get("mask"))
 
 
-async def novelty_memory_of(connection: Connection, domain_id: int) -> NoveltyMemory:
+async def read_novelty_memory(connection: Connection, domain_id: int) -> NoveltyMemory:
     """Return what the domain's new pages have said."""
-    stored: dict[str, bytes] = dict(await fetch_rows(connection, GET, (domain_id, ["novelty"]), binary=True))
+    stored: dict[str, bytes] = dict(await fetch_rows(connection, READ_MEMORIES, (domain_id, ["novelty"]), binary=True))
     return unpack_novelty(stored["novelty"]) if stored else NoveltyMemory()
 
 
-async def put_memory(
+async def write_memory(
     connection: Connection, domain_id: int, memory: NoiseMask | SoftErrorMemory | RenderMemory | NoveltyMemory
 ) -> None:
     """Store a memory in place of the one of its kind, within a transaction of the caller's."""
@@ -74,71 +76,71 @@ async def put_memory(
             kind, packed = "renders", RENDERS.pack(memory)
         case NoveltyMemory():
             kind, packed = "novelty", pack_novelty(memory)
-    await connection.execute(PUT, (domain_id, kind, packed), binary=True)
+    await connection.execute(WRITE_MEMORY, (domain_id, kind, packed), binary=True)
 
 
 def pack_novelty(memory: NoveltyMemory) -> bytes:
     """The memory in its stored form: hashes do not compress."""
-    seen = (memory.texts, memory.admitted, memory.read)
+    seen = (memory.texts, memory.admitted_urls, memory.read_urls)
     hashes = [array("I", generation) for each in seen for generation in (each.newer, each.older)]
-    parameters = {name: [known.looks, known.found] for name, known in memory.parameters.items()}
+    parameters = {name: [evidence.visits, evidence.novelty_sum] for name, evidence in memory.parameters.items()}
     next_time = memory.next_time and memory.next_time.isoformat()
     rest = json.dumps(
         {"next": next_time, "queries": memory.has_queries, "parameters": parameters}, separators=(",", ":")
     ).encode()
-    head = NOVELTY_HEAD.pack(NOVELTY_FORM, *map(len, hashes))
+    head = NOVELTY_HEADER.pack(NOVELTY_FORMAT, *map(len, hashes))
     return head + b"".join(each.tobytes() for each in hashes) + rest
 
 
 def unpack_novelty(data: bytes) -> NoveltyMemory:
     """The memory of its stored form; an empty one where the form is an older one."""
-    form, *lengths = NOVELTY_HEAD.unpack_from(data)
-    if form != NOVELTY_FORM:
+    format_number, *lengths = NOVELTY_HEADER.unpack_from(data)
+    if format_number != NOVELTY_FORMAT:
         return NoveltyMemory()
-    at = NOVELTY_HEAD.size
+    at = NOVELTY_HEADER.size
     generations: list[set[int]] = []
-    for many in lengths:
-        generations.append(set(array("I", data[at : at + 4 * many])))
-        at += 4 * many
+    for length in lengths:
+        generations.append(set(array("I", data[at : at + 4 * length])))
+        at += 4 * length
     rest = json.loads(data[at:])
     return NoveltyMemory(
         texts=SeenHashes(generations[0], generations[1]),
-        admitted=SeenHashes(generations[2], generations[3]),
-        read=SeenHashes(generations[4], generations[5]),
-        parameters={name: NoveltyEvidence(looks, found) for name, (looks, found) in rest["parameters"].items()},
+        admitted_urls=SeenHashes(generations[2], generations[3]),
+        read_urls=SeenHashes(generations[4], generations[5]),
+        parameters={name: NoveltyEvidence(visits, novelty) for name, (visits, novelty) in rest["parameters"].items()},
         next_time=rest["next"] and datetime.fromisoformat(rest["next"]),
         has_queries=rest["queries"],
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Form(Generic[Memory]):
-    """The form in which a memory is stored. number: another one is learned again.  most_bytes: unpacked."""
+class MemoryFormat(Generic[Memory]):
+    """The form in which a memory is stored. number: another one is learned again.  max_bytes: unpacked."""
 
     empty: Memory
     number: int
-    most_bytes: int
+    max_bytes: int
 
     @property
     def codec(self) -> "Codec":
         """How its values are written."""
         kind: Any = type(self.empty)
-        return codec_of(kind)
+        return build_codec(kind)
 
-    def write(self, memory: Memory) -> bytes:
+    def encode_json(self, memory: Memory) -> bytes:
         """Return the memory as JSON."""
         plain = {"form": self.number, "memory": self.codec.encode(memory)}
         return json.dumps(plain, separators=(",", ":")).encode()
 
     def pack(self, memory: Memory) -> bytes:
         """Return the memory as it is stored."""
-        return zstandard.ZstdCompressor(level=LEVEL).compress(self.write(memory))
+        return zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compress(self.encode_json(memory))
 
     def unpack(self, data: bytes | None) -> Memory:
         """Return a stored memory; an empty one where there is none, or its form is another one, or it is too long."""
-        if data is None or zstandard.frame_content_size(data) > self.most_bytes:
+        if data is None or zstandard.frame_content_size(data) > self.max_bytes:
             return self.empty
-        unpacked = zstandard.ZstdDecompressor().decompress(data, max_output_size=self.most_bytes)
+        unpacked = zstandard.ZstdDecompressor().decompress(data, max_output_size=self.max_bytes)
         stored: dict[str, Any] = json.loads(unpacked)
         if stored.get("form") != self.number:
             return self.empty
@@ -146,22 +148,22 @@ class Form(Generic[Memory]):
         return memory
 
 
-MASK = Form(NO_MASK, number=11, most_bytes=16 << 20)
-SOFT_ERRORS = Form(NO_SOFT_ERRORS, number=4, most_bytes=1 << 20)
-RENDERS = Form(NO_RENDERS, number=3, most_bytes=1 << 20)
+MASK = MemoryFormat(NO_MASK, number=11, max_bytes=16 << 20)
+SOFT_ERRORS = MemoryFormat(NO_SOFT_ERRORS, number=4, max_bytes=1 << 20)
+RENDERS = MemoryFormat(NO_RENDERS, number=3, max_bytes=1 << 20)
 
 
-def pack_mask(mask: NoiseMask, *, most_bytes: int = MASK.most_bytes) -> bytes:
+def pack_mask(mask: NoiseMask, *, max_bytes: int = MASK.max_bytes) -> bytes:
     """Return the mask as it is stored. A mask that is too long loses its oldest texts.
 
     Site edits that are not recorded yet are not stored: `record` writes them with the mask that forgets them.
     """
-    mask, chars = replace(mask, edits=replace(mask.edits, pending={})), MOST_CHARS
-    written = MASK.write(mask)
-    while len(written) > most_bytes and chars:
+    mask, chars = replace(mask, edits=replace(mask.edits, pending={})), MAX_CHARS
+    written = MASK.encode_json(mask)
+    while len(written) > max_bytes and chars:
         chars //= 2
-        written = MASK.write(replace(mask, volatile=trimmed(mask.volatile, chars=chars)))
-    return zstandard.ZstdCompressor(level=LEVEL).compress(written)
+        written = MASK.encode_json(replace(mask, volatile=trim_volatile(mask.volatile, max_chars=chars)))
+    return zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compress(written)
 
 
 class Codec(NamedTuple):
@@ -171,7 +173,7 @@ class Codec(NamedTuple):
     decode: Callable[[Any], Any]
 
 
-AS_IT_IS = Codec(lambda value: value, lambda value: value)
+IDENTITY = Codec(lambda value: value, lambda value: value)
 SCALARS: dict[Any, Codec] = {
     bytes: Codec(bytes.hex, bytes.fromhex),
     datetime: Codec(datetime.isoformat, datetime.fromisoformat),
@@ -180,46 +182,46 @@ SCALARS: dict[Any, Codec] = {
 
 
 @cache
-def codec_of(kind: Any) -> Codec:
+def build_codec(kind: Any) -> Codec:
     """Return the codec of a type: a scalar, one that may be None, a dataclass, or a mapping, tuple or set of such."""
     kind = getattr(kind, "__supertype__", kind)  # of a NewType
     if isinstance(kind, type) and is_dataclass(kind):
-        hints, made = get_type_hints(kind), kind
+        hints, build = get_type_hints(kind), kind
         names = [each.name for each in fields(kind)]
-        return _codec_of_parts([hints[name] for name in names], attrgetter(*names), lambda parts: made(*parts))
+        return _build_parts_codec([hints[name] for name in names], attrgetter(*names), lambda parts: build(*parts))
     origin, args = get_origin(kind), get_args(kind)
     if origin is UnionType:
-        (each,) = (codec_of(arg) for arg in args if arg is not NoneType)
+        (each,) = (build_codec(arg) for arg in args if arg is not NoneType)
         return Codec(
             lambda value: None if value is None else each.encode(value),
             lambda value: None if value is None else each.decode(value),
         )
     if origin is Mapping:
-        pair = codec_of(GenericAlias(tuple, args))
+        pair = build_codec(GenericAlias(tuple, args))
         return Codec(
             lambda value: [pair.encode(each) for each in value.items()],
             lambda value: dict(map(pair.decode, value)),
         )
     if origin is frozenset or (origin is tuple and args[-1] is Ellipsis):
-        each, order = codec_of(args[0]), sorted if origin is frozenset else list
+        each, order = build_codec(args[0]), sorted if origin is frozenset else list
         return Codec(lambda value: order(map(each.encode, value)), lambda value: origin(map(each.decode, value)))
-    return _codec_of_parts(args, tuple, tuple) if origin is tuple else SCALARS.get(kind, AS_IT_IS)
+    return _build_parts_codec(args, tuple, tuple) if origin is tuple else SCALARS.get(kind, IDENTITY)
 
 
-def _codec_of_parts(kinds: Sequence[Any], take: Callable[[Any], Any], make: Callable[[Any], Any]) -> Codec:
-    """Return the codec of a value of parts. take, make: gives the parts of a value, and a value of its parts."""
-    codecs = [(n, codec_of(kind)) for n, kind in enumerate(kinds)]
-    written = [(n, codec) for n, codec in codecs if codec is not AS_IT_IS]
+def _build_parts_codec(kinds: Sequence[Any], get_parts: Callable[[Any], Any], build: Callable[[Any], Any]) -> Codec:
+    """Return the codec of a value of parts. get_parts, build: gives the parts of a value, and a value of its parts."""
+    codecs = [(n, build_codec(kind)) for n, kind in enumerate(kinds)]
+    coded_parts = [(n, codec) for n, codec in codecs if codec is not IDENTITY]
 
     def encode(value: Any) -> list[Any]:
-        parts = list(take(value))
-        for n, codec in written:
+        parts = list(get_parts(value))
+        for n, codec in coded_parts:
             parts[n] = codec.encode(parts[n])
         return parts
 
     def decode(parts: list[Any]) -> Any:
-        for n, codec in written:
+        for n, codec in coded_parts:
             parts[n] = codec.decode(parts[n])
-        return make(parts)
+        return build(parts)
 
-    return Codec(encode, decode) if written else Codec(take, make)
+    return Codec(encode, decode) if coded_parts else Codec(get_parts, build)

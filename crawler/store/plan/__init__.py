@@ -5,6 +5,13 @@ pages changed, `draw` takes pages for an audit. The last
 room of the store: it may use all others.
 """
 
-from crawler.store.plan.audits import Calibration, calibrate, calibration, domains_to_audit, draw, requests_of
-from crawler.store.plan.plans import PlanInput, PlanRow, flows_between, plan_inputs, write_plan
+from crawler.store.plan.audits import (
+    Calibration,
+    count_calibration,
+    count_requests,
+    draw_sample,
+    list_domains_to_audit,
+    load_calibration,
+)
+from crawler.store.plan.plans import PlanInput, PlanRow, read_flows, read_plan_inputs, write_plan
 from crawler.store.plan.samples import learn_activity, sample_domain

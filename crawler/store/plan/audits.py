@@ -12,11 +12,11 @@ from crawler.core.http.urls import PageKey, Url
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import NEVER
 from crawler.store.database import Database
-from crawler.store.domain_rows import COLUMNS, domain_from
+from crawler.store.domain_rows import DOMAIN_COLUMNS, build_domain
 from crawler.store.rows import fetch_dicts, fetch_rows, fetch_value
 
 DOMAINS = f"""
-    SELECT {COLUMNS}, coalesce(d.budget_per_day, l.budget_per_day) AS budget
+    SELECT {DOMAIN_COLUMNS}, coalesce(d.budget_per_day, l.budget_per_day) AS budget
       FROM domain d LEFT JOIN domain_plan l ON l.domain_id = d.id
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
@@ -35,7 +35,7 @@ CALIBRATE = """
       FROM visits_between(%(domain_id)s, %(since)s, %(until)s) v
       JOIN domain d ON d.id = v.domain_id  -- it may have been removed meanwhile
      WHERE v.at < %(until)s
-       AND v.expected IS NOT NULL AND v.change IN ('same', 'cosmetic', 'changed')
+       AND v.expected IS NOT NULL AND v.change IN ('unchanged', 'cosmetic', 'changed')
      GROUP BY v.domain_id, 2, v.audit
     ON CONFLICT (domain_id, day, audit) DO UPDATE
        SET looks = excluded.looks, expected = excluded.expected, found = excluded.found, variance = excluded.variance
@@ -51,7 +51,7 @@ NEXT_PAGE = """
       FROM (SELECT key, state, due_at FROM frontier
              WHERE domain_id = %(domain_id)s AND {where} ORDER BY key LIMIT %(window)s) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-     WHERE f.state = 'known' AND p.version > 0 AND f.due_at < %(never)s
+     WHERE f.state = 'fetched' AND p.version > 0 AND f.due_at < %(never)s
      ORDER BY f.key LIMIT 1
 """
 IS_LAST_WINDOW = """
@@ -69,7 +69,7 @@ SAMPLE = f"""
      ORDER BY drawn.key
 """  # noqa: S608  only our own conditions are put in
 WINDOW = 1000  # pages read from each point on, at most
-ASK = """
+POST_AUDIT = """
     INSERT INTO inbox (domain_id, kind, payload, arrived_at)
     SELECT d.id, 'audit', %(payload)s, %(at)s FROM domain d
      WHERE d.id = %(domain_id)s
@@ -97,13 +97,13 @@ class Calibration:
     scheduled: Agreement
 
 
-async def domains_to_audit(db: Database, *, only: Domain | None = None) -> list[tuple[Domain, int | None]]:
+async def list_domains_to_audit(db: Database, *, only: Domain | None = None) -> list[tuple[Domain, int | None]]:
     """Return all domains by name, or one of them, each with its requests a day by its user's or its target's wish."""
     rows = await fetch_dicts(db, DOMAINS, {"only": only.id if only else None})
-    return [(domain_from(row), row["budget"]) for row in rows]
+    return [(build_domain(row), row["budget"]) for row in rows]
 
 
-async def calibrate(db: Database, domain: Domain, *, since: date, until: date) -> None:
+async def count_calibration(db: Database, domain: Domain, *, since: date, until: date) -> None:
     """Count the looks of these UTC days, `until` not among them, against the chances that they were given.
 
     Days before `since` that nobody has counted are counted, too.  A second call counts again: what it wrote before
@@ -113,17 +113,17 @@ async def calibrate(db: Database, domain: Domain, *, since: date, until: date) -
         values = {"domain_id": domain.id, "since": since}
         first = await fetch_value(connection, SINCE, values)
         if first is not None:  # it may have been removed meanwhile
-            span = {"since": _midnight(first), "until": _midnight(until)}
+            span = {"since": _get_midnight(first), "until": _get_midnight(until)}
             await connection.execute(CALIBRATE, values | span)
 
 
-async def requests_of(db: Database, domain: Domain, *, day: date) -> int:
+async def count_requests(db: Database, domain: Domain, *, day: date) -> int:
     """How many requests the domain's looks of a UTC day have taken."""
-    span = {"domain_id": domain.id, "since": _midnight(day), "until": _midnight(day + timedelta(days=1))}
+    span = {"domain_id": domain.id, "since": _get_midnight(day), "until": _get_midnight(day + timedelta(days=1))}
     return int(await fetch_value(db, REQUESTS, span))
 
 
-async def draw(db: Database, domain: Domain, *, most: int, at: datetime) -> list[PageKey]:
+async def draw_sample(db: Database, domain: Domain, *, max_pages: int, at: datetime) -> list[PageKey]:
     """At most so many known pages with a version, by chance, and leave them in the inbox to be looked at.
 
     The same pages all through a UTC day; none if an earlier draw still waits there. Pages that a rule wants once are
@@ -132,22 +132,22 @@ async def draw(db: Database, domain: Domain, *, most: int, at: datetime) -> list
     """
     rules = PageRules(domain.settings.rules)
     day = at.astimezone(UTC).date().isoformat()
-    points = [blake2b(f"{domain.id} {day} {n}".encode(), digest_size=16).digest() for n in range(most)]
+    points = [blake2b(f"{domain.id} {day} {n}".encode(), digest_size=16).digest() for n in range(max_pages)]
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "points": points, "window": WINDOW, "never": NEVER}
         drawn = await fetch_rows(connection, SAMPLE, values)
-        keys = [PageKey(key) for key, url in drawn if not rules.terms(Url(url)).once]
+        keys = [PageKey(key) for key, url in drawn if not rules.merge_terms(Url(url)).once]
         payload = Jsonb({"keys": [key.hex() for key in keys]})
-        wish = {"domain_id": domain.id, "payload": payload, "at": at}
-        return keys if keys and await fetch_value(connection, ASK, wish) is not None else []
+        inbox_row = {"domain_id": domain.id, "payload": payload, "at": at}
+        return keys if keys and await fetch_value(connection, POST_AUDIT, inbox_row) is not None else []
 
 
-async def calibration(db: Database, domain: Domain, *, since: date, until: date) -> Calibration:
+async def load_calibration(db: Database, domain: Domain, *, since: date, until: date) -> Calibration:
     """What the counted looks of these UTC days, `until` not among them, found against what was expected of them."""
     rows = await fetch_dicts(db, AGREEMENTS, {"domain_id": domain.id, "since": since, "until": until})
-    found = {row.pop("audit"): Agreement(**row) for row in rows}
-    return Calibration(audits=found.get(True, Agreement()), scheduled=found.get(False, Agreement()))
+    agreements = {row.pop("audit"): Agreement(**row) for row in rows}
+    return Calibration(audits=agreements.get(True, Agreement()), scheduled=agreements.get(False, Agreement()))
 
 
-def _midnight(day: date) -> datetime:
+def _get_midnight(day: date) -> datetime:
     return datetime.combine(day, datetime.min.time(), tzinfo=UTC)

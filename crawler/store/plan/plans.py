@@ -7,12 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 
-from crawler.core.budget.cost import Costs, Price
+from crawler.core.budget.cost import Costs, ShadowPrice
 from crawler.core.domain import Domain
-from crawler.core.freshness.estimates import USUAL_AMOUNT, Belief
+from crawler.core.freshness.estimates import DEFAULT_MAGNITUDE, RateEstimate
 from crawler.store.database import Database
-from crawler.store.domain_rows import COLUMNS, domain_from, post_reprice
-from crawler.store.rows import costs_from, excluded, execute, fetch_dicts, fetch_rows, placeholders, to_columns, unnest
+from crawler.store.domain_rows import DOMAIN_COLUMNS, build_domain, post_reprice
+from crawler.store.rows import (
+    build_placeholders,
+    build_unnest,
+    build_upsert_set,
+    decode_costs,
+    execute,
+    fetch_dicts,
+    fetch_rows,
+    split_into_columns,
+)
 
 # Along which links between registered domains how much importance flows: of every page its part, by all its links.
 FLOWS = """
@@ -33,12 +42,12 @@ FLOWS = """
      GROUP BY n.domain_id
 """
 INPUTS = f"""
-    SELECT {COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.resume_at AS held_until,
+    SELECT {DOMAIN_COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.resume_at AS held_until,
            l.price_request, coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction,
            coalesce(l.importance, d.weight) AS importance, l.planned_at,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
-           (SELECT count(*) FROM (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'new'
+           (SELECT count(*) FROM (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'unfetched'
                                      AND f.due_at <= l.planned_at LIMIT %(most_waiting)s) f) AS waiting
       FROM domain d
       JOIN domain_state s ON s.domain_id = d.id
@@ -49,15 +58,15 @@ INPUTS = f"""
 PRIOR_COLUMNS = "no smallint, a float8, b float8, pages bigint, amount float8"
 WRITE_PRIORS = f"""
     UPDATE prior p SET a = x.a, b = x.b, pages = x.pages, amount = x.amount
-      FROM {unnest(PRIOR_COLUMNS)}
+      FROM {build_unnest(PRIOR_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
 """  # noqa: S608  only our own columns are put in
 # Of PlanRow, and those that are named otherwise there.
-SAME_COLUMNS = ("importance", "longest_s", "price_correction", "finding", "mean_amount")
-PLAN_COLUMNS = (*SAME_COLUMNS, "planned_at", "price_request", "price_byte", "budget_per_day")
+COPIED_COLUMNS = ("importance", "longest_s", "price_correction", "finding", "mean_magnitude")
+PLAN_COLUMNS = (*COPIED_COLUMNS, "planned_at", "price_request", "price_byte", "budget_per_day")
 # More requests a day wake a domain that sleeps since those of its last plan are spent. So does a budget that is used
 # whole, after a lease that was not paced.
-WRITE = f"""
+WRITE_DOMAIN_PLAN = f"""
     WITH awoken AS (
         UPDATE domain_state s SET wake_at = least(s.wake_at, %(planned_at)s)
           FROM domain_plan l
@@ -65,11 +74,11 @@ WRITE = f"""
            AND CASE WHEN s.paced_until > %(planned_at)s THEN %(budget_per_day)s > l.budget_per_day
                     ELSE %(uses_whole_budget)s END)
     INSERT INTO domain_plan (domain_id, {", ".join(PLAN_COLUMNS)})
-    SELECT d.id, {placeholders(PLAN_COLUMNS)}
+    SELECT d.id, {build_placeholders(PLAN_COLUMNS)}
       FROM domain d WHERE d.id = %(domain_id)s  -- it may have been removed meanwhile
-    ON CONFLICT (domain_id) DO UPDATE SET {excluded(PLAN_COLUMNS)}
+    ON CONFLICT (domain_id) DO UPDATE SET {build_upsert_set(PLAN_COLUMNS)}
 """  # noqa: S608  only our own columns are put in
-MOST_WAITING = 10_000  # counted; an hour's requests of one domain are seldom more
+MAX_WAITING = 10_000  # counted; an hour's requests of one domain are seldom more
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,7 @@ class PlanInput:
 
     importance, price, price_correction: as planned last, price None for the usual one.  planned_at: when that was, if
     ever.  held_until: no request is sent before.  spent_today: requests of the UTC day.  waiting: pages that are due
-    since before the last plan, MOST_WAITING at most.
+    since before the last plan, MAX_WAITING at most.
     """
 
     domain: Domain
@@ -86,87 +95,89 @@ class PlanInput:
     announced_s: float
     costs: Costs
     importance: float
-    price: Price | None
+    price: ShadowPrice | None
     price_correction: float
     planned_at: datetime | None
     held_until: datetime | None
     spent_today: int
     waiting: int
 
-    def rests(self, *, at: datetime, over: timedelta) -> bool:
+    def is_suspended(self, *, at: datetime, min_duration: timedelta) -> bool:
         """Whether it sends nothing from `at` on for longer than that."""
-        return self.domain.paused or (self.held_until is not None and self.held_until - at > over)
+        return self.domain.paused or (self.held_until is not None and self.held_until - at > min_duration)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """The plan of one domain, to be written. pages: of each prior's group.  asked: requests a day for its target.
+    """The plan of one domain, to be written.
 
-    amounts: to expect of a change, by the prior's number; empty: the mean for all.  mean_amount: over all pages.
+    pages: of each prior's group.  target_requests: requests a day for its target.
+
+    magnitudes: to expect of a change, by the prior's number; empty: the mean for all.  mean_magnitude: over all pages.
     """
 
     importance: float
-    price: Price | None
+    shadow_price: ShadowPrice | None
     longest_s: float
-    asked: int | None
+    target_requests: int | None
     price_correction: float
     finding: str
-    priors: Sequence[Belief]
+    priors: Sequence[RateEstimate]
     pages: Sequence[int]
-    amounts: Sequence[float] = ()
-    mean_amount: float = USUAL_AMOUNT
+    magnitudes: Sequence[float] = ()
+    mean_magnitude: float = DEFAULT_MAGNITUDE
 
 
-READ_AS_THEY_ARE = [each.name for each in fields(PlanInput) if each.name not in {"domain", "costs", "price"}]
+COPIED_FIELDS = [each.name for each in fields(PlanInput) if each.name not in {"domain", "costs", "price"}]
 
 
-async def plan_inputs(db: Database, *, at: datetime, only: Domain | None = None) -> list[PlanInput]:
+async def read_plan_inputs(db: Database, *, at: datetime, only: Domain | None = None) -> list[PlanInput]:
     """All domains by name, or one of them."""
-    values = {"at": at, "only": only.id if only else None, "most_waiting": MOST_WAITING}
+    values = {"at": at, "only": only.id if only else None, "most_waiting": MAX_WAITING}
     rows = await fetch_dicts(db, INPUTS, values)
     return [
         PlanInput(
-            domain=domain_from(row),
-            costs=costs_from(row["costs"]),
-            price=None if row["price_request"] is None else Price(row["price_request"], row["price_byte"]),
-            **{name: row[name] for name in READ_AS_THEY_ARE},
+            domain=build_domain(row),
+            costs=decode_costs(row["costs"]),
+            price=None if row["price_request"] is None else ShadowPrice(row["price_request"], row["price_byte"]),
+            **{name: row[name] for name in COPIED_FIELDS},
         )
         for row in rows
     ]
 
 
-async def flows_between(db: Database, domain_ids: Sequence[int]) -> dict[tuple[int, int], float]:
+async def read_flows(db: Database, domain_ids: Sequence[int]) -> dict[tuple[int, int], float]:
     """How much importance flows from one of these domains to another, by links, in that of its pages."""
     flows: dict[tuple[int, int], float] = {}
     for domain_id in domain_ids:
-        found = await fetch_rows(db, FLOWS, {"domain_id": domain_id})
-        flows |= {(domain_id, to): flow for to, flow in found if flow and flow > 0}
+        rows = await fetch_rows(db, FLOWS, {"domain_id": domain_id})
+        flows |= {(domain_id, to): flow for to, flow in rows if flow and flow > 0}
     return flows
 
 
 async def write_plan(
-    db: Database, domain: Domain, plan: PlanRow, *, wake: bool, at: datetime, uses_whole_budget: bool = False
+    db: Database, domain: Domain, plan: PlanRow, *, rescores_pages: bool, at: datetime, uses_whole_budget: bool = False
 ) -> None:
-    """Write what was planned for a domain. wake: its pages are to be scored again at the new price.
+    """Write what was planned for a domain. rescores_pages: its pages are to be scored again at the new price.
 
-    uses_whole_budget: as in hand_out.ScoringContext.
+    uses_whole_budget: as in frontier.ScoringContext.
 
     Nothing of a page is touched: a page's due time is only its place in an order, and what decides is today's price.
     """
-    values = {name: getattr(plan, name) for name in SAME_COLUMNS} | {
+    values = {name: getattr(plan, name) for name in COPIED_COLUMNS} | {
         "domain_id": domain.id,
         "planned_at": at,
-        "price_request": plan.price.per_request if plan.price else None,
-        "price_byte": plan.price.per_byte if plan.price else 0.0,
-        "budget_per_day": plan.asked,
+        "price_request": plan.shadow_price.per_request if plan.shadow_price else None,
+        "price_byte": plan.shadow_price.per_byte if plan.shadow_price else 0.0,
+        "budget_per_day": plan.target_requests,
         "uses_whole_budget": uses_whole_budget,
     }
-    amounts = plan.amounts or [plan.mean_amount] * len(plan.priors)
-    grouped = zip(plan.priors, plan.pages, amounts, strict=True)
-    priors = [(no, prior.a, prior.b, pages, amount) for no, (prior, pages, amount) in enumerate(grouped)]
+    magnitudes = plan.magnitudes or [plan.mean_magnitude] * len(plan.priors)
+    groups = zip(plan.priors, plan.pages, magnitudes, strict=True)
+    priors = [(no, prior.a, prior.b, pages, magnitude) for no, (prior, pages, magnitude) in enumerate(groups)]
     async with db.transaction() as connection:
-        if not await execute(connection, WRITE, values):
+        if not await execute(connection, WRITE_DOMAIN_PLAN, values):
             return
-        await connection.execute(WRITE_PRIORS, to_columns(PRIOR_COLUMNS, priors) | {"domain_id": domain.id})
-        if wake:
+        await connection.execute(WRITE_PRIORS, split_into_columns(PRIOR_COLUMNS, priors) | {"domain_id": domain.id})
+        if rescores_pages:
             await post_reprice(connection, domain.id, at=at)

@@ -11,29 +11,29 @@ from math import ceil
 from typing import Any
 
 from crawler.core.budget.cost import RequestKind
-from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, sample_of
+from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, build_sample
 from crawler.core.domain import Domain
-from crawler.core.freshness.estimates import DAY, PRIOR, Belief
-from crawler.core.freshness.signals import loudest
-from crawler.core.freshness.site_activity import REMEMBERED, SiteActivity, site_activity
-from crawler.core.freshness.terms import Defaults
+from crawler.core.freshness.estimates import DAY, PRIOR, RateEstimate
+from crawler.core.freshness.signals import find_best_source
+from crawler.core.freshness.site_activity import ACTIVITY_WINDOW, SiteActivity, learn_site_activity
+from crawler.core.freshness.terms import CrawlDefaults
 from crawler.core.http.response import Validators
 from crawler.core.http.urls import Url
-from crawler.store.database import BY_KEY, Database
+from crawler.store.database import PREFER_KEY_LOOKUPS, Database
 from crawler.store.domain_rows import post_reprice
-from crawler.store.hand_out import ScoringContext, scoring_context
+from crawler.store.frontier import ScoringContext, read_scoring_context
 from crawler.store.plan.plans import PlanInput
 from crawler.store.report import IMPORTANCE, MIX
 from crawler.store.rows import fetch_row, fetch_rows
 
 # Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
 SAMPLE = f"""
-    SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no,
-           look_importance(coalesce(u.worth, i.own, 1), f.state = 'new', p.announces, g.first_looks, g.novelty),
-           look_importance(coalesce(u.worth, 1 - {MIX} + {MIX} * i.own, 1), f.state = 'new', p.announces,
-                           g.first_looks, g.novelty),
+    SELECT (f.state = 'unfetched')::int, p.rate_a, p.rate_b, p.prior_no,
+           visit_importance(coalesce(u.value, i.own, 1), f.state = 'unfetched', p.announces, g.first_visits, g.novelty),
+           visit_importance(coalesce(u.value, 1 - {MIX} + {MIX} * i.own, 1), f.state = 'unfetched', p.announces,
+                           g.first_visits, g.novelty),
            p.version > 0 AND p.etag IS NOT NULL, p.version > 0 AND p.last_modified IS NOT NULL, p.received_bytes,
-           (p.leader IS NOT NULL)::int, p.amount_total, p.amount_changes,
+           (p.canonical IS NOT NULL)::int, p.magnitude_total, p.magnitude_changes,
            CASE WHEN p.signals = '' AND p.last_good_at < %(at)s
                 THEN date_part('epoch', activity_gap(%(at)s, s.activity_at, s.activity_ahead, p.last_good_at)) / 86400
                 ELSE 0 END, p.is_rendered, p.url
@@ -46,16 +46,16 @@ SAMPLE = f"""
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = f.key
      CROSS JOIN LATERAL (SELECT {IMPORTANCE} AS own OFFSET 0) i  -- computed once
      WHERE f.domain_id = %(domain_id)s AND f.key >= %(low)s AND f.key < %(high)s
-       AND (f.state = 'new' AND f.due_at IS NULL OR f.state = 'known' AND p.version > 0)
+       AND (f.state = 'unfetched' AND f.due_at IS NULL OR f.state = 'fetched' AND p.version > 0)
 """  # noqa: S608  only our own expressions are put in
 PRIORS = "SELECT no, a, b FROM prior WHERE domain_id = %s ORDER BY no"
 KEYS = 1 << 128
-AT_ONCE = 200  # rows
-AFTER_ALL = b"\xff" * 17  # beyond the last key
+FETCH_SIZE = 200  # rows
+AFTER_LAST_KEY = b"\xff" * 17  # beyond the last key
 
-LEARNED_EVERY = timedelta(hours=5)  # at least, so that an hourly plan reads the visits of months four times a day
+LEARN_INTERVAL = timedelta(hours=5)  # at least, so that an hourly plan reads the visits of months four times a day
 MAX_PAGES = 2000  # whose visits are read
-DUE = """
+ACTIVITY_DUE = """
     SELECT s.tracked, s.activity_at, s.activity_ahead,
            (SELECT 1 - coalesce(max(o.silence), 0) FROM domain_source o WHERE o.domain_id = %(domain_id)s)
       FROM domain_state s
@@ -67,10 +67,10 @@ DUE = """
 # Visits before the remembered ones only say when the gaps of these began.
 FINDINGS = """
     WITH slice AS MATERIALIZED (
-        SELECT p.key, (g.a + p.evidence_a) / (g.b + p.evidence_b) AS rate
+        SELECT p.key, (g.a + p.rate_a) / (g.b + p.rate_b) AS rate
           FROM page p
           JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
-         WHERE p.domain_id = %(domain_id)s AND p.key >= %(low)s AND p.key < %(high)s AND p.leader IS NULL
+         WHERE p.domain_id = %(domain_id)s AND p.key >= %(low)s AND p.key < %(high)s AND p.canonical IS NULL
            AND p.version > 0
            AND NOT EXISTS (SELECT FROM url_list u WHERE u.domain_id = %(domain_id)s AND u.key = p.key)),
     visits AS (
@@ -84,62 +84,82 @@ FINDINGS = """
            AND p.bucket BETWEEN visit_bucket(%(low)s, p.bits) AND visit_bucket(%(high)s, p.bits))
     SELECT v.before, v.at, v.change = 'changed', s.rate
       FROM (SELECT key, at, change, lag(at) OVER (PARTITION BY key ORDER BY at) AS before
-              FROM visits WHERE at <= %(at)s AND change IN ('first', 'same', 'cosmetic', 'changed', 'back')) v
+              FROM visits WHERE at <= %(at)s AND change IN ('added', 'unchanged', 'cosmetic', 'changed', 'restored')) v
       JOIN slice s ON s.key = v.key
-     WHERE v.before IS NOT NULL AND v.at > %(remembered)s AND v.change IN ('same', 'cosmetic', 'changed')
+     WHERE v.before IS NOT NULL AND v.at > %(remembered)s AND v.change IN ('unchanged', 'cosmetic', 'changed')
 """
-WRITE = """
+WRITE_ACTIVITY = """
     UPDATE domain_state SET activity_at = %(limits)s, activity_ahead = %(ahead)s WHERE domain_id = %(domain_id)s
 """
 
 
 async def sample_domain(
-    db: Database, plan_input: PlanInput, *, most: int, at: datetime, defaults: Defaults
+    db: Database, plan_input: PlanInput, *, sample_size: int, at: datetime, defaults: CrawlDefaults
 ) -> PageSample:
     """About `most` pages of the domain by chance, others at another instant; all of them if there are no more."""
-    slices = max(ceil(plan_input.tracked / max(most, 1)), 1)
+    slices = max(ceil(plan_input.tracked / max(sample_size, 1)), 1)
     domain_id = plan_input.domain.id
-    chance = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
-    values = slice_of(int.from_bytes(chance, "big") % slices, slices) | {"domain_id": domain_id, "at": at}
+    seed = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
+    values = build_key_slice(int.from_bytes(seed, "big") % slices, slices) | {"domain_id": domain_id, "at": at}
     async with db.transaction() as connection:
         rows = await fetch_rows(connection, PRIORS, (domain_id,))
-        found = {no: Belief(a, b) for no, a, b in rows}  # where one is missing, that of the domain counts
-        priors = [found.get(no, found.get(0, PRIOR)) for no in range(max(found, default=0) + 1)]
-        context = await scoring_context(connection, plan_input.domain, at=at, defaults=defaults)
-        ruled: list[tuple[float, ...]] = []
+        priors_by_no = {no: RateEstimate(a, b) for no, a, b in rows}  # where one is missing, that of the domain counts
+        priors = [priors_by_no.get(no, priors_by_no.get(0, PRIOR)) for no in range(max(priors_by_no, default=0) + 1)]
+        context = await read_scoring_context(connection, plan_input.domain, at=at, defaults=defaults)
+        sample_rows: list[tuple[float, ...]] = []
         if context is not None:  # else it was removed meanwhile
             cursor = await connection.execute(SAMPLE, values, binary=True)
-            while rows := await cursor.fetchmany(AT_ONCE):  # what is wanted of a row is a third of it
-                ruled += _ruled(rows, context)
+            while rows := await cursor.fetchmany(FETCH_SIZE):  # what is wanted of a row is a third of it
+                sample_rows += _apply_rules(rows, context)
     sources = context.sources if context is not None else ()
-    return sample_of(ruled, share=1 / slices, priors=priors, costs=plan_input.costs, source=loudest(sources))
+    return build_sample(
+        sample_rows, share=1 / slices, priors=priors, costs=plan_input.costs, source=find_best_source(sources)
+    )
 
 
-def slice_of(n: int, slices: int) -> dict[str, bytes]:
+def build_key_slice(n: int, slices: int) -> dict[str, bytes]:
     """The nth of so many equal parts of all keys: from low on, below high."""
     low = (KEYS * n // slices).to_bytes(16, "big")
-    return {"low": low, "high": (KEYS * (n + 1) // slices).to_bytes(17, "big")[1:] if n + 1 < slices else AFTER_ALL}
+    return {
+        "low": low,
+        "high": (KEYS * (n + 1) // slices).to_bytes(17, "big")[1:] if n + 1 < slices else AFTER_LAST_KEY,
+    }
 
 
-def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[tuple[float, ...]]:
+def _apply_rules(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[tuple[float, ...]]:
     """Rows of SAMPLE as rows of a PageSample, by the rules. A page wanted only once, and had, is left out."""
     kinds: dict[tuple[object, ...], tuple[RequestKind, RequestKind]] = {}
     for is_new, a, b, group, *figures, is_rendered, url in rows:
         importance, weight, has_etag, has_date, body_bytes, shares_schedule, *others = figures
-        said = context.rules.terms(Url(url))
-        if said.once and not is_new:
+        rule_terms = context.rules.merge_terms(Url(url))
+        if rule_terms.once and not is_new:
             continue
-        alike = (is_new, group, has_etag, has_date, is_rendered)
-        if alike not in kinds:
-            held = Validators("etag" if has_etag else None, "date" if has_date else None)  # what they are is the same
-            known = context.kinds(held, group, is_rendered=is_rendered)
-            kinds[alike] = (RequestKind.FULL, RequestKind.FULL) if is_new else known
-        kind, otherwise = kinds[alike]
-        if kind is not otherwise and not context.is_head_worth_it(group, body_bytes=body_bytes):
-            kind = otherwise
-        least, most = (NO_RULE if days is None else days / DAY for days in (said.least, said.most))
-        asked, factor = REQUEST_KINDS.index(kind), said.weight * context.rules.score(Url(url))
-        yield is_new, a, b, group, importance * factor, asked, least, most, shares_schedule, *others, weight * factor
+        kind_key = (is_new, group, has_etag, has_date, is_rendered)
+        if kind_key not in kinds:
+            # what they are is the same
+            validators = Validators("etag" if has_etag else None, "date" if has_date else None)
+            request_kinds = context.list_request_kinds(validators, group, is_rendered=is_rendered)
+            kinds[kind_key] = (RequestKind.FULL, RequestKind.FULL) if is_new else request_kinds
+        kind, without_head = kinds[kind_key]
+        if kind is not without_head and not context.should_send_head(group, body_bytes=body_bytes):
+            kind = without_head
+        min_days, max_days = (
+            NO_RULE if days is None else days / DAY for days in (rule_terms.min_interval, rule_terms.max_interval)
+        )
+        kind_index, factor = REQUEST_KINDS.index(kind), rule_terms.weight * context.rules.compute_score(Url(url))
+        yield (
+            is_new,
+            a,
+            b,
+            group,
+            importance * factor,
+            kind_index,
+            min_days,
+            max_days,
+            shares_schedule,
+            *others,
+            weight * factor,
+        )
 
 
 async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
@@ -147,18 +167,18 @@ async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
 
     Pages that wait are scored again where it has moved. Of a large site the visits of a sample of pages are read.
     """
-    values = {"domain_id": domain.id, "at": at, "late": at - LEARNED_EVERY}
+    values = {"domain_id": domain.id, "at": at, "late": at - LEARN_INTERVAL}
     async with db.transaction() as connection:
-        await connection.execute(BY_KEY)
-        row = await fetch_row(connection, DUE, values)
+        await connection.execute(PREFER_KEY_LOOKUPS)
+        row = await fetch_row(connection, ACTIVITY_DUE, values)
         if row is None:
             return
-        tracked, limits, ahead, untold = row
+        tracked, limits, ahead, unsignaled = row
         slices = max(ceil(tracked / MAX_PAGES), 1)
-        window = {"since": at - 2 * REMEMBERED, "remembered": at - REMEMBERED}
-        rows = await fetch_rows(connection, FINDINGS, values | window | slice_of(0, slices), binary=True)
-        found = site_activity(rows, at=at, untold=untold)
-        written = {"limits": list(found.at), "ahead": list(found.ahead)}
-        await connection.execute(WRITE, values | written)
-        if found.has_moved(SiteActivity(tuple(limits), tuple(ahead))):
+        window = {"since": at - 2 * ACTIVITY_WINDOW, "remembered": at - ACTIVITY_WINDOW}
+        rows = await fetch_rows(connection, FINDINGS, values | window | build_key_slice(0, slices), binary=True)
+        activity = learn_site_activity(rows, at=at, unsignaled_share=unsignaled)
+        activity_params = {"limits": list(activity.at), "ahead": list(activity.ahead)}
+        await connection.execute(WRITE_ACTIVITY, values | activity_params)
+        if activity.has_moved(SiteActivity(tuple(limits), tuple(ahead))):
             await post_reprice(connection, domain.id, at=at)

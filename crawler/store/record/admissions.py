@@ -4,27 +4,27 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from crawler.core.visit.lifecycle import hold_after_redirects, redirects_to_found
+from crawler.core.visit.lifecycle import compute_redirect_deferral, count_redirects_to_new
 from crawler.core.visit.visit import Link, State, Visit
 from crawler.store.database import Connection
-from crawler.store.record.novelty import NoveltyBatch, groups_of
+from crawler.store.record.novelty import NoveltyBatch, assign_groups
 from crawler.store.record.opic import OpicBatch
 from crawler.store.record.positions import PagePosition
-from crawler.store.rows import copy
+from crawler.store.rows import copy_rows
 
 PAGE_COLUMNS = """
-    domain_id int8, key bytea, url text, first_seen_at timestamptz, prior_no int2, reason text, evidence_a float8,
-    evidence_b float8, redirects int2
+    domain_id int8, key bytea, url text, first_seen_at timestamptz, prior_no int2, reason text, rate_a float8,
+    rate_b float8, redirects int2
 """
 FRONTIER_COLUMNS = """
-    domain_id int8, key bytea, state text, rank int4, depth int2, due_at timestamptz, favoured bool, url_score float8,
+    domain_id int8, key bytea, state text, rank int4, depth int2, due_at timestamptz, boosted bool, url_score float8,
     section int2
 """
-REFUSED_LATER = {"robots"}  # what robots.txt refuses is remembered, since it may allow it one day
+STORED_EXCLUSIONS = {"robots"}  # what robots.txt refuses is remembered, since it may allow it one day
 
 
-def settle(
-    books: OpicBatch, visits: Sequence[Visit], *, max_pages: int, novelty: NoveltyBatch | None
+def settle_visits(
+    opic_batch: OpicBatch, visits: Sequence[Visit], *, max_pages: int, novelty: NoveltyBatch | None
 ) -> list[tuple[Link, PagePosition]]:
     """Apply the visits to the economy one after the other; gives the pages that they make known.
 
@@ -33,67 +33,69 @@ def settle(
     admitted: list[tuple[Link, PagePosition]] = []
     for visit in visits:
         links = visit.links or ()
-        fresh = []
-        redirects = redirects_to_found(visit)
-        met = (*links, visit.moved_to) if visit.moved_to else links
-        for link in met:
-            stand = meet(books, link, depth=visit.target.depth + 1, max_pages=max_pages, at=visit.at)
-            if stand is not None:
-                admitted.append((link, stand))
-                stand.redirects = redirects
-                if novelty is not None and not stand.is_out:
-                    stand.held_until = novelty.time_of(link.url, visit.at, favoured=stand.favoured)
-                    hold = hold_after_redirects(redirects)
-                    if hold and not stand.favoured:
-                        stand.held_until = max(stand.held_until or visit.at, visit.at + hold)
-                    if stand.held_until is None:
-                        fresh.append(link.url)
+        admitted_urls = []
+        redirects = count_redirects_to_new(visit)
+        link_targets = (*links, visit.moved_to) if visit.moved_to else links
+        for link in link_targets:
+            position = admit_link(opic_batch, link, depth=visit.target.depth + 1, max_pages=max_pages, at=visit.at)
+            if position is not None:
+                admitted.append((link, position))
+                position.redirects = redirects
+                if novelty is not None and not position.is_outside_economy:
+                    position.deferred_until = novelty.compute_due_at(link.url, visit.at, boosted=position.boosted)
+                    redirect_wait = compute_redirect_deferral(redirects)
+                    if redirect_wait and not position.boosted:
+                        position.deferred_until = max(position.deferred_until or visit.at, visit.at + redirect_wait)
+                    if position.deferred_until is None:
+                        admitted_urls.append(link.url)
         for link in visit.feeds:  # which are about the site: not the page's links, and not pages of a section
-            stand = meet(books, link, depth=visit.target.depth, max_pages=max_pages, at=visit.at)
-            if stand is not None:
-                admitted.append((link, stand))
-        books.line_up([link.key for link in met])
+            position = admit_link(opic_batch, link, depth=visit.target.depth, max_pages=max_pages, at=visit.at)
+            if position is not None:
+                admitted.append((link, position))
+        opic_batch.queue_links([link.key for link in link_targets])
         if novelty is not None:
-            novelty.learn(visit, fresh, books)
-            books.announced[visit.target.key] = sum(map(novelty.share_of, fresh), start=0.0)
-        books.settle(visit)
-    books.economy.pay_dividends(books.ordering.weights)
+            novelty.learn_visit(visit, admitted_urls, opic_batch)
+            opic_batch.announced[visit.target.key] = sum(map(novelty.estimate_novelty, admitted_urls), start=0.0)
+        opic_batch.settle_visit(visit)
+    opic_batch.economy.pay_dividends(opic_batch.ordering.pool_weights)
     return admitted
 
 
-def meet(books: OpicBatch, link: Link, *, depth: int, max_pages: int, at: datetime) -> PagePosition | None:
+def admit_link(opic_batch: OpicBatch, link: Link, *, depth: int, max_pages: int, at: datetime) -> PagePosition | None:
     """The page that a link makes known: a new page, a page that robots.txt refuses, or nothing new."""
-    stand = books.positions.get(link.key)
-    if stand is not None:
-        stand.reach(depth)
+    position = opic_batch.positions.get(link.key)
+    if position is not None:
+        position.lower_depth(depth)
         return None
-    if link.refusal in REFUSED_LATER and books.tracked < max_pages:
-        stand = books.meet(link.key, link.url, State.REFUSED, depth=depth)
-    elif not link.refusal and books.tracked < max_pages and books.has_room_for(link.url):
-        stand = books.admit(link.key, link.url, depth=depth)
-    if stand is not None:
-        stand.found_at = at
-    return stand
+    if link.exclusion in STORED_EXCLUSIONS and opic_batch.tracked < max_pages:
+        position = opic_batch.add_page(link.key, link.url, State.EXCLUDED, depth=depth)
+    elif not link.exclusion and opic_batch.tracked < max_pages and opic_batch.admit_by_rules(link.url):
+        position = opic_batch.admit_page(link.key, link.url, depth=depth)
+    if position is not None:
+        position.found_at = at
+    return position
 
 
-async def write(
-    connection: Connection, domain_id: int, books: OpicBatch, admitted: Iterable[tuple[Link, PagePosition]]
+async def write_admitted(
+    connection: Connection, domain_id: int, opic_batch: OpicBatch, admitted: Iterable[tuple[Link, PagePosition]]
 ) -> None:
     """Write the rows of those pages, with their places in the order of discovery."""
-    known = list(admitted)
-    if not known:
+    new_pages = list(admitted)
+    if not new_pages:
         return
-    for link, stand in known:
-        if not stand.is_out:
-            account = books.economy.accounts[link.key]
-            stand.rank = books.rank_of(link.key, account.net, account.clock)
-    groups = await groups_of(connection, domain_id, [link.url for link, _ in known])
+    for link, position in new_pages:
+        if not position.is_outside_economy:
+            account = opic_batch.economy.accounts[link.key]
+            position.rank = opic_batch.compute_rank(link.key, account.net, account.clock)
+    groups = await assign_groups(connection, domain_id, [link.url for link, _ in new_pages])
     pages: list[tuple[Any, ...]] = []
     frontier: list[tuple[Any, ...]] = []
-    for (link, stand), group in zip(known, groups, strict=True):
-        refusal = link.refusal if stand.is_out else ""
-        pages.append((domain_id, link.key, link.url, stand.found_at, group, refusal, *stand.evidence, stand.redirects))
-        place = (stand.state.value, stand.rank, stand.depth, stand.due_at)
-        frontier.append((domain_id, link.key, *place, stand.favoured, stand.url_score, group))
-    await copy(connection, "page", PAGE_COLUMNS, pages)
-    await copy(connection, "frontier", FRONTIER_COLUMNS, frontier)
+    for (link, position), group in zip(new_pages, groups, strict=True):
+        refusal = link.exclusion if position.is_outside_economy else ""
+        pages.append(
+            (domain_id, link.key, link.url, position.found_at, group, refusal, *position.rates, position.redirects)
+        )
+        frontier_values = (position.state.value, position.rank, position.depth, position.due_at)
+        frontier.append((domain_id, link.key, *frontier_values, position.boosted, position.url_score, group))
+    await copy_rows(connection, "page", PAGE_COLUMNS, pages)
+    await copy_rows(connection, "frontier", FRONTIER_COLUMNS, frontier)

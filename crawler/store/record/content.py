@@ -9,15 +9,15 @@ from datetime import datetime
 import zstandard
 
 from crawler.store.database import Connection, Database
-from crawler.store.rows import copy, fetch_row, fetch_rows
+from crawler.store.rows import copy_rows, fetch_row, fetch_rows
 
 log = logging.getLogger("recrawl.content")
 
-SMALLEST_COMPRESSED = 256  # bytes; below, the frame outweighs the gain
-LEVEL = 3
+MIN_COMPRESSED_BYTES = 256  # bytes; below, the frame outweighs the gain
+COMPRESSION_LEVEL = 3
 
-KEPT = "SELECT digest FROM content WHERE domain_id = %s AND digest = ANY(%s)"
-COLUMNS = "domain_id int8, digest bytea, encoding text, body_bytes int4, data bytea"
+STORED_DIGESTS = "SELECT digest FROM content WHERE domain_id = %s AND digest = ANY(%s)"
+CONTENT_COLUMNS = "domain_id int8, digest bytea, encoding text, body_bytes int4, data bytea"
 
 VERSION = """
     SELECT s.body_digest, s.content_type, s.at,
@@ -29,7 +29,7 @@ VERSION = """
 """
 
 
-async def put(connection: Connection, domain_id: int, bodies: Mapping[bytes, bytes]) -> None:
+async def store_bodies(connection: Connection, domain_id: int, bodies: Mapping[bytes, bytes]) -> None:
     """Keep bodies by their digests; one that is there already is not compressed, nor sent.
 
     Within a transaction that has locked the domain's row, so that nobody else adds any meanwhile: then they can be
@@ -37,23 +37,23 @@ async def put(connection: Connection, domain_id: int, bodies: Mapping[bytes, byt
     """
     if not bodies:
         return
-    kept = await fetch_rows(connection, KEPT, (domain_id, list(bodies)), binary=True)
-    new = {digest: bodies[digest] for digest in bodies.keys() - {digest for (digest,) in kept}}
-    if not new:
+    stored = await fetch_rows(connection, STORED_DIGESTS, (domain_id, list(bodies)), binary=True)
+    new_bodies = {digest: bodies[digest] for digest in bodies.keys() - {digest for (digest,) in stored}}
+    if not new_bodies:
         return
-    packed = await asyncio.to_thread(_packed, list(new.values()))
+    packed = await asyncio.to_thread(_compress_bodies, list(new_bodies.values()))
     rows = [
         (domain_id, digest, encoding, len(body), data)
-        for (digest, body), (encoding, data) in zip(new.items(), packed, strict=True)
+        for (digest, body), (encoding, data) in zip(new_bodies.items(), packed, strict=True)
     ]
-    await copy(connection, "content", COLUMNS, rows)
+    await copy_rows(connection, "content", CONTENT_COLUMNS, rows)
 
 
-def _packed(bodies: Sequence[bytes]) -> list[tuple[str, bytes]]:
+def _compress_bodies(bodies: Sequence[bytes]) -> list[tuple[str, bytes]]:
     """The encoding of each body, and the body in it."""
-    compressor = zstandard.ZstdCompressor(level=LEVEL)
+    compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL)
     return [
-        ("zstd", compressor.compress(body)) if len(body) >= SMALLEST_COMPRESSED else ("identity", body)
+        ("zstd", compressor.compress(body)) if len(body) >= MIN_COMPRESSED_BYTES else ("identity", body)
         for body in bodies
     ]
 
@@ -68,7 +68,7 @@ class StoredBody:
     has_returned: bool
 
 
-async def stored_body(
+async def load_stored_body(
     db: Database, domain_id: int, key: bytes, number: int, *, text_digest: bytes
 ) -> StoredBody | None:
     """The body of a page's version, or None if it is not kept (any more), and whether an earlier one had this text."""
@@ -77,21 +77,21 @@ async def stored_body(
         row = await fetch_row(connection, VERSION, values)
         if row is None:
             return None
-        body = await body_of(connection, domain_id, row[0])
+        body = await read_body(connection, domain_id, row[0])
         return None if body is None else StoredBody(body, row[1], row[2], row[3])
 
 
-async def body_of(connection: Connection, domain_id: int, digest: bytes) -> bytes | None:
+async def read_body(connection: Connection, domain_id: int, digest: bytes) -> bytes | None:
     """The body of that digest; None if it is not kept (any more), or cannot be unpacked: that is logged."""
     row = await fetch_row(
         connection,
         "SELECT encoding, body_bytes, data FROM content WHERE domain_id = %s AND digest = %s",
         (domain_id, digest),
     )
-    return None if row is None else unpack(domain_id, digest, *row)
+    return None if row is None else decompress_body(domain_id, digest, *row)
 
 
-def unpack(domain_id: int, digest: bytes, encoding: str, size: int, data: bytes) -> bytes | None:
+def decompress_body(domain_id: int, digest: bytes, encoding: str, size: int, data: bytes) -> bytes | None:
     """The body that is kept so; None if it cannot be unpacked: that is logged."""
     if encoding != "zstd":
         return data

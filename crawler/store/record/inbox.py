@@ -6,27 +6,28 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crawler.core.domain import Lease
-from crawler.core.domain_settings import reads_alike
-from crawler.core.freshness.shared_schedule import TEST_COPY_AFTER, SharedPair
+from crawler.core.domain_settings import has_same_reading
+from crawler.core.freshness.shared_schedule import MIN_COPY_TEST_WAIT, SharedPair
 from crawler.core.freshness.signals import ChangeSignal
-from crawler.core.freshness.terms import Defaults, Wanted
-from crawler.core.http.urls import PageKey, Url, key_of
-from crawler.core.opic.opic import seed_endowment
-from crawler.core.opic.order import head_start
+from crawler.core.freshness.terms import CrawlDefaults, Wanted
+from crawler.core.http.urls import PageKey, Url, compute_page_key
+from crawler.core.opic.opic import compute_seed_endowment
+from crawler.core.opic.order import compute_head_start
 from crawler.core.visit.visit import State
-from crawler.store.claim.held import fence
+from crawler.store.claim.active_lease import fence
 from crawler.store.database import Connection, Database
-from crawler.store.domain_rows import domain_numbered, go_on_after
+from crawler.store.domain_rows import read_domain, write_inbox_cursor
 from crawler.store.record import shared_schedules, signals
-from crawler.store.record.novelty import groups_of
-from crawler.store.record.opic import RANK
-from crawler.store.rows import fetch_dicts, fetch_rows, fetch_value, to_columns, unnest
+from crawler.store.record.novelty import assign_groups
+from crawler.store.record.opic import WRITE_RANKS
+from crawler.store.rows import build_unnest, fetch_dicts, fetch_rows, fetch_value, split_into_columns
 
 INBOX_CHUNK = 20  # rows
 PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between
 
-# Orders of discovery come last: one that has to wait keeps nobody from being heard. New prices are read by `reprice`.
-CHUNK = """
+# Orders of discovery come last: one that has to wait keeps nobody from being heard. New prices are read by
+# `update_due_times`.
+NEXT_ROWS = """
     SELECT id, kind, payload, arrived_at FROM inbox WHERE domain_id = %s AND kind <> 'reprice'
      ORDER BY kind = 'reorder', id LIMIT %s
 """
@@ -37,8 +38,8 @@ ADMIT_SEEDS = """
           FROM unnest(%(keys)s::bytea[], %(urls)s::text[]) AS x(key, url)
         ON CONFLICT DO NOTHING RETURNING key),
     waiting AS (
-        INSERT INTO frontier (domain_id, key, state, wanted, favoured, url_score, depth)
-        SELECT %(domain_id)s, fresh.key, 'new', %(wanted)s, %(favoured)s, x.score, %(depth)s
+        INSERT INTO frontier (domain_id, key, state, request_reason, boosted, url_score, depth)
+        SELECT %(domain_id)s, fresh.key, 'unfetched', %(request_reason)s, %(boosted)s, x.score, %(depth)s
           FROM fresh JOIN unnest(%(keys)s::bytea[], %(scores)s::float8[]) AS x(key, score) ON x.key = fresh.key),
     dividend AS (
         UPDATE pool SET pages = pages + (SELECT count(*) FROM fresh)
@@ -57,36 +58,40 @@ ADMIT_SEEDS = """
 """
 TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %s"
 # The next record gives new pages of what is held back their days.
-HOLD_BACK = "UPDATE prior SET is_moving = true WHERE domain_id = %s AND held_until IS NOT NULL AND NOT is_moving"
-CALL_FOR = """
-    UPDATE frontier SET due_at = CASE WHEN state <> 'new' THEN least(due_at, %(at)s) END, wanted = %(wanted)s
+DEFER_NEW = "UPDATE prior SET is_moving = true WHERE domain_id = %s AND held_until IS NOT NULL AND NOT is_moving"
+REQUEST_SEEDS = """
+    UPDATE frontier SET due_at = CASE WHEN state <> 'unfetched' THEN least(due_at, %(at)s) END, request_reason =
+    %(request_reason)s
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
 """
-AFTER_NAMED = "UPDATE frontier SET wanted = 0 WHERE domain_id = %(domain_id)s AND key = %(key)s AND state = 'new'"
+UNREQUEST_ROOT = (
+    "UPDATE frontier SET request_reason = 0 WHERE domain_id = %(domain_id)s AND key = %(key)s AND state = 'unfetched'"
+)
 GROUP_SEEDS = """
     UPDATE page p SET prior_no = x.no FROM unnest(%(keys)s::bytea[], %(groups)s::smallint[]) AS x(key, no)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key AND p.visits = 0
 """
-LOOK_AGAIN = """
+REQUEST_REVISIT = """
     UPDATE frontier
-       SET due_at = least(due_at, %(at)s), wanted = CASE WHEN wanted IN (1, 4, 5) THEN wanted ELSE %(wanted)s END
-     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state <> 'new'
+       SET due_at = least(due_at, %(at)s), request_reason = CASE WHEN request_reason IN (1, 4, 5) THEN request_reason
+       ELSE %(request_reason)s END
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state <> 'unfetched'
 """
 MAKE_DUE = """
     WITH chunk AS (
-        SELECT f.key, starts_with(p.url, %(prefix)s) AS wanted
+        SELECT f.key, starts_with(p.url, %(prefix)s) AS is_requested
           FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
          WHERE f.domain_id = %(domain_id)s AND f.key > %(after)s ORDER BY f.key LIMIT %(most)s),
     due AS (
-        UPDATE frontier f SET due_at = least(f.due_at, %(at)s), wanted = 1 FROM chunk
-         WHERE f.domain_id = %(domain_id)s AND f.key = chunk.key AND chunk.wanted AND f.state <> 'new'),
+        UPDATE frontier f SET due_at = least(f.due_at, %(at)s), request_reason = 1 FROM chunk
+         WHERE f.domain_id = %(domain_id)s AND f.key = chunk.key AND chunk.is_requested AND f.state <> 'unfetched'),
     forgotten AS (
         UPDATE page p SET etag = NULL, last_modified = NULL, body_digest = ''::bytea FROM chunk
-         WHERE %(full)s AND p.domain_id = %(domain_id)s AND p.key = chunk.key AND chunk.wanted AND p.version > 0)
+         WHERE %(full)s AND p.domain_id = %(domain_id)s AND p.key = chunk.key AND chunk.is_requested AND p.version > 0)
     SELECT key FROM chunk ORDER BY key DESC LIMIT 1
 """
 # What a page received within the old window, as it would be within the new one; debts stay what they are.
-REWINDOW = """
+SCALE_HISTORY = """
     WITH chunk AS (
         SELECT key FROM cash WHERE domain_id = %(domain_id)s AND key > %(after)s ORDER BY key LIMIT %(most)s),
     scaled AS (
@@ -97,7 +102,7 @@ REWINDOW = """
            AND c.domain_id = %(domain_id)s AND c.key = chunk.key AND c.history > 0 AND c.clock > 0)
     SELECT key FROM chunk ORDER BY key DESC LIMIT 1
 """
-KEEP_WINDOW = "UPDATE domain_state SET window_passes = %(passes)s WHERE domain_id = %(domain_id)s"
+WRITE_WINDOW = "UPDATE domain_state SET window_passes = %(passes)s WHERE domain_id = %(domain_id)s"
 DIVIDENDS = "SELECT pool, dividend FROM pool WHERE domain_id = %(domain_id)s"
 GROW_POOL = "UPDATE pool SET pages = pages + %s WHERE domain_id = %s AND pool = %s"
 TO_REORDER = """
@@ -106,20 +111,20 @@ TO_REORDER = """
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
      WHERE f.domain_id = %(domain_id)s AND f.key > %(after)s ORDER BY f.key LIMIT %(most)s
 """
-ORDER, POOL = "key bytea, favoured bool, score float8, rank int", "pool smallint, net bigint"
+ORDER_COLUMNS, POOL_COLUMNS = "key bytea, boosted bool, score float8, rank int", "pool smallint, net bigint"
 REORDER = f"""
-    UPDATE frontier f SET favoured = x.favoured, url_score = x.score, rank = x.rank FROM {unnest(ORDER)}
+    UPDATE frontier f SET boosted = x.boosted, url_score = x.score, rank = x.rank FROM {build_unnest(ORDER_COLUMNS)}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
-       AND (f.favoured, f.url_score, f.rank) IS DISTINCT FROM (x.favoured, x.score, x.rank)
+       AND (f.boosted, f.url_score, f.rank) IS DISTINCT FROM (x.boosted, x.score, x.rank)
 """  # noqa: S608  only our own columns are put in
 REPOOL = f"""
-    UPDATE cash c SET pool = x.pool, net = x.net FROM {unnest(f"key bytea, {POOL}")}
+    UPDATE cash c SET pool = x.pool, net = x.net FROM {build_unnest(f"key bytea, {POOL_COLUMNS}")}
      WHERE c.domain_id = %(domain_id)s AND c.key = x.key AND c.pool <> x.pool
 """  # noqa: S608  likewise
 
 
-async def drain(
-    db: Database, lease: Lease, *, at: datetime, defaults: Defaults | None = None, max_pages: int | None = None
+async def drain_inbox(
+    db: Database, lease: Lease, *, at: datetime, defaults: CrawlDefaults | None = None, max_pages: int | None = None
 ) -> bool:
     """Apply a chunk of the domain's inbox, and say whether there was any. Raises LeaseLost.
 
@@ -129,23 +134,23 @@ async def drain(
     """
     async with db.transaction() as connection:
         await fence(connection, lease)
-        rows = await _rows(connection, lease)
+        rows = await _read_rows(connection, lease)
         for row in rows:
-            last = await _apply(connection, lease, row, at=at, defaults=defaults, max_pages=max_pages)
+            last = await _apply_row(connection, lease, row, at=at, defaults=defaults, max_pages=max_pages)
             if last is not None:
-                await go_on_after(connection, row["id"], last)
+                await write_inbox_cursor(connection, row["id"], last)
                 return True
             await connection.execute("DELETE FROM inbox WHERE id = %s", (row["id"],))
         return bool(rows)
 
 
-async def _apply(
+async def _apply_row(
     connection: Connection,
     lease: Lease,
     row: dict[str, Any],
     *,
     at: datetime,
-    defaults: Defaults | None,
+    defaults: CrawlDefaults | None,
     max_pages: int | None,
 ) -> bytes | None:
     """Apply a row of the inbox, or the next chunk of pages of it; gives the last page of that, None at its end."""
@@ -156,109 +161,115 @@ async def _apply(
         case "seed":
             await _admit_seeds(connection, lease, payload["urls"], at=at)
             if payload.get("before_root"):
-                await connection.execute(AFTER_NAMED, {"domain_id": domain_id, "key": key_of(lease.domain.root)})
+                await connection.execute(
+                    UNREQUEST_ROOT, {"domain_id": domain_id, "key": compute_page_key(lease.domain.root)}
+                )
         case "audit":
             keys = [bytes.fromhex(key) for key in payload["keys"]]
-            values = {"domain_id": domain_id, "keys": keys, "at": at, "wanted": Wanted.BY_AUDIT}
-            await connection.execute(LOOK_AGAIN, values)
+            values = {"domain_id": domain_id, "keys": keys, "at": at, "request_reason": Wanted.BY_AUDIT}
+            await connection.execute(REQUEST_REVISIT, values)
         case "signal":
-            told = [
-                ChangeSignal(url=Url(url), source=payload["source"], at=datetime.fromisoformat(told_at))
-                for url, told_at in payload["signals"]
+            change_signals = [
+                ChangeSignal(url=Url(url), source=payload["source"], at=datetime.fromisoformat(signaled_at))
+                for url, signaled_at in payload["signals"]
             ]
-            unknown = await signals.take_in(connection, lease, told, at=at, defaults=defaults)
-            await _admit_told(connection, lease, unknown, at=at, max_pages=max_pages)
+            unknown_urls = await signals.apply_signals(connection, lease, change_signals, at=at, defaults=defaults)
+            await _admit_signaled(connection, lease, unknown_urls, at=at, max_pages=max_pages)
         case "share":
             pairs = [
-                SharedPair(PageKey(bytes.fromhex(leader)), PageKey(bytes.fromhex(key)), is_copy=is_copy)
-                for leader, key, is_copy in payload["pairs"]
+                SharedPair(PageKey(bytes.fromhex(canonical)), PageKey(bytes.fromhex(key)), is_copy=is_copy)
+                for canonical, key, is_copy in payload["pairs"]
             ]
-            await shared_schedules.begin(connection, domain_id, pairs, copies_rest=_rest_of_copies(lease, defaults))
+            await shared_schedules.begin_sharing(
+                connection, domain_id, pairs, copy_wait=_compute_copy_wait(lease, defaults)
+            )
         case "window":
-            last = await fetch_value(connection, REWINDOW, chunk | {"passes": payload["passes"]})
+            last = await fetch_value(connection, SCALE_HISTORY, chunk | {"passes": payload["passes"]})
             if last is None:
-                await connection.execute(KEEP_WINDOW, {"domain_id": domain_id, "passes": payload["passes"]})
+                await connection.execute(WRITE_WINDOW, {"domain_id": domain_id, "passes": payload["passes"]})
         case "reorder":
             last = await _reorder(connection, lease, payload, chunk, defaults.page_score if defaults else None)
         case _:  # refresh
-            wish = {"prefix": payload["prefix"], "full": payload["full"]}
-            last = await fetch_value(connection, MAKE_DUE, chunk | wish)
+            refresh_params = {"prefix": payload["prefix"], "full": payload["full"]}
+            last = await fetch_value(connection, MAKE_DUE, chunk | refresh_params)
     return last
 
 
-async def _rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
+async def _read_rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
     """What is to be applied now: what was asked under settings that the lease does not have yet is not.
 
     It would give pages their old ranks, or read them in full as the user does not want them any more.
     """
-    rows = await fetch_dicts(connection, CHUNK, (lease.domain.id, INBOX_CHUNK))
+    rows = await fetch_dicts(connection, NEXT_ROWS, (lease.domain.id, INBOX_CHUNK))
     if any(row["kind"] == "reorder" or row["payload"].get("full") for row in rows):
         # Read after the inbox: whoever wrote there had written this, too.
-        found = await domain_numbered(connection, lease.domain.id)
-        today, then = found.settings if found else None, lease.domain.settings
-        if today is None or today.ordering != then.ordering:
+        current = await read_domain(connection, lease.domain.id)
+        current_settings, lease_settings = current.settings if current else None, lease.domain.settings
+        if current_settings is None or current_settings.ordering != lease_settings.ordering:
             rows = [row for row in rows if row["kind"] != "reorder"]
-        if today is None or not reads_alike(today, then):
+        if current_settings is None or not has_same_reading(current_settings, lease_settings):
             rows = [row for row in rows if not row["payload"].get("full")]
     return rows
 
 
-def _rest_of_copies(lease: Lease, defaults: Defaults | None) -> timedelta | None:
+def _compute_copy_wait(lease: Lease, defaults: CrawlDefaults | None) -> timedelta | None:
     """Return how long copies rest once they share a schedule; None where a user's rule bounds the interval."""
-    if any(rule.most is not None for rule in lease.domain.settings.rules):
+    if any(rule.max_interval is not None for rule in lease.domain.settings.rules):
         return None
-    return min(TEST_COPY_AFTER, defaults.most) if defaults else TEST_COPY_AFTER
+    return min(MIN_COPY_TEST_WAIT, defaults.max_interval) if defaults else MIN_COPY_TEST_WAIT
 
 
-async def _admit_told(
+async def _admit_signaled(
     connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime, max_pages: int | None
 ) -> None:
     """Admit URLs that nobody knew before a signal, as far as the domain has room: pages like others, none wanted."""
-    room = len(urls)
+    max_new = len(urls)
     if max_pages is not None:
-        room = max(max_pages - await fetch_value(connection, TRACKED, (lease.domain.id,)), 0)
-    if urls[:room]:
-        await _admit_seeds(connection, lease, urls[:room], at=at, wanted=Wanted.NO)
-        await connection.execute(HOLD_BACK, (lease.domain.id,))
+        max_new = max(max_pages - await fetch_value(connection, TRACKED, (lease.domain.id,)), 0)
+    if urls[:max_new]:
+        await _admit_seeds(connection, lease, urls[:max_new], at=at, request=Wanted.NONE)
+        await connection.execute(DEFER_NEW, (lease.domain.id,))
 
 
 async def _admit_seeds(
-    connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime, wanted: Wanted = Wanted.BY_NAME
+    connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime, request: Wanted = Wanted.BY_URL
 ) -> None:
     """Seeds bring their endowment like all new pages, and no history but that debt: nobody has linked to them yet.
 
-    One that is known already becomes due: somebody wants it looked at. wanted: why; where it is NO, they are pages one
+    One that is known already becomes due: somebody wants it looked at. request: why; where it is NO, they are pages one
     link away from the root.
     """
-    home = dict.fromkeys(lease.domain.scope(max_depth=0).home(url) for url in urls)
+    seed_urls = dict.fromkeys(lease.domain.build_scope(max_depth=0).to_domain_url(url) for url in urls)
     ordering = lease.domain.settings.ordering
     tracked = await fetch_value(connection, TRACKED, (lease.domain.id,))
-    endowment = seed_endowment(len(home), is_first=tracked == 0)
-    for favoured in (False, True):
-        chosen = [url for url in home if ordering.favours(url) is favoured]
+    endowment = compute_seed_endowment(len(seed_urls), is_first=tracked == 0)
+    for boosted in (False, True):
+        chosen = [url for url in seed_urls if ordering.is_boosted(url) is boosted]
         values: dict[str, Any] = {
             "domain_id": lease.domain.id,
-            "keys": [key_of(url) for url in chosen],
+            "keys": [compute_page_key(url) for url in chosen],
             "urls": chosen,
-            "scores": [ordering.score(url) for url in chosen],
-            "favoured": favoured,
+            "scores": [ordering.score_url(url) for url in chosen],
+            "boosted": boosted,
             "at": at,
-            "pool": ordering.pool(known=False, favoured=favoured).value,
+            "pool": ordering.choose_pool(is_fetched=False, is_boosted=boosted).value,
             "endowment": endowment,
-            "wanted": wanted,
-            "depth": 0 if wanted else 1,
+            "request_reason": request,
+            "depth": 0 if request else 1,
         }
-        fresh = await fetch_rows(connection, ADMIT_SEEDS, values)
+        new_rows = await fetch_rows(connection, ADMIT_SEEDS, values)
         scores = dict(zip(values["keys"], values["scores"], strict=True))
         ranks = [
-            ordering.first_rank(net, clock=clock, depth=values["depth"], url_score=scores[key])
-            for key, net, clock in fresh
+            ordering.compute_first_rank(net, clock=clock, depth=values["depth"], url_score=scores[key])
+            for key, net, clock in new_rows
         ]
-        groups = await groups_of(connection, lease.domain.id, chosen)
+        groups = await assign_groups(connection, lease.domain.id, chosen)
         await connection.execute(GROUP_SEEDS, values | {"groups": groups})
-        await connection.execute(RANK, {"domain_id": lease.domain.id, "key": [row[0] for row in fresh], "rank": ranks})
-        if wanted:
-            await connection.execute(CALL_FOR, values)
+        await connection.execute(
+            WRITE_RANKS, {"domain_id": lease.domain.id, "key": [row[0] for row in new_rows], "rank": ranks}
+        )
+        if request:
+            await connection.execute(REQUEST_SEEDS, values)
 
 
 async def _reorder(
@@ -270,33 +281,33 @@ async def _reorder(
 ) -> bytes | None:
     """Give a chunk of pages the pools, scores and ranks of the domain's order today; gives the last one of them.
 
-    keeps_places, of the payload: it is the order that it was, and only what is favoured is another.
+    keeps_places, of the payload: it is the order that it was, and only what is boosted is another.
     """
     ordering = lease.domain.settings.ordering
     pages = await fetch_rows(connection, TO_REORDER, chunk, binary=True)
     if not pages:
         return None
     dividends: dict[int, int] = dict(await fetch_rows(connection, DIVIDENDS, chunk))
-    keeps_ranks = payload.get("keeps_places", False) and ordering.order.is_by_place
+    keeps_ranks = payload.get("keeps_places", False) and ordering.order.is_by_position
     grown = Counter[int]()  # pages of each pool
     rows = []
     for key, url, state, depth, *figures in pages:
         rank, pool, net, clock = figures  # the last three are None outside the economy
-        favoured, score = ordering.favours(url), ordering.score(url)
+        boosted, score = ordering.is_boosted(url), ordering.score_url(url)
         if pool is not None:
-            now = ordering.pool(known=state != State.NEW, favoured=favoured).value
-            net += dividends[pool] - dividends[now]  # who changes pool carries cash, never net
-            grown.update({now: 1})
+            new_pool = ordering.choose_pool(is_fetched=state != State.UNFETCHED, is_boosted=boosted).value
+            net += dividends[pool] - dividends[new_pool]  # who changes pool carries cash, never net
+            grown.update({new_pool: 1})
             grown.subtract({pool: 1})
-            pool = now
-        if state == State.NEW and not keeps_ranks:
-            ahead = head_start(page_score(url)) if page_score is not None else 0
-            rank = ordering.first_rank(net or 0, clock=clock or 0, depth=depth, url_score=score, ahead=ahead)
-        rows.append((key, favoured, score, rank, pool, net))
-    columns = to_columns(f"{ORDER}, {POOL}", rows)
+            pool = new_pool
+        if state == State.UNFETCHED and not keeps_ranks:
+            ahead = compute_head_start(page_score(url)) if page_score is not None else 0
+            rank = ordering.compute_first_rank(net or 0, clock=clock or 0, depth=depth, url_score=score, ahead=ahead)
+        rows.append((key, boosted, score, rank, pool, net))
+    columns = split_into_columns(f"{ORDER_COLUMNS}, {POOL_COLUMNS}", rows)
     await connection.execute(REORDER, chunk | columns, binary=True)
     await connection.execute(REPOOL, chunk | columns, binary=True)
     async with connection.cursor() as cursor:
-        await cursor.executemany(GROW_POOL, [(more, lease.domain.id, pool) for pool, more in grown.items()])
+        await cursor.executemany(GROW_POOL, [(count, lease.domain.id, pool) for pool, count in grown.items()])
     last: bytes = pages[-1][0]
     return last

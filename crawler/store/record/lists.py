@@ -11,21 +11,29 @@ from crawler.core.change.change import Change
 from crawler.core.domain import Lease
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.signals import ChangeSignal, SignalSource
-from crawler.core.freshness.terms import Defaults, Wanted
+from crawler.core.freshness.terms import CrawlDefaults, Wanted
 from crawler.core.http.urls import PageKey
 from crawler.core.opic.order import Order
-from crawler.core.visit.lists import ListedLink, is_ahead, signaled_at
-from crawler.core.visit.update import TEACHES
-from crawler.core.visit.visit import TEMPORARY, Link, State, Visit
-from crawler.store.claim.held import fence
-from crawler.store.database import BY_KEY, Connection, Database
+from crawler.core.visit.lists import ListedLink, find_signal_time, is_in_future
+from crawler.core.visit.update import INFORMATIVE_CHANGES
+from crawler.core.visit.visit import TEMPORARY_REDIRECTS, Link, State, Visit
+from crawler.store.claim.active_lease import fence
+from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.record import admissions, novelty
-from crawler.store.record.opic import load_batch, write_batch
+from crawler.store.record.opic import load_opic_batch, write_opic_batch
 from crawler.store.record.positions import PagePosition
-from crawler.store.record.signals import take_in
-from crawler.store.rows import clean, excluded, fetch_rows, fetch_value, placeholders, to_columns, unnest
+from crawler.store.record.signals import apply_signals
+from crawler.store.rows import (
+    build_placeholders,
+    build_unnest,
+    build_upsert_set,
+    clean_text,
+    fetch_rows,
+    fetch_value,
+    split_into_columns,
+)
 
-MOST_FEEDS = 16  # of a domain, found in the heads of its pages: some name one for the comments of each
+MAX_FEEDS = 16  # of a domain, found in the heads of its pages: some name one for the comments of each
 FIRST_LISTS = 8  # of those that one list names, asked for before any page; the others come in their turn
 HINTED_CHANGES = 0.25  # of a change observed: so much counts what changefreq says of a page that was never fetched
 
@@ -38,54 +46,55 @@ DATES = """
 DATE_COLUMNS = "key bytea, at timestamptz, is_open bool"
 PUT_DATES = f"""
     INSERT INTO announced (domain_id, key, source, at, list_key, is_open)
-    SELECT %(domain_id)s, x.key, %(source)s, x.at, %(list_key)s, x.is_open FROM {unnest(DATE_COLUMNS)}
+    SELECT %(domain_id)s, x.key, %(source)s, x.at, %(list_key)s, x.is_open FROM {build_unnest(DATE_COLUMNS)}
     ON CONFLICT (domain_id, key, source) DO UPDATE
        SET at = excluded.at, list_key = excluded.list_key, is_open = announced.is_open OR excluded.is_open
 """  # noqa: S608  only our own columns are put in
-NAME = """
+ADD_LISTS = """
     INSERT INTO url_list (domain_id, key, found_by, found_at)
     SELECT %(domain_id)s, f.key, %(found_by)s, %(at)s
       FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s)
     ON CONFLICT DO NOTHING
  RETURNING key
 """
-ASK_FIRST = """
-    UPDATE frontier SET wanted = %(wanted)s, due_at = NULL
-     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'new'
+FETCH_FIRST = """
+    UPDATE frontier SET request_reason = %(request_reason)s, due_at = NULL
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'unfetched'
 """
 # A link that led nowhere may have been there before its page. One that a list names all the time, and that never leads
 # anywhere, is visited four times as often as others.
-TRY_AGAIN = """
-    UPDATE frontier f SET due_at = %(at)s, wanted = %(wanted)s
+RETRY_GONE = """
+    UPDATE frontier f SET due_at = %(at)s, request_reason = %(request_reason)s
       FROM page p
-     WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s) AND f.state = 'gone' AND f.wanted = 0
+     WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s) AND f.state = 'gone' AND f.request_reason = 0
        AND f.due_at > %(at)s AND p.domain_id = %(domain_id)s AND p.key = f.key AND p.version = 0
-       AND 4 * (%(at)s - p.last_look_at) >= least(f.due_at, p.last_look_at + interval '120 days') - p.last_look_at
+       AND 4 * (%(at)s - p.last_visit_at) >= least(f.due_at, p.last_visit_at + interval '120 days') - p.last_visit_at
 """
 KNOWN_LISTS = "SELECT key FROM url_list WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)"
 COUNT_FEEDS = "SELECT count(*) FROM url_list WHERE domain_id = %(domain_id)s AND found_by = 'page'"
-LAST_READ = ("kind", "worth", "entries", "others", "refused", "unusable", "finding")
-SUMS = ("told", "new_pages", "hints")
-PUT = f"""
-    INSERT INTO url_list AS l (domain_id, key, found_by, found_at, reads, {", ".join(LAST_READ + SUMS)})
-    VALUES (%(domain_id)s, %(key)s, 'body', %(at)s, 1, {placeholders(LAST_READ + SUMS)})
+REPLACED_COLUMNS = ("kind", "value", "entries", "others", "excluded", "unusable", "finding")
+SUMMED_COLUMNS = ("informative_reads", "new_pages", "hints")
+WRITE_LIST = f"""
+    INSERT INTO url_list AS l (domain_id, key, found_by, found_at, reads,
+        {", ".join(REPLACED_COLUMNS + SUMMED_COLUMNS)})
+    VALUES (%(domain_id)s, %(key)s, 'body', %(at)s, 1, {build_placeholders(REPLACED_COLUMNS + SUMMED_COLUMNS)})
     ON CONFLICT (domain_id, key) DO UPDATE
-       SET reads = l.reads + 1, {excluded(LAST_READ)},
-           {", ".join(f"{name} = l.{name} + excluded.{name}" for name in SUMS)}
+       SET reads = l.reads + 1, {build_upsert_set(REPLACED_COLUMNS)},
+           {", ".join(f"{name} = l.{name} + excluded.{name}" for name in SUMMED_COLUMNS)}
 """  # noqa: S608  likewise
 COUNT_READ = "UPDATE url_list SET reads = reads + 1 WHERE domain_id = %s AND key = %s"
-CLOSE = """
+CLOSE_HINTS = """
     UPDATE announced SET is_open = false
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND is_open
  RETURNING key, list_key
 """
 CHECKED_COLUMNS = "key bytea, is_true bool, expected float8"
-CHECKED = f"""
+COUNT_CHECKED = f"""
     UPDATE url_list l
        SET hints_checked = l.hints_checked + x.checked, hints_true = l.hints_true + x.confirmed,
            hints_expected = l.hints_expected + x.expected
       FROM (SELECT key, count(*) AS checked, count(*) FILTER (WHERE is_true) AS confirmed, sum(expected) AS expected
-              FROM {unnest(CHECKED_COLUMNS)} GROUP BY key) x
+              FROM {build_unnest(CHECKED_COLUMNS)} GROUP BY key) x
      WHERE l.domain_id = %(domain_id)s AND l.key = x.key
 """  # noqa: S608  only our own columns are put in
 
@@ -106,7 +115,7 @@ class ListChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkNews:
+class ListChunkResult:
     """What a chunk brought: pages and lists that were not known and may be fetched, and changes hinted at."""
 
     new_pages: int = 0
@@ -114,15 +123,15 @@ class ChunkNews:
     signals: tuple[ChangeSignal, ...] = ()
 
 
-async def admit_listed(
+async def admit_list_chunk(
     db: Database,
     lease: Lease,
     chunk: ListChunk,
     *,
     at: datetime,
     max_pages: int,
-    defaults: Defaults,
-) -> ChunkNews:
+    defaults: CrawlDefaults,
+) -> ListChunkResult:
     """Admit what a list names, within the domain's limits, and compare its dates with those it gave before.
 
     No cash moves but the endowments of new pages. A chunk that is sent again changes nothing.  Raises LeaseLost.
@@ -131,47 +140,49 @@ async def admit_listed(
     async with db.transaction() as connection:
         await fence(connection, lease)
         keys = list({listed.link.key for listed in chunk.links})
-        if chunk.list_key is None and len(await _known_lists(connection, domain_id, keys)) == len(keys):
-            return ChunkNews()  # as those that robots.txt names are but once
-        await connection.execute(BY_KEY)
-        books = await load_batch(
+        if chunk.list_key is None and len(await _find_known_lists(connection, domain_id, keys)) == len(keys):
+            return ListChunkResult()  # as those that robots.txt names are but once
+        await connection.execute(PREFER_KEY_LOOKUPS)
+        opic_batch = await load_opic_batch(
             connection,
             domain_id,
             (),
             domain_settings=lease.domain.settings,
             page_score=defaults.page_score,
-            met_beside={listed.link.key: chunk.depth for listed in chunk.links},
+            listed_depths={listed.link.key: chunk.depth for listed in chunk.links},
         )
-        is_news = any(listed.link.key not in books.positions for listed in chunk.links)
-        templates = await novelty.load(connection, domain_id) if is_news else None
+        has_new_pages = any(listed.link.key not in opic_batch.positions for listed in chunk.links)
+        templates = await novelty.load_novelty(connection, domain_id) if has_new_pages else None
         admitted: list[tuple[Link, PagePosition]] = []
         for listed in chunk.links:
             link = listed.link
             depth = chunk.depth - listed.is_list  # lists are as near to the root as what names them
-            stand = admissions.meet(books, link, depth=depth, max_pages=max_pages, at=at)
-            if stand is None:
+            position = admissions.admit_link(opic_batch, link, depth=depth, max_pages=max_pages, at=at)
+            if position is None:
                 continue
-            admitted.append((link, stand))
-            if listed.gap is not None:  # changefreq adds a part of a change, within its gap
-                stand.evidence = HINTED_CHANGES, HINTED_CHANGES * (listed.gap / DAY)
-            if templates is not None and not stand.is_out and not listed.is_list:
-                stand.held_until = templates.time_of(link.url, at, favoured=stand.favoured)
-        if books.ordering.order is not Order.DEPTH:  # there, what a page links to comes before what a list names
-            books.line_up([listed.link.key for listed in chunk.links])
-        await admissions.write(connection, domain_id, books, admitted)
-        await write_batch(connection, domain_id, books)
+            admitted.append((link, position))
+            if listed.change_interval is not None:  # changefreq adds a part of a change, within its gap
+                position.rates = HINTED_CHANGES, HINTED_CHANGES * (listed.change_interval / DAY)
+            if templates is not None and not position.is_outside_economy and not listed.is_list:
+                position.deferred_until = templates.compute_due_at(link.url, at, boosted=position.boosted)
+        if opic_batch.ordering.order is not Order.DEPTH:  # there, what a page links to comes before what a list names
+            opic_batch.queue_links([listed.link.key for listed in chunk.links])
+        await admissions.write_admitted(connection, domain_id, opic_batch, admitted)
+        await write_opic_batch(connection, domain_id, opic_batch)
         if templates is not None:
-            await novelty.write(connection, domain_id, templates, at=at, handed_out=None)
-        lists = [listed.link.key for listed in chunk.links if listed.is_list and listed.link.key in books.positions]
-        new_lists = await _name(connection, domain_id, lists, chunk.found_by, at=at, asked_first=FIRST_LISTS)
-        dead = {"domain_id": domain_id, "keys": keys, "at": at}
-        await connection.execute(TRY_AGAIN, dead | {"wanted": Wanted.BY_LIST.value})
+            await novelty.write_novelty(connection, domain_id, templates, at=at, dispatched=None)
+        lists = [
+            listed.link.key for listed in chunk.links if listed.is_list and listed.link.key in opic_batch.positions
+        ]
+        new_lists = await _add_lists(connection, domain_id, lists, chunk.found_by, at=at, fetched_first=FIRST_LISTS)
+        retry_params = {"domain_id": domain_id, "keys": keys, "at": at}
+        await connection.execute(RETRY_GONE, retry_params | {"request_reason": Wanted.BY_LIST.value})
         signals = await _compare_dates(connection, domain_id, chunk, at=at)
         if signals:
-            await take_in(connection, lease, signals, at=at, defaults=defaults)
-        may_be_fetched = sum(stand.state is State.NEW for _, stand in admitted)
-        return ChunkNews(
-            new_pages=may_be_fetched - len({link.key for link, _ in admitted} & set(new_lists)),
+            await apply_signals(connection, lease, signals, at=at, defaults=defaults)
+        fetchable_count = sum(position.state is State.UNFETCHED for _, position in admitted)
+        return ListChunkResult(
+            new_pages=fetchable_count - len({link.key for link, _ in admitted} & set(new_lists)),
             new_lists=len(new_lists),
             signals=signals,
         )
@@ -181,7 +192,9 @@ async def _compare_dates(
     connection: Connection, domain_id: int, chunk: ListChunk, *, at: datetime
 ) -> tuple[ChangeSignal, ...]:
     """The signals that the dates of a chunk are. Dates that moved are kept, with whose word it was."""
-    dated = {each.link.key: each for each in chunk.links if each.date is not None and not is_ahead(each.date, now=at)}
+    dated = {
+        each.link.key: each for each in chunk.links if each.date is not None and not is_in_future(each.date, now=at)
+    }
     if not dated or chunk.list_key is None:
         return ()
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(dated), "source": chunk.source.value}
@@ -190,92 +203,98 @@ async def _compare_dates(
     for key, before, was_open, last_good_at in rows:
         listed = dated[PageKey(key)]
         assert listed.date is not None
-        changed_at = signaled_at(listed.date, before=before, last_good_at=last_good_at, now=at)
+        changed_at = find_signal_time(listed.date, before=before, last_good_at=last_good_at, now=at)
         if changed_at is not None and not was_open:
             signals.append(ChangeSignal(listed.link.url, chunk.source, changed_at))
         if before is None or listed.date.at > before:
             moved.append((key, listed.date.at, changed_at is not None))
     if moved:
-        values |= to_columns(DATE_COLUMNS, moved) | {"list_key": chunk.list_key}
+        values |= split_into_columns(DATE_COLUMNS, moved) | {"list_key": chunk.list_key}
         await connection.execute(PUT_DATES, values, binary=True)
     return tuple(signals)
 
 
-async def _known_lists(connection: Connection, domain_id: int, keys: Sequence[PageKey]) -> set[bytes]:
+async def _find_known_lists(connection: Connection, domain_id: int, keys: Sequence[PageKey]) -> set[bytes]:
     """Return which of the pages are known as lists."""
     values = {"domain_id": domain_id, "keys": list(keys)}
     return {key for (key,) in await fetch_rows(connection, KNOWN_LISTS, values)}
 
 
-async def _name(
-    connection: Connection, domain_id: int, keys: Sequence[PageKey], found_by: str, *, at: datetime, asked_first: int
+async def _add_lists(
+    connection: Connection, domain_id: int, keys: Sequence[PageKey], found_by: str, *, at: datetime, fetched_first: int
 ) -> list[PageKey]:
     """Remember of tracked pages that they are lists; gives those of which that was not known, in their order.
 
-    asked_first: so many of these are fetched before any page.
+    fetched_first: so many of these are fetched before any page.
     """
     if not keys:
         return []
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(keys), "found_by": found_by, "at": at}
-    found = {key for (key,) in await fetch_rows(connection, NAME, values)}
-    fresh = [key for key in keys if key in found]
-    if fresh:
-        values |= {"keys": fresh[:asked_first], "wanted": Wanted.BY_NAME.value}
-        await connection.execute(ASK_FIRST, values)
-    return fresh
+    added = {key for (key,) in await fetch_rows(connection, ADD_LISTS, values)}
+    new_lists = [key for key in keys if key in added]
+    if new_lists:
+        values |= {"keys": new_lists[:fetched_first], "request_reason": Wanted.BY_URL.value}
+        await connection.execute(FETCH_FIRST, values)
+    return new_lists
 
 
-async def with_room(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> list[Visit]:
+async def limit_feeds(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> list[Visit]:
     """The visits with those feeds only that are not known as lists yet, and for which the domain has room."""
     named = dict.fromkeys(link.key for visit in visits for link in visit.feeds)
     if not named:
         return list(visits)
-    known = await _known_lists(connection, domain_id, list(named))
-    room = max(MOST_FEEDS - await fetch_value(connection, COUNT_FEEDS, {"domain_id": domain_id}), 0)
-    left = set([key for key in named if key not in known][:room])
+    known_lists = await _find_known_lists(connection, domain_id, list(named))
+    room = max(MAX_FEEDS - await fetch_value(connection, COUNT_FEEDS, {"domain_id": domain_id}), 0)
+    admitted = set([key for key in named if key not in known_lists][:room])
     chosen = []
     for visit in visits:
-        feeds = tuple(link for link in visit.feeds if link.key in left)
-        left -= {link.key for link in feeds}
+        feeds = tuple(link for link in visit.feeds if link.key in admitted)
+        admitted -= {link.key for link in feeds}
         chosen.append(replace(visit, feeds=feeds) if feeds != visit.feeds else visit)
     return chosen
 
 
-async def write(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
+async def write_lists(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
     """Keep what looks at lists brought, which pages they showed to be lists, and which hints turned out to be true."""
     for visit in visits:
         at = visit.at
         if visit.feeds:
             feeds = [link.key for link in visit.feeds]
-            await _name(connection, domain_id, feeds, "page", at=at, asked_first=MOST_FEEDS)
-        if visit.target.known_list is not None and (onward := _onward(visit)):
-            await _name(connection, domain_id, [onward.key], "list", at=at, asked_first=1)
-        news = visit.list_news
+            await _add_lists(connection, domain_id, feeds, "page", at=at, fetched_first=MAX_FEEDS)
+        if visit.target.list_stats is not None and (onward := _find_redirect(visit)):
+            await _add_lists(connection, domain_id, [onward.key], "list", at=at, fetched_first=1)
+        news = visit.list_result
         if news is not None and news.is_same:
             await connection.execute(COUNT_READ, (domain_id, visit.target.key))
         elif news is not None:
             values = asdict(news) | {"domain_id": domain_id, "key": visit.target.key, "at": at}
-            values |= {"kind": news.kind.value, "finding": clean(news.finding), "told": int(news.has_told)}
-            await connection.execute(PUT, values)
+            values |= {
+                "kind": news.kind.value,
+                "finding": clean_text(news.finding),
+                "informative_reads": int(news.has_told),
+            }
+            await connection.execute(WRITE_LIST, values)
     await _check_hints(connection, domain_id, visits)
 
 
-def _onward(visit: Visit) -> Link | None:
+def _find_redirect(visit: Visit) -> Link | None:
     """Where a list redirects to within its domain: that is the list, for good or for now."""
     if visit.moved_to is not None:
         return visit.moved_to
-    return visit.links[0] if visit.status in TEMPORARY and visit.links else None
+    return visit.links[0] if visit.status in TEMPORARY_REDIRECTS and visit.links else None
 
 
 async def _check_hints(connection: Connection, domain_id: int, visits: Iterable[Visit]) -> None:
     """Count the hints that these looks have tested for the lists that gave them."""
     tested = {
-        visit.target.key: visit for visit in visits if visit.change in TEACHES and visit.expected_change is not None
+        visit.target.key: visit
+        for visit in visits
+        if visit.change in INFORMATIVE_CHANGES and visit.expected_change is not None
     }
     if not tested:
         return
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(tested)}
-    closed = await fetch_rows(connection, CLOSE, values, binary=True)
-    rows = [(by, tested[key].change is Change.CHANGED, tested[key].expected_change) for key, by in closed]
+    closed = await fetch_rows(connection, CLOSE_HINTS, values, binary=True)
+    rows = [(list_key, tested[key].change is Change.CHANGED, tested[key].expected_change) for key, list_key in closed]
     if rows:
-        await connection.execute(CHECKED, values | to_columns(CHECKED_COLUMNS, rows))
+        await connection.execute(COUNT_CHECKED, values | split_into_columns(CHECKED_COLUMNS, rows))

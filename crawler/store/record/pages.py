@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from crawler.core.change.change import Change
-from crawler.core.freshness.prior import without_prior
+from crawler.core.freshness.prior import subtract_prior
 from crawler.core.freshness.terms import Wanted
 from crawler.core.http.urls import PageKey
 from crawler.core.page.snapshot import Version
@@ -15,25 +15,32 @@ from crawler.core.visit.visit import State, Visit
 from crawler.store.database import Connection
 from crawler.store.record import content
 from crawler.store.record.opic import OpicBatch
-from crawler.store.rows import clean, copy, excluded, to_columns, to_signed, unnest
+from crawler.store.rows import (
+    build_unnest,
+    build_upsert_set,
+    clean_text,
+    copy_rows,
+    encode_fingerprint,
+    split_into_columns,
+)
 
 PAGE_COLUMNS = """
     key bytea, at timestamptz, status smallint, reason text, failures smallint, soft_errors smallint,
-    withheld_since timestamptz, evidence_a float8, evidence_b float8, amount_total float8, amount_changes float8,
+    withheld_since timestamptz, rate_a float8, rate_b float8, magnitude_total float8, magnitude_changes float8,
     moved_to bytea, led_to bytea, good bool, missing_since timestamptz, changed bool, announced float8, rereads bool,
     renews bool, etag text, last_modified text, body_bytes int, number int, body_digest bytea, text_digest bytea,
     main_digest bytea, shape_digest bytea, fingerprint bigint, is_rendered bool
 """
-AS_THEY_ARE = ("at", "status", "soft_errors", "led_to", "missing_since", "body_bytes")  # of a visit
+COPIED_FIELDS = ("at", "status", "soft_errors", "led_to", "missing_since", "body_bytes")  # of a visit
 VERSION_COLUMNS = [each.name for each in fields(Version)]
 # What a look may leave as it was comes as null.
-PAGES = f"""
+WRITE_PAGES = f"""
     UPDATE page p
        SET status = x.status, reason = x.reason, failures = x.failures, soft_errors = x.soft_errors,
            withheld_since = x.withheld_since,
-           last_look_at = x.at, visits = p.visits + 1, evidence_a = x.evidence_a, evidence_b = x.evidence_b,
+           last_visit_at = x.at, visits = p.visits + 1, rate_a = x.rate_a, rate_b = x.rate_b,
            signals = CASE WHEN x.good THEN '' ELSE p.signals END,
-           amount_total = x.amount_total, amount_changes = x.amount_changes,
+           magnitude_total = x.magnitude_total, magnitude_changes = x.magnitude_changes,
            moved_to = CASE WHEN x.good AND x.reason <> %(bulk_redirect)s THEN x.moved_to
                            ELSE coalesce(x.moved_to, p.moved_to) END,
            led_to = coalesce(x.led_to, p.led_to),  -- whom a crowd went to tells the next of it
@@ -57,121 +64,136 @@ PAGES = f"""
            shape_digest = coalesce(x.shape_digest, p.shape_digest),
            fingerprint = CASE WHEN x.number IS NULL THEN p.fingerprint ELSE x.fingerprint END,
            is_rendered = coalesce(x.is_rendered, p.is_rendered)
-      FROM {unnest(PAGE_COLUMNS)}
+      FROM {build_unnest(PAGE_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
 """  # noqa: S608  only our own columns are put in
-FRONTIER = f"""
+WRITE_FRONTIER = f"""
     UPDATE frontier f
-       SET state = x.state, due_at = x.due_at, wanted = x.wanted,
-           rank = CASE WHEN x.state = 'new' THEN f.rank ELSE 0 END
-      FROM {unnest("key bytea, state text, due_at timestamptz, wanted smallint")}
+       SET state = x.state, due_at = x.due_at, request_reason = x.request_reason,
+           rank = CASE WHEN x.state = 'unfetched' THEN f.rank ELSE 0 END
+      FROM {build_unnest("key bytea, state text, due_at timestamptz, request_reason smallint")}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
 """  # noqa: S608  likewise
-SHALLOWER = f"""
+LOWER_DEPTHS = f"""
     UPDATE frontier f SET depth = x.depth
-      FROM {unnest("key bytea, depth smallint")}
+      FROM {build_unnest("key bytea, depth smallint")}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.depth > x.depth
 """  # noqa: S608  likewise
 LINK_COLUMNS = "key bytea, targets bytea, external_domains text, external_link_counts text"
-LINKS = f"""
+WRITE_LINKS = f"""
     INSERT INTO page_links (domain_id, key, targets, external_domains, external_link_counts)
     SELECT %(domain_id)s, x.key, x.targets, string_to_array(x.external_domains, ' '),
            string_to_array(x.external_link_counts, ' ')::int[]
-      FROM {unnest(LINK_COLUMNS)}
-    ON CONFLICT (domain_id, key) DO UPDATE SET {excluded(("targets", "external_domains", "external_link_counts"))}
+      FROM {build_unnest(LINK_COLUMNS)}
+    ON CONFLICT (domain_id, key) DO UPDATE
+       SET {build_upsert_set(("targets", "external_domains", "external_link_counts"))}
 """  # noqa: S608  likewise
 SNAPSHOT_COLUMNS = """
     domain_id int8, key bytea, number int4, at timestamptz, title text, language text, content_type text, text text,
     body_digest bytea, text_digest bytea, main_digest bytea, fingerprint int8, distance_bits int2, is_rendered bool,
     headers text
 """
-TO_RENDER = """
-    UPDATE frontier SET due_at = least(due_at, %(at)s), wanted = %(wanted)s
-     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND state = 'known' AND wanted NOT IN (1, 4, 5)
+REQUEST_RENDERS = """
+    UPDATE frontier SET due_at = least(due_at, %(at)s), request_reason = %(request_reason)s
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND state = 'fetched'
+       AND request_reason NOT IN (1, 4, 5)
 """
 CHANGES_REMEMBERED = 20  # of what a page announces, about; and one at first that announced nothing
-FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (inbox.py, MAKE_DUE)
+FORGOTTEN_DIGEST = b""  # in place of a body's digest: read it again, whatever it is (inbox.py, MAKE_DUE)
 
 
-async def write_pages(connection: Connection, domain_id: int, books: OpicBatch, visits: Sequence[Visit]) -> None:
-    rows = [_page_row(visit, books) for visit in visits]
+async def write_pages(connection: Connection, domain_id: int, opic_batch: OpicBatch, visits: Sequence[Visit]) -> None:
+    rows = [_build_page_row(visit, opic_batch) for visit in visits]
     columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
     columns |= {"domain_id": domain_id, "bulk_redirect": BULK_REDIRECT, "most": CHANGES_REMEMBERED}
-    await connection.execute(PAGES, columns, binary=True)
-    await connection.execute(FRONTIER, columns)
+    await connection.execute(WRITE_PAGES, columns, binary=True)
+    await connection.execute(WRITE_FRONTIER, columns)
 
 
-async def call_for_renders(connection: Connection, domain_id: int, keys: Collection[PageKey], *, at: datetime) -> None:
+async def request_page_renders(
+    connection: Connection, domain_id: int, keys: Collection[PageKey], *, at: datetime
+) -> None:
     """Make pages due that are stored without what their scripts write."""
     if keys:
-        values = {"domain_id": domain_id, "keys": list(keys), "at": at, "wanted": Wanted.TO_RENDER.value}
-        await connection.execute(TO_RENDER, values)
+        values = {"domain_id": domain_id, "keys": list(keys), "at": at, "request_reason": Wanted.TO_RENDER.value}
+        await connection.execute(REQUEST_RENDERS, values)
 
 
-def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
+def _build_page_row(visit: Visit, opic_batch: OpicBatch) -> dict[str, Any]:
     """Return what PAGES and FRONTIER write of a visited page."""
-    heir = visit.moved_to.key if visit.moved_to else None
+    successor = visit.moved_to.key if visit.moved_to else None
     version = visit.snapshot.version if visit.snapshot else None
     prior = visit.target.terms.prior
     before, validators = visit.target.version, visit.validators
     is_read_again = visit.is_good and visit.links is not None and not version
-    evidence = [float(number) for number in without_prior(visit.belief.a, visit.belief.b, prior.a, prior.b)]
+    rates = [float(number) for number in subtract_prior(visit.rate_estimate.a, visit.rate_estimate.b, prior.a, prior.b)]
     return {
         "key": visit.target.key,
-        **{name: getattr(visit, name) for name in AS_THEY_ARE},
-        "reason": clean(visit.reason),
+        **{name: getattr(visit, name) for name in COPIED_FIELDS},
+        "reason": clean_text(visit.reason),
         "failures": min(visit.failures, 32_000),
         "withheld_since": None if visit.is_good else visit.withheld_since,
-        "evidence_a": evidence[0],
-        "evidence_b": evidence[1],
-        "amount_total": visit.amounts.total,
-        "amount_changes": visit.amounts.changes,
-        "moved_to": heir if heir in books.positions else None,  # out of scope or beyond the limits: it moved away
+        "rate_a": rates[0],
+        "rate_b": rates[1],
+        "magnitude_total": visit.magnitudes.total,
+        "magnitude_changes": visit.magnitudes.changes,
+        "moved_to": successor
+        if successor in opic_batch.positions
+        else None,  # out of scope or beyond the limits: it moved away
         "good": visit.is_good,
         "changed": visit.change is Change.CHANGED,
-        "announced": books.announced.get(visit.target.key, 0.0),
-        "rereads": is_read_again and before is not None and before.body_digest == FORGOTTEN,
+        "announced": opic_batch.announced.get(visit.target.key, 0.0),
+        "rereads": is_read_again and before is not None and before.body_digest == FORGOTTEN_DIGEST,
         "renews": validators is not None,
-        "etag": clean(validators.etag) if validators else None,
-        "last_modified": clean(validators.last_modified) if validators else None,
+        "etag": clean_text(validators.etag) if validators else None,
+        "last_modified": clean_text(validators.last_modified) if validators else None,
         "state": visit.state.value,
-        "due_at": None if visit.state is State.NEW else visit.due_at,
-        "wanted": visit.wants.value,
+        "due_at": None if visit.state is State.UNFETCHED else visit.due_at,
+        "request_reason": visit.next_request.value,
         **{name: getattr(version, name) if version else None for name in VERSION_COLUMNS},
-        "fingerprint": to_signed(version.fingerprint) if version else None,
+        "fingerprint": encode_fingerprint(version.fingerprint) if version else None,
     }
 
 
-async def write_links(connection: Connection, domain_id: int, books: OpicBatch, visits: Sequence[Visit]) -> None:
-    found = (
+async def write_links(connection: Connection, domain_id: int, opic_batch: OpicBatch, visits: Sequence[Visit]) -> None:
+    links_by_target = (
         (visit.target, (visit.recipients or (), visit.external_links or ()))
         for visit in visits
         if visit.links is not None
     )
-    changed = {target.key: links for target, links in found if links != (target.outlinks, target.external_links)}
+    changed = {
+        target.key: links for target, links in links_by_target if links != (target.outlinks, target.external_links)
+    }
     if changed:
         # An array of arrays would have to be rectangular; an authority holds no space.
         rows = [
-            (key, b"".join(keys), " ".join(name for name, _ in others), " ".join(str(many) for _, many in others))
+            (key, b"".join(keys), " ".join(name for name, _ in others), " ".join(str(count) for _, count in others))
             for key, (keys, others) in changed.items()
         ]
-        await connection.execute(LINKS, to_columns(LINK_COLUMNS, rows) | {"domain_id": domain_id}, binary=True)
-    nearer = {key: stand.depth for key, stand in books.positions.items() if stand.is_nearer}
+        await connection.execute(
+            WRITE_LINKS, split_into_columns(LINK_COLUMNS, rows) | {"domain_id": domain_id}, binary=True
+        )
+    nearer = {key: position.depth for key, position in opic_batch.positions.items() if position.is_nearer}
     if nearer:
         values = {"domain_id": domain_id, "key": list(nearer), "depth": list(nearer.values())}
-        await connection.execute(SHALLOWER, values)
+        await connection.execute(LOWER_DEPTHS, values)
 
 
 async def write_versions(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
-    fresh = [(visit, visit.snapshot) for visit in visits if visit.snapshot is not None]
-    if not fresh:
+    new_versions = [(visit, visit.snapshot) for visit in visits if visit.snapshot is not None]
+    if not new_versions:
         return
-    await content.put(connection, domain_id, {s.version.body_digest: s.body for _, s in fresh})
+    await content.store_bodies(connection, domain_id, {s.version.body_digest: s.body for _, s in new_versions})
     rows: list[tuple[Any, ...]] = []
-    for visit, shot in fresh:
-        version = shot.version
-        texts = map(clean, (shot.title, shot.language, shot.content_type, shot.text))
-        digests = (version.body_digest, version.text_digest, version.main_digest, to_signed(version.fingerprint))
-        kept = (shot.distance_bits, version.is_rendered, clean(shot.headers))
-        rows.append((domain_id, visit.target.key, version.number, visit.at, *texts, *digests, *kept))
-    await copy(connection, "snapshot", SNAPSHOT_COLUMNS, rows)
+    for visit, snapshot in new_versions:
+        version = snapshot.version
+        texts = map(clean_text, (snapshot.title, snapshot.language, snapshot.content_type, snapshot.text))
+        digests = (
+            version.body_digest,
+            version.text_digest,
+            version.main_digest,
+            encode_fingerprint(version.fingerprint),
+        )
+        other_values = (snapshot.distance_bits, version.is_rendered, clean_text(snapshot.headers))
+        rows.append((domain_id, visit.target.key, version.number, visit.at, *texts, *digests, *other_values))
+    await copy_rows(connection, "snapshot", SNAPSHOT_COLUMNS, rows)

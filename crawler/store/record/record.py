@@ -7,11 +7,11 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core.budget.cost import Costs, RequestKind, learnt
-from crawler.core.budget.ledger import NO_REFUND, Refund, settled
-from crawler.core.change.edits import SiteEdit
+from crawler.core.budget.cost import Costs, RequestKind, learn_cost
+from crawler.core.budget.ledger import NO_REFUND, Refund, settle_ledger
+from crawler.core.change.edits import BoilerplateEdit
 from crawler.core.change.mask import NoiseMask
-from crawler.core.domain import Hold, Lease
+from crawler.core.domain import Lease, Suspension
 from crawler.core.freshness.signals import ChangeSignal
 from crawler.core.freshness.terms import Wanted
 from crawler.core.http.urls import PageKey, Url
@@ -19,16 +19,22 @@ from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit.visit import HeadOutcome, State, Visit
 from crawler.errors import LeaseLost
-from crawler.store.claim.budgets import LEDGER_COLUMNS, WITH_SHARED, ledger_from, ledger_values, settle_shared_budget
-from crawler.store.claim.held import fence, keep_slots, write_hold
-from crawler.store.database import BY_KEY, Connection, Database
+from crawler.store.claim.active_lease import fence, renew_slots, write_suspension
+from crawler.store.claim.budgets import (
+    LEDGER_COLUMNS,
+    WITH_SHARED,
+    build_ledger,
+    build_ledger_params,
+    settle_shared_budget,
+)
+from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import post_reprice, post_signals
-from crawler.store.learned.credibility import learn_of, learn_of_sources
-from crawler.store.learned.memories import put_memory
+from crawler.store.learned.credibility import learn_sources, learn_trust
+from crawler.store.learned.memories import write_memory
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
-from crawler.store.record.events import parts_of
-from crawler.store.record.opic import load_batch, write_batch
-from crawler.store.rows import clean, copy, costs_from, costs_to, fetch_dict, fetch_value
+from crawler.store.record.events import format_parts
+from crawler.store.record.opic import load_opic_batch, write_opic_batch
+from crawler.store.rows import clean_text, copy_rows, decode_costs, encode_costs, fetch_dict, fetch_value
 
 RENEW_AND_READ = """
     UPDATE domain_state
@@ -37,7 +43,7 @@ RENEW_AND_READ = """
  RETURNING next_event, costs, budget_day, spent_requests, spent_bytes, spent_floor,
            EXISTS (SELECT FROM prior p WHERE p.domain_id = %(domain_id)s AND p.is_moving) AS is_moving
 """
-ADVANCE = f"""
+ADVANCE_DOMAIN = f"""
     {WITH_SHARED}
     UPDATE domain_state
        SET last_visit_at = greatest(last_visit_at, %(at)s), next_event = %(next_event)s,
@@ -48,7 +54,7 @@ ADVANCE = f"""
 """  # noqa: S608  only our own statement is put in
 VISIT_COLUMNS = """
     domain_id int8, key bytea, at timestamptz, answer text, status int2, reason text,
-    change text, rung text, distance_bits int2, parts text, amount float8,
+    change text, evidence text, distance_bits int2, parts text, amount float8,
     conditional bool, requests int2, received_bytes int4, saved_bytes int4, elapsed_ms int4,
     rendering text, added_words int4, added_links int4,
     cash int8, price float8, audit bool, expected float8, due_at timestamptz
@@ -62,26 +68,26 @@ class Batch:
 
     max_pages: links beyond that many pages are not admitted and pay the reserve.  refund: requests that were taken from
     the day's budget and not sent, and the bytes that were taken in advance for those that the visits received.
-    is_shared: all counts for the budget of all domains together as well.  hold: leave the domain alone, because of one
-    of these visits.  mask, soft_errors: of the domain, None if the visits taught nothing of them.  edit: of the
+    is_shared: all counts for the budget of all domains together as well.  suspension: leave the domain alone, because
+    of one of these visits.  mask, soft_errors: of the domain, None if the visits taught nothing of them.  edit: of the
     boilerplate of the domain, to be told together with the mask that has taken it in.  signals: about pages of the
     domain, that these looks brought; they wait in the inbox.  page_score: of the pages that wait to be looked at first.
-    handed_out: pages that were, and that are in no record yet; those of these visits may be among them.
-    to_render: stored pages that a browser should read at once.
+    dispatched: pages that were, and that are in no record yet; those of these visits may be among them. to_render:
+    stored pages that a browser should read at once.
     """
 
     visits: Sequence[Visit]
     max_pages: int
     refund: Refund = NO_REFUND
     is_shared: bool = False
-    hold: Hold | None = None
+    suspension: Suspension | None = None
     mask: NoiseMask | None = None
     soft_errors: SoftErrorMemory | None = None
     renders: RenderMemory | None = None
-    edit: SiteEdit | None = None
+    edit: BoilerplateEdit | None = None
     signals: Sequence[ChangeSignal] = ()
     page_score: Callable[[Url], float] | None = None
-    handed_out: Collection[PageKey] = ()
+    dispatched: Collection[PageKey] = ()
     to_render: Collection[PageKey] = ()
 
     @property
@@ -90,7 +96,7 @@ class Batch:
         return max(visit.at for visit in self.visits)
 
 
-async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = False) -> int:
+async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: bool = False) -> int:
     """Write everything that the visits changed, or nothing. Gives how many pages were admitted that may be fetched.
 
     In one transaction: lease checked and renewed, visits, snapshots, pages admitted, cash settled, due times, events.
@@ -105,33 +111,35 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         )
         if state is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
-        await keep_slots(connection, lease)
-        await connection.execute(BY_KEY)
+        await renew_slots(connection, lease)
+        await connection.execute(PREFER_KEY_LOOKUPS)
         if retrying and await fetch_value(connection, IS_RECORDED, (domain_id, visits[0].target.key, visits[0].at)):
             return 0
-        visits = await lists.with_room(connection, domain_id, visits)
-        opic = await load_batch(
+        visits = await lists.limit_feeds(connection, domain_id, visits)
+        opic = await load_opic_batch(
             connection, domain_id, visits, domain_settings=lease.domain.settings, page_score=batch.page_score
         )
-        teaches = state["is_moving"] or novelty.is_needed(opic, visits)
-        templates = await novelty.load(connection, domain_id) if teaches else None
-        admitted = admissions.settle(opic, visits, max_pages=batch.max_pages, novelty=templates)
-        await admissions.write(connection, domain_id, opic, admitted)
+        needs_novelty = state["is_moving"] or novelty.is_needed(opic, visits)
+        templates = await novelty.load_novelty(connection, domain_id) if needs_novelty else None
+        admitted = admissions.settle_visits(opic, visits, max_pages=batch.max_pages, novelty=templates)
+        await admissions.write_admitted(connection, domain_id, opic, admitted)
         await pages.write_pages(connection, domain_id, opic, visits)
-        await pages.call_for_renders(connection, domain_id, batch.to_render, at=batch.at)
-        await shared_schedules.settle(connection, domain_id, visits)
+        await pages.request_page_renders(connection, domain_id, batch.to_render, at=batch.at)
+        await shared_schedules.update_schedules(connection, domain_id, visits)
         await pages.write_links(connection, domain_id, opic, visits)
-        await write_batch(connection, domain_id, opic)
+        await write_opic_batch(connection, domain_id, opic)
         if templates is not None:
-            await novelty.write(connection, domain_id, templates, at=batch.at, handed_out=batch.handed_out)
+            await novelty.write_novelty(connection, domain_id, templates, at=batch.at, dispatched=batch.dispatched)
         await pages.write_versions(connection, domain_id, visits)
-        await lists.write(connection, domain_id, visits)
-        turns = templates.turns if templates is not None else ()
-        told = await events.write(connection, lease.domain, visits, batch.edit, turns, first=state["next_event"])
-        await copy(connection, "visit", VISIT_COLUMNS, (_visit_row(domain_id, visit) for visit in visits))
-        await _write_learnt(connection, domain_id, batch)
-        await _advance(connection, domain_id, batch, state, next_event=state["next_event"] + told)
-        return sum(position.state is State.NEW and position.held_until is None for _, position in admitted)
+        await lists.write_lists(connection, domain_id, visits)
+        deferrals = templates.deferrals if templates is not None else ()
+        event_count = await events.write_events(
+            connection, lease.domain, visits, batch.edit, deferrals, first_number=state["next_event"]
+        )
+        await copy_rows(connection, "visit", VISIT_COLUMNS, (_build_visit_row(domain_id, visit) for visit in visits))
+        await _write_learned(connection, domain_id, batch)
+        await _advance_domain(connection, domain_id, batch, state, next_event=state["next_event"] + event_count)
+        return sum(position.state is State.UNFETCHED and position.deferred_until is None for _, position in admitted)
 
 
 async def request_renders(
@@ -140,65 +148,81 @@ async def request_renders(
     """Make stored pages due at once, to be read by a browser, and keep what is known of renders. Raises LeaseLost."""
     async with db.transaction() as connection:
         await fence(connection, lease)
-        await pages.call_for_renders(connection, lease.domain.id, to_render, at=at)
-        await put_memory(connection, lease.domain.id, renders)
+        await pages.request_page_renders(connection, lease.domain.id, to_render, at=at)
+        await write_memory(connection, lease.domain.id, renders)
 
 
-async def _write_learnt(connection: Connection, domain_id: int, batch: Batch) -> None:
-    await learn_of(connection, domain_id, batch.visits)
-    if await learn_of_sources(connection, domain_id, batch.visits):
+async def _write_learned(connection: Connection, domain_id: int, batch: Batch) -> None:
+    await learn_trust(connection, domain_id, batch.visits)
+    if await learn_sources(connection, domain_id, batch.visits):
         await post_reprice(connection, domain_id, at=batch.at)
     await post_signals(connection, domain_id, batch.signals, at=batch.at)
     for memory in (batch.mask, batch.soft_errors, batch.renders):
         if memory is not None:
-            await put_memory(connection, domain_id, memory)
+            await write_memory(connection, domain_id, memory)
 
 
-async def _advance(
+async def _advance_domain(
     connection: Connection, domain_id: int, batch: Batch, state: dict[str, Any], *, next_event: int
 ) -> None:
     """Move the domain's row on, and the ledger of all domains together last, since everybody waits for that."""
-    if batch.hold is not None:
-        await write_hold(connection, domain_id, batch.hold)
+    if batch.suspension is not None:
+        await write_suspension(connection, domain_id, batch.suspension)
     received_bytes = sum(visit.received_bytes for visit in batch.visits)
-    ledger = settled(ledger_from(state), batch.refund, received_bytes=received_bytes)
+    ledger = settle_ledger(build_ledger(state), batch.refund, received_bytes=received_bytes)
     values = {
         "domain_id": domain_id,
         "at": batch.at,
         "next_event": next_event,
-        "good": any(visit.is_good for visit in batch.visits) and batch.hold is None,
+        "good": any(visit.is_good for visit in batch.visits) and batch.suspension is None,
     }
-    values |= ledger_values(ledger) | {"costs": Jsonb(costs_to(_costs_after(costs_from(state["costs"]), batch.visits)))}
+    values |= build_ledger_params(ledger) | {
+        "costs": Jsonb(encode_costs(_update_costs(decode_costs(state["costs"]), batch.visits)))
+    }
     values |= await settle_shared_budget(
         connection, batch.refund, is_shared=batch.is_shared, received_bytes=received_bytes
     )
-    await connection.execute(ADVANCE, values)
+    await connection.execute(ADVANCE_DOMAIN, values)
 
 
-def _costs_after(costs: Costs, visits: Sequence[Visit]) -> Costs:
+def _update_costs(costs: Costs, visits: Sequence[Visit]) -> Costs:
     for visit in visits:
         if visit.requests and visit.is_good:
             kind = RequestKind.CONDITIONAL if visit.conditional else RequestKind.FULL
             requests = visit.requests
             if visit.head_outcome is not None:
-                kind, requests = RequestKind.HEAD, requests + (visit.head_outcome is not HeadOutcome.SPARED)
+                kind, requests = RequestKind.HEAD, requests + (visit.head_outcome is not HeadOutcome.BODY_SKIPPED)
             version = visit.snapshot.version if visit.snapshot is not None else visit.target.version
             if version is not None and version.is_rendered:  # the page is kept as a browser shows it
                 kind, requests = RequestKind.RENDER, requests + visit.rendering.requests
-            costs = learnt(costs, kind, requests=requests, received_bytes=visit.received_bytes)
+            costs = learn_cost(costs, kind, requests=requests, received_bytes=visit.received_bytes)
     return costs
 
 
-def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
+def _build_visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
     """Return a row of VISIT_COLUMNS: what came, what it said, what it took, what rendering added, what was planned."""
     target, verdict, rendering = visit.target, visit.verdict, visit.rendering
-    answer = (domain_id, target.key, visit.at, visit.answer, visit.status, clean(visit.reason))
-    change = (visit.told.value, verdict.rung.value, verdict.distance_bits, parts_of(visit), visit.amount)
-    requests = min(visit.requests + visit.requests_beside + rendering.requests, 32_000)
+    outcome_values = (domain_id, target.key, visit.at, visit.outcome, visit.status, clean_text(visit.reason))
+    change_values = (
+        visit.reported_change.value,
+        verdict.evidence.value,
+        verdict.distance_bits,
+        format_parts(visit),
+        visit.magnitude,
+    )
+    requests = min(visit.requests + visit.extra_requests + rendering.requests, 32_000)
     elapsed_ms = round(visit.elapsed.total_seconds() * 1000)
-    exchange = (visit.conditional, requests, visit.received_bytes, visit.saved_bytes, elapsed_ms)
+    exchange_values = (visit.conditional, requests, visit.received_bytes, visit.saved_bytes, elapsed_ms)
     cash = target.cash if visit.recipients is not None else 0
     # Who is called because another page changed is no sample of what was expected.
-    expected = None if target.wanted is Wanted.BY_LEADER else visit.expected_change
-    plan = (cash, target.terms.price, target.wanted is Wanted.BY_AUDIT, expected, visit.due_at)
-    return *answer, *change, *exchange, rendering.word, rendering.words, rendering.links, *plan
+    expected = None if target.requested is Wanted.BY_CANONICAL else visit.expected_change
+    plan_values = (cash, target.terms.shadow_price, target.requested is Wanted.BY_AUDIT, expected, visit.due_at)
+    return (
+        *outcome_values,
+        *change_values,
+        *exchange_values,
+        rendering.outcome,
+        rendering.added_words,
+        rendering.added_links,
+        *plan_values,
+    )

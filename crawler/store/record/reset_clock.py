@@ -12,27 +12,27 @@ LOCK = """
 """
 IS_LEASED = "SELECT FROM domain_state WHERE domain_id = %(id)s AND leased_until > clock_timestamp()"
 # What that clock put off or held back without a visit.
-PUT_OFF_AHEAD = """
+RESET_DEFERRED = """
     UPDATE frontier f SET due_at = %(at)s
       FROM page p, domain_state s
      WHERE f.domain_id = %(id)s AND p.domain_id = %(id)s AND p.key = f.key AND s.domain_id = %(id)s
-       AND coalesce(p.last_look_at <= %(at)s, true) AND f.due_at > s.last_visit_at AND f.due_at < '9999-01-01'
+       AND coalesce(p.last_visit_at <= %(at)s, true) AND f.due_at > s.last_visit_at AND f.due_at < '9999-01-01'
 """
 # Pages keep the gap that was planned after a visit. The order comes first: later statements change what it reads.
-DUE_AGAIN = """
-    UPDATE frontier f SET due_at = greatest(f.due_at - (p.last_look_at - %(at)s), %(at)s)
+SHIFT_DUE_TIMES = """
+    UPDATE frontier f SET due_at = greatest(f.due_at - (p.last_visit_at - %(at)s), %(at)s)
       FROM page p
-     WHERE f.domain_id = %(id)s AND p.domain_id = %(id)s AND p.key = f.key AND p.last_look_at > %(at)s
+     WHERE f.domain_id = %(id)s AND p.domain_id = %(id)s AND p.key = f.key AND p.last_visit_at > %(at)s
        AND f.due_at < '9999-01-01'
 """
-TIMES = ("last_look_at", "last_good_at", "last_change_at", "missing_since", "withheld_since")
+TIMES = ("last_visit_at", "last_good_at", "last_change_at", "missing_since", "withheld_since")
 PAGES = f"""
     UPDATE page SET first_seen_at = least(first_seen_at, %(at)s),
            {", ".join(f"{name} = CASE WHEN {name} > %(at)s THEN %(at)s ELSE {name} END" for name in TIMES)},
-           signalled_at = ARRAY(SELECT CASE WHEN told IS NOT NULL THEN least(told, %(at)s) END
-                                  FROM unnest(signalled_at) WITH ORDINALITY s(told, n) ORDER BY n)
+           signaled_at = ARRAY(SELECT CASE WHEN told IS NOT NULL THEN least(told, %(at)s) END
+                                  FROM unnest(signaled_at) WITH ORDINALITY s(told, n) ORDER BY n)
      WHERE domain_id = %(id)s
-       AND greatest(first_seen_at, last_look_at, missing_since, withheld_since, %(at)s) > %(at)s
+       AND greatest(first_seen_at, last_visit_at, missing_since, withheld_since, %(at)s) > %(at)s
 """  # noqa: S608  only our own columns are put in
 # Several visits of one page keep their order, a microsecond apart.
 VISITS = """
@@ -56,7 +56,7 @@ OTHER_TIMES = (
     *(("event", "at"), ("snapshot", "at"), ("domain_plan", "planned_at")),
     *(("domain_source", "measured_at"), ("prior", "held_until"), ("url_list", "found_at")),
 )
-OTHERS = (
+OTHER_UPDATES = (
     *(
         f"UPDATE {table} SET {name} = %(at)s WHERE domain_id = %(id)s AND {name} > %(at)s"  # noqa: S608  likewise
         for table, name in OTHER_TIMES
@@ -82,6 +82,6 @@ async def reset_clock(db: Database, domain: Domain, *, at: datetime) -> datetime
             return None
         if await fetch_row(connection, IS_LEASED, values) is not None:
             raise BadInput(f"{domain.authority} is being crawled by {row[1]}: end that first, then reset its clock")
-        for statement in (PUT_OFF_AHEAD, DUE_AGAIN, PAGES, VISITS, *OTHERS, STATE):
+        for statement in (RESET_DEFERRED, SHIFT_DUE_TIMES, PAGES, VISITS, *OTHER_UPDATES, STATE):
             await connection.execute(statement.encode(), values)
         return row[0]  # type: ignore[no-any-return]  # a row is a tuple of anything

@@ -2,65 +2,78 @@
 
 `domain_report` says how fresh a domain is, `explain` why a page was or was not looked at, `newest_changes` and
 `read_feed` what changed, `version_of` what a page said at an instant, `check` whether the invariants hold. Nothing here
-is called by a crawl but `stamp_feed`. Uses all rooms before it.
+is called by a crawl but `append_to_feed`. Uses all rooms before it.
 """
 
-from crawler.store.report.announced import announcements
-from crawler.store.report.checks import Finding, check, count_domains
-from crawler.store.report.domain_reports import DomainReport, domain_report, traffic
-from crawler.store.report.duplicates import Alike, Near, alike, fill, near
-from crawler.store.report.explain import Explanation, PageFacts, PriorLevel, PriorSource, Waiting, explain
+from crawler.store.report.checks import Finding, check_invariants, count_domains
+from crawler.store.report.domain_reports import DomainReport, read_domain_report, read_traffic
+from crawler.store.report.duplicates import (
+    NearDuplicate,
+    NearDuplicateGroup,
+    fill_fingerprints,
+    find_near_duplicate_groups,
+    find_near_duplicates,
+)
+from crawler.store.report.explain import Explanation, InboxKind, PageFacts, PriorLevel, PriorSource, explain_url
+from crawler.store.report.export import (
+    FIRST_VERSION,
+    ExportedPage,
+    VersionKey,
+    read_changes_to_export,
+    read_pages_to_export,
+    read_shared_digests,
+    read_versions_to_export,
+)
 from crawler.store.report.feed import (
+    BlockChange,
     ChangeFilter,
-    Edit,
     EventKind,
     FeedItem,
+    append_to_feed,
     count_changes,
-    domains_with_changes,
-    end_of_feed,
-    feed_source,
-    forgotten_until,
-    last_of,
-    newest_changes,
+    find_changed_domains,
+    list_newest_changes,
     read_feed,
-    read_on,
-    require_kept,
-    stamp_feed,
+    read_feed_end,
+    read_feed_from,
+    read_feed_source,
+    read_forgotten_until,
+    read_last_change,
+    require_stored,
 )
+from crawler.store.report.feed_listener import listen_to_feed
 from crawler.store.report.figures import (
     ALL,
+    ANY_AGE,
     FAILING,
-    HOWEVER_OLD,
-    KEPT_FOR,
+    MAX_AGE,
     RENDERED,
-    Counting,
-    count_after,
-    counting_of,
-    keep_figures,
-    tracked_pages,
-    usual_alike,
+    CountState,
+    count_after_crawl,
+    count_tracked_pages,
+    read_count_state,
+    read_largest_groups,
+    store_figures,
 )
-from crawler.store.report.gauges import CalibrationGauge, DomainGauge, domain_gauges
-from crawler.store.report.history import PastFreshness, freshness_over_time
-from crawler.store.report.lists import GivenDate, ListReport, SourceFacts, dates_given, lists_of, signal_sources
-from crawler.store.report.pages import PageLine, pages, target_of
-from crawler.store.report.reports import IMPORTANCE, MIX, Workload, holders, pages_beneath, workload
-from crawler.store.report.sql import Answered, ReaderRole, answer_to, grant_reading, revoke_reading
-from crawler.store.report.taken import (
-    FIRST_VERSION,
-    TakenPage,
-    VersionKey,
-    changes_to_take,
-    pages_to_take,
-    shared_digests,
-    versions_to_take,
+from crawler.store.report.gauges import CalibrationGauge, DomainGauge, read_domain_gauges
+from crawler.store.report.history import PastFreshness, read_freshness_history
+from crawler.store.report.lists import (
+    AnnouncedDate,
+    ListReport,
+    SourceReport,
+    list_announced_dates,
+    list_signal_sources,
+    list_url_lists,
 )
+from crawler.store.report.pages import PageLine, list_top_pages, read_target
+from crawler.store.report.reports import IMPORTANCE, MIX, Workload, count_pages_under, list_holders, read_workload
+from crawler.store.report.sql import QueryResult, ReaderRole, grant_reading, revoke_reading, run_query
 from crawler.store.report.versions import (
-    KeptHeaders,
     PageVersion,
     PastPage,
+    StoredHeaders,
     VersionContent,
-    pages_at,
-    version_of,
-    versions_of,
+    list_pages_at,
+    list_versions,
+    read_version,
 )

@@ -6,18 +6,18 @@ One snapshot is read throughout, so crawling may go on meanwhile.
 from dataclasses import dataclass
 from typing import Any
 
-from crawler.core.budget.hours import opening
-from crawler.core.domain import hours_in
+from crawler.core.budget.hours import find_opening
+from crawler.core.domain import parse_stored_hours
 from crawler.store.database import Connection, Database
-from crawler.store.domains import OWNED
+from crawler.store.domains import DOMAIN_TABLES
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_rows
 
-SHOWN = 3  # examples in one finding; the count says how many there are
+MAX_EXAMPLES = 3  # examples in one finding; the count says how many there are
 
 ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 DOMAINS = "SELECT id, authority FROM domain ORDER BY id"
 
-COINS = """
+CASH_TOTALS = """
     SELECT s.coins::numeric AS coins, s.reserve::numeric + s.dormant AS kept,
            coalesce((SELECT sum(c.net::numeric) FROM cash c WHERE c.domain_id = %(domain_id)s), 0) AS net,
            coalesce((SELECT sum(p.pages::numeric * p.dividend) FROM pool p
@@ -76,7 +76,7 @@ EARLIEST_DUE = """
      CROSS JOIN LATERAL (
            SELECT f.key, coalesce(f.due_at, s.paced_until) AS due_at FROM frontier f
             WHERE f.domain_id = %(domain_id)s
-              AND (f.due_at IS NOT NULL OR f.favoured OR f.wanted IN (1, 4) OR f.section NOT IN (
+              AND (f.due_at IS NOT NULL OR f.boosted OR f.request_reason IN (1, 4) OR f.section NOT IN (
                   SELECT no FROM prior WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL))
             ORDER BY 2, 1 LIMIT 1) x
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key
@@ -115,10 +115,10 @@ SHARED_NAMES = """
 ORPHANS = """
     SELECT count(*) AS rows FROM {table} t WHERE NOT EXISTS (SELECT FROM domain d WHERE d.id = t.domain_id)
 """
-COUNTED = "SELECT page, figure, count(*) OVER () AS many FROM ({statement}) broken ORDER BY page LIMIT %(shown)s"
+COUNT_BROKEN = "SELECT page, figure, count(*) OVER () AS many FROM ({statement}) broken ORDER BY page LIMIT %(shown)s"
 
 
-def _pages_of(table: str, figure: str, broken: str, *joins: str) -> str:
+def _build_rule_query(table: str, figure: str, broken: str, *joins: str) -> str:
     """Return a statement that names the pages of the rows `t` of a table that break a rule, each with a figure."""
     page = "" if table == "page" else "LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = t.key"
     name = "t.url" if table == "page" else "coalesce(p.url, encode(t.key, 'hex'))"
@@ -131,10 +131,10 @@ def _pages_of(table: str, figure: str, broken: str, *joins: str) -> str:
 CASH = "LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = t.key"
 CONTENT = "LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = t.body_digest"
 FRONTIER = "LEFT JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = t.key"
-LEADER = "LEFT JOIN page l ON l.domain_id = %(domain_id)s AND l.key = t.leader AND l.leader IS NULL"
+CANONICAL = "LEFT JOIN page l ON l.domain_id = %(domain_id)s AND l.key = t.canonical AND l.canonical IS NULL"
 LIST = "LEFT JOIN url_list l ON l.domain_id = %(domain_id)s AND l.key = t.list_key"
 NEWEST = "JOIN snapshot s ON s.domain_id = %(domain_id)s AND s.key = t.key AND s.number = t.version"
-NEW_PLACE = "LEFT JOIN page n ON n.domain_id = %(domain_id)s AND n.key = t.moved_to"
+MOVE_TARGET = "LEFT JOIN page n ON n.domain_id = %(domain_id)s AND n.key = t.moved_to"
 POOL = "JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = t.pool"
 SOURCES = "CROSS JOIN (SELECT count(*) AS many FROM domain_source WHERE domain_id = %(domain_id)s) o"
 STATE = "JOIN domain_state s ON s.domain_id = %(domain_id)s"
@@ -142,33 +142,33 @@ STATE = "JOIN domain_state s ON s.domain_id = %(domain_id)s"
 PAGE_RULES = {
     "negative_cash": (
         "pages have less than nothing",
-        _pages_of("cash", "(t.net + q.dividend)::text", "t.net + q.dividend < 0", POOL),
+        _build_rule_query("cash", "(t.net + q.dividend)::text", "t.net + q.dividend < 0", POOL),
     ),
     "outside_economy": (
         "pages should take part in the economy and do not",
-        _pages_of("frontier", "t.state", "t.state IN ('new', 'known') AND c.key IS NULL", CASH),
+        _build_rule_query("frontier", "t.state", "t.state IN ('unfetched', 'fetched') AND c.key IS NULL", CASH),
     ),
     "inside_economy": (
         "pages take part in the economy and should not",
-        _pages_of(
+        _build_rule_query(
             "cash",
             "coalesce(f.state, 'in no state')",
-            "(f.key IS NULL OR f.state NOT IN ('new', 'known'))",
+            "(f.key IS NULL OR f.state NOT IN ('unfetched', 'fetched'))",
             FRONTIER,
         ),
     ),
-    "wrong_pool": (  # pools count from 0: new, known, new and favoured, known and favoured
+    "wrong_pool": (  # pools count from 0: new, known, new and boosted, known and boosted
         "pages are paid in a pool that is not theirs",
-        _pages_of(
+        _build_rule_query(
             "cash",
             "format('%%s, in pool %%s', f.state, t.pool)",
-            "f.state IN ('new', 'known') AND t.pool <> (f.state = 'known')::int + 2 * f.favoured::int",
+            "f.state IN ('unfetched', 'fetched') AND t.pool <> (f.state = 'fetched')::int + 2 * f.boosted::int",
             FRONTIER,
         ),
     ),
     "unknown_source": (
         "pages count signals of sources that their domain does not have",
-        _pages_of(
+        _build_rule_query(
             "page",
             "format('%%s, of %%s', octet_length(t.signals), o.many)",
             "octet_length(t.signals) > o.many",
@@ -177,42 +177,42 @@ PAGE_RULES = {
     ),
     "future_clock": (  # histories stand at the instant of a visit by the domain's clock, which never goes back
         "pages have a history from after their domain's clock",
-        _pages_of("cash", "format('%%s after %%s', t.clock, s.clock)", "t.clock > s.clock", STATE),
+        _build_rule_query("cash", "format('%%s after %%s', t.clock, s.clock)", "t.clock > s.clock", STATE),
     ),
-    "stateless": ("pages are in no state", _pages_of("page", "'in no state'", "f.key IS NULL", FRONTIER)),
-    "pageless": ("places in the frontier belong to no page", _pages_of("frontier", "t.state", "p.key IS NULL")),
+    "stateless": ("pages are in no state", _build_rule_query("page", "'in no state'", "f.key IS NULL", FRONTIER)),
+    "pageless": ("places in the frontier belong to no page", _build_rule_query("frontier", "t.state", "p.key IS NULL")),
     "never_due": (
         "pages have no due time and no reason for that",
-        _pages_of("frontier", "t.state", "t.state <> 'new' AND t.due_at IS NULL"),
+        _build_rule_query("frontier", "t.state", "t.state <> 'unfetched' AND t.due_at IS NULL"),
     ),
     "wrong_version": ("pages and their newest snapshots disagree about the version", WRONG_VERSION),
     "wrong_digest": ("pages have other digests than their newest snapshots", WRONG_DIGEST),
     "lost_content": (
         "snapshots have lost their content",
-        _pages_of("snapshot", "format('version %%s', t.number)", "t.is_kept AND c.digest IS NULL", CONTENT),
+        _build_rule_query("snapshot", "format('version %%s', t.number)", "t.is_stored AND c.digest IS NULL", CONTENT),
     ),
     "thinned_newest": (
         "pages have lost the text of their newest version",
-        _pages_of("page", "format('version %%s', t.version)", "NOT s.is_kept", NEWEST),
+        _build_rule_query("page", "format('version %%s', t.version)", "NOT s.is_stored", NEWEST),
     ),
     "stray_visits": ("pages were visited that are not there", STRAY_VISITS),
     "stray_moves": (
         "pages have moved to one that is not there",
-        _pages_of("page", "encode(t.moved_to, 'hex')", "t.moved_to IS NOT NULL AND n.key IS NULL", NEW_PLACE),
+        _build_rule_query("page", "encode(t.moved_to, 'hex')", "t.moved_to IS NOT NULL AND n.key IS NULL", MOVE_TARGET),
     ),
-    "stray_lists": ("lists are no pages", _pages_of("url_list", "t.found_by", "p.key IS NULL")),
+    "stray_lists": ("lists are no pages", _build_rule_query("url_list", "t.found_by", "p.key IS NULL")),
     "stray_dates": (
         "dates were given to pages that are not there, or by lists that are not",
-        _pages_of("announced", "t.source", "(p.key IS NULL OR l.key IS NULL)", LIST),
+        _build_rule_query("announced", "t.source", "(p.key IS NULL OR l.key IS NULL)", LIST),
     ),
     "stray_riders": (
         "pages share the schedule of one that has none of its own",
-        _pages_of("page", "encode(t.leader, 'hex')", "t.leader IS NOT NULL AND l.key IS NULL", LEADER),
+        _build_rule_query("page", "encode(t.canonical, 'hex')", "t.canonical IS NOT NULL AND l.key IS NULL", CANONICAL),
     ),
     "wrong_bands": ("fingerprints are not in their four bands, or no page has them", WRONG_BANDS),
     "future_looks": (
         "pages were looked at after their domain's last visit",
-        _pages_of("page", "t.last_look_at::text", "t.last_look_at > s.last_visit_at", STATE),
+        _build_rule_query("page", "t.last_visit_at::text", "t.last_visit_at > s.last_visit_at", STATE),
     ),
 }
 
@@ -231,50 +231,55 @@ async def count_domains(db: Database) -> int:
     return len(await fetch_rows(db, DOMAINS, {}))
 
 
-async def check(db: Database) -> list[Finding]:
+async def check_invariants(db: Database) -> list[Finding]:
     """Everything that should hold and does not; empty where all is well."""
     async with db.transaction() as connection:
         await connection.execute(ONE_SNAPSHOT)
-        found = await _check_all(connection)
+        findings = await _check_shared(connection)
         for domain_id, authority in await fetch_rows(connection, DOMAINS, {}):
-            found += await _check_domain(connection, domain_id, authority)
-        return found
+            findings += await _check_domain(connection, domain_id, authority)
+        return findings
 
 
 async def _check_domain(connection: Connection, domain_id: int, domain: str) -> list[Finding]:
     values = {"domain_id": domain_id}
-    found = await _check_coins(connection, values)
+    problems = await _check_cash(connection, values)
     for rule, (wrong, statement) in PAGE_RULES.items():
-        rows = await fetch_dicts(connection, COUNTED.format(statement=statement), values | {"shown": SHOWN})
+        rows = await fetch_dicts(connection, COUNT_BROKEN.format(statement=statement), values | {"shown": MAX_EXAMPLES})
         if rows:
-            shown = ", ".join(f"{row['page']} ({row['figure']})" for row in rows)
+            examples = ", ".join(f"{row['page']} ({row['figure']})" for row in rows)
             more = ", ..." if rows[0]["many"] > len(rows) else ""
-            found.append((rule, f"{rows[0]['many']} {wrong}: {shown}{more}"))
-    found += await _check_waking(connection, values)
-    found += await _check_events(connection, values)
-    return [Finding(domain, rule, text) for rule, text in found]
+            problems.append((rule, f"{rows[0]['many']} {wrong}: {examples}{more}"))
+    problems += await _check_waking(connection, values)
+    problems += await _check_events(connection, values)
+    return [Finding(domain, rule, text) for rule, text in problems]
 
 
-async def _check_coins(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:
-    found = []
-    rows = await fetch_dicts(connection, COINS, values)
+async def _check_cash(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:
+    problems = []
+    rows = await fetch_dicts(connection, CASH_TOTALS, values)
     if not rows:
         return [("coins", "the domain has no state")]
-    coins, total = int(rows[0]["coins"]), int(rows[0]["net"] + rows[0]["dividends"] + rows[0]["kept"])
-    if coins != total:
-        what = "lost" if total < coins else "made from nothing"
-        found.append(("coins", f"there are {total:,} coins instead of {coins:,}: {abs(coins - total):,} were {what}"))
-    found += [
+    total_cash, total = int(rows[0]["coins"]), int(rows[0]["net"] + rows[0]["dividends"] + rows[0]["kept"])
+    if total_cash != total:
+        outcome = "lost" if total < total_cash else "made from nothing"
+        problems.append(
+            (
+                "coins",
+                f"there are {total:,} coins instead of {total_cash:,}: {abs(total_cash - total):,} were {outcome}",
+            )
+        )
+    problems += [
         ("pools", f"pool {row['pool']} counts {row['pages']} pages, and {row['rows']} pages are in it")
         for row in await fetch_dicts(connection, POOLS, values)
     ]
-    return found
+    return problems
 
 
 async def _check_waking(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:
     """Find a domain that sleeps although a page of it is due, its budget has requests and its hours are open."""
     for row in await fetch_dicts(connection, EARLIEST_DUE, values):
-        possible_at = opening(hours_in(row["hours"]), max(row["due_at"], row["paced_until"]))
+        possible_at = find_opening(parse_stored_hours(row["hours"]), max(row["due_at"], row["paced_until"]))
         if row["wake_at"] is None or row["wake_at"] > possible_at:
             sleeps = "never wakes" if row["wake_at"] is None else f"sleeps until {row['wake_at']}"
             return [("asleep", f"the domain {sleeps}, and {row['page']} could be fetched at {possible_at}")]
@@ -285,38 +290,38 @@ async def _check_events(connection: Connection, values: dict[str, Any]) -> list[
     rows = await fetch_dicts(connection, EVENTS, values)
     if not rows:
         return []
-    row, found = rows[0], []
+    row, problems = rows[0], []
     first, last = row["first_event"], row["next_event"] - 1
-    wanted = last - first + 1
-    if row["events"] != wanted or (wanted and (row["lowest"], row["highest"]) != (first, last)):
+    expected_count = last - first + 1
+    if row["events"] != expected_count or (expected_count and (row["lowest"], row["highest"]) != (first, last)):
         numbers = f"from {row['lowest']} to {row['highest']}" if row["events"] else "at all"
-        found.append(("events", f"events should be numbered {first} to {last}; there are {row['events']} {numbers}"))
-    stamped = row["stamped_event"]
+        problems.append(("events", f"events should be numbered {first} to {last}; there are {row['events']} {numbers}"))
+    last_numbered = row["stamped_event"]
     highest = row["highest_stamped"] or first - 1
-    if row["stamped"] != stamped - first + 1 or highest != stamped or stamped > last:
-        held = f"the feed holds {row['stamped']}, up to number {highest}"
-        found.append(("stamped", f"{stamped} of {last} events count as stamped, and {held}"))
-    found += [
+    if row["stamped"] != last_numbered - first + 1 or highest != last_numbered or last_numbered > last:
+        feed_text = f"the feed holds {row['stamped']}, up to number {highest}"
+        problems.append(("stamped", f"{last_numbered} of {last} events count as stamped, and {feed_text}"))
+    problems += [
         ("feed_order", f"event {wrong['number']} is out of its turn at position {wrong['position']}")
         for wrong in await fetch_dicts(connection, DISORDERLY_FEED, values)
     ]
-    return found
+    return problems
 
 
-async def _check_all(connection: Connection) -> list[Finding]:
+async def _check_shared(connection: Connection) -> list[Finding]:
     """Findings that belong to no single domain."""
-    found = []
+    findings = []
     feed = (await fetch_dicts(connection, FEED, {}))[0]
     if feed["rows"] + feed["forgotten"] != feed["highest"]:
         forgotten = f" and {feed['forgotten']} that it has forgotten" if feed["forgotten"] else ""
         text = f"the feed has {feed['rows']} rows{forgotten}, and its last position is {feed['highest']}"
-        found.append(Finding("", "feed_positions", text))
-    found += [
+        findings.append(Finding("", "feed_positions", text))
+    findings += [
         Finding(row["authority"], "shared_name", f"{row['authority']} is a domain and another domain's alias")
         for row in await fetch_dicts(connection, SHARED_NAMES, {})
     ]
-    for table in OWNED:
+    for table in DOMAIN_TABLES:
         rows = await fetch_number(connection, ORPHANS.format(table=table), {})
         if rows:
-            found.append(Finding("", "orphans", f"{rows} rows of {table} belong to no domain"))
-    return found
+            findings.append(Finding("", "orphans", f"{rows} rows of {table} belong to no domain"))
+    return findings

@@ -9,14 +9,14 @@ from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.http.traffic import TrafficHour
 from crawler.store.database import Database
-from crawler.store.report.figures import KEPT_FOR, Totals, count_if_large, totals_of
+from crawler.store.report.figures import MAX_AGE, Totals, count_if_large, read_totals
 from crawler.store.rows import fetch_dicts, fetch_values
 
 # The visits of a domain are one range of each partition's key. What never was there is not gone.
 WINDOW = """
     SELECT CASE WHEN change = 'gone' AND (SELECT p.version = 0 FROM page p
                                            WHERE p.domain_id = %(domain_id)s AND p.key = v.key)
-                THEN 'same' ELSE change END AS change,
+                THEN 'unchanged' ELSE change END AS change,
            count(*) FILTER (WHERE requests > 0) AS looks,
            count(*) FILTER (WHERE change = 'unknown' AND requests > 0) AS failures,
            coalesce(sum(requests), 0) AS requests,
@@ -29,12 +29,13 @@ WINDOW = """
 STATE = """
     SELECT d.authority AS domain, d.state = 'paused' AS paused, d.insecure_tls, d.revisit, d.budget_per_day,
            s.last_visit_at, s.wake_at AS next_due_at, d.target_freshness,
-           d.target_age_s * interval '1 second' AS target_age, l.budget_per_day AS asked_per_day,
+           d.max_age_s * interval '1 second' AS max_age, l.budget_per_day AS target_requests_per_day,
            l.price_request * l.price_correction AS price, coalesce(l.finding, '') AS finding,
            greatest(%(at)s::timestamptz, s.last_visit_at) AS at,
-           CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_at END AS hold_until,
+           CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_at END
+               AS suspended_until,
            CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_reason ELSE '' END
-               AS hold_reason,
+               AS suspension_reason,
            CASE WHEN s.budget_day = (greatest(%(at)s::timestamptz, s.last_visit_at) AT TIME ZONE 'UTC')::date
                 THEN s.spent_requests ELSE 0 END AS spent_today,
            CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder
@@ -45,7 +46,7 @@ STATE = """
 """
 
 # The view report_traffic says the same for people; here the range of time picks the partitions.
-BY_HOUR = """
+TRAFFIC_BY_HOUR = """
     SELECT date_trunc('hour', at, 'UTC') AS hour, count(*) FILTER (WHERE requests > 0) AS looks,
            coalesce(sum(requests), 0) AS requests, coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
            count(*) FILTER (WHERE requests > 0 AND (answer = 'unreached' OR status = 429 OR status >= 500)) AS errors,
@@ -56,7 +57,7 @@ BY_HOUR = """
      GROUP BY 1 ORDER BY 1
 """
 
-SUMMED = ("looks", "failures", "requests", "received_bytes", "saved_bytes")
+SUMMED_COLUMNS = ("looks", "failures", "requests", "received_bytes", "saved_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +66,15 @@ class DomainReport(Totals):
 
     freshness: expected share of the known pages that are as they were when last seen, weighted by importance;
     freshness_plain: with every page counted alike. None without known pages.
-    held_back: of the new pages, since pages like them have said nothing new of late.  dead_links: addresses that lead
+    deferred: of the new pages, since pages like them have said nothing new of late.  dead_links: addresses that lead
     to nothing and never led to a page; they are not `gone`.  withheld: pages whose new content is not told yet, as it
     may stand in place of them (core/soft_errors).
     counted_at: when pages and freshness were counted: `at` itself, or in a large domain up to an hour before.
     looks, changes, failures, requests, bytes: of the window; robots.txt is not among them.
-    target_freshness, target_age: what its user wants instead of a budget.  asked_per_day: requests that this takes.
-    insecure_tls: nobody asks whose certificate its server has.  revisit: the policy that its user chose.
-    price: importance x days that a request must be worth now, None for the usual.  finding: what cannot be had, as
-    planned last, or an empty string.
+    target_freshness, max_age: what its user wants instead of a budget.  target_requests_per_day: requests that this
+    takes. insecure_tls: nobody asks whose certificate its server has.  revisit: the policy that its user chose. price:
+    importance x days that a request must be worth now, None for the usual.  finding: what cannot be had, as planned
+    last, or an empty string.
     """
 
     domain: str
@@ -92,18 +93,18 @@ class DomainReport(Totals):
     saved_bytes: int
     budget_per_day: int | None
     target_freshness: float | None
-    target_age: timedelta | None
-    asked_per_day: int | None
+    max_age: timedelta | None
+    target_requests_per_day: int | None
     price: float | None
     finding: str
     spent_today: int
-    hold_until: datetime | None
-    hold_reason: str
+    suspended_until: datetime | None
+    suspension_reason: str
     holder: str | None
 
 
-async def domain_report(
-    db: Database, domain: Domain, *, at: datetime, window: timedelta, kept_for: timedelta = KEPT_FOR
+async def read_domain_report(
+    db: Database, domain: Domain, *, at: datetime, window: timedelta, max_age: timedelta = MAX_AGE
 ) -> DomainReport | None:
     """The domain's report; None if it was removed meanwhile.
 
@@ -111,16 +112,16 @@ async def domain_report(
     counted last.
     An instant before the domain's newest look counts as that look's: what is known now was not known then.
     """
-    await count_if_large(db, domain, at=at, kept_for=kept_for)
+    await count_if_large(db, domain, at=at, max_age=max_age)
     async with db.transaction() as connection:
         states = await fetch_dicts(connection, STATE, {"domain_id": domain.id, "at": at})
         if not states:
             return None
         (state,) = states
-        counted = await totals_of(connection, domain, at=state["at"], kept_for=kept_for)
+        counted = await read_totals(connection, domain, at=state["at"], max_age=max_age)
         span = {"domain_id": domain.id, "since": state["at"] - window, "until": state["at"]}
         visits = await fetch_dicts(connection, WINDOW, span)
-    sums: dict[str, Any] = {name: sum(int(row[name]) for row in visits) for name in SUMMED}
+    sums: dict[str, Any] = {name: sum(int(row[name]) for row in visits) for name in SUMMED_COLUMNS}
     return DomainReport(
         **state,
         **asdict(counted),
@@ -128,12 +129,14 @@ async def domain_report(
         changes={
             Change(row["change"]): row["looks"]
             for row in visits
-            if row["change"] not in {"same", "cosmetic", "unknown"}
+            if row["change"] not in {"unchanged", "cosmetic", "unknown"}
         },
         **sums,
     )
 
 
-async def traffic(db: Database, domain: Domain, *, since: datetime, until: datetime) -> list[TrafficHour]:
+async def read_traffic(db: Database, domain: Domain, *, since: datetime, until: datetime) -> list[TrafficHour]:
     """The hours with visits between two instants, in order; both are the beginnings of hours."""
-    return await fetch_values(db, TrafficHour, BY_HOUR, {"domain_id": domain.id, "since": since, "until": until})
+    return await fetch_values(
+        db, TrafficHour, TRAFFIC_BY_HOUR, {"domain_id": domain.id, "since": since, "until": until}
+    )

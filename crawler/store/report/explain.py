@@ -8,19 +8,19 @@ from typing import Any
 from crawler.core.budget.cost import RequestKind
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness.estimates import PRIOR, Amounts, Belief
-from crawler.core.freshness.prior import ALL_KINDS, ELSEWHERE, site_kind
-from crawler.core.freshness.terms import Defaults, Terms, Wanted
+from crawler.core.freshness.estimates import PRIOR, ChangeMagnitudes, RateEstimate
+from crawler.core.freshness.prior import ALL_KINDS, OTHER_TEMPLATES, classify_site
+from crawler.core.freshness.terms import CrawlDefaults, VisitTerms, Wanted
 from crawler.core.http.response import NO_VALIDATORS, Validators
-from crawler.core.http.urls import Url, key_of
+from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.opic.opic import ENDOWMENT
-from crawler.core.opic.order import STEPS
-from crawler.core.validators import NO_TRUST, Trust, Validator
+from crawler.core.opic.order import RANK_STEPS
+from crawler.core.validators import NO_TRUST, Validator, ValidatorTrust
 from crawler.core.visit.visit import State
 from crawler.store.database import Connection, Database
-from crawler.store.domains import kind_prior
-from crawler.store.hand_out import ScoringContext, scoring_context
-from crawler.store.report.lists import SourceFacts, signal_sources
+from crawler.store.domains import read_kind_prior
+from crawler.store.frontier import ScoringContext, read_scoring_context
+from crawler.store.report.lists import SourceReport, list_signal_sources
 from crawler.store.report.reports import (
     FRESHNESS,
     IMPORTANCE,
@@ -32,62 +32,63 @@ from crawler.store.report.reports import (
 )
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_rows, fetch_values
 
-VISITS_SHOWN = 10
-LINKS_SHOWN = 10
+MAX_VISITS = 10
+MAX_LINKS = 10
 
 
 ORDER = "(SELECT o.discovery_order FROM domain o WHERE o.id = %(domain_id)s)"
 
 
-def _across(page: str, pool: str) -> str:
+def _build_order_expression(page: str, pool: str) -> str:
     """A new page's place in the order over both pools: its rank, which is of its net, moved by the pool's dividend.
 
     Where the order is not by cash it is the rank alone.
     """
     return f"""
         CASE WHEN {ORDER} IN ('breadth', 'depth') THEN {page}.rank
-             ELSE ({page}.rank + {STEPS} * (1 - {URL_SHARE}) * {pool}.dividend / {ENDOWMENT}::float8)
-                  * CASE WHEN {page}.favoured AND {ORDER} = 'opic'
-                         THEN (SELECT o.favour_by FROM domain o WHERE o.id = %(domain_id)s) ELSE 1 END END
+             ELSE ({page}.rank + {RANK_STEPS} * (1 - {URL_SHARE}) * {pool}.dividend / {ENDOWMENT}::float8)
+                  * CASE WHEN {page}.boosted AND {ORDER} = 'opic'
+                         THEN (SELECT o.boost_factor FROM domain o WHERE o.id = %(domain_id)s) ELSE 1 END END
     """  # noqa: S608  only our own expressions are put in
 
 
 PAGE = f"""
-    SELECT p.url, f.state, f.due_at, f.wanted, f.depth, f.rank, f.favoured, f.url_score,
-           coalesce(u.worth, {IMPORTANCE}) AS importance,
-           look_importance(coalesce(u.worth, {WEIGHT}, 1), f.state = 'new', p.announces, g.first_looks, g.novelty)
-               AS look_importance, p.announces, {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
+    SELECT p.url, f.state, f.due_at, f.request_reason, f.depth, f.rank, f.boosted, f.url_score,
+           coalesce(u.value, {IMPORTANCE}) AS importance,
+           visit_importance(coalesce(u.value, {WEIGHT}, 1), f.state = 'unfetched', p.announces,
+                            g.first_visits, g.novelty)
+               AS visit_importance, p.announces, {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
-           g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
-           p.amount_total, p.amount_changes, g.amount AS group_amount,
+           g.a + p.rate_a AS belief_a, g.b + p.rate_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
+           p.magnitude_total, p.magnitude_changes, g.amount AS group_magnitude,
            p.signals, activity_ahead(s.activity_at, s.activity_ahead, p.last_good_at) AS activity_ahead,
-           g.template, g.held_until IS NOT NULL AS is_template_held,
+           g.template, g.held_until IS NOT NULL AS is_template_deferred,
            p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.withheld_since, p.visits, p.changes,
-           p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
+           p.first_seen_at, p.last_visit_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
            p.received_bytes, u.key IS NOT NULL AND p.version > 0 AS is_list,
            (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.moved_to) AS moved_to,
-           (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.leader) AS leader,
-           (SELECT count(*) FROM page t WHERE t.domain_id = %(domain_id)s AND t.leader = p.key) AS riders,
+           (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.canonical) AS canonical,
+           (SELECT count(*) FROM page t WHERE t.domain_id = %(domain_id)s AND t.canonical = p.key) AS duplicates,
            (SELECT n.title FROM snapshot n
              WHERE n.domain_id = %(domain_id)s AND n.key = p.key AND n.number = p.version) AS title,
            (SELECT octet_length(l.targets) / 16 FROM page_links l
              WHERE l.domain_id = %(domain_id)s AND l.key = p.key) AS outlinks,
-           CASE WHEN f.state = 'new' THEN
+           CASE WHEN f.state = 'unfetched' THEN
                (SELECT count(*)
                   FROM frontier b
-                  JOIN pool o ON o.domain_id = %(domain_id)s AND o.pool = CASE WHEN b.favoured THEN 2 ELSE 0 END
-                 WHERE b.domain_id = %(domain_id)s AND b.state = 'new' AND b.due_at IS NULL
-                   AND ({_across("b", "o")}, f.key) > ({_across("f", "q")}, b.key)) END
+                  JOIN pool o ON o.domain_id = %(domain_id)s AND o.pool = CASE WHEN b.boosted THEN 2 ELSE 0 END
+                 WHERE b.domain_id = %(domain_id)s AND b.state = 'unfetched' AND b.due_at IS NULL
+                   AND ({_build_order_expression("b", "o")}, f.key) > ({_build_order_expression("f", "q")}, b.key)) END
                AS ahead
       FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s AND p.key = %(key)s
 """  # noqa: S608  only our own expressions are put in
 # What a page passes on along each of its links, in importance.
-PAYS = f"""
+PASSED_IMPORTANCE = f"""
     {POPULARITY} * (
-        SELECT coalesce((1 - o.reserve_share) * o.internal_links
-                        / nullif(o.internal_links * (octet_length(l.targets) / 16)
-                                 + o.external_links * (SELECT coalesce(sum(n), 0)
+        SELECT coalesce((1 - o.virtual_page_share) * o.internal_link_weight
+                        / nullif(o.internal_link_weight * (octet_length(l.targets) / 16)
+                                 + o.external_link_weight * (SELECT coalesce(sum(n), 0)
                                                          FROM unnest(l.external_link_counts) n), 0), 0)
           FROM domain o WHERE o.id = %(domain_id)s)
 """  # noqa: S608  only our own expressions are put in
@@ -98,16 +99,16 @@ STILL_LINKS = """
                                       WHERE h.domain_id = %(domain_id)s AND h.key = p.moved_to AND h.version = 0)
 """
 # A scan of all links of the domain: only people ask this. Keys are 16 bytes, so another place is another key.
-LINKERS = f"""
+LINKING_PAGES = f"""
     SELECT p.url, f.depth, f.state, octet_length(l.targets) / 16 AS outlinks, {IMPORTANCE} AS importance,
-           {PAYS} AS pays, count(*) OVER () AS links, min(f.depth) OVER () AS nearest,
+           {PASSED_IMPORTANCE} AS pays, count(*) OVER () AS links, min(f.depth) OVER () AS nearest,
            count(*) FILTER (WHERE {STILL_LINKS}) OVER () AS still
       FROM page_links l CROSS JOIN {RANKED_TABLES}
      WHERE l.domain_id = %(domain_id)s AND position(%(key)s IN l.targets) %% 16 = 1
        AND p.domain_id = %(domain_id)s AND p.key = l.key
-     ORDER BY {PAYS} DESC NULLS LAST, p.url LIMIT %(most)s
+     ORDER BY {PASSED_IMPORTANCE} DESC NULLS LAST, p.url LIMIT %(most)s
 """  # noqa: S608  the same
-LEADS_HERE = """
+COUNT_REDIRECTS = """
     SELECT count(*) AS moved FROM page WHERE domain_id = %(domain_id)s AND moved_to = %(key)s
 """
 # What others left for the domain's holder and touches this URL. A row under way is done with keys up to `after`.
@@ -128,16 +129,16 @@ DOMAIN = """
      WHERE s.domain_id = %(domain_id)s
 """
 # Pages that the last plan may have learnt from; a scan of the domain's pages: only people ask this.
-LOOKED_AT = """
+COUNT_VISITED = """
     SELECT count(*) FILTER (WHERE p.prior_no = %(no)s), count(*)
       FROM domain_plan l
-      JOIN page p ON p.domain_id = %(domain_id)s AND (p.evidence_a > 0 OR p.evidence_b > 0)
+      JOIN page p ON p.domain_id = %(domain_id)s AND (p.rate_a > 0 OR p.rate_b > 0)
                  AND p.first_seen_at <= l.planned_at
      WHERE l.domain_id = %(domain_id)s
 """
 
 
-class Waiting(StrEnum):
+class InboxKind(StrEnum):
     """What waits in a domain's inbox for the next crawl and touches a URL."""
 
     SEED = "seed"
@@ -177,14 +178,14 @@ class PageFacts:
     """A tracked page.
 
     prior, template: what the pages of its group say about it, and which group that is.
-    amounts, group_amount: how much its changes have changed, and what its group makes expect.
+    magnitudes, group_magnitude: how much its changes have changed, and what its group makes expect.
     cash, history, clocks, circulating: coins; cash, history and clock are None outside the economy.
-    look_importance: of a look at it, with what it announces.  announces: new pages that a change of it brings, by what
+    visit_importance: of a look at it, with what it announces.  announces: new pages that a change of it brings, by what
     such pages turned out to be worth.
     popularity, url_score: what links and what the URL make of importance; a mixed order weighs both.
-    is_template_held: new pages of its group are held back, since such pages have said nothing new of late.
+    is_template_deferred: new pages of its group are held back, since such pages have said nothing new of late.
     withheld_since: since when other content is not accepted, as it may stand in place of the page.
-    leader: whose schedule it shares.  riders: how many share its own.
+    canonical: whose schedule it shares.  duplicates: how many share its own.
     signals: of change since its last good look, by the number of their source.
     activity_ahead: days by which the site's activity has gone ahead of the calendar since then.
     is_list: it was read as a sitemap or a feed.
@@ -194,13 +195,13 @@ class PageFacts:
     url: Url
     state: State
     due_at: datetime | None
-    wanted: Wanted
+    request_reason: Wanted
     depth: int
     rank: int
-    favoured: bool
+    boosted: bool
     url_score: float
     importance: float | None
-    look_importance: float
+    visit_importance: float
     announces: float
     popularity: float | None
     freshness: float | None
@@ -209,12 +210,12 @@ class PageFacts:
     clock: float | None
     circulating: int
     domain_clock: float
-    belief: Belief
-    prior: Belief
-    amounts: Amounts
-    group_amount: float
+    belief: RateEstimate
+    prior: RateEstimate
+    magnitudes: ChangeMagnitudes
+    group_magnitude: float
     template: str
-    is_template_held: bool
+    is_template_deferred: bool
     prior_no: int
     etag: str | None
     last_modified: str | None
@@ -225,15 +226,15 @@ class PageFacts:
     visits: int
     changes: int
     first_seen_at: datetime
-    last_look_at: datetime | None
+    last_visit_at: datetime | None
     last_good_at: datetime | None
     last_change_at: datetime | None
     version: int
     is_rendered: bool
     received_bytes: int
     moved_to: Url | None
-    leader: Url | None
-    riders: int
+    canonical: Url | None
+    duplicates: int
     signals: tuple[int, ...]
     activity_ahead: float
     is_list: bool
@@ -242,7 +243,7 @@ class PageFacts:
     ahead: int | None
 
     @property
-    def held(self) -> Validators:
+    def validators(self) -> Validators:
         """The validators of the page's last good answer."""
         return Validators(self.etag, self.last_modified) if self.version else NO_VALIDATORS
 
@@ -254,8 +255,8 @@ class PastVisit:
     cash: coins that it settled.  expected: the chance that was given for a change.
     price: importance x days that it had to be worth.  audit: it was one of a random sample.
     amount: the part of the page that changed, 0 to 1.  rendering: why it was rendered, or was not, or what became of
-    it.  added_words, added_links: by its scripts.  rung, rendering: of Rung, RenderChoice and RenderFailure, or a word
-    of another version of recrawl.
+    it.  added_words, added_links: by its scripts.  evidence, rendering: of Rung, RenderChoice and RenderFailure, or a
+    word of another version of recrawl.
     """
 
     at: datetime
@@ -263,7 +264,7 @@ class PastVisit:
     status: int | None
     reason: str
     change: Change
-    rung: str
+    evidence: str
     distance_bits: int | None
     conditional: bool
     requests: int
@@ -288,50 +289,54 @@ VISITS = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class Linker:
-    """A page that links here. pays: what it passes on along each link, in importance (the domain's mean is 1)."""
+class LinkingPage:
+    """A page that links here.
+
+    passed_importance: what it passes on along each link, in importance (the domain's mean is 1).
+    """
 
     url: Url
     depth: int
     state: State
     outlinks: int
     importance: float | None
-    pays: float | None
+    passed_importance: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """All that is known of a URL within its domain.
 
-    page: None for one that is not tracked.  links, linkers: how many pages link here, and those that pay it most.
-    still: how many of them are still there.  redirects: pages that moved here, or may have.
-    nearest: the least depth of a page that links here.  tracked: pages of the domain, whatever became of them.
+    page: None for one that is not tracked.  links, linking_pages: how many pages link here, and those that pay it most.
+    remaining_links: how many of them are still there.  redirects: pages that moved here, or may have.
+    nearest_depth: the least depth of a page that links here.  tracked: pages of the domain, whatever became of them.
     prior_source: what the page's prior comes from; None for one that is not tracked.
     terms: what holds for its next look, at today's price.  trust: how far its group's validators can be believed.
     suspected: validators that have lied in every group that was tested.
     waiting: what the next crawl is to apply to it, by the domain's inbox; nothing else here knows of that yet.
     sources: of change signals about pages of the domain, by their numbers.
-    by_head: its length and date are asked for first.  challenge: its validators are put to the test, if it is the next.
+    uses_head: its length and date are asked for first.  is_validator_check: its validators are put to the test, if it
+    is the next.
     """
 
     at: datetime
     page: PageFacts | None
     prior_source: PriorSource | None
-    terms: Terms | None
-    trust: Trust
+    terms: VisitTerms | None
+    trust: ValidatorTrust
     suspected: frozenset[Validator]
-    by_head: bool
-    challenge: bool
+    uses_head: bool
+    is_validator_check: bool
     visits: tuple[PastVisit, ...]
     links: int
-    still: int
+    remaining_links: int
     redirects: int
-    nearest: int | None
-    linkers: tuple[Linker, ...]
+    nearest_depth: int | None
+    linking_pages: tuple[LinkingPage, ...]
     robots: bytes | None
     tracked: int
-    waiting: frozenset[Waiting]
-    sources: tuple[SourceFacts, ...]
+    waiting: frozenset[InboxKind]
+    sources: tuple[SourceReport, ...]
 
     @property
     def is_orphan(self) -> bool:
@@ -341,78 +346,92 @@ class Explanation:
         modified, was not looked at or could not be had says nothing, and takes no link back.
         """
         page = self.page
-        is_found = page is not None and page.state is State.KNOWN and page.depth > 0
-        return is_found and self.still == 0 and self.redirects == 0
+        is_fetched = page is not None and page.state is State.FETCHED and page.depth > 0
+        return is_fetched and self.remaining_links == 0 and self.redirects == 0
 
 
-async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defaults: Defaults) -> Explanation:
+async def explain_url(db: Database, domain: Domain, url: Url, *, at: datetime, defaults: CrawlDefaults) -> Explanation:
     """Everything about a URL of the domain, under the name that the domain gives it."""
-    values = {"domain_id": domain.id, "key": key_of(url), "url": url, "at": at, "most": LINKS_SHOWN}
+    values = {"domain_id": domain.id, "key": compute_page_key(url), "url": url, "at": at, "most": MAX_LINKS}
     async with db.transaction() as connection:
-        (domain_now,) = await fetch_dicts(connection, DOMAIN, values)
+        (domain_row,) = await fetch_dicts(connection, DOMAIN, values)
         pages = await fetch_dicts(connection, PAGE, values)
-        visits = await fetch_values(connection, PastVisit, VISITS, values | {"most": VISITS_SHOWN})
-        linkers = await fetch_dicts(connection, LINKERS, values)
-        redirects = await fetch_number(connection, LEADS_HERE, values)
+        visits = await fetch_values(connection, PastVisit, VISITS, values | {"most": MAX_VISITS})
+        linking_rows = await fetch_dicts(connection, LINKING_PAGES, values)
+        redirects = await fetch_number(connection, COUNT_REDIRECTS, values)
         waiting = await fetch_rows(connection, WAITING, values)
-        sources = await signal_sources(connection, domain)
-        context = await scoring_context(connection, domain, at=at, defaults=defaults)
-        page = _page(pages[0]) if pages else None
-        source = await _find_prior_source(connection, domain, page) if page else None
+        sources = await list_signal_sources(connection, domain)
+        context = await read_scoring_context(connection, domain, at=at, defaults=defaults)
+        page = _build_page(pages[0]) if pages else None
+        prior_source = await _find_prior_source(connection, domain, page) if page else None
     return Explanation(
-        **domain_now,
+        **domain_row,
         page=page,
-        prior_source=source,
-        terms=_terms(page, context) if page and context else None,
+        prior_source=prior_source,
+        terms=_build_terms(page, context) if page and context else None,
         trust=context.trusts.get(page.prior_no, NO_TRUST) if page and context else NO_TRUST,
         suspected=context.suspected if context else frozenset(),
-        by_head=_kind(page, context) is RequestKind.HEAD if page and context else False,
-        challenge=context.is_challenge(page.prior_no) if page and context else False,
+        uses_head=_choose_request_kind(page, context) is RequestKind.HEAD if page and context else False,
+        is_validator_check=context.is_check_due(page.prior_no) if page and context else False,
         visits=tuple(visits),
-        links=linkers[0]["links"] if linkers else 0,
-        still=linkers[0]["still"] if linkers else 0,
+        links=linking_rows[0]["links"] if linking_rows else 0,
+        remaining_links=linking_rows[0]["still"] if linking_rows else 0,
         redirects=redirects,
-        nearest=linkers[0]["nearest"] if linkers else None,
-        linkers=tuple(
-            Linker(Url(row["url"]), row["depth"], State(row["state"]), row["outlinks"], row["importance"], row["pays"])
-            for row in linkers
+        nearest_depth=linking_rows[0]["nearest"] if linking_rows else None,
+        linking_pages=tuple(
+            LinkingPage(
+                Url(row["url"]), row["depth"], State(row["state"]), row["outlinks"], row["importance"], row["pays"]
+            )
+            for row in linking_rows
         ),
-        waiting=frozenset(Waiting(kind) for (kind,) in waiting),
+        waiting=frozenset(InboxKind(kind) for (kind,) in waiting),
         sources=tuple(sources),
     )
 
 
 async def _find_prior_source(connection: Connection, domain: Domain, page: PageFacts) -> PriorSource:
     """Return the smallest group around a page of which any page was looked at again: its prior comes from there."""
-    kind = site_kind(domain.authority)
-    ((of_template, of_domain),) = await fetch_rows(connection, LOOKED_AT, {"domain_id": domain.id, "no": page.prior_no})
-    if of_template and page.template != ELSEWHERE:
-        return PriorSource(PriorLevel.TEMPLATE, kind, of_template, 1)
-    if of_domain:
-        return PriorSource(PriorLevel.DOMAIN, kind, of_domain, 1)
-    learnt = await kind_prior(connection, kind)
-    if page.prior == PRIOR or not learnt.domains:
+    kind = classify_site(domain.authority)
+    ((template_pages, domain_pages),) = await fetch_rows(
+        connection, COUNT_VISITED, {"domain_id": domain.id, "no": page.prior_no}
+    )
+    if template_pages and page.template != OTHER_TEMPLATES:
+        return PriorSource(PriorLevel.TEMPLATE, kind, template_pages, 1)
+    if domain_pages:
+        return PriorSource(PriorLevel.DOMAIN, kind, domain_pages, 1)
+    learned = await read_kind_prior(connection, kind)
+    if page.prior == PRIOR or not learned.domains:
         return PriorSource(PriorLevel.NOTHING, kind, 0, 0)
-    level = PriorLevel.ALL if learnt.kind == ALL_KINDS else PriorLevel.KIND
-    return PriorSource(level, kind, round(learnt.pages), learnt.domains)
+    level = PriorLevel.ALL if learned.kind == ALL_KINDS else PriorLevel.KIND
+    return PriorSource(level, kind, round(learned.pages), learned.domains)
 
 
-def _terms(page: PageFacts, context: ScoringContext) -> Terms:
-    return context.terms(
-        page.url, prior=page.prior, amount=page.group_amount, kind=_kind(page, context), is_list=page.is_list
+def _build_terms(page: PageFacts, context: ScoringContext) -> VisitTerms:
+    return context.build_terms(
+        page.url,
+        prior=page.prior,
+        magnitude=page.group_magnitude,
+        kind=_choose_request_kind(page, context),
+        is_list=page.is_list,
     )
 
 
-def _kind(page: PageFacts, context: ScoringContext) -> RequestKind:
+def _choose_request_kind(page: PageFacts, context: ScoringContext) -> RequestKind:
     """How it is asked for."""
     if not page.version:
         return RequestKind.FULL
-    return context.kind(page.held, page.prior_no, body_bytes=page.received_bytes, is_rendered=page.is_rendered)
+    return context.choose_request_kind(
+        page.validators, page.prior_no, body_bytes=page.received_bytes, is_rendered=page.is_rendered
+    )
 
 
-def _page(row: dict[str, Any]) -> PageFacts:
-    belief = Belief(row.pop("belief_a"), row.pop("belief_b"))
-    prior = Belief(row.pop("prior_a"), row.pop("prior_b"))
-    kinds = {"state": State(row["state"]), "wanted": Wanted(row["wanted"]), "signals": tuple(row["signals"])}
-    amounts = Amounts(row.pop("amount_total"), row.pop("amount_changes"))
-    return PageFacts(**row | kinds | {"belief": belief, "prior": prior, "amounts": amounts})
+def _build_page(row: dict[str, Any]) -> PageFacts:
+    rate_estimate = RateEstimate(row.pop("belief_a"), row.pop("belief_b"))
+    prior = RateEstimate(row.pop("prior_a"), row.pop("prior_b"))
+    kinds = {
+        "state": State(row["state"]),
+        "request_reason": Wanted(row["request_reason"]),
+        "signals": tuple(row["signals"]),
+    }
+    magnitudes = ChangeMagnitudes(row.pop("magnitude_total"), row.pop("magnitude_changes"))
+    return PageFacts(**row | kinds | {"belief": rate_estimate, "prior": prior, "magnitudes": magnitudes})

@@ -12,46 +12,51 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.visit.visit import CountedAs
+from crawler.core.visit.visit import PageCategory
 from crawler.store.database import Connection, Database
-from crawler.store.report.duplicates import Alike, Near, alike, fill
+from crawler.store.report.duplicates import (
+    NearDuplicate,
+    NearDuplicateGroup,
+    fill_fingerprints,
+    find_near_duplicate_groups,
+)
 from crawler.store.report.reports import PAGES
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
 
 # Pages whatever became of them: about 10 microseconds each for freshness, 40 where signals of change are heard.
-SMALL = 2000
+MAX_SMALL_PAGES = 2000
 # Plans come by the hour. What is older is counted anew by whoever asks: no plan runs, or this is another time.
-KEPT_FOR = timedelta(hours=3)
-HOWEVER_OLD = timedelta(days=36_500)  # for whoever shows them, with their age, while they are counted anew
-MOVING = 0.01  # looks of a crawl, as a part of the domain's pages, that may change what is shown of it
-PLACES = 300  # of each ranking
-ALIKE_BITS = 3
-ALIKE_GROUPS = 10
-ALIKE_MEMBERS = 4  # pages of a group
-ALIKE_CHUNKS = 4  # of events whose pages are compared before; a quarter of a second each, and the plan does the rest
+MAX_AGE = timedelta(hours=3)
+ANY_AGE = timedelta(days=36_500)  # for whoever shows them, with their age, while they are counted anew
+MIN_VISITED_SHARE = 0.01  # looks of a crawl, as a part of the domain's pages, that may change what is shown of it
+RANKING_SIZE = 300  # of each ranking
+GROUP_BITS = 3
+MAX_GROUPS = 10
+MAX_MEMBERS = 4  # pages of a group
+MAX_FILL_CHUNKS = 4  # of events whose pages are compared before; a quarter of a second each, and the plan does the rest
 ALL, FAILING, RENDERED = "all", "failing", "rendered"  # rankings beside those of CountedAs
 
 TOTALS = """
-    count(*) FILTER (WHERE counted_as = 'new') AS new,
-    count(*) FILTER (WHERE counted_as = 'new' AND due_at > %(at)s) AS held_back,
-    count(*) FILTER (WHERE counted_as = 'known') AS known,
-    count(*) FILTER (WHERE counted_as = 'gone') AS gone,
-    count(*) FILTER (WHERE counted_as = 'dead_link') AS dead_links,
-    count(*) FILTER (WHERE counted_as = 'moved') AS moved,
-    count(*) FILTER (WHERE counted_as = 'refused') AS refused,
+    count(*) FILTER (WHERE category = 'unfetched') AS unfetched,
+    count(*) FILTER (WHERE category = 'unfetched' AND due_at > %(at)s) AS deferred,
+    count(*) FILTER (WHERE category = 'fetched') AS fetched,
+    count(*) FILTER (WHERE category = 'gone') AS gone,
+    count(*) FILTER (WHERE category = 'dead_link') AS dead_links,
+    count(*) FILTER (WHERE category = 'moved') AS moved,
+    count(*) FILTER (WHERE category = 'excluded') AS excluded,
     count(*) FILTER (WHERE withheld_since IS NOT NULL) AS withheld,
     sum(importance * freshness) / nullif(sum(importance) FILTER (WHERE freshness IS NOT NULL), 0) AS freshness,
     avg(freshness) AS freshness_plain,
-    min(last_look_at) FILTER (WHERE freshness IS NOT NULL) AS oldest_look_at
+    min(last_visit_at) FILTER (WHERE freshness IS NOT NULL) AS oldest_visit_at
 """
-LIVE = f"SELECT {TOTALS}, %(at)s::timestamptz AS counted_at FROM ({PAGES}) p"  # noqa: S608  our own expressions
-KEPT = """
-    SELECT new, held_back, known, gone, dead_links, moved, refused, withheld, freshness, freshness_plain,
-           oldest_look_at, counted_at
+LIVE_TOTALS = f"SELECT {TOTALS}, %(at)s::timestamptz AS counted_at FROM ({PAGES}) p"  # noqa: S608  our own expressions
+STORED_TOTALS = """
+    SELECT unfetched, deferred, fetched, gone, dead_links, moved, excluded, withheld, freshness, freshness_plain,
+           oldest_visit_at, counted_at
       FROM domain_figures WHERE domain_id = %(domain_id)s
 """
 # View domain_counted_live says the same for SQL, but that an instant is asked for here.
-IS_KEPT = """
+IS_STORED = """
     SELECT g.counted_at
       FROM domain_state s JOIN domain_figures g USING (domain_id)
      WHERE s.domain_id = %(domain_id)s AND s.tracked > %(small)s
@@ -60,7 +65,7 @@ IS_KEPT = """
 """
 IS_LARGE = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s AND tracked > %(small)s"
 TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %(domain_id)s"
-IS_MOVED = f"{IS_LARGE} AND %(looks)s >= %(moving)s * tracked"
+IS_OUTDATED = f"{IS_LARGE} AND %(looks)s >= %(moving)s * tracked"
 # Whoever removes the domain waits for us, or we for him; its holder does not. Who else counts it waits at the row.
 BEGIN = """
     WITH stays AS (SELECT domain_id, tracked, greatest(%(at)s::timestamptz, last_visit_at) AS at
@@ -69,20 +74,20 @@ BEGIN = """
     ON CONFLICT (domain_id) DO UPDATE SET counted_at = excluded.counted_at
  RETURNING counted_at, (SELECT tracked FROM stays) AS tracked
 """
-FORGET = ("freshness_figures", "top_page")
+COUNTED_TABLES = ("freshness_figures", "top_page")
 # All pages are read once: half a million take some seconds, by the statement and not by the look.
-COUNT = f"""
+COUNT_PAGES = f"""
     WITH p AS MATERIALIZED (
-        SELECT key, state, importance, freshness, due_at, last_look_at, counted_as, withheld_since, template,
+        SELECT key, state, importance, freshness, due_at, last_visit_at, category, withheld_since, template,
                failures, is_rendered,
                extract(epoch FROM greatest(%(at)s, last_good_at) - last_good_at)::float8 AS age_s,
-               extract(epoch FROM due_at - last_look_at)::float8 AS interval_s,
-               state = 'known' AND version > 0 AS is_read
+               extract(epoch FROM due_at - last_visit_at)::float8 AS interval_s,
+               state = 'fetched' AND version > 0 AS is_read
           FROM ({PAGES}) x),
     totals AS (
         UPDATE domain_figures g
-           SET (new, held_back, known, gone, dead_links, moved, refused, withheld, freshness, freshness_plain,
-                oldest_look_at) =
+           SET (unfetched, deferred, fetched, gone, dead_links, moved, excluded, withheld, freshness, freshness_plain,
+                oldest_visit_at) =
                (SELECT {TOTALS} FROM p)
          WHERE g.domain_id = %(domain_id)s),
     parts AS (
@@ -112,17 +117,19 @@ COUNT = f"""
          CROSS JOIN LATERAL (SELECT key, importance FROM p
                               WHERE CASE r.ranking WHEN '{ALL}' THEN true WHEN '{FAILING}' THEN p.failures > 0
                                                    WHEN '{RENDERED}' THEN p.is_rendered
-                                                   ELSE p.counted_as = r.ranking END
+                                                   ELSE p.category = r.ranking END
                               ORDER BY importance DESC NULLS LAST, key LIMIT %(places)s) b
          WHERE %(is_large)s)
     SELECT
 """  # noqa: S608  only our own expressions are put in
-KEEP_ALIKE = "UPDATE domain_figures SET alike = %(alike)s WHERE domain_id = %(domain_id)s"
-KEPT_ALIKE = "SELECT alike FROM domain_figures WHERE domain_id = %(domain_id)s AND alike IS NOT NULL"
+STORE_GROUPS = "UPDATE domain_figures SET near_duplicates = %(near_duplicates)s WHERE domain_id = %(domain_id)s"
+STORED_GROUPS = (
+    "SELECT near_duplicates FROM domain_figures WHERE domain_id = %(domain_id)s AND near_duplicates IS NOT NULL"
+)
 RANKED = "SELECT key FROM top_page WHERE domain_id = %(domain_id)s AND ranking = %(ranking)s ORDER BY place"
 
 
-class Counting(StrEnum):
+class CountState(StrEnum):
     """Whether a domain's figures are there: of late or always, too old, or of a large domain that was never counted."""
 
     DONE = "done"
@@ -134,123 +141,135 @@ class Counting(StrEnum):
 class Totals:
     """Counts and freshness of all pages of a domain; as in DomainReport."""
 
-    new: int
-    held_back: int
-    known: int
+    unfetched: int
+    deferred: int
+    fetched: int
     gone: int
     dead_links: int
     moved: int
-    refused: int
+    excluded: int
     withheld: int
     freshness: float | None
     freshness_plain: float | None
-    oldest_look_at: datetime | None
+    oldest_visit_at: datetime | None
     counted_at: datetime
 
 
-async def keep_figures(db: Database, domain: Domain, *, at: datetime) -> None:
+async def store_figures(db: Database, domain: Domain, *, at: datetime) -> None:
     """Count all pages of a domain and keep the figures. Of a domain that was removed meanwhile nothing is kept."""
     is_large = False
     async with db.transaction() as connection:
-        begun = await fetch_row(connection, BEGIN, {"domain_id": domain.id, "at": at})
-        if begun is None:
+        count_row = await fetch_row(connection, BEGIN, {"domain_id": domain.id, "at": at})
+        if count_row is None:
             return
-        counted_at, tracked = begun
-        is_large = tracked > SMALL
-        for table in FORGET:
+        counted_at, tracked = count_row
+        is_large = tracked > MAX_SMALL_PAGES
+        for table in COUNTED_TABLES:
             await connection.execute(f"DELETE FROM {table} WHERE domain_id = %s", (domain.id,))  # noqa: S608  our names
         values = {
             "domain_id": domain.id,
             "at": counted_at,
-            "rankings": [ALL, FAILING, RENDERED, *(each.value for each in CountedAs)],
-            "places": PLACES,
+            "rankings": [ALL, FAILING, RENDERED, *(each.value for each in PageCategory)],
+            "places": RANKING_SIZE,
             "is_large": is_large,
         }
-        await connection.execute(COUNT.encode(), values)
+        await connection.execute(COUNT_PAGES.encode(), values)
     if is_large:
-        await _keep_alike(db, domain)
+        await _store_groups(db, domain)
 
 
-async def _keep_alike(db: Database, domain: Domain) -> None:
-    await fill(db, domain, chunks=ALIKE_CHUNKS)
-    found = await alike(db, domain, bits=ALIKE_BITS, most=ALIKE_GROUPS, members=ALIKE_MEMBERS)
-    document = [[each.pages, [[near.url, near.bits, near.shares_schedule] for near in each.members]] for each in found]
+async def _store_groups(db: Database, domain: Domain) -> None:
+    await fill_fingerprints(db, domain, max_chunks=MAX_FILL_CHUNKS)
+    groups = await find_near_duplicate_groups(
+        db, domain, bits=GROUP_BITS, max_groups=MAX_GROUPS, max_members=MAX_MEMBERS
+    )
+    document = [
+        [each.pages, [[member.url, member.bits, member.shares_schedule] for member in each.members]] for each in groups
+    ]
     async with db.transaction() as connection:
-        await connection.execute(KEEP_ALIKE, {"domain_id": domain.id, "alike": Jsonb(document)})
+        await connection.execute(STORE_GROUPS, {"domain_id": domain.id, "near_duplicates": Jsonb(document)})
 
 
-async def count_if_large(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta) -> None:
+async def count_if_large(db: Database, domain: Domain, *, at: datetime, max_age: timedelta) -> None:
     """Count a large domain whose figures are too old to be shown. No other one is touched."""
-    if await counting_of(db, domain, at=at, kept_for=kept_for) is not Counting.DONE:
-        await keep_figures(db, domain, at=at)
+    if await read_count_state(db, domain, at=at, max_age=max_age) is not CountState.DONE:
+        await store_figures(db, domain, at=at)
 
 
-async def count_after(db: Database, domain: Domain, *, looks: int, at: datetime) -> None:
+async def count_after_crawl(db: Database, domain: Domain, *, visits: int, at: datetime) -> None:
     """Count a large domain at the end of a crawl of so many looks, if these may have moved its figures."""
-    values = {"domain_id": domain.id, "small": SMALL, "looks": looks, "moving": MOVING}
-    if await fetch_row(db, IS_MOVED, values) is not None:
-        await keep_figures(db, domain, at=at)
+    values = {"domain_id": domain.id, "small": MAX_SMALL_PAGES, "looks": visits, "moving": MIN_VISITED_SHARE}
+    if await fetch_row(db, IS_OUTDATED, values) is not None:
+        await store_figures(db, domain, at=at)
 
 
-async def totals_of(connection: Connection, domain: Domain, *, at: datetime, kept_for: timedelta) -> Totals:
+async def read_totals(connection: Connection, domain: Domain, *, at: datetime, max_age: timedelta) -> Totals:
     """Counts and freshness of a domain: of a small one at that instant, of a large one as they were counted last."""
-    is_kept = await are_kept(connection, domain, at=at, kept_for=kept_for)
-    (found,) = await fetch_values(connection, Totals, KEPT if is_kept else LIVE, {"domain_id": domain.id, "at": at})
-    return found  # a sum without GROUP BY has a row, and a kept one was seen
+    is_stored = await are_figures_stored(connection, domain, at=at, max_age=max_age)
+    (totals,) = await fetch_values(
+        connection, Totals, STORED_TOTALS if is_stored else LIVE_TOTALS, {"domain_id": domain.id, "at": at}
+    )
+    return totals  # a sum without GROUP BY has a row, and a kept one was seen
 
 
-async def counting_of(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> Counting:
+async def read_count_state(db: Database, domain: Domain, *, at: datetime, max_age: timedelta = MAX_AGE) -> CountState:
     """Whether the figures of a domain can be had at once, and are no older than kept_for."""
     async with db.transaction() as connection:
-        is_large = await fetch_row(connection, IS_LARGE, {"domain_id": domain.id, "small": SMALL}) is not None
-        if not is_large or await are_kept(connection, domain, at=at, kept_for=kept_for):
-            return Counting.DONE
-        return Counting.OLD if await are_kept(connection, domain, at=at, kept_for=HOWEVER_OLD) else Counting.NEVER
+        is_large = await fetch_row(connection, IS_LARGE, {"domain_id": domain.id, "small": MAX_SMALL_PAGES}) is not None
+        if not is_large or await are_figures_stored(connection, domain, at=at, max_age=max_age):
+            return CountState.DONE
+        return (
+            CountState.OLD if await are_figures_stored(connection, domain, at=at, max_age=ANY_AGE) else CountState.NEVER
+        )
 
 
-async def tracked_pages(db: Database, domain: Domain) -> int:
+async def count_tracked_pages(db: Database, domain: Domain) -> int:
     """How many pages a domain has, whatever became of them; 0 for one that was removed."""
     return await fetch_number(db, TRACKED, {"domain_id": domain.id})
 
 
-async def are_kept(
-    connection: Connection, domain: Domain, *, at: datetime | None, kept_for: timedelta = KEPT_FOR
+async def are_figures_stored(
+    connection: Connection, domain: Domain, *, at: datetime | None, max_age: timedelta = MAX_AGE
 ) -> bool:
     """Whether the figures that are kept are those to show: of a large domain, and of late. at: None, however old."""
-    values = {"domain_id": domain.id, "at": at, "small": SMALL, "kept_for": kept_for}
-    return await fetch_row(connection, IS_KEPT, values) is not None
+    values = {"domain_id": domain.id, "at": at, "small": MAX_SMALL_PAGES, "kept_for": max_age}
+    return await fetch_row(connection, IS_STORED, values) is not None
 
 
-async def kept_top(
+async def read_stored_ranking(
     connection: Connection,
     domain: Domain,
     ranking: str,
     *,
     top: int,
     at: datetime | None,
-    kept_for: timedelta = KEPT_FOR,
+    max_age: timedelta = MAX_AGE,
 ) -> list[PageKey] | None:
     """The pages of a ranking as they were counted last; None where so many of them are to be found anew.
 
     at: when they are wanted; None where it does not matter how long ago they were counted.
     """
-    if not await are_kept(connection, domain, at=at, kept_for=kept_for):
+    if not await are_figures_stored(connection, domain, at=at, max_age=max_age):
         return None
     values = {"domain_id": domain.id, "ranking": ranking}
     keys = [PageKey(key) for (key,) in await fetch_rows(connection, RANKED, values)]
-    return keys if len(keys) < PLACES or top <= PLACES else None
+    return keys if len(keys) < RANKING_SIZE or top <= RANKING_SIZE else None
 
 
-async def usual_alike(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> list[Alike]:
+async def read_largest_groups(
+    db: Database, domain: Domain, *, at: datetime, max_age: timedelta = MAX_AGE
+) -> list[NearDuplicateGroup]:
     """The largest groups of pages that say nearly the same: of a large domain as they were counted last.
 
     Of a small one the fingerprints are brought up to date first.
     """
     async with db.transaction() as connection:
-        if await are_kept(connection, domain, at=at, kept_for=kept_for):
-            row = await fetch_row(connection, KEPT_ALIKE, {"domain_id": domain.id})
+        if await are_figures_stored(connection, domain, at=at, max_age=max_age):
+            row = await fetch_row(connection, STORED_GROUPS, {"domain_id": domain.id})
             if row is not None:
-                groups = [(pages, [Near(Url(url), *facts) for url, *facts in members]) for pages, members in row[0]]
-                return [Alike(domain.authority, pages, members) for pages, members in groups]
-    await fill(db, domain, chunks=ALIKE_CHUNKS)
-    return await alike(db, domain, bits=ALIKE_BITS, most=ALIKE_GROUPS, members=ALIKE_MEMBERS)
+                groups = [
+                    (pages, [NearDuplicate(Url(url), *facts) for url, *facts in members]) for pages, members in row[0]
+                ]
+                return [NearDuplicateGroup(domain.authority, pages, members) for pages, members in groups]
+    await fill_fingerprints(db, domain, max_chunks=MAX_FILL_CHUNKS)
+    return await find_near_duplicate_groups(db, domain, bits=GROUP_BITS, max_groups=MAX_GROUPS, max_members=MAX_MEMBERS)

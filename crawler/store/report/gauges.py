@@ -7,7 +7,7 @@ from crawler.store.claim import AWAKE, DUE
 from crawler.store.database import Database
 from crawler.store.rows import fetch_values
 
-MOST_DUE = 100_000  # pages of a domain that are counted as due; more says no more
+MAX_DUE = 100_000  # pages of a domain that are counted as due; more says no more
 CALIBRATED_DAYS = 7
 OTHERS = "(others)"
 
@@ -18,22 +18,22 @@ DOMAINS = f"""
         SELECT r.*, row_number() OVER (ORDER BY r.importance DESC, r.domain) AS place FROM report_domain r),
     found AS (
         SELECT CASE WHEN r.place < %(most)s THEN r.domain ELSE %(others)s END AS domain, r.importance, r.freshness,
-               d.target_freshness, r.pages_known, r.pages_new, r.pages_gone,
+               d.target_freshness, r.pages_fetched, r.pages_unfetched, r.pages_gone,
                r.dead_links, r.pages_withheld, r.holder IS NOT NULL AS is_leased,
-               r.hold_until IS NOT NULL AS is_held, coalesce({DUE} AND {AWAKE}, false) AS is_waiting,
-               extract(epoch FROM %(at)s - r.oldest_look_at)::float8 AS oldest_s,
+               r.suspended_until IS NOT NULL AS is_held, coalesce({DUE} AND {AWAKE}, false) AS is_waiting,
+               extract(epoch FROM %(at)s - r.oldest_visit_at)::float8 AS oldest_s,
                (SELECT count(*) FROM (SELECT FROM frontier f
-                                       WHERE f.domain_id = r.domain_id AND f.state <> 'new' AND f.due_at <= %(at)s
+                                       WHERE f.domain_id = r.domain_id AND f.state <> 'unfetched' AND f.due_at <= %(at)s
                                        LIMIT %(most_due)s) w) AS due
           FROM ranked r JOIN domain d ON d.id = r.domain_id JOIN domain_state s ON s.domain_id = d.id)
     SELECT domain, count(*) AS domains,
            sum(importance * freshness) / nullif(sum(importance) FILTER (WHERE freshness IS NOT NULL), 0) AS freshness,
-           min(target_freshness)::float8 AS target_freshness, sum(pages_known)::bigint AS pages_known,
-           sum(pages_new)::bigint AS pages_new, sum(pages_gone)::bigint AS pages_gone,
+           min(target_freshness)::float8 AS target_freshness, sum(pages_fetched)::bigint AS pages_fetched,
+           sum(pages_unfetched)::bigint AS pages_unfetched, sum(pages_gone)::bigint AS pages_gone,
            sum(dead_links)::bigint AS dead_links, sum(pages_withheld)::bigint AS pages_withheld,
            sum(due)::bigint AS due,
            count(*) FILTER (WHERE is_leased) AS leased, count(*) FILTER (WHERE is_held) AS held,
-           count(*) FILTER (WHERE is_waiting) AS waiting, max(oldest_s) AS oldest_look_s
+           count(*) FILTER (WHERE is_waiting) AS waiting, max(oldest_s) AS oldest_visit_s
       FROM found GROUP BY domain ORDER BY domain = %(others)s, domain
 """  # noqa: S608  only our own conditions are put in
 CALIBRATION = """
@@ -48,17 +48,17 @@ CALIBRATION = """
 class DomainGauge:
     """Figures of one domain, or of several together. domain: its name, or OTHERS.
 
-    due: known pages whose time has come.  pages_new: heard of, never fetched.  leased, held, waiting: domains that are
-    being crawled, that are left alone, and that any worker may take now.  oldest_look_s: seconds since the oldest
-    newest look.
+    due: known pages whose time has come.  pages_unfetched: heard of, never fetched.  leased, held, waiting: domains
+    that are being crawled, that are left alone, and that any worker may take now.  oldest_visit_s: seconds since the
+    oldest newest look.
     """
 
     domain: str
     domains: int
     freshness: float | None
     target_freshness: float | None
-    pages_known: int
-    pages_new: int
+    pages_fetched: int
+    pages_unfetched: int
     pages_gone: int
     dead_links: int
     pages_withheld: int
@@ -66,7 +66,7 @@ class DomainGauge:
     leased: int
     held: int
     waiting: int
-    oldest_look_s: float | None
+    oldest_visit_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,12 @@ class CalibrationGauge:
     deviations: float | None
 
 
-async def domain_gauges(db: Database, *, at: datetime, most: int) -> tuple[list[DomainGauge], list[CalibrationGauge]]:
+async def read_domain_gauges(
+    db: Database, *, at: datetime, max_domains: int
+) -> tuple[list[DomainGauge], list[CalibrationGauge]]:
     """Figures of at most so many domains, the least important ones taken together; and the calibration of all."""
     async with db.transaction() as connection:
-        values = {"at": at, "most": most, "others": OTHERS, "most_due": MOST_DUE, "only": None}
+        values = {"at": at, "most": max_domains, "others": OTHERS, "most_due": MAX_DUE, "only": None}
         domains = await fetch_values(connection, DomainGauge, DOMAINS, values)
         days = {"at": at, "days": CALIBRATED_DAYS}
         return domains, await fetch_values(connection, CalibrationGauge, CALIBRATION, days)

@@ -6,21 +6,23 @@ from datetime import datetime
 
 from crawler.core.domain import Domain
 from crawler.core.visit.visit import State
-from crawler.store.database import BY_KEY, Database
-from crawler.store.report.figures import kept_top
+from crawler.store.database import PREFER_KEY_LOOKUPS, Database
+from crawler.store.report.figures import read_stored_ranking
 from crawler.store.report.reports import IMPORTANCE, PAGE_TABLES
 from crawler.store.rows import fetch_number, fetch_values
 
-SAMPLED = 500  # pages: half are the most important ones, half are of all others; keys are hashes, so the first ones do
-GOOD = "('first', 'same', 'cosmetic', 'changed', 'back')"  # changes of a look that had the page
-KNOWN = f"""
-    SELECT p.key, {IMPORTANCE} AS importance, g.a + p.evidence_a AS a, g.b + p.evidence_b AS b
+SAMPLE_SIZE = (
+    500  # pages: half are the most important ones, half are of all others; keys are hashes, so the first ones do
+)
+GOOD_CHANGES = "('added', 'unchanged', 'cosmetic', 'changed', 'restored')"  # changes of a look that had the page
+FETCHED_PAGES = f"""
+    SELECT p.key, {IMPORTANCE} AS importance, g.a + p.rate_a AS a, g.b + p.rate_b AS b
       FROM {PAGE_TABLES}
-     WHERE p.domain_id = %(domain_id)s AND p.version > 0 AND f.state = 'known'
+     WHERE p.domain_id = %(domain_id)s AND p.version > 0 AND f.state = 'fetched'
 """  # noqa: S608  only our own expressions are put in
 SAMPLE = f"""
     known AS MATERIALIZED (
-        SELECT *, row_number() OVER (ORDER BY importance DESC NULLS LAST, key) AS rank FROM ({KNOWN}) k),
+        SELECT *, row_number() OVER (ORDER BY importance DESC NULLS LAST, key) AS rank FROM ({FETCHED_PAGES}) k),
     sample AS MATERIALIZED (
         SELECT *, 1.0 AS stands_for FROM known WHERE rank <= %(by_rank)s
         UNION ALL
@@ -28,23 +30,23 @@ SAMPLE = f"""
                          FROM known WHERE rank > %(by_rank)s ORDER BY key LIMIT %(by_chance)s) o)
 """  # noqa: S608  the same
 # The same of a domain that was counted: neither the first pages nor their number are to be looked for.
-KEPT_SAMPLE = f"""
-    first AS MATERIALIZED ({KNOWN} AND p.key = ANY(%(first)s)),
+STORED_SAMPLE = f"""
+    first AS MATERIALIZED ({FETCHED_PAGES} AND p.key = ANY(%(first)s)),
     sample AS MATERIALIZED (
         SELECT *, 1.0 AS stands_for FROM first
         UNION ALL
         SELECT * FROM (SELECT k.*, greatest((%(pages)s - (SELECT count(*) FROM first))::float8 / %(by_chance)s, 1)
-                         FROM ({KNOWN} AND p.key <> ALL(%(first)s) ORDER BY p.key LIMIT %(by_chance)s) k) o)
+                         FROM ({FETCHED_PAGES} AND p.key <> ALL(%(first)s) ORDER BY p.key LIMIT %(by_chance)s) k) o)
 """  # noqa: S608  the same
-KEPT_PAGES = "SELECT pages FROM freshness_figures WHERE domain_id = %(domain_id)s AND grouped_by = 'domain'"
+STORED_PAGES = "SELECT pages FROM freshness_figures WHERE domain_id = %(domain_id)s AND grouped_by = 'domain'"
 # One look a page and instant is read, by the key of the visits; so a sample bounds the work, however large the domain.
 # Packed looks are unpacked once a page; among them, in order, the last one before an instant is found by bisection.
 # The gap is worked out once and then used (OFFSET 0): put into the function of freshness it would be thrice, which is
 # most of the time.
-OVER_TIME = f"""
+FRESHNESS_OVER_TIME = f"""
     , sampled AS MATERIALIZED (
         SELECT s.*, (SELECT array_agg(o.at ORDER BY o.at) FROM old_looks_of(%(domain_id)s, s.key) o
-                      WHERE o.change IN {GOOD}) AS old
+                      WHERE o.change IN {GOOD_CHANGES}) AS old
           FROM sample s)
     SELECT t.at, count(*) AS pages,
            sum(s.stands_for * s.importance * v.fresh) / nullif(sum(s.stands_for * s.importance), 0) AS freshness,
@@ -63,7 +65,7 @@ OVER_TIME = f"""
                                    FROM (SELECT coalesce(
                                              (SELECT v.at FROM visit v
                                                WHERE v.domain_id = %(domain_id)s AND v.key = s.key AND v.at <= t.at
-                                                 AND v.change IN {GOOD}
+                                                 AND v.change IN {GOOD_CHANGES}
                                                ORDER BY v.at DESC LIMIT 1),
                                              s.old[width_bucket(t.at, s.old)]) AS at) l
                                   WHERE l.at IS NOT NULL
@@ -86,8 +88,8 @@ class PastFreshness:
     freshness_plain: float
 
 
-async def freshness_over_time(
-    db: Database, domain: Domain, *, instants: Sequence[datetime], sample: int = SAMPLED
+async def read_freshness_history(
+    db: Database, domain: Domain, *, instants: Sequence[datetime], sample_size: int = SAMPLE_SIZE
 ) -> list[PastFreshness]:
     """Freshness at each of some instants, of the pages that are known today; none where no page had been read.
 
@@ -95,15 +97,15 @@ async def freshness_over_time(
     change are left out of account. Exact, as far as it is known, in domains of no more pages than the sample has; of
     others it is an estimate from the most important pages and as many of the others by chance.
     """
-    half = sample // 2
+    half = sample_size // 2
     values = {"domain_id": domain.id, "instants": list(instants), "by_rank": half, "by_chance": half}
     if not instants:
         return []
     async with db.transaction() as connection:
-        first = await kept_top(connection, domain, State.KNOWN.value, top=half, at=None)
+        first = await read_stored_ranking(connection, domain, State.FETCHED.value, top=half, at=None)
         statement = SAMPLE
         if first is not None:
-            await connection.execute(BY_KEY)
-            values |= {"first": first[:half], "pages": await fetch_number(connection, KEPT_PAGES, values)}
-            statement = KEPT_SAMPLE
-        return await fetch_values(connection, PastFreshness, f"WITH {statement} {OVER_TIME}", values)
+            await connection.execute(PREFER_KEY_LOOKUPS)
+            values |= {"first": first[:half], "pages": await fetch_number(connection, STORED_PAGES, values)}
+            statement = STORED_SAMPLE
+        return await fetch_values(connection, PastFreshness, f"WITH {statement} {FRESHNESS_OVER_TIME}", values)

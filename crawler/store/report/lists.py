@@ -9,7 +9,7 @@ from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_values
 
 LISTS = """
-    SELECT p.url, l.*, f.state, f.due_at, p.last_look_at
+    SELECT p.url, l.*, f.state, f.due_at, p.last_visit_at
       FROM url_list l
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = l.key
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = l.key
@@ -38,23 +38,23 @@ class ListReport:
     found_by: str
     entries: int
     others: int
-    refused: int
+    excluded: int
     unusable: int
     finding: str
     reads: int
-    told: int
+    informative_reads: int
     new_pages: int
     hints: int
     hints_checked: int
     hints_true: int
-    worth: float
+    value: float
     state: str
     due_at: datetime | None
-    last_look_at: datetime | None
+    last_visit_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
-class GivenDate:
+class AnnouncedDate:
     """The last date that lists of one source gave a page. is_open: of a change that no look has tested yet."""
 
     source: str
@@ -63,18 +63,18 @@ class GivenDate:
     list_url: Url | None
 
 
-async def lists_of(db: Database, domain: Domain, *, key: PageKey | None = None) -> list[ListReport]:
+async def list_url_lists(db: Database, domain: Domain, *, key: PageKey | None = None) -> list[ListReport]:
     """The domain's lists, those that brought most first. key: of that page only."""
     return await fetch_values(db, ListReport, LISTS, {"domain_id": domain.id, "key": key})
 
 
-async def dates_given(db: Database, domain: Domain, key: PageKey) -> list[GivenDate]:
+async def list_announced_dates(db: Database, domain: Domain, key: PageKey) -> list[AnnouncedDate]:
     """The dates that lists gave a page."""
-    return await fetch_values(db, GivenDate, DATES, {"domain_id": domain.id, "key": key})
+    return await fetch_values(db, AnnouncedDate, DATES, {"domain_id": domain.id, "key": key})
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFacts:
+class SourceReport:
     """A source of change signals in a domain: a row of report_source, which says what its columns mean."""
 
     source: str
@@ -85,6 +85,6 @@ class SourceFacts:
     measured_at: datetime
 
 
-async def signal_sources(place: Connection | Database, domain: Domain) -> list[SourceFacts]:
+async def list_signal_sources(executor: Connection | Database, domain: Domain) -> list[SourceReport]:
     """The domain's sources, by their numbers."""
-    return await fetch_values(place, SourceFacts, SOURCES, {"domain_id": domain.id})
+    return await fetch_values(executor, SourceReport, SOURCES, {"domain_id": domain.id})

@@ -4,41 +4,41 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain
-from crawler.core.freshness.estimates import PRIOR, Belief
-from crawler.core.http.urls import Url, key_of
+from crawler.core.freshness.estimates import PRIOR, RateEstimate
+from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.page.snapshot import Version
 from crawler.core.visit.visit import State, Target
-from crawler.store.database import BY_KEY, Database
-from crawler.store.report.figures import ALL, FAILING, KEPT_FOR, RENDERED, kept_top
+from crawler.store.database import PREFER_KEY_LOOKUPS, Database
+from crawler.store.report.figures import ALL, FAILING, MAX_AGE, RENDERED, read_stored_ranking
 from crawler.store.report.reports import IMPORTANCE, PAGES, RANKED_TABLES
-from crawler.store.rows import fetch_dicts, fetch_values, from_signed
+from crawler.store.rows import decode_fingerprint, fetch_dicts, fetch_values
 
-WANTED = f"""
+IS_IN_RANKING = f"""
     CASE %(which)s::text WHEN '{ALL}' THEN true WHEN '{FAILING}' THEN p.failures > 0
                          WHEN '{RENDERED}' THEN p.is_rendered
-                         ELSE page_counted_as(f.state, p.version, u.kind) = %(which)s END
+                         ELSE page_category(f.state, p.version, u.kind) = %(which)s END
 """
 # Freshness and titles are looked up for the pages that are shown, and for no others.
-BEST = f"""
+TOP_KEYS = f"""
     SELECT p.key
       FROM {RANKED_TABLES}
-     WHERE p.domain_id = %(domain_id)s AND {WANTED}
+     WHERE p.domain_id = %(domain_id)s AND {IS_IN_RANKING}
      ORDER BY {IMPORTANCE} DESC NULLS LAST, p.url LIMIT %(top)s
 """  # noqa: S608  only our own expressions are put in
-SHOWN = """
+PAGE_LINES = """
     SELECT p.*, coalesce(v.title, '') AS title
       FROM ({pages}) p
       LEFT JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = p.key AND v.number = p.version
      ORDER BY importance DESC NULLS LAST, url LIMIT %(top)s
 """
-SHOWN_BEST = SHOWN.format(pages=f"{PAGES} AND p.key IN (SELECT key FROM best)")  # noqa: S608  the same
-TOP = f"WITH best AS MATERIALIZED ({BEST}) {SHOWN_BEST}"
+TOP_LINES = PAGE_LINES.format(pages=f"{PAGES} AND p.key IN (SELECT key FROM best)")  # noqa: S608  the same
+TOP = f"WITH best AS MATERIALIZED ({TOP_KEYS}) {TOP_LINES}"
 # Of a ranking that is kept: without those that have left it since.
-TOP_OF = SHOWN.format(pages=f"{PAGES} AND p.key = ANY(%(keys)s) AND {WANTED}")
+STORED_TOP = PAGE_LINES.format(pages=f"{PAGES} AND p.key = ANY(%(keys)s) AND {IS_IN_RANKING}")
 
-ONE = """
-    SELECT f.state, f.depth, g.a + p.evidence_a AS a, g.b + p.evidence_b AS b, p.received_bytes, p.status, p.reason,
-           p.failures, p.soft_errors, p.withheld_since, p.last_look_at, p.last_good_at,
+TARGET_PAGE = """
+    SELECT f.state, f.depth, g.a + p.rate_a AS a, g.b + p.rate_b AS b, p.received_bytes, p.status, p.reason,
+           p.failures, p.soft_errors, p.withheld_since, p.last_visit_at, p.last_good_at,
            p.version AS number, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint,
            p.is_rendered
       FROM page p
@@ -64,7 +64,7 @@ class PageLine:
     popularity: float | None
     url_score: float | None
     freshness: float | None
-    last_look_at: datetime | None
+    last_visit_at: datetime | None
     version: int
     rate_per_day: float
     due_at: datetime | None
@@ -76,34 +76,34 @@ class PageLine:
     last_good_at: datetime | None = None
 
 
-async def pages(
-    db: Database, domain: Domain, *, top: int, at: datetime, which: str = ALL, kept_for: timedelta = KEPT_FOR
+async def list_top_pages(
+    db: Database, domain: Domain, *, top: int, at: datetime, ranking: str = ALL, max_age: timedelta = MAX_AGE
 ) -> list[PageLine]:
     """The domain's most important pages, those outside the economy last.
 
     Of a large domain those that were so when it was last counted, if that was no longer ago than kept_for, as they are
     now.
 
-    which: ALL; those that count as a CountedAs; FAILING, of which the newest look brought no good answer; or RENDERED,
-    whose last version a browser made.
+    ranking: ALL; those that count as a CountedAs; FAILING, of which the newest look brought no good answer; or
+    RENDERED, whose last version a browser made.
     """
-    values = {"domain_id": domain.id, "at": at, "top": top, "which": str(which)}
+    values = {"domain_id": domain.id, "at": at, "top": top, "which": str(ranking)}
     async with db.transaction() as connection:
-        kept = await kept_top(connection, domain, str(which), top=top, at=at, kept_for=kept_for)
-        if kept is None:
+        stored_keys = await read_stored_ranking(connection, domain, str(ranking), top=top, at=at, max_age=max_age)
+        if stored_keys is None:
             return await fetch_values(connection, PageLine, TOP, values)
-        await connection.execute(BY_KEY)
-        return await fetch_values(connection, PageLine, TOP_OF, values | {"keys": kept})
+        await connection.execute(PREFER_KEY_LOOKUPS)
+        return await fetch_values(connection, PageLine, STORED_TOP, values | {"keys": stored_keys})
 
 
-async def target_of(db: Database, domain: Domain, url: Url) -> Target:
+async def read_target(db: Database, domain: Domain, url: Url) -> Target:
     """The page of that URL without its links; one that was never seen if it is not known. No validators are sent."""
-    key = key_of(url)
-    rows = await fetch_dicts(db, ONE, {"domain_id": domain.id, "key": key})
+    key = compute_page_key(url)
+    rows = await fetch_dicts(db, TARGET_PAGE, {"domain_id": domain.id, "key": key})
     if not rows:
-        return Target(key=key, url=url, depth=0, state=State.NEW, belief=PRIOR)
+        return Target(key=key, url=url, depth=0, state=State.UNFETCHED, belief=PRIOR)
     (row,) = rows
-    said = {name: row.pop(name) for name in VERSION_COLUMNS}
-    version = Version(**said, fingerprint=from_signed(row.pop("fingerprint")))
-    state, belief = State(row.pop("state")), Belief(row.pop("a"), row.pop("b"))
-    return Target(key, url, state=state, belief=belief, version=version if version.number else None, **row)
+    version_values = {name: row.pop(name) for name in VERSION_COLUMNS}
+    version = Version(**version_values, fingerprint=decode_fingerprint(row.pop("fingerprint")))
+    state, rate_estimate = State(row.pop("state")), RateEstimate(row.pop("a"), row.pop("b"))
+    return Target(key, url, state=state, belief=rate_estimate, version=version if version.number else None, **row)

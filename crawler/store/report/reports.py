@@ -18,7 +18,7 @@ POPULARITY = """
 """
 # How much of importance the URL makes up: nothing, but in the order that mixes it in.
 URL_SHARE = """
-    (SELECT CASE WHEN o.discovery_order = 'mixed' THEN o.url_share ELSE 0 END FROM domain o WHERE o.id = %(domain_id)s)
+    (SELECT CASE WHEN o.discovery_order = 'mixed' THEN o.url_weight ELSE 0 END FROM domain o WHERE o.id = %(domain_id)s)
 """
 IMPORTANCE = f"((1 - {URL_SHARE}) * {POPULARITY} + {URL_SHARE} * f.url_score)"
 # What a page weighs when visits are scheduled: its importance and an equal share, by the domain's mix.
@@ -26,16 +26,16 @@ MIX = "(SELECT o.importance_mix FROM domain o WHERE o.id = %(domain_id)s)"
 WEIGHT = f"(1 - {MIX} + {MIX} * {IMPORTANCE})"
 # A page that follows another one's schedule has none of its own: their text counts once.
 FRESHNESS = """
-    CASE WHEN p.leader IS NOT NULL THEN NULL
-         WHEN f.state = 'known' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
-         WHEN f.state = 'known' AND p.version > 0 AND (SELECT max(o.silence) FROM domain_source o
+    CASE WHEN p.canonical IS NOT NULL THEN NULL
+         WHEN f.state = 'fetched' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
+         WHEN f.state = 'fetched' AND p.version > 0 AND (SELECT max(o.silence) FROM domain_source o
                                                         WHERE o.domain_id = %(domain_id)s) IS NULL
-         THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,  -- so it is inlined: a fifth of the time
+         THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,  -- so it is inlined: a fifth of the time
                              activity_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.activity_at,
                                       s.activity_ahead, p.last_good_at))
-         WHEN f.state = 'known' AND p.version > 0
-         THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,
-                             heard_gap(activity_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.activity_at,
+         WHEN f.state = 'fetched' AND p.version > 0
+         THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,
+                             signal_gap(activity_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.activity_at,
                                                 s.activity_ahead, p.last_good_at),
                                        p.signals,
                                        (SELECT array_agg(o.recall ORDER BY o.no) FROM domain_source o
@@ -44,7 +44,7 @@ FRESHNESS = """
                                          WHERE o.domain_id = %(domain_id)s),
                                        (SELECT max(o.silence) FROM domain_source o
                                          WHERE o.domain_id = %(domain_id)s),
-                                       g.a + p.evidence_a, g.b + p.evidence_b)) END
+                                       g.a + p.rate_a, g.b + p.rate_b)) END
 """
 RANKED_TABLES = """page p
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
@@ -56,20 +56,20 @@ PAGE_TABLES = f"{RANKED_TABLES} JOIN prior g ON g.domain_id = %(domain_id)s AND 
 PAGES = f"""
     SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {POPULARITY} AS popularity,
            CASE WHEN c.key IS NOT NULL THEN f.url_score END AS url_score, {FRESHNESS} AS freshness,
-           p.last_look_at, p.version, (g.a + p.evidence_a) / (g.b + p.evidence_b) AS rate_per_day, f.due_at,
+           p.last_visit_at, p.version, (g.a + p.rate_a) / (g.b + p.rate_b) AS rate_per_day, f.due_at,
            p.status, p.reason, p.failures, p.last_good_at, u.kind AS list_kind,
-           page_counted_as(f.state, p.version, u.kind) AS counted_as, p.withheld_since, g.template, p.is_rendered
+           page_category(f.state, p.version, u.kind) AS category, p.withheld_since, g.template, p.is_rendered
       FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s
 """  # noqa: S608  only our own expressions are put in
 DUE = """
-    SELECT count(*) FILTER (WHERE page_counted_as(f.state, p.version, u.kind) = 'new') AS new,
-           count(*) FILTER (WHERE page_counted_as(f.state, p.version, u.kind) = 'unread_list') AS unread_lists,
-           count(*) FILTER (WHERE page_counted_as(f.state, p.version, u.kind)
-                                  NOT IN ('new', 'unread_list', 'refused')) AS due,
-           count(*) FILTER (WHERE f.state <> 'new' AND coalesce(p.etag, p.last_modified) IS NOT NULL
+    SELECT count(*) FILTER (WHERE page_category(f.state, p.version, u.kind) = 'unfetched') AS unfetched,
+           count(*) FILTER (WHERE page_category(f.state, p.version, u.kind) = 'unread_list') AS unread_lists,
+           count(*) FILTER (WHERE page_category(f.state, p.version, u.kind)
+                                  NOT IN ('unfetched', 'unread_list', 'excluded')) AS due,
+           count(*) FILTER (WHERE f.state <> 'unfetched' AND coalesce(p.etag, p.last_modified) IS NOT NULL
                                   AND p.version > 0) AS conditional,
-           coalesce(sum(p.received_bytes::bigint) FILTER (WHERE f.state <> 'new'), 0)::bigint AS known_bytes,
+           coalesce(sum(p.received_bytes::bigint) FILTER (WHERE f.state <> 'unfetched'), 0)::bigint AS fetched_bytes,
            (SELECT coalesce(avg(received_bytes), 0) FROM page
              WHERE domain_id = %(domain_id)s AND version > 0)::float8 AS mean_bytes,
            (SELECT count(*) FROM inbox WHERE domain_id = %(domain_id)s) AS inbox_rows
@@ -78,8 +78,8 @@ DUE = """
      WHERE f.domain_id = %(domain_id)s AND (coalesce(f.due_at <= %(at)s, true))
 """
 # What the inbox asks for is work as well, though only the next lease applies it. It may be any page: all are read.
-ASKED_FOR = "SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind IN ('refresh', 'seed') LIMIT 1"
-DUE_OR_ASKED_FOR = f"""
+HAS_REQUESTS = "SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind IN ('refresh', 'seed') LIMIT 1"
+DUE_OR_REQUESTED = f"""
     WITH beneath AS MATERIALIZED (
         SELECT payload->>'prefix' AS prefix FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'refresh'),
     named AS MATERIALIZED (
@@ -90,16 +90,17 @@ DUE_OR_ASKED_FOR = f"""
          WHERE n.url NOT IN (SELECT url FROM page WHERE domain_id = %(domain_id)s)),
     found AS ({DUE.rstrip().removesuffix(")")} OR p.url IN (SELECT url FROM named)
             OR EXISTS (SELECT FROM beneath b WHERE starts_with(p.url, b.prefix))))
-    SELECT found.new + unheard.many AS new, unread_lists, due, conditional, known_bytes, mean_bytes, inbox_rows
+    SELECT found.unfetched + unheard.many AS unfetched, unread_lists, due, conditional, fetched_bytes, mean_bytes,
+           inbox_rows
       FROM found, unheard
 """  # noqa: S608  only our own statement is put in
 HOLDERS = "SELECT DISTINCT holder FROM domain_state WHERE leased_until > clock_timestamp() AND holder IS NOT NULL"
-BENEATH = """
+COUNT_UNDER_PREFIX = """
     SELECT count(*) AS pages
       FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
      WHERE p.domain_id = %(domain_id)s AND starts_with(p.url, %(prefix)s)
-       AND page_counted_as(f.state, p.version, u.kind) NOT IN ('unread_list', 'refused')
+       AND page_category(f.state, p.version, u.kind) NOT IN ('unread_list', 'excluded')
 """
 
 
@@ -108,38 +109,38 @@ class Workload:
     """The work that waits in a domain at an instant.
 
     unread_lists: places where a sitemap or a feed is looked for, which are no pages.
-    conditional: of `due`, those that a 304 may spare the body.  known_bytes: the due pages' bodies at their last good
+    conditional: of `due`, those that a 304 may spare the body.  fetched_bytes: the due pages' bodies at their last good
     looks.  mean_bytes: of the domain's pages.  inbox_rows: waiting there; the pages that they ask for are counted.
     """
 
-    new: int
+    unfetched: int
     unread_lists: int
     due: int
     conditional: int
-    known_bytes: int
+    fetched_bytes: int
     mean_bytes: float
     inbox_rows: int
 
     @property
-    def looks(self) -> int:
+    def fetches(self) -> int:
         """Return how many fetches wait: of pages, and of places where a list may be."""
-        return self.new + self.unread_lists + self.due
+        return self.unfetched + self.unread_lists + self.due
 
 
-async def workload(db: Database, domain: Domain, *, at: datetime) -> Workload:
+async def read_workload(db: Database, domain: Domain, *, at: datetime) -> Workload:
     """The work that waits in the domain at this instant."""
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "at": at}
-        statement = DUE if await fetch_row(connection, ASKED_FOR, values) is None else DUE_OR_ASKED_FOR
-        (found,) = await fetch_values(connection, Workload, statement, values)
-        return found
+        statement = DUE if await fetch_row(connection, HAS_REQUESTS, values) is None else DUE_OR_REQUESTED
+        (load,) = await fetch_values(connection, Workload, statement, values)
+        return load
 
 
-async def holders(db: Database) -> set[str]:
+async def list_holders(db: Database) -> set[str]:
     """Workers that hold a lease now, by the names that they gave themselves."""
     return {holder for (holder,) in await fetch_rows(db, HOLDERS, {})}
 
 
-async def pages_beneath(db: Database, domain: Domain, prefix: Url) -> int:
+async def count_pages_under(db: Database, domain: Domain, prefix: Url) -> int:
     """Return how many of the domain's pages that may be fetched have URLs that begin so."""
-    return await fetch_number(db, BENEATH, {"domain_id": domain.id, "prefix": prefix})
+    return await fetch_number(db, COUNT_UNDER_PREFIX, {"domain_id": domain.id, "prefix": prefix})

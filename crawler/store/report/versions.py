@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url, key_of
+from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.page.outline import BlockKind
 from crawler.core.visit.visit import State
 from crawler.store.database import Database
-from crawler.store.record import body_of
+from crawler.store.record import read_body
 from crawler.store.report.feed import EventKind
 from crawler.store.rows import fetch_dicts, fetch_row, fetch_values
 
@@ -22,18 +22,18 @@ VERSION = """
              WHERE n.domain_id = %(domain_id)s AND n.key = v.key AND n.number > v.number
              ORDER BY n.number LIMIT 1) AS until,
            e.change, string_to_array(coalesce(e.parts, ''), ' ') AS parts, e.amount, v.distance_bits, v.title,
-           v.language, v.content_type, octet_length(v.text) AS text_bytes, c.body_bytes, v.is_rendered, v.is_kept
+           v.language, v.content_type, octet_length(v.text) AS text_bytes, c.body_bytes, v.is_rendered, v.is_stored
       FROM snapshot v
       LEFT JOIN LATERAL (SELECT o.change, o.parts, o.amount FROM event o
                           WHERE o.domain_id = %(domain_id)s AND o.key = v.key AND o.version = v.number AND o.at = v.at
                           ORDER BY o.number LIMIT 1) e ON true
-      LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest AND v.is_kept
+      LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest AND v.is_stored
      WHERE v.domain_id = %(domain_id)s AND v.key = %(key)s
 """
 VERSIONS = f"""
     {VERSION} AND (%(before)s::int IS NULL OR v.number < %(before)s) ORDER BY v.number DESC LIMIT %(most)s
 """
-WANTED = f"""
+ONE_VERSION = f"""
     {VERSION} AND v.number = coalesce(
         %(number)s::int,
         (SELECT max(o.number) FROM snapshot o
@@ -50,20 +50,20 @@ CONTENT = """
 # A page's state at an instant is told by its last event until then; without one that says otherwise it was known. Where
 # all of a page's events are forgotten it is what it is now; since when is not known.
 STATE_AT = """
-    SELECT CASE WHEN s.change IN ('gone', 'moved', 'refused') THEN s.change ELSE 'known' END AS state, s.at FROM (
+    SELECT CASE WHEN s.change IN ('gone', 'moved', 'excluded') THEN s.change ELSE 'fetched' END AS state, s.at FROM (
         (SELECT o.change, o.at, 1 AS turn FROM event o
           WHERE o.domain_id = %(domain_id)s AND o.key = {key} AND (%(at)s::timestamptz IS NULL OR o.at <= %(at)s)
-            AND o.change IN ('first', 'changed', 'back', 'gone', 'moved', 'refused')
+            AND o.change IN ('added', 'changed', 'restored', 'gone', 'moved', 'excluded')
           ORDER BY o.number DESC LIMIT 1)
         UNION ALL
         (SELECT h.state, NULL::timestamptz, 2 FROM frontier h
-          WHERE h.domain_id = %(domain_id)s AND h.key = {key} AND h.state IN ('gone', 'moved', 'refused')
+          WHERE h.domain_id = %(domain_id)s AND h.key = {key} AND h.state IN ('gone', 'moved', 'excluded')
             AND NOT EXISTS (SELECT FROM event o WHERE o.domain_id = %(domain_id)s AND o.key = {key}
-                           AND o.change IN ('first', 'changed', 'back', 'gone', 'moved', 'refused')))) s
+                           AND o.change IN ('added', 'changed', 'restored', 'gone', 'moved', 'excluded')))) s
      ORDER BY s.turn LIMIT 1
 """
 PAGES_AT = f"""
-    SELECT p.url, coalesce(e.state, 'known') AS state, e.at AS state_at, v.number AS version, v.at AS version_at,
+    SELECT p.url, coalesce(e.state, 'fetched') AS state, e.at AS state_at, v.number AS version, v.at AS version_at,
            v.title, octet_length(v.text) AS text_bytes
       FROM (SELECT key, url FROM page
              WHERE domain_id = %(domain_id)s AND version > 0 AND first_seen_at <= %(at)s
@@ -84,7 +84,7 @@ class PageVersion:
 
     change: what brought it, FIRST, CHANGED or BACK; None for a list of URLs, of which no change is told.
     amount: the part of the page that changed, 0 to 1; None where nobody can tell.
-    body_bytes: before compression; None where the body is not kept.  is_kept: false where neither text nor body is.
+    body_bytes: before compression; None where the body is not kept.  is_stored: false where neither text nor body is.
     """
 
     number: int
@@ -100,12 +100,12 @@ class PageVersion:
     text_bytes: int
     body_bytes: int | None
     is_rendered: bool
-    is_kept: bool
+    is_stored: bool
 
 
 @dataclass(frozen=True, slots=True)
-class KeptHeaders:
-    """What is kept of the answer that brought a version (core/http/kept_headers.py).
+class StoredHeaders:
+    """What is kept of the answer that brought a version (core/http/stored_headers.py).
 
     status: None where the visit is not kept any more.  etag, last_modified: of the newest version alone, and there of
     the newest good look.  others: names and values, in the order of the answer; none of versions that an earlier
@@ -131,7 +131,7 @@ class VersionContent:
     version: PageVersion
     state: State
     state_at: datetime | None
-    headers: KeptHeaders
+    headers: StoredHeaders
     text: str = field(repr=False)
     body: bytes | None = field(repr=False)
 
@@ -149,50 +149,50 @@ class PastPage:
     text_bytes: int
 
 
-async def versions_of(
-    db: Database, domain: Domain, url: Url, *, most: int = 100, before: int | None = None
+async def list_versions(
+    db: Database, domain: Domain, url: Url, *, max_count: int = 100, before: int | None = None
 ) -> list[PageVersion]:
     """The versions of a page, the newest first. before: only those with a lower number (keyset paging)."""
-    values = {"domain_id": domain.id, "key": key_of(url), "most": most, "before": before}
+    values = {"domain_id": domain.id, "key": compute_page_key(url), "most": max_count, "before": before}
     return await fetch_values(db, PageVersion, VERSIONS, values)
 
 
-async def version_of(
+async def read_version(
     db: Database, domain: Domain, url: Url, *, number: int | None = None, at: datetime | None = None
 ) -> VersionContent | None:
     """The version of that number, or else the one that was the newest at an instant (None: now); None without one."""
-    values = {"domain_id": domain.id, "key": key_of(url), "number": number, "at": at}
+    values = {"domain_id": domain.id, "key": compute_page_key(url), "number": number, "at": at}
     async with db.transaction() as connection:
-        found = await fetch_values(connection, PageVersion, WANTED, values)
-        if not found:
+        matches = await fetch_values(connection, PageVersion, ONE_VERSION, values)
+        if not matches:
             return None
-        version = found[0]
+        version = matches[0]
         (content,) = await fetch_dicts(connection, CONTENT, values | {"number": version.number})
         last = await fetch_row(connection, STATE_AT.format(key="%(key)s"), values)
-        body = await body_of(connection, domain.id, content["body_digest"]) if version.is_kept else None
+        body = await read_body(connection, domain.id, content["body_digest"]) if version.is_stored else None
     return VersionContent(
         url=url,
         version=version,
-        state=State(last[0]) if last else State.KNOWN,
+        state=State(last[0]) if last else State.FETCHED,
         state_at=last[1] if last else None,
-        headers=KeptHeaders(
+        headers=StoredHeaders(
             status=content["status"],
             content_type=version.content_type,
             etag=content["etag"],
             last_modified=content["last_modified"],
-            others=headers_from(content["headers"]),
+            others=parse_headers(content["headers"]),
         ),
         text=content["text"],
         body=body,
     )
 
 
-async def pages_at(db: Database, domain: Domain, *, at: datetime, most: int = 1000) -> list[PastPage]:
+async def list_pages_at(db: Database, domain: Domain, *, at: datetime, max_count: int = 1000) -> list[PastPage]:
     """Return the pages of a domain that had been seen by an instant, as they were then, by URL."""
-    return await fetch_values(db, PastPage, PAGES_AT, {"domain_id": domain.id, "at": at, "most": most})
+    return await fetch_values(db, PastPage, PAGES_AT, {"domain_id": domain.id, "at": at, "most": max_count})
 
 
-def headers_from(lines: str) -> tuple[tuple[str, str], ...]:
+def parse_headers(lines: str) -> tuple[tuple[str, str], ...]:
     """Names and values of headers that are kept a line each."""
     split = [line.partition(": ") for line in lines.splitlines()]
     return tuple((name, value) for name, _, value in split)

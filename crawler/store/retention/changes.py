@@ -8,7 +8,7 @@ from crawler.store.database import Database
 from crawler.store.rows import fetch_number, fetch_row
 
 CHUNK = 5_000  # events of one transaction
-MOST = 2**62  # no position is so high
+MAX_POSITION = 2**62  # no position is so high
 
 # The events that may go: the oldest ones, as long as each is too old, and nobody has still to read it. The last row of
 # the feed stays, since the next position is counted on from it.
@@ -37,7 +37,7 @@ FORGET = """
      RETURNING key, version),
     versions AS (
         DELETE FROM snapshot v USING (SELECT DISTINCT key, version FROM told WHERE version > 1) t
-         WHERE v.domain_id = %(domain_id)s AND v.key = t.key AND v.number = t.version AND NOT v.is_kept)
+         WHERE v.domain_id = %(domain_id)s AND v.key = t.key AND v.number = t.version AND NOT v.is_stored)
     UPDATE domain_state
        SET first_event = %(last)s + 1,
            forgotten_until = greatest(forgotten_until, (SELECT max(position) FROM gone))
@@ -91,7 +91,7 @@ class SlowestReader:
         return f"recrawl notify list says what is wrong with it; or {remove}"
 
 
-async def slowest_reader(db: Database, domain: Domain) -> SlowestReader | None:
+async def find_slowest_reader(db: Database, domain: Domain) -> SlowestReader | None:
     """Whoever has the lowest cursor among those that must read the changes of a domain; None where nobody must.
 
     These are consumers that keep it in feed_reader, and subscriptions (recrawl notify).
@@ -100,28 +100,30 @@ async def slowest_reader(db: Database, domain: Domain) -> SlowestReader | None:
     return SlowestReader(*row) if row is not None else None
 
 
-async def first_unread_at(db: Database, domain: Domain, reader: SlowestReader) -> datetime | None:
+async def find_first_unread_at(db: Database, domain: Domain, reader: SlowestReader) -> datetime | None:
     """When the oldest change of a domain was found that a reader has not read; None where it has read all."""
     row = await fetch_row(db, FIRST_UNREAD, {"domain_id": domain.id, "read_until": reader.position})
     return row[0] if row else None
 
 
-async def changes_to_forget(db: Database, domain: Domain, *, before: datetime, read_until: int | None = None) -> range:
+async def find_changes_to_forget(
+    db: Database, domain: Domain, *, before: datetime, read_until: int | None = None
+) -> range:
     """Return the numbers of a domain's changes that were found before an instant and that nobody has still to read.
 
     read_until: the lowest cursor of whoever must read all changes; None where nobody must.
     """
-    until = read_until if read_until is not None else MOST
+    until = read_until if read_until is not None else MAX_POSITION
     row = await fetch_row(db, LAST_TO_FORGET, {"domain_id": domain.id, "before": before, "read_until": until})
     return range(row[1], row[0] + 1) if row else range(0)
 
 
-async def forget_changes(db: Database, domain: Domain, wanted: range) -> range:
+async def forget_changes(db: Database, domain: Domain, numbers: range) -> range:
     """Forget a chunk of those changes; return what is left of them."""
-    chunk, left = wanted[:CHUNK], wanted[CHUNK:]
+    chunk, remaining = numbers[:CHUNK], numbers[CHUNK:]
     values = {"domain_id": domain.id, "first": chunk[0], "last": chunk[-1]}
     async with db.transaction() as connection:
         if await fetch_number(connection, LOCK, values) != chunk[0]:  # removed, or another prune has been here
             return range(0)
         await connection.execute(FORGET, values)
-    return left
+    return remaining

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from crawler.core.domain import Domain
-from crawler.core.retention import Dated, kept_versions
-from crawler.store.database import BY_KEY, Database
-from crawler.store.retention.versions import needed_versions
+from crawler.core.retention import DatedVersion, select_stored_versions
+from crawler.store.database import PREFER_KEY_LOOKUPS, Database
+from crawler.store.retention.versions import read_needed_versions
 from crawler.store.rows import fetch_rows
 
-SAMPLE = 200  # pages; a domain with fewer is told exactly
+SAMPLE_SIZE = 200  # pages; a domain with fewer is told exactly
 KEYS = 2**128
 # A body is counted for each version that says it by a part: as many as say it, of which a hundred are counted.
 VERSIONS = """
@@ -23,11 +23,11 @@ VERSIONS = """
            + coalesce(pg_column_size(c.data)::float8
                       / (SELECT count(*) FROM (SELECT FROM snapshot o
                                                 WHERE o.domain_id = %(domain_id)s AND o.body_digest = v.body_digest
-                                                  AND o.is_kept LIMIT 100) said), 0)
+                                                  AND o.is_stored LIMIT 100) said), 0)
       FROM (SELECT key, version FROM page WHERE domain_id = %(domain_id)s AND version > 0
              ORDER BY key LIMIT %(sample)s) p
       JOIN domain_state s ON s.domain_id = %(domain_id)s
-      JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = p.key AND v.is_kept
+      JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = p.key AND v.is_stored
       LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest
      ORDER BY p.key, v.number
 """
@@ -41,40 +41,44 @@ class SizeEstimate:
     """
 
     stored_bytes: float
-    frees_bytes: float
+    freeable_bytes: float
     is_exact: bool
 
 
-async def estimate(db: Database, domain: Domain, *, read_until: int | None) -> SizeEstimate:
+async def estimate_size(db: Database, domain: Domain, *, read_until: int | None) -> SizeEstimate:
     """What a domain takes, and would take by its settings; however large it is, by reading 200 of its pages.
 
     read_until: the lowest cursor of whoever must read all changes. The quota is taken into account.
     """
-    values: dict[str, Any] = {"domain_id": domain.id, "sample": SAMPLE}
+    values: dict[str, Any] = {"domain_id": domain.id, "sample": SAMPLE_SIZE}
     async with db.transaction() as connection:
-        await connection.execute(BY_KEY)
+        await connection.execute(PREFER_KEY_LOOKUPS)
         rows = await fetch_rows(connection, VERSIONS, values)
         keys = sorted({key for key, *_ in rows})
-        needed = await needed_versions(connection, domain.id, keys, read_until=read_until)
+        needed = await read_needed_versions(connection, domain.id, keys, read_until=read_until)
     by_page: dict[bytes, list[tuple[Any, ...]]] = {}
     for key, *version in rows:
         by_page.setdefault(key, []).append(tuple(version))
-    stored = frees = newest_ones = 0.0
+    stored_total = freeable_total = newest_bytes = 0.0
     for key, versions in by_page.items():
         newest, now = versions[0][:2]
-        past = [Dated(number=number, at=at) for _, _, number, at, _ in versions]
-        stays = kept_versions(past, domain.settings, now=now, needed=needed.of(key) | {newest})
-        stored += sum(size for *_, size in versions)
-        frees += sum(size for _, _, number, _, size in versions if number not in stays)
-        newest_ones += sum(size for _, _, number, _, size in versions if number == newest)
-    scale = _pages(keys) / len(keys) if keys else 1.0
+        past = [DatedVersion(number=number, at=at) for _, _, number, at, _ in versions]
+        retained = select_stored_versions(past, domain.settings, now=now, needed=needed.get_versions(key) | {newest})
+        stored_total += sum(size for *_, size in versions)
+        freeable_total += sum(size for _, _, number, _, size in versions if number not in retained)
+        newest_bytes += sum(size for _, _, number, _, size in versions if number == newest)
+    scale = _estimate_pages(keys) / len(keys) if keys else 1.0
     if domain.settings.quota is not None:
-        frees = max(frees, min(stored - newest_ones, stored - domain.settings.quota / scale))
-    return SizeEstimate(stored_bytes=scale * stored, frees_bytes=scale * frees, is_exact=len(keys) < SAMPLE)
+        freeable_total = max(
+            freeable_total, min(stored_total - newest_bytes, stored_total - domain.settings.quota / scale)
+        )
+    return SizeEstimate(
+        stored_bytes=scale * stored_total, freeable_bytes=scale * freeable_total, is_exact=len(keys) < SAMPLE_SIZE
+    )
 
 
-def _pages(keys: list[bytes]) -> float:
+def _estimate_pages(keys: list[bytes]) -> float:
     """How many pages a domain has whose lowest keys are these: all, or as many as reach so far up."""
-    if len(keys) < SAMPLE:
+    if len(keys) < SAMPLE_SIZE:
         return float(len(keys))
-    return (SAMPLE - 1) * KEYS / (int.from_bytes(keys[-1]) + 1)
+    return (SAMPLE_SIZE - 1) * KEYS / (int.from_bytes(keys[-1]) + 1)

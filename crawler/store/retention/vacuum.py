@@ -13,8 +13,10 @@ LEAVES = """
       JOIN pg_namespace n ON n.oid = c.relnamespace
      ORDER BY pg_total_relation_size(c.oid) DESC
 """
-PATIENCE = "SET lock_timeout = '10s'"  # for a partition that others use; whoever comes after us waits for us meanwhile
-SHRUNK = ("snapshot", "content", "visit", "visit_pack", "event", "feed")  # by what prune takes
+LOCK_TIMEOUT = (
+    "SET lock_timeout = '10s'"  # for a partition that others use; whoever comes after us waits for us meanwhile
+)
+PRUNED_TABLES = ("snapshot", "content", "visit", "visit_pack", "event", "feed")  # by what prune takes
 
 
 async def vacuum(db: Database, *, full: bool = False) -> list[str]:
@@ -23,19 +25,19 @@ async def vacuum(db: Database, *, full: bool = False) -> list[str]:
     Without `full` the room is used again by what comes, beside a crawl. With it each partition is written anew and the
     room is the system's: nobody reads or writes that partition meanwhile, and there must be room for it once more.
     """
-    undone = []
-    leaves = await fetch_rows(db, LEAVES, {"tables": list(SHRUNK)})
-    how = sql.SQL("(FULL, ANALYZE)") if full else sql.SQL("(ANALYZE)")
+    skipped = []
+    leaves = await fetch_rows(db, LEAVES, {"tables": list(PRUNED_TABLES)})
+    options = sql.SQL("(FULL, ANALYZE)") if full else sql.SQL("(ANALYZE)")
     async with db.pool.connection() as connection:
         await connection.set_autocommit(True)
-        await connection.execute(PATIENCE)
+        await connection.execute(LOCK_TIMEOUT)
         try:
             for name in leaves:
                 try:
-                    await connection.execute(sql.SQL("VACUUM {} {}").format(how, sql.Identifier(*name)))
+                    await connection.execute(sql.SQL("VACUUM {} {}").format(options, sql.Identifier(*name)))
                 except (errors.LockNotAvailable, errors.InsufficientPrivilege, errors.UndefinedTable, errors.DiskFull):
-                    undone.append(name[1])
+                    skipped.append(name[1])
         finally:
             await connection.execute("RESET lock_timeout")
             await connection.set_autocommit(False)
-    return undone
+    return skipped

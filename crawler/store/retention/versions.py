@@ -11,24 +11,24 @@ from typing import Any, Generic, TypeVar
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey
-from crawler.core.retention import Dated, kept_versions
-from crawler.store.database import BY_KEY, Connection, Database
+from crawler.core.retention import DatedVersion, select_stored_versions
+from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows
 
 Last = TypeVar("Last")
 
-PAGES = 200  # of one chunk
-BODIES = 500  # looked at in one transaction of a sweep
-AT_ONCE = 500  # versions that are thinned out in one transaction, while the domain is locked
-OLDEST_AT_ONCE = 5_000
+PAGES_CHUNK = 200  # of one chunk
+BODIES_CHUNK = 500  # looked at in one transaction of a sweep
+THIN_CHUNK = 500  # versions that are thinned out in one transaction, while the domain is locked
+OLDEST_CHUNK = 5_000
 
 # Pages with more versions than are kept whatever their age.
-PAST = """
+STORED_VERSIONS = """
     SELECT p.key, p.version, s.last_visit_at,
            array(SELECT v.number FROM snapshot v
-                  WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.is_kept ORDER BY v.number),
+                  WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.is_stored ORDER BY v.number),
            array(SELECT v.at FROM snapshot v
-                  WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.is_kept ORDER BY v.number)
+                  WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.is_stored ORDER BY v.number)
       FROM (SELECT key, version FROM page
              WHERE domain_id = %(domain_id)s AND key > %(after)s AND version > %(versions)s
              ORDER BY key LIMIT %(most)s) p
@@ -36,7 +36,7 @@ PAST = """
      ORDER BY p.key
 """
 # What somebody has still to read of, and what it was before.
-NEEDED = """
+NEEDED_VERSIONS = """
     SELECT e.key, e.version, e.number <= s.stamped_event
       FROM event e JOIN domain_state s ON s.domain_id = %(domain_id)s
      WHERE e.domain_id = %(domain_id)s AND e.key = ANY(%(keys)s) AND e.version > 0
@@ -52,7 +52,7 @@ OLDEST = """
       FROM (SELECT v.key, v.number, v.at
               FROM snapshot v
               JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
-             WHERE v.domain_id = %(domain_id)s AND v.is_kept AND v.number < p.version
+             WHERE v.domain_id = %(domain_id)s AND v.is_stored AND v.number < p.version
                AND (v.at, v.key, v.number) > (%(at)s, %(key)s, %(number)s)
              ORDER BY v.at, v.key, v.number LIMIT %(most)s) o
       JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = o.key AND v.number = o.number
@@ -61,38 +61,39 @@ OLDEST = """
 """
 SIZE = """
     SELECT (SELECT coalesce(sum(pg_column_size(text) + pg_column_size(headers)), 0)
-              FROM snapshot WHERE domain_id = %(domain_id)s AND is_kept)
+              FROM snapshot WHERE domain_id = %(domain_id)s AND is_stored)
          + (SELECT coalesce(sum(pg_column_size(data)), 0) FROM content WHERE domain_id = %(domain_id)s)
 """
 LOCK = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
 CHOSEN = "unnest(%(keys)s::bytea[], %(numbers)s::int[]) AS x(key, number)"
 # The newest version of a page stays, whatever was found before the domain was locked.
 THIN = f"""
-    UPDATE snapshot v SET text = '', headers = '', is_kept = false
+    UPDATE snapshot v SET text = '', headers = '', is_stored = false
       FROM {CHOSEN}
       JOIN snapshot o ON o.domain_id = %(domain_id)s AND o.key = x.key AND o.number = x.number
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key AND p.version > x.number
-     WHERE v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_kept
+     WHERE v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_stored
  RETURNING v.body_digest, pg_column_size(o.text) + pg_column_size(o.headers)
 """  # noqa: S608  only our own expression is put in
 UNREFERENCED = """
     c.domain_id = %(domain_id)s AND c.digest = ANY(%(digests)s)
-    AND NOT EXISTS (SELECT FROM snapshot v WHERE v.domain_id = %(domain_id)s AND v.body_digest = c.digest AND v.is_kept)
+    AND NOT EXISTS (SELECT FROM snapshot v WHERE v.domain_id = %(domain_id)s AND v.body_digest = c.digest
+                      AND v.is_stored)
 """
 LOST = f"SELECT digest FROM content c WHERE {UNREFERENCED}"  # noqa: S608  the same
 SWEEP = f"DELETE FROM content c WHERE {UNREFERENCED} RETURNING pg_column_size(c.data)"  # noqa: S608  the same
-WOULD_GO = f"""
+PREVIEW_THINNING = f"""
     WITH chosen AS MATERIALIZED (
         SELECT v.body_digest, pg_column_size(v.text) + pg_column_size(v.headers) AS size
           FROM {CHOSEN}
-          JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_kept),
+          JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_stored),
     said AS MATERIALIZED (SELECT body_digest, count(*) AS many FROM chosen GROUP BY body_digest)
     SELECT (SELECT count(*) FROM chosen), (SELECT coalesce(sum(size), 0) FROM chosen), count(c.digest),
            coalesce(sum(pg_column_size(c.data)), 0)
       FROM said
       JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = said.body_digest
      WHERE said.many = (SELECT count(*) FROM snapshot v
-                         WHERE v.domain_id = %(domain_id)s AND v.body_digest = said.body_digest AND v.is_kept)
+                         WHERE v.domain_id = %(domain_id)s AND v.body_digest = said.body_digest AND v.is_stored)
 """  # noqa: S608  the same
 DIGESTS = """
     SELECT digest FROM content WHERE domain_id = %(domain_id)s AND digest > %(after)s ORDER BY digest LIMIT %(most)s
@@ -100,35 +101,35 @@ DIGESTS = """
 
 
 @dataclass(frozen=True, slots=True)
-class Thinned:
+class ThinResult:
     """What went, or would go: versions of which the row alone stays, bodies that nobody says any more, and bytes."""
 
     versions: int = 0
     bodies: int = 0
     freed_bytes: int = 0
 
-    def __add__(self, other: "Thinned") -> "Thinned":
+    def __add__(self, other: "ThinResult") -> "ThinResult":
         freed_bytes = self.freed_bytes + other.freed_bytes
-        return Thinned(self.versions + other.versions, self.bodies + other.bodies, freed_bytes)
+        return ThinResult(self.versions + other.versions, self.bodies + other.bodies, freed_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class NeededVersions:
     """By page, versions that somebody has still to read.
 
-    unread: the feed tells of them, and a reader has not come so far.  untold: the feed does not tell of them yet.
+    unread: the feed tells of them, and a reader has not come so far.  unpublished: the feed does not tell of them yet.
     """
 
     unread: Mapping[bytes, set[int]]
-    untold: Mapping[bytes, set[int]]
+    unpublished: Mapping[bytes, set[int]]
 
-    def of(self, key: bytes) -> set[int]:
+    def get_versions(self, key: bytes) -> set[int]:
         """The versions of a page that are needed, for whichever reason."""
-        return self.unread.get(key, set()) | self.untold.get(key, set())
+        return self.unread.get(key, set()) | self.unpublished.get(key, set())
 
 
 @dataclass(frozen=True, slots=True)
-class VersionName:
+class VersionRef:
     """One version of one page. size: bytes of its text and its body, as they are stored."""
 
     key: PageKey
@@ -139,17 +140,17 @@ class VersionName:
 
 @dataclass(frozen=True, slots=True)
 class ThinChoice(Generic[Last]):
-    """Versions that may go. held: so many more would, had a reader read of them.
+    """Versions that may go. deferred_count: so many more would, had a reader read of them.
 
     last: the page, or the version, that was looked at last; None when there are no more.
     """
 
-    names: Sequence[VersionName]
-    held: int
+    versions: Sequence[VersionRef]
+    deferred_count: int
     last: Last | None
 
 
-async def versions_to_thin(
+async def find_versions_to_thin(
     db: Database, domain: Domain, *, after: PageKey, read_until: int | None
 ) -> ThinChoice[PageKey]:
     """The versions that go among the next pages of a domain.
@@ -157,107 +158,112 @@ async def versions_to_thin(
     after: pages whose key follows this one.  read_until: the lowest cursor of whoever must read all changes.
     """
     settings = domain.settings
-    values = {"domain_id": domain.id, "after": after, "versions": settings.keep_versions, "most": PAGES}
+    values = {"domain_id": domain.id, "after": after, "versions": settings.keep_versions, "most": PAGES_CHUNK}
     async with db.transaction() as connection:
-        await connection.execute(BY_KEY)
-        rows = await fetch_rows(connection, PAST, values)
-        needed = await needed_versions(connection, domain.id, [key for key, *_ in rows], read_until=read_until)
-    found: list[VersionName] = []
-    held = 0
+        await connection.execute(PREFER_KEY_LOOKUPS)
+        rows = await fetch_rows(connection, STORED_VERSIONS, values)
+        needed = await read_needed_versions(connection, domain.id, [key for key, *_ in rows], read_until=read_until)
+    chosen: list[VersionRef] = []
+    deferred_count = 0
     for key, newest, now, numbers, instants in rows:
-        past = [Dated(number=number, at=at) for number, at in zip(numbers, instants, strict=True)]
-        stays = kept_versions(past, settings, now=now, needed=needed.of(key) | {newest})
+        past = [DatedVersion(number=number, at=at) for number, at in zip(numbers, instants, strict=True)]
+        retained = select_stored_versions(past, settings, now=now, needed=needed.get_versions(key) | {newest})
         if key in needed.unread:
-            untold = needed.untold.get(key, set())
-            held += len(stays - kept_versions(past, settings, now=now, needed=untold | {newest}))
-        found += [VersionName(key=key, number=each.number, at=each.at) for each in past if each.number not in stays]
-    return ThinChoice(found, held, PageKey(rows[-1][0]) if rows else None)
+            unpublished = needed.unpublished.get(key, set())
+            deferred_count += len(
+                retained - select_stored_versions(past, settings, now=now, needed=unpublished | {newest})
+            )
+        chosen += [VersionRef(key=key, number=each.number, at=each.at) for each in past if each.number not in retained]
+    return ThinChoice(chosen, deferred_count, PageKey(rows[-1][0]) if rows else None)
 
 
-async def oldest_versions(
-    db: Database, domain: Domain, *, after: VersionName | None, read_until: int | None
-) -> ThinChoice[VersionName]:
+async def find_oldest_versions(
+    db: Database, domain: Domain, *, after: VersionRef | None, read_until: int | None
+) -> ThinChoice[VersionRef]:
     """The next versions of a domain that may go where space is short, the oldest first; no page's newest.
 
     after: the last one of those before.
     """
-    last = after or VersionName(PageKey(b""), 0, datetime.min.replace(tzinfo=domain.registered_at.tzinfo))
-    values = {"domain_id": domain.id, "most": OLDEST_AT_ONCE, "at": last.at, "key": last.key, "number": last.number}
+    last = after or VersionRef(PageKey(b""), 0, datetime.min.replace(tzinfo=domain.registered_at.tzinfo))
+    values = {"domain_id": domain.id, "most": OLDEST_CHUNK, "at": last.at, "key": last.key, "number": last.number}
     async with db.transaction() as connection:
-        names = [VersionName(*row) for row in await fetch_rows(connection, OLDEST, values)]
-        needed = await needed_versions(connection, domain.id, [name.key for name in names], read_until=read_until)
-    free = [name for name in names if name.number not in needed.of(name.key)]
+        candidates = [VersionRef(*row) for row in await fetch_rows(connection, OLDEST, values)]
+        needed = await read_needed_versions(
+            connection, domain.id, [name.key for name in candidates], read_until=read_until
+        )
+    free = [name for name in candidates if name.number not in needed.get_versions(name.key)]
     unread = needed.unread
-    held = sum(
-        name.number in unread.get(name.key, ()) and name.number not in needed.untold.get(name.key, ()) for name in names
+    deferred_count = sum(
+        name.number in unread.get(name.key, ()) and name.number not in needed.unpublished.get(name.key, ())
+        for name in candidates
     )
-    return ThinChoice(free, held, names[-1] if names else None)
+    return ThinChoice(free, deferred_count, candidates[-1] if candidates else None)
 
 
-async def thin(db: Database, domain: Domain, names: Sequence[VersionName]) -> Thinned:
+async def thin_versions(db: Database, domain: Domain, versions: Sequence[VersionRef]) -> ThinResult:
     """Take the text of some versions, and the bodies that nobody says any more. Those that have gone stay gone.
 
     However many there are, the domain is locked for AT_ONCE of them at a time.
     """
-    done = Thinned()
-    for first in range(0, len(names), AT_ONCE):
-        done += await _thin_now(db, domain, names[first : first + AT_ONCE])
-    return done
+    result = ThinResult()
+    for first in range(0, len(versions), THIN_CHUNK):
+        result += await _thin_chunk(db, domain, versions[first : first + THIN_CHUNK])
+    return result
 
 
-async def _thin_now(db: Database, domain: Domain, names: Sequence[VersionName]) -> Thinned:
-    values = _chosen(domain, names)
+async def _thin_chunk(db: Database, domain: Domain, versions: Sequence[VersionRef]) -> ThinResult:
+    values = _build_choice_params(domain, versions)
     async with db.transaction() as connection:
-        await connection.execute(BY_KEY)
+        await connection.execute(PREFER_KEY_LOOKUPS)
         await connection.execute(LOCK, values)
         gone = await fetch_rows(connection, THIN, values)
         swept = await fetch_rows(connection, SWEEP, values | {"digests": list({digest for digest, _ in gone})})
     freed = sum(size for _, size in gone) + sum(size for (size,) in swept)
-    return Thinned(versions=len(gone), bodies=len(swept), freed_bytes=freed)
+    return ThinResult(versions=len(gone), bodies=len(swept), freed_bytes=freed)
 
 
-async def would_thin(db: Database, domain: Domain, names: Sequence[VersionName]) -> Thinned:
+async def preview_thinning(db: Database, domain: Domain, versions: Sequence[VersionRef]) -> ThinResult:
     """What `thin` would take, at least: a body that other versions say as well counts where all of them go at once."""
-    if not names:
-        return Thinned()
-    row = await fetch_row(db, WOULD_GO, _chosen(domain, names))
-    return Thinned(versions=row[0], bodies=row[2], freed_bytes=int(row[1] + row[3])) if row else Thinned()
+    if not versions:
+        return ThinResult()
+    row = await fetch_row(db, PREVIEW_THINNING, _build_choice_params(domain, versions))
+    return ThinResult(versions=row[0], bodies=row[2], freed_bytes=int(row[1] + row[3])) if row else ThinResult()
 
 
-async def sweep_bodies(db: Database, domain: Domain, *, after: bytes) -> tuple[Thinned, bytes | None]:
+async def sweep_bodies(db: Database, domain: Domain, *, after: bytes) -> tuple[ThinResult, bytes | None]:
     """Take the bodies that no version says, among the next ones of a domain; and the last one looked at."""
-    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "most": BODIES}
+    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "most": BODIES_CHUNK}
     async with db.transaction() as connection:
-        await connection.execute(BY_KEY)
+        await connection.execute(PREFER_KEY_LOOKUPS)
         digests = [digest for (digest,) in await fetch_rows(connection, DIGESTS, values)]
         lost = [digest for (digest,) in await fetch_rows(connection, LOST, values | {"digests": digests})]
     swept = []
     if lost:  # hardly ever: so the domain is locked for no other
         async with db.transaction() as connection:
-            await connection.execute(BY_KEY)
+            await connection.execute(PREFER_KEY_LOOKUPS)
             await connection.execute(LOCK, values)
             swept = await fetch_rows(connection, SWEEP, values | {"digests": lost})
-    return Thinned(bodies=len(swept), freed_bytes=sum(size for (size,) in swept)), digests[-1] if digests else None
+    return ThinResult(bodies=len(swept), freed_bytes=sum(size for (size,) in swept)), digests[-1] if digests else None
 
 
-async def stored_bytes(db: Database, domain: Domain) -> int:
+async def compute_stored_bytes(db: Database, domain: Domain) -> int:
     """What the texts and bodies of a domain take, as they are stored."""
     return await fetch_number(db, SIZE, {"domain_id": domain.id})
 
 
-async def needed_versions(
+async def read_needed_versions(
     connection: Connection, domain_id: int, keys: Iterable[bytes], *, read_until: int | None
 ) -> NeededVersions:
     """The versions that changes tell of which somebody has still to read, and those before them."""
     until = 2**62 if read_until is None else read_until
     values = {"domain_id": domain_id, "keys": list(set(keys)), "read_until": until}
     unread: dict[bytes, set[int]] = {}
-    untold: dict[bytes, set[int]] = {}
-    for key, version, is_told in await fetch_rows(connection, NEEDED, values):
-        (unread if is_told else untold).setdefault(key, set()).update({version, version - 1})
-    return NeededVersions(unread, untold)
+    unpublished: dict[bytes, set[int]] = {}
+    for key, version, is_published in await fetch_rows(connection, NEEDED_VERSIONS, values):
+        (unread if is_published else unpublished).setdefault(key, set()).update({version, version - 1})
+    return NeededVersions(unread, unpublished)
 
 
-def _chosen(domain: Domain, names: Sequence[VersionName]) -> dict[str, Any]:
-    keys, numbers = [name.key for name in names], [name.number for name in names]
+def _build_choice_params(domain: Domain, versions: Sequence[VersionRef]) -> dict[str, Any]:
+    keys, numbers = [name.key for name in versions], [name.number for name in versions]
     return {"domain_id": domain.id, "keys": keys, "numbers": numbers}

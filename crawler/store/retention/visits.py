@@ -19,25 +19,25 @@ from psycopg import errors, sql
 
 from crawler.core.domain import Domain
 from crawler.store.database import Connection, Database
-from crawler.store.partitions import PARTITIONS, PATIENCE, month_after
+from crawler.store.partitions import LOCK_TIMEOUT, VISIT_PARTITIONS, get_next_month
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows
 
 PACKED_AFTER = timedelta(days=8)  # longer than whatever a crawl, a plan or an audit reads row by row
 CHUNK = 10_000  # visits of one transaction: a third of a second
-IN_A_PACK = 128  # visits at least, if there are so many
-MOST_IN_A_PACK = 4 * IN_A_PACK
-FEWEST = 128  # of a domain: fewer wait for others, unless they are old
-MOST_BITS = 16
-FORGOTTEN_AT_ONCE = 200  # packs
+MIN_PACK_VISITS = 128  # visits at least, if there are so many
+MAX_PACK_VISITS = 4 * MIN_PACK_VISITS
+MIN_WAITING_VISITS = 128  # of a domain: fewer wait for others, unless they are old
+MAX_BITS = 16
+FORGET_PACKS_CHUNK = 200  # packs
 
 # As they were, in the order of the columns of models.visit.VisitPack.
-COLUMNS = (
-    *("at", "answer", "status", "reason", "change", "rung", "distance_bits", "conditional", "requests"),
+VISIT_COLUMNS = (
+    *("at", "answer", "status", "reason", "change", "evidence", "distance_bits", "conditional", "requests"),
     *("received_bytes", "saved_bytes", "elapsed_ms", "cash", "expected", "due_at", "price", "audit", "parts"),
     *("amount", "rendering", "added_words", "added_links"),
 )
 # By the domain's own time: one that nobody looks at ages by nothing.
-WAITING = """
+COUNT_WAITING = """
     SELECT s.last_visit_at, count(v.at), min(v.at)
       FROM domain_state s
       LEFT JOIN visit v ON v.domain_id = %(domain_id)s AND v.at < s.last_visit_at - %(age)s
@@ -56,9 +56,9 @@ PLACED_AND_PACKED = f"""
         SELECT *, (row_number() OVER (PARTITION BY bucket ORDER BY at, key) - 1) / %(most)s AS piece
           FROM (SELECT *, visit_bucket(key, %(bits)s) AS bucket FROM taken) t),
     packed AS (
-        INSERT INTO visit_pack (domain_id, bits, bucket, since, until, visits, keys, {", ".join(COLUMNS)})
+        INSERT INTO visit_pack (domain_id, bits, bucket, since, until, visits, keys, {", ".join(VISIT_COLUMNS)})
         SELECT %(domain_id)s, %(bits)s, bucket, min(at), max(at), count(*), string_agg(key, '' ORDER BY key, at),
-               {", ".join(f"array_agg({name} ORDER BY key, at)" for name in COLUMNS)}
+               {", ".join(f"array_agg({name} ORDER BY key, at)" for name in VISIT_COLUMNS)}
           FROM placed GROUP BY bucket, piece
      RETURNING visits)
     SELECT coalesce(sum(visits), 0)::bigint, count(*) FROM packed
@@ -73,7 +73,7 @@ PACK = f"""
     {PLACED_AND_PACKED}
 """  # noqa: S608  only our own columns are put in
 # Months that are over, by the domain's own time, and all of whose looks are packed: what is older than PACKED_AFTER.
-BY_MONTH = """
+PACKS_BY_MONTH = """
     SELECT date_trunc('month', p.until, 'UTC') AS month, p.bits, sum(p.visits)::bigint
       FROM domain_state s
       JOIN visit_pack p ON p.domain_id = %(domain_id)s
@@ -81,15 +81,16 @@ BY_MONTH = """
      WHERE s.domain_id = %(domain_id)s
      GROUP BY month, p.bits ORDER BY month, p.bits
 """
-OF_BUCKET = "domain_id = %(domain_id)s AND bits = %(from_bits)s AND until >= %(since)s AND until < %(before)s"
-BUCKETS = f"SELECT DISTINCT bucket FROM visit_pack WHERE {OF_BUCKET} ORDER BY bucket"  # noqa: S608  our own condition
+IS_IN_MONTH = "domain_id = %(domain_id)s AND bits = %(from_bits)s AND until >= %(since)s AND until < %(before)s"
+BUCKETS = f"SELECT DISTINCT bucket FROM visit_pack WHERE {IS_IN_MONTH} ORDER BY bucket"  # noqa: S608  our own condition
 MERGE = f"""
-    WITH gone AS (DELETE FROM visit_pack WHERE {OF_BUCKET} AND bucket = %(bucket)s RETURNING *),
+    WITH gone AS (DELETE FROM visit_pack WHERE {IS_IN_MONTH} AND bucket = %(bucket)s RETURNING *),
     taken AS (
-        SELECT substring(p.keys FROM (16 * x.place - 15)::int FOR 16) AS key, {", ".join(f"x.{n}" for n in COLUMNS)}
+        SELECT substring(p.keys FROM (16 * x.place - 15)::int FOR 16) AS key,
+           {", ".join(f"x.{n}" for n in VISIT_COLUMNS)}
           FROM gone p
-         CROSS JOIN LATERAL unnest({", ".join(f"p.{name}" for name in COLUMNS)})
-                    WITH ORDINALITY AS x({", ".join(COLUMNS)}, place)),
+         CROSS JOIN LATERAL unnest({", ".join(f"p.{name}" for name in VISIT_COLUMNS)})
+                    WITH ORDINALITY AS x({", ".join(VISIT_COLUMNS)}, place)),
     {PLACED_AND_PACKED}
 """  # noqa: S608  only our own columns and conditions are put in
 FORGET_ROWS = """
@@ -106,7 +107,7 @@ FORGET_PACKS = """
      RETURNING p.visits)
     SELECT coalesce(sum(visits), 0)::bigint, count(*) FROM gone
 """
-TOO_OLD = """
+COUNT_OLD = """
     SELECT (SELECT count(*) FROM visit WHERE domain_id = %(domain_id)s AND at < %(before)s)
          + (SELECT coalesce(sum(visits), 0)::bigint FROM visit_pack
              WHERE domain_id = %(domain_id)s AND until < %(before)s)
@@ -133,21 +134,21 @@ class MergeablePacks:
     visits: int
 
 
-def bits_for(visits: int) -> int:
+def choose_bits(visits: int) -> int:
     """How many bits of their keys so many visits should have alike in each pack: an even number."""
     bits = 0
-    while bits < MOST_BITS and visits >> (bits + 2) >= IN_A_PACK:
+    while bits < MAX_BITS and visits >> (bits + 2) >= MIN_PACK_VISITS:
         bits += 2
     return bits
 
 
-async def visits_to_pack(db: Database, domain: Domain) -> WaitingVisits | None:
+async def find_visits_to_pack(db: Database, domain: Domain) -> WaitingVisits | None:
     """The visits of a domain that are old enough to be packed; None without any, or while they are few and not old."""
-    row = await fetch_row(db, WAITING, {"domain_id": domain.id, "age": PACKED_AFTER})
+    row = await fetch_row(db, COUNT_WAITING, {"domain_id": domain.id, "age": PACKED_AFTER})
     if row is None or row[0] is None or not row[1]:
         return None
     last_visit_at, visits, oldest = row
-    if visits < FEWEST and last_visit_at - oldest < 8 * PACKED_AFTER:
+    if visits < MIN_WAITING_VISITS and last_visit_at - oldest < 8 * PACKED_AFTER:
         return None
     return WaitingVisits(visits=visits, before=last_visit_at - PACKED_AFTER)
 
@@ -158,26 +159,26 @@ async def pack_visits(
     waiting: WaitingVisits,
     *,
     after: tuple[bytes, datetime] | None = None,
-    most: int = CHUNK,
+    max_visits: int = CHUNK,
 ) -> tuple[int, tuple[bytes, datetime] | None]:
     """Pack a chunk of a domain's visits; gives how many, and after which the next chunk begins, None after the last.
 
     after: page and time of the last visit of the chunk before.
     """
     key, at = after or (b"", datetime.min.replace(tzinfo=UTC))
-    values = {"domain_id": domain.id, "before": waiting.before, "key": key, "at": at, "more": most - 1}
-    values |= {"bits": bits_for(waiting.visits), "most": MOST_IN_A_PACK}
+    values = {"domain_id": domain.id, "before": waiting.before, "key": key, "at": at, "more": max_visits - 1}
+    values |= {"bits": choose_bits(waiting.visits), "most": MAX_PACK_VISITS}
     async with db.transaction() as connection:
         end = await fetch_row(connection, END_OF_CHUNK, values)
         values |= {"last_key": end[0] if end else None, "last_at": end[1] if end else None}
         return await fetch_number(connection, PACK, values), (end[0], end[1]) if end else None
 
 
-async def packs_to_merge(db: Database, domain: Domain) -> list[MergeablePacks]:
+async def find_packs_to_merge(db: Database, domain: Domain) -> list[MergeablePacks]:
     """What of a domain's old visits is spread over more packs than it need be, by month; empty once it is merged."""
-    rows = await fetch_rows(db, BY_MONTH, {"domain_id": domain.id, "age": PACKED_AFTER})
-    found = [MergeablePacks(month=month.astimezone(UTC), bits=bits, visits=visits) for month, bits, visits in rows]
-    return [packs for packs in found if bits_for(packs.visits) > packs.bits]
+    rows = await fetch_rows(db, PACKS_BY_MONTH, {"domain_id": domain.id, "age": PACKED_AFTER})
+    months = [MergeablePacks(month=month.astimezone(UTC), bits=bits, visits=visits) for month, bits, visits in rows]
+    return [packs for packs in months if choose_bits(packs.visits) > packs.bits]
 
 
 async def merge_packs(db: Database, domain: Domain, packs: MergeablePacks) -> int:
@@ -186,28 +187,28 @@ async def merge_packs(db: Database, domain: Domain, packs: MergeablePacks) -> in
         "domain_id": domain.id,
         "from_bits": packs.bits,
         "since": packs.month,
-        "before": month_after(packs.month),
-        "bits": bits_for(packs.visits),
-        "most": MOST_IN_A_PACK,
+        "before": get_next_month(packs.month),
+        "bits": choose_bits(packs.visits),
+        "most": MAX_PACK_VISITS,
     }
     buckets = await fetch_rows(db, BUCKETS, values)
     return sum([await fetch_number(db, MERGE, values | {"bucket": bucket}) for (bucket,) in buckets])
 
 
-async def forget_visits(db: Database, domain: Domain, *, before: datetime, most: int = CHUNK) -> int:
+async def forget_visits(db: Database, domain: Domain, *, before: datetime, max_visits: int = CHUNK) -> int:
     """Forget a chunk of the visits of a domain before an instant; gives how many, 0 when there are none left.
 
     A pack goes when the last of its visits is old enough.
     """
-    values = {"domain_id": domain.id, "before": before, "most": most}
+    values = {"domain_id": domain.id, "before": before, "most": max_visits}
     async with db.transaction() as connection:
         rows = await connection.execute(FORGET_ROWS, values)
-        return rows.rowcount + await fetch_number(connection, FORGET_PACKS, values | {"most": FORGOTTEN_AT_ONCE})
+        return rows.rowcount + await fetch_number(connection, FORGET_PACKS, values | {"most": FORGET_PACKS_CHUNK})
 
 
 async def count_visits(db: Database, domain: Domain, *, before: datetime) -> int:
     """How many visits `forget_visits` would forget in all."""
-    return await fetch_number(db, TOO_OLD, {"domain_id": domain.id, "before": before})
+    return await fetch_number(db, COUNT_OLD, {"domain_id": domain.id, "before": before})
 
 
 async def drop_empty_partitions(db: Database, *, at: datetime) -> list[str]:
@@ -216,9 +217,9 @@ async def drop_empty_partitions(db: Database, *, at: datetime) -> list[str]:
     The space is the system's at once. A partition that others keep busy stays until the next time.
     """
     dropped = []
-    for (name,) in sorted(await fetch_rows(db, PARTITIONS, {})):
-        month = _month_of(name)
-        if month is None or month_after(month) + PACKED_AFTER > at:
+    for (name,) in sorted(await fetch_rows(db, VISIT_PARTITIONS, {})):
+        month = _parse_month(name)
+        if month is None or get_next_month(month) + PACKED_AFTER > at:
             continue
         async with db.transaction() as connection:
             if await _is_empty(connection, name) and await _try_to_drop(connection, name):
@@ -226,7 +227,7 @@ async def drop_empty_partitions(db: Database, *, at: datetime) -> list[str]:
     return dropped
 
 
-def _month_of(name: str) -> datetime | None:
+def _parse_month(name: str) -> datetime | None:
     try:
         return datetime.strptime(name, "visit_%Y_%m").replace(tzinfo=UTC)
     except ValueError:
@@ -234,13 +235,13 @@ def _month_of(name: str) -> datetime | None:
 
 
 async def _is_empty(connection: Connection, name: str) -> bool:
-    question = sql.SQL("SELECT NOT EXISTS (SELECT FROM {})").format(sql.Identifier(name))
-    row = await (await connection.execute(question)).fetchone()
+    statement = sql.SQL("SELECT NOT EXISTS (SELECT FROM {})").format(sql.Identifier(name))
+    row = await (await connection.execute(statement)).fetchone()
     return bool(row and row[0])
 
 
 async def _try_to_drop(connection: Connection, name: str) -> bool:
-    await connection.execute(PATIENCE)
+    await connection.execute(LOCK_TIMEOUT)
     try:
         async with connection.transaction():
             await connection.execute(

@@ -49,7 +49,7 @@ def opic(
         int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time; 1 is as published.")
     ] = 1,
     root_cash: RootCash = 100,
-    reserve_share: Annotated[
+    virtual_page_share: Annotated[
         float, typer.Option(min=0.01, max=1, metavar="SHARE", help="Of a visit's cash, that goes to the reserve.")
     ] = 0.15,
     reaction: Annotated[
@@ -75,14 +75,16 @@ def opic(
         python -m labs opic --graph /usr/share/doc/python3/html --reaction
         python -m labs opic --graph docs.example.com --selection greedy --batch 100
         python -m labs opic --pages 100000 --figures figures/
-        python -m labs opic --interpolation --reserve-share 0.3
+        python -m labs opic --interpolation --virtual-page-share 0.3
 
     """
     from labs.experiments.cli import importance, subject
 
     return importance.opic(
         subject.Subject(graph, pages=pages, seed=seed),
-        importance.OpicRequest(passes, selection, window, batch, root_cash, reserve_share, reaction, interpolation),
+        importance.OpicRequest(
+            passes, selection, window, batch, root_cash, virtual_page_share, reaction, interpolation
+        ),
         figures=figures,
         as_json=as_json,
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler.cli.output import print_json, say, show
+from crawler.cli.output import print_json, say, show_table
 from crawler.cli.plot import Chart, Series
 from crawler.cli.session import DONE
 from crawler.errors import BadInput
@@ -73,7 +73,7 @@ def names(*, as_json: bool) -> int:
     if as_json:
         print_json({"worlds": {name: each.story for name, each in POPULATIONS.items()}, "policies": list(EVERY)})
         return DONE
-    show(["world", "what it is like"], [(name, each.story) for name, each in POPULATIONS.items()])
+    show_table(["world", "what it is like"], [(name, each.story) for name, each in POPULATIONS.items()])
     say(f"\nPolicies: {', '.join(EVERY)}")
     return DONE
 
@@ -103,7 +103,7 @@ def show_rows(rows: Sequence[ComparisonRow]) -> None:
         )
         story = f" ({POPULATIONS[world].story})" if world in POPULATIONS else ""
         say(f"\n{world}{story}; requests for {format_share(share)} of the pages a day\n")
-        show(["policy", *NUMBERS], [_cells(row) for row in here], right=NUMBERS)
+        show_table(["policy", *NUMBERS], [_cells(row) for row in here], right=NUMBERS)
         for sentence in verdict(here):
             say(sentence)
 
@@ -165,7 +165,7 @@ def _by_budget(world: str, rows: Sequence[ComparisonRow]) -> Chart:
             Series(name, tuple((row.share * 100, row.ratio.mean) for row in rows if row.policy == name))
             for name in policies
         ),
-        log_x=True,
+        is_log_x=True,
     )
 
 

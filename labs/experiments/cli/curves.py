@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from crawler.cli.plot import Chart, Named, Series
+from crawler.cli.plot import Chart, NamedCharts, Series
 from labs.experiments.discovery import Coverage
 from labs.experiments.interpolation import Interpolation
 from labs.experiments.trials import Beside, Curve, Ranking, Reaction
@@ -12,7 +12,7 @@ MOST_POINTS = 100  # of a line; more make a file larger and not the picture clea
 BY_SIZE = ("interpolation", "variable")  # the paper's figure 4 compares sizes, figure 6 kinds
 
 
-def of_errors(graph: str, curves: Sequence[Curve], reaction: Reaction | None) -> Named:
+def of_errors(graph: str, curves: Sequence[Curve], reaction: Reaction | None) -> NamedCharts:
     """The paper's figures 2 and 3, and how the error comes back after a change."""
     charts = [
         ("error-all", _errors(f"Error over all pages: {graph}", curves, top=False)),
@@ -23,22 +23,22 @@ def of_errors(graph: str, curves: Sequence[Curve], reaction: Reaction | None) ->
     return charts
 
 
-def of_factors(graph: str, curves: Sequence[Curve], compared: Sequence[Beside]) -> Named:
+def of_factors(graph: str, curves: Sequence[Curve], compared: Sequence[Beside]) -> NamedCharts:
     """The paper's error factor over time, and how many times as much random choice errs as greedy."""
     series = [Series(curve.label, tuple((p.visits, 100 * p.error_factor) for p in curve.points)) for curve in curves]
     axis, factor = "visits of each page, on average", "error factor 1 / G, per cent"
-    charts = [("error-factor", Chart(f"Error factor: {graph}", axis, factor, tuple(series), log_y=True))]
+    charts = [("error-factor", Chart(f"Error factor: {graph}", axis, factor, tuple(series), is_log_y=True))]
     if compared:
         ratios = (
             Series("error factor", tuple((each.visits, each.factor) for each in compared)),
             Series("error, all", tuple((each.visits, each.every) for each in compared)),
             Series("error, top tenth", tuple((each.visits, each.top) for each in compared)),
         )
-        charts.append(("random-greedy", Chart(f"Random beside greedy: {graph}", axis, "times", ratios, log_y=True)))
+        charts.append(("random-greedy", Chart(f"Random beside greedy: {graph}", axis, "times", ratios, is_log_y=True)))
     return charts
 
 
-def of_interpolation(graph: str, followed: Interpolation | None) -> Named:
+def of_interpolation(graph: str, followed: Interpolation | None) -> NamedCharts:
     """The paper's figure 1."""
     if followed is None:
         return []
@@ -64,7 +64,7 @@ def _errors(title: str, curves: Sequence[Curve], *, top: bool) -> Chart:
         Series(curve.label, tuple((p.visits, 100 * (p.errors.top if top else p.errors.every)) for p in curve.points))
         for curve in curves
     ]
-    return Chart(title, "visits of each page, on average", "mean error, per cent", tuple(series), log_y=True)
+    return Chart(title, "visits of each page, on average", "mean error, per cent", tuple(series), is_log_y=True)
 
 
 def _reaction(title: str, reaction: Reaction) -> Chart:
@@ -73,10 +73,10 @@ def _reaction(title: str, reaction: Reaction) -> Chart:
     ends = (0.0, reaction.points[-1].windows)
     settled = tuple((x, 100 * reaction.settled.every) for x in ends)
     series = (Series("all", every), Series("top tenth", top), Series("all, nothing changed", settled))
-    return Chart(title, "windows since the change", "mean error, per cent", series, log_y=True)
+    return Chart(title, "windows since the change", "mean error, per cent", series, is_log_y=True)
 
 
-def of_windows(graph: str, standings: Sequence[Ranking]) -> Named:
+def of_windows(graph: str, standings: Sequence[Ranking]) -> NamedCharts:
     """The paper's figures 4 and 6, with what each policy stores; none without two rates above 0 to draw a line from."""
     if len({standing.rate for standing in standings if standing.rate > 0}) < 2:
         return []
@@ -92,7 +92,7 @@ def of_windows(graph: str, standings: Sequence[Ranking]) -> Named:
 def _by_rate(title: str, standings: Sequence[Ranking], policies: Sequence[str]) -> Chart:
     series = [Series(_label(policy, standings), _line(policy, standings)) for policy in policies]
     axis = "pages whose links double or halve in a pass, per cent"
-    return Chart(title, axis, "mean error, per cent", tuple(series), log_x=True, log_y=True)
+    return Chart(title, axis, "mean error, per cent", tuple(series), is_log_x=True, is_log_y=True)
 
 
 def _label(policy: str, standings: Sequence[Ranking]) -> str:
@@ -104,7 +104,7 @@ def _line(policy: str, standings: Sequence[Ranking]) -> tuple[tuple[float, float
     return tuple((100 * s.rate, 100 * s.errors.every) for s in standings if s.policy == policy)
 
 
-def of_discovery(graph: str, coverages: Sequence[Coverage]) -> Named:
+def of_discovery(graph: str, coverages: Sequence[Coverage]) -> NamedCharts:
     """How much of all importance the first pages hold."""
     series = [Series(c.way.value, _thinned(c.shares)) for c in coverages]
     chart = Chart(f"Importance found: {graph}", "pages fetched", "share of all importance, per cent", tuple(series))

@@ -47,7 +47,7 @@ class OpicRequest:
     window: str
     batch: int
     root_cash: float
-    reserve_share: float
+    virtual_page_share: float
     reaction: bool
     interpolation: bool
 
@@ -65,7 +65,7 @@ def opic(subject: Subject, asked: OpicRequest, *, figures: Path | None, as_json:
             policy=policy,
             batch=asked.batch,
             root_cash=asked.root_cash,
-            reserve_share=asked.reserve_share,
+            virtual_page_share=asked.virtual_page_share,
             progress=progress.count,
         )
         lines = [trials.converge(trial, each) for each in chosen]
@@ -74,19 +74,23 @@ def opic(subject: Subject, asked: OpicRequest, *, figures: Path | None, as_json:
     by_label = {line.label: line for line in lines}
     compared = trials.beside(by_label["random"], by_label["greedy"]) if {"random", "greedy"} <= set(by_label) else ()
     charts = curves.of_factors(subject.title, lines, compared)
-    lines.append(trials.offline_curve(graph, passes=asked.passes, reserve_share=asked.reserve_share))
+    lines.append(trials.offline_curve(graph, passes=asked.passes, virtual_page_share=asked.virtual_page_share))
     charts = [
         *curves.of_errors(subject.title, lines, reacted),
         *charts,
         *curves.of_interpolation(subject.title, followed),
     ]
     if as_json:
-        document = {"graph": about(subject, graph), "window": str(policy), "reserve_share": asked.reserve_share}
+        document = {
+            "graph": about(subject, graph),
+            "window": str(policy),
+            "virtual_page_share": asked.virtual_page_share,
+        }
         measured = {"curves": lines, "random_beside_greedy": compared, "reaction": reacted, "interpolation": followed}
         print_json(document | measured)
     else:
         show_graph(
-            subject, graph, ("Window", str(policy)), ("Reserve", f"{format_share(asked.reserve_share)} of a visit")
+            subject, graph, ("Window", str(policy)), ("Reserve", f"{format_share(asked.virtual_page_share)} of a visit")
         )
         show_curves(lines)
         if compared:
@@ -138,23 +142,25 @@ def discovery(
 ) -> int:
     chosen = chosen_of(Way, ways, "way")
     graph = subject.graph()
-    most = max(round(limit * graph.pages), 1)
+    max_pages = max(round(limit * graph.pages), 1)
 
     seeds = range(subject.seed, subject.seed + RANDOM_SEEDS)
     coverages = [
-        mean_of([cover(graph, way, most=most, seed=seed, claimed=batch, root_cash=root_cash) for seed in each])
+        mean_of(
+            [cover(graph, way, max_pages=max_pages, seed=seed, claimed=batch, root_cash=root_cash) for seed in each]
+        )
         for way in chosen
         for each in (seeds if way is Way.RANDOM else seeds[:1],)
     ]
-    best = best_of_all(graph, most=most)
+    best = best_of_all(graph, max_pages=max_pages)
     charts = curves.of_discovery(subject.title, coverages)
     if as_json:
-        print_json({"graph": about(subject, graph), "limit": most, "coverages": coverages, "best": best})
+        print_json({"graph": about(subject, graph), "limit": max_pages, "coverages": coverages, "best": best})
     else:
         show_graph(
             subject,
             graph,
-            ("Fetched", f"{most:,} pages, {batch} at a time"),
+            ("Fetched", f"{max_pages:,} pages, {batch} at a time"),
             ("In the best pages of all", format_share(best)),
         )
         show_coverages(coverages)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from crawler.cli.output import print_json, say, show
+from crawler.cli.output import print_json, say, show_table
 from crawler.cli.session import DONE
 from crawler.format.values import format_share
 from labs.experiments.kinds import MEDIAN_RATES, KindRow, Start, Trial, kinds_compared
@@ -28,7 +28,7 @@ def first_month(trial: Trial, shares: Sequence[float], *, seeds: int, as_json: b
         here = [row for row in rows if row.share == share]
         best = next(row for row in here if row.start is Start.OPTIMUM)
         say(f"\nRequests for {format_share(share)} of the pages a day\n")
-        show(["pages begin", *NUMBERS], [_row(row, best) for row in here], right=NUMBERS)
+        show_table(["pages begin", *NUMBERS], [_row(row, best) for row in here], right=NUMBERS)
     return DONE
 
 

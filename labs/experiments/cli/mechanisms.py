@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from crawler.cli.output import print_json, say, show
+from crawler.cli.output import print_json, say, show_table
 from crawler.cli.session import DONE
 from crawler.format.values import format_share
 from labs.experiments.cli.compare import LabRequest, measured, shown_mean
@@ -26,7 +26,7 @@ def switched_off(wanted: LabRequest, *, as_json: bool) -> int:
         return DONE
     say("Freshness over the optimum's, and points by which the rule is fresher than each of these, seed by seed\n")
     heads = ["world", "budget", OURS, *OTHERS]
-    show(heads, list(_lines(rows)), right=heads[2:])
+    show_table(heads, list(_lines(rows)), right=heads[2:])
     return DONE
 
 

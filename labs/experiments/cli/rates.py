@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from crawler.cli.output import print_json, say, show
+from crawler.cli.output import print_json, say, show_table
 from crawler.cli.plot import Chart, Series
 from crawler.cli.session import DONE
 from crawler.format.values import format_share
@@ -32,7 +32,7 @@ def _show_tracks(timing: str, tracks: Sequence[Track], looks: int) -> None:
     after = min(AFTER, looks)
     say(f"\nPages that change by {timing}: the period after {after} looks, and the second half of {looks}\n")
     numbers = ["true period", "mean", "median", "redundant", "fresh", "looks a day"]
-    show(
+    show_table(
         ["rule", *numbers],
         [
             (
@@ -52,7 +52,7 @@ def _show_tracks(timing: str, tracks: Sequence[Track], looks: int) -> None:
     sums = dai.sums(tracks)
     (fixed,) = (each for each in sums if each.rule == dai.FIXED)
     numbers = ["fresh", "looks a day", "redundant a day", "redundant looks spared"]
-    show(
+    show_table(
         ["rule", *numbers],
         [
             (
@@ -86,8 +86,8 @@ def _dai_charts(timing: str, tracks: Sequence[Track]) -> Iterator[tuple[str, Cha
             x_label="looks",
             y_label="mean period / true period",
             series=(*series, Series("the true one", ((1.0, 1.0), (last, 1.0)))),
-            log_x=True,
-            log_y=True,
+            is_log_x=True,
+            is_log_y=True,
         ),
     )
 
@@ -107,7 +107,7 @@ def estimates(*, pages: int, seed: int, figures: Path | None, as_json: bool) -> 
 def _show_points(points: Sequence[PointBias]) -> None:
     numbers = ["looks", "rate x gap", "ours", "changes/time", "(changes + 1)/time"]
     say("Bias of point estimates at fixed rates, without a prior\n")
-    show(
+    show_table(
         ["gaps", *numbers],
         [
             (
@@ -127,7 +127,7 @@ def _show_points(points: Sequence[PointBias]) -> None:
 def _show_fits(fits: Sequence[PriorFit]) -> None:
     numbers = ["shape", "looks", "bias of the mean", "true rate within"]
     say("\nBeliefs of pages whose rates come from the prior\n")
-    show(
+    show_table(
         numbers,
         [(f"{fit.shape:g}", str(fit.looks), f"{fit.bias:+.1%}", format_share(fit.covered)) for fit in fits],
         right=numbers,

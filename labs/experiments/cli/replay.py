@@ -4,9 +4,9 @@ import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from crawler.app.registration import domain_named
+from crawler.app.registration import get_domain
 from crawler.cli.output import print_json, remark
-from crawler.cli.session import DONE, Interrupts, with_database
+from crawler.cli.session import DONE, Interrupts, run_on_database
 from crawler.core.http.urls import Url
 from crawler.errors import CrawlerError
 from crawler.store import report
@@ -27,11 +27,11 @@ LEAST_DAYS = 4  # of history: the second half is measured, and a day is the leas
 
 def replay(text: str, *, budgets: tuple[float, ...], seeds: int, jobs: int, figures: Path | None, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[str, dict[Url, list[ReplayedLook]], dict[Url, float]]:
-        domain = await domain_named(db, text)
-        pages = await report.pages(db, domain, top=MOST_PAGES, at=datetime.now(UTC))
+        domain = await get_domain(db, text)
+        pages = await report.list_top_pages(db, domain, top=MOST_PAGES, at=datetime.now(UTC))
         return domain.authority, await looks_by_url(db, domain), {page.url: page.importance or 0.0 for page in pages}
 
-    name, looks, importance = with_database(work)
+    name, looks, importance = run_on_database(work)
     history, per_day = history_of(name, looks, importance)
     budgets = budgets or tuple(per_day * factor for factor in FACTORS)
     rows = measured(
@@ -67,11 +67,11 @@ def history_of(name: str, looks: dict[Url, list[ReplayedLook]], importance: dict
             f"{name} has been looked at for {days:.0f} days; a replay needs {LEAST_DAYS}: recrawl crawl {name}"
         )
     known = [value for value in importance.values() if value > 0]
-    least = min(known, default=1.0)
+    smallest = min(known, default=1.0)
     history = history_of_looks(
         name,
         days,
         {url: [((look.at - start) / DAY, look.changed) for look in found] for url, found in looks.items()},
-        importance={url: max(importance.get(url, least), least) for url in looks},
+        importance={url: max(importance.get(url, smallest), smallest) for url in looks},
     )
     return history, len(instants) / days

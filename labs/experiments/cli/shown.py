@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from crawler.cli.output import say, show, show_facts
+from crawler.cli.output import say, show_facts, show_table
 from crawler.format.values import format_share
 from labs.experiments.cli.subject import Subject
 from labs.experiments.discovery import Coverage
@@ -46,7 +46,7 @@ def show_curves(curves: Sequence[Curve]) -> None:
         )
         for curve, end in ends
     ]
-    show(["selection", *columns], rows, right=columns)
+    show_table(["selection", *columns], rows, right=columns)
 
 
 def show_beside(compared: Sequence[Beside]) -> None:
@@ -59,7 +59,7 @@ def show_beside(compared: Sequence[Beside]) -> None:
     ]
     say("")
     say("Random beside greedy:")
-    show(columns, rows, right=columns)
+    show_table(columns, rows, right=columns)
 
 
 def show_interpolation(followed: Interpolation) -> None:
@@ -82,14 +82,14 @@ def show_standings(standings: Sequence[Ranking]) -> None:
     """How each window did at each rate of change."""
     columns = ["pages that change in a pass", "window", "numbers a page", *ERROR_COLUMNS]
     rows = [(format_share(s.rate), s.policy, f"{s.numbers:.1f}", *shown_errors(s.errors)) for s in standings]
-    show(columns, rows, right=set(columns) - {"window"})
+    show_table(columns, rows, right=set(columns) - {"window"})
 
 
 def show_coverages(coverages: Sequence[Coverage]) -> None:
     """How much each way had found at three moments."""
     columns = ("after a quarter", "after half", "at the limit")
     rows = [(c.way.value, *(format_share(c.after(part)) for part in (0.25, 0.5, 1.0))) for c in coverages]
-    show(["way", *columns], rows, right=columns)
+    show_table(["way", *columns], rows, right=columns)
 
 
 def show_reaction(reacted: Reaction) -> None:
@@ -112,11 +112,11 @@ def show_rounds(rounds: Sequence[Round], true: Mapping[str, float]) -> None:
     say("Links: " + "; ".join(f"{page} to {', '.join(links)}" for page, links in LINKS.items() if links))
     say(f"{INJECTED} is injected. One page is read in each round; * marks those that were read.")
     say("")
-    show(["round", "reads", *(f"{name}: Nutch" for name in names)], map(_scores, rounds), right=["round"])
+    show_table(["round", "reads", *(f"{name}: Nutch" for name in names)], map(_scores, rounds), right=["round"])
     say("")
     truth = ("truth", "", *(f"{true[name]:.2f}" for name in names))
     told = ["round", "reads", *(f"{name}: OPIC" for name in names)]
-    show(told, [*map(_importances, rounds), truth], right=["round"])
+    show_table(told, [*map(_importances, rounds), truth], right=["round"])
 
 
 def _scores(each: Round) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from crawler.cli.output import print_json, say, show
+from crawler.cli.output import print_json, say, show_table
 from crawler.cli.session import DONE
 from crawler.format.values import format_share
 from labs.experiments.signals import SignalTrial, VoiceRow, voices_compared
@@ -19,7 +19,7 @@ def signals(trial: SignalTrial, shares: Sequence[float], *, seeds: int, as_json:
         return DONE
     for share in dict.fromkeys(row.share for row in rows):
         say(f"\nRequests for {format_share(share)} of {trial.pages} pages a day\n")
-        show(["a source that", *NUMBERS], [_row(row) for row in rows if row.share == share], right=NUMBERS)
+        show_table(["a source that", *NUMBERS], [_row(row) for row in rows if row.share == share], right=NUMBERS)
     return DONE
 
 

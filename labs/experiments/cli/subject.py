@@ -6,8 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from crawler.app.registration import domain_named
-from crawler.cli.session import Interrupts, with_database
+from crawler.app.registration import get_domain
+from crawler.cli.session import Interrupts, run_on_database
 from crawler.errors import BadInput
 from crawler.store.database import Database
 from labs.experiments.graph import Graph, from_directory, from_rows, power_law
@@ -48,11 +48,11 @@ class Subject:
             return from_directory(folder)
         if self.name.startswith((".", "/", "~")):
             raise BadInput(f"there is no folder {self.name}")
-        links = with_database(self._from_database)
+        links = run_on_database(self._from_database)
         return from_rows(links.outlinks, urls=links.urls)
 
     async def _from_database(self, db: Database, _: Interrupts) -> Links:
-        return await links_of(db, await domain_named(db, self.name))
+        return await links_of(db, await get_domain(db, self.name))
 
 
 def policy_named(text: str) -> WindowPolicy:

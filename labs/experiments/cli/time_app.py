@@ -13,7 +13,7 @@ app = typer.Typer(no_args_is_help=True, help="Measure policies on a virtual web,
 
 def parse_part(text: str) -> float:
     """Return a part of something, or more than all of it: 3% or 0.03."""
-    number = values.positive(text.removesuffix("%").strip())
+    number = values.parse_positive_option(text.removesuffix("%").strip())
     return number / 100 if text.endswith("%") else number
 
 
@@ -148,7 +148,9 @@ def replay_domain(
     budget: Annotated[
         list[float] | None,
         typer.Option(
-            parser=values.positive, metavar="N", help="Requests a day; may be repeated. Without, around what was sent."
+            parser=values.parse_positive_option,
+            metavar="N",
+            help="Requests a day; may be repeated. Without, around what was sent.",
         ),
     ] = None,
     seeds: Seeds = 3,

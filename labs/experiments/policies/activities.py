@@ -3,11 +3,11 @@
 import numpy as np
 
 from crawler.core.freshness.estimates import DAY
-from crawler.core.freshness.site_activity import REMEMBERED, Findings, days_of_activity_ahead
+from crawler.core.freshness.site_activity import ACTIVITY_WINDOW, VisitFindings, compute_activity_ahead
 from labs.experiments.policies.policy import LookBatch
 from labs.experiments.worlds.world import Flags, Floats, Ints
 
-REMEMBERED_DAYS = REMEMBERED / DAY
+REMEMBERED_DAYS = ACTIVITY_WINDOW / DAY
 
 
 class SiteActivities:
@@ -44,5 +44,5 @@ class SiteActivities:
         new, self._learned_at = at > self._learned_at, now
         for each in np.unique(host[page[new]]):
             own = host[page] == each
-            found = Findings(since[own], at[own], changed[own], rate[page[own]], untold[own])
-            self._curves[each] = limits, days_of_activity_ahead(found, limits)
+            found = VisitFindings(since[own], at[own], changed[own], rate[page[own]], untold[own])
+            self._curves[each] = limits, compute_activity_ahead(found, limits)

@@ -25,13 +25,14 @@ class MultiplyDivide:
     """How an interval follows from what a look found.
 
     step: (interval, looks, days since the last change seen) -> (next interval, correction to the due time), in days.
-    first, least, most: bounds of the interval, in days.  ceiling: no page waits longer than this, in days.
+    first, min_interval, max_interval: bounds of the interval, in days.  ceiling: no page waits longer than this, in
+    days.
     """
 
     step: Callable[[Floats, LookBatch, Floats], tuple[Floats, Floats]]
     first: float
-    least: float
-    most: float
+    min_interval: float
+    max_interval: float
     ceiling: float = np.inf
 
 
@@ -52,9 +53,9 @@ class Adaptive:
         page, rule = looks.page, self._rule
         self._changed_at[page] = np.where(looks.changed | looks.first, looks.at, self._changed_at[page])
         interval, earlier = rule.step(self._interval[page], looks, looks.at - self._changed_at[page])
-        interval = np.where(looks.first, rule.first, np.clip(interval, rule.least, rule.most))
+        interval = np.where(looks.first, rule.first, np.clip(interval, rule.min_interval, rule.max_interval))
         self._interval[page] = interval
-        wait = np.minimum(np.maximum(interval - np.where(looks.first, 0, earlier), rule.least), rule.ceiling)
+        wait = np.minimum(np.maximum(interval - np.where(looks.first, 0, earlier), rule.min_interval), rule.ceiling)
         self._due[page] = np.where(looks.gone, np.inf, looks.at + wait)
 
     def meet(self, pages: Ints, now: float) -> None:
@@ -78,7 +79,9 @@ def nutch(scene: Scene, order: Queue) -> Adaptive:
         # The interval grows to the time since the last change seen, and the due time moves back towards that change.
         return np.maximum(grown, unchanged_for), unchanged_for * 0.3
 
-    return Adaptive(scene, MultiplyDivide(step, first=30.0, least=MINUTE, most=365.0, ceiling=90.0), order)
+    return Adaptive(
+        scene, MultiplyDivide(step, first=30.0, min_interval=MINUTE, max_interval=365.0, ceiling=90.0), order
+    )
 
 
 def stormcrawler(scene: Scene) -> Adaptive:
@@ -87,7 +90,7 @@ def stormcrawler(scene: Scene) -> Adaptive:
     def step(interval: Floats, looks: LookBatch, _: Floats) -> tuple[Floats, Floats]:
         return interval * np.where(looks.changed, 1 - 0.5, 1 + 0.5), np.zeros(len(interval))
 
-    return Adaptive(scene, MultiplyDivide(step, first=1.0, least=HOUR, most=14.0), Queue.DUE)
+    return Adaptive(scene, MultiplyDivide(step, first=1.0, min_interval=HOUR, max_interval=14.0), Queue.DUE)
 
 
 def likeness_step(interval: Floats, looks: LookBatch, _: Floats) -> tuple[Floats, Floats]:
@@ -103,4 +106,4 @@ def likeness(scene: Scene) -> Adaptive:
     Steps stay as long as they are, as published. The product's own policy, core's SimilarityPolicy, takes shorter steps
     with every look, and is measured by `python -m labs dai`.
     """
-    return Adaptive(scene, MultiplyDivide(likeness_step, first=30.0, least=HOUR, most=365.0), Queue.DUE)
+    return Adaptive(scene, MultiplyDivide(likeness_step, first=30.0, min_interval=HOUR, max_interval=365.0), Queue.DUE)

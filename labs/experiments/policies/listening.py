@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from crawler.core.freshness.estimates import Belief
-from crawler.core.freshness.signals import Heard, heard_of
-from crawler.core.freshness.source_record import NEVER_HEARD, arrived, record_after
+from crawler.core.freshness.estimates import RateEstimate
+from crawler.core.freshness.signals import SignalState, build_signal_state
+from crawler.core.freshness.source_record import NEW_RECORD, record_arrivals, update_record
 from labs.experiments.policies.ours import Ours
 from labs.experiments.policies.policy import LookBatch, Scene
 from labs.experiments.worlds.told import Told
@@ -20,7 +20,7 @@ class Listening(Ours):
         super().__init__(scene)
         self._told, self._read, self._heard_at = told, 0, 0.0
         self._counts = np.zeros(scene.size, np.int64)
-        self.record = NEVER_HEARD
+        self.record = NEW_RECORD
 
     def choose(self, now: float, slots: int, room: Ints | None) -> Ints:
         self._listen(now)
@@ -31,7 +31,7 @@ class Listening(Ours):
         until = int(np.searchsorted(self._told.day, now, side="right"))
         page, day = self._told.page[self._read : until], self._told.day[self._read : until]
         self._read = until
-        self.record = arrived(self.record, days=now - self._heard_at, pages=self._scene.size, signals=len(page))
+        self.record = record_arrivals(self.record, days=now - self._heard_at, pages=self._scene.size, signals=len(page))
         self._heard_at = now
         page = page[day > np.nan_to_num(self._since[page], nan=np.inf)]
         np.add.at(self._counts, page, 1)
@@ -41,9 +41,9 @@ class Listening(Ours):
         a, b = self._beliefs(looks.page)
         again, by_site = ~looks.first & ~looks.gone, self._by_site(looks)
         for n in np.flatnonzero(again):
-            self.record = record_after(
+            self.record = update_record(
                 self.record,
-                believed=Belief(float(a[n]), float(b[n])),
+                estimate_before=RateEstimate(float(a[n]), float(b[n])),
                 gap_days=float(by_site[n]),
                 signals=int(self._counts[looks.page[n]]),
                 changed=bool(looks.changed[n]),
@@ -53,5 +53,5 @@ class Listening(Ours):
     def _looked_at(self, pages: Ints) -> None:
         self._counts[pages] = 0
 
-    def _heard(self, pages: Ints) -> Heard:
-        return heard_of(self._counts[pages].astype(np.float64), self.record.worth)
+    def _heard(self, pages: Ints) -> SignalState:
+        return build_signal_state(self._counts[pages].astype(np.float64), self.record.quality)

@@ -9,7 +9,7 @@ from labs.experiments.policies.informed import Informed
 from labs.experiments.policies.ours import ALL, NOTHING, Mechanisms, Ours
 from labs.experiments.simulation import Maker
 
-OURS, AMOUNTS, OPTIMUM, UNIFORM, INFORMED, PLAIN = "ours", "amounts", "optimum", "uniform", "informed", "plain"
+OURS, AMOUNTS, OPTIMUM, UNIFORM, INFORMED, PLAIN = "ours", "magnitudes", "optimum", "uniform", "informed", "plain"
 
 
 def _ours(mechanisms: Mechanisms) -> Maker:
@@ -18,7 +18,7 @@ def _ours(mechanisms: Mechanisms) -> Maker:
 
 POLICIES: dict[str, Maker] = {
     OURS: _ours(ALL),  # each change alike, since freshness is what is compared
-    AMOUNTS: _ours(replace(ALL, amounts=True)),
+    AMOUNTS: _ours(replace(ALL, magnitudes=True)),
     OPTIMUM: Clairvoyant,
     INFORMED: Informed,
     UNIFORM: lambda scene, _: fixed.uniform(scene),

@@ -8,26 +8,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawler.core.budget.shadow_price import longest_gap
+from crawler.core.budget.shadow_price import compute_longest_gap
 from crawler.core.freshness.estimates import (
-    MOST_UNSEEN,
+    DEFAULT_MAGNITUDE,
+    MAX_UNDETECTED,
     PRIOR,
-    USUAL_AMOUNT,
-    amount_factor,
-    amount_of_bits,
-    chance_fresh,
-    expected_amount,
-    faded,
-    is_believable,
-    learn_amount,
+    compute_clipped_factor,
+    compute_expected_magnitude,
+    compute_fresh_chance,
+    convert_bits_to_magnitude,
+    fade_evidence,
+    is_credible_age,
     learn_changed_at,
-    learn_same,
-    refit_amounts,
+    learn_magnitude,
+    learn_unchanged,
+    refit_magnitudes,
 )
-from crawler.core.freshness.prior import moments, pooled, refit, with_prior, without_prior
-from crawler.core.freshness.selection import Candidates, select
-from crawler.core.freshness.signals import Heard, days_ahead, heard_days, learn_changed_heard
-from crawler.core.freshness.value import weights_of
+from crawler.core.freshness.prior import add_prior, compute_moments, pool_moments, refit_priors, subtract_prior
+from crawler.core.freshness.selection import Candidates, select_pages
+from crawler.core.freshness.signals import (
+    SignalState,
+    compute_aged_days,
+    compute_days_ahead,
+    learn_changed_with_signals,
+)
+from crawler.core.freshness.value import compute_weights
 from labs.experiments.policies.activities import SiteActivities
 from labs.experiments.policies.policy import LookBatch, Scene, places
 from labs.experiments.worlds.world import Floats, Ints
@@ -46,7 +51,7 @@ class Mechanisms:
 
     activity: the days on which a host's pages changed are learned.
     prior: the prior is refitted every day.  groups: each URL template has one of its own.
-    modified: a Last-Modified that can be true is believed.  amounts: a change counts by how much it changes.
+    modified: a Last-Modified that can be true is believed.  magnitudes: a change counts by how much it changes.
     mix: how far importance makes up a page's weight, 0 to 1.
     """
 
@@ -54,7 +59,7 @@ class Mechanisms:
     prior: bool = True
     groups: bool = True
     modified: bool = True
-    amounts: bool = False  # freshness is what is compared, and each change alike is what that counts
+    magnitudes: bool = False  # freshness is what is compared, and each change alike is what that counts
     mix: float = 1.0  # and by importance
 
 
@@ -75,9 +80,9 @@ class Ours:
         self._group = scene.group if mechanisms.groups else np.zeros(size, np.int64)
         groups = int(self._group.max()) + 1
         self._importance = 1 - mechanisms.mix + mechanisms.mix * scene.importance
-        self._weight = weights_of(self._importance)
+        self._weight = compute_weights(self._importance)
         self._amount_total, self._amount_changes = np.zeros(size), np.zeros(size)  # of the changes found
-        self._usual_amounts = np.full(groups, USUAL_AMOUNT), USUAL_AMOUNT
+        self._usual_amounts = np.full(groups, DEFAULT_MAGNITUDE), DEFAULT_MAGNITUDE
         self._a0, self._b0 = np.full(groups, PRIOR.a), np.full(groups, PRIOR.b)
         self._evidence_a, self._evidence_b = np.zeros(size), np.zeros(size)
         self._since = np.full(size, np.nan)  # the last good look
@@ -93,7 +98,7 @@ class Ours:
         if int(now * PLANS_A_DAY) > int(self._planned_at * PLANS_A_DAY):
             self._plan(now)
         pages = np.flatnonzero(self._is_new | ~np.isnan(self._since))
-        picked = select(
+        picked = select_pages(
             self._candidates(pages, now),
             slots=slots if room is None else len(pages),
             discovery_share=DISCOVERY_SHARE,
@@ -110,28 +115,28 @@ class Ours:
         is_new, no, nothing = self._is_new[pages], np.zeros(len(pages), bool), np.zeros(len(pages))
         a, b = self._beliefs(pages)
         heard = self._heard(pages)
-        longest = longest_gap(float(len(pages)), self._scene.budget_per_day, most=LONGEST_DAYS)
+        longest = compute_longest_gap(float(len(pages)), self._scene.budget_per_day, max_interval=LONGEST_DAYS)
         return Candidates(
             a=a,
             b=b,
             weight=self._weight[pages],
-            price=nothing + ANY_PRICE,
-            least=nothing + LEAST_DAYS,
-            most=nothing + longest,
+            shadow_price=nothing + ANY_PRICE,
+            min_interval=nothing + LEAST_DAYS,
+            max_interval=nothing + longest,
             unseen=np.where(is_new, 0.0, now - self._since[pages]),
             due_in=nothing,
-            is_new=is_new,
-            is_wanted=no,
+            is_unfetched=is_new,
+            is_requested=no,
             is_timed=no,
             is_dead=no,
-            is_follower=no,
+            is_duplicate=no,
             is_ruled=no,
             cash=self._weight[pages],
             phase=self._phase[pages],
             gap=np.full(len(pages), np.nan),
             activity_ahead=np.where(is_new, 0.0, self._activity_ahead(pages)),
             recall=np.asarray(heard.recall),
-            ahead=days_ahead(a, b, heard),
+            signal_days_ahead=compute_days_ahead(a, b, heard),
         )
 
     # learn and appraise
@@ -142,27 +147,29 @@ class Ours:
         a0, b0 = self._a0[group], self._b0[group]
         a, b = self._beliefs(page)
         by_site = self._by_site(looks)
-        a, b = faded(a, b, a0, b0, looks.gap)
+        a, b = fade_evidence(a, b, a0, b0, looks.gap)
         heard = self._heard(page)
         learnt = self._learnt(a, b, looks, heard, by_site)
         a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
-        self._evidence_a[page], self._evidence_b[page] = without_prior(a, b, a0, b0)
+        self._evidence_a[page], self._evidence_b[page] = subtract_prior(a, b, a0, b0)
         self._learn_amounts(page[looks.changed], looks.distance_bits[looks.changed])
         self._activities.keep(looks, 1 - np.asarray(heard.recall))
         self._since[page], self._is_new[page], self._phase[page] = looks.at, False, 1.0
         self._looked_at(page)
         self._since[page[looks.gone]] = np.nan
 
-    def _learnt(self, a: Floats, b: Floats, looks: LookBatch, heard: Heard, by_site: Floats) -> tuple[Floats, Floats]:
+    def _learnt(
+        self, a: Floats, b: Floats, looks: LookBatch, heard: SignalState, by_site: Floats
+    ) -> tuple[Floats, Floats]:
         """Beliefs after looks, by what each of them found; a Last-Modified that cannot be true is not heard.
 
         by_site: the gaps in days of activity.
         """
-        same = learn_same(a, b, by_site)
-        changed = learn_changed_heard(a, b, by_site, heard)
+        same = learn_unchanged(a, b, by_site)
+        changed = learn_changed_with_signals(a, b, by_site, heard)
         pace = by_site / np.maximum(looks.gap, SHORTEST_GAP_DAYS)
         told = learn_changed_at(a, b, np.nan_to_num(looks.modified_age) * pace)
-        is_told = looks.changed & is_believable(looks.modified_age, looks.gap) & self._has.modified
+        is_told = looks.changed & is_credible_age(looks.modified_age, looks.gap) & self._has.modified
         kinds = [is_told, looks.changed]
         return (
             np.select(kinds, [told[0], changed[0]], same[0]),
@@ -170,19 +177,19 @@ class Ours:
         )
 
     def _learn_amounts(self, pages: Ints, bits: Floats) -> None:
-        found = np.maximum(amount_of_bits(bits), MOST_UNSEEN)
-        self._amount_total[pages], self._amount_changes[pages] = learn_amount(
+        found = np.maximum(convert_bits_to_magnitude(bits), MAX_UNDETECTED)
+        self._amount_total[pages], self._amount_changes[pages] = learn_magnitude(
             self._amount_total[pages], self._amount_changes[pages], found
         )
         self._weigh(pages)
 
     def _weigh(self, pages: Ints) -> None:
         """What pages weigh: their importance by how much they change, beside the mean page."""
-        if self._has.amounts:
+        if self._has.magnitudes:
             group, mean = self._usual_amounts
             usual = group[self._group[pages]]
-            expected = expected_amount(self._amount_total[pages], self._amount_changes[pages], usual)
-            self._weight[pages] = weights_of(self._importance[pages] * amount_factor(expected, mean))
+            expected = compute_expected_magnitude(self._amount_total[pages], self._amount_changes[pages], usual)
+            self._weight[pages] = compute_weights(self._importance[pages] * compute_clipped_factor(expected, mean))
 
     def _activity_ahead(self, pages: Ints) -> Floats:
         """The days by which the hosts' activity has gone ahead of the calendar since the pages were seen."""
@@ -197,14 +204,14 @@ class Ours:
     def _looked_at(self, pages: Ints) -> None:
         """What was said of pages before a look says nothing after it."""
 
-    def _heard(self, pages: Ints) -> Heard:
+    def _heard(self, pages: Ints) -> SignalState:
         """What signals say of pages since the last look: nothing, to who does not listen."""
         nothing = np.zeros(len(pages))
-        return Heard(recall=nothing, count=nothing, ratio=nothing)
+        return SignalState(recall=nothing, count=nothing, ratio=nothing)
 
     def _beliefs(self, pages: Ints) -> tuple[Floats, Floats]:
         group = self._group[pages]
-        return with_prior(self._evidence_a[pages], self._evidence_b[pages], self._a0[group], self._b0[group])
+        return add_prior(self._evidence_a[pages], self._evidence_b[pages], self._a0[group], self._b0[group])
 
     # plan
 
@@ -220,7 +227,7 @@ class Ours:
         """New priors from all pages known; those without evidence stand for the prior, and keep it from leaping."""
         self._a0, self._b0 = self.refitted(known)
         group = self._group[known]
-        self._usual_amounts = refit_amounts(
+        self._usual_amounts = refit_magnitudes(
             self._amount_total[known], self._amount_changes[known], group, groups=len(self._a0)
         )
         self._weigh(known)
@@ -228,8 +235,8 @@ class Ours:
     def refitted(self, known: Ints) -> tuple[Floats, Floats]:
         """The priors (a0, b0) of all groups, which are templates of one domain, from the beliefs of the pages known."""
         a, b = self._beliefs(known)
-        groups = moments(a, b + self._silent_days(known), self._group[known], groups=len(self._a0))
-        return refit(groups, everywhere=pooled(groups))[:2]
+        groups = compute_moments(a, b + self._silent_days(known), self._group[known], group_count=len(self._a0))
+        return refit_priors(groups, everywhere=pool_moments(groups))[:2]
 
     def _silent_days(self, known: Ints) -> Floats:
         """The days since the last look at pages of which nothing was said since, as far as their changes are told."""
@@ -248,4 +255,4 @@ class Ours:
         unseen = np.where(np.isnan(self._since), 1e9, now - self._since)
         a, b = self._beliefs(pages)
         unseen = np.maximum(unseen + self._activity_ahead(pages), 0.0)
-        return chance_fresh(a, b, heard_days(a, b, unseen, self._heard(pages)))
+        return compute_fresh_chance(a, b, compute_aged_days(a, b, unseen, self._heard(pages)))

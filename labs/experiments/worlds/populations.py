@@ -201,7 +201,7 @@ POPULATIONS: dict[str, Population] = {
     "rhythms": _usual("changes keep office hours, each site in its time zone", timing=rhythm.office_hours),
     "waves": _usual("thirty sites, deploys change most of one's pages at once", hosts=HOSTS, waves=True),
     "releases": _usual("one site, whose changes are seen from its next release on, every two weeks", releases=True),
-    "amounts": _amounts("pages change by amounts of their own, typically a tenth of their text"),
+    "magnitudes": _amounts("pages change by amounts of their own, typically a tenth of their text"),
     "fast-large": _amounts("the same, and pages that change often change much", edit_by_rate=0.7),
     "fast-small": _amounts("the same, and pages that change often change little", edit_by_rate=-0.7),
     "even-amounts": _amounts("every change replaces a tenth of the text", edit_spread=0.0),

@@ -6,7 +6,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.freshness.estimates import bits_of_amount
+from crawler.core.freshness.estimates import convert_magnitude_to_bits
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -88,7 +88,7 @@ class World:
 
     def distance_bits(self, pages: Ints, changes: Ints) -> Floats:
         """The SimHash distance between two versions with so many changes between them, as it is on average."""
-        return bits_of_amount(self.divergence(pages, changes))
+        return convert_magnitude_to_bits(self.divergence(pages, changes))
 
     def divergence(self, pages: Ints, changes: Ints) -> Floats:
         """The share of its text by which a copy differs from its page that has changed so often since."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.core.alert.condition import Condition, ConditionKind, becomes_true, decimal_mark, number_in
+from crawler.core.alert.condition import Condition, ConditionKind, becomes_true, find_number, get_decimal_mark
 
 
 @pytest.mark.parametrize(
@@ -36,17 +36,17 @@ from crawler.core.alert.condition import Condition, ConditionKind, becomes_true,
     ],
 )
 def test_the_first_number_is_read_as_the_page_writes_it(text: str, mark: str, number: float | None) -> None:
-    assert number_in(text, mark=mark) == number
+    assert find_number(text, mark=mark) == number
 
 
 def test_languages_differ_in_what_stands_before_decimals() -> None:
-    assert [decimal_mark(language) for language in ("de-AT", "fr", "en", "", "ja")] == [",", ",", ".", ".", "."]
+    assert [get_decimal_mark(language) for language in ("de-AT", "fr", "en", "", "ja")] == [",", ",", ".", ".", "."]
 
 
 BELOW = Condition(ConditionKind.BELOW, bound=5)
 ABOVE = Condition(ConditionKind.ABOVE, bound=5)
 STOCK = Condition(ConditionKind.APPEARS, "In   stock")
-OUT = Condition(ConditionKind.GOES, "in stock")
+OUT = Condition(ConditionKind.DISAPPEARS, "in stock")
 
 
 @pytest.mark.parametrize(

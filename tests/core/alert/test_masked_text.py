@@ -1,9 +1,9 @@
 """What of a page is measured."""
 
-from crawler.core.alert.condition import masked_text
+from crawler.core.alert.condition import mask_text
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.http.urls import PageKey
-from crawler.core.noise.repeat_fetch import learn_from_repeat
+from crawler.core.noise.second_fetch import learn_from_second_fetch
 from crawler.core.page.outline import Block, BlockKind
 
 PAGE = (
@@ -15,17 +15,17 @@ PAGE = (
 
 
 def test_text_and_titles_are_measured_and_links_are_not() -> None:
-    assert masked_text(PAGE, NO_MASK) == "Kettle\nCosts 1,299.00 crowns\nSeen by 812 people today"
+    assert mask_text(PAGE, NO_MASK) == "Kettle\nCosts 1,299.00 crowns\nSeen by 812 people today"
 
 
 def test_what_differs_from_fetch_to_fetch_is_left_out() -> None:
     again = (*PAGE[:2], Block(3, "Seen by 815 people today"), PAGE[3])
     volatile = NO_MASK.volatile
     for page in (b"a" * 16, b"b" * 16, b"c" * 16):
-        volatile = learn_from_repeat(
+        volatile = learn_from_second_fetch(
             volatile, page=PageKey(page), differing=[(PAGE[2], again[2])], first=PAGE, second=again
         )
 
-    said = masked_text(again, NoiseMask(volatile=volatile))
+    said = mask_text(again, NoiseMask(volatile=volatile))
 
     assert said == "Kettle\nCosts 1,299.00 crowns\nSeen by \u2026 people today"

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.alert.timing import (
-    AT_ONCE,
-    MOST_TRIES,
-    TOO_OLD,
+    IMMEDIATE_DELIVERY,
+    MAX_MESSAGE_AGE,
+    MAX_TRIES,
     DeliveryTimes,
-    is_hopeless,
-    next_try,
+    compute_next_try,
     parse_digest,
-    parse_quiet,
+    parse_quiet_hours,
+    should_give_up,
 )
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
@@ -23,7 +23,7 @@ VIENNA = "Europe/Vienna"
 
 
 def timing(digest: str = "", quiet: str = "", zone: str = "UTC") -> DeliveryTimes:
-    return DeliveryTimes(zone, parse_digest(digest) if digest else None, parse_quiet(quiet) if quiet else None)
+    return DeliveryTimes(zone, parse_digest(digest) if digest else None, parse_quiet_hours(quiet) if quiet else None)
 
 
 def at(text: str, zone: str = "UTC") -> datetime:
@@ -31,7 +31,7 @@ def at(text: str, zone: str = "UTC") -> datetime:
 
 
 def test_without_a_wish_it_is_told_at_once_and_alone() -> None:
-    release = AT_ONCE.release(NOON)
+    release = IMMEDIATE_DELIVERY.compute_release(NOON)
 
     assert (release.at, release.is_grouped) == (NOON, False)
 
@@ -55,7 +55,7 @@ def test_without_a_wish_it_is_told_at_once_and_alone() -> None:
     ],
 )
 def test_a_digest_is_told_at_the_next_round_time(digest: str, zone: str, found: str, told: str) -> None:
-    release = timing(digest, zone=zone).release(at(found, zone))
+    release = timing(digest, zone=zone).compute_release(at(found, zone))
 
     assert (release.at, release.is_grouped) == (at(told, zone), True)
 
@@ -73,13 +73,13 @@ def test_a_digest_is_told_at_the_next_round_time(digest: str, zone: str, found: 
     ],
 )
 def test_in_quiet_hours_nothing_is_told_and_afterwards_all_of_it_together(quiet: str, found: str, told: str) -> None:
-    release = timing(quiet=quiet, zone=VIENNA).release(at(found, VIENNA))
+    release = timing(quiet=quiet, zone=VIENNA).compute_release(at(found, VIENNA))
 
     assert (release.at, release.is_grouped) == (at(told, VIENNA), found != told)
 
 
 def test_a_digest_of_the_night_waits_for_the_morning() -> None:
-    assert timing("1h", "22-07").release(at("2026-03-03T23:10")).at == at("2026-03-04T07:00")
+    assert timing("1h", "22-07").compute_release(at("2026-03-03T23:10")).at == at("2026-03-04T07:00")
 
 
 @given(
@@ -94,10 +94,10 @@ def test_it_is_told_later_and_when_the_next_digest_is_and_never_in_quiet_hours(
     found = NOON + timedelta(minutes=minutes)
     wish = timing(digest, quiet, zone)
 
-    told = wish.release(found).at
+    told = wish.compute_release(found).at
 
     assert found <= told <= found + timedelta(days=9 if "weekly" in digest else 3)
-    assert wish.quiet is None or wish.quiet.over(told, zone=ZoneInfo(zone)) == told
+    assert wish.quiet is None or wish.quiet.find_end(told, zone=ZoneInfo(zone)) == told
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_what_is_no_digest_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "22", "22-", "22-22", "25-7", "8:60-9", "x-y"])
 def test_what_are_no_quiet_hours_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"quiet|time of a day|begin when"):
-        parse_quiet(text)
+        parse_quiet_hours(text)
 
 
 def test_a_zone_that_nobody_knows_is_refused() -> None:
@@ -121,16 +121,16 @@ def test_a_zone_that_nobody_knows_is_refused() -> None:
 
 
 def test_tries_are_ever_further_apart_and_bounded() -> None:
-    waits = [next_try(n, asked=None, now=NOON) - NOON for n in range(1, 12)]
+    waits = [compute_next_try(n, retry_after=None, now=NOON) - NOON for n in range(1, 12)]
 
     assert waits[0] == timedelta(seconds=30)
     assert waits == sorted(waits)
     assert waits[-1] == timedelta(hours=1)
-    assert next_try(1, asked=timedelta(hours=2), now=NOON) == NOON + timedelta(hours=2)
-    assert next_try(1, asked=timedelta(days=400), now=NOON) == NOON + timedelta(days=1)
+    assert compute_next_try(1, retry_after=timedelta(hours=2), now=NOON) == NOON + timedelta(hours=2)
+    assert compute_next_try(1, retry_after=timedelta(days=400), now=NOON) == NOON + timedelta(days=1)
 
 
 def test_a_message_is_given_up_by_tries_or_by_age() -> None:
-    assert not is_hopeless(MOST_TRIES - 1, waiting_since=NOON - TOO_OLD, now=NOON)
-    assert is_hopeless(MOST_TRIES, waiting_since=NOON, now=NOON)
-    assert is_hopeless(1, waiting_since=NOON - TOO_OLD - timedelta(seconds=1), now=NOON)
+    assert not should_give_up(MAX_TRIES - 1, waiting_since=NOON - MAX_MESSAGE_AGE, now=NOON)
+    assert should_give_up(MAX_TRIES, waiting_since=NOON, now=NOON)
+    assert should_give_up(1, waiting_since=NOON - MAX_MESSAGE_AGE - timedelta(seconds=1), now=NOON)

@@ -1,6 +1,6 @@
 """Pages of which a test says only what it is about."""
 
-from crawler.core.budget.page_arrays import Flags, Groups, PageArrays, page_arrays
+from crawler.core.budget.page_arrays import Flags, Groups, PageArrays, build_page_arrays
 from crawler.core.freshness.gamma import Numbers
 
 
@@ -9,10 +9,10 @@ def pages_of(a: Numbers, b: Numbers, weight: Numbers, **others: Numbers | Groups
     usual: dict[str, Numbers | Groups | Flags] = {
         "requests": 1.0,
         "received_bytes": 0.0,
-        "least": 1 / 144,
-        "most": 180.0,
+        "min_interval": 1 / 144,
+        "max_interval": 180.0,
         "domain": 0,
         "stands_for": 1.0,
     }
     usual |= {"is_ruled": False, "recall": 0.0, "ratio": 0.0, "signals_per_day": 0.0}
-    return page_arrays(a=a, b=b, weight=weight, **{"importance": weight, **usual, **others})
+    return build_page_arrays(a=a, b=b, weight=weight, **{"importance": weight, **usual, **others})

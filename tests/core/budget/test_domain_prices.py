@@ -5,19 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crawler.core.budget.constraints import LONGEST_DAYS, DomainLimits, budget_for, looks_within
-from crawler.core.budget.cost import Costs, Price
-from crawler.core.budget.domain_prices import has_moved, solve_plans
-from crawler.core.budget.sample import NO_RULE, PageSample, refitted, sample_of, work_in
-from crawler.core.budget.shadow_price import Budget, Work
+from crawler.core.budget.constraints import MAX_DAYS, DomainLimits, compute_budget, compute_visit_limit
+from crawler.core.budget.cost import Costs, ShadowPrice
+from crawler.core.budget.domain_plans import has_price_moved, solve_plans
+from crawler.core.budget.sample import NO_RULE, PageSample, build_sample, build_workload, refit_all_priors
+from crawler.core.budget.shadow_price import Budget, Workload
 from crawler.core.freshness.estimates import PRIOR
-from crawler.core.freshness.policies import policy_of
+from crawler.core.freshness.policies import parse_policy
 from crawler.core.freshness.prior import NO_KIND
 
 
-def made_up_page(chance: np.random.Generator, least: float, most: float) -> tuple[float, ...]:
+def made_up_page(chance: np.random.Generator, min_interval: float, max_interval: float) -> tuple[float, ...]:
     a, b, weight = chance.exponential(2), chance.exponential(20), chance.pareto(1.5)
-    return (0, a, b, 0, weight, 1, least, most, 0, 0, 0, 0, weight)
+    return (0, a, b, 0, weight, 1, min_interval, max_interval, 0, 0, 0, 0, weight)
 
 
 def sample(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> PageSample:
@@ -41,10 +41,10 @@ def sample(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Pa
         for _ in range(known)
     ]
     rows += [(1, 0, 0, 0, 1, 0, NO_RULE, NO_RULE, 0, 0, 0, 0, 1)] * new
-    return sample_of(rows, share=share, priors=[PRIOR], costs=Costs())
+    return build_sample(rows, share=share, priors=[PRIOR], costs=Costs())
 
 
-def ruled(known: int, *, least: float = NO_RULE, most: float = NO_RULE) -> Work:
+def ruled(known: int, *, min_interval: float = NO_RULE, max_interval: float = NO_RULE) -> Workload:
     """Pages of which a rule says an interval, and as many of which none says any."""
     chance = np.random.default_rng(1)
     rows = [
@@ -62,15 +62,17 @@ def ruled(known: int, *, least: float = NO_RULE, most: float = NO_RULE) -> Work:
             0,
             weight,
         )
-        for bounds in ((least, most), (NO_RULE, NO_RULE))
+        for bounds in ((min_interval, max_interval), (NO_RULE, NO_RULE))
         for _ in range(known)
     ]
-    found = sample_of(rows, share=1.0, priors=[PRIOR], costs=Costs())
-    return work_in(found, [PRIOR], least_days=1 / 144, most_days=180.0)
+    found = build_sample(rows, share=1.0, priors=[PRIOR], costs=Costs())
+    return build_workload(found, [PRIOR], min_interval_days=1 / 144, max_interval_days=180.0)
 
 
-def work(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Work:
-    return work_in(sample(known, new=new, share=share, seed=seed), [PRIOR], least_days=1 / 144, most_days=180.0)
+def work(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Workload:
+    return build_workload(
+        sample(known, new=new, share=share, seed=seed), [PRIOR], min_interval_days=1 / 144, max_interval_days=180.0
+    )
 
 
 def test_what_rules_say_of_an_interval_holds_and_the_rest_is_as_everywhere() -> None:
@@ -78,29 +80,29 @@ def test_what_rules_say_of_an_interval_holds_and_the_rest_is_as_everywhere() -> 
         (0, 1.0, 5.0, 0, 1, 1, *bounds, 0, 0, 0, 0, 1)
         for bounds in ((NO_RULE, NO_RULE), (0.5, NO_RULE), (NO_RULE, 2.0), (300.0, NO_RULE))
     ]
-    found = sample_of(rows, share=1, priors=[PRIOR], costs=Costs())
+    found = build_sample(rows, share=1, priors=[PRIOR], costs=Costs())
 
-    pages = work_in(found, [PRIOR], least_days=0.1, most_days=180.0).known
+    pages = build_workload(found, [PRIOR], min_interval_days=0.1, max_interval_days=180.0).fetched
 
-    assert pages.least.tolist() == [0.1, 0.5, 0.1, 300.0]
-    assert pages.most.tolist() == [180.0, 180.0, 2.0, 300.0]
+    assert pages.min_interval.tolist() == [0.1, 0.5, 0.1, 300.0]
+    assert pages.max_interval.tolist() == [180.0, 180.0, 2.0, 300.0]
 
 
 def test_a_sample_stands_for_its_domain() -> None:
     half = work(200, new=10, share=0.5)
 
-    assert half.known.count == 400
-    assert half.new.count == 20
+    assert half.fetched.count == 400
+    assert half.unfetched.count == 20
     (sampled,) = solve_plans([half], [DomainLimits(budget=Budget(100))])
-    assert sampled.requests == pytest.approx(looks_within(100), rel=0.01)
+    assert sampled.requests == pytest.approx(compute_visit_limit(100), rel=0.01)
 
 
 def test_domains_without_pages_cost_nothing_and_disturb_nobody() -> None:
     alone = solve_plans([work(300)], [DomainLimits(budget=Budget(40))])
     with_empty = solve_plans([work(300), work(0)], [DomainLimits(budget=Budget(40)), DomainLimits(budget=Budget(40))])
 
-    assert with_empty[0].price == alone[0].price
-    assert with_empty[1].price is None
+    assert with_empty[0].shadow_price == alone[0].shadow_price
+    assert with_empty[1].shadow_price is None
     assert with_empty[1].requests == 0
     assert solve_plans([], []) == []
 
@@ -110,11 +112,11 @@ def test_an_overall_budget_never_lowers_a_price_below_what_the_domains_own_budge
     own = solve_plans(works, [DomainLimits(budget=Budget(20)), DomainLimits(budget=Budget(60))])
     both = solve_plans(works, [DomainLimits(budget=Budget(20)), DomainLimits(budget=Budget(60))], overall=Budget(50))
 
-    assert sum(each.requests for each in both) == pytest.approx(looks_within(50), rel=0.01)
+    assert sum(each.requests for each in both) == pytest.approx(compute_visit_limit(50), rel=0.01)
     for before, after in zip(own, both, strict=True):
-        assert before.price is not None
-        assert after.price is not None
-        assert after.price.per_request >= before.price.per_request * (1 - 1e-6)
+        assert before.shadow_price is not None
+        assert after.shadow_price is not None
+        assert after.shadow_price.per_request >= before.shadow_price.per_request * (1 - 1e-6)
 
 
 def test_an_overall_budget_that_cannot_bear_the_longest_interval_stretches_it_in_every_domain() -> None:
@@ -124,26 +126,27 @@ def test_an_overall_budget_that_cannot_bear_the_longest_interval_stretches_it_in
 
     assert [each.longest_days for each in found] == [20_000 / (0.05 * 50)] * 5
     assert all("all domains' 50 requests" in each.finding for each in found)
-    assert sum(each.requests for each in found) == pytest.approx(looks_within(50), rel=0.01)
-    assert all(each.price is not None and each.price.per_request < 1e6 for each in found)
+    assert sum(each.requests for each in found) == pytest.approx(compute_visit_limit(50), rel=0.01)
+    assert all(each.shadow_price is not None and each.shadow_price.per_request < 1e6 for each in found)
 
 
 def test_what_a_rule_says_of_an_interval_costs_requests_and_is_no_floor() -> None:
     (plain,) = solve_plans([work(1000)], [DomainLimits(budget=Budget(1000))])
-    (often,) = solve_plans([ruled(500, most=1.0)], [DomainLimits(budget=Budget(1000))])
-    (seldom,) = solve_plans([ruled(500, least=300.0)], [DomainLimits(budget=Budget(1000))])
+    (often,) = solve_plans([ruled(500, max_interval=1.0)], [DomainLimits(budget=Budget(1000))])
+    (seldom,) = solve_plans([ruled(500, min_interval=300.0)], [DomainLimits(budget=Budget(1000))])
 
-    assert plain.price is not None
-    assert often.price is not None
-    assert often.price.per_request > 1.2 * plain.price.per_request  # 500 of 1,000 looks are for what the rule asks
+    assert plain.shadow_price is not None
+    assert often.shadow_price is not None
+    # 500 of 1,000 looks are for what the rule asks
+    assert often.shadow_price.per_request > 1.2 * plain.shadow_price.per_request
     assert often.requests == pytest.approx(plain.requests, rel=0.01)
     assert (often.finding, seldom.finding) == ("", "")
     assert (seldom.longest_days, seldom.expected.oldest_days) == (180.0, 300.0)
 
 
 def test_a_rule_that_the_budget_cannot_hold_is_reported_with_how_late_its_pages_are() -> None:
-    (found,) = solve_plans([ruled(500, most=0.25)], [DomainLimits(budget=Budget(200))])
-    shared = solve_plans([ruled(500, most=0.25), work(500)], [DomainLimits()] * 2, overall=Budget(200))
+    (found,) = solve_plans([ruled(500, max_interval=0.25)], [DomainLimits(budget=Budget(200))])
+    shared = solve_plans([ruled(500, max_interval=0.25), work(500)], [DomainLimits()] * 2, overall=Budget(200))
 
     assert (
         found.finding
@@ -153,32 +156,34 @@ def test_a_rule_that_the_budget_cannot_hold_is_reported_with_how_late_its_pages_
     assert shared[1].finding == ""
     for each in (found, shared[0]):
         assert each.requests <= 197
-        assert each.price is not None
-        assert each.price.per_request < 1e6  # the rest keeps its floor
+        assert each.shadow_price is not None
+        assert each.shadow_price.per_request < 1e6  # the rest keeps its floor
 
 
 def test_a_target_is_held_to_what_bytes_and_the_overall_budget_leave() -> None:
-    (fresh,) = solve_plans([work(1000)], [DomainLimits(freshness=0.95)], overall=Budget(50))
-    (young,) = solve_plans([work(1000)], [DomainLimits(oldest_days=3)], overall=Budget(50))
-    few = DomainLimits(oldest_days=3, budget=Budget(float("inf"), 10_000))
+    (fresh,) = solve_plans([work(1000)], [DomainLimits(target_freshness=0.95)], overall=Budget(50))
+    (young,) = solve_plans([work(1000)], [DomainLimits(target_age_days=3)], overall=Budget(50))
+    few = DomainLimits(target_age_days=3, budget=Budget(float("inf"), 10_000))
     (thin,) = solve_plans([work(1000)], [few])
-    (both,) = solve_plans([work(1000)], [DomainLimits(oldest_days=3)], overall=Budget(float("inf"), 10_000))
+    (both,) = solve_plans([work(1000)], [DomainLimits(target_age_days=3)], overall=Budget(float("inf"), 10_000))
 
     part = "its part of all domains' budget, 50 a day,"
-    assert fresh.finding.startswith(f"95 % fresh needs {fresh.asked:,.0f} requests a day; {part} gives 7")
-    assert young.finding.startswith(f"No page older than 3 days needs {young.asked:,.0f} requests a day; {part} reach")
+    assert fresh.finding.startswith(f"95 % fresh needs {fresh.target_requests:,.0f} requests a day; {part} gives 7")
+    assert young.finding.startswith(
+        f"No page older than 3 days needs {young.target_requests:,.0f} requests a day; {part} reach"
+    )
     assert "the budget of 10,000 bytes a day reaches every page once in" in thin.finding
     assert "its part of all domains' budget" in both.finding
-    for each, most in ((young, 50), (thin, 20), (both, 21)):
-        assert each.expected.requests <= most
+    for each, max_interval in ((young, 50), (thin, 20), (both, 21)):
+        assert each.expected.requests <= max_interval
         assert each.longest_days == pytest.approx(1000 / each.expected.requests, rel=0.2)
-        assert each.price is not None
-        assert each.price.per_request < 1e6
+        assert each.shadow_price is not None
+        assert each.shadow_price.per_request < 1e6
     assert thin.expected.received_bytes == pytest.approx(10_000, rel=0.01)
 
 
 def test_of_an_overall_budget_of_nothing_a_target_has_nothing() -> None:
-    (found,) = solve_plans([work(100)], [DomainLimits(oldest_days=3)], overall=Budget(0))
+    (found,) = solve_plans([work(100)], [DomainLimits(target_age_days=3)], overall=Budget(0))
 
     assert found.requests < 0.001
     assert "its part of all domains' budget, 0 a day, " in found.finding
@@ -187,10 +192,10 @@ def test_of_an_overall_budget_of_nothing_a_target_has_nothing() -> None:
 def test_domains_beside_a_target_age_keep_their_part_of_an_overall_budget() -> None:
     works = [work(500), work(500, seed=2)]
 
-    young, other = solve_plans(works, [DomainLimits(oldest_days=1), DomainLimits()], overall=Budget(100))
+    young, other = solve_plans(works, [DomainLimits(target_age_days=1), DomainLimits()], overall=Budget(100))
     _, alike = solve_plans(works, [DomainLimits(), DomainLimits()], overall=Budget(100))
 
-    assert young.requests + other.requests == pytest.approx(looks_within(100), rel=0.01)
+    assert young.requests + other.requests == pytest.approx(compute_visit_limit(100), rel=0.01)
     assert other.requests == pytest.approx(alike.requests, rel=0.05)
     assert young.longest_days == pytest.approx(500 / young.requests, rel=0.05)
 
@@ -204,24 +209,24 @@ def test_a_budget_in_bytes_that_cannot_bear_the_longest_interval_stretches_it() 
 
 
 def test_a_target_age_of_seconds_is_held_to_the_least_interval_and_reported() -> None:
-    (found,) = solve_plans([work(100)], [DomainLimits(oldest_days=1 / 86_400)])
+    (found,) = solve_plans([work(100)], [DomainLimits(target_age_days=1 / 86_400)])
 
-    assert found.asked == budget_for(100 * 144)  # each page every ten minutes
+    assert found.target_requests == compute_budget(100 * 144)  # each page every ten minutes
     assert found.longest_days == pytest.approx(1 / 144)
     expected = "No page older than 1 second is out of reach; a least interval or a rule leaves a page for 10 minutes"
     assert found.finding == expected
 
 
 def test_a_target_age_beyond_the_longest_interval_is_nothing_to_complain_of() -> None:
-    (found,) = solve_plans([work(1000)], [DomainLimits(oldest_days=365)])
+    (found,) = solve_plans([work(1000)], [DomainLimits(target_age_days=365)])
 
     assert (found.longest_days, found.finding) == (365, "")
 
 
 def test_a_target_age_leaves_alone_what_rules_keep_for_longer() -> None:
-    (found,) = solve_plans([ruled(500, most=30.0, least=30.0)], [DomainLimits(oldest_days=5)])
+    (found,) = solve_plans([ruled(500, max_interval=30.0, min_interval=30.0)], [DomainLimits(target_age_days=5)])
 
-    assert found.asked == budget_for(500 / 5 + 500 / 30)
+    assert found.target_requests == compute_budget(500 / 5 + 500 / 30)
     assert (found.longest_days, found.expected.oldest_days) == (5, 30)
     assert found.finding.endswith("a least interval or a rule leaves a page for 30 days")
 
@@ -231,7 +236,7 @@ def test_first_looks_of_all_domains_together_keep_within_the_overall_budget() ->
 
     found = solve_plans(works, [DomainLimits(budget=Budget(200))] * 5, overall=Budget(300))
 
-    assert sum(each.requests for each in found) == pytest.approx(looks_within(300), rel=0.01)
+    assert sum(each.requests for each in found) == pytest.approx(compute_visit_limit(300), rel=0.01)
     assert sum(each.expected.requests for each in found) >= 0.29 * 300  # what looking again is guaranteed
 
 
@@ -240,43 +245,43 @@ def test_no_budget_is_exceeded_and_every_interval_fits_a_calendar(requests: floa
     (found,) = solve_plans([work(500, new=100)], [DomainLimits(budget=Budget(requests))])
 
     assert found.requests <= requests
-    assert found.longest_days <= LONGEST_DAYS
+    assert found.longest_days <= MAX_DAYS
 
 
 def test_a_target_that_no_number_of_requests_reaches_keeps_the_usual_price() -> None:
-    hasty = sample_of(
+    hasty = build_sample(
         [(0, 1e6, 1.0, 0, 1, 1, NO_RULE, NO_RULE, 0, 0, 0, 0, 1)] * 50, share=1, priors=[PRIOR], costs=Costs()
     )
-    pages = work_in(hasty, [PRIOR], least_days=1 / 144, most_days=180.0)
+    pages = build_workload(hasty, [PRIOR], min_interval_days=1 / 144, max_interval_days=180.0)
 
-    (found,) = solve_plans([pages], [DomainLimits(freshness=0.99)])
+    (found,) = solve_plans([pages], [DomainLimits(target_freshness=0.99)])
 
-    assert found.asked is None
-    assert found.price is None
+    assert found.target_requests is None
+    assert found.shadow_price is None
     assert found.finding.startswith("99 % fresh is out of reach; even the least price gives ")
 
 
 def test_a_target_below_what_the_budget_allows_leaves_the_rest_unspent() -> None:
-    (free,) = solve_plans([work(500)], [DomainLimits(freshness=0.9)])
-    (capped,) = solve_plans([work(500)], [DomainLimits(freshness=0.9, budget=Budget(10_000))])
+    (free,) = solve_plans([work(500)], [DomainLimits(target_freshness=0.9)])
+    (capped,) = solve_plans([work(500)], [DomainLimits(target_freshness=0.9, budget=Budget(10_000))])
 
-    assert free.asked == capped.asked
+    assert free.target_requests == capped.target_requests
     assert capped.requests == pytest.approx(free.requests)
     assert 0.9 <= capped.expected.freshness < 0.91
 
 
 @pytest.mark.parametrize(("after", "moved"), [(1.0, False), (1.24, False), (1.26, True), (0.81, False), (0.79, True)])
 def test_a_price_has_moved_when_a_look_costs_a_quarter_more_or_less(after: float, moved: bool) -> None:
-    assert has_moved(Price(1.0), Price(after), work(10).known) is moved
-    assert has_moved(Price(1e-9, 0.01), Price(1e-9, 0.01 * after), work(10).known) is moved
+    assert has_price_moved(ShadowPrice(1.0), ShadowPrice(after), work(10).fetched) is moved
+    assert has_price_moved(ShadowPrice(1e-9, 0.01), ShadowPrice(1e-9, 0.01 * after), work(10).fetched) is moved
 
 
 @pytest.mark.parametrize("looks", [0.0, 1.0, 99.0, 12_345.0])
 def test_a_budget_for_looks_leaves_so_many_after_all_that_are_no_looks(looks: float) -> None:
-    budget = budget_for(looks)
+    budget = compute_budget(looks)
 
-    assert looks <= looks_within(budget) or budget < 4  # of a tiny one half is kept for looks
-    assert looks_within(budget) < looks + 1.01
+    assert looks <= compute_visit_limit(budget) or budget < 4  # of a tiny one half is kept for looks
+    assert compute_visit_limit(budget) < looks + 1.01
 
 
 def test_refitting_again_and_again_settles() -> None:
@@ -284,7 +289,7 @@ def test_refitting_again_and_again_settles() -> None:
     priors = found.priors
     rates = []
     for _ in range(30):
-        (priors,) = refitted([replace(found, priors=priors)], [NO_KIND]).domains
+        (priors,) = refit_all_priors([replace(found, priors=priors)], [NO_KIND]).domains
         rates.append(priors[0].rate_per_day)
 
     assert rates[-1] == pytest.approx(rates[-2], rel=0.01)
@@ -295,7 +300,9 @@ def test_refitting_again_and_again_settles() -> None:
 def test_pages_that_a_policy_bids_at_its_own_times_take_what_these_take_whatever_the_price(requests: float) -> None:
     """A budget that is too small makes them wait longer, and says so; they never come sooner."""
     found = sample(140)
-    bound = work_in(found, [PRIOR], least_days=1 / 144, most_days=180.0, revisit=policy_of("fixed 7d"))
+    bound = build_workload(
+        found, [PRIOR], min_interval_days=1 / 144, max_interval_days=180.0, revisit=parse_policy("fixed 7d")
+    )
 
     (plan,) = solve_plans([bound], [DomainLimits(budget=Budget(requests))])
 

@@ -1,9 +1,16 @@
 import numpy as np
 import pytest
 
-from crawler.core.budget.expected import FACTORS, age_of, cost_of_age, cost_of_freshness, expected_at, freshness_of
-from crawler.core.budget.page_arrays import PageArrays, gaps
-from crawler.core.budget.shadow_price import Budget, Work, shadow_price
+from crawler.core.budget.expected import (
+    FACTORS,
+    compute_age_cost,
+    compute_expectation,
+    compute_freshness_cost,
+    compute_mean_age,
+    compute_mean_freshness,
+)
+from crawler.core.budget.page_arrays import PageArrays, compute_gaps
+from crawler.core.budget.shadow_price import Budget, Workload, solve_shadow_price
 from tests.core.budget.pages import pages_of
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -30,18 +37,18 @@ def test_freshness_and_age_are_the_means_over_belief_and_time(a: float, gap: flo
     fresh = -np.expm1(-r) / r
     age = gap * np.where(r < 1e-3, r / 6, 0.5 - 1 / r + -np.expm1(-r) / r**2)
 
-    assert float(freshness_of(a, 10.0, gap)) == pytest.approx((fresh * weight).sum() / weight.sum(), rel=1e-4)
-    assert float(age_of(a, 10.0, gap)) == pytest.approx((age * weight).sum() / weight.sum(), rel=2e-3)
+    assert float(compute_mean_freshness(a, 10.0, gap)) == pytest.approx((fresh * weight).sum() / weight.sum(), rel=1e-4)
+    assert float(compute_mean_age(a, 10.0, gap)) == pytest.approx((age * weight).sum() / weight.sum(), rel=2e-3)
 
 
 def test_a_simulation_sees_what_the_outlook_says() -> None:
     pages = known_pages(4000)
-    price = shadow_price(Work(pages), Budget(400))
-    expected = expected_at(pages, np.array([price.per_request]))
+    price = solve_shadow_price(Workload(pages), Budget(400))
+    expected = compute_expectation(pages, np.array([price.per_request]))
 
     rng = np.random.default_rng(2)
     rates = rng.gamma(pages.a, 1 / pages.b, (40, 4000))
-    gap = gaps(pages, price.per_request)
+    gap = compute_gaps(pages, price.per_request)
     since_look = rng.random((40, 4000)) * gap
     change = rng.exponential(1 / np.maximum(rates, 1e-300))  # after the last look
     weight = pages.weight / pages.weight.sum()
@@ -52,11 +59,11 @@ def test_a_simulation_sees_what_the_outlook_says() -> None:
 
 
 def test_more_budget_is_fresher_and_younger_at_a_falling_return() -> None:
-    work = Work(known_pages(2000))
+    work = Workload(known_pages(2000))
 
-    prices = [shadow_price(work, Budget(100 * factor)).per_request for factor in FACTORS]
+    prices = [solve_shadow_price(work, Budget(100 * factor)).per_request for factor in FACTORS]
 
-    table = [expected_at(work.known, np.array([price])) for price in prices]
+    table = [compute_expectation(work.fetched, np.array([price])) for price in prices]
 
     fresh, requests = np.array([row.freshness for row in table]), np.array([row.requests for row in table])
     assert np.all(np.diff(fresh) > 0)
@@ -66,40 +73,40 @@ def test_more_budget_is_fresher_and_younger_at_a_falling_return() -> None:
 
 
 def test_the_budget_for_a_freshness_gives_that_freshness() -> None:
-    work = Work(known_pages(2000))
+    work = Workload(known_pages(2000))
 
-    need = cost_of_freshness(work, 0.9, np.array([np.inf]))
+    need = compute_freshness_cost(work, 0.9, np.array([np.inf]))
 
-    price = shadow_price(work, Budget(need.requests))
-    assert need.possible
-    assert expected_at(work.known, np.array([price.per_request])).freshness == pytest.approx(0.9, abs=1e-3)
+    price = solve_shadow_price(work, Budget(need.requests))
+    assert need.is_possible
+    assert compute_expectation(work.fetched, np.array([price.per_request])).freshness == pytest.approx(0.9, abs=1e-3)
 
 
 def test_politeness_can_make_a_freshness_impossible_and_the_best_is_reported() -> None:
-    work = Work(known_pages(2000, domains=2), domains=2)
+    work = Workload(known_pages(2000, domains=2), domain_count=2)
 
-    need = cost_of_freshness(work, 0.95, np.array([10.0, np.inf]))
+    need = compute_freshness_cost(work, 0.95, np.array([10.0, np.inf]))
 
-    assert not need.possible
+    assert not need.is_possible
     assert need.reachable < 0.95
-    free = cost_of_freshness(work, 0.95, np.full(2, np.inf))
-    assert free.possible
+    free = compute_freshness_cost(work, 0.95, np.full(2, np.inf))
+    assert free.is_possible
     assert need.requests == pytest.approx(free.requests, rel=1e-2)
-    assert cost_of_freshness(work, need.reachable - 0.01, np.array([10.0, np.inf])).possible
+    assert compute_freshness_cost(work, need.reachable - 0.01, np.array([10.0, np.inf])).is_possible
 
 
 def test_what_changes_by_the_second_cannot_be_fresh_at_any_budget() -> None:
-    need = cost_of_freshness(Work(pages_of(np.full(5, 1e5), 1.0, 1.0)), 0.9, np.array([np.inf]))
+    need = compute_freshness_cost(Workload(pages_of(np.full(5, 1e5), 1.0, 1.0)), 0.9, np.array([np.inf]))
 
-    assert not need.possible
+    assert not need.is_possible
     assert need.requests == np.inf
 
 
 def test_no_page_older_than_three_days_takes_a_third_of_the_pages_each_day() -> None:
-    work = Work(known_pages(3000, domains=3), domains=3)
+    work = Workload(known_pages(3000, domains=3), domain_count=3)
 
-    assert cost_of_age(work, 3.0, np.full(3, np.inf)).requests == pytest.approx(1000)
-    assert cost_of_age(work, 3.0, np.full(3, 400.0)).possible
-    capped = cost_of_age(work, 3.0, np.array([400.0, 400.0, 100.0]))
-    assert not capped.possible
+    assert compute_age_cost(work, 3.0, np.full(3, np.inf)).requests == pytest.approx(1000)
+    assert compute_age_cost(work, 3.0, np.full(3, 400.0)).is_possible
+    capped = compute_age_cost(work, 3.0, np.array([400.0, 400.0, 100.0]))
+    assert not capped.is_possible
     assert capped.reachable == pytest.approx(10)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.budget.find_root import LEAST_PRICE, MOST_PRICE, find_root
+from crawler.core.budget.find_root import MAX_PRICE, MIN_PRICE, find_root
 from crawler.core.freshness.gamma import Floats
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -14,26 +14,26 @@ def test_a_falling_curve_is_met_at_its_height(height: float, near: float, scale:
     def curve(price: Floats) -> Floats:
         return np.asarray(scale / (price**power + price))
 
-    price = find_root(curve, np.array([height]), near=np.array([near]))
+    price = find_root(curve, np.array([height]), guess=np.array([near]))
 
-    within = curve(np.array([LEAST_PRICE]))[0] > height > curve(np.array([MOST_PRICE]))[0]
+    within = curve(np.array([MIN_PRICE]))[0] > height > curve(np.array([MAX_PRICE]))[0]
     if within:
         assert curve(price)[0] == pytest.approx(height, rel=1e-3)
     else:
-        assert price[0] == pytest.approx(LEAST_PRICE) or price[0] == pytest.approx(MOST_PRICE)
+        assert price[0] == pytest.approx(MIN_PRICE) or price[0] == pytest.approx(MAX_PRICE)
 
 
 def test_a_curve_with_a_step_is_met_at_the_step() -> None:
     def stairs(price: Floats) -> Floats:
         return np.where(price < 3.0, 100.0, 1.0)
 
-    assert find_root(stairs, np.array([10.0]), near=np.array([0.25]))[0] == pytest.approx(3.0, rel=1e-3)
+    assert find_root(stairs, np.array([10.0]), guess=np.array([0.25]))[0] == pytest.approx(3.0, rel=1e-3)
 
 
 def test_many_curves_are_met_at_once_each_for_itself() -> None:
     heights = np.geomspace(1e-3, 1e3, 50)
 
-    assert find_root(lambda price: 1 / price, heights, near=np.ones(50)) == pytest.approx(1 / heights, rel=1e-3)
+    assert find_root(lambda price: 1 / price, heights, guess=np.ones(50)) == pytest.approx(1 / heights, rel=1e-3)
 
 
 def test_a_good_guess_is_met_in_a_few_trials() -> None:
@@ -43,11 +43,11 @@ def test_a_good_guess_is_met_in_a_few_trials() -> None:
         trials.append(price)
         return np.asarray(1 / np.sqrt(price + price**2))
 
-    find_root(counted, np.array([0.3]), near=np.array([2.5]))
+    find_root(counted, np.array([0.3]), guess=np.array([2.5]))
 
     assert len(trials) <= 7
 
 
-@pytest.mark.parametrize(("height", "price"), [(0.0, MOST_PRICE), (np.inf, LEAST_PRICE)])
+@pytest.mark.parametrize(("height", "price"), [(0.0, MAX_PRICE), (np.inf, MIN_PRICE)])
 def test_nothing_to_spend_and_everything_to_spend(height: float, price: float) -> None:
-    assert find_root(lambda price: 1 / price, np.array([height]), near=np.ones(1))[0] == pytest.approx(price)
+    assert find_root(lambda price: 1 / price, np.array([height]), guess=np.ones(1))[0] == pytest.approx(price)

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from crawler.core.budget.ledger import (
     Ledger,
     Refund,
-    debited,
-    floor_left,
-    grantable,
-    next_grant,
-    receivable,
-    settled,
-    today,
+    compute_next_grant,
+    count_floor_left,
+    count_grantable_requests,
+    count_receivable_bytes,
+    debit_ledger,
+    roll_over,
+    settle_ledger,
 )
 
 DAY = date(2026, 3, 1)
@@ -31,7 +31,7 @@ def at(hours: float) -> datetime:
 def test_never_more_than_the_budget_is_granted(budget: int, asks: list[tuple[float, int]]) -> None:
     ledger = Ledger(DAY)
     for hour, wish in sorted(asks):
-        ledger = debited(ledger, min(wish, grantable(ledger, budget, now=at(hour))))
+        ledger = debit_ledger(ledger, min(wish, count_grantable_requests(ledger, budget, now=at(hour))))
 
     assert ledger.requests <= budget
 
@@ -40,42 +40,42 @@ def test_never_more_than_the_budget_is_granted(budget: int, asks: list[tuple[flo
 def test_whoever_asks_every_ten_minutes_can_use_all_of_it(budget: int) -> None:
     ledger = Ledger(DAY)
     for tenth in range(24 * 6):
-        ledger = debited(ledger, grantable(ledger, budget, now=at(tenth / 6)))
+        ledger = debit_ledger(ledger, count_grantable_requests(ledger, budget, now=at(tenth / 6)))
 
     assert ledger.requests >= min(0.99 * budget, max(budget - 2, 0))
 
 
 def test_grants_are_spread_over_the_day() -> None:
-    granted = [grantable(Ledger(DAY), 2400, now=at(hour)) for hour in (0, 6, 12, 18, 23.9)]
+    granted = [count_grantable_requests(Ledger(DAY), 2400, now=at(hour)) for hour in (0, 6, 12, 18, 23.9)]
 
     assert granted == [25, 625, 1225, 1825, 2400]
 
 
 def test_a_small_budget_grants_the_first_at_once_and_the_rest_in_turn() -> None:
-    assert [grantable(Ledger(DAY), 3, now=at(hour)) for hour in (0, 7.9, 8.1, 16.1)] == [1, 1, 2, 3]
-    assert grantable(Ledger(DAY), 0, now=at(12)) == 0
+    assert [count_grantable_requests(Ledger(DAY), 3, now=at(hour)) for hour in (0, 7.9, 8.1, 16.1)] == [1, 1, 2, 3]
+    assert count_grantable_requests(Ledger(DAY), 0, now=at(12)) == 0
 
 
 def test_a_budget_that_is_halved_or_doubled_holds_from_now_on() -> None:
-    ledger = debited(Ledger(DAY), 500)
+    ledger = debit_ledger(Ledger(DAY), 500)
 
-    assert grantable(ledger, 500, now=at(12)) == 0
-    assert grantable(ledger, 2000, now=at(12)) == 1020 - 500
+    assert count_grantable_requests(ledger, 500, now=at(12)) == 0
+    assert count_grantable_requests(ledger, 2000, now=at(12)) == 1020 - 500
 
 
 def test_a_day_is_a_utc_day() -> None:
     tokyo = datetime(2026, 3, 2, 8, tzinfo=timezone(9 * HOUR))  # still the first in UTC
-    spent = debited(Ledger(DAY), 7)
+    spent = debit_ledger(Ledger(DAY), 7)
 
-    assert today(spent, now=tokyo) == spent
-    assert today(spent, now=tokyo + HOUR) == Ledger(date(2026, 3, 2))
+    assert roll_over(spent, now=tokyo) == spent
+    assert roll_over(spent, now=tokyo + HOUR) == Ledger(date(2026, 3, 2))
 
 
 def test_a_new_day_begins_with_nothing_spent() -> None:
     spent = Ledger(DAY, requests=7, received_bytes=1000, floor=2)
 
-    assert today(spent, now=at(24)) == Ledger(DAY + timedelta(days=1))
-    assert today(spent, now=at(-1)) == spent  # a day that lies ahead stays
+    assert roll_over(spent, now=at(24)) == Ledger(DAY + timedelta(days=1))
+    assert roll_over(spent, now=at(-1)) == spent  # a day that lies ahead stays
 
 
 def test_what_was_not_needed_is_given_back_on_its_day_only() -> None:
@@ -83,59 +83,59 @@ def test_what_was_not_needed_is_given_back_on_its_day_only() -> None:
     spent = Ledger(DAY, requests=100, received_bytes=1000, floor=5)
     tomorrow = Ledger(DAY + timedelta(days=1), requests=3, received_bytes=10)
 
-    assert settled(spent, refund) == Ledger(DAY, requests=60, received_bytes=700, floor=5)
-    assert settled(tomorrow, refund) == tomorrow
-    assert settled(spent, Refund(None, requests=40)) == spent
+    assert settle_ledger(spent, refund) == Ledger(DAY, requests=60, received_bytes=700, floor=5)
+    assert settle_ledger(tomorrow, refund) == tomorrow
+    assert settle_ledger(spent, Refund(None, requests=40)) == spent
 
 
 def test_what_came_is_counted_whatever_day_it_was_debited_on() -> None:
     refund = Refund(DAY, received_bytes=300)
     tomorrow = DAY + timedelta(days=1)
 
-    assert settled(Ledger(DAY, received_bytes=300), refund, received_bytes=250).received_bytes == 250
-    assert settled(Ledger(DAY, received_bytes=300), refund, received_bytes=400).received_bytes == 400
-    assert settled(Ledger(tomorrow), refund, received_bytes=250).received_bytes == 250
+    assert settle_ledger(Ledger(DAY, received_bytes=300), refund, received_bytes=250).received_bytes == 250
+    assert settle_ledger(Ledger(DAY, received_bytes=300), refund, received_bytes=400).received_bytes == 400
+    assert settle_ledger(Ledger(tomorrow), refund, received_bytes=250).received_bytes == 250
 
 
 def test_a_ledger_never_falls_below_nothing_and_a_refund_below_nothing_is_a_debit() -> None:
     spent = Ledger(DAY, requests=2, received_bytes=100)
 
-    assert settled(spent, Refund(DAY, requests=3, received_bytes=500)) == Ledger(DAY)
-    assert settled(spent, Refund(DAY, requests=-3)) == Ledger(DAY, requests=5, received_bytes=100)
+    assert settle_ledger(spent, Refund(DAY, requests=3, received_bytes=500)) == Ledger(DAY)
+    assert settle_ledger(spent, Refund(DAY, requests=-3)) == Ledger(DAY, requests=5, received_bytes=100)
 
 
 @given(spent=st.integers(0, 1000), granted=st.integers(0, 1000), made=st.integers(0, 1000), guess=st.integers(0, 10**6))
 def test_what_is_granted_and_given_back_leaves_what_was_made(spent: int, granted: int, made: int, guess: int) -> None:
     before = Ledger(DAY, spent, spent)
 
-    ledger = debited(before, granted, received_bytes=guess)
-    ledger = settled(ledger, Refund(DAY, max(granted - made, 0), guess), received_bytes=made)
+    ledger = debit_ledger(before, granted, received_bytes=guess)
+    ledger = settle_ledger(ledger, Refund(DAY, max(granted - made, 0), guess), received_bytes=made)
 
     assert ledger == Ledger(DAY, spent + min(granted, made), spent + made)
 
 
 def test_no_bytes_left_is_no_request_granted() -> None:
-    ledger = debited(Ledger(DAY), 0, received_bytes=1000)
+    ledger = debit_ledger(Ledger(DAY), 0, received_bytes=1000)
 
-    assert grantable(ledger, 100, now=at(23), most_bytes=1000) == 0
-    assert grantable(ledger, 100, now=at(23), most_bytes=2000) == 96
+    assert count_grantable_requests(ledger, 100, now=at(23), max_bytes=1000) == 0
+    assert count_grantable_requests(ledger, 100, now=at(23), max_bytes=2000) == 96
 
 
 def test_bytes_are_spread_over_the_day() -> None:
-    ledger = debited(Ledger(DAY), 0, received_bytes=1000)
+    ledger = debit_ledger(Ledger(DAY), 0, received_bytes=1000)
 
-    assert [receivable(ledger, 9600, now=at(hour)) for hour in (0, 11.75, 23.9)] == [0, 3800, 8600]
+    assert [count_receivable_bytes(ledger, 9600, now=at(hour)) for hour in (0, 11.75, 23.9)] == [0, 3800, 8600]
 
 
 def test_floor_visits_have_a_share_of_the_day() -> None:
     for turn in range(739_000, 739_010):
-        assert floor_left(4, 50, share=0.2, day_number=turn) == 6
-        assert floor_left(4, 10, share=0.2, day_number=turn) == 0
+        assert count_floor_left(4, 50, share=0.2, day_number=turn) == 6
+        assert count_floor_left(4, 10, share=0.2, day_number=turn) == 0
 
 
 @pytest.mark.parametrize(("budget", "in_ten_days"), [(0, 0), (1, 2), (3, 6), (4, 8), (12, 24)])
 def test_of_a_small_budget_a_floor_visit_is_left_every_few_days(budget: int, in_ten_days: int) -> None:
-    left = [floor_left(0, budget, share=0.2, day_number=739_000 + day) for day in range(10)]
+    left = [count_floor_left(0, budget, share=0.2, day_number=739_000 + day) for day in range(10)]
 
     assert sum(left) == in_ten_days
     assert max(left) - min(left) <= 1
@@ -148,8 +148,8 @@ def test_the_next_grant_is_the_first_second_at_which_the_pace_allows_a_request(
     now = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=second)
     ledger = Ledger(now.date(), requests=min(spent, budget))
 
-    found = next_grant(ledger, budget, now=now)
+    found = compute_next_grant(ledger, budget, now=now)
 
     before = found - timedelta(seconds=1)
-    assert grantable(ledger, budget, now=found) > 0
-    assert before < now or grantable(ledger, budget, now=before) == 0
+    assert count_grantable_requests(ledger, budget, now=found) > 0
+    assert before < now or count_grantable_requests(ledger, budget, now=before) == 0

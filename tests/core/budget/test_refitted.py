@@ -4,10 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crawler.core.budget.sample import PageSample, Refitted, refitted
+from crawler.core.budget.sample import PageSample, RefittedPriors, refit_all_priors
 from crawler.core.freshness.estimates import PRIOR
 from crawler.core.freshness.prior import ALL_KINDS, NO_KIND, KindPrior
-from crawler.core.freshness.signals import SourceWorth
+from crawler.core.freshness.signals import SourceQuality
 
 SLOW, FAST = 0.01, 0.5
 
@@ -18,33 +18,33 @@ def domain(pages: int, rate: float, *, looked_at: int | None = None) -> PageSamp
     ones = np.ones(pages)
     return PageSample(
         is_new=np.zeros(pages, bool),
-        evidence_a=np.where(is_seen, 1000.0, 0.0),  # so much that no prior matters beside it
-        evidence_b=np.where(is_seen, 1000.0 / rate, 0.0),
+        rate_a=np.where(is_seen, 1000.0, 0.0),  # so much that no prior matters beside it
+        rate_b=np.where(is_seen, 1000.0 / rate, 0.0),
         group=np.zeros(pages, np.intp),
         importance=ones,
         asked=np.zeros(pages, np.intp),
-        least=ones,
-        most=ones,
+        min_interval=ones,
+        max_interval=ones,
         follows=np.zeros(pages, bool),
-        amount_total=ones,
-        amount_changes=ones,
+        magnitude_total=ones,
+        magnitude_changes=ones,
         silent_days=0 * ones,
         weight=ones,
         priors=(PRIOR,),
     )
 
 
-def kind_in(found: Refitted, kind: str) -> KindPrior:
+def kind_in(found: RefittedPriors, kind: str) -> KindPrior:
     return next(each for each in found.kinds if each.kind == kind)
 
 
 def rates(samples: Sequence[PageSample], kinds: Sequence[str]) -> dict[str, float]:
-    return {each.kind: each.prior.rate_per_day for each in refitted(samples, kinds).kinds}
+    return {each.kind: each.prior.rate_per_day for each in refit_all_priors(samples, kinds).kinds}
 
 
 def test_a_kind_is_learnt_from_its_domains_and_a_domain_without_pages_begins_with_it() -> None:
     learnt = [domain(50, SLOW)] * 8 + [domain(50, FAST)] * 8
-    found = refitted([*learnt, domain(0, SLOW), domain(0, SLOW)], ["gov"] * 8 + ["com"] * 8 + ["gov", NO_KIND])
+    found = refit_all_priors([*learnt, domain(0, SLOW), domain(0, SLOW)], ["gov"] * 8 + ["com"] * 8 + ["gov", NO_KIND])
     everywhere = kind_in(found, ALL_KINDS)
 
     # eight domains, each with a say of 50 * 20 / 70 pages, beside 20 pages of all: 14.9 % of all
@@ -79,18 +79,18 @@ def test_domains_that_nobody_looked_at_again_have_no_say_in_their_kind() -> None
 
 
 def test_a_kind_without_a_look_is_as_all_are_and_nothing_at_all_is_the_prior_of_nothing_known() -> None:
-    found = refitted([domain(2000, FAST), domain(30, FAST, looked_at=0)], ["com", "gov"])
-    nothing = refitted([domain(0, FAST)], ["gov"])
+    found = refit_all_priors([domain(2000, FAST), domain(30, FAST, looked_at=0)], ["com", "gov"])
+    nothing = refit_all_priors([domain(0, FAST)], ["gov"])
 
     gov, everywhere = kind_in(found, "gov").prior, kind_in(found, ALL_KINDS).prior
     assert (gov.a, gov.b) == pytest.approx((everywhere.a, everywhere.b))
     assert kind_in(found, "gov").domains == 0
     assert nothing.kinds[0].prior.rate_per_day == pytest.approx(PRIOR.rate_per_day)
-    assert refitted([], []).kinds[0].prior.rate_per_day == pytest.approx(PRIOR.rate_per_day)
+    assert refit_all_priors([], []).kinds[0].prior.rate_per_day == pytest.approx(PRIOR.rate_per_day)
 
 
 def test_a_domain_of_its_own_evidence_goes_its_own_way() -> None:
-    found = refitted([*[domain(50, SLOW)] * 8, domain(2000, FAST)], ["gov"] * 9)
+    found = refit_all_priors([*[domain(50, SLOW)] * 8, domain(2000, FAST)], ["gov"] * 9)
 
     assert found.domains[-1][0].rate_per_day == pytest.approx(FAST, rel=0.02)
 
@@ -98,9 +98,9 @@ def test_a_domain_of_its_own_evidence_goes_its_own_way() -> None:
 def test_pages_of_which_a_good_source_said_nothing_make_the_prior_slower() -> None:
     """Looks are at those that a signal meant: without the others' silence these would speak for all."""
     quiet = replace(domain(100, FAST, looked_at=10), silent_days=np.where(np.arange(100) < 10, 0.0, 30.0))
-    heard = replace(quiet, source=SourceWorth(recall=0.8, noise=0.01))
+    heard = replace(quiet, source=SourceQuality(recall=0.8, noise=0.01))
 
-    deaf, told = (refitted([each], [NO_KIND]).domains[0][0].rate_per_day for each in (quiet, heard))
+    deaf, told = (refit_all_priors([each], [NO_KIND]).domains[0][0].rate_per_day for each in (quiet, heard))
 
     assert told < 0.75 * deaf
 
@@ -108,6 +108,6 @@ def test_pages_of_which_a_good_source_said_nothing_make_the_prior_slower() -> No
 def test_the_first_visits_of_a_site_are_what_is_expected_of_its_other_pages() -> None:
     """120 of 600 pages were found unchanged after four days: the others hardly change every twenty days."""
     quiet = domain(600, SLOW)
-    quiet = replace(quiet, evidence_a=0 * quiet.evidence_a, evidence_b=np.where(np.arange(600) < 120, 4.0, 0.0))
+    quiet = replace(quiet, rate_a=0 * quiet.rate_a, rate_b=np.where(np.arange(600) < 120, 4.0, 0.0))
 
-    assert refitted([quiet], [NO_KIND]).domains[0][0].rate_per_day < 0.8 * PRIOR.rate_per_day
+    assert refit_all_priors([quiet], [NO_KIND]).domains[0][0].rate_per_day < 0.8 * PRIOR.rate_per_day

@@ -6,19 +6,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crawler.core.budget.cost import Price
-from crawler.core.budget.page_arrays import PageArrays, gaps, looks_per_day, subset
+from crawler.core.budget.cost import ShadowPrice
+from crawler.core.budget.page_arrays import PageArrays, compute_gaps, compute_visits_per_day, select_subset
 from crawler.core.budget.shadow_price import (
-    MOST_CORRECTION,
+    MAX_CORRECTION,
     Budget,
     Shares,
-    Work,
-    falling_price,
-    longest_gap,
-    price_correction,
-    shadow_price,
-    shadow_prices,
-    spent,
+    Workload,
+    compute_longest_gap,
+    compute_price_decay,
+    compute_spending,
+    solve_shadow_price,
+    solve_shadow_prices,
+    update_price_correction,
 )
 from tests.core.budget.pages import pages_of
 
@@ -39,61 +39,63 @@ def known_pages(count: int, *, domains: int = 1, seed: int = 1) -> PageArrays:
 def promised(pages: PageArrays, limits: NDArray[np.float64]) -> PageArrays:
     """The pages with the longest interval that each domain's limit bears."""
     of_domain = np.bincount(pages.domain, minlength=len(limits)).astype(np.float64)
-    return replace(pages, most=longest_gap(of_domain, limits)[pages.domain])
+    return replace(pages, max_interval=compute_longest_gap(of_domain, limits)[pages.domain])
 
 
-def requests_at(pages: PageArrays, price: Price) -> float:
+def requests_at(pages: PageArrays, price: ShadowPrice) -> float:
     cost = price.per_request * pages.requests + price.per_byte * pages.received_bytes
-    return float((looks_per_day(pages, cost) * pages.requests).sum())
+    return float((compute_visits_per_day(pages, cost) * pages.requests).sum())
 
 
-def bytes_at(pages: PageArrays, price: Price) -> float:
+def bytes_at(pages: PageArrays, price: ShadowPrice) -> float:
     cost = price.per_request * pages.requests + price.per_byte * pages.received_bytes
-    return float((looks_per_day(pages, cost) * pages.received_bytes).sum())
+    return float((compute_visits_per_day(pages, cost) * pages.received_bytes).sum())
 
 
 @pytest.mark.parametrize("part", [0.01, 0.03, 0.1, 1.0, 30.0])
 def test_the_price_spends_the_budget(part: float) -> None:
     pages = known_pages(5000)
 
-    assert requests_at(pages, shadow_price(Work(pages), Budget(5000 * part))) == pytest.approx(5000 * part, rel=1e-3)
+    assert requests_at(pages, solve_shadow_price(Workload(pages), Budget(5000 * part))) == pytest.approx(
+        5000 * part, rel=1e-3
+    )
 
 
 def test_one_price_buys_more_freshness_than_any_nearby_way_to_spend_the_same() -> None:
     pages = known_pages(400)
-    price = shadow_price(Work(pages), Budget(40.0)).per_request
+    price = solve_shadow_price(Workload(pages), Budget(40.0)).per_request
     rng = np.random.default_rng(3)
 
     def fresh(gap: object) -> float:
         y = np.asarray(gap, dtype=np.float64) / pages.b
         return float((pages.weight * (1 - (1 + y) ** (1 - pages.a)) / ((pages.a - 1) * y)).sum())
 
-    best = fresh(gaps(pages, price))
+    best = fresh(compute_gaps(pages, price))
     for _ in range(20):
-        rate = (1 / gaps(pages, price)) * np.exp(rng.normal(0, 0.3, 400))
+        rate = (1 / compute_gaps(pages, price)) * np.exp(rng.normal(0, 0.3, 400))
         assert fresh(1 / (rate * 40.0 / rate.sum())) < best
 
 
 def test_a_budget_of_nothing_has_a_price_that_nothing_is_worth() -> None:
-    assert shadow_price(Work(known_pages(100)), Budget(0)).per_request == pytest.approx(1e12)
+    assert solve_shadow_price(Workload(known_pages(100)), Budget(0)).per_request == pytest.approx(1e12)
 
 
 def test_bytes_have_a_price_when_they_are_scarce_and_requests_then_cost_nothing() -> None:
     pages = known_pages(2000)
-    all_bytes = bytes_at(pages, shadow_price(Work(pages), Budget(200)))
+    all_bytes = bytes_at(pages, solve_shadow_price(Workload(pages), Budget(200)))
 
-    scarce = shadow_price(Work(pages), Budget(10_000, received_bytes=all_bytes))
+    scarce = solve_shadow_price(Workload(pages), Budget(10_000, received_bytes=all_bytes))
 
     assert scarce.per_request == 0
     assert bytes_at(pages, scarce) == pytest.approx(all_bytes, rel=1e-3)
-    assert shadow_price(Work(pages), Budget(200, received_bytes=2 * all_bytes)).per_byte == 0
+    assert solve_shadow_price(Workload(pages), Budget(200, received_bytes=2 * all_bytes)).per_byte == 0
 
 
 def test_requests_and_bytes_can_both_be_scarce() -> None:
     pages = known_pages(2000)
-    both = Budget(200, received_bytes=0.7 * bytes_at(pages, shadow_price(Work(pages), Budget(200))))
+    both = Budget(200, received_bytes=0.7 * bytes_at(pages, solve_shadow_price(Workload(pages), Budget(200))))
 
-    price = shadow_price(Work(pages), both)
+    price = solve_shadow_price(Workload(pages), both)
 
     assert price.per_request > 0
     assert price.per_byte > 0
@@ -104,7 +106,7 @@ def test_requests_and_bytes_can_both_be_scarce() -> None:
 def test_a_look_that_costs_many_requests_waits_until_it_is_worth_them() -> None:
     cheap, dear = (pages_of(np.full(10, 0.5), 10.0, 1.0, requests=cost) for cost in (1.0, 20.0))
 
-    assert np.all(gaps(dear, 0.5 * dear.requests) > gaps(cheap, 0.5 * cheap.requests))
+    assert np.all(compute_gaps(dear, 0.5 * dear.requests) > compute_gaps(cheap, 0.5 * cheap.requests))
 
 
 def test_discovery_cannot_starve_refresh_nor_be_starved() -> None:
@@ -112,21 +114,21 @@ def test_discovery_cannot_starve_refresh_nor_be_starved() -> None:
     flood = pages_of(np.full(100_000, 0.5), 10.0, 1.0)
     trickle = pages_of(np.full(1000, 0.5), 10.0, 1e-9)  # worth nothing
 
-    refresh = requests_at(pages, shadow_price(Work(pages, flood), Budget(200)))
+    refresh = requests_at(pages, solve_shadow_price(Workload(pages, flood), Budget(200)))
     assert refresh == pytest.approx(0.3 * 200, rel=1e-3)
-    refresh = requests_at(pages, shadow_price(Work(pages, trickle), Budget(200)))
+    refresh = requests_at(pages, solve_shadow_price(Workload(pages, trickle), Budget(200)))
     assert refresh == pytest.approx(0.7 * 200, rel=1e-3)
-    refresh = requests_at(pages, shadow_price(Work(pages, trickle), Budget(200), shares=Shares(0, 1)))
+    refresh = requests_at(pages, solve_shadow_price(Workload(pages, trickle), Budget(200), shares=Shares(0, 1)))
     assert refresh == pytest.approx(200, rel=1e-3)
 
 
 def test_domains_at_their_cap_have_a_price_of_their_own_and_the_others_share_one() -> None:
     limits = np.full(20, 8.0)
-    work = Work(promised(known_pages(4000, domains=20), limits), domains=20)
+    work = Workload(promised(known_pages(4000, domains=20), limits), domain_count=20)
 
-    prices = shadow_prices(work, limits, 60.0)
+    prices = solve_shadow_prices(work, limits, 60.0)
 
-    used = spent(work, prices, limits)
+    used = compute_spending(work, prices, limits)
     assert used.sum() == pytest.approx(60, rel=1e-3)
     assert np.all(used <= limits * 1.001)
     capped = used > limits * 0.999
@@ -137,26 +139,26 @@ def test_domains_at_their_cap_have_a_price_of_their_own_and_the_others_share_one
 
 def test_caps_that_leave_less_than_the_budget_are_used_to_the_full() -> None:
     limits = np.full(20, 1.0)
-    work = Work(promised(known_pages(4000, domains=20), limits), domains=20)
+    work = Workload(promised(known_pages(4000, domains=20), limits), domain_count=20)
 
-    assert spent(work, shadow_prices(work, limits, 1000.0), limits) == pytest.approx(limits, rel=1e-3)
+    assert compute_spending(work, solve_shadow_prices(work, limits, 1000.0), limits) == pytest.approx(limits, rel=1e-3)
 
 
 def test_without_caps_all_domains_have_the_one_price() -> None:
-    work = Work(known_pages(3000, domains=5), domains=5)
+    work = Workload(known_pages(3000, domains=5), domain_count=5)
 
-    prices = shadow_prices(work, np.full(5, np.inf), 100.0)
+    prices = solve_shadow_prices(work, np.full(5, np.inf), 100.0)
 
-    assert prices == pytest.approx(shadow_price(Work(known_pages(3000)), Budget(100)).per_request, rel=1e-3)
+    assert prices == pytest.approx(solve_shadow_price(Workload(known_pages(3000)), Budget(100)).per_request, rel=1e-3)
 
 
 def test_a_sample_gives_the_price_of_all() -> None:
     pages = known_pages(60_000)
     drawn = np.random.default_rng(0).choice(60_000, 15_000, replace=False)
-    sample = replace(subset(pages, drawn), stands_for=np.full(15_000, 4.0))
-    exact = shadow_price(Work(pages), Budget(1800)).per_request
+    sample = replace(select_subset(pages, drawn), stands_for=np.full(15_000, 4.0))
+    exact = solve_shadow_price(Workload(pages), Budget(1800)).per_request
 
-    from_sample = shadow_price(Work(sample), Budget(1800)).per_request
+    from_sample = solve_shadow_price(Workload(sample), Budget(1800)).per_request
 
     assert from_sample == pytest.approx(exact, rel=0.1)
 
@@ -164,36 +166,38 @@ def test_a_sample_gives_the_price_of_all() -> None:
 @settings(max_examples=15)
 @given(budget=st.floats(1, 1e4), more=st.floats(1.1, 10))
 def test_more_budget_is_a_lower_price(budget: float, more: float) -> None:
-    work = Work(known_pages(300))
+    work = Workload(known_pages(300))
 
     assert (
-        shadow_price(work, Budget(budget * more)).per_request <= shadow_price(work, Budget(budget)).per_request * 1.001
+        solve_shadow_price(work, Budget(budget * more)).per_request
+        <= solve_shadow_price(work, Budget(budget)).per_request * 1.001
     )
 
 
 def test_the_longest_interval_asks_for_a_twentieth_of_the_budget_at_most() -> None:
-    assert longest_gap(1000, 1000) == 180
-    assert longest_gap(100_000, 1000) == 2000
-    assert longest_gap(1, 0) > 1e9
+    assert compute_longest_gap(1000, 1000) == 180
+    assert compute_longest_gap(100_000, 1000) == 2000
+    assert compute_longest_gap(1, 0) > 1e9
 
 
 def test_the_price_is_trimmed_by_what_looks_really_cost() -> None:
-    assert price_correction(1.0, used=60, allowed=100, waiting=0) < 1
-    assert price_correction(1.0, used=60, allowed=100, waiting=500) < 1  # they wait for a host, not for the budget
-    assert price_correction(1.0, used=100, allowed=100, waiting=50) == 1
-    assert price_correction(1.0, used=100, allowed=100, waiting=150) > 1
+    assert update_price_correction(1.0, used=60, allowed=100, waiting=0) < 1
+    # they wait for a host, not for the budget
+    assert update_price_correction(1.0, used=60, allowed=100, waiting=500) < 1
+    assert update_price_correction(1.0, used=100, allowed=100, waiting=50) == 1
+    assert update_price_correction(1.0, used=100, allowed=100, waiting=150) > 1
 
 
 def test_a_price_that_no_page_is_worth_falls_to_a_fiftieth_within_a_day() -> None:
-    assert falling_price(0) == 1
-    assert falling_price(1) == pytest.approx(falling_price(1 / 24) ** 24)
-    assert 1 / 60 < falling_price(1) < 1 / 50
+    assert compute_price_decay(0) == 1
+    assert compute_price_decay(1) == pytest.approx(compute_price_decay(1 / 24) ** 24)
+    assert 1 / 60 < compute_price_decay(1) < 1 / 50
 
 
 def test_no_trim_runs_away() -> None:
     high = low = 1.0
     for _ in range(2000):
-        high = price_correction(high, used=100, allowed=100, waiting=1000)
-        low = price_correction(low, used=0, allowed=100, waiting=0)
+        high = update_price_correction(high, used=100, allowed=100, waiting=1000)
+        low = update_price_correction(low, used=0, allowed=100, waiting=0)
 
-    assert (low, high) == (1 / MOST_CORRECTION, MOST_CORRECTION)
+    assert (low, high) == (1 / MAX_CORRECTION, MAX_CORRECTION)

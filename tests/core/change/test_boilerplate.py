@@ -2,8 +2,14 @@
 
 from itertools import pairwise
 
-from crawler.core.change.boilerplate import ENOUGH_TURNS, MOST_COUNTED, NO_BOILERPLATE, Boilerplate, learn_page
-from crawler.core.change.difference import SAME
+from crawler.core.change.boilerplate import (
+    ENOUGH_REPLACEMENTS,
+    MAX_COUNTED_BLOCKS,
+    NO_BOILERPLATE,
+    Boilerplate,
+    learn_page,
+)
+from crawler.core.change.difference import NO_DIFFERENCE
 from crawler.core.http.urls import PageKey
 from tests.core.pages import Domain
 
@@ -45,7 +51,7 @@ def test_a_page_of_the_old_menu_has_no_news_however_many_blocks_were_met_since()
         first = 160 * (n % 12 if n < 36 else n)
         words = "".join(f"<p>line {first + m}" for m in range(160))
         domain.first(shown(0, menu="Home Shop", own=words), path=f"long/{n}")
-    assert len(domain.mask.boilerplate.counts) == MOST_COUNTED
+    assert len(domain.mask.boilerplate.counts) == MAX_COUNTED_BLOCKS
 
     assert not domain.look(shown(4), shown(4, menu="Home Shop"), path="4")
 
@@ -98,7 +104,7 @@ def test_a_block_that_the_last_pages_have_not_had_is_lost_and_was_boilerplate() 
         boilerplate = learn_page(boilerplate, met(n), [(1, 11)])
 
     assert boilerplate.has_dropped(10)
-    assert boilerplate.contained(10)
+    assert boilerplate.was_boilerplate(10)
     assert not boilerplate.contains(10)
     assert boilerplate.contains(11)
 
@@ -147,7 +153,7 @@ def test_a_site_that_is_restyled_by_other_classes_has_no_news() -> None:
     domain = known_domain()
     restyled = shown(0).replace("class=menu", "class='top bar'").replace("<main>", "<main class=wide>")
 
-    assert domain.look(shown(0), restyled, path="0") == SAME
+    assert domain.look(shown(0), restyled, path="0") == NO_DIFFERENCE
 
 
 def test_what_comes_and_goes_from_page_to_page_was_boilerplate_by_chance() -> None:
@@ -155,7 +161,7 @@ def test_what_comes_and_goes_from_page_to_page_was_boilerplate_by_chance() -> No
     for n, form in enumerate((10, 10, 10, 11, 10, 12, 10)):
         boilerplate = learn_page(boilerplate, met(n), [(1, form)])
 
-    assert not boilerplate.contained(10)
+    assert not boilerplate.was_boilerplate(10)
 
 
 def test_blocks_that_stand_side_by_side_are_not_said_by_turns() -> None:
@@ -164,7 +170,7 @@ def test_blocks_that_stand_side_by_side_are_not_said_by_turns() -> None:
         boilerplate = learn_page(boilerplate, met(n), [(1, 10), (1, 11), (1, 12), (1, 13)])
 
     assert boilerplate.contains(13)
-    assert not boilerplate.turns_to(13)
+    assert not boilerplate.is_rotating_text(13)
 
 
 def test_entries_that_came_side_by_side_after_one_had_gone_are_one_turn() -> None:
@@ -175,7 +181,7 @@ def test_entries_that_came_side_by_side_after_one_had_gone_are_one_turn() -> Non
 
     assert boilerplate.has_dropped(12)
     assert boilerplate.contains(15)
-    assert not boilerplate.turns_to(13)
+    assert not boilerplate.is_rotating_text(13)
 
 
 def test_the_tables_are_bounded_and_what_most_pages_have_stays() -> None:
@@ -186,8 +192,8 @@ def test_the_tables_are_bounded_and_what_most_pages_have_stays() -> None:
         pieces = [(1, 10), *((2 + 200 * n + k, 10_000 + 200 * n + k) for k in range(200))]
         boilerplate = learn_page(boilerplate, met(n), pieces)
 
-    assert len(boilerplate.counts) == MOST_COUNTED
-    assert len(boilerplate.looks) <= MOST_COUNTED
+    assert len(boilerplate.counts) == MAX_COUNTED_BLOCKS
+    assert len(boilerplate.visits_by_path) <= MAX_COUNTED_BLOCKS
     assert boilerplate.contains(10)
 
 
@@ -197,7 +203,7 @@ def test_how_often_places_turned_is_forgotten_with_the_places() -> None:
         for n in range(3):
             boilerplate = learn_page(boilerplate, met(n), [(5000 * batch + k, 5000 * batch + k) for k in range(1500)])
 
-    assert len(boilerplate.turned) <= MOST_COUNTED
+    assert len(boilerplate.replacements) <= MAX_COUNTED_BLOCKS
 
 
 def test_pages_of_thousands_of_blocks_neither_push_out_the_boilerplate_nor_make_it_turn() -> None:
@@ -208,5 +214,5 @@ def test_pages_of_thousands_of_blocks_neither_push_out_the_boilerplate_nor_make_
         boilerplate = learn_page(boilerplate, met(n), [*menu, *own, *foot])
 
     assert all(boilerplate.contains(form) for form in (10, 11, 12))
-    assert max(boilerplate.turned.values()) < ENOUGH_TURNS
-    assert len(boilerplate.counts) <= MOST_COUNTED
+    assert max(boilerplate.replacements.values()) < ENOUGH_REPLACEMENTS
+    assert len(boilerplate.counts) <= MAX_COUNTED_BLOCKS

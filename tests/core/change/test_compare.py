@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.change.difference import SAME, difference, significant
+from crawler.core.change.difference import NO_DIFFERENCE, compute_difference, select_significant
 from crawler.core.change.mask import NO_MASK
-from crawler.core.change.observation import ENOUGH_PAIRS, needs_second_fetch
-from crawler.core.noise.noise import NOTHING_VOLATILE
+from crawler.core.change.observation import FREE_SECOND_FETCHES, needs_second_fetch
+from crawler.core.noise.noise import NO_VOLATILE_CONTENT
 from crawler.core.page.outline import BlockKind
 from tests.core.pages import DAY, NOON, Domain, blocks
 
@@ -74,7 +74,7 @@ def test_a_change_says_of_which_part_it_is(before: str, after: str, part: BlockK
 
 
 def test_the_address_of_the_same_image_may_carry_any_query() -> None:
-    assert Domain().look("<img src=/a/x.png?v=1>", "<img src=/b/x.png?v=2>") == SAME
+    assert Domain().look("<img src=/a/x.png?v=1>", "<img src=/b/x.png?v=2>") == NO_DIFFERENCE
 
 
 def priced(rows: int, of: str, *, first: str = "") -> str:
@@ -86,7 +86,7 @@ def priced(rows: int, of: str, *, first: str = "") -> str:
 def test_long_lists_are_compared_in_their_order_though_their_rows_repeat_a_word() -> None:
     before, after = blocks(priced(2100, "1")), blocks(priced(2100, "2", first="<tr><td>New<td>7 EUR</tr>"))
 
-    found = difference(before, after, NOTHING_VOLATILE)
+    found = compute_difference(before, after, NO_VOLATILE_CONTENT)
 
     assert {(old.text[1:], new.text[1:]) for old, new in found.replaced} == {(f"{n}.99 EUR",) * 2 for n in range(2100)}
     assert [(was, now.text) for was, now in found.sides if was is None and now] == [(None, "New"), (None, "7 EUR")]
@@ -130,7 +130,7 @@ def test_rows_in_another_order_or_with_one_on_top_are_not_taken_for_rows_whose_w
 
 @given(page=pages)
 def test_a_page_does_not_differ_from_itself(page: str) -> None:
-    assert difference(blocks(page), blocks(page), NOTHING_VOLATILE) == SAME
+    assert compute_difference(blocks(page), blocks(page), NO_VOLATILE_CONTENT) == NO_DIFFERENCE
 
 
 @settings(max_examples=60)
@@ -138,23 +138,23 @@ def test_a_page_does_not_differ_from_itself(page: str) -> None:
 def test_every_block_is_reported_once_and_pages_that_differ_have_news(one: str, other: str) -> None:
     before, after = blocks(one), blocks(other)
 
-    found = difference(before, after, NOTHING_VOLATILE)
+    found = compute_difference(before, after, NO_VOLATILE_CONTENT)
 
-    went, came = found.went, found.came
+    went, came = found.old_blocks, found.new_blocks
     assert len(before) - len(went) == len(after) - len(came)
     assert set(went) <= set(before)
     assert set(came) <= set(after)
     plain = [[(block.kind, block.text) for block in side] for side in (before, after)]
     assert bool(found) == (plain[0] != plain[1])
-    assert significant(found, NO_MASK, then=NOON - DAY, now=NOON) == found
+    assert select_significant(found, NO_MASK, then=NOON - DAY, now=NOON) == found
 
 
 def test_a_second_fetch_is_wanted_of_what_no_second_fetch_has_shown_and_never_without_news() -> None:
-    left = difference(blocks("<p>5 left"), blocks("<p>4 left"), NOTHING_VOLATILE)
+    left = compute_difference(blocks("<p>5 left"), blocks("<p>4 left"), NO_VOLATILE_CONTENT)
 
-    assert needs_second_fetch(left, NO_MASK, taken=0, returned=False)
-    assert not needs_second_fetch(SAME, NO_MASK, taken=0, returned=True)
-    assert not needs_second_fetch(left, NO_MASK, taken=2, returned=True)
+    assert needs_second_fetch(left, NO_MASK, second_fetches=0, has_returned=False)
+    assert not needs_second_fetch(NO_DIFFERENCE, NO_MASK, second_fetches=0, has_returned=True)
+    assert not needs_second_fetch(left, NO_MASK, second_fetches=2, has_returned=True)
 
 
 def test_a_block_whose_words_a_second_fetch_could_not_tell_as_they_were_masked_has_not_stood_still() -> None:
@@ -163,8 +163,8 @@ def test_a_block_whose_words_a_second_fetch_could_not_tell_as_they_were_masked_h
     for n in range(0, 30, 3):
         domain.look(*(page.format("Monday", n + each) for each in range(3)))
 
-    left = difference(blocks(page.format("Monday", 3)), blocks(page.format("Friday", 9)), domain.mask.volatile)
-    assert needs_second_fetch(left, domain.mask, taken=0, returned=False)
+    left = compute_difference(blocks(page.format("Monday", 3)), blocks(page.format("Friday", 9)), domain.mask.volatile)
+    assert needs_second_fetch(left, domain.mask, second_fetches=0, has_returned=False)
 
 
 def test_more_looks_are_taken_where_one_second_fetch_differs_and_another_does_not_and_not_for_ever() -> None:
@@ -172,28 +172,32 @@ def test_more_looks_are_taken_where_one_second_fetch_differs_and_another_does_no
     domain = Domain()
     left = domain.look(*(page.format(text) for text in ("Buy boots", "Fly to Rome", "Learn to sail", "Learn to sail")))
 
-    assert [needs_second_fetch(left, domain.mask, taken=taken, returned=False) for taken in (2, 3, 4)] == [
+    assert [needs_second_fetch(left, domain.mask, second_fetches=taken, has_returned=False) for taken in (2, 3, 4)] == [
         True,
         True,
         False,
     ]
     domain.look(*(page.format(text) for text in ("Buy boots", "Fly to Rome", "Learn to sail")))
-    assert not needs_second_fetch(left, domain.mask, taken=2, returned=False)
+    assert not needs_second_fetch(left, domain.mask, second_fetches=2, has_returned=False)
 
 
 def test_where_second_fetches_are_spent_one_is_still_taken_of_what_was_found_differing_and_of_nothing_else() -> None:
     page = "<p>Made on {} in {} ms</p><h2>{}</h2>"
     domain = Domain()
     domain.look(*(page.format("Monday", n, "Kettle") for n in range(4)))
-    mask = replace(domain.mask, second_fetches=ENOUGH_PAIRS + 10)
+    mask = replace(domain.mask, second_fetches=FREE_SECOND_FETCHES + 10)
 
     clock, also = (
-        difference(blocks(page.format("Monday", 3, "Kettle")), blocks(page.format("Friday", 9, said)), mask.volatile)
+        compute_difference(
+            blocks(page.format("Monday", 3, "Kettle")), blocks(page.format("Friday", 9, said)), mask.volatile
+        )
         for said in ("Kettle", "Teapot")
     )
-    assert needs_second_fetch(clock, mask, taken=0, returned=False)
-    assert not needs_second_fetch(also, mask, taken=0, returned=False)
-    assert not needs_second_fetch(clock, replace(mask, second_fetches=ENOUGH_PAIRS * 3), taken=0, returned=False)
+    assert needs_second_fetch(clock, mask, second_fetches=0, has_returned=False)
+    assert not needs_second_fetch(also, mask, second_fetches=0, has_returned=False)
+    assert not needs_second_fetch(
+        clock, replace(mask, second_fetches=FREE_SECOND_FETCHES * 3), second_fetches=0, has_returned=False
+    )
 
 
 def test_a_date_beside_a_volatile_word_is_the_days_on_a_day_of_which_no_second_fetch_was_taken() -> None:
@@ -204,7 +208,7 @@ def test_a_date_beside_a_volatile_word_is_the_days_on_a_day_of_which_no_second_f
         return page.format(domain.now + day * DAY, took, of)
 
     domain.look(said(-1, 4), said(0, 5), said(0, 6), said(0, 7))
-    assert domain.look(said(-3, 4), said(0, 9), later=3 * DAY) == SAME
+    assert domain.look(said(-3, 4), said(0, 9), later=3 * DAY) == NO_DIFFERENCE
     assert domain.look(said(-3, 4), said(0, 9, "s"), later=3 * DAY)
     assert domain.look(said(-3, 4), said(-3, 9), later=3 * DAY)
     assert domain.look(said(-5, 4), said(-2, 9), later=5 * DAY)

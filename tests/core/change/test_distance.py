@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from crawler.core.change.difference import difference, distance_between, significant
-from crawler.core.page.fingerprint import distance_bits, fingerprint_of
+from crawler.core.change.difference import compute_difference, measure_distance, select_significant
+from crawler.core.page.fingerprint import compute_fingerprint, count_distance_bits
 from tests.core.pages import DAY, NOON, Domain, blocks, texts
 
 SENTENCES = "".join(
@@ -20,9 +20,9 @@ class Distance(NamedTuple):
 
 def between(domain: Domain, before: str, after: str) -> Distance:
     old, new = blocks(before), blocks(after)
-    found = difference(old, new, domain.mask.volatile)
-    own = significant(found, domain.mask, then=NOON - DAY, now=NOON)
-    return Distance(*distance_between(found, own, domain.mask))
+    found = compute_difference(old, new, domain.mask.volatile)
+    own = select_significant(found, domain.mask, then=NOON - DAY, now=NOON)
+    return Distance(*measure_distance(found, own, domain.mask))
 
 
 def test_the_more_of_a_text_is_replaced_the_further_it_is() -> None:
@@ -82,12 +82,14 @@ def test_a_page_without_text_has_no_bits_and_one_that_gets_its_first_text_has_ha
 
 def test_the_distance_is_that_of_the_packages_hashes_of_both_texts() -> None:
     old, new = SENTENCES, SENTENCES.replace("river", "lake")
-    one, other = (fingerprint_of("\n".join(texts(blocks(page))[1:] + texts(blocks(page))[:1])) for page in (old, new))
+    one, other = (
+        compute_fingerprint("\n".join(texts(blocks(page))[1:] + texts(blocks(page))[:1])) for page in (old, new)
+    )
     assert one is not None
     assert other is not None
 
     # The unchanged blocks come first, then those that differ.
-    assert abs((between(Domain(), old, new).bits or 0) - distance_bits(one, other)) <= 2
+    assert abs((between(Domain(), old, new).bits or 0) - count_distance_bits(one, other)) <= 2
 
 
 def test_a_site_that_was_redone_is_as_far_as_its_words_are() -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from crawler.core.change.edits import MOST_MET, SiteEdit, take_due
+from crawler.core.change.edits import MAX_CANDIDATES, BoilerplateEdit, pop_due_edit
 from crawler.core.change.mask import NO_MASK
 from tests.core.change.test_boilerplate import known_domain, shown
 from tests.core.pages import DAY, Domain
@@ -16,12 +16,12 @@ Texts = list[tuple[str | None, str | None]]
 
 def told(domain: Domain) -> tuple[Texts, int] | None:
     """What a record would tell of the site now: was and now, and on how many pages."""
-    edit, edits = take_due(domain.mask.edits, at=domain.now)
+    edit, edits = pop_due_edit(domain.mask.edits, at=domain.now)
     domain.mask = replace(domain.mask, edits=edits)
     return None if edit is None else (texts(edit), edit.pages)
 
 
-def texts(edit: SiteEdit) -> Texts:
+def texts(edit: BoilerplateEdit) -> Texts:
     return [(was.text if was else None, now.text if now else None) for was, now in edit.blocks]
 
 
@@ -167,5 +167,5 @@ def test_what_is_known_of_blocks_that_came_is_bounded() -> None:
         pieces = "".join(f"<p>piece {n} {k}</p>" for k in range(100))
         domain.look(shown(0), shown(0, own=f"x{n}") + pieces, path="0")
 
-    assert len(domain.mask.edits.met) == MOST_MET
-    assert not NO_MASK.edits.met
+    assert len(domain.mask.edits.candidates) == MAX_CANDIDATES
+    assert not NO_MASK.edits.candidates

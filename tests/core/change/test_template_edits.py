@@ -4,15 +4,21 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.change.difference import Difference, difference, significant
+from crawler.core.change.difference import Difference, compute_difference, select_significant
 from crawler.core.change.edits import (
-    language_of,
-    name_of,
-    take_due,
+    compute_translation_key,
+    parse_language,
+    pop_due_edit,
 )
 from crawler.core.change.mask import NO_MASK
-from crawler.core.change.observation import MOST_EDITS, WITHIN, Observation, learn_template_edits, update_mask
-from crawler.core.http.urls import Url, key_of
+from crawler.core.change.observation import (
+    MAX_EDIT_GAP,
+    MAX_TEMPLATE_EDITS,
+    Observation,
+    learn_template_edits,
+    update_mask,
+)
+from crawler.core.http.urls import Url, compute_page_key
 from tests.core.pages import DAY, NOON, blocks, paragraph
 
 MENUS = {"": "Home News Docs Community", "fr": "Accueil Actus Manuel Forum"}
@@ -26,15 +32,17 @@ class Site:
         self.mask, self.now = NO_MASK, NOON
         self.bodies = {url(language, n): page(language, n) for n in range(PAGES) for language in MENUS}
         for at, body in self.bodies.items():
-            self.mask = update_mask(self.mask, Observation(key_of(at), blocks(body, url=at), self.now, url=at))
+            self.mask = update_mask(
+                self.mask, Observation(compute_page_key(at), blocks(body, url=at), self.now, url=at)
+            )
 
     def look(self, at: Url, body: str, *, later: timedelta = DAY) -> Difference:
         """Look at a page again, and keep what it says; what of it is its own change."""
         old, new, then = blocks(self.bodies[at], url=at), blocks(body, url=at), self.now
         self.now += later
-        self.mask = update_mask(self.mask, Observation(key_of(at), new, self.now, old, then, url=at))
+        self.mask = update_mask(self.mask, Observation(compute_page_key(at), new, self.now, old, then, url=at))
         self.bodies[at] = body
-        return significant(difference(old, new, self.mask.volatile), self.mask, then=then, now=self.now)
+        return select_significant(compute_difference(old, new, self.mask.volatile), self.mask, then=then, now=self.now)
 
 
 def url(language: str, n: int) -> Url:
@@ -61,10 +69,10 @@ def test_it_is_reported_once_with_the_pages_it_was_met_on() -> None:
     site = Site()
     menu = f"{MENUS['fr']} Aide"
     site.look(url("fr", 0), page("fr", 0, menu=menu))
-    assert take_due(site.mask.edits, at=site.now)[0] is None
+    assert pop_due_edit(site.mask.edits, at=site.now)[0] is None
 
     site.look(url("fr", 1), page("fr", 1, menu=menu))
-    edit, _ = take_due(site.mask.edits, at=site.now)
+    edit, _ = pop_due_edit(site.mask.edits, at=site.now)
 
     assert edit is not None
     assert ([(was, now and now.text) for was, now in edit.blocks], edit.pages) == ([(None, "Aide")], 2)
@@ -130,7 +138,7 @@ def test_what_is_met_again_after_months_is_counted_anew() -> None:
     menu = f"{MENUS['fr']} Aide"
     site.look(url("fr", 0), page("fr", 0, menu=menu))
 
-    assert site.look(url("fr", 1), page("fr", 1, menu=menu), later=WITHIN + 2 * DAY)
+    assert site.look(url("fr", 1), page("fr", 1, menu=menu), later=MAX_EDIT_GAP + 2 * DAY)
 
 
 def test_translations_of_one_page_are_one_page() -> None:
@@ -146,23 +154,24 @@ def test_translations_of_one_page_are_one_page() -> None:
     [("/fr/a.html", "fr"), ("/pt-BR/a.html", "pt-br"), ("/a.html", ""), ("/docs/fr/a.html", ""), ("/fr", "")],
 )
 def test_the_first_folder_names_the_language(one: str, language: str) -> None:
-    assert language_of(Url(f"https://example.com{one}")) == language
+    assert parse_language(Url(f"https://example.com{one}")) == language
 
 
 def test_a_page_shares_its_name_with_translations_and_its_index() -> None:
     names = {
-        name_of(Url(f"https://example.com{path}")) for path in ("/mod/", "/mod/index.html", "/fr/mod/", "/zh-cn/mod/")
+        compute_translation_key(Url(f"https://example.com{path}"))
+        for path in ("/mod/", "/mod/index.html", "/fr/mod/", "/zh-cn/mod/")
     }
 
     assert len(names) == 1
-    assert name_of(Url("https://example.com/docs/")) not in names
+    assert compute_translation_key(Url("https://example.com/docs/")) not in names
 
 
 def test_what_is_known_of_template_edits_is_bounded() -> None:
     mask = NO_MASK
     block = paragraph("new")
-    for n in range(MOST_EDITS + 10):
-        seen = Observation(key_of(url("", n)), (block,), NOON)
+    for n in range(MAX_TEMPLATE_EDITS + 10):
+        seen = Observation(compute_page_key(url("", n)), (block,), NOON)
         mask = learn_template_edits(mask, [(n, (None, block))], seen, forms=set())
 
-    assert list(mask.template_edits) == list(range(10, MOST_EDITS + 10))
+    assert list(mask.template_edits) == list(range(10, MAX_TEMPLATE_EDITS + 10))

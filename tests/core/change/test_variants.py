@@ -6,25 +6,32 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.change.change import Change, Rung
-from crawler.core.change.mask import MOST_BLOCKS, MOST_VARIANTS, Variants, learn_variants, returns_of, variant_of
+from crawler.core.change.change import Change, Evidence
+from crawler.core.change.mask import (
+    MAX_CHANGED_BLOCKS,
+    MAX_VARIANTS,
+    Variants,
+    compute_variant_key,
+    count_returns,
+    learn_variants,
+)
 from crawler.core.http.urls import PageKey
-from crawler.core.page.snapshot import Parsed, parse
-from crawler.core.visit.decide import compare, decide
+from crawler.core.page.snapshot import Parsed, parse_body
+from crawler.core.visit.decide import compare_page, decide_visit
 from crawler.core.visit.visit import Baseline
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, after, fetched, html, target
 
 A, B = "<p class=offer>Try it out now", "<p class=offer>Nothing but the best for you"
-KNOWN_VARIANT = (Change.COSMETIC, Rung.VARIANT)
-NEWS = (Change.CHANGED, Rung.BLOCKS)
+KNOWN_VARIANT = (Change.COSMETIC, Evidence.VARIANT)
+NEWS = (Change.CHANGED, Evidence.BLOCKS)
 PAGE = PageKey(bytes(16))
 
 
 def read(body: bytes) -> Parsed:
-    return parse(body, url=target().url, content_type="text/html", robots_tag=None)
+    return parse_body(body, url=target().url, content_type="text/html", robots_tag=None)
 
 
-def looks(shown: Sequence[str], *, gap: timedelta = DAY) -> list[tuple[Change, Rung]]:
+def looks(shown: Sequence[str], *, gap: timedelta = DAY) -> list[tuple[Change, Evidence]]:
     """What is found at each look after the first, `gap` after the one before. The page says the same seconds later."""
     page, known, found = target(), KNOWN, []
     baseline: Baseline | None = None
@@ -32,13 +39,17 @@ def looks(shown: Sequence[str], *, gap: timedelta = DAY) -> list[tuple[Change, R
         answer, now = fetched(html(inside)), NOW + n * gap
         parsed, comparison = read(answer.body), None
         if baseline is not None and page.version is not None and parsed.version.text_digest != page.version.text_digest:
-            comparison = compare(page, parsed, replace(baseline, second_fetches=(parsed.blocks,)), now=now, known=known)
-        visit = decide(page, answer, now=now, known=known, parsed=parsed, baseline=baseline, comparison=comparison)
+            comparison = compare_page(
+                page, parsed, replace(baseline, second_fetches=(parsed.blocks,)), now=now, knowledge=known
+            )
+        visit = decide_visit(
+            page, answer, now=now, knowledge=known, parsed=parsed, baseline=baseline, comparison=comparison
+        )
         if visit.snapshot is not None:
             baseline = Baseline(parsed.blocks, now)
         known = replace(known, mask=visit.mask or known.mask)
         page = after(visit)
-        found.append((visit.change, visit.verdict.rung))
+        found.append((visit.change, visit.verdict.evidence))
     return found[1:]
 
 
@@ -46,7 +57,7 @@ def test_words_that_went_and_came_back_twice_are_a_variant_and_no_change() -> No
     found = looks([A, B, A, B, A, B, A, A, B])
 
     assert found[:3] == [NEWS] * 3  # there, back, and there again
-    assert set(found[3:]) <= {KNOWN_VARIANT, (Change.SAME, Rung.BYTES)}
+    assert set(found[3:]) <= {KNOWN_VARIANT, (Change.UNCHANGED, Evidence.BYTES)}
     assert KNOWN_VARIANT in found[3:]
 
 
@@ -66,7 +77,7 @@ def test_a_third_text_is_news_however_often_two_others_took_turns() -> None:
 def test_what_differs_beside_a_variant_is_news() -> None:
     found = looks([f"{A if n % 2 else B}<p class=price>Price {price} EUR" for n, price in enumerate([20] * 8 + [99])])
 
-    assert found[-2] == KNOWN_VARIANT or found[-2][0] is Change.SAME
+    assert found[-2] == KNOWN_VARIANT or found[-2][0] is Change.UNCHANGED
     assert found[-1] == NEWS
 
 
@@ -80,12 +91,12 @@ def test_what_comes_back_after_months_is_news() -> None:
 
 
 def returns(variants: Variants, form: int) -> int:
-    return returns_of(variants, variant_of(PAGE, form))
+    return count_returns(variants, compute_variant_key(PAGE, form))
 
 
 def learnt(variants: Variants, went: Iterable[int], came: Iterable[int]) -> Variants:
-    keys = [{variant_of(PAGE, form) for form in forms} for forms in (went, came)]
-    return learn_variants(variants, went=keys[0], came=keys[1], at=NOW)
+    keys = [{compute_variant_key(PAGE, form) for form in forms} for forms in (went, came)]
+    return learn_variants(variants, removed=keys[0], added=keys[1], at=NOW)
 
 
 def test_a_block_that_moved_on_its_page_has_not_come_back() -> None:
@@ -106,9 +117,9 @@ def test_what_is_met_again_and_again_without_having_gone_has_not_come_back() -> 
 
 def test_variants_are_bounded_and_a_page_that_is_written_anew_pushes_out_none() -> None:
     variants = learnt({}, [1], [2])
-    assert learnt(variants, range(MOST_BLOCKS), range(100, 200)) is variants
+    assert learnt(variants, range(MAX_CHANGED_BLOCKS), range(100, 200)) is variants
 
-    for n in range(MOST_VARIANTS):
+    for n in range(MAX_VARIANTS):
         variants = learnt(variants, [10 + n], [])
-    assert len(variants) == MOST_VARIANTS
-    assert variant_of(PAGE, 1) not in variants
+    assert len(variants) == MAX_VARIANTS
+    assert compute_variant_key(PAGE, 1) not in variants

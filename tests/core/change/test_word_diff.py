@@ -11,15 +11,15 @@ from crawler.core.change.word_diff import (
     PageDiff,
     RunKind,
     WordRun,
-    around_change,
+    cut_around_change,
     cut_at_word,
     diff_pages,
     diff_texts,
     diff_words,
-    excerpt,
+    shorten_runs,
 )
 from crawler.core.http.urls import Url
-from crawler.core.page.outline import Block, BlockKind, block_list
+from crawler.core.page.outline import Block, BlockKind, extract_blocks
 
 MARKS = {RunKind.KEPT: "{}", RunKind.OLD: "[-{}-]", RunKind.NEW: "{{+{}+}}"}
 WORDS = st.lists(st.sampled_from(["a", "be", "sea", "19.99", "日本", ",", " ", "  "]), max_size=12).map("".join)
@@ -31,7 +31,7 @@ def marked(runs: Sequence[WordRun]) -> str:
 
 
 def told(found: PageDiff) -> list[tuple[str, str]]:
-    return [(block.status.value, marked(block.runs)) for block in found.changed]
+    return [(block.status.value, marked(block.runs)) for block in found.changed_blocks]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_words_that_happen_to_be_equal_do_not_break_another_sentence_into_scraps
 
 
 def test_of_a_link_each_step_is_a_word() -> None:
-    runs = diff_words("http://a.test/docs/14/x.html", "http://a.test/docs/15/x.html", part=BlockKind.LINK)
+    runs = diff_words("http://a.test/docs/14/x.html", "http://a.test/docs/15/x.html", kind=BlockKind.LINK)
 
     assert marked(runs) == "http://a.test/docs/[-14-]{+15+}/x.html"
 
@@ -76,8 +76,8 @@ def test_a_difference_leaves_out_no_block_and_invents_none(before: list[str], af
     found = diff_texts("\n".join(before), "\n".join(after), context=context)
 
     blocks = [block for hunk in found.hunks for block in hunk.blocks]
-    was = {block.was_at: block.was for block in blocks if block.was_at is not None}
-    now = {block.is_at: block.now for block in blocks if block.is_at is not None}
+    was = {block.was_at: block.old_text for block in blocks if block.was_at is not None}
+    now = {block.is_at: block.new_text for block in blocks if block.is_at is not None}
     assert all(before[n] == text for n, text in was.items())
     assert all(after[n] == text for n, text in now.items())
     skipped = sum(hunk.skipped for hunk in found.hunks) + found.skipped
@@ -91,7 +91,7 @@ def test_what_moved_is_told_once_where_it_stands_now() -> None:
     found = diff_texts("alpha\nlong words here\nbeta\ngamma\ndelta", "alpha\nbeta\ngamma\ndelta\nlong words here")
 
     assert told(found) == [("moved", "long words here")]
-    (block,) = found.changed
+    (block,) = found.changed_blocks
     assert (block.was_at, block.is_at) == (1, 4)
 
 
@@ -119,14 +119,14 @@ def test_context_stands_beside_changes_and_what_is_far_from_them_is_counted() ->
 
 def test_blocks_of_html_are_told_by_what_they_are() -> None:
     def blocks(body: str) -> tuple[Block, ...]:
-        return block_list(body.encode(), url=Url("http://a.test/"), content_type="text/html; charset=utf-8")
+        return extract_blocks(body.encode(), url=Url("http://a.test/"), content_type="text/html; charset=utf-8")
 
     before = blocks("<title>Old shop</title><p>Tea <b>4.50</b></p><a href=/one>go</a><img src=x.png alt=pot>")
     after = blocks("<title>New shop</title><p>Tea <b>4.90</b></p><a href=/two>go</a><img src=x.png alt=cup>")
 
     found = diff_pages(before, after)
 
-    assert [(block.part, marked(block.runs)) for block in found.changed] == [
+    assert [(block.kind, marked(block.runs)) for block in found.changed_blocks] == [
         (BlockKind.TITLE, "[-Old-]{+New+} shop"),
         (BlockKind.TEXT, "Tea [-4.50-]{+4.90+}"),
         (BlockKind.LINK, "http://a.test/[-one-]{+two+}"),
@@ -138,9 +138,12 @@ def test_noise_is_shown_and_marked_as_such() -> None:
     before = (Block(css_path=1, text="5 visitors now"), Block(css_path=2, text="Tea 4.50"))
     after = (Block(css_path=1, text="6 visitors now"), Block(css_path=2, text="Tea 4.90"))
 
-    found = diff_pages(before, after, news=[before[1], after[1]])
+    found = diff_pages(before, after, significant_blocks=[before[1], after[1]])
 
-    assert [(block.now, block.is_news) for block in found.changed] == [("6 visitors now", False), ("Tea 4.90", True)]
+    assert [(block.new_text, block.is_news) for block in found.changed_blocks] == [
+        ("6 visitors now", False),
+        ("Tea 4.90", True),
+    ]
 
 
 def test_a_huge_page_of_which_everything_changed_is_aligned_in_bounded_work() -> None:
@@ -150,10 +153,10 @@ def test_a_huge_page_of_which_everything_changed_is_aligned_in_bounded_work() ->
     found = diff_pages(before, after)
 
     assert found.counts == Counter({BlockStatus.CHANGED: 20_000})
-    in_words = [any(run.kind is RunKind.KEPT for run in block.runs) for block in found.changed]
+    in_words = [any(run.kind is RunKind.KEPT for run in block.runs) for block in found.changed_blocks]
     assert in_words[0]
     assert not in_words[-1]
-    assert [block.was for block in found.changed] == [block.text for block in before]
+    assert [block.old_text for block in found.changed_blocks] == [block.text for block in before]
 
 
 def test_one_huge_block_is_shown_as_replaced_whole() -> None:
@@ -166,7 +169,7 @@ def test_an_excerpt_keeps_the_changes_and_cuts_no_word() -> None:
     long = "lorem ipsum dolor sit amet " * 20
     runs = diff_words(f"{long}old {long}five {long}", f"{long}new {long}six {long}")
 
-    shown = marked(excerpt(runs, beside=25, most=80))
+    shown = marked(shorten_runs(runs, context_chars=25, max_chars=80))
 
     assert shown == (
         "…ipsum dolor sit amet [-old-]{+new+} lorem ipsum dolor sit…"
@@ -182,16 +185,16 @@ def test_a_cut_text_ends_with_a_word_and_an_ellipsis() -> None:
 
 def test_of_long_texts_what_stands_around_the_first_difference_is_kept() -> None:
     long = "lorem ipsum dolor sit amet " * 40
-    before, after = around_change(f"{long}old {long}", f"{long}new {long}", most=60)
+    before, after = cut_around_change(f"{long}old {long}", f"{long}new {long}", max_chars=60)
 
     assert before == "…lorem ipsum dolor sit amet old lorem ipsum dolor sit amet…"
     assert after == "…lorem ipsum dolor sit amet new lorem ipsum dolor sit amet…"
-    assert around_change("short", "other", most=60) == ("short", "other")
+    assert cut_around_change("short", "other", max_chars=60) == ("short", "other")
 
 
 @given(before=WORDS, after=WORDS, most=st.integers(4, 30))
 def test_a_difference_is_still_one_after_the_cut(before: str, after: str, most: int) -> None:
-    one, other = around_change(before, after, most=most)
+    one, other = cut_around_change(before, after, max_chars=most)
 
     assert (one != other) == (before != after)
     assert max(len(one), len(other)) <= max(most + 2, 0) or (one, other) == (before, after)
@@ -200,10 +203,10 @@ def test_a_difference_is_still_one_after_the_cut(before: str, after: str, most: 
 def test_a_block_that_came_has_no_text_before() -> None:
     block = BlockDiff(
         status=BlockStatus.ADDED,
-        part=BlockKind.TEXT,
+        kind=BlockKind.TEXT,
         runs=(WordRun(RunKind.NEW, "words"),),
         was_at=None,
         is_at=3,
     )
 
-    assert (block.was, block.now) == ("", "words")
+    assert (block.old_text, block.new_text) == ("", "words")

@@ -10,29 +10,29 @@ from numpy.typing import NDArray
 from crawler.core.freshness.estimates import (
     DAY,
     PRIOR,
-    Belief,
-    chance_changed_of_one,
-    chance_fresh,
-    changed,
-    changed_at,
-    credible_interval,
-    credible_rates,
-    fade,
-    faded,
-    is_believable,
+    RateEstimate,
+    compute_change_chance,
+    compute_credible_interval,
+    compute_credible_rates,
+    compute_fresh_chance,
+    fade_estimate,
+    fade_evidence,
+    is_credible_age,
     learn_changed,
-    learn_same,
-    same,
+    learn_unchanged,
+    update_changed,
+    update_changed_at,
+    update_unchanged,
 )
-from crawler.core.freshness.gamma import Floats, Numbers, digamma
+from crawler.core.freshness.gamma import Floats, Numbers, compute_digamma
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-beliefs = st.builds(Belief, a=st.floats(1e-2, 1e3), b=st.floats(1e-3, 1e4))
+beliefs = st.builds(RateEstimate, a=st.floats(1e-2, 1e3), b=st.floats(1e-3, 1e4))
 gaps = st.floats(1e-6, 1e5).map(lambda days: timedelta(days=days))
 
 
-def posterior_moments(belief: Belief, days: float) -> tuple[float, float]:
+def posterior_moments(belief: RateEstimate, days: float) -> tuple[float, float]:
     """Means of rate and of ln rate under rate^(a-1) exp(-b rate) (1 - exp(-rate t)), by adding up a fine grid."""
     log_rate = np.linspace(-60, 12, 400_001)
     rate = np.exp(log_rate)
@@ -44,34 +44,34 @@ def posterior_moments(belief: Belief, days: float) -> tuple[float, float]:
 @pytest.mark.parametrize("a", [0.1, 0.5, 1.0, 3.0, 40.0])
 @pytest.mark.parametrize("days", [0.01, 1.0, 30.0, 1000.0])
 def test_a_change_gives_the_exact_mean_and_mean_logarithm(a: float, days: float) -> None:
-    belief = Belief(a, 10.0)
+    belief = RateEstimate(a, 10.0)
 
-    after = changed(belief, gap=timedelta(days=days))
+    after = update_changed(belief, gap=timedelta(days=days))
 
     mean, mean_log = posterior_moments(belief, days)
     assert after.a / after.b == pytest.approx(mean, rel=1e-4)
-    assert float(digamma(after.a)) - math.log(after.b) == pytest.approx(mean_log, abs=1e-4)
+    assert float(compute_digamma(after.a)) - math.log(after.b) == pytest.approx(mean_log, abs=1e-4)
 
 
 def test_no_change_adds_the_gap_and_nothing_else() -> None:
-    assert same(Belief(2.0, 5.0), gap=timedelta(days=3)) == Belief(2.0, 8.0)
+    assert update_unchanged(RateEstimate(2.0, 5.0), gap=timedelta(days=3)) == RateEstimate(2.0, 8.0)
 
 
 def test_a_known_instant_of_change_counts_as_one_event() -> None:
-    assert changed_at(Belief(2.0, 5.0), age=timedelta(days=3)) == Belief(3.0, 8.0)
+    assert update_changed_at(RateEstimate(2.0, 5.0), age=timedelta(days=3)) == RateEstimate(3.0, 8.0)
 
 
 def test_changed_at_once_is_one_event_and_changed_at_last_teaches_nothing() -> None:
-    at_once = changed(PRIOR, gap=timedelta(microseconds=1))
-    at_last = changed(PRIOR, gap=timedelta(days=1e8))
+    at_once = update_changed(PRIOR, gap=timedelta(microseconds=1))
+    at_last = update_changed(PRIOR, gap=timedelta(days=1e8))
 
     assert (at_once.a, at_once.b) == (PRIOR.a + 1, PRIOR.b)
     assert at_last.rate_per_day == pytest.approx(PRIOR.rate_per_day, rel=1e-2)
 
 
 @given(belief=beliefs, gap=gaps)
-def test_updates_stay_numbers_and_move_the_right_way(belief: Belief, gap: timedelta) -> None:
-    up, down = changed(belief, gap=gap), same(belief, gap=gap)
+def test_updates_stay_numbers_and_move_the_right_way(belief: RateEstimate, gap: timedelta) -> None:
+    up, down = update_changed(belief, gap=gap), update_unchanged(belief, gap=gap)
 
     assert all(math.isfinite(x) and x > 0 for x in (up.a, up.b, down.a, down.b))
     assert up.rate_per_day >= belief.rate_per_day * (1 - 1e-9)
@@ -79,11 +79,11 @@ def test_updates_stay_numbers_and_move_the_right_way(belief: Belief, gap: timede
 
 
 @given(belief=beliefs, gap=gaps)
-def test_freshness_and_expected_change_are_two_sides_of_one_chance(belief: Belief, gap: timedelta) -> None:
-    fresh = float(chance_fresh(belief.a, belief.b, gap / DAY))
+def test_freshness_and_expected_change_are_two_sides_of_one_chance(belief: RateEstimate, gap: timedelta) -> None:
+    fresh = float(compute_fresh_chance(belief.a, belief.b, gap / DAY))
 
     assert 0 <= fresh <= 1
-    assert fresh + chance_changed_of_one(belief, gap / DAY) == pytest.approx(1)
+    assert fresh + compute_change_chance(belief, gap / DAY) == pytest.approx(1)
 
 
 @given(a=st.floats(1e-2, 1e5), b=st.floats(1e-3, 1e4), gap=st.floats(0, 1e6))
@@ -101,7 +101,7 @@ def test_whole_arrays_learn_what_single_pages_learn() -> None:
 
     a_after, b_after = learn_changed(a, b, days)
 
-    each = [changed(Belief(*pair), gap=timedelta(days=t)) for *pair, t in zip(a, b, days, strict=True)]
+    each = [update_changed(RateEstimate(*pair), gap=timedelta(days=t)) for *pair, t in zip(a, b, days, strict=True)]
     assert list(zip(a_after, b_after, strict=True)) == [(belief.a, belief.b) for belief in each]
 
 
@@ -113,13 +113,13 @@ def test_many_looks_come_to_the_exact_posterior_mean() -> None:
 
     a, b = np.full(2000, 0.8), np.full(2000, 20.0)
     for gap, seen in zip(days, found, strict=True):
-        up, down = learn_changed(a, b, gap), learn_same(a, b, gap)
+        up, down = learn_changed(a, b, gap), learn_unchanged(a, b, gap)
         a, b = np.where(seen, up[0], down[0]), np.where(seen, up[1], down[1])
 
     exact = exact_means(0.8, 20.0, days[:, :50], found[:, :50])
     assert np.median(np.abs((a / b)[:50] / exact - 1)) < 0.01
     assert (a / b).mean() == pytest.approx(rate.mean(), rel=0.05)  # unbiased over the prior
-    low, high = credible_rates(a, b)
+    low, high = compute_credible_rates(a, b)
     assert 0.85 <= ((low < rate) & (rate < high)).mean() <= 0.95
 
 
@@ -138,8 +138,10 @@ def exact_means(a: float, b: float, days: Numbers, found: NDArray[np.bool_]) -> 
 
 
 @given(belief=beliefs, prior=beliefs, gap=gaps)
-def test_fading_goes_toward_the_prior_and_never_past_it(belief: Belief, prior: Belief, gap: timedelta) -> None:
-    after = fade(belief, prior=prior, gap=gap)
+def test_fading_goes_toward_the_prior_and_never_past_it(
+    belief: RateEstimate, prior: RateEstimate, gap: timedelta
+) -> None:
+    after = fade_estimate(belief, prior=prior, gap=gap)
 
     for now, then, at in ((after.a, belief.a, prior.a), (after.b, belief.b, prior.b)):
         assert min(then, at) * (1 - 1e-9) <= now <= max(then, at) * (1 + 1e-9)
@@ -148,26 +150,26 @@ def test_fading_goes_toward_the_prior_and_never_past_it(belief: Belief, prior: B
 def test_a_year_leaves_a_third_of_old_evidence_however_many_looks_it_had() -> None:
     a, b = np.asarray(10.5), np.asarray(1010.0)
     for _ in range(52):
-        a, b = faded(a, b, PRIOR.a, PRIOR.b, 7.0)
+        a, b = fade_evidence(a, b, PRIOR.a, PRIOR.b, 7.0)
 
     assert float(a - PRIOR.a) == pytest.approx(10 * math.exp(-52 * 7 / 365))
     assert float(b - PRIOR.b) == pytest.approx(1000 * math.exp(-52 * 7 / 365))
-    assert float(a) == pytest.approx(float(faded(10.5, 1010.0, PRIOR.a, PRIOR.b, 52 * 7.0)[0]))
+    assert float(a) == pytest.approx(float(fade_evidence(10.5, 1010.0, PRIOR.a, PRIOR.b, 52 * 7.0)[0]))
 
 
 def test_the_credible_interval_holds_its_mass() -> None:
-    belief = Belief(3.0, 20.0)
+    belief = RateEstimate(3.0, 20.0)
     drawn = np.random.default_rng(1).gamma(belief.a, 1 / belief.b, 100_000)
 
-    low, high = credible_interval(belief)
+    low, high = compute_credible_interval(belief)
 
     assert (drawn < low).mean() == pytest.approx(0.05, abs=0.003)
     assert (drawn > high).mean() == pytest.approx(0.05, abs=0.003)
 
 
 @given(belief=beliefs, mass=st.floats(0.01, 0.99))
-def test_the_credible_interval_is_an_interval(belief: Belief, mass: float) -> None:
-    low, high = credible_interval(belief, mass=mass)
+def test_the_credible_interval_is_an_interval(belief: RateEstimate, mass: float) -> None:
+    low, high = compute_credible_interval(belief, mass=mass)
 
     assert 0 <= low <= high < math.inf
 
@@ -175,4 +177,4 @@ def test_the_credible_interval_is_an_interval(belief: Belief, mass: float) -> No
 def test_a_last_modified_of_now_or_of_before_the_last_look_is_not_believed() -> None:
     ages = np.array([0.0, 30 / 86_400, 0.5, 3.0, 3.1, 365.0, np.nan, -1.0])
 
-    assert is_believable(ages, 3.0).tolist() == [False, False, True, True, False, False, False, False]
+    assert is_credible_age(ages, 3.0).tolist() == [False, False, True, True, False, False, False, False]

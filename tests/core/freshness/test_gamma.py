@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.gamma import digamma, log_gamma, quantile, shape_of, trigamma
+from crawler.core.freshness.gamma import (
+    compute_digamma,
+    compute_log_gamma,
+    compute_quantile,
+    compute_trigamma,
+    solve_shape,
+)
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -13,27 +19,27 @@ pytestmark = pytest.mark.filterwarnings("error")
 def test_the_logarithm_of_gamma_is_that_of_the_standard_library() -> None:
     x = np.geomspace(1e-6, 1e8, 500)
 
-    assert log_gamma(x) == pytest.approx([math.lgamma(v) for v in x], rel=1e-11, abs=1e-11)
+    assert compute_log_gamma(x) == pytest.approx([math.lgamma(v) for v in x], rel=1e-11, abs=1e-11)
 
 
 def test_the_derivatives_have_their_known_values() -> None:
     euler = 0.5772156649015329
 
-    assert float(digamma(1.0)) == pytest.approx(-euler, abs=1e-12)
-    assert float(digamma(0.5)) == pytest.approx(-euler - 2 * math.log(2), abs=1e-12)
-    assert float(trigamma(1.0)) == pytest.approx(math.pi**2 / 6, abs=1e-10)
-    assert float(trigamma(0.5)) == pytest.approx(math.pi**2 / 2, abs=1e-10)
+    assert float(compute_digamma(1.0)) == pytest.approx(-euler, abs=1e-12)
+    assert float(compute_digamma(0.5)) == pytest.approx(-euler - 2 * math.log(2), abs=1e-12)
+    assert float(compute_trigamma(1.0)) == pytest.approx(math.pi**2 / 6, abs=1e-10)
+    assert float(compute_trigamma(0.5)) == pytest.approx(math.pi**2 / 2, abs=1e-10)
 
 
 @given(x=st.floats(1e-3, 1e5))
 def test_one_step_further_the_derivatives_fall_and_rise_as_they_must(x: float) -> None:
-    assert float(digamma(x + 1) - digamma(x)) == pytest.approx(1 / x, rel=1e-6, abs=1e-10)
-    assert float(trigamma(x) - trigamma(x + 1)) == pytest.approx(1 / x**2, rel=1e-6, abs=1e-9)
+    assert float(compute_digamma(x + 1) - compute_digamma(x)) == pytest.approx(1 / x, rel=1e-6, abs=1e-10)
+    assert float(compute_trigamma(x) - compute_trigamma(x + 1)) == pytest.approx(1 / x**2, rel=1e-6, abs=1e-9)
 
 
 @given(a=st.floats(0.01, 1e5))
 def test_the_shape_is_found_from_the_spread(a: float) -> None:
-    assert float(shape_of(np.log(a) - digamma(a))) == pytest.approx(a, rel=1e-6)
+    assert float(solve_shape(np.log(a) - compute_digamma(a))) == pytest.approx(a, rel=1e-6)
 
 
 # Of chi-squared with k degrees of freedom, from any table: twice a Gamma of shape k/2.
@@ -49,13 +55,13 @@ def test_the_shape_is_found_from_the_spread(a: float) -> None:
     ],
 )
 def test_quantiles_are_those_of_the_tables(freedom: int, chance: float, value: float) -> None:
-    assert 2 * float(quantile(freedom / 2, chance)) == pytest.approx(value, rel=1e-9)
+    assert 2 * float(compute_quantile(freedom / 2, chance)) == pytest.approx(value, rel=1e-9)
 
 
 @given(a=st.integers(1, 100), chance=st.floats(1e-4, 1 - 1e-4))
 def test_the_chance_below_a_quantile_is_the_one_asked_for(a: int, chance: float) -> None:
     """A Gamma of whole shape a is below x as often as a Poisson of mean x is at least a."""
-    x = float(quantile(a, chance))
+    x = float(compute_quantile(a, chance))
 
     fewer = math.fsum(math.exp(n * math.log(x) - x - math.lgamma(n + 1)) for n in range(a))
     assert 1 - fewer == pytest.approx(chance, abs=1e-9)
@@ -64,7 +70,7 @@ def test_the_chance_below_a_quantile_is_the_one_asked_for(a: int, chance: float)
 @given(a=st.floats(0.02, 0.5), chance=st.floats(1e-4, 0.5))
 def test_quantiles_of_small_shapes_keep_within_the_bounds_of_the_first_term(a: float, chance: float) -> None:
     """x^a e^-x <= P(a, x) Gamma(a + 1) <= x^a, for every x."""
-    x = float(quantile(a, chance))
+    x = float(compute_quantile(a, chance))
 
     asked = math.log(chance) + math.lgamma(a + 1)
     assert a * math.log(x) - x <= asked + 1e-9
@@ -72,11 +78,11 @@ def test_quantiles_of_small_shapes_keep_within_the_bounds_of_the_first_term(a: f
 
 
 def test_the_approximation_for_large_shapes_takes_over_without_a_step() -> None:
-    below, above = quantile(np.array([999.999, 1000.001]), 0.05)
+    below, above = compute_quantile(np.array([999.999, 1000.001]), 0.05)
 
     assert above / below == pytest.approx(1, abs=1e-5)
 
 
 def test_quantiles_keep_the_shape_of_what_they_are_asked_for() -> None:
-    assert quantile(np.ones((3, 2)), 0.5).shape == (3, 2)
-    assert quantile(1.0, 0.5).shape == ()
+    assert compute_quantile(np.ones((3, 2)), 0.5).shape == (3, 2)
+    assert compute_quantile(1.0, 0.5).shape == ()

@@ -3,22 +3,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.estimates import PRIOR, Belief, learn_changed, learn_same
+from crawler.core.freshness.estimates import PRIOR, RateEstimate, learn_changed, learn_unchanged
 from crawler.core.freshness.prior import (
-    ELSEWHERE,
-    LEAST_SHAPE,
-    MOST_SHAPE,
+    MAX_SHAPE,
+    MIN_SHAPE,
+    OTHER_TEMPLATES,
     Moments,
-    fit,
-    group_of,
-    leaning,
-    moments,
-    moments_of,
-    pooled,
-    refit,
-    template_of,
-    with_prior,
-    without_prior,
+    add_prior,
+    choose_group,
+    compute_moments,
+    compute_prior_moments,
+    derive_template,
+    fit_priors,
+    pool_moments,
+    refit_priors,
+    shrink_moments,
+    subtract_prior,
 )
 from crawler.core.http.urls import Url
 
@@ -40,23 +40,23 @@ pytestmark = pytest.mark.filterwarnings("error")
     ],
 )
 def test_a_template_keeps_the_section_and_drops_what_tells_pages_apart(url: str, template: str) -> None:
-    assert template_of(Url(url)) == template
+    assert derive_template(Url(url)) == template
 
 
 @given(path=st.text(alphabet="ab1-./?&=%", max_size=60))
 def test_any_url_has_a_short_template(path: str) -> None:
-    assert len(template_of(Url("https://a.example/" + path))) < 200
+    assert len(derive_template(Url("https://a.example/" + path))) < 200
 
 
 def test_a_domain_has_a_bounded_number_of_groups() -> None:
     known: set[str] = set()
     for n in range(2000):
         section = "".join(chr(ord("a") + int(digit)) for digit in str(n))
-        known.add(group_of(Url(f"https://a.example/{section}/page"), known, most=50))
+        known.add(choose_group(Url(f"https://a.example/{section}/page"), known, max_groups=50))
 
     assert len(known) == 51
-    assert ELSEWHERE in known
-    assert group_of(Url("https://a.example/a/other"), known, most=50) == "/a/*"
+    assert OTHER_TEMPLATES in known
+    assert choose_group(Url("https://a.example/a/other"), known, max_groups=50) == "/a/*"
 
 
 def test_refits_find_the_prior_that_rates_were_drawn_from() -> None:
@@ -67,12 +67,12 @@ def test_refits_find_the_prior_that_rates_were_drawn_from() -> None:
     for _ in range(25):
         gap = rng.exponential(10, 3000)
         found = rng.random(3000) < -np.expm1(-rates * gap)
-        belief = with_prior(*evidence, prior.a, prior.b)
-        up, down = learn_changed(*belief, gap), learn_same(*belief, gap)
+        belief = add_prior(*evidence, prior.a, prior.b)
+        up, down = learn_changed(*belief, gap), learn_unchanged(*belief, gap)
         learnt = np.where(found, up[0], down[0]), np.where(found, up[1], down[1])
-        evidence = without_prior(*learnt, prior.a, prior.b)
-        found_moments = moments(*with_prior(*evidence, prior.a, prior.b), group, groups=1)
-        prior = refit(found_moments, everywhere=pooled(found_moments))[2]
+        evidence = subtract_prior(*learnt, prior.a, prior.b)
+        found_moments = compute_moments(*add_prior(*evidence, prior.a, prior.b), group, group_count=1)
+        prior = refit_priors(found_moments, everywhere=pool_moments(found_moments))[2]
 
     assert prior.a == pytest.approx(0.8, rel=0.1)
     assert prior.rate_per_day == pytest.approx(rates.mean(), rel=0.05)
@@ -86,7 +86,7 @@ def test_a_group_without_pages_is_like_its_domain_and_a_large_one_like_itself() 
         log_rate=np.log([slow, fast, 1.0]) - 0.5,
     )
 
-    a0, b0, domain = refit(templates, everywhere=pooled(templates))
+    a0, b0, domain = refit_priors(templates, everywhere=pool_moments(templates))
 
     assert a0[0] / b0[0] == pytest.approx(slow, rel=0.05)
     assert a0[1] / b0[1] == pytest.approx(fast, rel=0.05)
@@ -95,9 +95,9 @@ def test_a_group_without_pages_is_like_its_domain_and_a_large_one_like_itself() 
 
 
 def test_a_domain_without_any_look_has_the_prior_of_nothing_known() -> None:
-    nothing = moments(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), groups=2)
+    nothing = compute_moments(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), group_count=2)
 
-    a0, b0, domain = refit(nothing, everywhere=pooled(nothing))
+    a0, b0, domain = refit_priors(nothing, everywhere=pool_moments(nothing))
 
     assert (domain.a, domain.b) == pytest.approx((PRIOR.a, PRIOR.b), rel=1e-6)
     assert a0 == pytest.approx([PRIOR.a] * 2, rel=1e-6)
@@ -106,7 +106,7 @@ def test_a_domain_without_any_look_has_the_prior_of_nothing_known() -> None:
 
 @given(a=st.floats(0.1, 20), b=st.floats(1e-4, 1e4))
 def test_a_gamma_is_fitted_by_itself(a: float, b: float) -> None:
-    a0, b0 = fit(moments_of(Belief(a, b)))
+    a0, b0 = fit_priors(compute_prior_moments(RateEstimate(a, b)))
 
     assert float(a0) == pytest.approx(a, rel=1e-5)
     assert float(b0) == pytest.approx(b, rel=1e-5)
@@ -120,9 +120,11 @@ def test_a_prior_is_always_a_prior(pages: list[tuple[float, float]], lean: float
     a, b = np.array(pages).T
     group = np.arange(len(pages), dtype=np.intp) % 3
 
-    a0, b0 = fit(leaning(moments(a, b, group, groups=3), moments_of(PRIOR), lean=lean))
+    a0, b0 = fit_priors(
+        shrink_moments(compute_moments(a, b, group, group_count=3), compute_prior_moments(PRIOR), shrinkage_pages=lean)
+    )
 
-    assert np.all((a0 >= LEAST_SHAPE) & (a0 <= MOST_SHAPE))
+    assert np.all((a0 >= MIN_SHAPE) & (a0 <= MAX_SHAPE))
     assert np.all((b0 > 0) & np.isfinite(b0))
 
 
@@ -131,10 +133,10 @@ def test_a_prior_is_always_a_prior(pages: list[tuple[float, float]], lean: float
     prior=st.tuples(st.floats(0.1, 20), st.floats(1e-6, 1e6)),
 )
 def test_stored_evidence_on_any_prior_is_a_belief(evidence: tuple[float, float], prior: tuple[float, float]) -> None:
-    a, b = with_prior(*evidence, *prior)
+    a, b = add_prior(*evidence, *prior)
 
     assert a > 0
     assert b > 0
-    again_a, again_b = without_prior(a, b, *prior)
+    again_a, again_b = subtract_prior(a, b, *prior)
     assert float(again_a) == pytest.approx(max(evidence[0], 0), abs=1e-6)
     assert float(again_b) == pytest.approx(max(evidence[1], 0), abs=1e-6)

@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 
 from crawler.core.freshness.selection import (
     CHECK_SHARE,
-    FLOOR_AGAIN_DAYS,
-    WORTH,
+    FLOOR_RETRY_DAYS,
+    MIN_SCORE,
     CandidateColumns,
     Candidates,
     DayBudget,
     Selection,
-    candidates_of,
-    due_again,
-    joined,
-    select,
+    build_candidates,
+    find_outdated_due_times,
+    join_candidates,
+    select_pages,
 )
-from crawler.core.freshness.terms import Terms, Wanted
-from crawler.core.freshness.value import gap_worth, values
+from crawler.core.freshness.terms import VisitTerms, Wanted
+from crawler.core.freshness.value import compute_values, solve_gap
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -32,27 +32,29 @@ class Candidate:
     a: float
     b: float
     weight: float
-    price: float
-    least: float
-    most: float
+    shadow_price: float
+    min_interval: float
+    max_interval: float
     unseen: float = 0.0
     due_in: float = 0.0
-    is_new: bool = False
-    is_wanted: bool = False
+    is_unfetched: bool = False
+    is_requested: bool = False
     is_timed: bool = False
     is_dead: bool = False
-    is_follower: bool = False
+    is_duplicate: bool = False
     is_ruled: bool = False
     cash: float = 0.0
     phase: float = 1.0
     gap: float = float("nan")
     activity_ahead: float = 0.0
     recall: float = 0.0
-    ahead: float = 0.0
+    signal_days_ahead: float = 0.0
 
 
-PAGE = Candidate(a=0.7, b=20.0, weight=1.0, price=2.0, least=0.01, most=180.0, unseen=30.0, due_in=-1.0)
-NEW = replace(PAGE, is_new=True, unseen=0.0, due_in=0.0)
+PAGE = Candidate(
+    a=0.7, b=20.0, weight=1.0, shadow_price=2.0, min_interval=0.01, max_interval=180.0, unseen=30.0, due_in=-1.0
+)
+NEW = replace(PAGE, is_unfetched=True, unseen=0.0, due_in=0.0)
 FRANTIC = replace(PAGE, a=300.0, b=0.1)  # changes thousands of times a day: never worth its price
 EARLY = replace(PAGE, unseen=1.0, due_in=-0.1)  # due by its stored time, and not yet worth its price
 
@@ -79,7 +81,7 @@ def chosen(
     if floor_left is not None or budget_per_day is not None:
         per_day = 100.0 if budget_per_day is None else budget_per_day
         budget = DayBudget(per_day, 0 if floor_left is None else floor_left)
-    return select(
+    return select_pages(
         head_in(candidates),
         slots=slots,
         discovery_share=0.3,
@@ -92,7 +94,7 @@ def chosen(
 
 
 def test_the_best_value_for_its_price_goes_first() -> None:
-    pages = [replace(PAGE, weight=2.0), replace(PAGE, weight=8.0), replace(PAGE, weight=8.0, price=8.0)]
+    pages = [replace(PAGE, weight=2.0), replace(PAGE, weight=8.0), replace(PAGE, weight=8.0, shadow_price=8.0)]
 
     assert chosen(pages).chosen.tolist() == [1, 0, 2]
 
@@ -111,20 +113,20 @@ def test_what_is_not_worth_its_price_is_put_off_until_it_will_be() -> None:
     done = chosen([EARLY])
 
     assert done.chosen.tolist() == []
-    assert done.later.tolist() == [0]
-    gap = float(gap_worth(EARLY.a, EARLY.b, EARLY.weight, EARLY.price))
+    assert done.rescheduled.tolist() == [0]
+    gap = float(solve_gap(EARLY.a, EARLY.b, EARLY.weight, EARLY.shadow_price))
     assert done.due_in[0] == pytest.approx(gap - EARLY.unseen)
 
 
 def test_a_due_time_that_is_still_right_is_not_written_again() -> None:
-    right = float(gap_worth(EARLY.a, EARLY.b, EARLY.weight, EARLY.price)) - EARLY.unseen
+    right = float(solve_gap(EARLY.a, EARLY.b, EARLY.weight, EARLY.shadow_price)) - EARLY.unseen
 
-    assert chosen([replace(EARLY, due_in=right * 1.001)]).later.tolist() == []
-    assert chosen([replace(EARLY, due_in=right * 2)]).later.tolist() == [0]
+    assert chosen([replace(EARLY, due_in=right * 1.001)]).rescheduled.tolist() == []
+    assert chosen([replace(EARLY, due_in=right * 2)]).rescheduled.tolist() == [0]
 
 
 def test_nothing_is_looked_at_sooner_than_the_least_interval() -> None:
-    done = chosen([replace(PAGE, weight=1000.0, least=31.0)])
+    done = chosen([replace(PAGE, weight=1000.0, min_interval=31.0)])
 
     assert done.chosen.tolist() == []
     assert done.due_in == pytest.approx([1.0])
@@ -136,25 +138,25 @@ def test_the_longest_interval_asks_for_what_no_price_would() -> None:
     done = chosen(pages)
 
     assert done.chosen.tolist() == [2, 1]
-    assert done.floor == 2
-    assert (done.later.tolist(), done.due_in.tolist()) == ([0], [pytest.approx(1.0)])
+    assert done.floor_visits == 2
+    assert (done.rescheduled.tolist(), done.due_in.tolist()) == ([0], [pytest.approx(1.0)])
 
 
 def test_a_look_that_a_rule_asks_for_is_ordinary_work_and_no_floor_visit() -> None:
-    ruled = replace(FRANTIC, most=2.0, is_ruled=True)
+    ruled = replace(FRANTIC, max_interval=2.0, is_ruled=True)
 
     done = chosen([replace(ruled, unseen=days) for days in (1.9, 2.1, 5.0)], floor_left=0)
 
     assert done.chosen.tolist() == [2, 1]
-    assert done.floor == 0
-    assert (done.later.tolist(), done.due_in.tolist()) == ([0], [pytest.approx(0.1)])
+    assert done.floor_visits == 0
+    assert (done.rescheduled.tolist(), done.due_in.tolist()) == ([0], [pytest.approx(0.1)])
 
 
 def test_floor_visits_beyond_the_days_share_come_back_tomorrow() -> None:
     done = chosen([replace(FRANTIC, unseen=days) for days in (181.0, 400.0, 300.0)], floor_left=1)
 
     assert done.chosen.tolist() == [1]
-    assert (done.later.tolist(), done.due_in.tolist()) == ([0, 2], [FLOOR_AGAIN_DAYS] * 2)
+    assert (done.rescheduled.tolist(), done.due_in.tolist()) == ([0, 2], [FLOOR_RETRY_DAYS] * 2)
 
 
 def test_a_floor_visit_gets_its_turn_among_much_that_is_worth_more() -> None:
@@ -165,7 +167,7 @@ def test_a_floor_visit_gets_its_turn_among_much_that_is_worth_more() -> None:
 
 def test_discovery_and_refresh_each_have_their_share() -> None:
     worth_most = [replace(NEW, weight=100.0)] * 50
-    worth_least = [replace(NEW, weight=0.05, price=1e6)] * 50
+    worth_least = [replace(NEW, weight=0.05, shadow_price=1e6)] * 50
 
     assert sum(n >= 50 for n in chosen(worth_most + [PAGE] * 50).chosen) == 3  # refresh keeps its 30 %
     assert sum(n < 50 for n in chosen(worth_least + [PAGE] * 50).chosen) == 3  # so does discovery, at any price
@@ -182,10 +184,10 @@ def test_shares_hold_over_many_hand_outs_of_a_few(slots: int, discovery: float, 
         """Of all slots of two hundred hand-outs, those of new and those of known pages."""
         turns = range(5, 5 + 200 * slots, slots)
         chosen = [
-            select(head, slots=slots, discovery_share=discovery, refresh_share=refresh, slots_before=turn).chosen
+            select_pages(head, slots=slots, discovery_share=discovery, refresh_share=refresh, slots_before=turn).chosen
             for turn in turns
         ]
-        new = sum(int(head.is_new[each].sum()) for each in chosen)
+        new = sum(int(head.is_unfetched[each].sum()) for each in chosen)
         return [new, sum(len(each) for each in chosen) - new]
 
     scarce_new, _ = counted(head_in([dear] * 10 + [cheap] * 10))
@@ -196,7 +198,7 @@ def test_shares_hold_over_many_hand_outs_of_a_few(slots: int, discovery: float, 
 
 
 def test_a_flood_of_unimportant_pages_leaves_the_rest_to_refresh() -> None:
-    flood = [replace(NEW, weight=0.05, price=1e3)] * 1000
+    flood = [replace(NEW, weight=0.05, shadow_price=1e3)] * 1000
 
     assert sum(n >= 1000 for n in chosen([*flood, *[PAGE] * 20], slots=10).chosen) == 7
 
@@ -214,7 +216,7 @@ def test_a_batch_that_is_cut_off_keeps_the_mix() -> None:
 
 
 def test_what_a_user_asked_for_is_first_whatever_it_is_worth() -> None:
-    assert chosen([PAGE, replace(EARLY, is_wanted=True)]).chosen.tolist() == [1, 0]
+    assert chosen([PAGE, replace(EARLY, is_requested=True)]).chosen.tolist() == [1, 0]
 
 
 def test_a_retry_waits_for_its_time_and_is_not_put_off() -> None:
@@ -223,35 +225,35 @@ def test_a_retry_waits_for_its_time_and_is_not_put_off() -> None:
     done = chosen([early, due])
 
     assert done.chosen.tolist() == [1]
-    assert done.later.tolist() == []
+    assert done.rescheduled.tolist() == []
 
 
 def test_another_window_is_read_only_while_this_one_yields() -> None:
-    assert chosen([PAGE, EARLY]).further
-    assert not chosen([EARLY]).further
-    assert not chosen([PAGE] * 10).further  # there is no room for more
-    assert not chosen([]).further
+    assert chosen([PAGE, EARLY]).needs_more_candidates
+    assert not chosen([EARLY]).needs_more_candidates
+    assert not chosen([PAGE] * 10).needs_more_candidates  # there is no room for more
+    assert not chosen([]).needs_more_candidates
 
 
 def test_a_window_with_hardly_a_page_worth_a_look_is_the_last() -> None:
     """All further ones would be read for a page or two each, which are due in any case later."""
-    assert not chosen([PAGE] + [EARLY] * 30, slots=50).further
-    assert chosen([PAGE] * 2 + [EARLY] * 30, slots=50).further
+    assert not chosen([PAGE] + [EARLY] * 30, slots=50).needs_more_candidates
+    assert chosen([PAGE] * 2 + [EARLY] * 30, slots=50).needs_more_candidates
 
 
 def test_it_is_the_last_window_that_has_to_yield() -> None:
     first, last = [PAGE, EARLY], [EARLY, EARLY]
 
-    assert chosen(first + last, slots=50).further
-    assert not chosen(first + last, slots=50, last_window=2).further
-    assert chosen(last + first, slots=50, last_window=2).further
+    assert chosen(first + last, slots=50).needs_more_candidates
+    assert not chosen(first + last, slots=50, last_window=2).needs_more_candidates
+    assert chosen(last + first, slots=50, last_window=2).needs_more_candidates
 
 
 def test_a_page_is_weighed_by_its_own_terms() -> None:
-    defaults = Terms(price=2.0, least=timedelta(hours=12), most=timedelta(days=90))
-    dear = replace(defaults, price=8.0, once=True, is_ruled=True)
+    defaults = VisitTerms(shadow_price=2.0, min_interval=timedelta(hours=12), max_interval=timedelta(days=90))
+    dear = replace(defaults, shadow_price=8.0, once=True, is_ruled=True)
 
-    head = candidates_of(
+    head = build_candidates(
         CandidateColumns(
             [defaults, dear, defaults],
             a=[0.5, 1.5, 2.5],
@@ -259,14 +261,14 @@ def test_a_page_is_weighed_by_its_own_terms() -> None:
             importance=[1.0, 0.0, 3.0],
             unseen=[1.0, 2.0, 3.0],
             due_in=[0.0, -1.0, 1.0],
-            is_new=[True, False, False],
-            is_had=[False, False, True],
-            wanted=[Wanted.NO, Wanted.NO, Wanted.BY_AUDIT],
+            is_unfetched=[True, False, False],
+            has_version=[False, False, True],
+            request_reason=[Wanted.NONE, Wanted.NONE, Wanted.BY_AUDIT],
             is_timed=[False, False, True],
             is_dead=[False] * 3,
-            is_follower=[False] * 3,
+            is_duplicate=[False] * 3,
             phase=[1.0] * 3,
-            amount=[1.0] * 3,
+            magnitude_factor=[1.0] * 3,
             gap=[float("nan")] * 3,
             activity_ahead=[0.0] * 3,
             signals=[()] * 3,
@@ -274,69 +276,78 @@ def test_a_page_is_weighed_by_its_own_terms() -> None:
     )
 
     assert head.b.tolist() == [8.0, 8.0, 40.0]
-    assert head.price.tolist() == [2.0, 8.0, 2.0]
+    assert head.shadow_price.tolist() == [2.0, 8.0, 2.0]
     assert head.weight.tolist() == [1.0, 0.05, 3.0]  # nothing is worth nothing
-    assert (head.least.tolist(), head.most.tolist()) == ([0.5] * 3, [90.0] * 3)
+    assert (head.min_interval.tolist(), head.max_interval.tolist()) == ([0.5] * 3, [90.0] * 3)
     assert (head.is_timed.tolist(), head.is_ruled.tolist()) == ([False, True, True], [False, True, False])
     assert np.all(np.diff(head.cash) < 0)
 
 
 def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and_due_never() -> None:
-    wanted = [Wanted.NO, Wanted.BY_AUDIT, Wanted.BY_USER, Wanted.NO, Wanted.NO]
+    wanted = [Wanted.NONE, Wanted.BY_AUDIT, Wanted.BY_USER, Wanted.NONE, Wanted.NONE]
     count = len(wanted)
-    head = candidates_of(
+    head = build_candidates(
         CandidateColumns(
-            [Terms(price=1e-6, least=timedelta(minutes=1), most=timedelta(days=1), once=True, is_ruled=True)] * count,
+            [
+                VisitTerms(
+                    shadow_price=1e-6,
+                    min_interval=timedelta(minutes=1),
+                    max_interval=timedelta(days=1),
+                    once=True,
+                    is_ruled=True,
+                )
+            ]
+            * count,
             a=[1.0] * count,
             b=[1.0] * count,
             importance=[100.0] * count,
             unseen=[50.0] * count,
             due_in=[-1.0, -1.0, -1.0, 2.9e6, -1.0],
-            is_new=[False] * count,
-            is_had=[True, True, True, True, False],
-            wanted=wanted,
+            is_unfetched=[False] * count,
+            has_version=[True, True, True, True, False],
+            request_reason=wanted,
             is_timed=[False, False, False, False, True],  # the last one has yet to be had
             is_dead=[False] * count,
-            is_follower=[False] * count,
+            is_duplicate=[False] * count,
             phase=[1.0] * count,
-            amount=[1.0] * count,
+            magnitude_factor=[1.0] * count,
             gap=[float("nan")] * count,
             activity_ahead=[0.0] * count,
             signals=[()] * count,
         )
     )
 
-    done = select(head, slots=10, discovery_share=0.3, refresh_share=0.3)
+    done = select_pages(head, slots=10, discovery_share=0.3, refresh_share=0.3)
 
     assert sorted(done.chosen.tolist()) == [2, 4]
-    assert done.later.tolist() == [0, 1]  # the fourth is put off for ever already
+    assert done.rescheduled.tolist() == [0, 1]  # the fourth is put off for ever already
     assert np.isinf(done.due_in).all()
-    assert done.further
+    assert done.needs_more_candidates
 
 
 def test_a_first_gap_is_spread_and_stays_so_when_a_claim_reads_it() -> None:
-    gap = float(gap_worth(PAGE.a, PAGE.b, PAGE.weight, PAGE.price))
+    gap = float(solve_gap(PAGE.a, PAGE.b, PAGE.weight, PAGE.shadow_price))
     parts = [0.1, 0.5, 0.9]
     waiting = [replace(PAGE, unseen=0.05 * gap, due_in=(part - 0.05) * gap, phase=part) for part in parts]
     waited = [replace(PAGE, unseen=1.001 * part * gap, due_in=-0.001, phase=part) for part in parts]
 
-    assert chosen(waiting).chosen.tolist() == chosen(waiting).later.tolist() == []
+    assert chosen(waiting).chosen.tolist() == chosen(waiting).rescheduled.tolist() == []
     assert sorted(chosen(waited).chosen.tolist()) == [0, 1, 2]
-    dearer = head_in([replace(page, price=2 * PAGE.price) for page in waiting])
-    again = float(gap_worth(PAGE.a, PAGE.b, PAGE.weight, 2 * PAGE.price))
-    assert due_again(dearer)[1].tolist() == pytest.approx([part * again - 0.05 * gap for part in parts])
+    dearer = head_in([replace(page, shadow_price=2 * PAGE.shadow_price) for page in waiting])
+    again = float(solve_gap(PAGE.a, PAGE.b, PAGE.weight, 2 * PAGE.shadow_price))
+    assert find_outdated_due_times(dearer)[1].tolist() == pytest.approx([part * again - 0.05 * gap for part in parts])
 
 
 def test_two_heads_are_weighed_as_one() -> None:
     worse, better = [replace(PAGE, weight=weight) for weight in (1.0, 2.0)], [replace(PAGE, weight=9.0)]
 
-    both = joined(head_in(worse), head_in(better))
+    both = join_candidates(head_in(worse), head_in(better))
 
-    assert select(both, slots=2, discovery_share=0.3, refresh_share=0.3).chosen.tolist() == [2, 1]
+    assert select_pages(both, slots=2, discovery_share=0.3, refresh_share=0.3).chosen.tolist() == [2, 1]
 
 
 def test_a_head_without_pages_gives_none() -> None:
-    head = candidates_of(
+    head = build_candidates(
         CandidateColumns(
             [],
             a=[],
@@ -344,21 +355,21 @@ def test_a_head_without_pages_gives_none() -> None:
             importance=[],
             unseen=[],
             due_in=[],
-            is_new=[],
-            is_had=[],
-            wanted=[],
+            is_unfetched=[],
+            has_version=[],
+            request_reason=[],
             is_timed=[],
             is_dead=[False] * 0,
-            is_follower=[False] * 0,
+            is_duplicate=[False] * 0,
             phase=[],
-            amount=[],
+            magnitude_factor=[],
             gap=[],
             activity_ahead=[],
             signals=[],
         )
     )
 
-    assert select(head, slots=5, discovery_share=0.3, refresh_share=0.3).chosen.tolist() == []
+    assert select_pages(head, slots=5, discovery_share=0.3, refresh_share=0.3).chosen.tolist() == []
 
 
 candidates = st.lists(
@@ -367,13 +378,13 @@ candidates = st.lists(
         a=st.floats(1e-2, 1e4),
         b=st.floats(1e-3, 1e4),
         weight=st.floats(0.05, 1000),
-        price=st.floats(1e-6, 1e6),
-        least=st.floats(1e-3, 1),
-        most=st.floats(2, 1e3),
+        shadow_price=st.floats(1e-6, 1e6),
+        min_interval=st.floats(1e-3, 1),
+        max_interval=st.floats(2, 1e3),
         unseen=st.floats(0, 1e4),
         due_in=st.floats(-1e3, 1e3),
-        is_new=st.booleans(),
-        is_wanted=st.booleans(),
+        is_unfetched=st.booleans(),
+        is_requested=st.booleans(),
         is_timed=st.booleans(),
         is_ruled=st.booleans(),
         cash=st.floats(0, 1e15),
@@ -389,23 +400,25 @@ def test_whatever_the_head_each_page_is_handed_out_or_put_off_or_waits(
     candidates: list[Candidate], slots: int, floor_left: int | None, share: float
 ) -> None:
     budget = None if floor_left is None else DayBudget(100.0, floor_left)
-    done = select(head_in(candidates), slots=slots, discovery_share=share, refresh_share=share, budget=budget)
+    done = select_pages(head_in(candidates), slots=slots, discovery_share=share, refresh_share=share, budget=budget)
 
     out = done.chosen.tolist()
     assert len(set(out)) == len(out) <= slots
-    assert not set(out) & set(done.later.tolist())
-    assert floor_left is None or done.floor <= floor_left
+    assert not set(out) & set(done.rescheduled.tolist())
+    assert floor_left is None or done.floor_visits <= floor_left
     assert np.all(done.due_in > 0)
-    for n, days in zip(done.later, done.due_in, strict=True):
+    for n, days in zip(done.rescheduled, done.due_in, strict=True):
         page = candidates[n]
-        assert not page.is_new
-        assert page.unseen + days >= page.least * (1 - 1e-9)
-        assert page.unseen + days <= max(page.most, page.unseen + FLOOR_AGAIN_DAYS) + 1e-3
+        assert not page.is_unfetched
+        assert page.unseen + days >= page.min_interval * (1 - 1e-9)
+        assert page.unseen + days <= max(page.max_interval, page.unseen + FLOOR_RETRY_DAYS) + 1e-3
     for n in out:
         page = candidates[n]
-        worth = float(values(page.a, page.b, page.weight, page.unseen)) >= WORTH * page.price * (1 - 1e-9)
-        due = page.due_in <= 0 if page.is_timed else worth or page.unseen >= page.most
-        assert page.is_new or page.is_wanted or due
+        worth = float(compute_values(page.a, page.b, page.weight, page.unseen)) >= MIN_SCORE * page.shadow_price * (
+            1 - 1e-9
+        )
+        due = page.due_in <= 0 if page.is_timed else worth or page.unseen >= page.max_interval
+        assert page.is_unfetched or page.is_requested or due
 
 
 @given(
@@ -420,7 +433,7 @@ def test_a_small_grant_is_left_over_only_where_no_page_waits(
 ) -> None:
     """A domain is awake as long as a page is unfetched or due: one of them takes a single slot, too, at every turn."""
     found = [
-        select(
+        select_pages(
             head_in(candidates),
             slots=slots,
             discovery_share=discovery,
@@ -433,13 +446,15 @@ def test_a_small_grant_is_left_over_only_where_no_page_waits(
 
     assert [len(each.chosen) for each in found] == [min(slots, len(found[-1].chosen)) for slots in (1, 2, 3)]
     if not len(found[0].chosen):
-        put_off = set(found[0].later.tolist())
-        assert not [n for n, page in enumerate(candidates) if n not in put_off and (page.is_new or page.due_in <= 0)]
+        put_off = set(found[0].rescheduled.tolist())
+        assert not [
+            n for n, page in enumerate(candidates) if n not in put_off and (page.is_unfetched or page.due_in <= 0)
+        ]
 
 
 def test_slots_that_are_left_over_go_to_the_highest_values_below_the_price() -> None:
     little, more = replace(EARLY, unseen=2.0), replace(EARLY, unseen=4.0)
-    too_soon, timed = replace(EARLY, least=2.0), replace(EARLY, is_timed=True, due_in=1.0)
+    too_soon, timed = replace(EARLY, min_interval=2.0), replace(EARLY, is_timed=True, due_in=1.0)
     pages = [little, PAGE, too_soon, more, timed]
 
     wasted = chosen(pages, slots=4)
@@ -447,10 +462,10 @@ def test_slots_that_are_left_over_go_to_the_highest_values_below_the_price() -> 
     one_left = chosen(pages, slots=2, fills_slots=True)
 
     assert list(wasted.chosen) == [1]
-    assert (list(filled.chosen), filled.filling) == ([1, 3, 0], 2)
-    assert (list(one_left.chosen), one_left.filling) == ([1, 3], 1)
-    assert 0 in one_left.later
-    assert 3 not in one_left.later
+    assert (list(filled.chosen), filled.filler_visits) == ([1, 3, 0], 2)
+    assert (list(one_left.chosen), one_left.filler_visits) == ([1, 3], 1)
+    assert 0 in one_left.rescheduled
+    assert 3 not in one_left.rescheduled
 
 
 def test_a_page_is_never_starved_by_others_of_its_kind() -> None:
@@ -474,7 +489,7 @@ def test_a_dead_link_goes_behind_every_page_that_is_worth_its_price() -> None:
     assert chosen([replace(DEAD, unseen=900.0), new], slots=1).chosen.tolist() == [1]
 
 
-@pytest.mark.parametrize("kind", [DEAD, replace(DEAD, is_dead=False, is_follower=True)], ids=["dead", "follower"])
+@pytest.mark.parametrize("kind", [DEAD, replace(DEAD, is_dead=False, is_duplicate=True)], ids=["dead", "follower"])
 def test_of_a_budget_dead_links_and_followers_get_their_share_before_all_others(kind: Candidate) -> None:
     found = [
         chosen([PAGE] * 9 + [kind] * 9, slots=5, slots_before=before, budget_per_day=50.0)
@@ -492,8 +507,8 @@ def test_those_that_have_no_turn_are_due_again_one_after_another() -> None:
 
     done = chosen(dead, slots=20, floor_left=3, budget_per_day=1 / CHECK_SHARE)
 
-    assert (list(done.chosen), list(done.later), list(done.due_in)) == ([1], [0, 2], [2, 1])
-    assert done.further  # what stands behind them in the due order is read
+    assert (list(done.chosen), list(done.rescheduled), list(done.due_in)) == ([1], [0, 2], [2, 1])
+    assert done.needs_more_candidates  # what stands behind them in the due order is read
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.1])
@@ -504,14 +519,14 @@ def test_those_that_have_no_turn_wait_half_a_year_at_most(budget: float) -> None
 def test_without_a_budget_dead_links_are_visited_when_they_are_due_and_for_a_user_at_once() -> None:
     assert len(chosen([DEAD] * 5).chosen) == 5
     assert chosen([replace(DEAD, due_in=3.0)]).chosen.tolist() == []
-    assert chosen([PAGE, replace(DEAD, is_dead=False, is_wanted=True)], slots=1).chosen.tolist() == [1]
+    assert chosen([PAGE, replace(DEAD, is_dead=False, is_requested=True)], slots=1).chosen.tolist() == [1]
 
 
 @pytest.mark.parametrize("turn", range(4))
 def test_dead_links_come_after_new_pages_of_any_value(turn: int) -> None:
-    dead = replace(PAGE, is_dead=True, is_timed=True, unseen=40.0, most=30.0, due_in=-1.0)
-    cheap = replace(NEW, weight=0.001, price=200.0)
+    dead = replace(PAGE, is_dead=True, is_timed=True, unseen=40.0, max_interval=30.0, due_in=-1.0)
+    cheap = replace(NEW, weight=0.001, shadow_price=200.0)
 
-    found = select(head_in([dead, cheap]), slots=1, slots_before=turn, discovery_share=0.3, refresh_share=0.3)
+    found = select_pages(head_in([dead, cheap]), slots=1, slots_before=turn, discovery_share=0.3, refresh_share=0.3)
 
     assert found.chosen.tolist() == [1]

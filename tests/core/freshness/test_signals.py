@@ -7,39 +7,41 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.estimates import Belief, chance_fresh, changed
-from crawler.core.freshness.gamma import digamma
+from crawler.core.freshness.estimates import RateEstimate, compute_fresh_chance, update_changed
+from crawler.core.freshness.gamma import compute_digamma
 from crawler.core.freshness.signals import (
-    MOST_RECALL,
-    Heard,
-    SourceWorth,
-    changed_heard,
-    days_ahead,
-    heard_days,
-    heard_from,
-    heard_of,
-    learn_changed_heard,
+    MAX_RECALL,
+    SignalState,
+    SourceQuality,
+    build_signal_state,
+    combine_signals,
+    compute_aged_days,
+    compute_days_ahead,
+    learn_changed_with_signals,
+    update_changed_with_signals,
 )
-from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
+from crawler.core.freshness.source_record import NEW_RECORD, SourceRecord, record_arrivals, update_record
 from crawler.core.freshness.value import (
-    due_gap,
-    first_values,
-    most_worth,
-    values,
-    values_heard,
+    compute_due_gap,
+    compute_first_values,
+    compute_max_values,
+    compute_values,
+    compute_values_with_signals,
 )
 
-PAGE = Belief(a=2.0, b=40.0)
-GOOD = SourceWorth(recall=0.8, noise=0.01)
+PAGE = RateEstimate(a=2.0, b=40.0)
+GOOD = SourceQuality(recall=0.8, noise=0.01)
 DAY = timedelta(days=1)
 
 
-def heard(count: float, source: SourceWorth = GOOD) -> Heard:
-    return heard_of(np.array([count]), source)
+def heard(count: float, source: SourceQuality = GOOD) -> SignalState:
+    return build_signal_state(np.array([count]), source)
 
 
-def fresh(unseen: float, count: float, source: SourceWorth = GOOD, page: Belief = PAGE) -> float:
-    return float(chance_fresh(page.a, page.b, heard_days(page.a, page.b, unseen, heard(count, source)))[0])
+def fresh(unseen: float, count: float, source: SourceQuality = GOOD, page: RateEstimate = PAGE) -> float:
+    return float(
+        compute_fresh_chance(page.a, page.b, compute_aged_days(page.a, page.b, unseen, heard(count, source)))[0]
+    )
 
 
 def test_right_after_a_signal_a_page_is_fresh_by_the_papers_formula() -> None:
@@ -50,7 +52,7 @@ def test_right_after_a_signal_a_page_is_fresh_by_the_papers_formula() -> None:
 
 
 def test_of_a_known_rate_silence_and_signals_tell_what_the_paper_says() -> None:
-    sure = Belief(a=1e6, b=1e7)  # 0.1 a day, no doubt
+    sure = RateEstimate(a=1e6, b=1e7)  # 0.1 a day, no doubt
 
     expected = math.exp(-(1 - GOOD.recall) * 0.1 * 5) * (GOOD.noise / (GOOD.noise + GOOD.recall * 0.1)) ** 2
 
@@ -70,41 +72,45 @@ def test_of_a_rate_that_is_not_known_silence_and_a_signal_tell_what_bayes_says(u
 
 
 def test_a_source_of_no_worth_changes_nothing() -> None:
-    nothing = SourceWorth(recall=0.0, noise=0.5)
+    nothing = SourceQuality(recall=0.0, noise=0.5)
 
-    assert heard_days(PAGE.a, PAGE.b, 12.0, heard(9, nothing)).tolist() == [pytest.approx(12.0)]
-    assert fresh(12.0, 9, nothing) == pytest.approx(float(chance_fresh(PAGE.a, PAGE.b, 12.0)))
+    assert compute_aged_days(PAGE.a, PAGE.b, 12.0, heard(9, nothing)).tolist() == [pytest.approx(12.0)]
+    assert fresh(12.0, 9, nothing) == pytest.approx(float(compute_fresh_chance(PAGE.a, PAGE.b, 12.0)))
 
 
 @given(st.floats(0, 200), st.integers(0, 255), st.floats(0, 1), st.floats(1e-4, 10))
 def test_signals_only_age_a_page_and_silence_only_keeps_it_young(
     unseen: float, count: int, recall: float, noise: float
 ) -> None:
-    source = SourceWorth(recall, noise)
+    source = SourceQuality(recall, noise)
 
-    silent, told = (float(heard_days(PAGE.a, PAGE.b, unseen, heard(n, source))[0]) for n in (0, count))
+    silent, told = (float(compute_aged_days(PAGE.a, PAGE.b, unseen, heard(n, source))[0]) for n in (0, count))
 
-    assert 0 <= silent * (1 + 1e-9) <= unseen * (1 - min(recall, MOST_RECALL)) * (1 + 1e-9) + 1e-9
+    assert 0 <= silent * (1 + 1e-9) <= unseen * (1 - min(recall, MAX_RECALL)) * (1 + 1e-9) + 1e-9
     assert told >= silent
 
 
 def test_of_several_sources_the_one_that_says_most_is_heard_and_their_words_do_not_add_up() -> None:
-    weak = SourceWorth(recall=0.3, noise=0.5)
+    weak = SourceQuality(recall=0.3, noise=0.5)
     rate = np.array([PAGE.rate_per_day])
 
-    both = heard_from([(2, 1)], [(weak, GOOD)], rate)
-    alone = heard_from([(0, 1)], [(weak, GOOD)], rate)
+    both = combine_signals([(2, 1)], [(weak, GOOD)], rate)
+    alone = combine_signals([(0, 1)], [(weak, GOOD)], rate)
 
-    assert heard_days(PAGE.a, PAGE.b, 3.0, both) == pytest.approx(heard_days(PAGE.a, PAGE.b, 3.0, alone))
+    assert compute_aged_days(PAGE.a, PAGE.b, 3.0, both) == pytest.approx(compute_aged_days(PAGE.a, PAGE.b, 3.0, alone))
     assert both.recall == pytest.approx(GOOD.recall)
 
 
 def test_a_dead_sources_silence_says_nothing() -> None:
     assert replace(GOOD, liveliness=0.0).silence == 0.0
-    assert heard_days(PAGE.a, PAGE.b, 7.0, heard(0, replace(GOOD, liveliness=0.0))).tolist() == [pytest.approx(7.0)]
+    assert compute_aged_days(PAGE.a, PAGE.b, 7.0, heard(0, replace(GOOD, liveliness=0.0))).tolist() == [
+        pytest.approx(7.0)
+    ]
 
 
-def posterior_moments(belief: Belief, days: float, recall: float, count: int, ratio: float) -> tuple[float, float]:
+def posterior_moments(
+    belief: RateEstimate, days: float, recall: float, count: int, ratio: float
+) -> tuple[float, float]:
     """Means of rate and ln rate under the prior times the chance of a change and of what was heard, on a fine grid."""
     log_rate = np.linspace(-30, 8, 200_001)
     rate = np.exp(log_rate)
@@ -118,36 +124,36 @@ def posterior_moments(belief: Belief, days: float, recall: float, count: int, ra
 @pytest.mark.parametrize(
     ("page", "days", "recall", "count", "ratio"),
     [
-        (Belief(0.5, 10.0), 20.0, 0.3, 1, 5.0),
-        (Belief(2.0, 40.0), 10.0, 0.9, 2, 100.0),
-        (Belief(0.5, 10.0), 20.0, 0.9, 0, 0.0),
-        (Belief(3.0, 20.0), 60.0, 0.1, 8, 1.0),
+        (RateEstimate(0.5, 10.0), 20.0, 0.3, 1, 5.0),
+        (RateEstimate(2.0, 40.0), 10.0, 0.9, 2, 100.0),
+        (RateEstimate(0.5, 10.0), 20.0, 0.9, 0, 0.0),
+        (RateEstimate(3.0, 20.0), 60.0, 0.1, 8, 1.0),
     ],
 )
 def test_a_change_that_was_told_teaches_the_exact_means(
-    page: Belief, days: float, recall: float, count: int, ratio: float
+    page: RateEstimate, days: float, recall: float, count: int, ratio: float
 ) -> None:
-    a, b = learn_changed_heard(page.a, page.b, days, Heard(recall, float(count), ratio))
+    a, b = learn_changed_with_signals(page.a, page.b, days, SignalState(recall, float(count), ratio))
 
     mean, mean_log = posterior_moments(page, days, recall, count, ratio)
     told_days = page.b + recall * days  # that no event takes back, or refitted priors run away
     assert float(a[0] / b[0]) == pytest.approx(mean, rel=1e-6 if b[0] > told_days else 0.25)
     if page.a < a[0] and b[0] > told_days:
-        assert float((digamma(a) - np.log(b))[0]) == pytest.approx(mean_log, rel=1e-5)
+        assert float((compute_digamma(a) - np.log(b))[0]) == pytest.approx(mean_log, rel=1e-5)
 
 
 def test_without_a_source_a_change_teaches_what_it_always_did() -> None:
-    nothing = Heard(0.0, 0.0, 0.0)
+    nothing = SignalState(0.0, 0.0, 0.0)
 
-    assert changed_heard(PAGE, gap=9 * DAY, heard=nothing) == changed(PAGE, gap=9 * DAY)
+    assert update_changed_with_signals(PAGE, gap=9 * DAY, signals=nothing) == update_changed(PAGE, gap=9 * DAY)
 
 
-words = st.builds(Heard, st.floats(0, 0.95), st.integers(0, 255).map(float), st.floats(0, 1e4))
+words = st.builds(SignalState, st.floats(0, 0.95), st.integers(0, 255).map(float), st.floats(0, 1e4))
 
 
 @given(st.floats(0.1, 50), st.floats(0.1, 500), st.floats(0, 300), words)
-def test_evidence_only_grows_whatever_was_heard(a: float, b: float, days: float, said: Heard) -> None:
-    after_a, after_b = learn_changed_heard(a, b, days, said)
+def test_evidence_only_grows_whatever_was_heard(a: float, b: float, days: float, said: SignalState) -> None:
+    after_a, after_b = learn_changed_with_signals(a, b, days, said)
 
     assert a <= after_a[0] <= a + min(float(said.count), 8.0) + 1
     assert b * (1 - 1e-12) <= after_b[0] < math.inf
@@ -156,12 +162,12 @@ def test_evidence_only_grows_whatever_was_heard(a: float, b: float, days: float,
 def test_looks_that_signals_bring_about_do_not_make_a_page_seem_faster() -> None:
     """A perfect source, and a look at each signal: every gap ends with a change, and rates are still learnt right."""
     rng = np.random.default_rng(5)
-    rate, naive, fair = 0.1, Belief(0.5, 10.0), Belief(0.5, 10.0)
-    source = heard_of(np.array([1.0]), SourceWorth(recall=0.95, noise=1e-4))
+    rate, naive, fair = 0.1, RateEstimate(0.5, 10.0), RateEstimate(0.5, 10.0)
+    source = build_signal_state(np.array([1.0]), SourceQuality(recall=0.95, noise=1e-4))
 
     for gap in rng.exponential(1 / rate, 400):
-        naive = changed(naive, gap=timedelta(days=gap))
-        fair = changed_heard(fair, gap=timedelta(days=gap), heard=source)
+        naive = update_changed(naive, gap=timedelta(days=gap))
+        fair = update_changed_with_signals(fair, gap=timedelta(days=gap), signals=source)
 
     assert fair.rate_per_day == pytest.approx(rate, rel=0.12)
     assert naive.rate_per_day > 1.5 * rate
@@ -172,16 +178,16 @@ def after_looks(*, recall: float, noise: float, days: int = 250, pages: int = 12
     rng = np.random.default_rng(seed)
     rate = np.exp(rng.normal(np.log(0.05), 0.8, pages))
     last, count, is_changed = np.zeros(pages), np.zeros(pages, int), np.zeros(pages, bool)
-    record = NEVER_HEARD
+    record = NEW_RECORD
     for day in range(1, days + 1):
         changes = rng.poisson(rate)
         count += rng.binomial(changes, recall) + rng.poisson(noise, pages)
         is_changed |= changes > 0
         told, oldest = np.argsort(-(np.minimum(count, 1) + 1e-3 * (day - last))), np.argsort(last)
         for n in {*told[: pages // 15], *oldest[: pages // 30]}:
-            record = record_after(
+            record = update_record(
                 record,
-                believed=Belief(1e4 * rate[n], 1e4),
+                estimate_before=RateEstimate(1e4 * rate[n], 1e4),
                 gap_days=day - last[n],
                 signals=int(count[n]),
                 changed=bool(is_changed[n]),
@@ -192,101 +198,113 @@ def after_looks(*, recall: float, noise: float, days: int = 250, pages: int = 12
 
 @pytest.mark.parametrize(("recall", "noise"), [(0.3, 0.01), (0.6, 0.03), (0.9, 0.002)])
 def test_the_worth_of_a_source_is_learnt_from_looks_that_it_brings_about(recall: float, noise: float) -> None:
-    worth = after_looks(recall=recall, noise=noise).worth
+    worth = after_looks(recall=recall, noise=noise).quality
 
     assert worth.recall == pytest.approx(recall, abs=0.12)
     assert worth.noise == pytest.approx(noise, rel=0.35, abs=0.002)
 
 
 def test_a_source_that_tells_of_all_pages_every_day_has_no_voice() -> None:
-    record = NEVER_HEARD
+    record = NEW_RECORD
     rng = np.random.default_rng(1)
     for _ in range(400):
         gap = float(rng.integers(1, 30))
         is_changed = bool(rng.random() < 1 - math.exp(-0.05 * gap))
-        record = record_after(record, believed=Belief(500.0, 1e4), gap_days=gap, signals=int(gap), changed=is_changed)
+        record = update_record(
+            record, estimate_before=RateEstimate(500.0, 1e4), gap_days=gap, signals=int(gap), changed=is_changed
+        )
 
     assert record.precision is not None
     assert record.precision < 0.05
-    assert fresh(10.0, 10, record.worth) == pytest.approx(fresh(10.0, 0, SourceWorth(0.0, 1.0)), abs=0.05)
+    assert fresh(10.0, 10, record.quality) == pytest.approx(fresh(10.0, 0, SourceQuality(0.0, 1.0)), abs=0.05)
 
 
 def test_who_turns_liar_is_silenced_within_a_few_looks() -> None:
     record = after_looks(recall=0.9, noise=0.001)
-    assert record.worth.recall > 0.7
+    assert record.quality.recall > 0.7
 
     for _ in range(12):
-        record = record_after(record, believed=Belief(50.0, 1e3), gap_days=10.0, signals=1, changed=False)
+        record = update_record(record, estimate_before=RateEstimate(50.0, 1e3), gap_days=10.0, signals=1, changed=False)
 
-    assert record.worth.recall == 0.0
+    assert record.quality.recall == 0.0
 
 
 def test_a_source_of_which_nothing_comes_any_more_is_not_taken_at_its_silence() -> None:
-    record = arrived(after_looks(recall=0.9, noise=0.001), days=30, pages=120, signals=200)
+    record = record_arrivals(after_looks(recall=0.9, noise=0.001), days=30, pages=120, signals=200)
 
-    assert record.worth.silence > 0.5
-    assert arrived(record, days=30, pages=120).worth.silence < 0.25
+    assert record.quality.silence > 0.5
+    assert record_arrivals(record, days=30, pages=120).quality.silence < 0.25
 
 
 def test_a_source_is_alive_though_the_pages_that_are_looked_at_are_signalled_most() -> None:
     """Who goes by signals looks at the pages that change; the others, of which nothing is said, are many more."""
     record = after_looks(recall=0.9, noise=0.001)  # a signal in sixteen days of the pages looked at
     for _ in range(60):
-        record = arrived(record, days=1, pages=1000, signals=10)
+        record = record_arrivals(record, days=1, pages=1000, signals=10)
 
     assert record.liveliness > 0.95
 
 
 def test_a_list_that_misses_nothing_is_believed_though_some_pages_change_faster_than_it_is_read() -> None:
     rng = np.random.default_rng(1)
-    record = NEVER_HEARD
+    record = NEW_RECORD
     for _ in range(300):
-        record = record_after(record, believed=Belief(400.0, 100.0), gap_days=1.0, signals=1, changed=True)
+        record = update_record(
+            record, estimate_before=RateEstimate(400.0, 100.0), gap_days=1.0, signals=1, changed=True
+        )
         gap = min(float(rng.exponential(10.0)), 20.0)
         is_told = gap < 20
-        record = record_after(record, believed=Belief(100.0, 1e3), gap_days=gap, signals=int(is_told), changed=is_told)
+        record = update_record(
+            record, estimate_before=RateEstimate(100.0, 1e3), gap_days=gap, signals=int(is_told), changed=is_told
+        )
 
-    assert record.worth.recall > 0.6
+    assert record.quality.recall > 0.6
 
 
 def test_no_signal_makes_a_look_worth_more_than_the_fresh_days_after_it() -> None:
-    ahead = days_ahead(0.3, 10.0, heard(200, SourceWorth(0.9, 1e-6)))
+    ahead = compute_days_ahead(0.3, 10.0, heard(200, SourceQuality(0.9, 1e-6)))
 
-    worth = values_heard(0.3, 10.0, 1.0, ahead, ahead=ahead, most=180.0)
+    worth = compute_values_with_signals(0.3, 10.0, 1.0, ahead, ahead=ahead, max_interval=180.0)
 
-    assert values(0.3, 10.0, 1.0, ahead)[0] > worth[0]
-    assert worth[0] == pytest.approx(float(first_values(1.3, 10.0, 1.0, 180.0)))
-    assert most_worth(0.3, 10.0, 1.0, ahead=0.0, most=180.0) == math.inf
+    assert compute_values(0.3, 10.0, 1.0, ahead)[0] > worth[0]
+    assert worth[0] == pytest.approx(float(compute_first_values(1.3, 10.0, 1.0, 180.0)))
+    assert compute_max_values(0.3, 10.0, 1.0, ahead=0.0, max_interval=180.0) == math.inf
 
 
 def test_a_page_is_due_when_what_was_heard_makes_it_worth_its_price() -> None:
-    bounds = {"least": 0.01, "most": 180.0}
-    ahead = days_ahead(PAGE.a, PAGE.b, heard(1))
+    bounds = {"min_interval": 0.01, "max_interval": 180.0}
+    ahead = compute_days_ahead(PAGE.a, PAGE.b, heard(1))
 
-    usual = float(due_gap(PAGE.a, PAGE.b, 1.0, 2.0, **bounds))
-    silent = float(due_gap(PAGE.a, PAGE.b, 1.0, 2.0, **bounds, recall=0.5))
-    told = float(due_gap(PAGE.a, PAGE.b, 1.0, 2.0, **bounds, recall=0.5, ahead=ahead)[0])
+    usual = float(compute_due_gap(PAGE.a, PAGE.b, 1.0, 2.0, **bounds))
+    silent = float(compute_due_gap(PAGE.a, PAGE.b, 1.0, 2.0, **bounds, recall=0.5))
+    told = float(compute_due_gap(PAGE.a, PAGE.b, 1.0, 2.0, **bounds, recall=0.5, ahead=ahead)[0])
 
     assert silent == pytest.approx(2 * usual)
     assert told == 0.01
-    assert values(PAGE.a, PAGE.b, 1.0, 0.5 * silent) == pytest.approx(2.0)
+    assert compute_values(PAGE.a, PAGE.b, 1.0, 0.5 * silent) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("ahead", [0.0, 1.0, 30.0, 1000.0])
 def test_no_signal_makes_a_visit_worth_less_than_it_is_without(ahead: float) -> None:
-    a, b, unseen, most = 0.8, 2.0, 20.0, 60.0  # a page that may well change too often
+    a, b, unseen, max_interval = 0.8, 2.0, 20.0, 60.0  # a page that may well change too often
 
-    with_it = values_heard(a, b, 1.0, unseen + ahead, ahead=ahead, most=most)
+    with_it = compute_values_with_signals(a, b, 1.0, unseen + ahead, ahead=ahead, max_interval=max_interval)
 
-    assert with_it >= values(a, b, 1.0, unseen)
-    assert with_it <= max(values(a, b, 1.0, unseen), first_values(a + 1, b, 1.0, most)) + (ahead == 0) * 1e9
+    assert with_it >= compute_values(a, b, 1.0, unseen)
+    assert (
+        with_it
+        <= max(compute_values(a, b, 1.0, unseen), compute_first_values(a + 1, b, 1.0, max_interval))
+        + (ahead == 0) * 1e9
+    )
 
 
 def test_a_source_that_misses_nothing_is_taken_for_one_in_the_end() -> None:
     """What is usual of sources is forgotten like old visits: it would keep the report too modest for good."""
-    record = NEVER_HEARD
+    record = NEW_RECORD
     for n in range(1500):
         changed = n % 4 == 0
-        record = record_after(record, believed=Belief(5.0, 100.0), gap_days=5.0, signals=int(changed), changed=changed)
+        record = update_record(
+            record, estimate_before=RateEstimate(5.0, 100.0), gap_days=5.0, signals=int(changed), changed=changed
+        )
 
     assert record.estimate.recall > 0.95

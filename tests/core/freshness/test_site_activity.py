@@ -9,27 +9,27 @@ from hypothesis import strategies as st
 
 from crawler.core.freshness.gamma import Floats
 from crawler.core.freshness.site_activity import (
-    EVEN,
+    EM_ROUNDS,
+    EVEN_ACTIVITY,
     PRIOR_CHANGES,
-    ROUNDS,
-    Findings,
     SiteActivity,
-    activity_levels,
-    activity_limits,
-    site_activity,
+    VisitFindings,
+    compute_activity_levels,
+    compute_activity_limits,
+    learn_site_activity,
 )
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def findings(*visits: tuple[float, float, bool], rate: float = 0.02, untold: float = 1.0) -> Findings:
+def findings(*visits: tuple[float, float, bool], rate: float = 0.02, untold: float = 1.0) -> VisitFindings:
     """visits: the visit before, this one, and whether it found a change."""
     since, at, changed = zip(*visits, strict=True)
-    return Findings(np.array(since), np.array(at), np.array(changed), np.full(len(visits), rate), untold)
+    return VisitFindings(np.array(since), np.array(at), np.array(changed), np.full(len(visits), rate), untold)
 
 
-def in_turn(days: int, *, pages: int, burst: float) -> Findings:
+def in_turn(days: int, *, pages: int, burst: float) -> VisitFindings:
     """Pages visited every ten days, a tenth of them each day; all of them change at one instant and never else."""
     last = dict.fromkeys(range(pages), 0.0)
     found = []
@@ -44,19 +44,19 @@ def test_pages_age_by_the_day_on_which_all_changed_and_those_seen_since_do_not()
     burst = in_turn(40, pages=100, burst=25.5)
     times = ((START + since * DAY, START + at * DAY) for since, at in zip(burst.since, burst.at, strict=True))
     visits = [(*each, bool(changed), 0.02) for each, changed in zip(times, burst.changed, strict=True)]
-    found = site_activity(visits, at=START + 40 * DAY)
+    found = learn_site_activity(visits, at=START + 40 * DAY)
     days = np.diff(found.ahead) + 1
 
     assert days.argmax() == 25
     assert days[25] > 8
     assert days[:20].max() < 1
-    assert found.ahead_since(START + 25 * DAY) - found.ahead_since(START + 26 * DAY) > 7
-    assert found.ahead_since(START + 30 * DAY) < 0
+    assert found.get_days_ahead(START + 25 * DAY) - found.get_days_ahead(START + 26 * DAY) > 7
+    assert found.get_days_ahead(START + 30 * DAY) < 0
 
 
 def test_a_change_found_late_is_shared_among_the_days_in_which_it_can_have_fallen() -> None:
     """Two pages that changed within ten and four days say that it was in the days that both have in common."""
-    levels = activity_levels(findings((0, 10, True), (6, 10, True), (0, 6, False)), np.arange(11.0))
+    levels = compute_activity_levels(findings((0, 10, True), (6, 10, True), (0, 6, False)), np.arange(11.0))
 
     assert levels[6:].min() > levels[:6].max()
     assert levels[6:] == pytest.approx(levels[6])
@@ -71,7 +71,7 @@ def test_where_pages_change_each_for_itself_activity_stays_near_one() -> None:
             last[page] = day
     since, at, changed, of_page = (np.array(column) for column in zip(*visits, strict=True))
 
-    levels = activity_levels(Findings(since, at, changed, rates[of_page]), np.arange(121.0))
+    levels = compute_activity_levels(VisitFindings(since, at, changed, rates[of_page]), np.arange(121.0))
 
     assert levels.std() < 0.35
     assert np.abs(np.cumsum(levels - 1)).max() < 4  # days
@@ -80,19 +80,19 @@ def test_where_pages_change_each_for_itself_activity_stays_near_one() -> None:
 def test_nothing_is_learned_of_changes_that_a_source_tells() -> None:
     found = in_turn(40, pages=100, burst=25.5)
 
-    told = Findings(found.since, found.at, found.changed, found.rate, untold=0.0)
+    told = VisitFindings(found.since, found.at, found.changed, found.rate, unsignaled_share=0.0)
 
-    assert activity_levels(told, np.arange(41.0)) == pytest.approx(np.ones(40))
+    assert compute_activity_levels(told, np.arange(41.0)) == pytest.approx(np.ones(40))
 
 
-def plainly(found: Findings, days: int) -> Floats:
+def plainly(found: VisitFindings, days: int) -> Floats:
     """Expectation maximization as it is written in books, with one hazard for each visit and day."""
     first = np.arange(days)
     overlap = np.minimum(found.at[:, None], first + 1) - np.maximum(found.since[:, None], first)
     overlap = np.clip(overlap, 0, None)
     exposure, level = found.rate[:, None] * overlap, np.ones(days)
     earlier = found.rate * np.maximum(-found.since, 0.0)
-    for _ in range(ROUNDS):
+    for _ in range(EM_ROUNDS):
         hazard = exposure * level
         some = -np.expm1(-(hazard.sum(1) + earlier))[:, None]
         changes = np.where(found.changed[:, None], hazard / some, 0.0)
@@ -106,9 +106,9 @@ VISIT = st.tuples(st.floats(-5, 19.9), st.floats(0.05, 12), st.booleans(), st.fl
 @given(st.lists(VISIT, min_size=1, max_size=30))
 def test_the_sums_over_days_are_those_of_each_visit_and_day(visits: list[tuple[float, float, bool, float]]) -> None:
     since, gap, changed, rate = (np.array(column) for column in zip(*visits, strict=True))
-    found = Findings(since, np.clip(since + gap, 1e-3, 20.0), changed, rate)
+    found = VisitFindings(since, np.clip(since + gap, 1e-3, 20.0), changed, rate)
 
-    levels = activity_levels(found, np.arange(21.0))
+    levels = compute_activity_levels(found, np.arange(21.0))
 
     assert levels == pytest.approx(plainly(found, 20), rel=1e-6)
     assert levels.min() > 0
@@ -116,21 +116,21 @@ def test_the_sums_over_days_are_those_of_each_visit_and_day(visits: list[tuple[f
 
 
 def test_days_begin_at_midnight_and_the_last_ends_now() -> None:
-    limits = activity_limits(START + timedelta(hours=7), START + timedelta(days=2, hours=5))
-    recent = activity_limits(START, START + 400 * DAY)
+    limits = compute_activity_limits(START + timedelta(hours=7), START + timedelta(days=2, hours=5))
+    recent = compute_activity_limits(START, START + 400 * DAY)
 
     assert limits == [START, START + DAY, START + 2 * DAY, START + timedelta(days=2, hours=5)]
     assert (recent[0], recent[-1], len(recent)) == (START + 280 * DAY, START + 400 * DAY, 121)
 
 
 def test_a_site_without_visits_ages_by_the_calendar() -> None:
-    assert site_activity([], at=START).ahead_since(START - DAY) == 0.0
-    assert EVEN.ahead_since(START) == 0.0
+    assert learn_site_activity([], at=START).get_days_ahead(START - DAY) == 0.0
+    assert EVEN_ACTIVITY.get_days_ahead(START) == 0.0
 
 
 def test_activity_has_moved_where_some_page_is_a_day_older_by_it() -> None:
     limits = tuple(START + n * DAY for n in range(3))
 
-    assert not EVEN.has_moved(SiteActivity(limits, (0.0, 0.9, 0.0)))
-    assert EVEN.has_moved(SiteActivity(limits, (0.0, 1.1, 0.0)))
-    assert SiteActivity(limits, (0.0, -1.1, 0.0)).has_moved(EVEN)
+    assert not EVEN_ACTIVITY.has_moved(SiteActivity(limits, (0.0, 0.9, 0.0)))
+    assert EVEN_ACTIVITY.has_moved(SiteActivity(limits, (0.0, 1.1, 0.0)))
+    assert SiteActivity(limits, (0.0, -1.1, 0.0)).has_moved(EVEN_ACTIVITY)

@@ -1,7 +1,7 @@
 import pytest
 
-from crawler.core.freshness.prior import NO_KIND, site_kind
-from crawler.core.http.urls import Authority, public_suffix
+from crawler.core.freshness.prior import NO_KIND, classify_site
+from crawler.core.http.urls import Authority, get_public_suffix
 
 
 @pytest.mark.parametrize(
@@ -25,17 +25,17 @@ from crawler.core.http.urls import Authority, public_suffix
     ],
 )
 def test_the_kind_of_a_site_is_the_class_in_its_public_suffix(authority: str, kind: str) -> None:
-    assert site_kind(Authority(authority)) == kind
+    assert classify_site(Authority(authority)) == kind
 
 
 @pytest.mark.parametrize(
     "authority", ["127.0.0.1:8001", "[2001:db8::1]", "localhost:8001", "intranet", "a.test", "wiki.internal"]
 )
 def test_an_address_and_a_name_on_no_list_have_no_kind(authority: str) -> None:
-    assert public_suffix(Authority(authority)) is None
-    assert site_kind(Authority(authority)) == NO_KIND
+    assert get_public_suffix(Authority(authority)) is None
+    assert classify_site(Authority(authority)) == NO_KIND
 
 
 def test_a_public_suffix_is_as_long_as_the_list_says() -> None:
-    assert public_suffix(Authority("docs.example.co.uk:8080")) == "co.uk"
-    assert public_suffix(Authority("a.someone.github.io")) == "github.io"
+    assert get_public_suffix(Authority("docs.example.co.uk:8080")) == "co.uk"
+    assert get_public_suffix(Authority("a.someone.github.io")) == "github.io"

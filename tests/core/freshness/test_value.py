@@ -6,28 +6,28 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.estimates import DAY, Belief
+from crawler.core.freshness.estimates import DAY, RateEstimate
 from crawler.core.freshness.value import (
-    due_gap,
-    first_values,
-    fresh_days,
-    gain,
-    gain_of_one,
-    gap_worth,
-    gap_worth_of_one,
-    interval,
-    phase_of,
-    values,
-    weight_of,
+    compute_due_gap,
+    compute_first_values,
+    compute_fresh_days,
+    compute_gain,
+    compute_interval,
+    compute_page_gain,
+    compute_phase,
+    compute_values,
+    compute_weight,
+    solve_gap,
+    solve_page_gap,
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 LEAST, MOST = timedelta(minutes=10), timedelta(days=180)
-beliefs = st.builds(Belief, a=st.floats(1e-2, 1e4), b=st.floats(1e-2, 1e4))
+beliefs = st.builds(RateEstimate, a=st.floats(1e-2, 1e4), b=st.floats(1e-2, 1e4))
 
 
-def mean_value(belief: Belief, days: float) -> float:
+def mean_value(belief: RateEstimate, days: float) -> float:
     """The value of a look at a page of known rate, averaged over the belief by a fine grid."""
     log_rate = np.linspace(-40, 12, 400_001)
     rate = np.exp(log_rate)
@@ -40,28 +40,30 @@ def mean_value(belief: Belief, days: float) -> float:
 @pytest.mark.parametrize("a", [0.5, 1.0, 1.0000001, 3.0, 50.0])
 @pytest.mark.parametrize("days", [0.1, 1.0, 30.0, 300.0])
 def test_value_is_the_mean_over_the_belief(a: float, days: float) -> None:
-    belief = Belief(a, 10.0)
+    belief = RateEstimate(a, 10.0)
 
-    assert float(values(belief.a, belief.b, weight_of(2.0), timedelta(days=days) / DAY)) == pytest.approx(
+    assert float(compute_values(belief.a, belief.b, compute_weight(2.0), timedelta(days=days) / DAY)) == pytest.approx(
         2 * mean_value(belief, days), rel=1e-4
     )
 
 
 @given(belief=beliefs, importance=st.floats(0, 1e4), price=st.floats(1e-4, 1e3))
 def test_a_page_is_due_within_bounds_and_exactly_when_it_is_worth_its_price(
-    belief: Belief, importance: float, price: float
+    belief: RateEstimate, importance: float, price: float
 ) -> None:
-    wait = interval(belief, importance=importance, price=price, least=LEAST, most=MOST)
+    wait = compute_interval(belief, importance=importance, shadow_price=price, min_interval=LEAST, max_interval=MOST)
 
     assert LEAST <= wait <= MOST
     if LEAST < wait < MOST:
-        assert float(values(belief.a, belief.b, weight_of(importance), wait / DAY)) == pytest.approx(price, rel=1e-3)
+        assert float(compute_values(belief.a, belief.b, compute_weight(importance), wait / DAY)) == pytest.approx(
+            price, rel=1e-3
+        )
 
 
 @given(belief=beliefs, days=st.floats(0, 1e4))
-def test_value_grows_with_time(belief: Belief, days: float) -> None:
-    now = float(values(belief.a, belief.b, weight_of(1.0), timedelta(days=days) / DAY))
-    later = float(values(belief.a, belief.b, weight_of(1.0), timedelta(days=days * 1.5 + 1) / DAY))
+def test_value_grows_with_time(belief: RateEstimate, days: float) -> None:
+    now = float(compute_values(belief.a, belief.b, compute_weight(1.0), timedelta(days=days) / DAY))
+    later = float(compute_values(belief.a, belief.b, compute_weight(1.0), timedelta(days=days * 1.5 + 1) / DAY))
 
     assert 0 <= now <= later * (1 + 1e-9)
     assert math.isfinite(later)
@@ -69,19 +71,26 @@ def test_value_grows_with_time(belief: Belief, days: float) -> None:
 
 @pytest.mark.parametrize("price", [0.0, 5e-324, 1e308, math.inf])
 def test_a_price_without_bounds_still_gives_a_due_time_within_them(price: float) -> None:
-    for belief in (Belief(0.5, 10.0), Belief(1.0, 1e-6), Belief(1e6, 1e6), Belief(0.1, 1e9)):
-        assert LEAST <= interval(belief, importance=1.0, price=price, least=LEAST, most=MOST) <= MOST
+    for belief in (RateEstimate(0.5, 10.0), RateEstimate(1.0, 1e-6), RateEstimate(1e6, 1e6), RateEstimate(0.1, 1e9)):
+        assert (
+            LEAST
+            <= compute_interval(belief, importance=1.0, shadow_price=price, min_interval=LEAST, max_interval=MOST)
+            <= MOST
+        )
 
 
 def test_what_surely_changes_too_fast_waits_longest_and_is_not_abandoned() -> None:
-    frantic = Belief(a=10_000.0, b=10.0)  # a thousand changes a day
+    frantic = RateEstimate(a=10_000.0, b=10.0)  # a thousand changes a day
 
-    assert interval(frantic, importance=1.0, price=0.25, least=LEAST, most=MOST) == MOST
+    assert compute_interval(frantic, importance=1.0, shadow_price=0.25, min_interval=LEAST, max_interval=MOST) == MOST
 
 
 def test_more_importance_means_sooner() -> None:
-    belief = Belief(2.0, 20.0)
-    waits = [interval(belief, importance=w, price=0.25, least=LEAST, most=MOST) for w in (0.1, 1.0, 10.0)]
+    belief = RateEstimate(2.0, 20.0)
+    waits = [
+        compute_interval(belief, importance=w, shadow_price=0.25, min_interval=LEAST, max_interval=MOST)
+        for w in (0.1, 1.0, 10.0)
+    ]
 
     assert waits == sorted(waits, reverse=True)
 
@@ -92,15 +101,15 @@ def test_the_gain_is_the_integral_of_its_slope(a: float, y: float) -> None:
     s = np.linspace(0, y, 200_001)
     slope = a * s * np.exp(-(a + 1) * np.log1p(s))
 
-    assert float(gain(a, y)) == pytest.approx(np.trapezoid(slope, s), rel=1e-5)
+    assert float(compute_gain(a, y)) == pytest.approx(np.trapezoid(slope, s), rel=1e-5)
 
 
 @given(a=st.floats(1e-3, 1e5), y=st.floats(1e-9, 1e9))
 def test_the_gain_has_no_step_where_the_series_hands_over(a: float, y: float) -> None:
     at = 1e-3 / (a + 1)
 
-    assert float(gain(a, at * (1 - 1e-9))) == pytest.approx(float(gain(a, at * (1 + 1e-9))), rel=1e-6)
-    assert 0 < float(gain(a, y)) <= float(gain(a, y * 1.1)) * (1 + 1e-9)
+    assert float(compute_gain(a, at * (1 - 1e-9))) == pytest.approx(float(compute_gain(a, at * (1 + 1e-9))), rel=1e-6)
+    assert 0 < float(compute_gain(a, y)) <= float(compute_gain(a, y * 1.1)) * (1 + 1e-9)
 
 
 @given(
@@ -113,12 +122,12 @@ def test_the_gain_has_no_step_where_the_series_hands_over(a: float, y: float) ->
 @example(a=3.0, b=2.0, weight=1.0, price=1.0 - 1e-12)  # all but never worth it
 @example(a=0.01, b=0.01, weight=0.05, price=1e6)  # worth it, but not in this age of the world
 def test_a_gap_is_worth_exactly_its_price_or_never(a: float, b: float, weight: float, price: float) -> None:
-    days = float(gap_worth(a, b, weight, price))
+    days = float(solve_gap(a, b, weight, price))
 
     if math.isfinite(days):
-        assert float(values(a, b, weight, days)) == pytest.approx(price, rel=1e-6)
+        assert float(compute_values(a, b, weight, days)) == pytest.approx(price, rel=1e-6)
     else:
-        assert float(values(a, b, weight, 1e9 * b)) < price
+        assert float(compute_values(a, b, weight, 1e9 * b)) < price
 
 
 @given(
@@ -132,29 +141,31 @@ def test_a_gap_is_worth_exactly_its_price_or_never(a: float, b: float, weight: f
 @example(a=3.0, b=2.0, weight=1.0, price=1.1, y=1e9)  # never worth it
 @example(a=0.01, b=0.01, weight=0.05, price=1e6, y=1.0)
 def test_the_gap_of_one_page_is_that_of_many(a: float, b: float, weight: float, price: float, y: float) -> None:
-    one, many = gap_worth_of_one(a, b, weight, price), float(gap_worth(a, b, weight, price))
+    one, many = solve_page_gap(a, b, weight, price), float(solve_gap(a, b, weight, price))
     forever = 1e11 * b
 
     assert min(one, forever) == pytest.approx(min(many, forever), rel=1e-7)
-    assert gain_of_one(a, y) == pytest.approx(float(gain(a, y)), rel=1e-9)
+    assert compute_page_gain(a, y) == pytest.approx(float(compute_gain(a, y)), rel=1e-9)
 
 
 @given(belief=beliefs, price=st.floats(1e-4, 1e3), more=st.floats(1.01, 100))
-def test_dearer_is_later_and_more_important_is_sooner(belief: Belief, price: float, more: float) -> None:
-    defaults = float(gap_worth(belief.a, belief.b, 1.0, price))
+def test_dearer_is_later_and_more_important_is_sooner(belief: RateEstimate, price: float, more: float) -> None:
+    defaults = float(solve_gap(belief.a, belief.b, 1.0, price))
 
-    assert float(gap_worth(belief.a, belief.b, 1.0, price * more)) >= defaults * (1 - 1e-9)
-    assert float(gap_worth(belief.a, belief.b, more, price)) <= defaults * (1 + 1e-9)
+    assert float(solve_gap(belief.a, belief.b, 1.0, price * more)) >= defaults * (1 - 1e-9)
+    assert float(solve_gap(belief.a, belief.b, more, price)) <= defaults * (1 + 1e-9)
 
 
 def test_whole_arrays_are_due_when_single_pages_are() -> None:
     rng = np.random.default_rng(2)
     a, b = 10 ** rng.uniform(-1, 3, 3000), 10 ** rng.uniform(-1, 3, 3000)
 
-    days = due_gap(a, b, 1.0, 0.5, least=LEAST.total_seconds() / 86_400, most=180.0)
+    days = compute_due_gap(a, b, 1.0, 0.5, min_interval=LEAST.total_seconds() / 86_400, max_interval=180.0)
 
     for n in range(0, 3000, 100):
-        one = interval(Belief(a[n], b[n]), importance=1.0, price=0.5, least=LEAST, most=MOST)
+        one = compute_interval(
+            RateEstimate(a[n], b[n]), importance=1.0, shadow_price=0.5, min_interval=LEAST, max_interval=MOST
+        )
         assert days[n] == pytest.approx(one.total_seconds() / 86_400, abs=1e-6)
 
 
@@ -162,8 +173,8 @@ def test_looking_when_it_is_worth_the_price_is_the_best_that_its_requests_can_bu
     """Two pages of known rates share a budget; no other split of it is fresher than that of one price."""
     rates, price = np.array([0.05, 0.4]), 0.8
     a = np.full(2, 1e5)
-    gap = gap_worth(a, a / rates, 1.0, price)
-    ours, budget = (fresh_days(a, a / rates, gap) / gap).sum(), (1 / gap).sum()
+    gap = solve_gap(a, a / rates, 1.0, price)
+    ours, budget = (compute_fresh_days(a, a / rates, gap) / gap).sum(), (1 / gap).sum()
 
     share = np.linspace(0.01, 0.99, 2001)[:, None]
     other = 1 / (budget * np.concatenate([share, 1 - share], axis=1))
@@ -176,22 +187,22 @@ def test_a_first_fetch_is_worth_the_fresh_time_that_it_buys(a: float) -> None:
     days = np.linspace(0, 100, 100_001)
     fresh = (10 / (10 + days)) ** a
 
-    assert float(first_values(a, 10.0, 2.0, 100.0)) == pytest.approx(2 * np.trapezoid(fresh, days), rel=1e-6)
-    assert float(fresh_days(a, 10.0, 100.0)) <= 100
+    assert float(compute_first_values(a, 10.0, 2.0, 100.0)) == pytest.approx(2 * np.trapezoid(fresh, days), rel=1e-6)
+    assert float(compute_fresh_days(a, 10.0, 100.0)) <= 100
 
 
 @given(key=st.binary(min_size=16, max_size=16), days=st.floats(1e-3, 1e3))
 def test_a_first_gap_lies_within_the_gap(key: bytes, days: float) -> None:
-    assert timedelta(0) <= timedelta(days=days) * phase_of(key) <= timedelta(days=days)
+    assert timedelta(0) <= timedelta(days=days) * compute_phase(key) <= timedelta(days=days)
 
 
 def test_first_gaps_of_many_pages_are_spread_evenly() -> None:
     keys = np.random.default_rng(4).bytes(16 * 2000)
-    days = [10 * phase_of(keys[16 * n : 16 * n + 16]) for n in range(2000)]
+    days = [10 * compute_phase(keys[16 * n : 16 * n + 16]) for n in range(2000)]
 
     assert np.histogram(days, bins=10, range=(0, 10))[0].min() > 150
 
 
 @pytest.mark.parametrize(("importance", "weight"), [(0.0, 0.05), (1.0, 1.0), (1e9, 1000.0)])
 def test_no_importance_is_nothing_or_everything(importance: float, weight: float) -> None:
-    assert weight_of(importance) == weight
+    assert compute_weight(importance) == weight

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http.backoff import LEAST_BACKOFF, backoff, retry_after
+from crawler.core.http.backoff import MIN_BACKOFF, compute_backoff, parse_retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY, MONTH = timedelta(days=1), timedelta(days=30)
@@ -15,32 +15,40 @@ DAY, MONTH = timedelta(days=1), timedelta(days=30)
     [("120", 120), (" 7 ", 7), ("0", 0), ("Thu, 01 Jan 2026 00:02:00 GMT", 120), ("Wed, 31 Dec 2025 00:00:00 GMT", 0)],
 )
 def test_retry_after_in_both_forms(value: str, seconds: int) -> None:
-    assert retry_after(value, now=NOW) == timedelta(seconds=seconds)
+    assert parse_retry_after(value, now=NOW) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("value", [None, "", "soon", "-5", "1.5", "٣", "99999 Foo 9999"])
 def test_what_is_no_retry_after_says_nothing(value: str | None) -> None:
-    assert retry_after(value, now=NOW) is None
+    assert parse_retry_after(value, now=NOW) is None
 
 
 def test_a_date_is_counted_by_the_servers_own_clock() -> None:
-    asked = retry_after("Fri, 02 Jan 2015 00:01:00 GMT", now=NOW, server_date="Fri, 02 Jan 2015 00:00:00 GMT")
+    asked = parse_retry_after("Fri, 02 Jan 2015 00:01:00 GMT", now=NOW, server_date="Fri, 02 Jan 2015 00:00:00 GMT")
 
     assert asked == timedelta(minutes=1)
 
 
 def test_retry_after_of_zero_does_not_switch_the_backoff_off() -> None:
-    assert backoff(1, asked=timedelta(0), most=DAY, most_asked=MONTH) >= LEAST_BACKOFF
+    assert compute_backoff(1, requested_wait=timedelta(0), max_backoff=DAY, max_requested_wait=MONTH) >= MIN_BACKOFF
 
 
 def test_each_refusal_doubles_and_what_the_server_asks_is_kept_to() -> None:
-    first, second = (backoff(n, asked=None, most=DAY, most_asked=MONTH) for n in (1, 2))
+    first, second = (compute_backoff(n, requested_wait=None, max_backoff=DAY, max_requested_wait=MONTH) for n in (1, 2))
 
     assert second == 2 * first
-    assert backoff(1, asked=timedelta(hours=5), most=DAY, most_asked=MONTH) == timedelta(hours=5)
-    assert backoff(1, asked=timedelta(days=3), most=DAY, most_asked=MONTH) == timedelta(days=3)
+    assert compute_backoff(
+        1, requested_wait=timedelta(hours=5), max_backoff=DAY, max_requested_wait=MONTH
+    ) == timedelta(hours=5)
+    assert compute_backoff(1, requested_wait=timedelta(days=3), max_backoff=DAY, max_requested_wait=MONTH) == timedelta(
+        days=3
+    )
 
 
 @given(refusals=st.integers(1, 10**6), asked=st.none() | st.timedeltas(timedelta(0)))
 def test_a_backoff_is_never_nothing_and_never_for_ever(refusals: int, asked: timedelta | None) -> None:
-    assert LEAST_BACKOFF <= backoff(refusals, asked=asked, most=DAY, most_asked=MONTH) <= MONTH
+    assert (
+        MIN_BACKOFF
+        <= compute_backoff(refusals, requested_wait=asked, max_backoff=DAY, max_requested_wait=MONTH)
+        <= MONTH
+    )

@@ -4,22 +4,22 @@ import pytest
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.credentials import (
-    Reference,
+    SecretReference,
     SecretSource,
-    credentials_in,
-    headers_of,
+    build_headers,
+    explain_unusable_secret,
     parse_auth,
+    parse_credentials,
     parse_header,
     parse_login,
     parse_proxy,
-    unusable,
 )
 
 LITERAL = "hunter2-s3cret"
 
 
 def test_every_secret_is_named_by_the_place_where_it_stands() -> None:
-    found = credentials_in(
+    found = parse_credentials(
         ["X-Key: env:DOCS_KEY"],
         "basic env:USER block:docs-password",
         "/login name=env:USER password=env:PASS",
@@ -30,13 +30,13 @@ def test_every_secret_is_named_by_the_place_where_it_stands() -> None:
     assert [str(reference) for reference in found.references] == [
         *("env:DOCS_KEY", "env:USER", "block:docs-password", "env:PASS", "env:PROXY_USER", "env:PROXY_PASS")
     ]
-    assert headers_of(found, secrets) == (
+    assert build_headers(found, secrets) == (
         ("X-Key", "<env:DOCS_KEY>"),
         ("Authorization", "Basic PGVudjpVU0VSPjo8YmxvY2s6ZG9jcy1wYXNzd29yZD4="),
     )
-    assert headers_of(credentials_in([], "Bearer env:T", "", ""), {Reference(SecretSource.ENV, "T"): "x"}) == (
-        ("Authorization", "Bearer x"),
-    )
+    assert build_headers(
+        parse_credentials([], "Bearer env:T", "", ""), {SecretReference(SecretSource.ENV, "T"): "x"}
+    ) == (("Authorization", "Bearer x"),)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_a_secret_that_is_typed_is_refused_in_a_line_that_does_not_repeat_it(
 
 
 def test_a_secret_that_a_header_cannot_have_is_told_from_one_that_it_can() -> None:
-    assert [bool(unusable(secret)) for secret in ("", "a\r\nX-More: b", "\xe4", "a" * 9000, "a b:c=")] == [
-        *(True, True, True, True, False)
-    ]
+    assert [
+        bool(explain_unusable_secret(secret)) for secret in ("", "a\r\nX-More: b", "\xe4", "a" * 9000, "a b:c=")
+    ] == [*(True, True, True, True, False)]
 
 
 def test_stored_settings_that_cannot_be_read_are_refusals_and_no_exception() -> None:

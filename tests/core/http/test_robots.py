@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from crawler.core.http.robots import ALLOW_ALL, MAX_ROBOTS_BYTES, REFUSE_ALL, parse_robots
-from crawler.core.http.urls import Url, normalise
+from crawler.core.http.robots import ALLOW_ALL, DISALLOW_ALL, MAX_ROBOTS_BYTES, parse_robots
+from crawler.core.http.urls import Url, normalize_url
 
 AGENT = "recrawl"
 
 
 def allowed(body: str | bytes, path: str, agent: str = AGENT) -> bool:
-    url = normalise(f"https://example.com{path}")
+    url = normalize_url(f"https://example.com{path}")
     assert url is not None
     return parse_robots(body if isinstance(body, bytes) else body.encode()).allows(url, agent)
 
@@ -188,14 +188,14 @@ def test_of_a_long_file_with_old_line_ends_or_two_bytes_a_character_the_first_pa
 )
 def test_a_crawl_delay_is_a_delay_however_long(value: str, delay: timedelta | None) -> None:
     rules = parse_robots(f"User-agent: *\nCrawl-delay: {value}\nDisallow: /x".encode())
-    assert rules.crawl_delay(AGENT) == delay
+    assert rules.get_crawl_delay(AGENT) == delay
     assert rules.allows(Url("https://example.com/a"), AGENT)
 
 
 def test_a_crawl_delay_is_that_of_the_own_group() -> None:
     rules = parse_robots(b"User-agent: *\nCrawl-delay: 60\n\nUser-agent: recrawl\nCrawl-delay: 2")
-    assert rules.crawl_delay("recrawl") == timedelta(seconds=2)
-    assert rules.crawl_delay("otherbot") == timedelta(seconds=60)
+    assert rules.get_crawl_delay("recrawl") == timedelta(seconds=2)
+    assert rules.get_crawl_delay("otherbot") == timedelta(seconds=60)
 
 
 def test_sitemaps_are_absolute_and_distinct() -> None:
@@ -209,9 +209,9 @@ def test_sitemaps_are_absolute_and_distinct() -> None:
 def test_all_and_nothing() -> None:
     url = Url("https://example.com/a")
     assert ALLOW_ALL.allows(url, AGENT)
-    assert ALLOW_ALL.crawl_delay(AGENT) is None
+    assert ALLOW_ALL.get_crawl_delay(AGENT) is None
     assert ALLOW_ALL.sitemaps == ()
-    assert not REFUSE_ALL.allows(url, AGENT)
+    assert not DISALLOW_ALL.allows(url, AGENT)
 
 
 AGENTS = [b"User-agent: *", b"User-agent:", b"user agent recrawl", b"User-agent: recrawl/1"]
@@ -224,7 +224,7 @@ lines = st.sampled_from([*AGENTS, *LINES, *SCRAPS])
 def test_any_bytes_can_be_parsed(body: bytes) -> None:
     rules = parse_robots(body)
     assert rules.allows(Url("https://example.com/a?b=%zz"), AGENT) in {True, False}
-    assert rules.crawl_delay(AGENT) is None or rules.crawl_delay(AGENT) >= timedelta(0)  # type: ignore[operator]
+    assert rules.get_crawl_delay(AGENT) is None or rules.get_crawl_delay(AGENT) >= timedelta(0)  # type: ignore[operator]
 
 
 def filled(lines: Iterable[str]) -> bytes:
@@ -325,6 +325,6 @@ def test_another_reader_of_robots_txt_decides_alike(case: tuple[str, list[str]])
     body, paths = case
     rules, other = parse_robots(body.encode()), Protego.parse(body)
     for path in paths:
-        url = normalise(f"https://example.com{path}")
+        url = normalize_url(f"https://example.com{path}")
         assert url is not None
         assert rules.allows(url, AGENT) == other.can_fetch(url, AGENT), url

@@ -4,7 +4,7 @@ from math import comb
 
 import pytest
 
-from crawler.core.http.traffic import TrafficHour, far_from_usual, tail
+from crawler.core.http.traffic import TrafficHour, compute_binomial_tail, describe_anomaly
 
 NOON = datetime(2026, 3, 20, 12, tzinfo=UTC)
 
@@ -34,7 +34,7 @@ USUAL = [hour(n, errors=n % 3, latency_ms=180.0 + 60 * (n % 24 > 12) + n % 7) fo
     ],
 )
 def test_an_hour_is_off_where_it_is_far_from_what_is_usual(now: TrafficHour, says: str) -> None:
-    found = far_from_usual(now, USUAL)
+    found = describe_anomaly(now, USUAL)
 
     assert found.startswith(says)
     assert bool(found) == bool(says)
@@ -44,13 +44,13 @@ def test_nothing_is_off_before_anything_is_usual_nor_what_has_been_as_bad_before
     bad = hour(0, errors=60, latency_ms=5000)
     worse_before = [replace(bad, hour=NOON - timedelta(hours=30), errors=70), *USUAL]
 
-    assert far_from_usual(bad, USUAL[:20]) == ""
-    assert "failed" in far_from_usual(bad, USUAL)
-    assert "failed" not in far_from_usual(bad, worse_before)
+    assert describe_anomaly(bad, USUAL[:20]) == ""
+    assert "failed" in describe_anomaly(bad, USUAL)
+    assert "failed" not in describe_anomaly(bad, worse_before)
 
 
 def test_the_usual_hours_themselves_are_hardly_ever_off() -> None:
-    off = [each for n, each in enumerate(USUAL) if far_from_usual(each, USUAL[:n] + USUAL[n + 1 :])]
+    off = [each for n, each in enumerate(USUAL) if describe_anomaly(each, USUAL[:n] + USUAL[n + 1 :])]
 
     assert off == []
 
@@ -58,5 +58,5 @@ def test_the_usual_hours_themselves_are_hardly_ever_off() -> None:
 def test_the_tail_is_the_binomial_one() -> None:
     exact = sum(comb(40, n) * 0.1**n * 0.9 ** (40 - n) for n in range(9, 41))
 
-    assert tail(40, 9, 0.1) == pytest.approx(exact)
-    assert tail(40, 0, 0.1) == pytest.approx(1)
+    assert compute_binomial_tail(40, 9, 0.1) == pytest.approx(exact)
+    assert compute_binomial_tail(40, 0, 0.1) == pytest.approx(1)

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from crawler.core.http.urls import (
     MAX_URL_BYTES,
     Authority,
-    Refusal,
+    ExclusionReason,
     Scope,
     Url,
-    authority_of,
-    from_user,
-    host_of,
-    key_of,
-    normalise,
-    normalise_all,
-    path_and_query,
-    refusals_of,
-    registrable,
-    scheme_of,
+    compute_page_key,
+    get_authority,
+    get_host,
+    get_path_and_query,
+    get_registrable_domain,
+    get_scheme,
+    list_refusals,
+    normalize_url,
+    normalize_urls,
+    parse_user_url,
 )
 
 BASE = Url("https://www.example.com/docs/current/index.html?page=2")
@@ -67,7 +67,7 @@ anything = st.one_of(linkish, st.text(), st.text(st.characters(exclude_categorie
     ],
 )
 def test_a_page_has_one_spelling(text: str, url: str) -> None:
-    assert normalise(text) == url
+    assert normalize_url(text) == url
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_page_has_one_spelling(text: str, url: str) -> None:
     ],
 )
 def test_what_cannot_be_crawled_is_no_url(text: str) -> None:
-    assert normalise(text) is None
+    assert normalize_url(text) is None
 
 
 @pytest.mark.parametrize(
@@ -114,40 +114,40 @@ def test_what_cannot_be_crawled_is_no_url(text: str) -> None:
     ],
 )
 def test_tracking_parameters_and_nothing_else_are_dropped(query: str, kept: str) -> None:
-    assert normalise(f"http://example.com/a?{query}") == f"http://example.com/a{kept}"
+    assert normalize_url(f"http://example.com/a?{query}") == f"http://example.com/a{kept}"
 
 
 def test_capital_a_and_small_a_are_two_pages() -> None:
-    assert normalise("http://example.com/A?B=C") == "http://example.com/A?B=C"
-    assert normalise("http://example.com/a?B=C") != normalise("http://example.com/A?B=C")
+    assert normalize_url("http://example.com/A?B=C") == "http://example.com/A?B=C"
+    assert normalize_url("http://example.com/a?B=C") != normalize_url("http://example.com/A?B=C")
 
 
 def test_a_url_of_8_kilobytes_is_kept_whole() -> None:
     url = "http://example.com/" + "a" * (MAX_URL_BYTES - len("http://example.com/"))
-    assert normalise(url) == url
-    assert normalise_all([url, url + "a"], base=BASE) == (url,)
-    assert normalise_all(["a" * MAX_URL_BYTES], base=BASE) == ()
+    assert normalize_url(url) == url
+    assert normalize_urls([url, url + "a"], base=BASE) == (url,)
+    assert normalize_urls(["a" * MAX_URL_BYTES], base=BASE) == ()
 
 
 @given(anything)
 def test_normalising_twice_is_normalising_once(text: str) -> None:
-    once = normalise(text, base=BASE)
+    once = normalize_url(text, base=BASE)
     if once is not None:
-        assert normalise(once) == once
-        assert normalise(once, base=BASE) == once
-        assert from_user(once) == once
+        assert normalize_url(once) == once
+        assert normalize_url(once, base=BASE) == once
+        assert parse_user_url(once) == once
 
 
 @given(anything)
 def test_a_normalised_url_is_printable_ascii_in_every_case(text: str) -> None:
-    url = normalise(text, base=BASE)
+    url = normalize_url(text, base=BASE)
     if url is not None:
         assert url.isascii()
         assert url.isprintable()
         assert " " not in url
         assert len(url) <= MAX_URL_BYTES
         assert "#" not in url
-        assert "@" not in authority_of(url)
+        assert "@" not in get_authority(url)
 
 
 @given(st.lists(anything, max_size=20), st.lists(pieces.filter(str.isalnum), max_size=4))
@@ -158,14 +158,14 @@ def test_links_read_together_are_those_read_one_by_one(hrefs: list[str], plain: 
         "../" + "-".join(plain),
         "https://www.example.com/" + "".join(plain),
     ]
-    one_by_one = dict.fromkeys(normalise(href, base=BASE) for href in hrefs)
+    one_by_one = dict.fromkeys(normalize_url(href, base=BASE) for href in hrefs)
     one_by_one.pop(None, None)
-    assert normalise_all(hrefs, base=BASE) == tuple(one_by_one)
+    assert normalize_urls(hrefs, base=BASE) == tuple(one_by_one)
 
 
 def test_links_of_a_page_come_once_and_in_their_order() -> None:
     hrefs = ["b.html", "a.html#x", "a.html#y", "", "#top", "./b.html", "/", "?page=3", "//other.org/x", "mailto:me@x.y"]
-    assert normalise_all(hrefs, base=BASE) == (
+    assert normalize_urls(hrefs, base=BASE) == (
         "https://www.example.com/docs/current/b.html",
         "https://www.example.com/docs/current/a.html",
         BASE,
@@ -179,12 +179,12 @@ def test_hundreds_of_plain_links_take_less_than_five_microseconds_each() -> None
     hrefs = [f"page-{n}.html#part" for n in range(1000)]
     began = time.process_time()
     for _ in range(10):
-        normalise_all(hrefs, base=BASE)
+        normalize_urls(hrefs, base=BASE)
     assert (time.process_time() - began) / 10_000 < 5e-6  # 0.8 microseconds on a quiet machine
 
 
 def test_a_page_key_is_16_bytes_and_differs_between_pages() -> None:
-    keys = {key_of(Url(f"https://example.com/{n}")) for n in range(1000)}
+    keys = {compute_page_key(Url(f"https://example.com/{n}")) for n in range(1000)}
     assert len(keys) == 1000
     assert {len(key) for key in keys} == {16}
 
@@ -198,8 +198,8 @@ def test_a_page_key_is_16_bytes_and_differs_between_pages() -> None:
     ],
 )
 def test_a_url_has_these_parts(url: Url, scheme: str, authority: str, host: str, asked: str) -> None:
-    assert (scheme_of(url), authority_of(url), path_and_query(url)) == (scheme, authority, asked)
-    assert host_of(authority_of(url)) == host
+    assert (get_scheme(url), get_authority(url), get_path_and_query(url)) == (scheme, authority, asked)
+    assert get_host(get_authority(url)) == host
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_url_has_these_parts(url: Url, scheme: str, authority: str, host: str,
     ],
 )
 def test_the_registrable_name_ends_at_the_public_suffix(authority: str, own: str) -> None:
-    assert registrable(Authority(authority)) == own
+    assert get_registrable_domain(Authority(authority)) == own
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_the_registrable_name_ends_at_the_public_suffix(authority: str, own: str
     ],
 )
 def test_a_person_may_be_brief(text: str, url: str) -> None:
-    assert from_user(text) == url
+    assert parse_user_url(text) == url
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_person_may_be_brief(text: str, url: str) -> None:
 )
 def test_an_error_says_in_one_line_what_is_wrong(text: str, says: str) -> None:
     with pytest.raises(ValueError, match=says) as caught:
-        from_user(text)
+        parse_user_url(text)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 200
     assert "secret" not in str(caught.value)
@@ -261,8 +261,8 @@ def test_an_error_says_in_one_line_what_is_wrong(text: str, says: str) -> None:
 @given(anything)
 def test_whatever_a_person_types_is_a_url_or_a_value_error(text: str) -> None:
     with contextlib.suppress(ValueError):
-        url = from_user(text)
-        assert normalise(url) == url
+        url = parse_user_url(text)
+        assert normalize_url(url) == url
 
 
 SCOPE = Scope(
@@ -279,45 +279,45 @@ SCOPE = Scope(
     [
         ("https://www.example.com/docs/a", 3, None),
         ("https://www.example.com/x/y.html", 0, None),
-        ("https://www.example.com/x/y.html?a", 0, Refusal.NOT_INCLUDED),
+        ("https://www.example.com/x/y.html?a", 0, ExclusionReason.NOT_INCLUDED),
         ("https://www.example.com/blog/2026/x", 0, None),
-        ("https://www.example.com/Docs/a", 0, Refusal.NOT_INCLUDED),
-        ("https://www.example.com/docs/old/a", 0, Refusal.EXCLUDED),
-        ("https://www.example.com/docs/a?x=1&print=1", 0, Refusal.EXCLUDED),
-        ("https://www.example.com/docs/a", 4, Refusal.TOO_DEEP),
+        ("https://www.example.com/Docs/a", 0, ExclusionReason.NOT_INCLUDED),
+        ("https://www.example.com/docs/old/a", 0, ExclusionReason.EXCLUDED),
+        ("https://www.example.com/docs/a?x=1&print=1", 0, ExclusionReason.EXCLUDED),
+        ("https://www.example.com/docs/a", 4, ExclusionReason.TOO_DEEP),
         ("https://example.com/docs/a", 0, None),
         ("http://example.com/docs/a", 0, None),
         ("http://www.example.com/docs/a", 0, None),
-        ("https://www.example.com:8443/docs/a", 0, Refusal.OTHER_DOMAIN),
-        ("https://www.example.com.evil.org/docs/a", 0, Refusal.OTHER_DOMAIN),
-        ("https://other.example.com/docs/a", 0, Refusal.OTHER_DOMAIN),
+        ("https://www.example.com:8443/docs/a", 0, ExclusionReason.OTHER_DOMAIN),
+        ("https://www.example.com.evil.org/docs/a", 0, ExclusionReason.OTHER_DOMAIN),
+        ("https://other.example.com/docs/a", 0, ExclusionReason.OTHER_DOMAIN),
     ],
 )
-def test_a_refusal_says_why(url: str, depth: int, refusal: Refusal | None) -> None:
-    assert SCOPE.refusal(Url(url), depth) == refusal
+def test_a_refusal_says_why(url: str, depth: int, refusal: ExclusionReason | None) -> None:
+    assert SCOPE.find_exclusion(Url(url), depth) == refusal
 
 
 def test_an_alias_and_the_other_scheme_lead_home() -> None:
     for url in ("http://example.com/a?b", "https://example.com/a?b", "http://www.example.com/a?b"):
-        assert SCOPE.home(Url(url)) == "https://www.example.com/a?b"
-    assert SCOPE.home(Url("https://other.org/a")) == "https://other.org/a"
+        assert SCOPE.to_domain_url(Url(url)) == "https://www.example.com/a?b"
+    assert SCOPE.to_domain_url(Url("https://other.org/a")) == "https://other.org/a"
 
 
 def test_a_port_that_is_written_out_keeps_its_scheme() -> None:
     scope = Scope(authority=Authority("127.0.0.1:8001"), scheme="http")
-    assert scope.home(Url("https://127.0.0.1:8001/a")) == "https://127.0.0.1:8001/a"
-    assert scope.refusal(Url("https://127.0.0.1:8001/a")) is Refusal.OTHER_DOMAIN
-    assert scope.refusal(Url("http://127.0.0.1:8001/a")) is None
-    assert scope.refusal(Url("http://127.0.0.1:8002/a")) is Refusal.OTHER_DOMAIN
+    assert scope.to_domain_url(Url("https://127.0.0.1:8001/a")) == "https://127.0.0.1:8001/a"
+    assert scope.find_exclusion(Url("https://127.0.0.1:8001/a")) is ExclusionReason.OTHER_DOMAIN
+    assert scope.find_exclusion(Url("http://127.0.0.1:8001/a")) is None
+    assert scope.find_exclusion(Url("http://127.0.0.1:8002/a")) is ExclusionReason.OTHER_DOMAIN
     six = Scope(authority=Authority("[::1]"), scheme="http")
-    assert six.home(Url("https://[::1]/a")) == "http://[::1]/a"
+    assert six.to_domain_url(Url("https://[::1]/a")) == "http://[::1]/a"
 
 
 def test_a_url_that_is_too_long_under_the_domains_own_name_is_refused() -> None:
     scope = Scope(authority=Authority("www.example.com"), aliases=frozenset({Authority("example.com")}))
     path = "a" * (MAX_URL_BYTES - len("https://example.com/") - 4)
-    assert scope.refusal(Url(f"https://example.com/{path}")) is None
-    assert scope.refusal(Url(f"https://example.com/{path}a")) is Refusal.TOO_LONG
+    assert scope.find_exclusion(Url(f"https://example.com/{path}")) is None
+    assert scope.find_exclusion(Url(f"https://example.com/{path}a")) is ExclusionReason.TOO_LONG
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ def test_a_url_that_is_too_long_under_the_domains_own_name_is_refused() -> None:
 )
 def test_a_pattern_reads_like_robots_txt_or_as_a_regular_expression(pattern: str, asked: str, matches: bool) -> None:
     scope = Scope(authority=Authority("example.com"), exclude=(pattern,))
-    assert (scope.refusal(Url(f"https://example.com{asked}")) is Refusal.EXCLUDED) is matches
+    assert (scope.find_exclusion(Url(f"https://example.com{asked}")) is ExclusionReason.EXCLUDED) is matches
 
 
 @pytest.mark.parametrize("pattern", ["", "docs/", "re:(", "https://example.com/"])
@@ -358,10 +358,10 @@ def test_a_pattern_that_is_none_is_refused_by_name(pattern: str) -> None:
 
 def test_no_pattern_of_stars_takes_for_ever() -> None:
     scope = Scope(authority=Authority("example.com"), exclude=("/" + "*a" * 50 + "*b$", "/" + "*a" * 50 + "*b"))
-    url = normalise("https://example.com/" + "a" * 8000)
+    url = normalize_url("https://example.com/" + "a" * 8000)
     assert url is not None
     began = time.process_time()
-    assert scope.refusal(url) is None
+    assert scope.find_exclusion(url) is None
     assert time.process_time() - began < 1
 
 
@@ -369,8 +369,8 @@ def test_no_pattern_of_stars_takes_for_ever() -> None:
 def test_no_regular_expression_takes_for_ever(pattern: str) -> None:
     scope = Scope(authority=Authority("example.com"), exclude=(pattern,))
     began = time.process_time()
-    scope.refusal(Url("https://example.com/" + "a" * 60 + "!"))
-    scope.refusal(Url("https://example.com/" + "a" * 8000 + "!"))
+    scope.find_exclusion(Url("https://example.com/" + "a" * 60 + "!"))
+    scope.find_exclusion(Url("https://example.com/" + "a" * 8000 + "!"))
     assert time.process_time() - began < 1
 
 
@@ -378,10 +378,13 @@ def test_no_regular_expression_takes_for_ever(pattern: str) -> None:
     "pattern", ["re:(?=a)", "re:(?<!a)b", r"re:(a)\1", "re:(?P<n>a)(?P=n)", "re:(?>a+)", "re:a{1001}"]
 )
 def test_a_pattern_that_needs_backtracking_is_refused_with_a_sentence(pattern: str) -> None:
-    (said,) = refusals_of(("/a", pattern, "*b"))
+    (said,) = list_refusals(("/a", pattern, "*b"))
     assert said.startswith(f"the pattern {pattern!r} could take for ever")
     assert "without looking ahead or behind, back-references" in said
-    assert Scope(authority=Authority("example.com"), exclude=(pattern,)).refusal(Url("https://example.com/ab")) is None
+    assert (
+        Scope(authority=Authority("example.com"), exclude=(pattern,)).find_exclusion(Url("https://example.com/ab"))
+        is None
+    )
 
 
 def test_a_filter_refuses_what_the_patterns_leave() -> None:
@@ -393,8 +396,8 @@ def test_a_filter_refuses_what_the_patterns_leave() -> None:
 
     scope = Scope(Authority("a.example"), exclude=("/no/",), max_depth=3, accepts=accepts)
 
-    assert scope.refusal(Url("https://a.example/day/"), 9) is Refusal.URL_FILTER
-    assert scope.refusal(Url("https://a.example/x")) is None
-    assert scope.refusal(Url("https://a.example/no/day/")) is Refusal.EXCLUDED
-    assert scope.refusal(Url("https://b.example/day/")) is Refusal.OTHER_DOMAIN
+    assert scope.find_exclusion(Url("https://a.example/day/"), 9) is ExclusionReason.URL_FILTER
+    assert scope.find_exclusion(Url("https://a.example/x")) is None
+    assert scope.find_exclusion(Url("https://a.example/no/day/")) is ExclusionReason.EXCLUDED
+    assert scope.find_exclusion(Url("https://b.example/day/")) is ExclusionReason.OTHER_DOMAIN
     assert asked == ["https://a.example/day/", "https://a.example/x"]

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.noise.alignment import gaps, matched
+from crawler.core.noise.alignment import find_gaps, match_sequences
 
 letters = st.text(alphabet="abcd", max_size=300)
 
@@ -22,7 +22,7 @@ def length_of_longest(one: str, other: str) -> int:
 
 @given(one=letters, other=letters)
 def test_what_is_matched_is_the_same_in_the_same_order_and_as_long_as_can_be(one: str, other: str) -> None:
-    found = matched(one, other)
+    found = match_sequences(one, other)
 
     assert all(one[n] == other[m] for n, m in found)
     assert all(n < after and m < beside for (n, m), (after, beside) in pairwise(found))
@@ -31,13 +31,13 @@ def test_what_is_matched_is_the_same_in_the_same_order_and_as_long_as_can_be(one
 
 @given(one=letters, other=letters)
 def test_gaps_are_all_that_is_not_matched(one: str, other: str) -> None:
-    found = list(gaps(one, other))
+    found = list(find_gaps(one, other))
 
-    assert len(one) - sum(len(one[went]) for went, _ in found) == len(matched(one, other))
-    assert len(other) - sum(len(other[came]) for _, came in found) == len(matched(one, other))
+    assert len(one) - sum(len(one[went]) for went, _ in found) == len(match_sequences(one, other))
+    assert len(other) - sum(len(other[came]) for _, came in found) == len(match_sequences(one, other))
 
 
 def test_two_ways_to_say_the_same_are_aligned_by_hand() -> None:
-    assert list(gaps(["a", "b", "c"], ["a", "new", "b", "c"])) == [(slice(1, 1), slice(1, 2))]
-    assert list(gaps(["a", "b"], ["b"])) == [(slice(0, 1), slice(0, 0))]
-    assert list(gaps([], [])) == []
+    assert list(find_gaps(["a", "b", "c"], ["a", "new", "b", "c"])) == [(slice(1, 1), slice(1, 2))]
+    assert list(find_gaps(["a", "b"], ["b"])) == [(slice(0, 1), slice(0, 0))]
+    assert list(find_gaps([], [])) == []

@@ -6,15 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.noise.dates import clock_in, tells_the_day
-from crawler.core.noise.words import words_of
+from crawler.core.noise.dates import differs_only_in_date, find_clock_words
+from crawler.core.noise.words import split_words
 from tests.core.pages import NOON, paragraph
 
 LATER = timedelta(days=5)  # from Wednesday, 4 March 2026 to Monday the 9th
 
 
 def tells(before: str, after: str, *, later: timedelta = LATER) -> bool:
-    return tells_the_day(words_of(paragraph(before)), words_of(paragraph(after)), then=NOON, now=NOON + later)
+    return differs_only_in_date(
+        split_words(paragraph(before)), split_words(paragraph(after)), then=NOON, now=NOON + later
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,13 +59,13 @@ def test_a_server_in_another_zone_may_be_a_day_ahead_but_not_two() -> None:
 def test_what_is_the_same_tells_nothing_else_and_any_words_are_taken(
     words: tuple[str, ...], other: tuple[str, ...]
 ) -> None:
-    assert tells_the_day(words, words, then=NOON, now=NOON + LATER)
-    assert isinstance(tells_the_day(words, other, then=NOON, now=NOON + LATER), bool)
+    assert differs_only_in_date(words, words, then=NOON, now=NOON + LATER)
+    assert isinstance(differs_only_in_date(words, other, then=NOON, now=NOON + LATER), bool)
 
 
 def clock(before: str, after: str, *, later: timedelta) -> frozenset[int]:
     """Of noon, and so much later."""
-    return clock_in(words_of(paragraph(before)), words_of(paragraph(after)), then=NOON, now=NOON + later)
+    return find_clock_words(split_words(paragraph(before)), split_words(paragraph(after)), then=NOON, now=NOON + later)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """What is masked is tested now and then, whether it still differs within seconds."""
 
-from crawler.core.http.urls import key_of
-from crawler.core.noise.noise import NOTHING_VOLATILE
-from crawler.core.noise.repeat_fetch import DOUBTED_EVERY, TESTED_EVERY, hidden_by_mask, wants_test
+from crawler.core.http.urls import compute_page_key
+from crawler.core.noise.noise import NO_VOLATILE_CONTENT
+from crawler.core.noise.second_fetch import DOUBTED_TEST_INTERVAL, TEST_INTERVAL, find_hidden_blocks, needs_test
 from tests.core.pages import HERE, Domain, blocks
 
 PAGE = "<p>{} people read this</p><p>Price {}</p><a href='/a?sid={}'>a</a>"
@@ -18,22 +18,22 @@ def taught() -> Domain:
 def test_what_is_volatile_and_differs_is_hidden_and_nothing_else() -> None:
     volatile = taught().mask.volatile
 
-    assert [block.text for block in hidden_by_mask(BEFORE, AFTER, volatile)] == [
+    assert [block.text for block in find_hidden_blocks(BEFORE, AFTER, volatile)] == [
         "9 people read this",
         "https://example.com/a?sid=9",
     ]
-    assert not hidden_by_mask(BEFORE, AFTER, NOTHING_VOLATILE)
-    assert not hidden_by_mask(BEFORE, BEFORE, volatile)
+    assert not find_hidden_blocks(BEFORE, AFTER, NO_VOLATILE_CONTENT)
+    assert not find_hidden_blocks(BEFORE, BEFORE, volatile)
 
 
 def test_what_is_hidden_is_tested_seldom_and_more_often_once_it_stood_still() -> None:
-    domain, page = taught(), key_of(HERE)
+    domain, page = taught(), compute_page_key(HERE)
     counts = []
     for _ in range(2):
-        shown = hidden_by_mask(BEFORE, AFTER, domain.mask.volatile)
-        counts.append(sum(wants_test(shown, domain.mask.volatile, page=page, looks=n) for n in range(5000)))
+        shown = find_hidden_blocks(BEFORE, AFTER, domain.mask.volatile)
+        counts.append(sum(needs_test(shown, domain.mask.volatile, page=page, visits=n) for n in range(5000)))
         domain.look(PAGE.format(6, 19, 6), PAGE.format(9, 19, 9), PAGE.format(9, 19, 9))
 
-    assert 0.5 < counts[0] / (5000 / TESTED_EVERY) < 2
-    assert 0.5 < counts[1] / (5000 / DOUBTED_EVERY) < 2
-    assert not wants_test([], domain.mask.volatile, page=page, looks=0)
+    assert 0.5 < counts[0] / (5000 / TEST_INTERVAL) < 2
+    assert 0.5 < counts[1] / (5000 / DOUBTED_TEST_INTERVAL) < 2
+    assert not needs_test([], domain.mask.volatile, page=page, visits=0)

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change.difference import SAME
-from crawler.core.noise.noise import MOST_CHARS, MOST_PATTERNS, Volatile, trimmed
-from crawler.core.noise.words import newest_within
+from crawler.core.change.difference import NO_DIFFERENCE
+from crawler.core.noise.noise import MAX_CHARS, MAX_PATTERNS, VolatileContent, trim_volatile
+from crawler.core.noise.words import keep_newest_within
 from tests.core.pages import Domain
 
 
@@ -20,8 +20,8 @@ def test_patterns_of_long_texts_push_out_the_oldest_and_not_all_memory() -> None
             domain.look(page(n, "xx", words=2000 + n), *(page(n, said, words=2000 + n) for said in again), path=f"{n}")
 
     known = domain.mask.volatile.patterns
-    assert 0 < sum(len(word) + 1 for same in known.values() for pattern in same for word in pattern) <= MOST_CHARS
-    assert domain.look(page(19, "ef", words=2019), page(19, "gh", words=2019)) == SAME
+    assert 0 < sum(len(word) + 1 for same in known.values() for pattern in same for word in pattern) <= MAX_CHARS
+    assert domain.look(page(19, "ef", words=2019), page(19, "gh", words=2019)) == NO_DIFFERENCE
     assert domain.look(page(0, "ef", words=2000), page(0, "gh", words=2000))
 
 
@@ -31,15 +31,15 @@ def test_one_text_alone_does_not_push_out_all_others() -> None:
         domain.look("<p>seen at xx today", *(f"<p>seen at {said} today" for said in shown))
         domain.look(page(1, "xx", words=13_000), *(page(1, said, words=13_000) for said in shown), path="long")
 
-    assert domain.look("<p>seen at ef today", "<p>seen at gh today") == SAME
+    assert domain.look("<p>seen at ef today", "<p>seen at gh today") == NO_DIFFERENCE
 
 
 def test_all_patterns_are_counted_and_not_only_their_places() -> None:
     many = {(path, 2): tuple((f"word{n}", "") for n in range(30)) for path in range(100)}
 
-    kept = trimmed(Volatile(patterns=many)).patterns
+    kept = trim_volatile(VolatileContent(patterns=many)).patterns
 
-    assert sum(map(len, kept.values())) == MOST_PATTERNS
+    assert sum(map(len, kept.values())) == MAX_PATTERNS
     assert list(kept)[-1] == (99, 2)
     assert kept[99, 2] == many[99, 2]
 
@@ -50,7 +50,7 @@ def test_all_patterns_are_counted_and_not_only_their_places() -> None:
     chars=st.integers(0, 40),
 )
 def test_what_is_kept_is_the_newest_that_fits(known: dict[int, tuple[str, ...]], most: int, chars: int) -> None:
-    kept = newest_within(known, most=most, chars=chars, length=len)
+    kept = keep_newest_within(known, max_values=most, max_chars=chars, length=len)
 
     every, left = ([(key, text) for key, same in each.items() for text in same] for each in (known, kept))
     assert len(left) <= most

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change.difference import difference, significant
+from crawler.core.change.difference import compute_difference, select_significant
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.change.observation import Observation, update_mask
-from crawler.core.http.urls import Url, key_of
+from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.noise import day_names
-from crawler.core.noise.dates import is_stamp, learn_stamps
-from crawler.core.noise.day_names import months_of
-from crawler.core.noise.noise import NOTHING_VOLATILE
-from crawler.core.page.selectors import WHOLE, View
+from crawler.core.noise.dates import is_stamp_change, learn_stamps
+from crawler.core.noise.day_names import parse_months
+from crawler.core.noise.noise import NO_VOLATILE_CONTENT
+from crawler.core.page.selectors import FULL_VIEW, View
 from tests.core.pages import DAY, NOON, blocks, paragraph
 
 HOUR = timedelta(hours=1)
@@ -27,17 +27,17 @@ PAGE = "<main><h1>About stones</h1><p>{more}Much is to be said of them.</p></mai
 
 
 def told(
-    stamps: Sequence[str], *, gap: timedelta = DAY, path: str = "a", mask: NoiseMask = NO_MASK, view: View = WHOLE
+    stamps: Sequence[str], *, gap: timedelta = DAY, path: str = "a", mask: NoiseMask = NO_MASK, view: View = FULL_VIEW
 ) -> tuple[list[bool], NoiseMask]:
     """Looks at one page, `gap` apart, each with its second fetch a moment later: which of them are told as a change."""
     url = Url(f"https://example.com/{path}")
     seen = [blocks(PAGE.format(more="", stamp=stamp), url=url, view=view) for stamp in stamps]
     found = []
-    mask = update_mask(mask, Observation(key_of(url), seen[0], NOON))
+    mask = update_mask(mask, Observation(compute_page_key(url), seen[0], NOON))
     for n in range(1, len(seen)):
         then, now = NOON + (n - 1) * gap, NOON + n * gap
-        mask = update_mask(mask, Observation(key_of(url), seen[n], now, seen[n - 1], then, (seen[n],)))
-        left = significant(difference(seen[n - 1], seen[n], mask.volatile), mask, then=then, now=now)
+        mask = update_mask(mask, Observation(compute_page_key(url), seen[n], now, seen[n - 1], then, (seen[n],)))
+        left = select_significant(compute_difference(seen[n - 1], seen[n], mask.volatile), mask, then=then, now=now)
         found.append(bool(left))
     return found, mask
 
@@ -126,8 +126,8 @@ def test_a_stamp_beside_other_news_is_no_proof_and_hides_no_news() -> None:
     pages = [blocks(PAGE.format(more=f"{'x' * n} was found. ", stamp=stamp), url=url) for n, stamp in enumerate(stamps)]
     for n in range(1, len(pages)):
         then, now = NOON + (n - 1) * WEEK, NOON + n * WEEK
-        mask = update_mask(mask, Observation(key_of(url), pages[n], now, pages[n - 1], then, (pages[n],)))
-        left = significant(difference(pages[n - 1], pages[n], mask.volatile), mask, then=then, now=now)
+        mask = update_mask(mask, Observation(compute_page_key(url), pages[n], now, pages[n - 1], then, (pages[n],)))
+        left = select_significant(compute_difference(pages[n - 1], pages[n], mask.volatile), mask, then=then, now=now)
         assert len(left.replaced) == 2
 
     assert not mask.volatile.stamps
@@ -161,7 +161,7 @@ def test_a_price_beside_a_date_that_fits_is_told_each_time() -> None:
     [("Okt.", {10}), ("févr", {2}), ("jui", {6, 7}), ("марта", {3}), ("Mai", {5}), ("stone", set()), ("in", set())],
 )
 def test_months_are_known_in_many_languages_in_full_and_cut_off(said: str, months: set[int]) -> None:
-    assert months_of(said) == months
+    assert parse_months(said) == months
 
 
 def test_a_date_of_another_language_without_a_year_is_found_out() -> None:
@@ -194,6 +194,6 @@ ODD = (
 @given(st.lists(st.tuples(st.sampled_from(ODD), st.sampled_from(ODD)), min_size=1, max_size=6))
 def test_whatever_strangers_write_is_read_without_an_error(pairs: list[tuple[str, str]]) -> None:
     before, after = (paragraph(" ".join(words)) for words in zip(*pairs, strict=True))
-    known = learn_stamps(NOTHING_VOLATILE, [(before, after)], then=NOON, now=NOON + DAY)
+    known = learn_stamps(NO_VOLATILE_CONTENT, [(before, after)], then=NOON, now=NOON + DAY)
 
-    assert not is_stamp(known, before, after, then=NOON, now=NOON + DAY)  # one look proves nothing
+    assert not is_stamp_change(known, before, after, then=NOON, now=NOON + DAY)  # one look proves nothing

@@ -6,20 +6,20 @@ import pytest
 
 from crawler.core.http.urls import Url
 from crawler.core.novelty import (
-    ASK_AGAIN_EVERY,
-    LONGEST_WAIT,
+    MAX_WAIT,
+    RETRY_INTERVAL,
     NoveltyEvidence,
     NoveltyMemory,
     Sample,
     SeenHashes,
     TemplateNovelty,
-    has_repeats,
+    compute_next_time,
+    drop_each_parameter,
+    get_section,
+    has_repeated_folders,
     is_barren,
     parse_with_sample,
-    sample_of,
-    section_of,
-    time_after,
-    without_each_parameter,
+    sample_text,
 )
 from crawler.core.page.content import PageContent
 
@@ -28,7 +28,7 @@ URL = Url("http://a.test/page/")
 
 
 def sample(text: str, url: str = URL, body: bytes = b"body") -> Sample:
-    return sample_of(PageContent(main=text), body, url=Url(url))
+    return sample_text(PageContent(main=text), body, url=Url(url))
 
 
 def test_numbers_and_the_words_of_the_url_say_nothing() -> None:
@@ -42,29 +42,29 @@ def test_a_page_is_sampled_while_it_is_parsed_as_it_would_be_later() -> None:
     body = b"<title>A</title><nav>Menu of all</nav><p>Some words of room 12 that say a few things<p>and a few more"
     parsed = parse_with_sample(body, url=URL, content_type="text/html", robots_tag=None)
 
-    assert parsed.sample == sample_of(parsed.content, body, url=URL)
+    assert parsed.sample == sample_text(parsed.content, body, url=URL)
     assert len(parsed.sample) > 4
 
 
 def test_the_same_lines_in_another_order_say_nothing_new() -> None:
     memory = NoveltyMemory()
     lines = [f"Some {word} thing of this shop that is sold" for word in ("red", "green", "blue", "large")]
-    memory.novelty_of(sample("\n".join(lines)))
+    memory.measure_novelty(sample("\n".join(lines)))
 
-    assert memory.novelty_of(sample("\n".join(reversed(lines)))) == 0
-    assert memory.novelty_of(sample("\n".join(lines[:2]))) <= 0.5  # a part has a few other smallest hashes
+    assert memory.measure_novelty(sample("\n".join(reversed(lines)))) == 0
+    assert memory.measure_novelty(sample("\n".join(lines[:2]))) <= 0.5  # a part has a few other smallest hashes
 
 
 def test_another_text_is_new_and_the_bytes_count_where_there_is_none() -> None:
     memory = NoveltyMemory()
 
-    assert memory.novelty_of(sample("Three words of this, and a few more words of that")) == 1
-    assert memory.novelty_of(sample("Something else is said here in quite other terms")) == 1
-    assert [memory.novelty_of(sample("", body=body)) for body in (b"one", b"one", b"other")] == [1, 0, 1]
+    assert memory.measure_novelty(sample("Three words of this, and a few more words of that")) == 1
+    assert memory.measure_novelty(sample("Something else is said here in quite other terms")) == 1
+    assert [memory.measure_novelty(sample("", body=body)) for body in (b"one", b"one", b"other")] == [1, 0, 1]
 
 
 def test_hashes_are_bounded_and_the_last_ones_are_kept() -> None:
-    seen = SeenHashes(most=100)
+    seen = SeenHashes(max_hashes=100)
     for number in range(1000):
         seen.add([number])
 
@@ -75,26 +75,26 @@ def test_hashes_are_bounded_and_the_last_ones_are_kept() -> None:
 
 def test_a_parameter_that_makes_no_page_is_found_out_after_six_pages() -> None:
     memory = NoveltyMemory()
-    memory.learn_names(Url("http://a.test/other?x=1"), 1.0)  # a URL with a query: from now on they are remembered
-    memory.learn_names(Url("http://a.test/"), 1.0)
+    memory.learn_parameters(Url("http://a.test/other?x=1"), 1.0)  # a URL with a query: from now on they are remembered
+    memory.learn_parameters(Url("http://a.test/"), 1.0)
     for n in range(6):
-        assert not memory.is_another_name(Url(f"http://a.test/?sid={n}&q=1"))
-        assert memory.learn_names(Url(f"http://a.test/?sid={n}"), 0.0)
+        assert not memory.is_duplicate_url(Url(f"http://a.test/?sid={n}&q=1"))
+        assert memory.learn_parameters(Url(f"http://a.test/?sid={n}"), 0.0)
 
-    assert memory.makes_no_page("sid")
-    assert memory.is_another_name(Url("http://a.test/?q=1&sid=9"))
-    assert not memory.is_another_name(Url("http://a.test/new?sid=9"))
-    assert memory.is_read_already(Url("http://a.test/?sid=10"))
-    assert not memory.is_read_already(Url("http://a.test/new?sid=10"))
+    assert memory.is_irrelevant_parameter("sid")
+    assert memory.is_duplicate_url(Url("http://a.test/?q=1&sid=9"))
+    assert not memory.is_duplicate_url(Url("http://a.test/new?sid=9"))
+    assert memory.was_read_before(Url("http://a.test/?sid=10"))
+    assert not memory.was_read_before(Url("http://a.test/new?sid=10"))
 
 
 def test_a_parameter_that_names_the_page_is_none_of_these() -> None:
     memory = NoveltyMemory()
     for n in range(50):
-        memory.learn_names(Url(f"http://a.test/show?id={n}"), 0.9)
+        memory.learn_parameters(Url(f"http://a.test/show?id={n}"), 0.9)
 
-    assert not memory.makes_no_page("id")
-    assert not memory.is_another_name(Url("http://a.test/show?id=51"))
+    assert not memory.is_irrelevant_parameter("id")
+    assert not memory.is_duplicate_url(Url("http://a.test/show?id=51"))
 
 
 @pytest.mark.parametrize(
@@ -108,15 +108,15 @@ def test_a_parameter_that_names_the_page_is_none_of_these() -> None:
     ],
 )
 def test_a_path_that_repeats_itself(path: str, repeats: bool) -> None:
-    assert has_repeats(Url(f"http://a.test{path}")) is repeats
+    assert has_repeated_folders(Url(f"http://a.test{path}")) is repeats
 
 
 def test_a_url_without_each_of_its_parameters() -> None:
-    found = without_each_parameter(Url("http://a.test/s?b=2&a=1"))
+    found = drop_each_parameter(Url("http://a.test/s?b=2&a=1"))
 
     assert found == [("a", "http://a.test/s?b=2"), ("b", "http://a.test/s?a=1")]
-    assert without_each_parameter(Url("http://a.test/s?b=2")) == [("b", "http://a.test/s")]
-    assert without_each_parameter(Url("http://a.test/s")) == []
+    assert drop_each_parameter(Url("http://a.test/s?b=2")) == [("b", "http://a.test/s")]
+    assert drop_each_parameter(Url("http://a.test/s")) == []
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,13 @@ def test_a_url_without_each_of_its_parameters() -> None:
     [("/blog/#/*/*.html", "blog"), ("/", ""), ("/*", ""), ("/*?a&b", "?"), ("/shop/*?a", "shop?")],
 )
 def test_the_section_of_a_template(template: str, section: str) -> None:
-    assert section_of(template) == section
+    assert get_section(template) == section
 
 
 def learnt(*novelties: float, at: datetime | None = None) -> TemplateNovelty:
     known = TemplateNovelty(1)
     if at is not None:
-        known.hold(at)
+        known.defer(at)
     for novelty in novelties:
         known.learn(novelty)
     return known
@@ -169,9 +169,9 @@ def test_two_new_pages_let_a_template_go_and_one_does_not() -> None:
 
 
 def test_pages_that_are_held_back_come_one_a_day_and_none_waits_for_ever() -> None:
-    first = time_after(None, AT)
+    first = compute_next_time(None, AT)
 
-    assert first == AT + ASK_AGAIN_EVERY
-    assert time_after(first, AT) == first + ASK_AGAIN_EVERY
-    assert time_after(first, AT + timedelta(days=30)) == AT + timedelta(days=31)
-    assert time_after(AT + timedelta(days=5000), AT) == AT + LONGEST_WAIT
+    assert first == AT + RETRY_INTERVAL
+    assert compute_next_time(first, AT) == first + RETRY_INTERVAL
+    assert compute_next_time(first, AT + timedelta(days=30)) == AT + timedelta(days=31)
+    assert compute_next_time(AT + timedelta(days=5000), AT) == AT + MAX_WAIT

@@ -4,16 +4,16 @@ from hypothesis import strategies as st
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import PageKey
 from crawler.core.opic.opic import (
-    COINS,
     ENDOWMENT,
-    RESERVE_SHARE,
+    TOTAL_CASH,
+    VIRTUAL_PAGE_SHARE,
     WINDOW_PASSES,
     Economy,
     Pool,
-    default_history,
-    history_after,
-    importance,
-    settle,
+    compute_importance,
+    compute_initial_history,
+    settle_cash,
+    update_history,
 )
 from crawler.core.opic.order import Ordering
 
@@ -25,65 +25,65 @@ def key(n: int) -> PageKey:
 
 
 def economy(*, pages: int = 0) -> Economy:
-    books = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+    books = Economy(reserve=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
     for n in range(pages):
-        books.admit(key(n), Pool.NEW)
+        books.admit_page(key(n), Pool.UNFETCHED)
     books.pay_dividends()
     return books
 
 
 def total(books: Economy) -> int:
-    return sum(map(books.cash_of, books.accounts)) + books.reserve + books.dormant
+    return sum(map(books.get_cash, books.accounts)) + books.reserve + books.dormant
 
 
-@given(cash=st.integers(0, COINS), outlinks=st.lists(keys))
+@given(cash=st.integers(0, TOTAL_CASH), outlinks=st.lists(keys))
 def test_settling_neither_makes_nor_loses_cash(cash: int, outlinks: list[PageKey]) -> None:
-    done = settle(cash, outlinks)
+    done = settle_cash(cash, outlinks)
 
-    assert cash == sum(done.shares.values()) + done.to_reserve
+    assert cash == sum(done.shares.values()) + done.to_virtual_page
 
 
 def test_a_leaf_pays_the_reserve() -> None:
-    assert settle(1000, []).to_reserve == 1000
+    assert settle_cash(1000, []).to_virtual_page == 1000
 
 
 def test_links_get_equal_parts_and_duplicates_count_once() -> None:
-    done = settle(1000, [key(1), key(2), key(1)], reserve_share=0.15)
+    done = settle_cash(1000, [key(1), key(2), key(1)], virtual_page_share=0.15)
 
     assert done.shares == {key(1): 425, key(2): 425}
-    assert done.to_reserve == 150
+    assert done.to_virtual_page == 150
 
 
 def test_every_page_brings_the_same_endowment_and_takes_it_away() -> None:
     books = economy(pages=4)
-    assert {books.cash_of(key(n)) for n in range(4)} == {ENDOWMENT}
-    books.pay(key(2), 50)
+    assert {books.get_cash(key(n)) for n in range(4)} == {ENDOWMENT}
+    books.pay_page(key(2), 50)
     books.dormant -= 50
 
-    left = books.leave(key(2))
+    left = books.remove_page(key(2))
 
-    assert (left, books.reserve, books.dormant) == (50, 50, COINS - 50 - 3 * ENDOWMENT)
+    assert (left, books.reserve, books.dormant) == (50, 50, TOTAL_CASH - 50 - 3 * ENDOWMENT)
 
 
 def test_the_reserve_pays_all_pages_alike_and_keeps_what_does_not_divide() -> None:
     books = economy(pages=4)
-    books.change_pool(key(0), Pool.KNOWN)
+    books.change_pool(key(0), Pool.FETCHED)
     books.reserve, books.dormant = 1003, books.dormant - 1003
 
     books.pay_dividends()
 
-    assert {books.cash_of(key(n)) for n in range(4)} == {ENDOWMENT + 250}
+    assert {books.get_cash(key(n)) for n in range(4)} == {ENDOWMENT + 250}
     assert books.reserve == 3
 
 
 def test_a_page_that_changes_pool_carries_cash_not_net() -> None:
     books = economy(pages=3)
-    books.dividend[Pool.KNOWN] = 777
+    books.dividend[Pool.FETCHED] = 777
 
-    before = books.cash_of(key(1))
-    books.change_pool(key(1), Pool.KNOWN)
+    before = books.get_cash(key(1))
+    books.change_pool(key(1), Pool.FETCHED)
 
-    assert books.cash_of(key(1)) == before
+    assert books.get_cash(key(1)) == before
     assert books.pages == [2, 1, 0, 0]
 
 
@@ -91,49 +91,55 @@ def test_an_empty_pool_begins_again_without_a_dividend() -> None:
     books = economy(pages=2)
     books.reserve, books.dormant = 2000, books.dormant - 2000
     books.pay_dividends()
-    before = [books.cash_of(key(n)) for n in range(2)]
+    before = [books.get_cash(key(n)) for n in range(2)]
 
     for n in range(2):
-        books.change_pool(key(n), Pool.KNOWN)
+        books.change_pool(key(n), Pool.FETCHED)
 
-    assert (books.dividend[Pool.NEW], books.pages[Pool.NEW]) == (0, 0)
-    assert [books.cash_of(key(n)) for n in range(2)] == before
-    assert books.admit(key(2), Pool.NEW).net == ENDOWMENT
-    assert total(books) == COINS
+    assert (books.dividend[Pool.UNFETCHED], books.pages[Pool.UNFETCHED]) == (0, 0)
+    assert [books.get_cash(key(n)) for n in range(2)] == before
+    assert books.admit_page(key(2), Pool.UNFETCHED).net == ENDOWMENT
+    assert total(books) == TOTAL_CASH
 
 
 def test_what_links_pay_in_between_claim_and_record_stays() -> None:
     books = economy(pages=2)
-    claimed = books.cash_of(key(0))
+    claimed = books.get_cash(key(0))
 
-    books.pay(key(0), 5)
-    books.take(key(0), claimed, first=True)
+    books.pay_page(key(0), 5)
+    books.collect_cash(key(0), claimed, is_first_visit=True)
 
-    assert books.cash_of(key(0)) == 5
+    assert books.get_cash(key(0)) == 5
 
 
 @given(
-    cash=st.integers(0, COINS),
+    cash=st.integers(0, TOTAL_CASH),
     outlinks=st.lists(keys),
     elsewhere=st.floats(0, 1e6),
     within=st.floats(0, 1000),
-    reserve_share=st.floats(0, 1),
+    virtual_page_share=st.floats(0, 1),
 )
 def test_links_elsewhere_leave_by_the_reserve_and_no_coin_is_lost(
-    cash: int, outlinks: list[PageKey], elsewhere: float, within: float, reserve_share: float
+    cash: int, outlinks: list[PageKey], elsewhere: float, within: float, virtual_page_share: float
 ) -> None:
-    done = settle(cash, outlinks, external_links=elsewhere, internal_weight=within, reserve_share=reserve_share)
+    done = settle_cash(
+        cash, outlinks, external_links=elsewhere, internal_weight=within, virtual_page_share=virtual_page_share
+    )
 
-    assert cash == sum(done.shares.values()) + done.to_reserve
-    assert done.to_reserve >= min(cash, int(cash * reserve_share))
+    assert cash == sum(done.shares.values()) + done.to_virtual_page
+    assert done.to_virtual_page >= min(cash, int(cash * virtual_page_share))
     assert all(share > 0 for share in done.shares.values())
-    assert sum(done.shares.values()) <= sum(settle(cash, outlinks, reserve_share=reserve_share).shares.values())
+    assert sum(done.shares.values()) <= sum(
+        settle_cash(cash, outlinks, virtual_page_share=virtual_page_share).shares.values()
+    )
 
 
 def test_the_factors_of_links_weigh_those_within_against_those_elsewhere() -> None:
     def within(external_links: float, internal_weight: float) -> int:
         two = [key(1), key(2)]
-        done = settle(1000, two, external_links=external_links, internal_weight=internal_weight, reserve_share=0.0)
+        done = settle_cash(
+            1000, two, external_links=external_links, internal_weight=internal_weight, virtual_page_share=0.0
+        )
         return sum(done.shares.values())
 
     assert (within(2.0, 1.0), within(2.0, 0.5), within(2.0, 3.0)) == (500, 332, 750)
@@ -144,12 +150,12 @@ def test_the_factors_of_links_weigh_those_within_against_those_elsewhere() -> No
 def test_defaults_of_settings_are_those_of_the_arithmetic() -> None:
     usual = DomainSettings()
 
-    assert (usual.reserve_share, usual.window_passes) == (RESERVE_SHARE, WINDOW_PASSES)
+    assert (usual.virtual_page_share, usual.importance_window) == (VIRTUAL_PAGE_SHARE, WINDOW_PASSES)
 
 
 def test_a_link_elsewhere_counts_as_much_as_its_user_says() -> None:
-    assert settle(1000, [key(1)], external_links=1.0, reserve_share=0.0).shares == {key(1): 500}
-    assert settle(1000, [key(1)], external_links=0.25, reserve_share=0.0).shares == {key(1): 800}
+    assert settle_cash(1000, [key(1)], external_links=1.0, virtual_page_share=0.0).shares == {key(1): 500}
+    assert settle_cash(1000, [key(1)], external_links=0.25, virtual_page_share=0.0).shares == {key(1): 800}
 
 
 def test_the_dial_pays_the_pools_by_their_weights() -> None:
@@ -158,9 +164,9 @@ def test_the_dial_pays_the_pools_by_their_weights() -> None:
         books.change_pool(key(n), pool)
     books.reserve, books.dormant = 2400, books.dormant - 2400
 
-    books.pay_dividends(Ordering(discovery=2.0, refresh=1.0, favour_by=3.0).weights)
+    books.pay_dividends(Ordering(discovery_weight=2.0, revisit_weight=1.0, boost_factor=3.0).pool_weights)
 
-    paid = [books.cash_of(key(n)) - ENDOWMENT for n in range(4)]
+    paid = [books.get_cash(key(n)) - ENDOWMENT for n in range(4)]
     assert paid == [400, 200, 1200, 600]
 
 
@@ -168,11 +174,10 @@ def test_a_dial_that_leaves_nobody_to_be_paid_pays_all_alike() -> None:
     books = economy(pages=4)
     books.reserve, books.dormant = 2400, books.dormant - 2400
 
-    books.pay_dividends(
-        Ordering(discovery=0.0, refresh=1.0, favour_by=4.0).weights
-    )  # nothing for new pages, and all are new
+    # nothing for new pages, and all are new
+    books.pay_dividends(Ordering(discovery_weight=0.0, revisit_weight=1.0, boost_factor=4.0).pool_weights)
 
-    assert [books.cash_of(key(n)) - ENDOWMENT for n in range(4)] == [600] * 4
+    assert [books.get_cash(key(n)) - ENDOWMENT for n in range(4)] == [600] * 4
     assert books.reserve == 0
 
 
@@ -181,14 +186,16 @@ def test_a_page_for_which_no_endowment_is_left_has_no_debt_of_one() -> None:
     books.dormant, books.reserve = 0, books.dormant
     books.clock = books.window
 
-    assert books.admit(key(2), Pool.NEW).history > 0
+    assert books.admit_page(key(2), Pool.UNFETCHED).history > 0
 
 
 def test_what_new_pages_are_worth_is_believed_by_the_part_of_a_window_that_the_clock_has_run() -> None:
     def imputed(passes: float) -> float:
         """How important a page is by what it starts with."""
-        history = default_history(2.0, pages=10, clock=passes * 100.0, window=2400.0, endowment=0)
-        return importance(history, 0, clock_last=passes * 100.0, clock_now=passes * 100.0, pages=10, window=2400.0)
+        history = compute_initial_history(2.0, pages=10, clock=passes * 100.0, window=2400.0, endowment=0)
+        return compute_importance(
+            history, 0, clock_last=passes * 100.0, clock_now=passes * 100.0, pages=10, window=2400.0
+        )
 
     assert [round(imputed(passes), 6) for passes in (2.4, 12.0, 24.0, 240.0)] == [0.2, 1.0, 2.0, 2.0]
 
@@ -205,34 +212,34 @@ def test_coins_are_conserved_whatever_happens(steps: list[tuple[str, int, int]])
     for kind, n, m in steps:
         page, other = key(n), key(m)
         if kind == "admit" and page not in books.accounts:
-            books.admit(page, Pool.NEW)
+            books.admit_page(page, Pool.UNFETCHED)
         elif kind == "leave" and page in books.accounts:
-            books.leave(page)
+            books.remove_page(page)
         elif kind == "pool" and page in books.accounts:
             books.change_pool(page, Pool(m % 4))
         elif kind == "pay":
             books.pay_dividends()
         elif kind == "visit" and page in books.accounts:
-            cash = books.cash_of(page)
-            books.take(page, cash, first=False)
-            done = settle(cash, [link for link in (other, key(0)) if link in books.accounts])
-            books.reserve += done.to_reserve
+            cash = books.get_cash(page)
+            books.collect_cash(page, cash, is_first_visit=False)
+            done = settle_cash(cash, [link for link in (other, key(0)) if link in books.accounts])
+            books.reserve += done.to_virtual_page
             for link, coins in done.shares.items():
-                books.pay(link, coins)
-        assert total(books) == COINS
+                books.pay_page(link, coins)
+        assert total(books) == TOTAL_CASH
         assert books.reserve >= 0
     assert sum(books.pages) == len(books.accounts)
 
 
 def test_history_in_a_full_window_is_the_papers_interpolation() -> None:
     # H (T - d)/T + C for d < T, else C T/d, with T = 8
-    assert history_after(4.0, 0.5, clock_before=100.0, clock_now=102.0, window=8.0) == 4.0 * 6 / 8 + 0.5
-    assert history_after(4.0, 0.5, clock_before=100.0, clock_now=116.0, window=8.0) == 0.5 * 8 / 16
+    assert update_history(4.0, 0.5, clock_before=100.0, clock_now=102.0, window=8.0) == 4.0 * 6 / 8 + 0.5
+    assert update_history(4.0, 0.5, clock_before=100.0, clock_now=116.0, window=8.0) == 0.5 * 8 / 16
 
 
 def test_before_the_first_full_window_all_cash_counts() -> None:
-    first = history_after(0.0, 0.25, clock_before=0.0, clock_now=1.0, window=8.0)
-    second = history_after(first, 0.25, clock_before=1.0, clock_now=2.0, window=8.0)
+    first = update_history(0.0, 0.25, clock_before=0.0, clock_now=1.0, window=8.0)
+    second = update_history(first, 0.25, clock_before=1.0, clock_now=2.0, window=8.0)
 
     assert (first, second) == (0.25, 0.5)
 
@@ -243,10 +250,10 @@ def test_importance_does_not_depend_on_how_often_a_page_is_visited(visits: int, 
     history, last = 0.0, 0.0
     for n in range(1, visits + 1):
         clock = 20.0 * n / visits
-        history = history_after(history, rate * (clock - last), clock_before=last, clock_now=clock, window=8.0)
+        history = update_history(history, rate * (clock - last), clock_before=last, clock_now=clock, window=8.0)
         last = clock
 
-    assert abs(importance(history, 0.0, clock_last=last, clock_now=20.0, pages=1, window=8.0) - rate) < 1e-9
+    assert abs(compute_importance(history, 0.0, clock_last=last, clock_now=20.0, pages=1, window=8.0) - rate) < 1e-9
 
 
 def test_rereading_one_page_a_thousand_times_does_not_raise_its_importance() -> None:
@@ -262,20 +269,20 @@ def test_rereading_one_page_a_thousand_times_does_not_raise_its_importance() -> 
 
 
 def visit(books: Economy, n: int, links: list[int]) -> None:
-    cash = books.cash_of(key(n))
-    books.take(key(n), cash, first=False)
-    done = settle(cash, [key(link) for link in links])
-    books.reserve += done.to_reserve
+    cash = books.get_cash(key(n))
+    books.collect_cash(key(n), cash, is_first_visit=False)
+    done = settle_cash(cash, [key(link) for link in links])
+    books.reserve += done.to_virtual_page
     for link, coins in done.shares.items():
-        books.pay(link, coins)
+        books.pay_page(link, coins)
     books.pay_dividends()
 
 
 def importance_of(books: Economy, n: int) -> float:
     purse = books.accounts[key(n)]
-    return importance(
+    return compute_importance(
         purse.history,
-        books.cash_of(key(n)),
+        books.get_cash(key(n)),
         clock_last=purse.clock,
         clock_now=books.clock,
         pages=len(books.accounts),

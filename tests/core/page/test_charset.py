@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.page.charset import codec, decoded
+from crawler.core.page.charset import decode_body, find_codec
 
 HTML = "text/html"
 RUSSIAN = "Привет"
@@ -14,7 +14,7 @@ RUSSIAN = "Привет"
 
 def charset_of(page: str, content_type: str = HTML, kind: str = "html") -> str:
     """What is said to be the charset of a page that is, in truth, KOI8-R."""
-    return decoded(f"{page}<p>{RUSSIAN}".encode("koi8-r"), content_type, kind)[0]
+    return decode_body(f"{page}<p>{RUSSIAN}".encode("koi8-r"), content_type, kind)[0]
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def charset_of(page: str, content_type: str = HTML, kind: str = "html") -> str:
     ids=["mark", "header", "meta", "meta before the declaration", "declaration", "bytes"],
 )
 def test_the_first_that_says_it_is_believed(body: bytes, content_type: str, charset: str) -> None:
-    assert decoded(body, content_type, "html")[0] == charset
+    assert decode_body(body, content_type, "html")[0] == charset
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_first_that_says_it_is_believed(body: bytes, content_type: str, char
 )
 def test_a_meta_element_names_the_charset(page: str) -> None:
     assert charset_of(page) == "koi8-r"
-    assert RUSSIAN in decoded(f"{page}<p>{RUSSIAN}".encode("koi8-r"), HTML, "html")[1]
+    assert RUSSIAN in decode_body(f"{page}<p>{RUSSIAN}".encode("koi8-r"), HTML, "html")[1]
 
 
 @pytest.mark.parametrize(
@@ -97,14 +97,14 @@ def test_a_label_that_cannot_be_true_stands_for_another(label: str, name: str) -
 
 
 def test_the_header_is_believed_even_where_the_page_could_not_say_so() -> None:
-    assert decoded("ä".encode("utf-16-be"), "text/html; charset=utf-16be", "html") == ("utf-16-be", "ä")
-    assert decoded("ä".encode("utf-16-le"), "text/html; charset=utf-16", "html") == ("utf-16-le", "ä")
+    assert decode_body("ä".encode("utf-16-be"), "text/html; charset=utf-16be", "html") == ("utf-16-be", "ä")
+    assert decode_body("ä".encode("utf-16-le"), "text/html; charset=utf-16", "html") == ("utf-16-le", "ä")
 
 
 @pytest.mark.parametrize("name", ["utf-16-le", "utf-16-be"])
 def test_a_declaration_in_wide_characters_says_their_order(name: str) -> None:
     source = "<?xml version='1.0' encoding='utf-16'?><a>ä</a>"
-    assert decoded(source.encode(name), "text/xml", "xml") == (name, source)
+    assert decode_body(source.encode(name), "text/xml", "xml") == (name, source)
 
 
 @pytest.mark.parametrize(
@@ -119,26 +119,26 @@ def test_a_declaration_in_wide_characters_says_their_order(name: str) -> None:
     ],
 )
 def test_the_header_is_read_as_servers_write_it(content_type: str, charset: str) -> None:
-    assert decoded(b"plain", content_type, "text")[0] == charset
+    assert decode_body(b"plain", content_type, "text")[0] == charset
 
 
 @pytest.mark.parametrize("declared", ["<meta charset=iso-2022-jp>", ""])
 def test_seven_bit_japanese_is_not_taken_for_ascii(declared: str) -> None:
     text = f"{declared}<p>今日は、カタカナ｡"
-    assert decoded(text.encode("iso2022_jp_ext"), HTML, "html") == ("iso2022_jp_ext", text)
+    assert decode_body(text.encode("iso2022_jp_ext"), HTML, "html") == ("iso2022_jp_ext", text)
 
 
 def test_plain_text_says_nothing_of_itself() -> None:
-    assert decoded(b"<meta charset=koi8-r>", "text/plain", "text")[0] == "utf-8"
+    assert decode_body(b"<meta charset=koi8-r>", "text/plain", "text")[0] == "utf-8"
 
 
 @pytest.mark.parametrize("label", ["utf-7", "utf-32", "hz-gb-2312", "iso-2022-kr", "rot13", "hex", "idna", "", "\0"])
 def test_what_the_standard_does_not_know_is_not_decoded(label: str) -> None:
-    assert codec(label) is None
+    assert find_codec(label) is None
 
 
 def test_cyrillic_of_the_mac_is_known() -> None:
-    assert decoded(RUSSIAN.encode("mac-cyrillic"), "text/html; charset=x-mac-cyrillic", "html")[1] == RUSSIAN
+    assert decode_body(RUSSIAN.encode("mac-cyrillic"), "text/html; charset=x-mac-cyrillic", "html")[1] == RUSSIAN
 
 
 scraps = st.sampled_from(
@@ -166,6 +166,6 @@ scraps = st.sampled_from(
     st.sampled_from(["html", "xml", ""]),
 )
 def test_any_bytes_become_text(body: bytes, kind: str) -> None:
-    charset, text = decoded(body, "", kind)
+    charset, text = decode_body(body, "", kind)
     assert codecs.lookup(charset)
     text.encode()

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.http.urls import Url
-from crawler.core.page.content import HtmlEnd, PageContent, extract
-from crawler.core.page.media_type import kind_of
+from crawler.core.page.content import HtmlEnd, PageContent, extract_content
+from crawler.core.page.media_type import detect_kind
 
 HERE = Url("https://example.com/docs/a.html")
 
 
 def html(markup: str, content_type: str = "text/html; charset=utf-8", robots_tag: str | None = None) -> PageContent:
-    return extract(markup.encode(), url=HERE, content_type=content_type, robots_tag=robots_tag)
+    return extract_content(markup.encode(), url=HERE, content_type=content_type, robots_tag=robots_tag)
 
 
 # Text
@@ -181,7 +181,7 @@ def test_a_refresh_leads_on_unless_it_leads_here(content: str, target: str | Non
     ],
 )
 def test_a_refresh_that_does_not_wait_passes_the_reader_on(content: str, is_at_once: bool) -> None:
-    assert html(f"<meta http-equiv=refresh content='{content}'>").is_passed_on is is_at_once
+    assert html(f"<meta http-equiv=refresh content='{content}'>").is_instant_refresh is is_at_once
 
 
 @pytest.mark.parametrize(
@@ -189,19 +189,19 @@ def test_a_refresh_that_does_not_wait_passes_the_reader_on(content: str, is_at_o
 )
 def test_a_refresh_in_the_headers_is_a_link_of_any_document(body: bytes, content_type: str) -> None:
     url = Url("https://example.com/a/b")
-    waits = extract(body, url=url, content_type=content_type, refresh="5; url=../next")
-    at_once = extract(body, url=url, content_type=content_type, refresh="0;URL='https://example.com/next'")
-    nowhere = extract(body, url=url, content_type=content_type, refresh="30")
-    assert (waits.refresh, waits.is_passed_on) == ("https://example.com/next", False)
+    waits = extract_content(body, url=url, content_type=content_type, refresh="5; url=../next")
+    at_once = extract_content(body, url=url, content_type=content_type, refresh="0;URL='https://example.com/next'")
+    nowhere = extract_content(body, url=url, content_type=content_type, refresh="30")
+    assert (waits.refresh, waits.is_instant_refresh) == ("https://example.com/next", False)
     assert "https://example.com/next" in waits.links
-    assert at_once.is_passed_on
-    assert (nowhere.refresh, nowhere.is_passed_on) == (None, False)
+    assert at_once.is_instant_refresh
+    assert (nowhere.refresh, nowhere.is_instant_refresh) == (None, False)
 
 
 def test_a_refresh_in_the_headers_comes_before_one_in_the_markup() -> None:
     body = b"<base href=/base/><meta http-equiv=refresh content='0;url=late'>"
-    found = extract(body, url=Url("https://example.com/a"), content_type="text/html", refresh="9;url=early")
-    assert (found.refresh, found.is_passed_on) == ("https://example.com/early", False)
+    found = extract_content(body, url=Url("https://example.com/a"), content_type="text/html", refresh="9;url=early")
+    assert (found.refresh, found.is_instant_refresh) == ("https://example.com/early", False)
 
 
 def test_a_refresh_for_browsers_without_scripts_is_not_ours() -> None:
@@ -233,7 +233,7 @@ def test_what_a_page_asks_of_crawlers(meta: str, header: str | None, noindex: bo
 
 
 def test_a_pdf_can_ask_by_its_header() -> None:
-    page = extract(b"%PDF-1.7", url=HERE, content_type="application/pdf", robots_tag="noindex")
+    page = extract_content(b"%PDF-1.7", url=HERE, content_type="application/pdf", robots_tag="noindex")
     assert (page.kind, page.noindex, page.nofollow) == ("pdf", True, False)
 
 
@@ -269,7 +269,7 @@ def test_a_pdf_can_ask_by_its_header() -> None:
 def test_the_charset_is_found_as_browsers_find_it(
     body: bytes, content_type: str, charset: str, text: str | None
 ) -> None:
-    page = extract(body, url=HERE, content_type=content_type)
+    page = extract_content(body, url=HERE, content_type=content_type)
     assert page.charset == charset
     assert page.text == text if text is not None else "Привет" in page.text
 
@@ -306,26 +306,26 @@ def test_the_charset_is_found_as_browsers_find_it(
     ],
 )
 def test_a_body_is_what_it_says_unless_its_bytes_say_otherwise(body: bytes, content_type: str, kind: str) -> None:
-    assert kind_of(body, content_type) == kind
-    assert extract(body, url=HERE, content_type=content_type).kind == kind
+    assert detect_kind(body, content_type) == kind
+    assert extract_content(body, url=HERE, content_type=content_type).kind == kind
 
 
 def test_plain_text_is_its_own_text() -> None:
-    page = extract(b"a  b:\t<p>\r\n\r\n c ", url=HERE, content_type="text/plain")
+    page = extract_content(b"a  b:\t<p>\r\n\r\n c ", url=HERE, content_type="text/plain")
     assert page.text == page.main == "a b: <p>\nc"
     assert page.links == ()
 
 
 def test_data_is_read_by_its_values() -> None:
-    assert extract(b'{"b": 1, "a": "<p>"}', url=HERE, content_type="application/json").text == "a: <p>\nb: 1"
-    page = extract(
+    assert extract_content(b'{"b": 1, "a": "<p>"}', url=HERE, content_type="application/json").text == "a: <p>\nb: 1"
+    page = extract_content(
         b"<feed><title>t</title><updated>now</updated></feed>", url=HERE, content_type="application/atom+xml"
     )
     assert (page.title, page.text, page.main) == ("t", "t\nnow", "t")
 
 
 def test_binary_has_no_text() -> None:
-    assert extract(b"\x89PNG\r\n\x1a\n words", url=HERE, content_type="image/png") == PageContent(kind="binary")
+    assert extract_content(b"\x89PNG\r\n\x1a\n words", url=HERE, content_type="image/png") == PageContent(kind="binary")
 
 
 # Anything at all
@@ -351,7 +351,7 @@ scraps = st.sampled_from([scrap.replace(b"~", b" ") for scrap in b" ".join((MARK
 
 @given(st.one_of(st.lists(scraps, max_size=30).map(b"".join), st.binary(max_size=300)), types)
 def test_any_bytes_can_be_read_and_stored(body: bytes, content_type: str) -> None:
-    page = extract(body, url=HERE, content_type=content_type, robots_tag=None)
+    page = extract_content(body, url=HERE, content_type=content_type, robots_tag=None)
     for text in (page.title, page.text, page.main, page.language, page.charset, *page.links):
         assert "\x00" not in text
         text.encode("utf-8")
@@ -406,7 +406,7 @@ def test_a_page_of_14_kilobytes_takes_little_time() -> None:
     assert 12_000 < len(body) < 15_000
     began = time.process_time()
     for _ in range(20):
-        extract(body, url=HERE, content_type="text/html")
+        extract_content(body, url=HERE, content_type="text/html")
     assert (time.process_time() - began) / 20 < 0.01  # 1 ms on a quiet machine
 
 
@@ -419,8 +419,8 @@ def test_a_page_of_14_kilobytes_takes_little_time() -> None:
         ("<html><body><p>one</p></body></html>", HtmlEnd.CLOSED),
         ("<html><body><p>one</p></BODY ></html>\n<!-- from a cache -->\n", HtmlEnd.CLOSED),
         ("<p>one</p><p>two", HtmlEnd.OPEN),
-        ("<html><body><p>one</p><p cla", HtmlEnd.TORN),
-        ("<html><body><p>one</", HtmlEnd.TORN),
+        ("<html><body><p>one</p><p cla", HtmlEnd.TRUNCATED),
+        ("<html><body><p>one</", HtmlEnd.TRUNCATED),
         ("", HtmlEnd.OPEN),
     ],
 )

@@ -11,10 +11,10 @@ from simhash import Simhash
 from crawler.core.page.fingerprint import (
     MAX_WORDS,
     Fingerprint,
-    digest,
-    distance_bits,
-    fingerprint_of,
-    shingles_of_words,
+    compute_digest,
+    compute_fingerprint,
+    count_distance_bits,
+    hash_shingles,
 )
 
 VOCABULARY = [f"word{n}" for n in range(2000)]
@@ -25,14 +25,14 @@ def prose(seed: int, words: int = 800) -> list[str]:
 
 
 def of(text: str) -> Fingerprint:
-    found = fingerprint_of(text)
+    found = compute_fingerprint(text)
     assert found is not None
     return found
 
 
 @given(st.text())
 def test_any_text_that_is_not_blank_has_a_fingerprint(text: str) -> None:
-    found = fingerprint_of(text)
+    found = compute_fingerprint(text)
     assert (found is None) == (not text.split())
     assert found is None or 0 <= found < 2**64
 
@@ -46,7 +46,7 @@ def test_a_word_that_weighs_more_than_a_byte_holds_does_not_wrap_around() -> Non
     # The heavy shingle decides nearly every bit, whether it comes 255, 256 or 512 times.
     rest = " ".join(prose(1, 60))
     heavy = [of("heavy " * times + rest) for times in (240, 255, 258, 260, 514, 5000)]
-    assert all(distance_bits(heavy[0], each) <= 2 for each in heavy)
+    assert all(count_distance_bits(heavy[0], each) <= 2 for each in heavy)
 
 
 def test_the_value_never_changes_from_one_version_to_the_next() -> None:
@@ -57,7 +57,7 @@ def test_the_value_never_changes_from_one_version_to_the_next() -> None:
 
 @given(st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=600))
 def test_the_value_is_what_the_package_computes_from_the_same_hashes(words: list[str]) -> None:
-    hashes = shingles_of_words([word.encode() for word in words])
+    hashes = hash_shingles([word.encode() for word in words])
     features = [str(n) for n in range(len(hashes))]
     by_package = Simhash(
         features, hashfunc=lambda feature: int(hashes[int(feature)]).to_bytes(8) if feature != b"test" else b""
@@ -69,8 +69,8 @@ def test_a_small_edit_is_near_and_another_text_is_far() -> None:
     words = prose(1)
     page = of(" ".join(words))
     words[400] = "changed"
-    assert distance_bits(page, of(" ".join(words))) <= 6
-    assert distance_bits(page, of(" ".join(prose(2)))) >= 18
+    assert count_distance_bits(page, of(" ".join(words))) <= 6
+    assert count_distance_bits(page, of(" ".join(prose(2)))) >= 18
 
 
 def test_case_space_and_punctuation_do_not_count() -> None:
@@ -85,7 +85,7 @@ def test_a_text_of_punctuation_alone_still_has_a_fingerprint() -> None:
 def test_a_text_without_spaces_between_its_words_changes_a_little_with_one_of_them() -> None:
     random_text = "".join(random.Random(3).choices("日本語漢字文章単語変更検査試験機械学習", k=600))
     edited = random_text[:300] + "龍" + random_text[301:]
-    assert 0 < distance_bits(of(random_text), of(edited)) <= 8
+    assert 0 < count_distance_bits(of(random_text), of(edited)) <= 8
 
 
 def test_what_comes_after_very_many_words_costs_nothing() -> None:
@@ -95,10 +95,10 @@ def test_what_comes_after_very_many_words_costs_nothing() -> None:
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_distance_is_symmetric_and_zero_only_for_equals(one: int, other: int) -> None:
-    bits = distance_bits(Fingerprint(one), Fingerprint(other))
+    bits = count_distance_bits(Fingerprint(one), Fingerprint(other))
     assert (
         bits
-        == distance_bits(Fingerprint(other), Fingerprint(one))
+        == count_distance_bits(Fingerprint(other), Fingerprint(one))
         == sum((one ^ other) >> bit & 1 for bit in range(64))
     )
     assert (bits == 0) == (one == other)
@@ -108,10 +108,10 @@ def test_a_page_of_800_words_takes_under_half_a_millisecond() -> None:
     pages = [" ".join(prose(seed)) for seed in range(40)]
     began = time.process_time()
     for page in pages:
-        fingerprint_of(page)
+        compute_fingerprint(page)
     assert (time.process_time() - began) / 40 < 0.002  # 0.4 ms on a quiet machine
 
 
 def test_a_digest_is_16_bytes_of_all_the_data() -> None:
-    assert len(digest(b"")) == 16
-    assert digest(b"a" * 10_000) != digest(b"a" * 9_999 + b"b")
+    assert len(compute_digest(b"")) == 16
+    assert compute_digest(b"a" * 10_000) != compute_digest(b"a" * 9_999 + b"b")

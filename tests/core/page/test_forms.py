@@ -1,26 +1,27 @@
 from crawler.core.http.urls import Url
-from crawler.core.page.forms import LoginForm, login_form_in
+from crawler.core.page.forms import LoginForm, find_login_form
 
 HERE = Url("http://a.test/auth/login?next=/")
 NAMES = ("user", "password")
 
 
 def form_of(markup: str) -> LoginForm | None:
-    return login_form_in(markup.encode(), "text/html", url=HERE, names=NAMES)
+    return find_login_form(markup.encode(), "text/html", url=HERE, names=NAMES)
 
 
 def test_a_form_is_sent_as_a_browser_would_send_it() -> None:
     found = form_of(
         """<form action=/search><input name=q></form>
-        <form method=POST action="session"><input type=hidden name=csrf value="t&amp;k"><input name=user value=old>
-        <input type=password name=password><input type=checkbox name=remember checked><input type=checkbox name=no>
-        <input type=radio name=kind value=a><input type=radio name=kind value=b checked><input type=file name=f>
-        <button name=go value=in>Log in</button><button name=go value=up>Sign up</button><input name=off disabled>"""
+        <form method=POST action="session"><input type=hidden name=csrf value="t&amp;k"><input name=user
+        value=old> <input type=password name=password><input type=checkbox name=remember checked><input type=checkbox
+        name=no> <input type=radio name=kind value=a><input type=radio name=kind value=b checked><input type=file
+        name=f> <button name=go value=in>Log in</button><button name=go value=up>Sign up</button><input name=off
+        disabled>"""
     )
 
     assert found is not None
     assert (found.action, found.is_post) == ("http://a.test/auth/session", True)
-    assert found.filled({"user": "me", "password": "x"}) == (
+    assert found.fill_fields({"user": "me", "password": "x"}) == (
         *(("csrf", "t&k"), ("remember", "on"), ("kind", "b"), ("go", "in")),
         *(("user", "me"), ("password", "x")),
     )
@@ -39,4 +40,4 @@ def test_a_form_without_an_action_is_sent_to_its_page_and_a_base_counts() -> Non
 def test_a_page_without_all_the_fields_in_one_form_has_none() -> None:
     assert form_of("<form><input name=user></form><form><input name=password></form>") is None
     assert form_of("<p>user and password are two words") is None
-    assert login_form_in(b"\xff\xfe\0user password<form", "text/html", url=HERE, names=NAMES) is None
+    assert find_login_form(b"\xff\xfe\0user password<form", "text/html", url=HERE, names=NAMES) is None

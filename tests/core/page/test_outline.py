@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change.difference import difference
-from crawler.core.noise.noise import NOTHING_VOLATILE
-from crawler.core.page.outline import MAX_BLOCK_CHARS, MOST_BLOCKS, BlockKind
+from crawler.core.change.difference import compute_difference
+from crawler.core.noise.noise import NO_VOLATILE_CONTENT
+from crawler.core.page.outline import MAX_BLOCK_CHARS, MAX_BLOCKS, BlockKind
 from tests.core.pages import blocks, texts
 
 
@@ -93,10 +93,10 @@ def test_links_are_read_as_they_lead_from_the_pages_base() -> None:
 
 
 def test_a_page_of_more_blocks_than_are_kept_keeps_the_rest_as_one() -> None:
-    found = blocks("".join(f"<p>{n}</p>" for n in range(MOST_BLOCKS + 5)))
+    found = blocks("".join(f"<p>{n}</p>" for n in range(MAX_BLOCKS + 5)))
 
-    assert len(found) == MOST_BLOCKS + 1
-    assert found[-1].text.split() == [str(n) for n in range(MOST_BLOCKS, MOST_BLOCKS + 5)]
+    assert len(found) == MAX_BLOCKS + 1
+    assert found[-1].text.split() == [str(n) for n in range(MAX_BLOCKS, MAX_BLOCKS + 5)]
 
 
 def test_a_block_is_kept_up_to_its_bound() -> None:
@@ -109,8 +109,8 @@ def test_a_block_is_kept_up_to_its_bound() -> None:
     ("page", "content_type"),
     [
         (f"<pre>{'so much was said. ' * 8000} Price PRICE EUR</pre>", "text/html"),
-        ("a\n" * MOST_BLOCKS + "one line\n" * 12_000 + "Price PRICE EUR\n", "text/plain"),
-        ("<p>a" * MOST_BLOCKS + f"<p>{'so much was said. ' * 8000}<p>Price PRICE EUR", "text/html"),
+        ("a\n" * MAX_BLOCKS + "one line\n" * 12_000 + "Price PRICE EUR\n", "text/plain"),
+        ("<p>a" * MAX_BLOCKS + f"<p>{'so much was said. ' * 8000}<p>Price PRICE EUR", "text/html"),
     ],
 )
 def test_what_changes_beyond_a_bound_is_seen(page: str, content_type: str) -> None:
@@ -120,7 +120,7 @@ def test_what_changes_beyond_a_bound_is_seen(page: str, content_type: str) -> No
 
     assert one == same
     assert one != other
-    assert difference(one, other, NOTHING_VOLATILE)
+    assert compute_difference(one, other, NO_VOLATILE_CONTENT)
     assert all(len(block.text) <= MAX_BLOCK_CHARS for block in one)
 
 
@@ -138,7 +138,7 @@ def test_any_bytes_are_read_the_same_twice_and_raise_nothing(content_type: str, 
     found = blocks(body, content_type=content_type)
 
     assert found == blocks(body, content_type=content_type)
-    assert len(found) <= MOST_BLOCKS + 1
+    assert len(found) <= MAX_BLOCKS + 1
     assert all("\0" not in block.text and len(block.text) <= MAX_BLOCK_CHARS for block in found)
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from crawler.core.change.change import Change, judge
+from crawler.core.change.change import Change, judge_versions
 from crawler.core.http.urls import Url
 from crawler.core.page import pdf
-from crawler.core.page.content import extract
+from crawler.core.page.content import extract_content
 from crawler.core.page.document import Document
 from crawler.core.page.pdf import read_pdf
-from crawler.core.page.snapshot import parse
+from crawler.core.page.snapshot import parse_body
 from tests.core.printed import printed
 
 HERE = Url("https://example.com/docs/manual.pdf")
@@ -61,7 +61,7 @@ def test_a_pdf_is_read_as_a_page_is() -> None:
     body = printed(
         PRICES, title="Prices \U0001f4a1 of  2026", links=["/a#b", "http://other.org/", "/a", "javascript:x"]
     )
-    page = extract(body, url=HERE, content_type="application/octet-stream")
+    page = extract_content(body, url=HERE, content_type="application/octet-stream")
     assert (page.kind, page.title, page.charset) == ("pdf", "Prices \U0001f4a1 of 2026", "")
     assert page.links == ("https://example.com/a", "http://other.org/")
     assert page.main == page.text == text_of(body)
@@ -71,11 +71,11 @@ def test_a_pdf_that_is_written_anew_is_the_same_and_a_digit_in_it_is_a_change() 
     before, after = printed(PRICES), printed(PRICES, trailer=b"/ID[<01><02>]")
     cheaper = printed([(x, y, words.replace("19.99", "19.98")) for x, y, words in PRICES])
     first, again, changed = (
-        parse(body, url=HERE, content_type="application/pdf", robots_tag=None).version
+        parse_body(body, url=HERE, content_type="application/pdf", robots_tag=None).version
         for body in (before, after, cheaper)
     )
-    assert judge(first, again).change is Change.SAME
-    assert judge(first, changed).change is Change.CHANGED
+    assert judge_versions(first, again).change is Change.UNCHANGED
+    assert judge_versions(first, changed).change is Change.CHANGED
 
 
 @pytest.mark.parametrize(
@@ -86,15 +86,16 @@ def test_a_pdf_that_is_written_anew_is_the_same_and_a_digit_in_it_is_a_change() 
 def test_what_cannot_be_read_says_nothing_so_that_its_bytes_decide(body: bytes) -> None:
     assert read_pdf(body, url=HERE) == Document()
     before, after = (
-        parse(each, url=HERE, content_type="application/pdf", robots_tag=None).version for each in (body, body + b" ")
+        parse_body(each, url=HERE, content_type="application/pdf", robots_tag=None).version
+        for each in (body, body + b" ")
     )
-    assert judge(before, after).change is Change.CHANGED
+    assert judge_versions(before, after).change is Change.CHANGED
 
 
 def test_a_part_does_not_pass_for_the_whole() -> None:
-    many = printed(*([[(50, 700, "x")]] * (pdf.MOST_PAGES + 1)), title="t")
+    many = printed(*([[(50, 700, "x")]] * (pdf.MAX_PAGES + 1)), title="t")
     assert read_pdf(many, url=HERE) == Document(title="t")
-    long = printed(*([[(50, 700, "x" * 30_000)]] * (pdf.MOST_CHARS // 30_000 + 1)))
+    long = printed(*([[(50, 700, "x" * 30_000)]] * (pdf.MAX_CHARS // 30_000 + 1)))
     assert text_of(long) == ""
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from crawler.core.http.urls import Url
-from crawler.core.page.outline import block_list
-from crawler.core.page.pick import selector_of
+from crawler.core.page.outline import extract_blocks
+from crawler.core.page.pick import find_selector
 from crawler.core.page.selectors import View
 
 HTML = "text/html; charset=utf-8"
@@ -27,18 +27,18 @@ BODY = b"""<html><body><div id=main><p class="lead big">The mill opens at nine.<
     ],
 )
 def test_a_piece_has_the_selector_of_its_own_element(text: str, selector: str) -> None:
-    assert selector_of(BODY, HTML, text) == selector
-    whole = block_list(BODY, url=Url("http://a.example/"), content_type=HTML)
-    left = block_list(BODY, url=Url("http://a.example/"), content_type=HTML, view=View(ignore=(selector,)))
+    assert find_selector(BODY, HTML, text) == selector
+    whole = extract_blocks(BODY, url=Url("http://a.example/"), content_type=HTML)
+    left = extract_blocks(BODY, url=Url("http://a.example/"), content_type=HTML, view=View(ignore=(selector,)))
     assert any(block.text == text for block in whole)
     assert not any(block.text == text for block in left)
 
 
 @pytest.mark.parametrize("text", ["", "nowhere", "The mill opens at nine. Rye is sown in autumn. At the end."])
 def test_what_has_no_element_of_its_own_has_no_selector(text: str) -> None:
-    assert selector_of(BODY, HTML, text) == ""
+    assert find_selector(BODY, HTML, text) == ""
 
 
 def test_any_bytes_can_be_asked() -> None:
     for body in (b"", b"\x00\xff", b"<", b"<p" * 5000, b"<div>" * 3000 + b"deep"):
-        selector_of(body, HTML, "deep")
+        find_selector(body, HTML, "deep")

@@ -3,7 +3,7 @@
 import pytest
 
 from crawler.core.http.urls import Url
-from crawler.core.page.content import extract
+from crawler.core.page.content import extract_content
 from crawler.core.page.script_signs import ScriptSign
 
 TEXT = (
@@ -13,7 +13,7 @@ RUN = "<script src=/app.js></script>"
 
 
 def signs(body: str) -> set[ScriptSign]:
-    found = extract(body.encode(), url=Url("http://site.test/a"), content_type="text/html; charset=utf-8")
+    found = extract_content(body.encode(), url=Url("http://site.test/a"), content_type="text/html; charset=utf-8")
     return set(found.script_signs)
 
 
@@ -21,11 +21,11 @@ def signs(body: str) -> set[ScriptSign]:
     ("body", "sign"),
     [
         ("<div id=root></div>", ScriptSign.SHELL),
-        (f"{TEXT}<div id=app><i></i>Loading</div>", ScriptSign.EMPTY_PLACE),
-        (f"{TEXT}<ul class=results> </ul>", ScriptSign.EMPTY_PLACE),
-        (f"{TEXT}<table><thead><tr><th>Price<tbody></tbody></table>", ScriptSign.EMPTY_PLACE),
-        (f"{TEXT}<div id=products></div>", ScriptSign.EMPTY_PLACE),
-        (f"{TEXT}<product-list from=/x> </product-list>", ScriptSign.EMPTY_PLACE),
+        (f"{TEXT}<div id=app><i></i>Loading</div>", ScriptSign.EMPTY_ELEMENT),
+        (f"{TEXT}<ul class=results> </ul>", ScriptSign.EMPTY_ELEMENT),
+        (f"{TEXT}<table><thead><tr><th>Price<tbody></tbody></table>", ScriptSign.EMPTY_ELEMENT),
+        (f"{TEXT}<div id=products></div>", ScriptSign.EMPTY_ELEMENT),
+        (f"{TEXT}<product-list from=/x> </product-list>", ScriptSign.EMPTY_ELEMENT),
         (f"{TEXT}<p>Loading...</p>", ScriptSign.PLACEHOLDER),
         (f"{TEXT}<div aria-busy=true>x</div>", ScriptSign.PLACEHOLDER),
         (f"{TEXT}<h1>{{{{ product.title }}}}</h1>", ScriptSign.PLACEHOLDER),

@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from crawler.core.change.difference import SAME, difference
+from crawler.core.change.difference import NO_DIFFERENCE, compute_difference
 from crawler.core.http.urls import Url
-from crawler.core.noise.noise import NOTHING_VOLATILE
+from crawler.core.noise.noise import NO_VOLATILE_CONTENT
 from crawler.core.page.outline import BlockKind, BlockList
-from crawler.core.page.selectors import MOST_CHARS, WHOLE, View
-from crawler.core.page_rules import MOST_SAID, PageRule, PageRules
+from crawler.core.page.selectors import FULL_VIEW, MAX_CHARS, View
+from crawler.core.page_rules import MAX_SELECTORS, PageRule, PageRules
 from tests.core.pages import blocks
 
 PAGE = (
@@ -58,8 +58,8 @@ def test_pages_that_differ_in_what_is_ignored_alone_do_not_differ() -> None:
 
     one, other = blocks(page(), view=view), blocks(page("5", "99"), view=view)
 
-    assert difference(one, other, NOTHING_VOLATILE) == SAME
-    assert difference(blocks(page()), blocks(page("5", "99")), NOTHING_VOLATILE)
+    assert compute_difference(one, other, NO_VOLATILE_CONTENT) == NO_DIFFERENCE
+    assert compute_difference(blocks(page()), blocks(page("5", "99")), NO_VOLATILE_CONTENT)
 
 
 def test_a_page_without_what_is_watched_has_no_block_but_the_mark_of_its_view() -> None:
@@ -90,7 +90,7 @@ def test_expressions_hold_for_plain_text_and_selectors_say_nothing_of_it() -> No
         ({"watch": ("xpath://div[",)}, "is no XPath that finds elements"),
         ({"ignore_text": ("(",)}, "is no regular expression"),
         ({"ignore_text": ("a*",)}, "at least one character"),
-        ({"ignore_text": ("a" * (MOST_CHARS + 1),)}, "longer than"),
+        ({"ignore_text": ("a" * (MAX_CHARS + 1),)}, "longer than"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(view: dict[str, tuple[str, ...]], complaint: str) -> None:
@@ -99,9 +99,9 @@ def test_what_cannot_be_is_refused_in_a_sentence(view: dict[str, tuple[str, ...]
 
 
 def test_a_rule_names_so_many_places_and_no_more() -> None:
-    PageRule("/", view=View(ignore=("p",) * MOST_SAID))
+    PageRule("/", view=View(ignore=("p",) * MAX_SELECTORS))
     with pytest.raises(ValueError, match="50 of a kind"):
-        PageRule("/", view=View(ignore=("p",) * (MOST_SAID + 1)))
+        PageRule("/", view=View(ignore=("p",) * (MAX_SELECTORS + 1)))
 
 
 def test_what_several_rules_say_of_a_page_holds_together() -> None:
@@ -114,10 +114,10 @@ def test_what_several_rules_say_of_a_page_holds_together() -> None:
         )
     )
 
-    assert rules.view(Url("http://site.test/a")) == View(ignore=(".ad", "nav"), ignore_text=("x+",))
-    assert rules.view(Url("http://site.test/b")) == View(ignore=(".ad",), watch=("main",))
-    assert rules.view(Url("http://site.test/c")) == View(ignore=(".ad",))
-    assert PageRules().view(Url("http://site.test/c")) is WHOLE
+    assert rules.merge_view(Url("http://site.test/a")) == View(ignore=(".ad", "nav"), ignore_text=("x+",))
+    assert rules.merge_view(Url("http://site.test/b")) == View(ignore=(".ad",), watch=("main",))
+    assert rules.merge_view(Url("http://site.test/c")) == View(ignore=(".ad",))
+    assert PageRules().merge_view(Url("http://site.test/c")) is FULL_VIEW
 
 
 @pytest.mark.parametrize(

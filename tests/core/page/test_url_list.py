@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.http.urls import Url
-from crawler.core.page.lists.dates import ListDate, date_of
-from crawler.core.page.lists.source import text_of
+from crawler.core.page.lists.dates import ListDate, parse_list_date
+from crawler.core.page.lists.source import decode_list
 from crawler.core.page.lists.url_list import (
     MAX_ENTRIES,
     MAX_LIST_BYTES,
@@ -49,7 +49,7 @@ def test_a_list_is_understood_as_it_was_meant(odd: Case) -> None:
 @pytest.mark.parametrize("odd", [each for each in CASES if each not in BROKEN], ids=lambda each: each.name[:60])
 def test_a_list_says_the_same_in_pieces_of_any_size(odd: Case) -> None:
     whole = read_url_list(odd.body, url=Url(odd.url), content_type=odd.content_type)
-    text = "".join(text_of(odd.body, content_type=odd.content_type, most_bytes=MAX_LIST_BYTES))
+    text = "".join(decode_list(odd.body, content_type=odd.content_type, max_bytes=MAX_LIST_BYTES))
     in_pieces = read_list_text(iter(text), url=Url(odd.url))
     assert in_pieces == whole
 
@@ -80,15 +80,15 @@ def test_the_changes_that_a_list_claims_are_a_weak_hint_only() -> None:
         "<priority>1.0</priority>": None,
     }
     for claim, gap in claims.items():
-        assert [entry.gap for entry in read(urlset(loc(more=claim))).entries] == [gap], claim
+        assert [entry.change_interval for entry in read(urlset(loc(more=claim))).entries] == [gap], claim
 
 
 def test_a_date_knows_how_exact_it_is() -> None:
     at = datetime(2026, 11, 20, tzinfo=UTC)
-    assert date_of("2026-11-20") == ListDate(at, timedelta(days=1))
-    assert date_of("2026-11-20T00:00Z") == ListDate(at, timedelta(minutes=1))
-    assert date_of("2026-11-20T00:00:00Z") == ListDate(at, timedelta(seconds=1))
-    month = date_of("2026-11")
+    assert parse_list_date("2026-11-20") == ListDate(at, timedelta(days=1))
+    assert parse_list_date("2026-11-20T00:00Z") == ListDate(at, timedelta(minutes=1))
+    assert parse_list_date("2026-11-20T00:00:00Z") == ListDate(at, timedelta(seconds=1))
+    month = parse_list_date("2026-11")
     assert month is not None
     assert month.end >= datetime(2026, 12, 1, tzinfo=UTC)
 
@@ -123,7 +123,7 @@ TIMES += ["2026-11-20 12:30:00 {}", "2026-11-20T12:30:00{}", "20.11.2026 12:30:0
 def test_a_zone_is_read_right_or_the_interval_holds_all_that_it_may_mean(written: str) -> None:
     at, exact = datetime(2026, 11, 20, 12, 30, tzinfo=UTC), SECOND if ":00" in written else MINUTE
     zones = {zone: hours for zone, hours in ZONES.items() if not (written.endswith("2026") and "/" in zone)}
-    found = {zone: date_of(written.format(zone)) for zone in zones}
+    found = {zone: parse_list_date(written.format(zone)) for zone in zones}
 
     assert found == {
         zone: ListDate(at - timedelta(hours=most), timedelta(hours=most - least) + exact)
@@ -133,7 +133,7 @@ def test_a_zone_is_read_right_or_the_interval_holds_all_that_it_may_mean(written
 
 @pytest.mark.parametrize("written", ["20 Nov 2026 12:30 +99:00", "2026 blog", "2026-11-20 draft", "at 12:30 or so"])
 def test_what_only_resembles_a_zone_is_no_date(written: str) -> None:
-    assert date_of(written) is None
+    assert parse_list_date(written) is None
 
 
 def test_equal_entries_have_one_digest_however_they_are_written() -> None:

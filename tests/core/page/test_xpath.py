@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from crawler.core.page.selectors import View
-from crawler.core.page.xpath import found_by
+from crawler.core.page.xpath import find_elements
 from tests.core.pages import blocks, texts
 
 TABLE = """
@@ -22,7 +22,7 @@ TABLE = """
 def found(markup: str, *expressions: str) -> list[str]:
     """The texts of the elements that are found."""
     tree = LexborHTMLParser(markup)
-    numbers = set(found_by(expressions, tree))
+    numbers = set(find_elements(expressions, tree))
     return [node.text().strip() for node in tree.css("*") if node.mem_id in numbers]
 
 
@@ -65,7 +65,7 @@ def test_what_finds_no_elements_is_refused_in_a_sentence(expression: str) -> Non
     "expression", ["//p[position() < last()]", "//p['[@x' = .]", "(//p | //a)[2]", "//a/..", "//p[@a]"]
 )
 def test_what_finds_elements_is_taken(expression: str) -> None:
-    assert View(watch=(f"xpath:{expression}",)).is_wild
+    assert View(watch=(f"xpath:{expression}",)).is_unbounded
 
 
 def test_an_expression_that_fails_on_one_page_finds_nothing_there() -> None:
@@ -107,4 +107,4 @@ def test_an_expression_that_fails_on_one_page_finds_nothing_there() -> None:
 def test_whatever_the_markup_elements_are_those_that_selectors_find(css: str, xpath: str, parts: list[str]) -> None:
     tree = LexborHTMLParser("".join(parts))
 
-    assert set(found_by([xpath], tree)) == {node.mem_id for node in tree.css(css)}
+    assert set(find_elements([xpath], tree)) == {node.mem_id for node in tree.css(css)}

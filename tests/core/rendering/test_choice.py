@@ -2,25 +2,25 @@
 
 import pytest
 
-from crawler.core.http.urls import PageKey, Url, key_of
+from crawler.core.http.urls import PageKey, Url, compute_page_key
 from crawler.core.page.script_signs import has_scripts
-from crawler.core.page.snapshot import Parsed, parse
+from crawler.core.page.snapshot import Parsed, parse_body
 from crawler.core.rendering.memory import (
     FREE_PROBES,
     MAX_ADDITIONS,
-    MAX_RAW,
     MAX_TEMPLATES,
+    MAX_UNRENDERED,
     NO_RENDERS,
-    OTHERS,
+    OTHER_TEMPLATES,
     PROBE_AGAIN_AFTER,
     ReadPage,
     RenderMemory,
-    choice_of,
-    memory_after,
-    memory_after_failure,
-    pages_to_render,
+    choose_rendering,
+    record_render_failure,
+    select_pages_to_render,
+    update_render_memory,
 )
-from crawler.core.rendering.outcome import RenderChoice, RenderEvidence, evidence_of, gain_of
+from crawler.core.rendering.outcome import RenderChoice, RenderEvidence, compute_gain, find_render_evidence
 
 SHELL = b"<title>App</title><div id=root></div><script src=/app.js></script>"
 MENU = "<a href=/help>help</a><p>We use cookies to make this site better for you and for all of us."
@@ -29,7 +29,9 @@ NAMES = ("amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", 
 
 def read(body: str | bytes, path: str = "/a/one") -> Parsed:
     body = body.encode() if isinstance(body, str) else body
-    return parse(body, url=Url(f"http://site.test{path}"), content_type="text/html; charset=utf-8", robots_tag=None)
+    return parse_body(
+        body, url=Url(f"http://site.test{path}"), content_type="text/html; charset=utf-8", robots_tag=None
+    )
 
 
 def article(words: str) -> str:
@@ -42,20 +44,20 @@ def partial(name: str) -> str:
 
 
 def key(path: str) -> PageKey:
-    return key_of(Url(f"http://site.test{path}"))
+    return compute_page_key(Url(f"http://site.test{path}"))
 
 
 def choose(body: str | bytes, memory: RenderMemory, *, template: str = "/a/*", is_stored: bool = True) -> RenderChoice:
     body = body.encode() if isinstance(body, str) else body
-    return choice_of(body, read(body), template=template, mode="auto", memory=memory, is_stored=is_stored)
+    return choose_rendering(body, read(body), template=template, mode="auto", memory=memory, is_stored=is_stored)
 
 
 def passed(
     memory: RenderMemory, body: str | bytes, path: str, choice: RenderChoice, template: str = "/a/*"
 ) -> RenderMemory:
     """Return the memory after a page that was not rendered."""
-    url, evidence = Url(f"http://site.test{path}"), evidence_of(read(body))
-    return memory_after(memory, ReadPage(url, key(path), template, evidence, choice), None)
+    url, evidence = Url(f"http://site.test{path}"), find_render_evidence(read(body))
+    return update_render_memory(memory, ReadPage(url, key(path), template, evidence, choice), None)
 
 
 def rendered(
@@ -69,15 +71,15 @@ def rendered(
 ) -> RenderMemory:
     """Return the memory after a page that was rendered."""
     url, plain = Url(f"http://site.test{path}"), read(before, path)
-    gain = gain_of(plain, read(after, path), usual=memory.usual_beside(url))
-    evidence = evidence_of(plain)
-    return memory_after(memory, ReadPage(url, key(path), template, evidence, choice), gain)
+    gain = compute_gain(plain, read(after, path), common_additions=memory.list_common_additions(url))
+    evidence = find_render_evidence(plain)
+    return update_render_memory(memory, ReadPage(url, key(path), template, evidence, choice), gain)
 
 
 def failed(memory: RenderMemory, choice: RenderChoice, template: str = "/a/*") -> RenderMemory:
     """Return the memory after the render of a shell that did not come to its end."""
     page = ReadPage(Url("http://site.test/a/amber"), key("/a/amber"), template, RenderEvidence.SHELL, choice)
-    return memory_after_failure(memory, page)
+    return record_render_failure(memory, page)
 
 
 @pytest.mark.parametrize(
@@ -112,12 +114,12 @@ def test_shell_is_stored_before_one_of_its_template_is_probed() -> None:
     for name in NAMES[:4]:
         memory = passed(memory, SHELL, f"/a/{name}", RenderChoice.AWAITED)
 
-    pages, memory = pages_to_render(memory, is_dry=False)
+    pages, memory = select_pages_to_render(memory, is_exhausted=False)
     assert len(pages) == 1
-    assert pages_to_render(memory, is_dry=True) == ((), memory)  # its outcome is waited for
+    assert select_pages_to_render(memory, is_exhausted=True) == ((), memory)  # its outcome is waited for
 
     memory = rendered(memory, SHELL, article("dune"), "/a/dune")
-    others, memory = pages_to_render(memory, is_dry=False)
+    others, memory = select_pages_to_render(memory, is_exhausted=False)
     assert {*others, *pages} == {key(f"/a/{name}") for name in NAMES[:4]}
     assert choose(SHELL, memory, is_stored=False) is RenderChoice.NEEDED
 
@@ -157,8 +159,8 @@ def test_template_that_gained_nothing_is_probed_again_ever_more_rarely() -> None
 
 def test_part_that_may_be_missing_is_probed_when_nothing_else_is_to_be_fetched() -> None:
     memory = passed(NO_RENDERS, partial("amber"), "/a/amber", RenderChoice.AWAITED)
-    assert pages_to_render(memory, is_dry=False) == ((), memory)
-    pages, _ = pages_to_render(memory, is_dry=True)
+    assert select_pages_to_render(memory, is_exhausted=False) == ((), memory)
+    pages, _ = select_pages_to_render(memory, is_exhausted=True)
     assert pages == (key("/a/amber"),)
 
 
@@ -168,14 +170,14 @@ def test_search_page_between_articles_is_not_probed() -> None:
     for name in NAMES[:5]:
         page = f"{article(f'{name} ' * 50)}</main><script src=/nice.js></script>"
         memory = passed(memory, page, f"/a/{name}", RenderChoice.NO_SIGNS)
-    assert pages_to_render(memory, is_dry=True) == ((), memory)
+    assert select_pages_to_render(memory, is_exhausted=True) == ((), memory)
 
 
 def test_what_scripts_add_to_every_page_is_a_reason_for_none() -> None:
     """A banner and a menu are all that these scripts write: the second probe shows that the first was no gain."""
     memory, renders = NO_RENDERS, 0
     for name in NAMES:
-        if not choose(partial(name), memory).is_yes:
+        if not choose(partial(name), memory).is_rendered:
             memory = passed(memory, partial(name), f"/a/{name}", RenderChoice.NO_GAIN)
             continue
         renders += 1
@@ -209,7 +211,7 @@ def test_renders_in_vain_are_bounded_over_all_templates() -> None:
 def test_renders_that_do_not_end_are_repeated_and_then_count() -> None:
     memory = passed(NO_RENDERS, SHELL, "/a/amber", RenderChoice.AWAITED)
     attempts = 0
-    while (found := pages_to_render(memory, is_dry=True))[0]:
+    while (found := select_pages_to_render(memory, is_exhausted=True))[0]:
         attempts += 1
         memory = failed(found[1], RenderChoice.PROBE)
     assert attempts == 3
@@ -240,10 +242,10 @@ def test_page_is_awaited_only_while_a_probe_of_it_can_come() -> None:
 @pytest.mark.parametrize("is_stored", [True, False])
 def test_probes_under_way_count_as_if_they_were_in_vain(is_stored: bool) -> None:
     memory = rendered(NO_RENDERS, SHELL, article("amber"), "/a/amber")  # a shell's first visit may be a probe
-    most = FREE_PROBES[RenderEvidence.SHELL] + memory.gained
+    most = FREE_PROBES[RenderEvidence.SHELL] + memory.gains
 
     def choice(running: int) -> RenderChoice:
-        return choice_of(SHELL, read(SHELL), template="/b/", mode="auto", memory=memory, is_stored=is_stored,
+        return choose_rendering(SHELL, read(SHELL), template="/b/", mode="auto", memory=memory, is_stored=is_stored,
                          running=running)  # fmt: skip
 
     assert choice(most) is RenderChoice.PROBE  # the page itself adds a hundredth of one
@@ -255,14 +257,14 @@ def test_page_keeps_its_own_additions_when_it_is_rendered_again() -> None:
     memory = rendered(memory, SHELL, article("birch"), "/a/birch")
     url = Url("http://site.test/a/amber")
 
-    again = gain_of(read(SHELL), read(article("amber")), usual=memory.usual_beside(url))
+    again = compute_gain(read(SHELL), read(article("amber")), common_additions=memory.list_common_additions(url))
 
-    assert again.is_worth_it
+    assert again.is_sufficient
 
 
 @pytest.mark.parametrize(("mode", "choice"), [("always", RenderChoice.ALWAYS), ("never", RenderChoice.NEVER)])
 def test_the_users_word_is_the_last(mode: str, choice: RenderChoice) -> None:
-    found = choice_of(SHELL, None, template="/", mode=mode, memory=NO_RENDERS)  # type: ignore[arg-type]
+    found = choose_rendering(SHELL, None, template="/", mode=mode, memory=NO_RENDERS)  # type: ignore[arg-type]
     assert found is choice
 
 
@@ -277,17 +279,17 @@ def test_the_users_word_is_the_last(mode: str, choice: RenderChoice) -> None:
     ],
 )
 def test_a_few_words_are_worth_it_where_there_were_none(before: str | bytes, after: str, is_worth_it: bool) -> None:
-    assert gain_of(read(before), read(after), usual=frozenset()).is_worth_it is is_worth_it
+    assert compute_gain(read(before), read(after), common_additions=frozenset()).is_sufficient is is_worth_it
 
 
 def test_a_site_of_endless_templates_has_a_bounded_memory() -> None:
     memory = NO_RENDERS
     for n in range(MAX_TEMPLATES + 50):
         memory = rendered(memory, SHELL, article(f"tale {n}"), f"/t{n}/x", template=f"/t{n}/*")
-    for n in range(MAX_RAW + 50):
+    for n in range(MAX_UNRENDERED + 50):
         memory = passed(memory, SHELL, f"/t/{n}", RenderChoice.AWAITED, template="/t/*")
 
     assert len(memory.templates) <= MAX_TEMPLATES + 2
-    assert memory.of("/never/seen", RenderEvidence.SHELL) == memory.templates[f"{OTHERS} shell"]
+    assert memory.get_template("/never/seen", RenderEvidence.SHELL) == memory.templates[f"{OTHER_TEMPLATES} shell"]
     assert len(memory.additions) <= MAX_ADDITIONS
-    assert len(memory.raw) == MAX_RAW
+    assert len(memory.unrendered) == MAX_UNRENDERED

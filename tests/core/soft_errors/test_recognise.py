@@ -7,25 +7,25 @@ from hypothesis import strategies as st
 
 from crawler.core.page.outline import Block
 from crawler.core.soft_errors import (
-    FIRST_PROBE_WAIT,
-    LONGEST_PROBE_WAIT,
-    MOST_SHARED_TEXTS,
+    EMPTY_SKETCH,
+    MAX_PROBE_WAIT,
+    MAX_SHARED_TEXTS,
+    MIN_PROBE_WAIT,
     NO_SOFT_ERRORS,
-    NOTHING,
     SHARED_WITHIN,
     SoftError,
     SoftErrorMemory,
     SoftErrorSignals,
     TextSketch,
-    after_good,
     is_probe_due,
     is_shared,
-    probe_answered,
-    probe_sent,
-    recognise,
-    remember_shared,
-    replacement_of,
-    sketch,
+    measure_replacement,
+    recognize_soft_error,
+    record_good_visit,
+    record_probe_response,
+    record_probe_sent,
+    remember_shared_text,
+    sketch_blocks,
 )
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -38,13 +38,13 @@ MAINTENANCE = "We work on it, come later"
 
 
 def said(*texts: str) -> TextSketch:
-    return sketch(Block(1, text) for text in texts)
+    return sketch_blocks(Block(1, text) for text in texts)
 
 
 def signals(after: str, *, before: str = STORY, page: bytes = b"page", **more: object) -> SoftErrorSignals:
     """A page that said one thing and says another."""
-    replacement = replacement_of((Block(1, before),), (Block(1, after),) if after else ())
-    return replace(SoftErrorSignals(said(after), replacement=replacement, before=page), **more)  # type: ignore[arg-type]
+    replacement = measure_replacement((Block(1, before),), (Block(1, after),) if after else ())
+    return replace(SoftErrorSignals(said(after), replacement=replacement, snapshot_digest=page), **more)  # type: ignore[arg-type]
 
 
 def fresh(text: str) -> SoftErrorSignals:
@@ -55,81 +55,82 @@ def fresh(text: str) -> SoftErrorSignals:
 def after_many(text: str, *, pages: int = 3, apart: timedelta = HOUR) -> SoftErrorMemory:
     soft_errors = NO_SOFT_ERRORS
     for n in range(pages):
-        soft_errors = remember_shared(soft_errors, signals(text, page=bytes([n])), now=NOW - apart * (pages - 1 - n))
+        soft_errors = remember_shared_text(
+            soft_errors, signals(text, page=bytes([n])), now=NOW - apart * (pages - 1 - n)
+        )
     return soft_errors
 
 
 def after_probe(text: str, *, good: int = 3) -> SoftErrorMemory:
-    soft_errors = probe_answered(probe_sent(NO_SOFT_ERRORS, now=NOW - DAY), said(text))
+    soft_errors = record_probe_response(record_probe_sent(NO_SOFT_ERRORS, now=NOW - DAY), said(text))
     for _ in range(good):
-        soft_errors = after_good(soft_errors, None)
+        soft_errors = record_good_visit(soft_errors, None)
     return soft_errors
 
 
 def test_a_page_that_says_what_it_said_shows_no_soft_error() -> None:
-    assert recognise(signals(STORY), after_many(STORY), now=NOW) is None
-    assert recognise(signals(STORY + " One word more.", is_cut=True), NO_SOFT_ERRORS, now=NOW) is None
+    assert recognize_soft_error(signals(STORY), after_many(STORY), now=NOW) is None
+    assert recognize_soft_error(signals(STORY + " One word more.", is_cut=True), NO_SOFT_ERRORS, now=NOW) is None
 
 
 def test_a_page_that_is_rewritten_by_half_shows_no_soft_error() -> None:
     half = STORY[: len(STORY) // 2]
-    assert recognise(signals(half + ANOTHER), NO_SOFT_ERRORS, now=NOW) is None
-    assert recognise(signals(half), NO_SOFT_ERRORS, now=NOW) is None
+    assert recognize_soft_error(signals(half + ANOTHER), NO_SOFT_ERRORS, now=NOW) is None
+    assert recognize_soft_error(signals(half), NO_SOFT_ERRORS, now=NOW) is None
 
 
 def test_what_the_domain_says_for_a_path_that_cannot_exist_is_a_soft_404() -> None:
     soft_errors = after_probe("Sorry, there is no page of this name")
 
     for each in (signals("Sorry, there is no page of this name"), fresh("Sorry, there is no page of this name")):
-        assert recognise(each, soft_errors, now=NOW) is SoftError.SOFT_404
-    assert recognise(fresh(STORY), soft_errors, now=NOW) is None
+        assert recognize_soft_error(each, soft_errors, now=NOW) is SoftError.SOFT_404
+    assert recognize_soft_error(fresh(STORY), soft_errors, now=NOW) is None
 
 
 def test_a_new_page_of_a_word_or_two_is_recognised_by_nothing() -> None:
-    assert recognise(fresh("All is well"), after_probe("All is well"), now=NOW) is None
+    assert recognize_soft_error(fresh("All is well"), after_probe("All is well"), now=NOW) is None
 
 
 def test_a_page_that_its_user_named_is_never_a_soft_404() -> None:
     soft_errors = after_probe(MAINTENANCE)
 
-    assert recognise(signals(MAINTENANCE, is_seed=True), soft_errors, now=NOW) is SoftError.SHARED_TEXT
-    assert recognise(replace(fresh(MAINTENANCE), is_seed=True), soft_errors, now=NOW) is None
+    assert recognize_soft_error(signals(MAINTENANCE, is_seed=True), soft_errors, now=NOW) is SoftError.SHARED_TEXT
+    assert recognize_soft_error(replace(fresh(MAINTENANCE), is_seed=True), soft_errors, now=NOW) is None
 
 
 def test_a_site_that_answers_everything_with_its_front_page_tells_nothing_of_new_pages() -> None:
-    soft_errors = after_good(after_probe(ANOTHER), replace(fresh(ANOTHER), is_seed=True))
+    soft_errors = record_good_visit(after_probe(ANOTHER), replace(fresh(ANOTHER), is_seed=True))
 
-    assert recognise(fresh(ANOTHER), soft_errors, now=NOW) is None
-    assert (
-        recognise(signals(ANOTHER), soft_errors, now=NOW) is SoftError.SOFT_404
-    )  # but of one that said something of its own
+    assert recognize_soft_error(fresh(ANOTHER), soft_errors, now=NOW) is None
+    # but of one that said something of its own
+    assert recognize_soft_error(signals(ANOTHER), soft_errors, now=NOW) is SoftError.SOFT_404
 
 
 def test_a_page_that_asks_for_a_password_in_place_of_its_text_wants_a_login() -> None:
     assert (
-        recognise(signals("Your name, your secret", has_password_field=True), NO_SOFT_ERRORS, now=NOW)
+        recognize_soft_error(signals("Your name, your secret", has_password_field=True), NO_SOFT_ERRORS, now=NOW)
         is SoftError.LOGIN
     )
-    assert (
-        recognise(signals(STORY + " Sign in", has_password_field=True), NO_SOFT_ERRORS, now=NOW) is None
-    )  # a form beside the text
+    # a form beside the text
+    assert recognize_soft_error(signals(STORY + " Sign in", has_password_field=True), NO_SOFT_ERRORS, now=NOW) is None
 
 
 def test_many_pages_with_one_text_are_no_versions_of_any() -> None:
     assert (
-        recognise(signals(MAINTENANCE, is_lively=True), after_many(MAINTENANCE, pages=1), now=NOW) is SoftError.SHRUNK
+        recognize_soft_error(signals(MAINTENANCE, changes_often=True), after_many(MAINTENANCE, pages=1), now=NOW)
+        is SoftError.SHRUNK
     )
     assert (
-        recognise(signals(MAINTENANCE, is_lively=True), after_many(MAINTENANCE, pages=2), now=NOW)
+        recognize_soft_error(signals(MAINTENANCE, changes_often=True), after_many(MAINTENANCE, pages=2), now=NOW)
         is SoftError.SHARED_TEXT
     )
-    assert recognise(fresh(MAINTENANCE), after_many(MAINTENANCE), now=NOW) is SoftError.SHARED_TEXT
+    assert recognize_soft_error(fresh(MAINTENANCE), after_many(MAINTENANCE), now=NOW) is SoftError.SHARED_TEXT
 
 
 def test_duplicates_that_change_together_are_one_page_and_not_many() -> None:
     soft_errors = NO_SOFT_ERRORS
     for _ in range(9):
-        soft_errors = remember_shared(soft_errors, signals(ANOTHER, page=b"the same"), now=NOW)
+        soft_errors = remember_shared_text(soft_errors, signals(ANOTHER, page=b"the same"), now=NOW)
     assert not is_shared(signals(ANOTHER, page=b"the same"), soft_errors, now=NOW)
 
 
@@ -145,67 +146,74 @@ def test_a_text_that_was_met_on_many_pages_is_known_again_weeks_later() -> None:
 
 
 def test_a_page_of_which_little_is_left_is_looked_at_twice() -> None:
-    assert recognise(signals("Moved to the cellar"), NO_SOFT_ERRORS, now=NOW) is SoftError.SHRUNK
-    assert recognise(signals("Moved", before="Nearly nothing"), NO_SOFT_ERRORS, now=NOW) is None  # it never had much
+    assert recognize_soft_error(signals("Moved to the cellar"), NO_SOFT_ERRORS, now=NOW) is SoftError.SHRUNK
+    # it never had much
+    assert recognize_soft_error(signals("Moved", before="Nearly nothing"), NO_SOFT_ERRORS, now=NOW) is None
 
 
 def test_a_page_that_is_replaced_as_a_whole_is_looked_at_twice_unless_it_often_is() -> None:
-    assert recognise(signals(ANOTHER), NO_SOFT_ERRORS, now=NOW) is SoftError.REPLACED
-    assert recognise(signals(ANOTHER, is_lively=True), NO_SOFT_ERRORS, now=NOW) is None
+    assert recognize_soft_error(signals(ANOTHER), NO_SOFT_ERRORS, now=NOW) is SoftError.REPLACED
+    assert recognize_soft_error(signals(ANOTHER, changes_often=True), NO_SOFT_ERRORS, now=NOW) is None
 
 
 def test_a_page_without_its_end_is_cut_and_one_that_says_something_new_is_not() -> None:
     start = STORY[: len(STORY) // 2]
-    assert recognise(signals(start, is_cut=True), NO_SOFT_ERRORS, now=NOW) is SoftError.TRUNCATED
-    assert recognise(signals(start + ANOTHER, is_cut=True), NO_SOFT_ERRORS, now=NOW) is None
+    assert recognize_soft_error(signals(start, is_cut=True), NO_SOFT_ERRORS, now=NOW) is SoftError.TRUNCATED
+    assert recognize_soft_error(signals(start + ANOTHER, is_cut=True), NO_SOFT_ERRORS, now=NOW) is None
 
 
 def test_a_page_without_any_text_where_there_was_some_is_empty() -> None:
     assert (
-        recognise(SoftErrorSignals(NOTHING, is_blank=True, is_empty=True), NO_SOFT_ERRORS, now=NOW) is SoftError.EMPTY
+        recognize_soft_error(SoftErrorSignals(EMPTY_SKETCH, is_blank=True, is_empty=True), NO_SOFT_ERRORS, now=NOW)
+        is SoftError.EMPTY
     )
-    assert recognise(SoftErrorSignals(NOTHING, is_blank=True), NO_SOFT_ERRORS, now=NOW) is SoftError.BLANK
-    assert recognise(signals(""), NO_SOFT_ERRORS, now=NOW) is SoftError.BLANK
+    assert (
+        recognize_soft_error(SoftErrorSignals(EMPTY_SKETCH, is_blank=True), NO_SOFT_ERRORS, now=NOW) is SoftError.BLANK
+    )
+    assert recognize_soft_error(signals(""), NO_SOFT_ERRORS, now=NOW) is SoftError.BLANK
 
 
 @given(st.lists(st.text("abc ", max_size=12), max_size=60))
 def test_what_a_domain_remembers_is_bounded(texts: list[str]) -> None:
     soft_errors = NO_SOFT_ERRORS
     for n, text in enumerate(texts):
-        soft_errors = remember_shared(soft_errors, signals(text, page=bytes([n])), now=NOW)
-    assert len(soft_errors.shared_texts) <= MOST_SHARED_TEXTS
-    assert all(len(seen.befores) <= 3 for seen in soft_errors.shared_texts)
+        soft_errors = remember_shared_text(soft_errors, signals(text, page=bytes([n])), now=NOW)
+    assert len(soft_errors.shared_texts) <= MAX_SHARED_TEXTS
+    assert all(len(seen.previous_digests) <= 3 for seen in soft_errors.shared_texts)
 
 
 def test_what_is_said_of_absent_pages_is_asked_once_and_ever_more_rarely() -> None:
     at, soft_errors, times = NOW, NO_SOFT_ERRORS, 0
     while at < NOW + timedelta(days=365):
         if is_probe_due(soft_errors, now=at):
-            soft_errors, times = probe_answered(probe_sent(soft_errors, now=at), said("no such page")), times + 1
+            soft_errors, times = (
+                record_probe_response(record_probe_sent(soft_errors, now=at), said("no such page")),
+                times + 1,
+            )
         at += HOUR
     assert 10 < times < 25
-    assert soft_errors.wait == LONGEST_PROBE_WAIT
+    assert soft_errors.probe_wait == MAX_PROBE_WAIT
 
 
 def test_it_is_asked_again_soon_when_it_has_become_another() -> None:
     soft_errors = NO_SOFT_ERRORS
     for _ in range(5):
-        soft_errors = probe_answered(probe_sent(soft_errors, now=NOW), said("no such page"))
-    assert soft_errors.wait > FIRST_PROBE_WAIT
-    assert probe_answered(soft_errors, said(MAINTENANCE)).wait == FIRST_PROBE_WAIT
+        soft_errors = record_probe_response(record_probe_sent(soft_errors, now=NOW), said("no such page"))
+    assert soft_errors.probe_wait > MIN_PROBE_WAIT
+    assert record_probe_response(soft_errors, said(MAINTENANCE)).probe_wait == MIN_PROBE_WAIT
 
 
 @pytest.mark.parametrize("good", range(3))
 def test_an_absent_page_is_not_told_from_a_block_of_all_pages_until_others_were_well(good: int) -> None:
     assert not after_probe(MAINTENANCE, good=good).is_proven
     assert after_probe(MAINTENANCE).is_proven
-    assert not probe_answered(probe_sent(after_probe(MAINTENANCE), now=NOW), said(MAINTENANCE)).is_proven
+    assert not record_probe_response(record_probe_sent(after_probe(MAINTENANCE), now=NOW), said(MAINTENANCE)).is_proven
 
 
 def test_what_was_well_between_two_looks_at_one_absent_page_still_counts_when_the_domain_answers_as_before() -> None:
-    again = probe_sent(after_probe(MAINTENANCE), now=NOW)
+    again = record_probe_sent(after_probe(MAINTENANCE), now=NOW)
 
-    assert probe_answered(again, said(MAINTENANCE), keep_good_count=True).is_proven
-    assert not probe_answered(
+    assert record_probe_response(again, said(MAINTENANCE), keep_good_count=True).is_proven
+    assert not record_probe_response(
         again, said("Something else is said today, and it is no shorter"), keep_good_count=True
     ).is_proven

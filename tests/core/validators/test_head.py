@@ -3,19 +3,27 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.budget.cost import BY_TIME, ROUND_BYTES, Cost, Costs, Price, is_head_cheaper
-from crawler.core.change.change import Change, Rung
-from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.budget.cost import ROUND_TRIP_BYTES, TIME_PRICE, Cost, Costs, ShadowPrice, is_head_cheaper
+from crawler.core.change.change import Change, Evidence
+from crawler.core.http.response import (
+    NO_VALIDATORS,
+    FailureReason,
+    Fetched,
+    NotModified,
+    Response,
+    Unreached,
+    Validators,
+)
 from crawler.core.validators import (
     NO_TRUST,
-    Trust,
     Validator,
     ValidatorStats,
-    head_outcome_of,
-    head_shows_same,
-    head_validators,
-    spared_visit,
-    trust_after,
+    ValidatorTrust,
+    build_spared_visit,
+    choose_head_validators,
+    is_unchanged_by_head,
+    judge_head,
+    update_trust,
 )
 from crawler.core.visit.visit import HeadOutcome, Target
 from tests.core.visit.test_visit import NOW, fetched, html, looked, seen
@@ -28,7 +36,7 @@ SAME, CHANGED = html("<p>price 19.99"), html("<p>price 19.99, and much besides")
 
 def page(words: Validators = NO_VALIDATORS) -> Target:
     """A page that was fetched once and is asked for by HEAD."""
-    return replace(seen(SAME), held=words, validators=NO_VALIDATORS, by_head=words, asks_head=True)
+    return replace(seen(SAME), stored_validators=words, validators=NO_VALIDATORS, expected_head=words, sends_head=True)
 
 
 def head(length: int | None = len(SAME), words: Validators = NO_VALIDATORS, status: int = 200) -> Fetched:
@@ -36,40 +44,40 @@ def head(length: int | None = len(SAME), words: Validators = NO_VALIDATORS, stat
 
 
 def test_a_new_group_and_one_that_answers_304_are_not_asked_by_head() -> None:
-    assert head_validators(DATED, NO_TRUST) is None
+    assert choose_head_validators(DATED, NO_TRUST) is None
     assert (
-        head_validators(
-            DATED, Trust(stats={Validator.CONDITION: ValidatorStats(unchanged=4.0), Validator.LENGTH: PROVEN})
+        choose_head_validators(
+            DATED, ValidatorTrust(stats={Validator.CONDITION: ValidatorStats(unchanged=4.0), Validator.LENGTH: PROVEN})
         )
         is None
     )
 
 
 def test_where_no_conditional_request_is_honoured_an_honest_date_must_be_the_same() -> None:
-    assert head_validators(DATED, Trust(stats={Validator.CONDITION: IGNORED})) == DATED
+    assert choose_head_validators(DATED, ValidatorTrust(stats={Validator.CONDITION: IGNORED})) == DATED
 
 
 def test_a_length_alone_is_believed_once_it_has_shown_five_changes_and_missed_none() -> None:
     trust, length = NO_TRUST, len(SAME)
     for n in range(5):
-        assert head_validators(NO_VALIDATORS, trust) is None
+        assert choose_head_validators(NO_VALIDATORS, trust) is None
         body = html("<p>more " + "and more " * n)
         visit = looked(replace(seen(SAME), received_bytes=length), fetched(body, validators=NO_VALIDATORS))
-        trust, length = trust_after(trust, visit), len(body)
-    assert head_validators(NO_VALIDATORS, trust) == NO_VALIDATORS
+        trust, length = update_trust(trust, visit), len(body)
+    assert choose_head_validators(NO_VALIDATORS, trust) == NO_VALIDATORS
 
     missed = looked(seen(SAME), fetched(html("<p>price 19.98"), validators=NO_VALIDATORS))
     assert missed.body_bytes == len(SAME)
-    assert head_validators(NO_VALIDATORS, trust_after(trust, missed)) is None
+    assert choose_head_validators(NO_VALIDATORS, update_trust(trust, missed)) is None
 
 
 def test_one_request_that_should_have_got_a_304_and_did_not_proves_nothing_and_two_do() -> None:
-    asked = replace(seen(SAME), held=DATED, validators=DATED)
-    once = trust_after(NO_TRUST, looked(asked, fetched(SAME, validators=DATED)))
-    twice = trust_after(once, looked(asked, fetched(SAME, validators=DATED)))
+    asked = replace(seen(SAME), stored_validators=DATED, validators=DATED)
+    once = update_trust(NO_TRUST, looked(asked, fetched(SAME, validators=DATED)))
+    twice = update_trust(once, looked(asked, fetched(SAME, validators=DATED)))
 
-    assert head_validators(DATED, once) is None
-    assert head_validators(DATED, twice) == DATED
+    assert choose_head_validators(DATED, once) is None
+    assert choose_head_validators(DATED, twice) == DATED
 
 
 @pytest.mark.parametrize(
@@ -79,7 +87,7 @@ def test_one_request_that_should_have_got_a_304_and_did_not_proves_nothing_and_t
         (NO_VALIDATORS, head(len(SAME) + 1), False),
         (NO_VALIDATORS, head(None), False),  # nothing was said
         (NO_VALIDATORS, head(status=405), False),
-        (NO_VALIDATORS, Unreached(Reason.RESET, timedelta(0)), False),
+        (NO_VALIDATORS, Unreached(FailureReason.RESET, timedelta(0)), False),
         (DATED, head(words=DATED), True),
         (DATED, head(None, words=DATED), True),
         (DATED, head(len(SAME) + 1, words=DATED), False),
@@ -87,18 +95,24 @@ def test_one_request_that_should_have_got_a_304_and_did_not_proves_nothing_and_t
         (DATED, head(words=Validators(None, "Mon, 02 Feb 2026 00:00:00 GMT")), False),
     ],
 )
-def test_a_page_is_the_same_where_its_length_and_its_words_are(words: Validators, said: Answer, is_same: bool) -> None:
-    assert head_shows_same(page(words), said) is is_same
+def test_a_page_is_the_same_where_its_length_and_its_words_are(
+    words: Validators, said: Response, is_same: bool
+) -> None:
+    assert is_unchanged_by_head(page(words), said) is is_same
 
 
 def test_a_look_that_a_head_decided_says_so_and_keeps_what_the_page_is() -> None:
-    visit = spared_visit(page(), head(), now=NOW)
+    visit = build_spared_visit(page(), head(), now=NOW)
 
-    assert (visit.change, visit.verdict.rung, visit.head_outcome) == (Change.SAME, Rung.HEAD, HeadOutcome.SPARED)
+    assert (visit.change, visit.verdict.evidence, visit.head_outcome) == (
+        Change.UNCHANGED,
+        Evidence.HEAD,
+        HeadOutcome.BODY_SKIPPED,
+    )
     assert (visit.validators, visit.snapshot, visit.received_bytes) == (None, None, 0)
     assert visit.saved_bytes == len(SAME)
     assert visit.recipients == visit.target.outlinks
-    assert visit.belief.b > visit.target.belief.b
+    assert visit.rate_estimate.b > visit.target.belief.b
 
 
 @pytest.mark.parametrize(
@@ -110,14 +124,14 @@ def test_a_look_that_a_head_decided_says_so_and_keeps_what_the_page_is() -> None
         (head(status=405), fetched(SAME), HeadOutcome.USELESS),
         (head(status=501), fetched(CHANGED), HeadOutcome.USELESS),
         (head(status=404), fetched(b"", 404), HeadOutcome.DIFFERED),
-        (Unreached(Reason.RESET, timedelta(0)), fetched(SAME), HeadOutcome.USELESS),
+        (Unreached(FailureReason.RESET, timedelta(0)), fetched(SAME), HeadOutcome.USELESS),
         (head(words=DATED), NotModified(timedelta(0)), HeadOutcome.DIFFERED),
     ],
 )
 def test_a_head_is_useless_where_it_is_refused_or_says_of_the_body_what_is_not_so(
-    said: Answer, answer: Answer, headed: HeadOutcome
+    said: Response, answer: Response, headed: HeadOutcome
 ) -> None:
-    assert head_outcome_of(said, answer) is headed
+    assert judge_head(said, answer) is headed
 
 
 @pytest.mark.parametrize(
@@ -131,33 +145,33 @@ def test_a_head_is_useless_where_it_is_refused_or_says_of_the_body_what_is_not_s
 def test_a_group_learns_whether_heads_are_of_use(body: bytes, headed: HeadOutcome, is_of_use: bool) -> None:
     visit = replace(looked(page(), fetched(body, validators=NO_VALIDATORS)), head_outcome=headed)
 
-    assert trust_after(NO_TRUST, visit).of(Validator.HEAD).is_steady is is_of_use
+    assert update_trust(NO_TRUST, visit).get_stats(Validator.HEAD).is_steady is is_of_use
 
 
 def test_an_outage_says_nothing_of_heads() -> None:
-    visit = replace(looked(page(), Unreached(Reason.RESET, timedelta(0))), head_outcome=HeadOutcome.USELESS)
+    visit = replace(looked(page(), Unreached(FailureReason.RESET, timedelta(0))), head_outcome=HeadOutcome.USELESS)
 
-    assert trust_after(NO_TRUST, visit) == NO_TRUST
+    assert update_trust(NO_TRUST, visit) == NO_TRUST
 
 
 def test_a_change_that_the_length_hid_brings_the_challenges_of_the_beginning_back() -> None:
-    hidden = looked(replace(page(), asks_head=False, challenge=True), fetched(html("<p>price 19.98")))
+    hidden = looked(replace(page(), sends_head=False, is_validator_check=True), fetched(html("<p>price 19.98")))
 
-    after = trust_after(Trust(revisits=500, stats={Validator.LENGTH: PROVEN}), hidden)
+    after = update_trust(ValidatorTrust(revisits=500, stats={Validator.LENGTH: PROVEN}), hidden)
 
-    assert (after.revisits, after.challenges) == (0, 1)
+    assert (after.revisits, after.validator_checks) == (0, 1)
 
 
 def test_a_head_is_cheaper_as_long_as_few_bodies_follow_it() -> None:
-    rarely, often = (Costs(head=Cost(1 + share, 0.0, looks=50)) for share in (0.1, 0.9))
+    rarely, often = (Costs(head=Cost(1 + share, 0.0, visits=50)) for share in (0.1, 0.9))
 
-    assert is_head_cheaper(BY_TIME, rarely, body_bytes=3 * ROUND_BYTES)
-    assert not is_head_cheaper(BY_TIME, often, body_bytes=3 * ROUND_BYTES)
-    assert not is_head_cheaper(BY_TIME, rarely, body_bytes=500)  # it comes with the headers
+    assert is_head_cheaper(TIME_PRICE, rarely, body_bytes=3 * ROUND_TRIP_BYTES)
+    assert not is_head_cheaper(TIME_PRICE, often, body_bytes=3 * ROUND_TRIP_BYTES)
+    assert not is_head_cheaper(TIME_PRICE, rarely, body_bytes=500)  # it comes with the headers
 
 
 def test_what_is_scarce_decides_whether_a_head_is_cheaper() -> None:
-    costs = Costs(head=Cost(1.1, 0.0, looks=50))
+    costs = Costs(head=Cost(1.1, 0.0, visits=50))
 
-    assert not is_head_cheaper(Price(per_request=1.0), costs, body_bytes=10**6)
-    assert is_head_cheaper(Price(per_request=1.0, per_byte=1e-3), costs, body_bytes=10**6)
+    assert not is_head_cheaper(ShadowPrice(per_request=1.0), costs, body_bytes=10**6)
+    assert is_head_cheaper(ShadowPrice(per_request=1.0, per_byte=1e-3), costs, body_bytes=10**6)

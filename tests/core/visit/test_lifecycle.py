@@ -9,24 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change.change import Change
-from crawler.core.freshness.terms import Terms
-from crawler.core.http.response import Fetched, NotModified, Reason, Unreached
-from crawler.core.http.urls import Url, key_of
+from crawler.core.freshness.terms import VisitTerms
+from crawler.core.http.response import FailureReason, Fetched, NotModified, Unreached
+from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.page.content import PageContent
 from crawler.core.visit.lifecycle import (
-    CROWD,
-    LOOK_AGAIN_GONE,
+    BULK_REDIRECT_PAGES,
+    REVISIT_GONE_AFTER,
     MoveTarget,
+    build_excluded_visit,
+    compute_redirect_deferral,
     confirm_move,
-    hold_after_redirects,
-    redirects_to_found,
-    refused_visit,
+    count_redirects_to_new,
 )
-from crawler.core.visit.links import canonical_of, led_to, links_of
+from crawler.core.visit.links import compute_redirect_key, find_canonical, resolve_links
 from crawler.core.visit.visit import State, Target, Visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
 
-CROWDED = MoveTarget(others=CROWD - 1)
+CROWDED = MoveTarget(other_pages=BULK_REDIRECT_PAGES - 1)
 HOME = fetched(status=301, location=Url(ROOT))
 
 
@@ -37,10 +37,10 @@ def moved(before: Target, *, at: datetime = NOW, move_target: MoveTarget = CROWD
 def test_the_fifth_page_to_one_target_is_no_move_and_keeps_what_it_was() -> None:
     before = seen()
 
-    alone, crowded = moved(before, move_target=MoveTarget(others=CROWD - 2)), moved(before)
+    alone, crowded = moved(before, move_target=MoveTarget(other_pages=BULK_REDIRECT_PAGES - 2)), moved(before)
 
     assert (alone.change, alone.state) == (Change.MOVED, State.MOVED)
-    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.KNOWN, "bulk_redirect")
+    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.FETCHED, "bulk_redirect")
     kept = after(crowded)
     assert (kept.version, kept.validators, kept.belief, kept.outlinks) == (
         before.version, before.validators, before.belief, before.outlinks
@@ -51,13 +51,13 @@ def test_the_fifth_page_to_one_target_is_no_move_and_keeps_what_it_was() -> None
 def test_one_of_a_crowd_is_gone_after_a_week_of_ever_later_looks_and_has_no_heir() -> None:
     visit = moved(seen())
     looks = [visit]
-    while visit.state is State.KNOWN:
+    while visit.state is State.FETCHED:
         visit = moved(after(visit), at=visit.due_at)
         looks.append(visit)
 
     assert [(look.at - NOW) / DAY for look in looks] == [0, 1, 3, 7]
     assert (visit.change, visit.moved_to) == (Change.GONE, None)
-    assert moved(after(visit), at=visit.due_at).change is Change.SAME
+    assert moved(after(visit), at=visit.due_at).change is Change.UNCHANGED
 
 
 def test_looks_at_one_of_a_crowd_in_quick_succession_prove_nothing() -> None:
@@ -65,7 +65,7 @@ def test_looks_at_one_of_a_crowd_in_quick_succession_prove_nothing() -> None:
     for n in range(1, 60):
         visit = moved(after(visit), at=NOW + n * timedelta(hours=5))
 
-    assert visit.state is State.KNOWN
+    assert visit.state is State.FETCHED
 
 
 def test_a_page_of_a_crowd_that_is_there_again_was_never_away() -> None:
@@ -73,7 +73,7 @@ def test_a_page_of_a_crowd_that_is_there_again_was_never_away() -> None:
 
     visit = looked(away, NotModified(elapsed=timedelta(0)), at=NOW + DAY)
 
-    assert (visit.change, visit.failures) == (Change.SAME, 0)
+    assert (visit.change, visit.failures) == (Change.UNCHANGED, 0)
 
 
 def test_a_tombstone_stays_one_where_the_whole_site_leads_to_one_page() -> None:
@@ -81,7 +81,7 @@ def test_a_tombstone_stays_one_where_the_whole_site_leads_to_one_page() -> None:
 
     visit = moved(gone, at=NOW + DAY)
 
-    assert (visit.change, visit.state) == (Change.SAME, State.GONE)
+    assert (visit.change, visit.state) == (Change.UNCHANGED, State.GONE)
 
 
 def test_a_page_that_never_had_a_version_is_no_part_of_a_crowd() -> None:
@@ -91,32 +91,32 @@ def test_a_page_that_never_had_a_version_is_no_part_of_a_crowd() -> None:
 def test_a_page_that_has_moved_does_not_come_back_because_others_follow() -> None:
     there = after(moved(seen(), move_target=MoveTarget()))
 
-    assert (moved(there, at=NOW + DAY).change, moved(there, at=NOW + DAY).state) == (Change.SAME, State.MOVED)
+    assert (moved(there, at=NOW + DAY).change, moved(there, at=NOW + DAY).state) == (Change.UNCHANGED, State.MOVED)
 
 
 def test_a_move_onto_a_page_that_existed_beside_it_needs_a_second_look() -> None:
     before = seen()
-    beside = MoveTarget(read_since=NOW - 9 * DAY)
+    beside = MoveTarget(first_read_at=NOW - 9 * DAY)
 
     once = moved(before, move_target=beside)
     too_soon = moved(after(once), move_target=beside, at=NOW + timedelta(minutes=5))
     twice = moved(after(once), move_target=beside, at=once.due_at)
 
-    assert (once.state, once.reason) == (State.KNOWN, "redirect_to_existing")
-    assert too_soon.state is State.KNOWN
+    assert (once.state, once.reason) == (State.FETCHED, "redirect_to_existing")
+    assert too_soon.state is State.FETCHED
     assert (twice.change, twice.state) == (Change.MOVED, State.MOVED)
-    assert moved(before, move_target=MoveTarget(read_since=NOW)).state is State.MOVED
+    assert moved(before, move_target=MoveTarget(first_read_at=NOW)).state is State.MOVED
 
 
 @pytest.mark.parametrize("before", [seen(), target()], ids=["known", "new"])
 def test_redirects_in_a_circle_are_failures_that_come_ever_later(before: Target) -> None:
-    circle = MoveTarget(is_circle=True)
+    circle = MoveTarget(is_loop=True)
 
     once = moved(before, move_target=circle)
     twice = moved(after(once), move_target=circle, at=once.due_at)
 
     assert (once.change, once.reason, once.moved_to) == (Change.UNKNOWN, "redirects_in_a_circle", None)
-    assert once.state is State.KNOWN
+    assert once.state is State.FETCHED
     assert once.due_at - once.at < twice.due_at - twice.at
 
 
@@ -135,7 +135,7 @@ def test_whatever_the_target_of_a_move_is_nothing_that_was_learnt_is_lost(
     for gap in days:
         at += gap * DAY
         visit = moved(page, at=at, move_target=move_target)
-        assert at < visit.due_at <= at + page.terms.most
+        assert at < visit.due_at <= at + page.terms.max_interval
         page = after(visit)
 
     assert (page.version, page.belief, page.validators) == (before.version, before.belief, before.validators)
@@ -153,18 +153,18 @@ def test_whatever_the_target_of_a_move_is_nothing_that_was_learnt_is_lost(
 )
 def test_what_is_no_move_is_left_as_it_is(visit: Visit) -> None:
     assert confirm_move(visit, CROWDED) == visit
-    assert visit.led_to is not None or confirm_move(visit, replace(CROWDED, is_circle=True)) == visit
+    assert visit.led_to is not None or confirm_move(visit, replace(CROWDED, is_loop=True)) == visit
 
 
 def test_a_redirect_for_now_in_a_circle_is_a_failure_and_of_a_page_that_never_was_hardly_asked_again() -> None:
-    circle = MoveTarget(is_circle=True)
+    circle = MoveTarget(is_loop=True)
     answer = fetched(status=302, location=Url(f"{ROOT}other"))
     kept = confirm_move(looked(seen(), answer), circle)
     never = confirm_move(looked(replace(target(), failures=2), answer), circle)
 
-    assert (kept.state, kept.reason, kept.failures) == (State.KNOWN, "redirects_in_a_circle", 1)
+    assert (kept.state, kept.reason, kept.failures) == (State.FETCHED, "redirects_in_a_circle", 1)
     assert never.reason == "redirects_in_a_circle"
-    assert never.due_at - never.at == LOOK_AGAIN_GONE
+    assert never.due_at - never.at == REVISIT_GONE_AFTER
 
 
 def test_a_crowd_that_is_led_out_of_the_domain_is_one_as_well() -> None:
@@ -173,15 +173,19 @@ def test_a_crowd_that_is_led_out_of_the_domain_is_one_as_well() -> None:
     crowded = confirm_move(away, CROWDED)
 
     assert (away.moved_to, confirm_move(away, MoveTarget()).state) == (None, State.MOVED)
-    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.KNOWN, "bulk_redirect")
+    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.FETCHED, "bulk_redirect")
 
 
 def test_a_sign_on_that_is_told_where_to_send_back_to_is_one_target_for_all_pages() -> None:
     one, other = (target(url=Url(f"{ROOT}{name}")) for name in ("one", "two?page=2"))
     sign_on = "http://sign-on.test/login?back="
 
-    assert led_to(one, Url(f"{sign_on}%2Fone")) == led_to(other, Url(f"{sign_on}{ROOT}two%3Fpage=2"))
-    assert led_to(one, Url("http://new.test/item?no=1")) != led_to(other, Url("http://new.test/item?no=2"))
+    assert compute_redirect_key(one, Url(f"{sign_on}%2Fone")) == compute_redirect_key(
+        other, Url(f"{sign_on}{ROOT}two%3Fpage=2")
+    )
+    assert compute_redirect_key(one, Url("http://new.test/item?no=1")) != compute_redirect_key(
+        other, Url("http://new.test/item?no=2")
+    )
 
 
 @pytest.mark.parametrize("status", [302, 303, 307])
@@ -195,7 +199,7 @@ def test_a_temporary_redirect_keeps_the_links_of_the_version_and_comes_soon_agai
     assert (soft_error.external_links, soft_error.failures) == (None, 1)
     assert soft_error.due_at - NOW == timedelta(hours=1)
     assert looked(target(), fetched(status=status, location=Url(ROOT + "login"))).recipients == (
-        key_of(Url(ROOT + "login")),
+        compute_page_key(Url(ROOT + "login")),
     )
 
 
@@ -205,19 +209,19 @@ def test_what_is_gone_or_moved_and_answers_304_is_back(status: int) -> None:
 
     visit = looked(away, NotModified(elapsed=timedelta(0)), at=NOW + DAY)
 
-    assert (visit.change, visit.state, visit.snapshot) == (Change.BACK, State.KNOWN, None)
-    assert visit.belief == away.belief  # how long it was away says nothing about its changes
+    assert (visit.change, visit.state, visit.snapshot) == (Change.RESTORED, State.FETCHED, None)
+    assert visit.rate_estimate == away.belief  # how long it was away says nothing about its changes
 
 
 def test_what_is_gone_stays_gone_while_robots_txt_refuses_it() -> None:
     gone = after(looked(seen(), fetched(status=410)))
 
-    hidden = refused_visit(gone, reason="robots", now=NOW + DAY)
+    hidden = build_excluded_visit(gone, reason="robots", now=NOW + DAY)
     again = looked(after(hidden), fetched(html("<p>price 19.99")), at=NOW + 9 * DAY)
 
     assert (hidden.state, hidden.requests) == (State.GONE, 0)
-    assert again.change is Change.BACK
-    assert refused_visit(seen(), reason="robots", now=NOW).state is State.REFUSED
+    assert again.change is Change.RESTORED
+    assert build_excluded_visit(seen(), reason="robots", now=NOW).state is State.EXCLUDED
 
 
 KINDS: dict[str, Fetched | Unreached] = {
@@ -227,8 +231,8 @@ KINDS: dict[str, Fetched | Unreached] = {
     "500": fetched(status=500),
     "301": fetched(status=301, location=Url(ROOT + "new")),
     "302": fetched(status=302, location=Url(ROOT + "new")),
-    "dns": Unreached(Reason.DNS, timedelta(seconds=1)),
-    "robots": Unreached(Reason.ROBOTS, timedelta(0)),
+    "dns": Unreached(FailureReason.DNS, timedelta(seconds=1)),
+    "robots": Unreached(FailureReason.ROBOTS, timedelta(0)),
 }
 
 
@@ -240,7 +244,7 @@ def test_404_410_429_and_500_are_four_things_and_redirects_no_response_and_refus
 
     assert names_of(lambda v: v.state is State.GONE) == {"410"}
     assert names_of(lambda v: v.state is State.MOVED) == {"301"}
-    assert names_of(lambda v: v.state is State.REFUSED) == {"robots"}
+    assert names_of(lambda v: v.state is State.EXCLUDED) == {"robots"}
     assert names_of(lambda v: v.overloaded) == {"429"}
     assert names_of(lambda v: v.no_response) == {"dns"}
     assert names_of(lambda v: v.is_good) == {"301", "410"}  # these two are events
@@ -252,22 +256,22 @@ def test_404_410_429_and_500_are_four_things_and_redirects_no_response_and_refus
 
 @pytest.mark.parametrize("answer", KINDS.values(), ids=KINDS)
 def test_a_rule_of_six_hours_holds_for_every_back_off(answer: Fetched | Unreached) -> None:
-    terms = Terms(most=timedelta(hours=6))
+    terms = VisitTerms(max_interval=timedelta(hours=6))
     for before in (seen(), target()):
         page = replace(before, terms=terms)
         for n in range(12):
             visit = looked(page, answer, at=NOW + n * DAY)
             page = after(visit)
-            assert visit.due_at - visit.at <= terms.most
+            assert visit.due_at - visit.at <= terms.max_interval
 
 
 def test_of_a_copy_only_a_page_of_the_domain_can_be_the_original() -> None:
     def original(url: str) -> object:
         reading = PageContent(canonical=Url(url), links=(Url(f"{ROOT}a"),))
-        links, _ = links_of(reading, target=target(), known=KNOWN)
-        return canonical_of(reading, links, known=KNOWN)
+        links, _ = resolve_links(reading, target=target(), knowledge=KNOWN)
+        return find_canonical(reading, links, knowledge=KNOWN)
 
-    assert original(f"{ROOT}original") == key_of(Url(f"{ROOT}original"))
+    assert original(f"{ROOT}original") == compute_page_key(Url(f"{ROOT}original"))
     assert original(f"{ROOT}page") is None  # itself
     assert original("http://else.test/") is None
 
@@ -287,20 +291,20 @@ def test_a_page_whose_markup_sends_its_reader_on_at_once_has_moved_and_keeps_its
     assert visit.moved_to is not None
     assert visit.moved_to.url == ROOT + "new"
     assert after(visit).version == before.version
-    assert (again.change, again.state) == (Change.SAME, State.MOVED)
+    assert (again.change, again.state) == (Change.UNCHANGED, State.MOVED)
 
 
 def test_a_page_that_lets_its_reader_read_first_has_a_link_more() -> None:
     visit = looked(seen(), refresh(5))
 
-    assert (visit.change, visit.state) == (Change.CHANGED, State.KNOWN)
+    assert (visit.change, visit.state) == (Change.CHANGED, State.FETCHED)
     assert visit.links is not None
     assert ROOT + "new" in {link.url for link in visit.links}
 
 
 def test_a_crowd_that_is_sent_on_by_markup_is_asked_as_often_as_any_other() -> None:
     visit = confirm_move(looked(seen(), refresh(0)), CROWDED)
-    while visit.state is State.KNOWN:
+    while visit.state is State.FETCHED:
         visit = confirm_move(looked(after(visit), refresh(0), at=visit.due_at), CROWDED)
 
     assert (visit.at - NOW, visit.change) == (7 * DAY, Change.GONE)
@@ -308,7 +312,7 @@ def test_a_crowd_that_is_sent_on_by_markup_is_asked_as_often_as_any_other() -> N
 
 def url_named(n: int, **more: object) -> Target:
     url = Url(f"{ROOT}dead{n}")
-    return target(url=url, key=key_of(url), **more)
+    return target(url=url, key=compute_page_key(url), **more)
 
 
 def waits_of(page: Target, answer: Fetched, visits: int) -> list[float]:
@@ -365,17 +369,17 @@ def test_a_url_that_always_fails_and_never_was_a_page_waits_longer_than_a_week()
 
 def test_what_many_redirects_in_a_row_lead_to_is_held_back_ever_longer() -> None:
     answer = fetched(status=302, location=Url(ROOT + "next"))
-    found = [redirects_to_found(looked(url_named(1, redirects=n), answer)) for n in range(8)]
-    again = looked(url_named(1, state=State.KNOWN, status=302), answer)
+    found = [count_redirects_to_new(looked(url_named(1, redirects=n), answer)) for n in range(8)]
+    again = looked(url_named(1, state=State.FETCHED, status=302), answer)
 
     assert found == list(range(1, 9))
-    assert [hold_after_redirects(n) / DAY for n in found] == [0, 0, 0, 0, 0, 1, 2, 4]
-    assert hold_after_redirects(redirects_to_found(again)) == DAY
-    assert redirects_to_found(looked(seen(), answer)) == 0
-    assert redirects_to_found(looked(target(), fetched(html("<p>text <a href=/x>x</a>")))) == 0
+    assert [compute_redirect_deferral(n) / DAY for n in found] == [0, 0, 0, 0, 0, 1, 2, 4]
+    assert compute_redirect_deferral(count_redirects_to_new(again)) == DAY
+    assert count_redirects_to_new(looked(seen(), answer)) == 0
+    assert count_redirects_to_new(looked(target(), fetched(html("<p>text <a href=/x>x</a>")))) == 0
 
 
 def test_content_is_not_withheld_from_a_page_that_may_not_be_fetched() -> None:
     doubtful = replace(seen(), withheld_since=NOW)
 
-    assert refused_visit(doubtful, reason="robots", now=NOW + DAY).withheld_since is None
+    assert build_excluded_visit(doubtful, reason="robots", now=NOW + DAY).withheld_since is None

@@ -5,21 +5,28 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.core.change.change import Change, Rung
+from crawler.core.change.change import Change, Evidence
 from crawler.core.freshness.estimates import PRIOR
 from crawler.core.http.response import Fetched
 from crawler.core.http.robots import parse_robots
-from crawler.core.http.urls import Scope, Url, key_of
+from crawler.core.http.urls import Scope, Url, compute_page_key
 from crawler.core.page.lists.dates import ListDate
 from crawler.core.page.lists.url_list import UrlList, read_url_list
-from crawler.core.visit.lists import MOST_NEWS, list_visit, listed_links, no_list_visit, signaled_at, worth_after
-from crawler.core.visit.visit import Known, KnownList, ListNews, State, Target, refusal_of
+from crawler.core.visit.lists import (
+    MAX_NEWS,
+    build_list_visit,
+    build_no_list_visit,
+    find_signal_time,
+    resolve_entries,
+    update_list_value,
+)
+from crawler.core.visit.visit import DomainKnowledge, ListResult, ListStats, State, Target, find_exclusion
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 HERE = Url("https://example.com/sitemap.xml")
 PAGE = Url("https://example.com/a")
-KNOWN = Known(
+KNOWN = DomainKnowledge(
     scope=Scope("example.com", include=("/docs/",), exclude=("/docs/old/", "/old.xml"), max_depth=1),  # type: ignore[arg-type]
     rules=parse_robots(b"User-agent: *\nDisallow: /docs/closed/\nDisallow: /closed.xml"),
     agent="recrawl",
@@ -27,7 +34,7 @@ KNOWN = Known(
 
 
 def said(date: ListDate, *, before: datetime | None, seen: datetime | None) -> datetime | None:
-    return signaled_at(date, before=before, last_good_at=seen, now=NOW)
+    return find_signal_time(date, before=before, last_good_at=seen, now=NOW)
 
 
 def test_a_date_tells_of_a_change_only_where_it_moved_to_after_the_last_look() -> None:
@@ -53,19 +60,19 @@ def test_a_date_in_the_future_tells_nothing_but_for_clocks_and_zones() -> None:
 
 
 def test_hints_of_a_list_that_is_right_as_often_as_chance_are_worth_nothing() -> None:
-    assert KnownList().hint_worth == pytest.approx(0.2)
-    assert KnownList(hints_checked=100, hints_true=100, hints_expected=5.0).hint_worth > 0.9
-    assert KnownList(hints_checked=1000, hints_true=50, hints_expected=50.0).hint_worth < 0.01
-    assert KnownList(hints_checked=1000, hints_true=0, hints_expected=50.0).hint_worth == 0
+    assert ListStats().hint_value == pytest.approx(0.2)
+    assert ListStats(hints_checked=100, hints_true=100, hints_expected=5.0).hint_value > 0.9
+    assert ListStats(hints_checked=1000, hints_true=50, hints_expected=50.0).hint_value < 0.01
+    assert ListStats(hints_checked=1000, hints_true=0, hints_expected=50.0).hint_value == 0
 
 
 def test_a_list_is_worth_what_its_telling_looks_have_told_of_late() -> None:
-    known = KnownList(kind="sitemap", reads=1)
-    assert worth_after(KnownList(), 400.0) == 1.0  # the first look says nothing of what will come
-    assert worth_after(known, 0.0) == 1.0  # who tells nothing is asked less since it changes less
-    assert worth_after(known, 6.0) == 6.0
-    assert worth_after(replace(known, told=7, worth=8.0), 0.5) == pytest.approx(8.0 - 7.5 / 8)
-    assert worth_after(known, 10_000.0) == MOST_NEWS
+    known = ListStats(kind="sitemap", reads=1)
+    assert update_list_value(ListStats(), 400.0) == 1.0  # the first look says nothing of what will come
+    assert update_list_value(known, 0.0) == 1.0  # who tells nothing is asked less since it changes less
+    assert update_list_value(known, 6.0) == 6.0
+    assert update_list_value(replace(known, informative_reads=7, value=8.0), 0.5) == pytest.approx(8.0 - 7.5 / 8)
+    assert update_list_value(known, 10_000.0) == MAX_NEWS
 
 
 def listed(body: str) -> UrlList:
@@ -75,7 +82,9 @@ def listed(body: str) -> UrlList:
 def test_entries_are_links_of_the_domain_and_others_are_left_out() -> None:
     paths = ("/docs/a", "https://other.org/docs/a", "/blog", "/docs/old/b", "/docs/closed/c")
     entries = listed("".join(("<urlset>", *(f"<url><loc>{path}</loc></url>" for path in paths)))).entries
-    links = [each and (each.link.url, each.link.refusal) for each in listed_links(entries, depth=1, known=KNOWN)]
+    links = [
+        each and (each.link.url, each.link.exclusion) for each in resolve_entries(entries, depth=1, knowledge=KNOWN)
+    ]
     assert links == [
         ("https://example.com/docs/a", ""),
         None,
@@ -83,47 +92,47 @@ def test_entries_are_links_of_the_domain_and_others_are_left_out() -> None:
         ("https://example.com/docs/old/b", "excluded"),
         ("https://example.com/docs/closed/c", "robots"),
     ]
-    too_deep = next(listed_links(entries, depth=2, known=KNOWN))
+    too_deep = next(resolve_entries(entries, depth=2, knowledge=KNOWN))
     assert too_deep is not None
-    assert too_deep.link.refusal == "too_deep"
+    assert too_deep.link.exclusion == "too_deep"
 
 
 def test_a_list_need_not_match_what_pages_must_and_is_refused_what_they_are() -> None:
     refusals = {
-        name: refusal_of(Url(f"https://example.com/{name}"), depth=0, known=KNOWN, is_list=True)
+        name: find_exclusion(Url(f"https://example.com/{name}"), depth=0, knowledge=KNOWN, is_list=True)
         for name in ("sitemap.xml", "old.xml", "closed.xml")
     }
     assert refusals == {"sitemap.xml": "", "old.xml": "excluded", "closed.xml": "robots"}
 
 
-def look(target: Target, body: str, *, new_pages: int = 0) -> tuple[Change, Rung, Target]:
+def look(target: Target, body: str, *, new_pages: int = 0) -> tuple[Change, Evidence, Target]:
     """What a look finds, and the target of the next one."""
     found = listed(body)
     answer = Fetched(200, body.encode(), len(body), HOUR / 3600)
     assert found.kind is not None
-    visit = list_visit(target, answer, found, ListNews(found.kind, new_pages=new_pages), now=NOW)
+    visit = build_list_visit(target, answer, found, ListResult(found.kind, new_pages=new_pages), now=NOW)
     assert visit.recipients == () == visit.links
     version = visit.snapshot.version if visit.snapshot else target.version
-    known = KnownList(kind=found.kind.value, reads=1)
-    after = replace(target, state=State.KNOWN, version=version, known_list=known, last_good_at=NOW - DAY)
-    return visit.change, visit.verdict.rung, after
+    known = ListStats(kind=found.kind.value, reads=1)
+    after = replace(target, state=State.FETCHED, version=version, list_stats=known, last_good_at=NOW - DAY)
+    return visit.change, visit.verdict.evidence, after
 
 
 def test_a_list_has_changed_where_it_tells_something_and_not_where_its_bytes_differ() -> None:
-    target = Target(key_of(HERE), HERE, 0, State.NEW, PRIOR, known_list=KnownList())
+    target = Target(compute_page_key(HERE), HERE, 0, State.UNFETCHED, PRIOR, list_stats=ListStats())
     one, two = "<urlset><url><loc>/a</loc></url>", "<urlset><url><loc>/a</loc></url><url><loc>/b</loc></url>"
     change, _, target = look(target, one, new_pages=1)
-    assert change is Change.FIRST
-    assert look(target, one + "<!-- written today -->")[:2] == (Change.SAME, Rung.BYTES)
-    assert look(target, two)[:2] == (Change.COSMETIC, Rung.ENTRIES)  # the page was known by a link
-    assert look(target, two, new_pages=1)[:2] == (Change.CHANGED, Rung.ENTRIES)
+    assert change is Change.ADDED
+    assert look(target, one + "<!-- written today -->")[:2] == (Change.UNCHANGED, Evidence.BYTES)
+    assert look(target, two)[:2] == (Change.COSMETIC, Evidence.ENTRIES)  # the page was known by a link
+    assert look(target, two, new_pages=1)[:2] == (Change.CHANGED, Evidence.ENTRIES)
 
 
 def test_what_never_was_a_list_is_hardly_asked_for_again_and_what_was_one_soon() -> None:
     answer = Fetched(200, b"<html>", 6, HOUR / 3600)
-    never = Target(key_of(HERE), HERE, 0, State.NEW, PRIOR, known_list=KnownList())
-    visit = no_list_visit(never, answer, "no_list", now=NOW)
+    never = Target(compute_page_key(HERE), HERE, 0, State.UNFETCHED, PRIOR, list_stats=ListStats())
+    visit = build_no_list_visit(never, answer, "no_list", now=NOW)
     assert (visit.state, visit.reason, visit.due_at - NOW) == (State.GONE, "no_list", 30 * DAY)
     _, _, was = look(never, "<urlset><url><loc>/a</loc></url>", new_pages=1)
-    visit = no_list_visit(was, answer, "no_list", now=NOW)
-    assert (visit.state, visit.reason, visit.due_at - NOW) == (State.KNOWN, "no_list", HOUR)
+    visit = build_no_list_visit(was, answer, "no_list", now=NOW)
+    assert (visit.state, visit.reason, visit.due_at - NOW) == (State.FETCHED, "no_list", HOUR)

@@ -4,25 +4,25 @@ import pytest
 
 from crawler.core.freshness.estimates import PRIOR
 from crawler.core.http.robots import ALLOW_ALL
-from crawler.core.http.urls import Scope, authority_of, key_of
-from crawler.core.page.snapshot import Parsed, parse
+from crawler.core.http.urls import Scope, compute_page_key, get_authority
+from crawler.core.page.snapshot import Parsed, parse_body
 from crawler.core.visit.soft_errors import is_same_page
-from crawler.core.visit.visit import Known, State, Target
+from crawler.core.visit.visit import DomainKnowledge, State, Target
 from tests.core.pages import HERE, NOON
 
-KNOWN = Known(scope=Scope(authority_of(HERE)), rules=ALLOW_ALL, agent="recrawl")
-TARGET = Target(key=key_of(HERE), url=HERE, depth=1, state=State.KNOWN, belief=PRIOR)
+KNOWN = DomainKnowledge(scope=Scope(get_authority(HERE)), rules=ALLOW_ALL, agent="recrawl")
+TARGET = Target(key=compute_page_key(HERE), url=HERE, depth=1, state=State.FETCHED, belief=PRIOR)
 TEXT = "A kettle of steel for those who drink tea, in the morning and at night, and who like it hot and strong."
 KETTLE = f"<html><head><title>Kettle</title></head><body><h1>Kettle</h1><p>{TEXT}</p><p>{{}}</p></body></html>"
 SHORT = "<html><head><title>Kettle</title></head><body><h1>Kettle</h1><p>Price {} EUR</p></body></html>"
 
 
 def read(markup: str) -> Parsed:
-    return parse(markup.encode(), url=HERE, content_type="text/html; charset=utf-8", robots_tag=None)
+    return parse_body(markup.encode(), url=HERE, content_type="text/html; charset=utf-8", robots_tag=None)
 
 
 def brought(first: str, second: str) -> bool:
-    return is_same_page(TARGET, read(first), read(second), now=NOON, known=KNOWN)
+    return is_same_page(TARGET, read(first), read(second), now=NOON, knowledge=KNOWN)
 
 
 @pytest.mark.parametrize(

@@ -4,23 +4,23 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.change.change import Change
-from crawler.core.freshness.estimates import PRIOR, Belief
-from crawler.core.http.urls import Url, key_of
-from crawler.core.page.snapshot import parse
+from crawler.core.freshness.estimates import PRIOR, RateEstimate
+from crawler.core.http.urls import Url, compute_page_key
+from crawler.core.page.snapshot import parse_body
 from crawler.core.soft_errors import (
     NO_SOFT_ERRORS,
     SoftErrorMemory,
     TextSketch,
-    after_good,
-    own_text,
-    probe_answered,
-    probe_sent,
-    sketch,
-    sketch_of_target,
+    record_good_visit,
+    record_probe_response,
+    record_probe_sent,
+    select_own_text,
+    sketch_blocks,
+    sketch_target,
 )
-from crawler.core.visit.decide import decide, reconsider
-from crawler.core.visit.soft_errors import memory_after, with_soft_error_signs
-from crawler.core.visit.visit import Baseline, HeadOutcome, Known, State, Target, Visit
+from crawler.core.visit.decide import decide_visit, reconsider_visit
+from crawler.core.visit.soft_errors import add_soft_error_signs, update_soft_error_memory
+from crawler.core.visit.visit import Baseline, DomainKnowledge, HeadOutcome, State, Target, Visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen
 
 BODY = html("<p>price 19.99")
@@ -37,14 +37,16 @@ def look(
     *,
     before: bytes = BODY,
     soft_errors: SoftErrorMemory = NO_SOFT_ERRORS,
-    known: Known = KNOWN,
+    known: DomainKnowledge = KNOWN,
     later: timedelta = DAY,
 ) -> Visit:
     """A look that finds this where the page was, compared with what the first one found."""
-    then, now = (parse(each, url=target.url, content_type="text/html", robots_tag=None) for each in (before, body))
-    baseline = with_soft_error_signs(Baseline(then.blocks, NOW), now.content, before, content_type="text/html")
-    at = (target.last_look_at or NOW) + later
-    return decide(target, fetched(body), now=at, known=replace(known, soft_errors=soft_errors), baseline=baseline)
+    then, now = (parse_body(each, url=target.url, content_type="text/html", robots_tag=None) for each in (before, body))
+    baseline = add_soft_error_signs(Baseline(then.blocks, NOW), now.content, before, content_type="text/html")
+    at = (target.last_visit_at or NOW) + later
+    return decide_visit(
+        target, fetched(body), now=at, knowledge=replace(known, soft_errors=soft_errors), baseline=baseline
+    )
 
 
 def looks_until_real(body: bytes, *, most: int = 20) -> int:
@@ -60,15 +62,15 @@ def looks_until_real(body: bytes, *, most: int = 20) -> int:
 
 
 def saying(answer: TextSketch, *, well: int) -> SoftErrorMemory:
-    soft_errors = probe_answered(probe_sent(NO_SOFT_ERRORS, now=NOW), answer)
+    soft_errors = record_probe_response(record_probe_sent(NO_SOFT_ERRORS, now=NOW), answer)
     for _ in range(well):
-        soft_errors = after_good(soft_errors, None)
+        soft_errors = record_good_visit(soft_errors, None)
     return soft_errors
 
 
 def sorry() -> TextSketch:
-    parsed = parse(SORRY, url=Url(ROOT + "nowhere"), content_type="text/html", robots_tag=None)
-    return sketch(own_text(parsed.blocks, KNOWN.mask))
+    parsed = parse_body(SORRY, url=Url(ROOT + "nowhere"), content_type="text/html", robots_tag=None)
+    return sketch_blocks(select_own_text(parsed.blocks, KNOWN.mask))
 
 
 def test_a_short_page_is_believed_at_the_second_look_and_a_login_after_two_days() -> None:
@@ -161,7 +163,7 @@ def test_pages_made_of_numbers_whose_rows_are_all_replaced_are_changed_at_once(r
     for n in range(12):
         before = parts(100 * n, rows=rows)
         visit = look(seen(before), parts(100 * n + 50, rows=rows), before=before, soft_errors=soft_errors)
-        soft_errors = memory_after(soft_errors, visit)
+        soft_errors = update_soft_error_memory(soft_errors, visit)
         changes.append(visit.change)
 
     assert changes == 12 * [Change.CHANGED]
@@ -173,16 +175,16 @@ def codes(page: int, day: int, *, kept: int = 20, new: int = 180) -> bytes:
 
 
 def test_pages_of_codes_are_no_shared_text_and_a_probe_tells_that_they_are_changed() -> None:
-    soft_errors = probe_answered(probe_sent(NO_SOFT_ERRORS, now=NOW + DAY), sorry())
+    soft_errors = record_probe_response(record_probe_sent(NO_SOFT_ERRORS, now=NOW + DAY), sorry())
     changes = []
     for n in range(6):
         visit = look(seen(codes(n, 1)), codes(n, 2), before=codes(n, 1), soft_errors=soft_errors)
-        soft_errors = memory_after(soft_errors, visit)
+        soft_errors = update_soft_error_memory(soft_errors, visit)
         changes.append(visit.change)
 
     assert changes == 6 * [Change.CHANGED]
     assert soft_errors.shared_texts != ()
-    assert all(len(seen.befores) == 1 for seen in soft_errors.shared_texts)
+    assert all(len(seen.previous_digests) == 1 for seen in soft_errors.shared_texts)
 
 
 def test_a_field_for_a_password_that_was_there_before_is_no_sign_of_a_login_page() -> None:
@@ -208,16 +210,18 @@ def test_an_end_that_was_never_closed_is_no_sign_of_a_body_cut_off() -> None:
 
 
 def test_a_soft_error_that_is_recognised_late_keeps_that_a_head_was_asked_for() -> None:
-    lively = replace(seen(BODY), belief=Belief(50.0, 1.0))
+    lively = replace(seen(BODY), belief=RateEstimate(50.0, 1.0))
     other = PAGE % (b"", b" ".join(word + bytes([97 + n]) for word in WORDS for n in range(20)))
     visit = replace(look(lively, other), head_outcome=HeadOutcome.DIFFERED)
     assert visit.change is Change.CHANGED
     assert visit.signals is not None
     soft_errors = NO_SOFT_ERRORS
     for n in range(4):
-        soft_errors = memory_after(soft_errors, replace(visit, signals=replace(visit.signals, before=bytes([n]))))
+        soft_errors = update_soft_error_memory(
+            soft_errors, replace(visit, signals=replace(visit.signals, snapshot_digest=bytes([n])))
+        )
 
-    again = reconsider(visit, replace(KNOWN, soft_errors=soft_errors))
+    again = reconsider_visit(visit, replace(KNOWN, soft_errors=soft_errors))
 
     assert (again.change, again.reason, again.head_outcome) == (Change.UNKNOWN, "shared_text", HeadOutcome.DIFFERED)
 
@@ -227,7 +231,7 @@ def test_a_soft_error_leaves_validators_belief_and_version() -> None:
     visit = look(before, LOGIN)
 
     assert (visit.reason, visit.snapshot, visit.validators, visit.links) == ("login", None, None, None)
-    assert visit.belief == before.belief
+    assert visit.rate_estimate == before.belief
     assert after(visit).version == before.version
 
 
@@ -237,7 +241,7 @@ def test_a_soft_404_is_not_believed_while_no_other_page_is_well(well: int) -> No
     twice = look(after(once), SORRY, soft_errors=saying(sorry(), well=well))
 
     assert (once.reason, twice.reason) == ("soft_404", "soft_404")
-    assert twice.state is State.KNOWN
+    assert twice.state is State.FETCHED
 
 
 def test_a_soft_404_is_believed_as_a_404_is() -> None:
@@ -246,13 +250,13 @@ def test_a_soft_404_is_believed_as_a_404_is() -> None:
     twice = look(after(once), SORRY, soft_errors=soft_errors)
     still = look(after(twice), SORRY, soft_errors=soft_errors)
 
-    assert (once.change, twice.change, still.change) == (Change.UNKNOWN, Change.GONE, Change.SAME)
-    assert look(after(still), BODY.replace(b"19.99", b"19.98"), soft_errors=soft_errors).change is Change.BACK
+    assert (once.change, twice.change, still.change) == (Change.UNKNOWN, Change.GONE, Change.UNCHANGED)
+    assert look(after(still), BODY.replace(b"19.99", b"19.98"), soft_errors=soft_errors).change is Change.RESTORED
 
 
 def test_a_page_that_redirects_where_a_not_found_probe_does_is_a_soft_404() -> None:
-    soft_errors = saying(sketch_of_target(key_of(Url(ROOT + "elsewhere"))), well=3)
-    visit = decide(seen(BODY), AWAY, now=NOW, known=replace(KNOWN, soft_errors=soft_errors))
+    soft_errors = saying(sketch_target(compute_page_key(Url(ROOT + "elsewhere"))), well=3)
+    visit = decide_visit(seen(BODY), AWAY, now=NOW, knowledge=replace(KNOWN, soft_errors=soft_errors))
 
     assert (visit.change, visit.reason) == (Change.UNKNOWN, "soft_404")
     assert looked(seen(BODY), AWAY).reason == "http_302"
@@ -263,16 +267,16 @@ def test_pages_that_all_redirect_to_one_place_are_a_shared_text() -> None:
     reasons = []
     for n in range(4):
         page = seen(html(f"<p>this is page {n}"))
-        visit = decide(page, AWAY, now=NOW, known=replace(KNOWN, soft_errors=soft_errors))
-        soft_errors = memory_after(soft_errors, visit)
+        visit = decide_visit(page, AWAY, now=NOW, knowledge=replace(KNOWN, soft_errors=soft_errors))
+        soft_errors = update_soft_error_memory(soft_errors, visit)
         reasons.append(visit.reason)
 
     assert reasons == ["http_302", "http_302", "shared_text", "shared_text"]
 
 
 def test_new_pages_are_compared_with_absent_ones_after_the_boilerplate_is_learned() -> None:
-    known = replace(KNOWN, mask=replace(KNOWN.mask, looks=10_000), soft_errors=saying(sorry(), well=0))
+    known = replace(KNOWN, mask=replace(KNOWN.mask, visits=10_000), soft_errors=saying(sorry(), well=0))
     urls = [Url(f"{ROOT}{n}") for n in range(40)]
-    pages = [Target(key_of(url), url, 1, State.NEW, PRIOR) for url in urls]
+    pages = [Target(compute_page_key(url), url, 1, State.UNFETCHED, PRIOR) for url in urls]
 
-    assert not any(decide(page, fetched(SORRY), now=NOW, known=known).is_good for page in pages)
+    assert not any(decide_visit(page, fetched(SORRY), now=NOW, knowledge=known).is_good for page in pages)

@@ -6,24 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change.change import Change, Rung
-from crawler.core.freshness.estimates import PRIOR, Belief
-from crawler.core.freshness.terms import Terms, Wanted
-from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.change.change import Change, Evidence
+from crawler.core.freshness.estimates import PRIOR, RateEstimate
+from crawler.core.freshness.terms import VisitTerms, Wanted
+from crawler.core.http.response import FailureReason, Fetched, NotModified, Response, Unreached, Validators
 from crawler.core.http.robots import ALLOW_ALL, parse_robots
-from crawler.core.http.urls import Authority, Scope, Url, key_of
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import Known, State, Target, Visit, refusal_of
+from crawler.core.http.urls import Authority, Scope, Url, compute_page_key
+from crawler.core.visit.decide import decide_visit
+from crawler.core.visit.visit import DomainKnowledge, State, Target, Visit, find_exclusion
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 ROOT = "http://site.test/"
-KNOWN = Known(
+KNOWN = DomainKnowledge(
     scope=Scope(authority=Authority("site.test"), scheme="http", max_depth=5),
     rules=ALLOW_ALL,
     agent="recrawl",
 )
-TERMS = Terms()
+TERMS = VisitTerms()
 PARAGRAPHS = "".join(
     f"<p>Paragraph {n} tells at some length what there is to know about the matter at hand, and a little more.</p>"
     for n in range(12)
@@ -52,7 +52,13 @@ def fetched(body: bytes = b"", status: int = 200, **more: object) -> Fetched:
 
 def target(**more: object) -> Target:
     url = Url(ROOT + "page")
-    given: dict[str, object] = {"key": key_of(url), "url": url, "depth": 1, "state": State.NEW, "belief": PRIOR}
+    given: dict[str, object] = {
+        "key": compute_page_key(url),
+        "url": url,
+        "depth": 1,
+        "state": State.UNFETCHED,
+        "belief": PRIOR,
+    }
     return Target(**(given | more))  # type: ignore[arg-type]
 
 
@@ -62,7 +68,7 @@ def after(visit: Visit) -> Target:
     return replace(
         visit.target,
         state=visit.state,
-        belief=visit.belief,
+        belief=visit.rate_estimate,
         validators=visit.validators if visit.validators is not None else visit.target.validators,
         received_bytes=visit.body_bytes if visit.body_bytes is not None else visit.target.received_bytes,
         version=shot.version if shot else visit.target.version,
@@ -72,7 +78,7 @@ def after(visit: Visit) -> Target:
         failures=visit.failures,
         soft_errors=visit.soft_errors,
         withheld_since=None if visit.is_good else visit.withheld_since,
-        last_look_at=visit.at,
+        last_visit_at=visit.at,
         last_good_at=visit.at if visit.is_good else visit.target.last_good_at,
         missing_since=None if visit.is_good else visit.missing_since,
         due_at=visit.due_at,
@@ -81,22 +87,22 @@ def after(visit: Visit) -> Target:
 
 def seen(body: bytes = html("<p>price 19.99"), *, ago: timedelta = DAY) -> Target:
     """A page that was fetched once."""
-    return after(decide(target(), fetched(body), now=NOW - ago, known=KNOWN))
+    return after(decide_visit(target(), fetched(body), now=NOW - ago, knowledge=KNOWN))
 
 
-def looked(before: Target, answer: Answer, *, at: datetime = NOW) -> Visit:
-    return decide(before, answer, now=at, known=KNOWN)
+def looked(before: Target, answer: Response, *, at: datetime = NOW) -> Visit:
+    return decide_visit(before, answer, now=at, knowledge=KNOWN)
 
 
 def test_the_first_look_makes_a_snapshot() -> None:
     visit = looked(target(), fetched(html("<p>hello")))
 
-    assert visit.change is Change.FIRST
+    assert visit.change is Change.ADDED
     assert visit.snapshot is not None
     assert visit.snapshot.version.number == 1
     assert "hello" in visit.snapshot.text
-    assert visit.state is State.KNOWN
-    assert visit.belief == PRIOR
+    assert visit.state is State.FETCHED
+    assert visit.rate_estimate == PRIOR
 
 
 def test_a_304_teaches_same_saves_the_body_and_parses_nothing() -> None:
@@ -104,11 +110,11 @@ def test_a_304_teaches_same_saves_the_body_and_parses_nothing() -> None:
 
     visit = looked(before, NotModified(elapsed=timedelta(milliseconds=3)))
 
-    assert (visit.change, visit.verdict.rung) == (Change.SAME, Rung.NOT_MODIFIED)
+    assert (visit.change, visit.verdict.evidence) == (Change.UNCHANGED, Evidence.NOT_MODIFIED)
     assert visit.saved_bytes == before.received_bytes > 0
     assert (visit.links, visit.snapshot, visit.validators) == (None, None, None)
     assert visit.recipients == before.outlinks
-    assert visit.belief == Belief(PRIOR.a, PRIOR.b + 1)
+    assert visit.rate_estimate == RateEstimate(PRIOR.a, PRIOR.b + 1)
 
 
 def test_a_304_that_nobody_asked_for_is_a_failure() -> None:
@@ -118,7 +124,7 @@ def test_a_304_that_nobody_asked_for_is_a_failure() -> None:
 def test_equal_bytes_are_the_same_and_are_not_read() -> None:
     visit = looked(seen(), fetched(html("<p>price 19.99")))
 
-    assert (visit.change, visit.verdict.rung, visit.links) == (Change.SAME, Rung.BYTES, None)
+    assert (visit.change, visit.verdict.evidence, visit.links) == (Change.UNCHANGED, Evidence.BYTES, None)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +142,7 @@ def test_one_digit_of_a_price_is_a_change(body: bytes) -> None:
     assert visit.change is Change.CHANGED
     assert visit.snapshot is not None
     assert visit.snapshot.version.number == 2
-    assert visit.belief.rate_per_day > PRIOR.rate_per_day
+    assert visit.rate_estimate.rate_per_day > PRIOR.rate_per_day
 
 
 @pytest.mark.parametrize(
@@ -149,7 +155,7 @@ def test_one_digit_of_a_price_is_a_change(body: bytes) -> None:
     ],
 )
 def test_what_no_reader_sees_is_no_change(body: bytes) -> None:
-    assert looked(seen(), fetched(body)).change is Change.SAME
+    assert looked(seen(), fetched(body)).change is Change.UNCHANGED
 
 
 def test_a_clock_in_the_footer_is_cosmetic_and_teaches_same() -> None:
@@ -159,7 +165,7 @@ def test_a_clock_in_the_footer_is_cosmetic_and_teaches_same() -> None:
 
     assert visit.change is Change.COSMETIC
     assert visit.snapshot is None
-    assert visit.belief == Belief(PRIOR.a, PRIOR.b + 1)
+    assert visit.rate_estimate == RateEstimate(PRIOR.a, PRIOR.b + 1)
 
 
 def test_small_edits_cannot_drift_through() -> None:
@@ -173,7 +179,7 @@ def test_small_edits_cannot_drift_through() -> None:
     assert looked(before, fetched(html("<p>y", footer="1"))).change is Change.CHANGED
 
 
-FAILURES: list[Answer] = [
+FAILURES: list[Response] = [
     fetched(status=500),
     fetched(status=403),
     fetched(status=404),
@@ -181,12 +187,12 @@ FAILURES: list[Answer] = [
     fetched(status=503),
     fetched(b"", status=200),
     fetched(status=302, location=Url(ROOT + "login")),
-    *(Unreached(reason, timedelta(seconds=1)) for reason in Reason if reason is not Reason.ROBOTS),
+    *(Unreached(reason, timedelta(seconds=1)) for reason in FailureReason if reason is not FailureReason.ROBOTS),
 ]
 
 
 @pytest.mark.parametrize("answer", FAILURES, ids=lambda a: getattr(a, "status", None) or a.reason)
-def test_a_failure_erases_nothing_that_was_learnt(answer: Answer) -> None:
+def test_a_failure_erases_nothing_that_was_learnt(answer: Response) -> None:
     before = seen()
 
     kept = after(looked(before, answer))
@@ -196,7 +202,7 @@ def test_a_failure_erases_nothing_that_was_learnt(answer: Answer) -> None:
 
 
 @given(st.lists(st.sampled_from([None, *FAILURES]), min_size=1, max_size=12))
-def test_a_sequence_with_errors_in_between_leaves_the_same_knowledge(answers: list[Answer | None]) -> None:
+def test_a_sequence_with_errors_in_between_leaves_the_same_knowledge(answers: list[Response | None]) -> None:
     """None is a good look. Good looks alone, at the same instants, must teach the same."""
     with_errors = without = seen()
     for n, answer in enumerate(answers, start=1):
@@ -220,32 +226,34 @@ def test_404_needs_confirmation_and_410_does_not() -> None:
     too_soon = looked(after(once), fetched(status=404), at=NOW + timedelta(minutes=5))
     twice = looked(after(once), fetched(status=404), at=once.due_at)
 
-    assert (once.change, once.state) == (Change.UNKNOWN, State.KNOWN)
-    assert too_soon.state is State.KNOWN
+    assert (once.change, once.state) == (Change.UNKNOWN, State.FETCHED)
+    assert too_soon.state is State.FETCHED
     assert (twice.change, twice.state) == (Change.GONE, State.GONE)
     assert looked(before, fetched(status=410)).change is Change.GONE
 
 
 @pytest.mark.parametrize("minutes", [10, 30, 60, 24 * 60])
 def test_a_rule_of_any_interval_confirms_a_404_within_the_hour(minutes: int) -> None:
-    page = replace(seen(), terms=Terms(most=timedelta(minutes=minutes)))
+    page = replace(seen(), terms=VisitTerms(max_interval=timedelta(minutes=minutes)))
 
     once = looked(page, fetched(status=404))
     twice = looked(after(once), fetched(status=404), at=once.due_at)
 
     assert timedelta(minutes=10) <= once.due_at - NOW <= timedelta(hours=1)
-    assert once.wants is Wanted.TO_CONFIRM
-    assert (twice.change, twice.state, twice.wants) == (Change.GONE, State.GONE, Wanted.NO)
+    assert once.next_request is Wanted.TO_CONFIRM
+    assert (twice.change, twice.state, twice.next_request) == (Change.GONE, State.GONE, Wanted.NONE)
 
 
-@pytest.mark.parametrize("wanted", [Wanted.BY_USER, Wanted.BY_NAME])
+@pytest.mark.parametrize("wanted", [Wanted.BY_USER, Wanted.BY_URL])
 def test_frequent_refreshes_confirm_a_404_ten_minutes_after_the_first(wanted: Wanted) -> None:
-    visit = looked(replace(seen(), wanted=wanted), fetched(status=404))
+    visit = looked(replace(seen(), requested=wanted), fetched(status=404))
     minutes = 0
-    while visit.state is State.KNOWN:
+    while visit.state is State.FETCHED:
         assert visit.due_at == NOW + timedelta(minutes=10)
         minutes += 3
-        visit = looked(replace(after(visit), wanted=wanted), fetched(status=404), at=NOW + timedelta(minutes=minutes))
+        visit = looked(
+            replace(after(visit), requested=wanted), fetched(status=404), at=NOW + timedelta(minutes=minutes)
+        )
 
     assert minutes == 12
 
@@ -254,10 +262,10 @@ def test_a_good_look_between_two_404s_starts_again() -> None:
     once = looked(seen(), fetched(status=404))
     good = looked(after(once), fetched(html("<p>price 19.99")), at=NOW + timedelta(minutes=20))
 
-    assert looked(after(good), fetched(status=404), at=NOW + timedelta(minutes=40)).state is State.KNOWN
+    assert looked(after(good), fetched(status=404), at=NOW + timedelta(minutes=40)).state is State.FETCHED
 
 
-@pytest.mark.parametrize(("days", "state"), [(0.1, State.GONE), (3, State.KNOWN)], ids=["hours", "three days"])
+@pytest.mark.parametrize(("days", "state"), [(0.1, State.GONE), (3, State.FETCHED)], ids=["hours", "three days"])
 def test_a_404_before_and_one_after_an_outage_of_days_confirm_nothing(days: float, state: State) -> None:
     once = looked(seen(), fetched(status=404))
     broken = looked(after(once), fetched(status=503), at=once.due_at)
@@ -274,7 +282,7 @@ def test_404s_of_two_weekly_visits_are_two() -> None:
 def test_404_after_a_500_is_not_yet_a_confirmation() -> None:
     broken = after(looked(seen(), fetched(status=500)))
 
-    assert looked(broken, fetched(status=404), at=NOW + DAY).state is State.KNOWN
+    assert looked(broken, fetched(status=404), at=NOW + DAY).state is State.FETCHED
 
 
 def test_what_is_gone_is_looked_at_again_and_may_come_back() -> None:
@@ -284,9 +292,9 @@ def test_what_is_gone_is_looked_at_again_and_may_come_back() -> None:
     other = looked(after(still), fetched(html("<p>price 20.00")), at=still.due_at)
 
     assert gone.due_at > NOW
-    assert (still.change, still.state) == (Change.SAME, State.GONE)
-    assert (same.change, same.snapshot, same.state) == (Change.BACK, None, State.KNOWN)
-    assert other.change is Change.BACK
+    assert (still.change, still.state) == (Change.UNCHANGED, State.GONE)
+    assert (same.change, same.snapshot, same.state) == (Change.RESTORED, None, State.FETCHED)
+    assert other.change is Change.RESTORED
     assert other.snapshot is not None
     assert other.snapshot.version.number == 2
 
@@ -303,7 +311,7 @@ def test_whatever_differs_of_a_page_that_is_back_is_kept(then: bytes, now: bytes
     gone = after(looked(seen(then), fetched(status=410)))
     back = looked(gone, fetched(now), at=NOW + DAY)
 
-    assert back.change is Change.BACK
+    assert back.change is Change.RESTORED
     assert back.snapshot is not None
     assert back.snapshot.body == now
 
@@ -313,7 +321,7 @@ def test_a_picture_that_is_back_as_another_is_kept() -> None:
     gone = after(looked(after(looked(target(), one)), fetched(status=410)))
     back = looked(gone, two, at=NOW + DAY)
 
-    assert (back.change, back.snapshot is None) == (Change.BACK, False)
+    assert (back.change, back.snapshot is None) == (Change.RESTORED, False)
 
 
 @pytest.mark.parametrize("status", [301, 308])
@@ -329,7 +337,7 @@ def test_a_permanent_redirect_moves_the_page(status: int) -> None:
 def test_a_temporary_redirect_does_not(status: int) -> None:
     visit = looked(seen(), fetched(status=status, location=Url(ROOT + "new")))
 
-    assert visit.state is State.KNOWN
+    assert visit.state is State.FETCHED
     assert visit.links is not None
     assert [link.url for link in visit.links] == [ROOT + "new"]
 
@@ -361,7 +369,7 @@ def test_an_overload_is_the_domains_affair() -> None:
 
     assert visit.overloaded
     assert visit.retry_after == timedelta(minutes=2)
-    assert visit.state is State.KNOWN
+    assert visit.state is State.FETCHED
     assert visit.recipients is None
 
 
@@ -380,7 +388,7 @@ def test_failures_are_retried_ever_later_but_always() -> None:
     page, waits = seen(), []
     for n in range(12):
         at = NOW + 30 * n * DAY
-        visit = looked(page, Unreached(Reason.DEADLINE, timedelta(seconds=20)), at=at)
+        visit = looked(page, Unreached(FailureReason.DEADLINE, timedelta(seconds=20)), at=at)
         waits.append(visit.due_at - at)
         page = after(visit)
 
@@ -402,16 +410,16 @@ def test_links_that_may_not_be_followed_say_why() -> None:
     known = replace(KNOWN, rules=parse_robots(b"User-agent: *\nDisallow: /secret"))
     body = fetched(html("<a href='/secret/1'>1</a><a href='/open'>2</a>"))
 
-    visit = decide(target(), body, now=NOW, known=known)
-    deep = decide(target(depth=5), body, now=NOW, known=known)
+    visit = decide_visit(target(), body, now=NOW, knowledge=known)
+    deep = decide_visit(target(depth=5), body, now=NOW, knowledge=known)
 
     assert visit.links is not None
-    assert {link.url.removeprefix(ROOT): link.refusal for link in visit.links} == {
+    assert {link.url.removeprefix(ROOT): link.exclusion for link in visit.links} == {
         "": "", "secret/1": "robots", "open": ""
     }  # fmt: skip
     assert deep.links is not None
-    assert {link.refusal for link in deep.links} == {"too_deep"}
-    assert refusal_of(Url(ROOT + "secret/1"), depth=1, known=known) == "robots"
+    assert {link.exclusion for link in deep.links} == {"too_deep"}
+    assert find_exclusion(Url(ROOT + "secret/1"), depth=1, knowledge=known) == "robots"
 
 
 def test_two_virtual_years_of_a_static_page_stay_conditional() -> None:
@@ -429,20 +437,20 @@ def test_two_virtual_years_of_a_static_page_stay_conditional() -> None:
 
 @given(
     gap=st.timedeltas(timedelta(0), 4000 * DAY),
-    belief=st.builds(Belief, a=st.floats(0.01, 1e4), b=st.floats(0.01, 1e4)),
+    belief=st.builds(RateEstimate, a=st.floats(0.01, 1e4), b=st.floats(0.01, 1e4)),
     importance=st.floats(0, 1e6),
     answer=st.sampled_from([NotModified(elapsed=timedelta(0)), fetched(html("<p>new")), *FAILURES]),
 )
 def test_the_next_look_is_never_in_the_past_and_never_beyond_the_longest_wait(
-    gap: timedelta, belief: Belief, importance: float, answer: Answer
+    gap: timedelta, belief: RateEstimate, importance: float, answer: Response
 ) -> None:
     page = replace(seen(ago=gap), belief=belief, importance=importance)
 
     visit = looked(page, answer)
 
     assert visit.due_at >= NOW
-    assert visit.due_at <= NOW + TERMS.most
-    assert visit.is_good is False or visit.due_at >= NOW + TERMS.least
+    assert visit.due_at <= NOW + TERMS.max_interval
+    assert visit.is_good is False or visit.due_at >= NOW + TERMS.min_interval
 
 
 def test_decide_is_a_function() -> None:
@@ -471,10 +479,10 @@ def test_a_copy_gives_all_it_has_to_the_page_that_it_says_it_copies() -> None:
     copy = looked(target(), fetched(html("<link rel=canonical href=/original><a href=/a>a</a>")))
     itself = looked(target(), fetched(html(f"<link rel=canonical href={ROOT}page><a href=/a>a</a>")))
 
-    assert copy.recipients == (key_of(Url(f"{ROOT}original")),)
+    assert copy.recipients == (compute_page_key(Url(f"{ROOT}original")),)
     assert copy.links is not None
     assert {link.url for link in copy.links} == {f"{ROOT}original", ROOT, f"{ROOT}a"}
-    assert itself.recipients == (key_of(Url(ROOT)), key_of(Url(f"{ROOT}a")))
+    assert itself.recipients == (compute_page_key(Url(ROOT)), compute_page_key(Url(f"{ROOT}a")))
 
 
 @pytest.mark.parametrize(
@@ -516,9 +524,9 @@ def test_a_date_of_this_very_minute_tells_nothing_of_the_rate_though_it_is_true(
     trusting = replace(seen(), trusts_modified=True)
     date = format_datetime(NOW, usegmt=True)
 
-    def believed(seconds: int) -> Belief:
+    def believed(seconds: int) -> RateEstimate:
         said = Validators('"2"', format_datetime(NOW - timedelta(seconds=seconds), usegmt=True))
-        return looked(trusting, fetched(html("<p>price 20.99"), validators=said, date=date)).belief
+        return looked(trusting, fetched(html("<p>price 20.99"), validators=said, date=date)).rate_estimate
 
-    assert believed(30) == looked(seen(), fetched(html("<p>price 20.99"))).belief
+    assert believed(30) == looked(seen(), fetched(html("<p>price 20.99"))).rate_estimate
     assert believed(3600) != believed(30)

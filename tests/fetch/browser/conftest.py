@@ -4,7 +4,7 @@ import pytest
 
 from crawler.fetch.browser import Browser, BrowserMissing, RenderLimits, find_browser
 
-LIMITS = RenderLimits(longest=timedelta(seconds=30))
+LIMITS = RenderLimits(timeout=timedelta(seconds=30))
 
 
 @pytest.fixture

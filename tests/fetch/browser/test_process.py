@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from crawler.core.http.response import Relay, Relayed
+from crawler.core.http.response import BrowserRequest, BrowserResponse
 from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.fetch.browser import Browser, RenderLimits
-from crawler.fetch.browser.process import KEPT_VARIABLES
+from crawler.fetch.browser.process import PASSED_VARIABLES
 from tests.patience import PATIENCE_S
 
 SITE = "https://site.example"
@@ -31,12 +31,12 @@ def status_of(process: psutil.Process) -> str:
     return Path(f"/proc/{process.pid}/status").read_text()
 
 
-async def ordinary(_: Relay) -> Relayed:
+async def ordinary(_: BrowserRequest) -> BrowserResponse:
     return html("<p>x")
 
 
-def html(page: str) -> Relayed:
-    return Relayed(200, (("Content-Type", "text/html"),), page.encode())
+def html(page: str) -> BrowserResponse:
+    return BrowserResponse(200, (("Content-Type", "text/html"),), page.encode())
 
 
 def processes() -> list[psutil.Process]:
@@ -64,12 +64,12 @@ async def test_the_driver_and_the_browser_see_no_secret_of_the_environment(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SITE_PASSWORD", "hunter2")
-    async with browser, browser.tab(ordinary) as tab:
+    async with browser, browser.open_tab(ordinary) as tab:
         await tab.render(Url(f"{SITE}/"))
         seen = environments(processes())
 
     assert len(seen) > 1
-    assert set(seen[0]) <= KEPT_VARIABLES  # of the driver; a renderer writes its command line over its environment
+    assert set(seen[0]) <= PASSED_VARIABLES  # of the driver; a renderer writes its command line over its environment
     assert not any("hunter2" in value for each in seen for value in each.values())
 
 
@@ -80,12 +80,12 @@ async def test_pages_are_in_a_sandbox_even_where_root_starts_the_browser(
 ) -> None:
     statuses: list[str] = []
 
-    async def answer(request: Relay) -> Relayed:
+    async def answer(request: BrowserRequest) -> BrowserResponse:
         if request.url.endswith("/fetched"):
             statuses.extend(status_of(each) for each in processes() if "--type=renderer" in " ".join(each.cmdline()))
         return html("<p>x<script>fetch('/fetched')</script>")
 
-    async with browser, browser.tab(answer) as tab:
+    async with browser, browser.open_tab(answer) as tab:
         await tab.render(Url(f"{SITE}/"))
 
     assert statuses
@@ -100,8 +100,8 @@ async def test_a_browser_without_a_sandbox_says_so_once(
     browser: Browser, told: list[logging.LogRecord], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))  # unshare is not to be had
-    browser.limits = RenderLimits(longest=timedelta(seconds=PATIENCE_S), most_renders=1)  # a browser for each page
-    async with browser, browser.tab(ordinary) as tab:
+    browser.limits = RenderLimits(timeout=timedelta(seconds=PATIENCE_S), max_renders=1)  # a browser for each page
+    async with browser, browser.open_tab(ordinary) as tab:
         outcomes = [await tab.render(Url(f"{SITE}/{n}")) for n in range(2)]
 
     assert all(isinstance(each, Rendered) for each in outcomes)
@@ -131,24 +131,24 @@ def unique_memory(found: Iterable[psutil.Process]) -> int:
 @pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_four_hostile_tabs_stay_within_the_bound_of_the_tree_and_cost_no_other_page(browser: Browser) -> None:
-    browser.limits = RenderLimits(longest=timedelta(seconds=20), settle=timedelta(seconds=2))
+    browser.limits = RenderLimits(timeout=timedelta(seconds=20), max_settle_time=timedelta(seconds=2))
     peak_bytes = 0
 
-    async def answer(request: Relay) -> Relayed:
+    async def answer(request: BrowserRequest) -> BrowserResponse:
         return html("<p>well" if request.url.endswith("/well") else HOSTILE)
 
     async def render(n: int) -> tuple[RenderOutcome, RenderOutcome]:
-        async with browser.tab(answer) as tab:
+        async with browser.open_tab(answer) as tab:
             return await tab.render(Url(f"{SITE}/{n}")), await tab.render(Url(f"{SITE}/well"))
 
     async with browser:
-        rendering = asyncio.gather(*map(render, range(browser.limits.tabs)))
+        rendering = asyncio.gather(*map(render, range(browser.limits.max_tabs)))
         while not rendering.done():
             peak_bytes = max(peak_bytes, await asyncio.to_thread(lambda: unique_memory(processes())))
             await asyncio.sleep(0.05)
         outcomes = await rendering
 
-    assert peak_bytes < 1.25 * browser.limits.tree_bytes
+    assert peak_bytes < 1.25 * browser.limits.max_total_bytes
     assert all(isinstance(after, Rendered) for _, after in outcomes)
     findings = [first for first, _ in outcomes if isinstance(first, NotRendered)]
     assert findings
@@ -166,12 +166,12 @@ async def test_a_driver_that_is_killed_costs_a_restart_and_no_page(browser: Brow
                 each.kill()
         return bool(killed)
 
-    async def answer(_: Relay) -> Relayed:
+    async def answer(_: BrowserRequest) -> BrowserResponse:
         if at == "request":
             kill_driver()
         return html("<p>well")
 
-    async with browser, browser.tab(answer) as tab:
+    async with browser, browser.open_tab(answer) as tab:
         rendering = asyncio.create_task(tab.render(Url(f"{SITE}/")))
         while at == "start" and not kill_driver():
             await asyncio.sleep(0.001)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from crawler.core.http.response import Relay, Relayed
+from crawler.core.http.response import BrowserRequest, BrowserResponse
 from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import Rendered
 from crawler.fetch.browser import Browser
@@ -40,13 +40,13 @@ ATTEMPTS = {
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 async def test_another_user_gets_nothing_from_a_tab_and_sends_nothing_through_it(attempt: str) -> None:
-    asked: list[Relay] = []
+    asked: list[BrowserRequest] = []
 
-    async def answer(request: Relay) -> Relayed:
+    async def answer(request: BrowserRequest) -> BrowserResponse:
         asked.append(request)
-        return Relayed(200, body=b"private")
+        return BrowserResponse(200, body=b"private")
 
-    async with LoopbackProxy(answer).listening() as proxy:
+    async with LoopbackProxy(answer).listen() as proxy:
         program = STRANGER.format(nobody=NOBODY, port=proxy.port, request=ATTEMPTS[attempt])
         run = (sys.executable, "-c", program)
         done = await asyncio.to_thread(subprocess.run, run, capture_output=True, text=True, check=True)
@@ -74,16 +74,16 @@ async def test_all_that_the_pages_of_parallel_tabs_start_shows_the_password_from
         root = f"{scheme}://site.example"
         asked: set[str] = set()
 
-        async def answer(request: Relay) -> Relayed:
-            assert not request.header("proxy-authorization")
+        async def answer(request: BrowserRequest) -> BrowserResponse:
+            assert not request.get_header("proxy-authorization")
             asked.add(request.url.partition("site.example")[2])
             if request.url.endswith(".js"):
-                return Relayed(200, (("Content-Type", "text/javascript"),), WORKER.encode())
+                return BrowserResponse(200, (("Content-Type", "text/javascript"),), WORKER.encode())
             if request.url != f"{root}/":
-                return Relayed(404)
-            return Relayed(200, (("Content-Type", "text/html"),), PAGE.encode())
+                return BrowserResponse(404)
+            return BrowserResponse(200, (("Content-Type", "text/html"),), PAGE.encode())
 
-        async with browser.tab(answer) as tab:
+        async with browser.open_tab(answer) as tab:
             for _ in range(3):
                 assert isinstance(await tab.render(Url(f"{root}/")), Rendered)
             return asked, tab._proxy.refusals
@@ -96,10 +96,10 @@ async def test_all_that_the_pages_of_parallel_tabs_start_shows_the_password_from
 
 
 async def test_strangers_who_connect_and_say_nothing_keep_no_page_from_being_rendered(browser: Browser) -> None:
-    async def answer(_: Relay) -> Relayed:
-        return Relayed(200, (("Content-Type", "text/html"),), b"<p>x")
+    async def answer(_: BrowserRequest) -> BrowserResponse:
+        return BrowserResponse(200, (("Content-Type", "text/html"),), b"<p>x")
 
-    async with browser, browser.tab(answer) as tab:
+    async with browser, browser.open_tab(answer) as tab:
         idle = [await asyncio.open_connection("127.0.0.1", tab._proxy.port) for _ in range(2 * MAX_UNAUTHENTICATED)]
         outcome = await tab.render(Url(f"{SITE}/"))
         closed = [await reader.read() for reader, _ in idle[:MAX_UNAUTHENTICATED]]
@@ -115,13 +115,13 @@ async def test_a_page_that_makes_the_browser_forget_the_password_costs_no_other_
     frames = "".join(f"<iframe src=https://h{n}.example/login></iframe>" for n in range(60))
     login = "<script>const x = new XMLHttpRequest; x.open('GET', '/in', true, 'a', 'b'); x.send()</script>"
 
-    async def answer(request: Relay) -> Relayed:
-        if request.url.endswith("/in") and not request.header("authorization"):
-            return Relayed(401, (("WWW-Authenticate", 'Basic realm="x"'),))
+    async def answer(request: BrowserRequest) -> BrowserResponse:
+        if request.url.endswith("/in") and not request.get_header("authorization"):
+            return BrowserResponse(401, (("WWW-Authenticate", 'Basic realm="x"'),))
         page = {"/many": frames, "/login": login}.get(request.url.partition(".example")[2], "<p>well")
-        return Relayed(200, (("Content-Type", "text/html"),), page.encode())
+        return BrowserResponse(200, (("Content-Type", "text/html"),), page.encode())
 
-    async with browser, browser.tab(answer) as tab:
+    async with browser, browser.open_tab(answer) as tab:
         await tab.render(Url(f"{SITE}/many"))
         outcome = await tab.render(Url("https://other.example/"))
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from crawler.core.http.response import Relay, Relayed
+from crawler.core.http.response import BrowserRequest, BrowserResponse
 from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.fetch.browser import Browser, RenderLimits
-from crawler.fetch.browser.process import tree_of
+from crawler.fetch.browser.process import list_process_tree
 from tests.patience import until
 
 SITE = "https://site.example"
@@ -43,19 +43,19 @@ class Pages:
 
     def __init__(self, pages: Mapping[str, str]) -> None:
         self.pages = dict(pages)
-        self.asked: list[Relay] = []
+        self.asked: list[BrowserRequest] = []
 
-    async def answer(self, request: Relay) -> Relayed:
+    async def answer(self, request: BrowserRequest) -> BrowserResponse:
         self.asked.append(request)
         body = self.pages.get(request.url.removeprefix(SITE))
         if body is None:
-            return Relayed(404)
-        return Relayed(200, (("Content-Type", "text/html; charset=utf-8"),), body.encode())
+            return BrowserResponse(404)
+        return BrowserResponse(200, (("Content-Type", "text/html; charset=utf-8"),), body.encode())
 
 
 async def rendered(browser: Browser, pages: Mapping[str, str], path: str = "/") -> tuple[RenderOutcome, Pages]:
     site = Pages(pages)
-    async with browser, browser.tab(site.answer) as tab:
+    async with browser, browser.open_tab(site.answer) as tab:
         return await tab.render(Url(SITE + path)), site
 
 
@@ -68,7 +68,7 @@ async def test_a_link_is_found_in_whichever_way_a_script_makes_it(browser: Brows
     missed = []
     async with browser:
         for way, script in WAYS.items():
-            async with browser.tab(Pages({"/": page_of(script), "/data": "{}", "/frame": FRAME}).answer) as tab:
+            async with browser.open_tab(Pages({"/": page_of(script), "/data": "{}", "/frame": FRAME}).answer) as tab:
                 outcome = await tab.render(Url(f"{SITE}/"))
             assert isinstance(outcome, Rendered), way
             assert outcome.url == f"{SITE}/"
@@ -146,9 +146,9 @@ async def test_what_a_page_does_to_its_tab_is_a_finding_and_the_next_page_is_ren
     browser: Browser, scene: str
 ) -> None:
     page, failure = SCENES[scene]
-    browser.limits = RenderLimits(longest=timedelta(seconds=10), settle=timedelta(seconds=2))
+    browser.limits = RenderLimits(timeout=timedelta(seconds=10), max_settle_time=timedelta(seconds=2))
     site = Pages({"/": page, "/well": "<p><script>document.querySelector('p').append('well')</script>"})
-    async with browser, browser.tab(site.answer) as tab:
+    async with browser, browser.open_tab(site.answer) as tab:
         outcome = await tab.render(Url(f"{SITE}/"))
         after = await tab.render(Url(f"{SITE}/well"))
 
@@ -164,21 +164,21 @@ def pids_of(browser: Browser) -> list[int]:
     """The processes of the browser that runs."""
     assert browser._running is not None
     assert browser._running.pid is not None
-    return tree_of(browser._running.pid)
+    return list_process_tree(browser._running.pid)
 
 
 async def test_a_browser_that_is_killed_takes_no_other_page_with_it(browser: Browser) -> None:
     site = Pages({"/": "<p>x<script>fetch('/slow')</script>", "/well": "<p>well"})
     waiting = asyncio.Event()
 
-    async def answer(request: Relay) -> Relayed:
+    async def answer(request: BrowserRequest) -> BrowserResponse:
         if request.url.endswith("/slow") and not waiting.is_set():
             waiting.set()
             for pid in pids_of(browser):
                 os.kill(pid, 9)
         return await site.answer(request)
 
-    async with browser, browser.tab(answer) as tab:
+    async with browser, browser.open_tab(answer) as tab:
         first = await tab.render(Url(f"{SITE}/"))
         second = await tab.render(Url(f"{SITE}/well"))
 
@@ -196,7 +196,7 @@ def is_running(pid: int) -> bool:
 
 
 async def test_no_process_is_left_of_a_browser_that_has_ended(browser: Browser) -> None:
-    async with browser, browser.tab(Pages({"/": "<p>x"}).answer) as tab:
+    async with browser, browser.open_tab(Pages({"/": "<p>x"}).answer) as tab:
         await tab.render(Url(f"{SITE}/"))
         pids = pids_of(browser)
 
@@ -208,16 +208,15 @@ KILLED = """
 import asyncio, sys
 from pathlib import Path
 from crawler.core.http.urls import Url
-from crawler.core.http.response import Relay, Relayed
 from crawler.fetch.browser import Browser
-from crawler.fetch.browser.process import tree_of
+from crawler.fetch.browser.process import list_process_tree
 
 async def main():
     browser = Browser(Path(sys.argv[1]), user_agent="test")
     async def answer(request):
-        print(*tree_of(browser._running.pid), flush=True)
+        print(*list_process_tree(browser._running.pid), flush=True)
         await asyncio.Event().wait()
-    async with browser, browser.tab(answer) as tab:
+    async with browser, browser.open_tab(answer) as tab:
         await tab.render(Url("https://site.example/"))
 
 asyncio.run(main())

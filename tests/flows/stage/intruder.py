@@ -170,14 +170,14 @@ def open_stream(target: Target, path: str, token: str | None, *, protocol: bool)
                 stream.send(json.dumps({"type": "auth", "token": token}))
                 if "auth_success" in str(stream.recv(PATIENCE_S)):
                     return "let in"
-                return "refused"
+                return "excluded"
             stream.send(json.dumps({"type": "filter", "filter": {}}))
             stream.ping().wait(PATIENCE_S)
             with contextlib.suppress(TimeoutError):
                 stream.recv(2)
             return "let in"
     except (WebSocketException, OSError):
-        return "refused"
+        return "excluded"
 
 
 def connect_to_postgres(target: Target) -> Tried:
@@ -191,7 +191,7 @@ def connect_to_postgres(target: Target) -> Tried:
                     psycopg.connect(url, connect_timeout=PATIENCE_S).close()
                     tried.note(f"{user} in {database}", "let in")
                 except psycopg.OperationalError:
-                    tried.note(None, "refused")
+                    tried.note(None, "excluded")
     for place in SOCKET_PLACES:
         if Path(place, f".s.PGSQL.{target.postgres_port}").exists():
             tried.note(place, "there")

@@ -8,8 +8,8 @@ from importlib import import_module
 from types import TracebackType
 from typing import Self
 
-from crawler.runtime.children import tag_of
-from crawler.runtime.environment import worker_environment
+from crawler.runtime.children import ensure_tag
+from crawler.runtime.environment import build_worker_environment
 from crawler.runtime.stack import Stack
 from tests.flows.stage import order
 
@@ -21,8 +21,8 @@ class Runner:
 
     def __init__(self, stack: Stack) -> None:
         self._api = stack.api
-        tag = tag_of(stack.home)
-        environment = worker_environment(stack.home, stack.api, tag=tag, database_url=stack.database_url)
+        tag = ensure_tag(stack.home)
+        environment = build_worker_environment(stack.home, stack.api, tag=tag, database_url=stack.database_url)
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__],
             env={**os.environ, **environment},

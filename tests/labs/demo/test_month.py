@@ -7,7 +7,7 @@ import pytest
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http.urls import Authority, path_and_query
+from crawler.core.http.urls import Authority, get_path_and_query
 from crawler.engine.resources import open_resources
 from crawler.engine.shift import run_shift
 from crawler.settings import Settings
@@ -34,7 +34,7 @@ async def crawled(db: Database, server: LivingServer) -> Domain:
     authority = Authority(server.url.removeprefix("http://"))
     domain = await domains.register(db, authority, scheme="http", domain_settings=domain_settings, at=START)
     async with open_resources(SETTINGS) as webs:
-        await run_shift(db, webs, settings=SETTINGS, clock=Clock.at(START), holder="test")
+        await run_shift(db, webs, settings=SETTINGS, clock=Clock.from_instant(START), holder="test")
     return domain
 
 
@@ -46,7 +46,7 @@ async def test_days_of_shifts_beat_every_page_in_turn_with_as_many_requests(data
             domain = await crawled(db, server)
             month = await live_through(db, domain, server, settings=SETTINGS, budget=BUDGET, since=START, days=DAYS)
             asked = server.journal.counts.requests
-        looks = {path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
+        looks = {get_path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
 
     second_half = match(
         site,

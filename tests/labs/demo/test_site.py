@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http.urls import Url, path_and_query
+from crawler.core.http.urls import Url, get_path_and_query
 from crawler.core.page.lists.url_list import read_url_list
 from labs.demo.site import (
     CALENDAR,
@@ -346,15 +346,15 @@ def test_the_site_says_itself_which_pages_it_has_and_when_they_changed() -> None
     home = make_site(2, start=START)
     here = Url("https://almanac.test/pages.xml")
     found = read_url_list(reply(home, Ask("/pages.xml"), at, 0).body, url=here, content_type="application/xml")
-    assert [path_and_query(entry.url) for entry in found.entries] == list(home.paths(at))
-    dates = {path_and_query(entry.url): entry.date for entry in found.entries}
+    assert [get_path_and_query(entry.url) for entry in found.entries] == list(home.paths(at))
+    dates = {get_path_and_query(entry.url): entry.date for entry in found.entries}
     for path in home.paths(at):
         changes, date = home.changes(path, START, at), dates[path]
         if date is not None and changes and home.serving(path) is not Serving.LIAR_NOW:
             assert date.at == changes[-1].replace(microsecond=0)
 
     index = read_url_list(reply(home, Ask("/sitemap.xml"), at, 0).body, url=here, content_type="application/xml")
-    assert [path_and_query(entry.url) for entry in index.entries] == ["/pages.xml", "/feed.xml"]
+    assert [get_path_and_query(entry.url) for entry in index.entries] == ["/pages.xml", "/feed.xml"]
     feed = reply(home, Ask("/feed.xml"), at, 0)
     news = read_url_list(feed.body, url=here, content_type="application/xml").entries
     assert len(news) == 20

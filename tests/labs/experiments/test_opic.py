@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crawler.core.opic.opic import COINS, ENDOWMENT
+from crawler.core.opic.opic import ENDOWMENT, TOTAL_CASH
 from labs.experiments.fixpoint import Errors, errors, fixpoint
 from labs.experiments.graph import from_rows, power_law
 from labs.experiments.opic import Crawl, SelectionOrder
@@ -44,7 +44,7 @@ def test_no_coin_is_lost(selection: SelectionOrder) -> None:
     crawl.visit(3001)
 
     books = crawl.economy
-    assert sum(map(crawl.cash, range(GRAPH.pages))) + books.reserve + books.dormant == COINS
+    assert sum(map(crawl.cash, range(GRAPH.pages))) + books.reserve + books.dormant == TOTAL_CASH
     assert len(crawl.log().page) == 3001
 
 
@@ -94,7 +94,7 @@ def test_visits_see_the_links_as_they_are_by_then() -> None:
 def test_what_the_root_begins_with_is_out_of_the_dormant_coins_and_forgotten_in_time() -> None:
     crawl = Crawl(GRAPH, selection=SelectionOrder.GREEDY, seed=1, root_cash=100.0)
     assert crawl.cash(0) == 100 * ENDOWMENT
-    assert crawl.economy.dormant == COINS - (GRAPH.pages + 99) * ENDOWMENT
+    assert crawl.economy.dormant == TOTAL_CASH - (GRAPH.pages + 99) * ENDOWMENT
 
     crawl.visit(10 * GRAPH.pages)
 

@@ -3,8 +3,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from crawler.core.freshness.estimates import PRIOR, chance_fresh
-from crawler.core.freshness.value import values
+from crawler.core.freshness.estimates import PRIOR, compute_fresh_chance
+from crawler.core.freshness.value import compute_values
 from labs.experiments import dai, estimator, optimum
 from labs.experiments.comparison import ComparisonRow, Job, Made, WorldSource, compare
 from labs.experiments.dai import Timing
@@ -63,7 +63,7 @@ def test_freshness_and_age_are_exact_integrals_over_the_window() -> None:
 
 def test_the_value_at_a_known_rate_is_what_the_belief_comes_to_when_it_is_sure() -> None:
     rate, unseen = np.array([0.01, 0.1, 2.0]), np.array([3.0, 10.0, 30.0])
-    sure = values(1e6, 1e6 / rate, 2.0, unseen)
+    sure = compute_values(1e6, 1e6 / rate, 2.0, unseen)
 
     assert optimum.known_value(rate, np.full(3, 2.0), unseen) == pytest.approx(sure, rel=1e-4)
 
@@ -238,7 +238,7 @@ def test_the_laboratory_begins_with_the_products_own_prior() -> None:
     expected = ours.expects(10.0)
 
     assert expected is not None
-    assert expected[0] == pytest.approx(float(chance_fresh(PRIOR.a, PRIOR.b, 10.0)))
+    assert expected[0] == pytest.approx(float(compute_fresh_chance(PRIOR.a, PRIOR.b, 10.0)))
 
 
 @pytest.mark.soak

@@ -74,7 +74,9 @@ def test_greedy_halves_the_error_factor_of_random_and_errs_less() -> None:
 
 def test_the_reserve_share_is_a_dial_of_the_laboratory_too() -> None:
     errors = [
-        converge(LabRun(GRAPH, passes=8, seed=1, reserve_share=share), SelectionOrder.GREEDY).points[-1].errors.every
+        converge(LabRun(GRAPH, passes=8, seed=1, virtual_page_share=share), SelectionOrder.GREEDY)
+        .points[-1]
+        .errors.every
         for share in (0.05, 0.5)
     ]
 

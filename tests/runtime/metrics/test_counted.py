@@ -19,26 +19,26 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from crawler.core.change.change import Change
-from crawler.core.domain import Hold
+from crawler.core.domain import Suspension
 from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.errors import LeaseLost, StackFailed
-from crawler.runtime.machine import Process, free_port, process
-from crawler.runtime.metrics.counted import (
-    MOST_REASONS,
+from crawler.runtime.machine import Process, find_free_port, find_process
+from crawler.runtime.metrics.counting import (
+    MAX_REASONS,
     TOTAL,
-    Counted,
-    Tally,
-    counted_into,
+    CountsWriter,
+    CrawlCounts,
     ensure_metrics_folder,
-    totals,
+    open_counts_writer,
+    sum_counts,
     write_counts,
 )
-from crawler.runtime.metrics.families import crawl_families, process_families
-from crawler.runtime.metrics.served import serving
+from crawler.runtime.metrics.endpoint import serve_metrics
+from crawler.runtime.metrics.families import build_crawl_families, build_process_families
 
 
 def stats(*, same: int = 0, requests: int = 0, failed: int = 0) -> CrawlStats:
-    changes, reasons = Counter({Change.SAME: same, Change.UNKNOWN: failed}), Counter({"http_500": failed})
+    changes, reasons = Counter({Change.UNCHANGED: same, Change.UNKNOWN: failed}), Counter({"http_500": failed})
     return CrawlStats(changes=changes, reasons=reasons, failed=failed, requests=requests)
 
 
@@ -48,25 +48,25 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_without_anybody_who_serves_nothing_is_written(tmp_path: Path) -> None:
-    counted_into(tmp_path).progress(uuid4(), stats(same=3))
+    open_counts_writer(tmp_path).count_progress(uuid4(), stats(same=3))
     assert list(tmp_path.rglob("*")) == []
 
 
 async def test_a_lease_told_of_several_times_is_counted_once(tmp_path: Path, folder: Path) -> None:
-    counted, one = counted_into(tmp_path), uuid4()
+    counted, one = open_counts_writer(tmp_path), uuid4()
 
     async def walk() -> LeaseResult:
-        counted.progress(one, stats(same=3, requests=4))
-        counted.progress(one, stats(same=5, requests=6, failed=1))
-        return LeaseResult(stats(same=9, requests=10, failed=1), hold=None)
+        counted.count_progress(one, stats(same=3, requests=4))
+        counted.count_progress(one, stats(same=5, requests=6, failed=1))
+        return LeaseResult(stats(same=9, requests=10, failed=1), suspension=None)
 
     async def walk_held() -> LeaseResult:
-        return LeaseResult(stats(same=1), Hold(until=datetime.now(UTC), reason="error", refusals=0))
+        return LeaseResult(stats(same=1), Suspension(until=datetime.now(UTC), reason="error", refusals=0))
 
-    await counted.lease(one, walk)
-    await counted.lease(uuid4(), walk_held)
-    found = totals(folder)
-    assert found.looks == {"same": 10, "failed": 1}
+    await counted.crawl_lease(one, walk)
+    await counted.crawl_lease(uuid4(), walk_held)
+    found = sum_counts(folder)
+    assert found.looks == {"unchanged": 10, "failed": 1}
     assert found.failures == {"http_500": 1}
     assert found.sums["requests"] == 10
     assert found.leases == {"done": 1, "held": 1}
@@ -74,18 +74,18 @@ async def test_a_lease_told_of_several_times_is_counted_once(tmp_path: Path, fol
 
 
 async def test_leases_that_end_badly_are_counted_as_what_they_are(tmp_path: Path, folder: Path) -> None:
-    counted = counted_into(tmp_path)
+    counted = open_counts_writer(tmp_path)
     for error in (LeaseLost("taken"), ValueError("ours")):
         with pytest.raises(type(error)):
-            await counted.lease(uuid4(), AsyncMock(side_effect=error))
-    assert totals(folder).leases == {"lost": 1, "broken": 1}
+            await counted.crawl_lease(uuid4(), AsyncMock(side_effect=error))
+    assert sum_counts(folder).leases == {"lost": 1, "broken": 1}
 
 
 def one_process(home: Path, looks: int) -> None:
     """What a crawling process does, until it is killed."""
-    counted, own = counted_into(home), uuid4()
+    counted, own = open_counts_writer(home), uuid4()
     for done in range(1, looks + 1):
-        counted.progress(own, stats(same=done))
+        counted.count_progress(own, stats(same=done))
     os._exit(9)  # as by kill -9: nothing is put in order
 
 
@@ -96,55 +96,57 @@ def test_processes_that_were_killed_stay_counted_each_once(tmp_path: Path, folde
         each.start()
     for each in dead:
         each.join()
-    counted_into(tmp_path).progress(uuid4(), stats(same=100))
+    open_counts_writer(tmp_path).count_progress(uuid4(), stats(same=100))
 
-    assert [totals(folder).looks["same"] for _ in range(3)] == [137, 137, 137]
+    assert [sum_counts(folder).looks["unchanged"] for _ in range(3)] == [137, 137, 137]
     assert len(list(folder.glob("*-*.json"))) == 1  # this process's own
 
 
 def test_whoever_is_killed_between_adding_up_and_clearing_away_counts_nothing_twice(folder: Path) -> None:
     gone = Process(2**22 - 3, "another boot")
     file = folder / "1-dead.json"
-    write_counts(file, gone, Tally(looks=Counter(same=5)))
+    write_counts(file, gone, CrawlCounts(looks=Counter(unchanged=5)))
     saved = file.read_bytes()
-    assert totals(folder).looks["same"] == 5
+    assert sum_counts(folder).looks["unchanged"] == 5
     file.write_bytes(saved)  # as if the one that added up had ended before it removed the file
 
-    assert totals(folder).looks["same"] == 5
+    assert sum_counts(folder).looks["unchanged"] == 5
     assert not file.exists()
 
 
 def test_a_folder_that_cannot_be_written_is_told_of_and_ends_no_crawl(
     tmp_path: Path, told: list[logging.LogRecord]
 ) -> None:
-    counted = Counted(tmp_path / "nowhere" / "1-a.json")
+    counted = CountsWriter(tmp_path / "nowhere" / "1-a.json")
     for done in (1, 2):
-        counted.progress(uuid4(), stats(same=done))
+        counted.count_progress(uuid4(), stats(same=done))
     assert [each.getMessage() for each in told] == ["metrics.not_written"]
 
 
 def test_reasons_are_bounded_however_many_a_strange_server_makes() -> None:
-    tally = Tally()
+    tally = CrawlCounts()
     for n in range(1000):
-        tally.add(Tally(failures=Counter({f"reason_{n}": 1 + n % 3})))
-    assert len(tally.failures) <= MOST_REASONS
+        tally.add(CrawlCounts(failures=Counter({f"reason_{n}": 1 + n % 3})))
+    assert len(tally.failures) <= MAX_REASONS
     assert tally.failures.total() == sum(1 + n % 3 for n in range(1000))
 
 
 def test_what_is_served_is_read_by_prometheus_own_parsers(folder: Path, tmp_path: Path) -> None:
-    me = process(os.getpid())
+    me = find_process(os.getpid())
     assert me is not None
-    tally = Tally(looks=Counter(same=4, changed=1), failures=Counter({'od"d\nreason': 2}), sums=Counter(requests=7))
+    tally = CrawlCounts(
+        looks=Counter(unchanged=4, changed=1), failures=Counter({'od"d\nreason': 2}), sums=Counter(requests=7)
+    )
     for seconds in (0.5, 2, 2, 3000):
-        tally.end_lease("done", timedelta(seconds=seconds))
+        tally.count_lease("done", timedelta(seconds=seconds))
     write_counts(folder / "1-x.json", me, tally)
-    port = free_port(str(tmp_path))
+    port = find_free_port(str(tmp_path))
     alive = [True, False]
 
     def collected() -> list[Metric]:
-        return [*crawl_families(totals(folder)), *process_families(None)]
+        return [*build_crawl_families(sum_counts(folder)), *build_process_families(None)]
 
-    with serving("127.0.0.1", port, collected=collected, is_alive=alive.pop):
+    with serve_metrics("127.0.0.1", port, collect=collected, is_alive=alive.pop):
         text = fetched(port, "/metrics")
         other = fetched(port, "/metrics", accept="application/openmetrics-text; version=1.0.0")
         assert list(open_metrics(other))  # type: ignore[no-untyped-call]
@@ -155,17 +157,17 @@ def test_what_is_served_is_read_by_prometheus_own_parsers(folder: Path, tmp_path
             fetched(port, "/")
         with (
             pytest.raises(StackFailed, match="RECRAWL_METRICS_PORT"),
-            serving(
+            serve_metrics(
                 "127.0.0.1",
                 port,
-                collected=collected,
+                collect=collected,
                 is_alive=alive.pop,
             ),
         ):
             pass
 
     samples = {(each.name, *each.labels.values()): each.value for each in samples_of(text)}
-    assert samples["recrawl_looks_total", "same"] == 4
+    assert samples["recrawl_looks_total", "unchanged"] == 4
     assert samples["recrawl_looks_total", "gone"] == 0
     assert samples["recrawl_failed_looks_total", 'od"d\nreason'] == 2
     assert samples["recrawl_requests_total",] == 7
@@ -188,5 +190,5 @@ def fetched(port: int, path: str, *, accept: str = "text/plain") -> str:
 
 
 def test_a_total_of_an_earlier_version_is_read(folder: Path) -> None:
-    (folder / TOTAL).write_text(json.dumps({"tally": {"looks": {"same": 2}}, "taken": []}))
-    assert totals(folder).looks["same"] == 2
+    (folder / TOTAL).write_text(json.dumps({"tally": {"looks": {"unchanged": 2}}, "taken": []}))
+    assert sum_counts(folder).looks["unchanged"] == 2

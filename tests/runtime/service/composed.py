@@ -16,7 +16,7 @@ import psutil
 import yaml
 
 from crawler.runtime.environment import Api
-from crawler.runtime.machine import free_port
+from crawler.runtime.machine import find_free_port
 from tests.patience import PATIENCE_S, until
 
 DEPLOYMENTS = Path(__file__).parents[3] / "deployments"
@@ -55,7 +55,7 @@ class Place:
         return f"postgresql://recrawl:{self.password}@{self.host}/{self.databases['crawl']}"
 
     def free(self, key: str) -> int:
-        return free_port(f"{self.folder} {key}", taken=tuple(self.ports.values()))
+        return find_free_port(f"{self.folder} {key}", excluded=tuple(self.ports.values()))
 
     def here(self, text: str, *, replica: str) -> str:
         """A word of compose.yaml as it has to be on this machine."""
@@ -78,7 +78,7 @@ class Place:
             for name, value in COMPOSE["services"][service]["environment"].items()
         }
         own = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "RECRAWL_HOME": str(self.home(replica))}
-        return plain | given | own | {"RECRAWL_USUAL_LISTS": "false"} | self.settings
+        return plain | given | own | {"RECRAWL_PROBE_SITEMAPS": "false"} | self.settings
 
     def command(self, service: str, replica: str) -> list[str]:
         words = [self.here(word, replica=replica) for word in COMPOSE["services"][service]["command"]]

@@ -21,7 +21,7 @@ from benchmarks.fleet.leases import Killed, LeaseWatch, recorded_pages
 from benchmarks.fleet.sites import Asked, name_of, read_log
 from benchmarks.fleet.trial import helper
 from crawler.runtime.children import SERVICE_TAG
-from crawler.runtime.machine import free_port
+from crawler.runtime.machine import find_free_port
 from labs.demo.server import Remote, living_process
 from tests.databases import execute
 from tests.flows.stage import ENDED, ask, run_state, start_run
@@ -41,10 +41,10 @@ pytestmark = [pytest.mark.xdist_group("service"), SLOW]
 
 FLEET = {
     "RECRAWL_LEASE_TERM": str(LEASE_TERM_S),
-    "RECRAWL_DEADLINE": "5",
-    "RECRAWL_LEASES_AT_ONCE": "2",
-    "RECRAWL_BATCH_AGE": "1",
-    "RECRAWL_READERS": "1",
+    "RECRAWL_REQUEST_TIMEOUT": "5",
+    "RECRAWL_CONCURRENT_DOMAINS": "2",
+    "RECRAWL_MAX_BATCH_AGE": "1",
+    "RECRAWL_PARSER_PROCESSES": "1",
 }
 
 
@@ -177,7 +177,7 @@ def test_three_workers_crawl_on_while_one_is_killed_and_the_server_is_away(
     databases = dict(deployed.databases) | {"crawl": f"fleet_{uuid.uuid4().hex[:8]}"}
     execute(postgres_url, f"CREATE DATABASE {databases['crawl']} OWNER recrawl TEMPLATE template0")
     several = replace(deployed, limit="1", settings=FLEET, folder=tmp_path, databases=databases)
-    port, log = free_port(str(tmp_path), taken=tuple(deployed.ports.values())), tmp_path / "asked.tsv"
+    port, log = find_free_port(str(tmp_path), excluded=tuple(deployed.ports.values())), tmp_path / "asked.tsv"
     addresses = [f"127.0.0.{2 + n}" for n in range(SITES)]
     paths = frozenset({"/"} | {f"/{name_of(n)}" for n in range(1, PAGES)})
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from crawler.core.http.credentials import Reference, SecretSource
+from crawler.core.http.credentials import SecretReference, SecretSource
 from crawler.errors import BadInput
-from crawler.runtime.secrets import secrets_of
-from crawler.secret_files import variable, with_password
+from crawler.runtime.secrets import build_secret_finder
+from crawler.secret_files import add_password, read_variable
 from crawler.settings import Settings
 from tests.commands import RECRAWL, Done, command, environ
 
@@ -25,7 +25,7 @@ from tests.commands import RECRAWL, Done, command, environ
     ],
 )
 def test_a_password_is_put_where_a_user_stands_without_one(url: str, made: str) -> None:
-    assert with_password(url, "a/b c@") == made
+    assert add_password(url, "a/b c@") == made
 
 
 def test_a_secret_is_read_from_the_file_that_its_variable_names(
@@ -47,24 +47,24 @@ def test_a_secret_is_read_from_the_file_that_its_variable_names(
 def test_a_variable_goes_before_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", "own")
     monkeypatch.setenv("A_KEY_FILE", str(tmp_path / "nothing"))
-    assert variable("A_KEY") == "own"
+    assert read_variable("A_KEY") == "own"
 
 
 def test_a_file_that_cannot_be_read_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("A_KEY", raising=False)
     monkeypatch.setenv("A_KEY_FILE", str(tmp_path / "nothing"))
     with pytest.raises(BadInput, match=r"A_KEY_FILE: .* cannot be read: No such file"):
-        variable("A_KEY")
+        read_variable("A_KEY")
     (tmp_path / "nothing").write_bytes(b"\xff\xfe")
     with pytest.raises(BadInput, match="it is not text"):
-        variable("A_KEY")
+        read_variable("A_KEY")
 
 
 async def test_a_domains_secret_may_stand_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "key").write_text("door")
     monkeypatch.setenv("SHOP_KEY_FILE", str(tmp_path / "key"))
-    find = secrets_of(Settings(home=tmp_path))
-    assert await find(Reference(SecretSource.ENV, "SHOP_KEY")) == "door"
+    find = build_secret_finder(Settings(home=tmp_path))
+    assert await find(SecretReference(SecretSource.ENV, "SHOP_KEY")) == "door"
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
-from crawler.app.running.serving import IndexKeeper
+from crawler.app.running.serving import IndexSyncer
 from crawler.errors import BadInput
 from crawler.export.sqlite_index import is_searchable, search
-from crawler.runtime.keys.api_tokens import make_token, revoke_token, token_shown, tokens_of
-from crawler.runtime.machine import search_file
+from crawler.runtime.keys.api_tokens import create_token, find_token, list_tokens, revoke_token
+from crawler.runtime.machine import get_search_file
 from crawler.server.api.app import RateLimit
 from tests.commands import Recrawl, Site
 from tests.patience import PATIENCE_S
@@ -74,12 +74,12 @@ def test_what_the_command_knows_comes_by_the_same_names(crawled: Site, program: 
     assert changes["next"] == str(told[-1]["position"])
     assert [each["domain"] for each in program.json("domains")["items"]] == [crawled.name]
     page = program.json("text", url=f"{crawled.url}one")
-    assert (page["version"], page["state"]) == (1, "known")
+    assert (page["version"], page["state"]) == (1, "fetched")
     assert page["text"] == recrawl("show", f"{crawled.url}one", "--text").out.strip("\n")
     [version] = program.json("versions", url=f"{crawled.url}one")["items"]
-    assert (version["number"], version["change"]) == (1, "first")
+    assert (version["number"], version["change"]) == (1, "added")
     [report] = program.json("freshness")["items"]
-    assert (report["domain"], report["known"]) == (crawled.name, 3)
+    assert (report["domain"], report["fetched"]) == (crawled.name, 3)
 
 
 def test_search_makes_its_index_and_keeps_it_in_step(crawled: Site, program: Program) -> None:
@@ -102,18 +102,18 @@ def test_an_index_is_brought_in_step_one_at_a_time_and_what_keeps_it_is_told(
 ) -> None:
     site.page("/", text="Rye is sown in autumn and cut in July.")
     assert recrawl("crawl", site.url, "--allow-private").code == 0
-    file = search_file(tmp_path)
+    file = get_search_file(tmp_path)
 
     async def search_twice() -> None:
-        keeper = IndexKeeper(tmp_path, pause=timedelta(0))
+        keeper = IndexSyncer(tmp_path, pause=timedelta(0))
         keeping = asyncio.create_task(keeper.run())
-        keeper.want()
+        keeper.request_sync()
         async with asyncio.timeout(PATIENCE_S):
             while not is_searchable(file) or not search(file, "rye"):
                 await asyncio.sleep(0.05)
         monkeypatch.setenv("RECRAWL_DATABASE_URL", "postgresql://127.0.0.1:9/none")
         async with asyncio.timeout(PATIENCE_S):
-            while "cannot open the database" not in keeper.want():
+            while "cannot open the database" not in keeper.request_sync():
                 await asyncio.sleep(0.05)
         keeping.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -227,25 +227,25 @@ def test_a_cursor_whose_changes_were_forgotten_is_told_so(crawled: Site, program
 def test_too_many_requests_are_told_when_to_come_again() -> None:
     at = 0.0
     rate = RateLimit(per_second=2, burst=3, now=lambda: at)
-    assert [rate.wait("a") for _ in range(4)] == [0, 0, 0, 0.5]
-    assert rate.wait("b") == 0
+    assert [rate.count_request("a") for _ in range(4)] == [0, 0, 0, 0.5]
+    assert rate.count_request("b") == 0
     at = 0.5
-    assert (rate.wait("a"), rate.wait("a")) == (0, 0.5)
+    assert (rate.count_request("a"), rate.count_request("a")) == (0, 0.5)
 
 
 def test_of_tokens_hashes_are_kept_and_nothing_else(tmp_path: Path) -> None:
-    made = make_token(tmp_path, "search", expires_at=None, at=NOW)
-    short = make_token(tmp_path, "short", expires_at=NOW + timedelta(days=1), at=NOW)
+    made = create_token(tmp_path, "search", expires_at=None, at=NOW)
+    short = create_token(tmp_path, "short", expires_at=NOW + timedelta(days=1), at=NOW)
     file = tmp_path / "run" / "api-tokens.json"
 
     assert made not in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
-    assert [each.name for each in tokens_of(tmp_path)] == ["search", "short"]
-    assert token_shown(tmp_path, short, at=NOW) is not None
-    assert token_shown(tmp_path, short, at=NOW + timedelta(days=1)) is None
+    assert [each.name for each in list_tokens(tmp_path)] == ["search", "short"]
+    assert find_token(tmp_path, short, at=NOW) is not None
+    assert find_token(tmp_path, short, at=NOW + timedelta(days=1)) is None
     with pytest.raises(BadInput, match="already"):
-        make_token(tmp_path, "search", expires_at=None, at=NOW)
+        create_token(tmp_path, "search", expires_at=None, at=NOW)
     revoke_token(tmp_path, "search")
-    assert token_shown(tmp_path, made, at=NOW) is None
+    assert find_token(tmp_path, made, at=NOW) is None
     with pytest.raises(BadInput, match="no token search"):
         revoke_token(tmp_path, "search")

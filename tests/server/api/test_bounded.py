@@ -4,7 +4,7 @@ from pathlib import Path
 
 from crawler.app.database import Database as OpenDatabase
 from crawler.server.api.endpoints import MAX_CHANGES, Api
-from crawler.settings import settings
+from crawler.settings import get_settings
 from crawler.store import report
 from crawler.store.database import Database
 from tests.store.conftest import START, db
@@ -24,10 +24,10 @@ async def test_an_answer_ends_early_where_its_changes_say_much_and_the_cursor_le
 ) -> None:
     lease = await leased(db, "apple.test")
     await crawl(db, lease, {0: list(range(1, PAGES)), **{n: [0] for n in range(1, PAGES)}}, START)
-    await report.stamp_feed(db, at=START)
+    await report.append_to_feed(db, at=START)
     async with db.transaction() as connection:
         await connection.execute(SAYS_MUCH)
-    api = Api(db=OpenDatabase(db.pool, settings()), home=tmp_path, now=lambda: START, want_index=str)
+    api = Api(db=OpenDatabase(db.pool, get_settings()), home=tmp_path, now=lambda: START, request_index=str)
 
     first = await api.changes(limit=MAX_CHANGES)
     second = await api.changes(after=int(first.next or 0), limit=MAX_CHANGES)

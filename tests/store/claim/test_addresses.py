@@ -26,8 +26,8 @@ async def test_two_domains_that_turn_out_to_share_an_address_take_turns(db: Data
     assert second is not None
     assert first.slots == second.slots == ()
 
-    moved = await claim.move(db, first, SHARED, exempt=())
-    late = await claim.move(db, second, SHARED, exempt=())
+    moved = await claim.change_addresses(db, first, SHARED, exempt=())
+    late = await claim.change_addresses(db, second, SHARED, exempt=())
 
     assert moved is not None
     assert moved.slots == tuple(SHARED)
@@ -44,7 +44,7 @@ async def test_an_address_that_many_share_takes_no_slot(db: Database) -> None:
     lease = await claim.claim(db, at=START, holder="a", term=TERM)
     assert lease is not None
 
-    moved = await claim.move(db, lease, SHARED, exempt=["192.0.2.0/24"])
+    moved = await claim.change_addresses(db, lease, SHARED, exempt=["192.0.2.0/24"])
 
     assert moved is not None
     assert moved.slots == ()

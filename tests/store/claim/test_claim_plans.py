@@ -11,12 +11,12 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
 from crawler.core.visit.visit import State, Target
-from crawler.store import domains, hand_out, report
+from crawler.store import domains, frontier, report
 from crawler.store.claim.leases import CANDIDATES
-from crawler.store.database import BY_KEY, Database, open_database
-from crawler.store.hand_out.candidates import HEADS
-from crawler.store.hand_out.hand_out import BEGINNING, MOST_BESIDE, PUT_OFF
-from crawler.store.hand_out.targets import DETAILS
+from crawler.store.database import PREFER_KEY_LOOKUPS, Database, open_database
+from crawler.store.frontier.candidates import HEAD_ROWS
+from crawler.store.frontier.selection import FIRST_INSTANT, MAX_EXTRA_PAGES, WRITE_DUE_TIMES
+from crawler.store.frontier.targets import DETAILS
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets
 from tests.store.populated import Bulk, add
@@ -33,14 +33,14 @@ READ = """
 @pytest.fixture
 async def db(database_url: str) -> AsyncIterator[Database]:
     """With one connection, since the server counts by connection."""
-    async with open_database(database_url, connections=1) as database:
+    async with open_database(database_url, max_connections=1) as database:
         yield database
 
 
 async def plan_of(db: Database, statement: str, values: dict[str, Any], *, by_key: bool = True) -> str:
     async with db.transaction() as connection:
         if by_key:
-            await connection.execute(BY_KEY)
+            await connection.execute(PREFER_KEY_LOOKUPS)
         cursor = await connection.execute(f"EXPLAIN {statement}".encode(), values)
         return "\n".join(row[0] for row in await cursor.fetchall())
 
@@ -56,7 +56,7 @@ async def counts(db: Database, table: str) -> tuple[int, int, int]:
 
 
 async def handed_to(db: Database, lease: Lease) -> list[Target]:
-    return await hand_out.hand_out(db, lease, most=MOST, at=START, without=(), defaults=USUAL)
+    return await frontier.select_targets(db, lease, max_targets=MOST, at=START, dispatched=(), defaults=USUAL)
 
 
 async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_nothing_and_touches_a_few_windows(
@@ -69,10 +69,10 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         "without": keys,
         "held": [],
         "at": START,
-        "most": MOST + MOST_BESIDE,
+        "most": MOST + MAX_EXTRA_PAGES,
         "most_new": MOST,
         "share_new": MOST // 3,
-        "share_known": MOST // 3,
+        "share_fetched": MOST // 3,
         "circulating": 10**15,
         "passes": 24.0,
         "withheld_before": START,
@@ -82,14 +82,14 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         "clock": 10.0**15,
         "pages": PAGES,
         "mix": 0.5,
-        "url_share": 0.0,
-        "after_at": BEGINNING,
+        "url_weight": 0.0,
+        "after_at": FIRST_INSTANT,
         "after_key": b"",
         "keys": keys,
         "due_at": [START + timedelta(days=1)] * len(keys),
     }
 
-    plans = [await plan_of(db, statement, values) for statement in (HEADS, DETAILS, PUT_OFF)]
+    plans = [await plan_of(db, statement, values) for statement in (HEAD_ROWS, DETAILS, WRITE_DUE_TIMES)]
     before = {table: await counts(db, table) for table in TABLES}
     handed = await handed_to(db, lease)
     after = {table: await counts(db, table) for table in TABLES}
@@ -98,10 +98,10 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         assert "Seq Scan" not in plan, plan
         assert "Sort" not in plan, plan
     assert "due_at_key_idx" in plans[0]
-    assert plans[0].count("favoured_rank_key_idx") == 2
-    assert {target.state for target in handed} == {State.NEW, State.KNOWN}
+    assert plans[0].count("boosted_rank_key_idx") == 2
+    assert {target.state for target in handed} == {State.UNFETCHED, State.FETCHED}
     assert len(handed) == MOST
-    window = MOST + MOST_BESIDE
+    window = MOST + MAX_EXTRA_PAGES
     scanned, fetched, updated = ({table: after[table][n] - before[table][n] for table in TABLES} for n in range(3))
     assert scanned == dict.fromkeys(TABLES, 0)
     assert all(fetched[table] <= 5 * window for table in ("page", "frontier", "cash", "page_links"))
@@ -109,7 +109,9 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
     assert {table: updated[table] for table in TABLES if table != "frontier"} == dict.fromkeys(
         TABLES[:1] + TABLES[2:], 0
     )
-    assert {finding.rule for finding in await report.check(db)} == {"wrong_version"}  # they have no snapshots
+    assert {finding.rule for finding in await report.check_invariants(db)} == {
+        "wrong_version"
+    }  # they have no snapshots
 
 
 async def test_of_equal_value_a_claim_hands_out_the_longest_overdue_first(db: Database, domain: Domain) -> None:
@@ -124,7 +126,7 @@ async def test_of_equal_value_a_claim_hands_out_the_longest_overdue_first(db: Da
 
     handed = await targets(db, lease, at, most=10)
 
-    again = [target.key for target in handed if target.state is State.KNOWN]
+    again = [target.key for target in handed if target.state is State.FETCHED]
     assert again == sorted(keys, key=lambda key: 7 * keys.index(key) % 40)[: len(again)]
     assert len(again) >= 9  # and the root, which nobody has asked for
 
@@ -134,13 +136,13 @@ async def test_pages_that_are_due_and_not_worth_a_look_leave_their_slots_to_new_
 ) -> None:
     """The claim reads fewer new pages where known ones are due, and more when these are put off."""
     await add(db, domain, Bulk(100, a=0.0, b=50_000.0), at=START)
-    new = await add(db, domain, Bulk(200, state="new", first=1_000), at=START)
+    new = await add(db, domain, Bulk(200, state="unfetched", first=1_000), at=START)
     at = START + timedelta(days=2)
     lease = await take(db, at)
 
     handed = await targets(db, lease, at, most=50)
 
-    assert {target.state for target in handed} == {State.NEW}
+    assert {target.state for target in handed} == {State.UNFETCHED}
     assert [target.key for target in handed[1:]] == sorted(new)[:49]  # after the root
     assert len(handed) == 50
 

@@ -8,12 +8,12 @@ import pytest
 from psycopg import sql
 
 from crawler.core.budget.ledger import Refund, SharedBudget
-from crawler.core.domain import Domain, Hold, Lease
+from crawler.core.domain import Domain, Lease, Suspension
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.visit.visit import State
 from crawler.errors import LeaseLost
-from crawler.store import claim, domains, hand_out, record, report
+from crawler.store import claim, domains, frontier, record, report
 from crawler.store.database import Connection, Database
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, crawl, take, targets, url
@@ -86,13 +86,13 @@ async def test_pages_that_a_killed_lease_has_made_due_wake_their_domain(db: Data
     assert lease is not None
     await crawl(db, lease, {0: [1], 1: [0]}, START)
     await claim.release(db, lease, at=START)
-    await domains.refresh(db, domain, prefix=domain.root, at=START)
+    await domains.request_refresh(db, domain, prefix=domain.root, at=START)
     killed = await claimed(db, term=OVER)
     assert killed is not None
-    while await record.drain(db, killed, at=START):
+    while await record.drain_inbox(db, killed, at=START):
         pass
 
-    assert await report.check(db) == []
+    assert await report.check_invariants(db) == []
     assert await claimed(db) is not None
 
 
@@ -103,7 +103,7 @@ async def test_a_domain_with_nothing_due_sleeps_until_its_inbox_wakes_it(db: Dat
     await claim.release(db, lease, at=START)
     asleep = await claimed(db)
 
-    await domains.refresh(db, domain, prefix=domain.root, at=START)
+    await domains.request_refresh(db, domain, prefix=domain.root, at=START)
 
     assert asleep is None
     assert await claimed(db) is not None
@@ -117,7 +117,7 @@ async def empty_inbox(db: Database) -> None:
 async def test_a_held_domain_is_left_alone_until_its_instant(db: Database, domain: Domain) -> None:
     lease = await claimed(db)
     assert lease is not None
-    await claim.hold(db, lease, Hold(until=START + timedelta(days=2), reason="http_503", refusals=1))
+    await claim.suspend_domain(db, lease, Suspension(until=START + timedelta(days=2), reason="http_503", refusals=1))
     await claim.release(db, lease, at=START)
 
     assert await claimed(db, days=1.9) is None
@@ -201,10 +201,10 @@ async def test_the_delay_outlives_the_worker(db: Database, domain: Domain) -> No
     lease = await claimed(db, term=OVER)
     assert lease is not None
 
-    await claim.announce_delay(db, lease, delay=HOUR)
+    await claim.write_delay(db, lease, delay=HOUR)
 
     assert await claimed(db) is None
-    wait = await claim.next_turn(db, at=START)
+    wait = await claim.compute_claim_wait(db, at=START)
     assert wait is not None
     assert HOUR - timedelta(minutes=1) < wait <= HOUR
 
@@ -212,7 +212,7 @@ async def test_the_delay_outlives_the_worker(db: Database, domain: Domain) -> No
 async def test_whoever_takes_over_waits_for_the_delay_and_leaves_it_to_the_next(db: Database, domain: Domain) -> None:
     dead = await claimed(db, term=OVER)
     assert dead is not None
-    await claim.announce_delay(db, dead, delay=timedelta(seconds=10))
+    await claim.write_delay(db, dead, delay=timedelta(seconds=10))
 
     heir = await claimed(db)
     assert heir is not None
@@ -247,13 +247,13 @@ async def test_the_lease_of_a_worker_known_to_be_dead_leaves_its_delay_behind(db
     twin = await site(db, "twin.test", "192.0.2.1")
     lease = await claim.claim(db, at=START, holder="dead/1", term=TERM, only=[first])
     assert lease is not None
-    await claim.announce_delay(db, lease, delay=HOUR)
+    await claim.write_delay(db, lease, delay=HOUR)
 
     await domains.expire_leases(db, holder_prefix="dead/")
 
     for domain in (first, twin):
         assert await claim.claim(db, at=START, holder="me", term=TERM, only=[domain]) is None
-        wait = await claim.next_turn(db, at=START, only=[domain])
+        wait = await claim.compute_claim_wait(db, at=START, only=[domain])
         assert wait is not None
         assert HOUR - timedelta(minutes=1) < wait <= HOUR
 
@@ -261,7 +261,7 @@ async def test_the_lease_of_a_worker_known_to_be_dead_leaves_its_delay_behind(db
 async def test_a_released_domain_waits_for_its_delay_and_no_longer(db: Database, domain: Domain) -> None:
     lease = await claimed(db)
     assert lease is not None
-    await claim.announce_delay(db, lease, delay=HOUR)
+    await claim.write_delay(db, lease, delay=HOUR)
     await claim.renew(db, lease)
 
     await claim.release(db, lease, claim.LeaseEnd(wait=timedelta(seconds=10)), at=START)
@@ -275,7 +275,7 @@ async def test_a_dead_holder_keeps_its_address_for_the_delay(db: Database) -> No
     await site(db, "first.test", "192.0.2.1")
     dead = await claimed(db, term=OVER)
     assert dead is not None
-    await claim.announce_delay(db, dead, delay=HOUR)
+    await claim.write_delay(db, dead, delay=HOUR)
 
     twin = await site(db, "twin.test", "192.0.2.1")
 
@@ -300,14 +300,14 @@ async def test_a_busy_address_is_worth_waiting_for_and_somebody_elses_domain_is_
     first = await site(db, "first.test", "192.0.2.1")
     lease = await claimed(db)
     assert lease is not None
-    await claim.announce_delay(db, lease, delay=HOUR)
-    alone = await claim.next_turn(db, at=START)
+    await claim.write_delay(db, lease, delay=HOUR)
+    alone = await claim.compute_claim_wait(db, at=START)
     twin = await site(db, "twin.test", "192.0.2.1")
 
-    held = await claim.next_turn(db, at=START)
-    exempt = await claim.next_turn(db, at=START, exempt_addresses=["192.0.2.0/24"])
+    held = await claim.compute_claim_wait(db, at=START)
+    exempt = await claim.compute_claim_wait(db, at=START, exempt_addresses=["192.0.2.0/24"])
     await claim.release(db, lease, claim.LeaseEnd(wait=HOUR), at=START)
-    given_back = await claim.next_turn(db, at=START, only=[twin])
+    given_back = await claim.compute_claim_wait(db, at=START, only=[twin])
 
     assert first == lease.domain
     assert alone is None
@@ -334,7 +334,7 @@ async def test_many_names_on_one_address_are_asked_one_at_a_time(db: Database) -
 
 
 async def debit(db: Database, lease: Lease, most: int, *, at: datetime, paced: bool = False) -> int:
-    return (await claim.debit(db, lease, most=most, at=at, paced=paced)).requests
+    return (await claim.debit(db, lease, max_requests=most, at=at, paced=paced)).requests
 
 
 async def test_the_budget_is_a_ledger_of_one_day(db: Database) -> None:
@@ -356,13 +356,13 @@ async def test_a_paced_budget_is_spread_over_the_day_and_says_when_to_ask_again(
     assert lease is not None
 
     granted = [await debit(db, lease, 50, at=START + timedelta(hours=n), paced=True) for n in (0, 0, 6, 23.9)]
-    nothing = await claim.debit(db, lease, most=1, at=START + timedelta(hours=23.9), paced=True)
+    nothing = await claim.debit(db, lease, max_requests=1, at=START + timedelta(hours=23.9), paced=True)
 
     assert granted == [1, 0, 24, 50]
     assert sum(granted) < 96
     assert nothing.requests == 1
-    early = await claim.debit(db, lease, most=1, at=START + timedelta(days=1), paced=True)
-    none = await claim.debit(db, lease, most=1, at=START + timedelta(days=1), paced=True)
+    early = await claim.debit(db, lease, max_requests=1, at=START + timedelta(days=1), paced=True)
+    none = await claim.debit(db, lease, max_requests=1, at=START + timedelta(days=1), paced=True)
     assert early.requests == 1
     assert none.next_at == START + timedelta(days=1, minutes=15)
 
@@ -374,11 +374,11 @@ async def test_a_request_of_a_user_is_not_paced_and_ends_with_the_budget(db: Dat
     links = {0: list(range(1, 20)), **{n: [0] for n in range(1, 20)}}
     lease = await take(db, START, term=OVER)
     await crawl(db, lease, links, START)
-    await domains.refresh(db, found, prefix=found.root, at=START)
+    await domains.request_refresh(db, found, prefix=found.root, at=START)
     later = START + timedelta(hours=1)
     lease = await take(db, later)
 
-    grants = [await claim.debit(db, lease, most=6, at=later, paced=True) for _ in range(3)]
+    grants = [await claim.debit(db, lease, max_requests=6, at=later, paced=True) for _ in range(3)]
 
     assert [(grant.requests, grant.requested_only) for grant in grants] == [(6, 5), (2, 2), (0, 0)]
     assert grants[-1].next_at == START + timedelta(days=1)
@@ -388,11 +388,13 @@ async def test_slots_beyond_the_pace_are_for_requested_pages_alone(db: Database,
     lease = await take(db, START, term=OVER)
     await crawl(db, lease, {0: [1, 2, 3], 1: [], 2: [], 3: []}, START)
     later = START + timedelta(days=400)  # all are due
-    await domains.seed(db, domain, [url(domain, 2)], at=later)
+    await domains.add_seeds(db, domain, [url(domain, 2)], at=later)
     lease = await take(db, later)
 
     handed = [
-        await hand_out.hand_out(db, lease, most=3, requested_only=n, at=later, without=(), defaults=USUAL)
+        await frontier.select_targets(
+            db, lease, max_targets=3, requested_only=n, at=later, dispatched=(), defaults=USUAL
+        )
         for n in (3, 2, 0)
     ]
 
@@ -409,7 +411,7 @@ async def test_other_settings_wake_a_domain_whose_budget_is_spent(db: Database) 
     await claim.release(db, lease, claim.LeaseEnd(not_before=START + timedelta(days=1)), at=START)
     asleep = await claimed(db)
 
-    await domains.change(db, small, DomainSettings(budget_per_day=2), at=START)
+    await domains.change_settings(db, small, DomainSettings(budget_per_day=2), at=START)
 
     assert asleep is None
     assert await claimed(db) is not None
@@ -421,7 +423,7 @@ async def test_a_budget_that_is_raised_under_a_lease_outlives_its_release(db: Da
     )
     lease = await take(db, START)
     await debit(db, lease, 1, at=START)
-    await domains.change(db, small, DomainSettings(budget_per_day=1000), at=START)
+    await domains.change_settings(db, small, DomainSettings(budget_per_day=1000), at=START)
     await claim.release(db, lease, claim.LeaseEnd(not_before=START + timedelta(days=1)), at=START)
 
     assert await claimed(db, days=1 / 24) is not None
@@ -430,7 +432,7 @@ async def test_a_budget_that_is_raised_under_a_lease_outlives_its_release(db: Da
 async def test_an_audit_leaves_a_requested_page_requested(db: Database, domain: Domain) -> None:
     lease = await take(db, START, term=OVER)
     await crawl(db, lease, {0: [1], 1: []}, START)
-    await domains.refresh(db, domain, prefix=domain.root, at=START)
+    await domains.request_refresh(db, domain, prefix=domain.root, at=START)
     async with db.transaction() as connection:
         await connection.execute(
             """INSERT INTO inbox (domain_id, kind, payload, arrived_at)
@@ -440,7 +442,7 @@ async def test_an_audit_leaves_a_requested_page_requested(db: Database, domain: 
 
     await take(db, START + HOUR)
 
-    assert (await domains.status_of(db, domain, at=START)).requested == 2
+    assert (await domains.read_status(db, domain, at=START)).requested == 2
 
 
 async def test_a_budget_in_bytes_ends_when_they_were_received(db: Database) -> None:
@@ -466,11 +468,12 @@ async def test_all_domains_together_have_a_ledger_too(db: Database) -> None:
         held.append(lease)
 
     granted = [
-        (await claim.debit(db, lease, most=7, at=START, paced=False, shared=together)).requests for lease in held
+        (await claim.debit(db, lease, max_requests=7, at=START, paced=False, shared=together)).requests
+        for lease in held
     ]
     end = claim.LeaseEnd(Refund(START.date(), requests=2), is_shared=True)
     await claim.release(db, held[0], end, at=START)
-    more = await claim.debit(db, held[1], most=7, at=START, paced=False, shared=together)
+    more = await claim.debit(db, held[1], max_requests=7, at=START, paced=False, shared=together)
 
     assert granted == [7, 3]
     assert more.requests == 2
@@ -541,15 +544,15 @@ async def test_grants_of_one_leave_discovery_and_refresh_their_shares(db: Databa
         db, Authority("few.test"), scheme="http", domain_settings=DomainSettings(), at=START
     )
     await add(db, domain, Bulk(60), at=START)
-    await add(db, domain, Bulk(60, state="new", first=100), at=START)
+    await add(db, domain, Bulk(60, state="unfetched", first=100), at=START)
     later = START + timedelta(days=170)  # each look again is worth more than most of 100 days of a new page
     lease = await take(db, later)
-    counts = {State.NEW: 0, State.KNOWN: 0}
+    counts = {State.UNFETCHED: 0, State.FETCHED: 0}
     handed: list[PageKey] = []
     for day in range(3):
         at = later + timedelta(days=day)
         for _ in range(7):
-            await claim.debit(db, lease, most=1, at=at, paced=False)
+            await claim.debit(db, lease, max_requests=1, at=at, paced=False)
             (target,) = await targets(db, lease, at, most=1, without=handed)
             counts[target.state] += 1
             handed.append(target.key)

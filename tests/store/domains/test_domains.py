@@ -9,7 +9,7 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness.estimates import PRIOR
-from crawler.core.http.urls import Authority, Url, key_of
+from crawler.core.http.urls import Authority, Url, compute_page_key
 from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
 from crawler.store import domains
@@ -18,14 +18,14 @@ from tests.store.conftest import START
 
 WEEK = timedelta(days=7)
 RULES = (
-    PageRule("/news/", least=timedelta(minutes=1, milliseconds=500), most=WEEK, weight=3),
+    PageRule("/news/", min_interval=timedelta(minutes=1, milliseconds=500), max_interval=WEEK, weight=3),
     PageRule("re:/[0-9]+$", once=True, max_pages=10),
     PageRule("*", weight=0.1),
 )
 
 
 async def found(db: Database, domain: Domain) -> Domain:
-    again = await domains.find(db, domain.authority)
+    again = await domains.find_domain(db, domain.authority)
     assert again is not None
     return again
 
@@ -41,7 +41,7 @@ async def know(db: Database, domain: Domain, paths: Iterable[str]) -> None:
     async with db.transaction() as connection, connection.cursor() as cursor:
         await cursor.executemany(
             "INSERT INTO page (domain_id, key, url, first_seen_at) VALUES (%s, %s, %s, %s)",
-            [(domain.id, key_of(url), url, START) for url in urls],
+            [(domain.id, compute_page_key(url), url, START) for url in urls],
         )
 
 
@@ -61,7 +61,7 @@ async def pages_by_pattern(db: Database, domain: Domain) -> dict[object, object]
     "domain_settings",
     [
         DomainSettings(rules=RULES, bytes_per_day=2**40, target_freshness=0.95),
-        DomainSettings(bytes_per_day=0, target_age=timedelta(days=3)),
+        DomainSettings(bytes_per_day=0, max_age=timedelta(days=3)),
     ],
 )
 async def test_what_was_wished_is_read_again(db: Database, domain_settings: DomainSettings) -> None:
@@ -69,18 +69,18 @@ async def test_what_was_wished_is_read_again(db: Database, domain_settings: Doma
         db, Authority("a.test"), scheme="http", domain_settings=domain_settings, at=START
     )
     bare = await domains.register(db, Authority("b.test"), scheme="http", domain_settings=DomainSettings(), at=START)
-    changed = await domains.change(db, bare, domain_settings, at=START)
+    changed = await domains.change_settings(db, bare, domain_settings, at=START)
 
     assert registered.settings == domain_settings
     assert changed.settings == domain_settings
-    assert [each.domain.settings for each in await domains.every(db)] == [domain_settings, domain_settings]
+    assert [each.domain.settings for each in await domains.list_domains(db)] == [domain_settings, domain_settings]
 
 
 async def test_wishes_can_be_taken_back(db: Database) -> None:
-    domain_settings = DomainSettings(rules=RULES, bytes_per_day=5, target_age=WEEK)
+    domain_settings = DomainSettings(rules=RULES, bytes_per_day=5, max_age=WEEK)
     domain = await domains.register(db, Authority("a.test"), scheme="http", domain_settings=domain_settings, at=START)
 
-    await domains.change(db, domain, DomainSettings(), at=START)
+    await domains.change_settings(db, domain, DomainSettings(), at=START)
 
     assert (await found(db, domain)).settings == DomainSettings()
 
@@ -92,8 +92,8 @@ async def test_a_new_domain_begins_with_the_prior_of_all_domains(db: Database, d
 
 
 async def test_other_rules_wake_the_domain_and_the_same_ones_do_not(db: Database, domain: Domain) -> None:
-    ruled = await domains.change(db, domain, DomainSettings(rules=RULES), at=START)
-    await domains.change(db, ruled, replace(ruled.settings, weight=2.0), at=START)
+    ruled = await domains.change_settings(db, domain, DomainSettings(rules=RULES), at=START)
+    await domains.change_settings(db, ruled, replace(ruled.settings, weight=2.0), at=START)
 
     assert await rows(db, "SELECT kind FROM inbox WHERE domain_id = %s ORDER BY id", domain.id) == [
         ("seed",),
@@ -102,11 +102,13 @@ async def test_other_rules_wake_the_domain_and_the_same_ones_do_not(db: Database
 
 
 async def test_a_rule_that_stays_keeps_its_count_wherever_it_stands(db: Database, domain: Domain) -> None:
-    ruled = await domains.change(db, domain, DomainSettings(rules=RULES), at=START)
+    ruled = await domains.change_settings(db, domain, DomainSettings(rules=RULES), at=START)
     await admitted(db, domain, pattern="re:/[0-9]+$", pages=7)
 
     limit = replace(RULES[1], max_pages=20)
-    await domains.change(db, ruled, DomainSettings(rules=(RULES[2], PageRule("/else", once=True), limit)), at=START)
+    await domains.change_settings(
+        db, ruled, DomainSettings(rules=(RULES[2], PageRule("/else", once=True), limit)), at=START
+    )
 
     assert await pages_by_pattern(db, domain) == {"*": 0, "/else": 0, "re:/[0-9]+$": 7}
 
@@ -115,18 +117,20 @@ async def test_a_limit_counts_the_pages_that_were_known_before_it(db: Database, 
     await know(db, domain, ["", "a/1", "a/2", "b/1?c"])
     limits = (PageRule("/a/", weight=2, max_pages=1), PageRule("*", max_pages=9), PageRule("/b/", once=True))
 
-    ruled = await domains.change(db, domain, DomainSettings(rules=limits), at=START)
+    ruled = await domains.change_settings(db, domain, DomainSettings(rules=limits), at=START)
     assert await pages_by_pattern(db, domain) == {"/a/": 2, "*": 4, "/b/": 0}
 
-    await domains.change(db, ruled, DomainSettings(rules=(replace(limits[2], max_pages=5), limits[0])), at=START)
+    await domains.change_settings(
+        db, ruled, DomainSettings(rules=(replace(limits[2], max_pages=5), limits[0])), at=START
+    )
     assert await pages_by_pattern(db, domain) == {"/b/": 1, "/a/": 2}
 
 
 async def test_rules_go_with_their_domain(db: Database, domain: Domain) -> None:
-    await domains.change(db, domain, DomainSettings(rules=RULES), at=START)
+    await domains.change_settings(db, domain, DomainSettings(rules=RULES), at=START)
 
     await domains.remove(db, domain)
 
     assert await rows(db, "SELECT FROM rule") == []
     with pytest.raises(BadInput, match="not registered"):
-        await domains.status_of(db, domain, at=START)
+        await domains.read_status(db, domain, at=START)

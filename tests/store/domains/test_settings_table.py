@@ -3,31 +3,31 @@
 from datetime import timedelta
 from typing import Any
 
-from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of, with_values
+from crawler.core.domain_settings import SETTINGS, DomainSettings, get_value, replace_values
 from crawler.core.http.urls import Authority
-from crawler.core.setting import Kind, Setting
+from crawler.core.setting import Setting, SettingKind
 from crawler.store import domains
 from crawler.store.database import Database
 from models.domain import Domain as Row
 from tests.store.conftest import START
 
 IDENTITY = {"id", "authority", "scheme", "state", "registered_at"}
-VALUES: dict[Kind, Any] = {
-    Kind.COUNT: 7,
-    Kind.NUMBER: 0.75,
-    Kind.FACTOR: 2.5,
-    Kind.SHARE: 0.95,
-    Kind.BYTES: 2**40,
-    Kind.DELAY: timedelta(seconds=1.5),
-    Kind.SPAN: timedelta(days=3),
-    Kind.TEXTS: ("/a/", "/b/"),
-    Kind.FLAG: True,
+VALUES: dict[SettingKind, Any] = {
+    SettingKind.COUNT: 7,
+    SettingKind.NUMBER: 0.75,
+    SettingKind.FACTOR: 2.5,
+    SettingKind.SHARE: 0.95,
+    SettingKind.BYTES: 2**40,
+    SettingKind.DELAY: timedelta(seconds=1.5),
+    SettingKind.SPAN: timedelta(days=3),
+    SettingKind.TEXTS: ("/a/", "/b/"),
+    SettingKind.FLAG: True,
 }
 
 
 def another(setting: Setting) -> Any:
     """A value that is not the default."""
-    named = {"seeds": ("http://a.test/b",), "order": "mixed", "language": "de-AT, de;q=0.8", "value": "changes"}
+    named = {"seeds": ("http://a.test/b",), "order": "mixed", "language": "de-AT, de;q=0.8", "change_weight": "equal"}
     named |= {"revisit": "fixed 7d", "hours": "22-06 x2 Europe/Vienna", "render": "always"}
     named |= {"headers": ("X-Key: env:KEY",), "auth": "bearer env:TOKEN", "login": "/login user=env:USER"}
     named |= {"proxy": "http://proxy.test:3128", "ca_file": "/etc/ca.pem"}
@@ -51,15 +51,15 @@ async def test_every_setting_is_kept_as_it_was_said(db: Database) -> None:
     default, expected = DomainSettings(), {}
     for setting in SETTINGS:
         authority = Authority(f"{setting.name.replace('_', '-')}.test")
-        said = with_values(default, {setting.name: another(setting)})
+        said = replace_values(default, {setting.name: another(setting)})
         registered = await domains.register(db, authority, scheme="http", domain_settings=said, at=START)
-        bare = await domains.change(db, registered, default, at=START)
-        await domains.change(db, bare, said, at=START)
-        assert value_of(said, setting) != value_of(default, setting), setting.name
+        bare = await domains.change_settings(db, registered, default, at=START)
+        await domains.change_settings(db, bare, said, at=START)
+        assert get_value(said, setting) != get_value(default, setting), setting.name
         assert registered.settings == said, setting.name
         expected[authority] = said
 
-    assert {each.domain.authority: each.domain.settings for each in await domains.every(db)} == expected
+    assert {each.domain.authority: each.domain.settings for each in await domains.list_domains(db)} == expected
 
 
 async def test_pages_are_read_again_where_the_table_says_so(db: Database) -> None:
@@ -67,12 +67,14 @@ async def test_pages_are_read_again_where_the_table_says_so(db: Database) -> Non
     for setting in SETTINGS:
         authority = Authority(f"{setting.name.replace('_', '-')}.test")
         domain = await domains.register(db, authority, scheme="http", domain_settings=DomainSettings(), at=START)
-        await domains.change(db, domain, with_values(domain.settings, {setting.name: another(setting)}), at=START)
+        await domains.change_settings(
+            db, domain, replace_values(domain.settings, {setting.name: another(setting)}), at=START
+        )
         settings[domain.id] = setting
 
     async with db.transaction() as connection:
         cursor = await connection.execute("SELECT domain_id, count(*) FROM inbox WHERE kind = 'refresh' GROUP BY 1")
         refreshed = dict(await cursor.fetchall())
     assert {setting.name: refreshed.get(number, 0) for number, setting in settings.items()} == {
-        setting.name: int(setting.rereads) for setting in SETTINGS
+        setting.name: int(setting.needs_full_recrawl) for setting in SETTINGS
     }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crawler.core.change.mask import NO_MASK, NoiseMask, learn_variants
 from crawler.core.domain import Domain
 from crawler.store.database import Database
-from crawler.store.learned.memories import MASK, mask_of, pack_mask, put_memory
+from crawler.store.learned.memories import MASK, pack_mask, read_mask, write_memory
 from tests.core import pages
 
 texts = st.lists(st.sampled_from(["at 10:15", "at 10:16", "5 days", "sale", "boots é 漢", "6 days"]), max_size=4)
@@ -23,7 +23,7 @@ def taught(looks: list[list[str]]) -> NoiseMask:
     for n, markup in enumerate(shown):
         domain.first(markup, path=str(n))
         domain.look(shown[max(n - 1, 0)], markup, shown[max(n - 2, 0)])
-    variants = learn_variants({}, went={len(text) for look in looks for text in look}, came={-1, 2}, at=domain.now)
+    variants = learn_variants({}, removed={len(text) for look in looks for text in look}, added={-1, 2}, at=domain.now)
     return replace(domain.mask, variants=variants)
 
 
@@ -36,7 +36,7 @@ def test_a_mask_that_was_packed_is_the_same_mask_in_the_same_order(looks: list[l
 
     assert found == mask
     assert pack_mask(found) == pack_mask(mask)
-    assert list(found.volatile.noise) == list(mask.volatile.noise)  # the oldest are forgotten first
+    assert list(found.volatile.noise_counts) == list(mask.volatile.noise_counts)  # the oldest are forgotten first
     assert list(found.boilerplate.counts) == list(mask.boilerplate.counts)
 
 
@@ -48,7 +48,7 @@ def test_of_a_mask_that_takes_too_much_room_the_oldest_texts_are_left_out() -> N
         domain.look(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=f"other {n}")
     whole = len(zstandard.ZstdDecompressor().decompress(pack_mask(domain.mask)))
 
-    packed = pack_mask(domain.mask, most_bytes=whole - 1)
+    packed = pack_mask(domain.mask, max_bytes=whole - 1)
 
     assert len(zstandard.ZstdDecompressor().decompress(packed)) < whole
     kept, every = (list(known.volatile.patterns.values()) for known in (MASK.unpack(packed), domain.mask))
@@ -57,7 +57,7 @@ def test_of_a_mask_that_takes_too_much_room_the_oldest_texts_are_left_out() -> N
 
 
 def test_a_mask_that_was_stored_without_a_bound_is_learnt_anew() -> None:
-    long = json.dumps({"form": MASK.number, "patterns": "x" * MASK.most_bytes}).encode()
+    long = json.dumps({"form": MASK.number, "patterns": "x" * MASK.max_bytes}).encode()
 
     assert MASK.unpack(zstandard.ZstdCompressor().compress(long)) == NO_MASK
 
@@ -70,9 +70,9 @@ def test_a_mask_of_another_form_is_learnt_anew() -> None:
 
 async def test_a_domains_mask_is_kept_and_another_takes_its_place(db: Database, domain: Domain) -> None:
     first, second = taught([["at 10:15"], ["at 10:16"]]), taught([["sale"], ["boots é 漢"]])
-    assert await mask_of(db, domain.id) == NO_MASK
+    assert await read_mask(db, domain.id) == NO_MASK
 
     for mask in (first, second):
         async with db.transaction() as connection:
-            await put_memory(connection, domain.id, mask)
-        assert await mask_of(db, domain.id) == mask
+            await write_memory(connection, domain.id, mask)
+        assert await read_mask(db, domain.id) == mask

@@ -7,7 +7,7 @@ import zstandard
 
 from crawler.core.http.urls import PageKey
 from crawler.core.rendering.memory import RenderMemory, TemplateRenders
-from crawler.core.soft_errors import ENOUGH_PAGES, MOST_SHARED_TEXTS, NO_SOFT_ERRORS, SharedText, SoftErrorMemory
+from crawler.core.soft_errors import MAX_SHARED_TEXTS, MIN_PAGES, NO_SOFT_ERRORS, SharedText, SoftErrorMemory
 from crawler.store.learned.memories import RENDERS, SOFT_ERRORS
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -15,20 +15,20 @@ NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 def test_as_much_as_is_ever_known_comes_back_as_it_was() -> None:
     sketch = frozenset(range(1 << 31, (1 << 31) + 256))
-    befores = tuple(bytes([n]) * 32 for n in range(ENOUGH_PAGES))
+    befores = tuple(bytes([n]) * 32 for n in range(MIN_PAGES))
     known = SoftErrorMemory(
-        shared_texts=(SharedText(sketch, befores, NOON),) * MOST_SHARED_TEXTS,
-        absent=sketch,
-        front=sketch,
+        shared_texts=(SharedText(sketch, befores, NOON),) * MAX_SHARED_TEXTS,
+        not_found_text=sketch,
+        front_page_text=sketch,
         probed_at=NOON,
-        wait=timedelta(days=1),
+        probe_wait=timedelta(days=1),
     )
 
     assert SOFT_ERRORS.unpack(SOFT_ERRORS.pack(known)) == known
 
 
 def test_more_than_that_is_learnt_anew() -> None:
-    long = json.dumps({"form": SOFT_ERRORS.number, "sightings": "x" * SOFT_ERRORS.most_bytes}).encode()
+    long = json.dumps({"form": SOFT_ERRORS.number, "sightings": "x" * SOFT_ERRORS.max_bytes}).encode()
 
     assert SOFT_ERRORS.unpack(zstandard.ZstdCompressor().compress(long)) == NO_SOFT_ERRORS
 
@@ -37,7 +37,7 @@ def test_what_renders_brought_comes_back_as_it_was() -> None:
     known = RenderMemory(
         templates={"/a/*": TemplateRenders(tests=2, weight=1.5)},
         additions={1 << 40: 3},
-        raw={PageKey(b"\x00" * 16): "/a/*"},
+        unrendered={PageKey(b"\x00" * 16): "/a/*"},
         pages=3,
     )
 

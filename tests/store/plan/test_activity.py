@@ -17,7 +17,7 @@ from tests.store.retention.test_visits import pack_all
 
 DAY = timedelta(days=1)
 VISIT = """
-    INSERT INTO visit (domain_id, key, at, answer, change, rung, conditional, requests)
+    INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests)
     SELECT %s, x.key, %s, 'fetched', %s, 'text', false, 1 FROM unnest(%s::bytea[]) AS x(key) RETURNING 1
 """
 LAST = "UPDATE domain_state SET last_visit_at = greatest(last_visit_at, %s) RETURNING 1"
@@ -29,7 +29,7 @@ async def visits(
 ) -> datetime:
     """Visit these pages on these days; each finds them changed on one day. Returns the time of the last."""
     for day in days:
-        change = "first" if day == days[0] else "changed" if day == changed else "same"
+        change = "added" if day == days[0] else "changed" if day == changed else "unchanged"
         await fetched(db, VISIT, domain.id, START + day * DAY, change, list(keys))
     await fetched(db, LAST, START + days[-1] * DAY)
     return START + days[-1] * DAY
@@ -62,7 +62,7 @@ async def test_pages_that_were_not_seen_since_all_changed_have_aged_most(
     found = await learned(db, domain, at=at + timedelta(hours=1))
 
     assert (found.at[0], found.at[-1]) == (START.replace(hour=0), at + timedelta(hours=1))
-    assert found.ahead_since(START + 20.2 * DAY) > found.ahead_since(START + 21.2 * DAY) + 1
+    assert found.get_days_ahead(START + 20.2 * DAY) > found.get_days_ahead(START + 21.2 * DAY) + 1
     assert await fetched(db, POSTED) == [(1,)], "pages that wait are scored again"
 
 
@@ -92,7 +92,7 @@ async def test_a_page_that_follows_another_says_nothing(db: Database, domain: Do
     await visits(db, domain, keys[:20], range(0, 30, 5))
     at = await visits(db, domain, keys[20:], range(0, 30, 5), changed=20)
     apart = await learned(db, domain, at=at)
-    await fetched(db, "UPDATE page SET leader = %s WHERE key = ANY(%s) RETURNING 1", keys[0], keys[20:])
+    await fetched(db, "UPDATE page SET canonical = %s WHERE key = ANY(%s) RETURNING 1", keys[0], keys[20:])
 
     await fetched(db, LAST, at + DAY)
     following = await learned(db, domain, at=at + DAY)

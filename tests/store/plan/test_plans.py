@@ -5,14 +5,14 @@ from datetime import timedelta
 import pytest
 from psycopg.types.json import Jsonb
 
-from crawler.core.budget.cost import Price, RequestKind
-from crawler.core.budget.sample import REQUEST_KINDS, PageSample, beliefs_in, work_in
+from crawler.core.budget.cost import RequestKind, ShadowPrice
+from crawler.core.budget.sample import REQUEST_KINDS, PageSample, build_workload, compute_estimates
 from crawler.core.domain import Domain
-from crawler.core.freshness.estimates import PRIOR, Belief
+from crawler.core.freshness.estimates import PRIOR, RateEstimate
 from crawler.store import domains, plan
 from crawler.store.database import Database
 from crawler.store.plan import PlanRow, sample_domain
-from crawler.store.plan.samples import SAMPLE, slice_of
+from crawler.store.plan.samples import SAMPLE, build_key_slice
 from tests.store.conftest import START
 from tests.store.made_up import USUAL
 from tests.store.populated import Bulk, add, fetched
@@ -20,20 +20,20 @@ from tests.store.populated import Bulk, add, fetched
 
 async def read(db: Database, *, most: int, minutes: int = 0) -> PageSample:
     at = START + timedelta(minutes=minutes)
-    (standing,) = await plan.plan_inputs(db, at=at)
-    return await sample_domain(db, standing, most=most, at=at, defaults=USUAL)
+    (standing,) = await plan.read_plan_inputs(db, at=at)
+    return await sample_domain(db, standing, sample_size=most, at=at, defaults=USUAL)
 
 
 async def test_a_small_domain_is_read_whole(db: Database, domain: Domain) -> None:
     await add(db, domain, Bulk(30, a=1.0, b=30.0), at=START)
-    await add(db, domain, Bulk(5, state="new", first=100), at=START)
+    await add(db, domain, Bulk(5, state="unfetched", first=100), at=START)
     await add(db, domain, Bulk(5, state="gone", first=200), at=START)
 
     sample = await read(db, most=1000)
 
-    assert (sample.known, sample.new, sample.share) == (30, 5, 1.0)
+    assert (sample.fetched_pages, sample.unfetched_pages, sample.share) == (30, 5, 1.0)
     assert (sample.asked == REQUEST_KINDS.index(RequestKind.CONDITIONAL)).sum() == 30
-    a, b = beliefs_in(sample, sample.priors)
+    a, b = compute_estimates(sample, sample.priors)
     assert set(a[~sample.is_new]) == {PRIOR.a + 1.0}
     assert set(b[sample.is_new]) == {PRIOR.b}
 
@@ -41,15 +41,18 @@ async def test_a_small_domain_is_read_whole(db: Database, domain: Domain) -> Non
 async def test_pages_that_share_a_schedule_are_known_and_their_looks_are_counted_once(
     db: Database, domain: Domain
 ) -> None:
-    leader, *others = await add(db, domain, Bulk(30, a=1.0, b=30.0), at=START)
+    canonical, *others = await add(db, domain, Bulk(30, a=1.0, b=30.0), at=START)
     alone = await read(db, most=1000)
     async with db.transaction() as connection:
-        await connection.execute("UPDATE page SET leader = %s WHERE key = ANY(%s)", (leader, others[:20]))
+        await connection.execute("UPDATE page SET canonical = %s WHERE key = ANY(%s)", (canonical, others[:20]))
 
     sample = await read(db, most=1000)
 
-    assert (sample.known, sample.by_group) == (alone.known, alone.by_group)
-    assert [len(work_in(each, [PRIOR], least_days=0.1, most_days=9).known.a) for each in (alone, sample)] == [30, 10]
+    assert (sample.fetched_pages, sample.pages_by_group) == (alone.fetched_pages, alone.pages_by_group)
+    assert [
+        len(build_workload(each, [PRIOR], min_interval_days=0.1, max_interval_days=9).fetched.a)
+        for each in (alone, sample)
+    ] == [30, 10]
 
 
 @pytest.mark.parametrize(("flapped", "asked"), [(0.0, RequestKind.HEAD), (4.0, RequestKind.CONDITIONAL)])
@@ -67,8 +70,8 @@ async def test_a_page_that_is_asked_for_by_head_is_counted_as_that_where_it_was_
     sample = await read(db, most=1000)
 
     assert {REQUEST_KINDS[n] for n in sample.asked} == {asked}
-    known = work_in(sample, [PRIOR], least_days=0.1, most_days=9).known
-    assert set(known.received_bytes) == {sample.costs.of(asked).received_bytes}
+    known = build_workload(sample, [PRIOR], min_interval_days=0.1, max_interval_days=9).fetched
+    assert set(known.received_bytes) == {sample.costs.get_cost(asked).received_bytes}
 
 
 async def test_a_page_whose_words_lie_is_counted_as_asked_for_in_full(db: Database, domain: Domain) -> None:
@@ -89,13 +92,13 @@ async def test_of_a_large_domain_a_sample_stands_for_all(db: Database, domain: D
     sizes = [len(sample.group) for sample in samples]
     assert all(400 < size < 600 for size in sizes)
     assert len(set(sizes)) > 1  # another slice each time
-    assert sum(sample.known for sample in samples) / 4 == pytest.approx(4000, rel=0.1)
+    assert sum(sample.fetched_pages for sample in samples) / 4 == pytest.approx(4000, rel=0.1)
 
 
 async def test_the_slices_of_a_domain_hold_each_page_once(db: Database, domain: Domain) -> None:
     keys = await add(db, domain, Bulk(300), at=START)
 
-    slices = [slice_of(n, 7) for n in range(7)]
+    slices = [build_key_slice(n, 7) for n in range(7)]
 
     found = [sum(each["low"] <= key < each["high"] for each in slices) for key in keys]
     assert found == [1] * len(keys)
@@ -106,7 +109,7 @@ async def test_a_sample_is_read_by_the_index_of_its_keys(db: Database, domain: D
     async with db.transaction() as connection:
         await connection.execute("ANALYZE page")
         await connection.execute("ANALYZE frontier")
-        values = slice_of(3, 100) | {"domain_id": domain.id, "at": START}
+        values = build_key_slice(3, 100) | {"domain_id": domain.id, "at": START}
         rows = await (await connection.execute(f"EXPLAIN {SAMPLE}".encode(), values)).fetchall()
 
     planned = "\n".join(str(row[0]) for row in rows)
@@ -115,13 +118,13 @@ async def test_a_sample_is_read_by_the_index_of_its_keys(db: Database, domain: D
 
 
 async def test_a_plan_is_written_with_its_priors_and_wakes_the_domain_once(db: Database, domain: Domain) -> None:
-    planned = PlanRow(2.0, Price(0.5, 0.001), 86_400.0, 340, 1.02, "a finding", [Belief(0.7, 14.0)], [30])
+    planned = PlanRow(2.0, ShadowPrice(0.5, 0.001), 86_400.0, 340, 1.02, "a finding", [RateEstimate(0.7, 14.0)], [30])
 
     for minute in range(2):
-        await plan.write_plan(db, domain, planned, wake=True, at=START + timedelta(minutes=minute))
+        await plan.write_plan(db, domain, planned, rescores_pages=True, at=START + timedelta(minutes=minute))
 
-    (standing,) = await plan.plan_inputs(db, at=START)
-    assert (standing.price, standing.price_correction, standing.importance) == (Price(0.5, 0.001), 1.02, 2.0)
+    (standing,) = await plan.read_plan_inputs(db, at=START)
+    assert (standing.price, standing.price_correction, standing.importance) == (ShadowPrice(0.5, 0.001), 1.02, 2.0)
     assert standing.planned_at == START + timedelta(minutes=1)
     written = await fetched(db, "SELECT longest_s, budget_per_day, finding FROM domain_plan")
     assert written == [(86_400.0, 340, "a finding")]
@@ -132,7 +135,9 @@ async def test_a_plan_is_written_with_its_priors_and_wakes_the_domain_once(db: D
 async def test_a_plan_for_a_domain_that_was_removed_meanwhile_is_written_nowhere(db: Database, domain: Domain) -> None:
     await domains.remove(db, domain)
 
-    await plan.write_plan(db, domain, PlanRow(1.0, None, 1.0, None, 1.0, "", [PRIOR], [0]), wake=True, at=START)
+    await plan.write_plan(
+        db, domain, PlanRow(1.0, None, 1.0, None, 1.0, "", [PRIOR], [0]), rescores_pages=True, at=START
+    )
 
     assert await fetched(db, "SELECT domain_id FROM domain_plan") == []
     assert await fetched(db, "SELECT id FROM inbox") == []
@@ -144,7 +149,7 @@ async def test_pages_wait_that_were_due_before_the_last_plan(db: Database, domai
     waiting = []
     for days in (0.5, 1.5):
         at = START + timedelta(days=days)
-        await plan.write_plan(db, domain, planned, wake=False, at=at)
-        waiting += [standing.waiting for standing in await plan.plan_inputs(db, at=at)]
+        await plan.write_plan(db, domain, planned, rescores_pages=False, at=at)
+        waiting += [standing.waiting for standing in await plan.read_plan_inputs(db, at=at)]
 
     assert waiting == [0, 1]

@@ -57,7 +57,7 @@ async def overtake(life: Life, done: list[Visit]) -> None:
     """Whoever lost the lease records nothing, whatever he has."""
     for late in life.lost:
         with pytest.raises(LeaseLost):
-            await record.record(life.db, late, record.Batch(done, max_pages=100))
+            await record.record_visits(life.db, late, record.Batch(done, max_pages=100))
     life.lost.clear()
 
 
@@ -72,7 +72,7 @@ async def test_two_domains_side_by_side_keep_every_coin_whatever_happens(
             for life, step in zip(lives, steps, strict=True):
                 if step is not None:
                     tasks.create_task(live(life, step))
-        assert await report.check(db) == []
+        assert await report.check_invariants(db) == []
     for life in lives:
         await domains.remove(db, life.domain)
 
@@ -132,7 +132,7 @@ async def test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_mad
             await kill_at(db, "nothing")
             await recorded(life, done, again=True)
             await recorded(life, done, again=True)  # a commit whose answer was lost
-        assert await report.check(db) == []
+        assert await report.check_invariants(db) == []
     assert set(killed) == set(TABLES)
 
 
@@ -146,12 +146,17 @@ async def read(life: Life, *, among: Collection[int] = tuple(SITE), afresh: bool
     life.at += LONG
     wanted = {key(life.domain, n): n for n in among}
     done = [
-        look(target, html(life.domain, SITE[wanted[target.key]]) if afresh else NOT_MODIFIED, life.at, life.domain)
+        look(
+            target,
+            html(life.domain, SITE[wanted[target.key]]) if afresh else NOT_MODIFIED,
+            life.at,
+            life.domain,
+        )
         for target in await handed_out(life, len(SITE))
         if target.key in wanted
     ]
     assert len(done) == len(wanted) or afresh
-    await record.record(life.db, life.lease, record.Batch(done, max_pages=100))
+    await record.record_visits(life.db, life.lease, record.Batch(done, max_pages=100))
 
 
 async def settled(db: Database) -> Life:

@@ -1,5 +1,5 @@
 from crawler.core.domain import Domain
-from crawler.core.page.fingerprint import digest
+from crawler.core.page.fingerprint import compute_digest
 from crawler.store.database import Database
 from crawler.store.record import content
 
@@ -8,7 +8,7 @@ SHORT, LONG, LATER = b"<p>Short", b"<p>A long one. " * 200, b"<p>Another one. " 
 
 async def put(db: Database, domain: Domain, *bodies: bytes) -> None:
     async with db.transaction() as connection:
-        await content.put(connection, domain.id, {digest(body): body for body in bodies})
+        await content.store_bodies(connection, domain.id, {compute_digest(body): body for body in bodies})
 
 
 async def test_a_body_is_kept_once_whichever_batches_bring_it(db: Database, domain: Domain) -> None:
@@ -21,6 +21,6 @@ async def test_a_body_is_kept_once_whichever_batches_bring_it(db: Database, doma
         rows = await (
             await connection.execute("SELECT encoding, body_bytes FROM content ORDER BY body_bytes")
         ).fetchall()
-        kept = [await content.body_of(connection, domain.id, digest(body)) for body in (SHORT, LONG, LATER)]
+        kept = [await content.read_body(connection, domain.id, compute_digest(body)) for body in (SHORT, LONG, LATER)]
     assert rows == [("identity", len(SHORT)), ("zstd", len(LONG)), ("zstd", len(LATER))]
     assert kept == [SHORT, LONG, LATER]

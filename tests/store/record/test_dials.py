@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.opic.opic import RESERVE_SHARE, WINDOW_PASSES
+from crawler.core.opic.opic import VIRTUAL_PAGE_SHARE, WINDOW_PASSES
 from crawler.core.visit.visit import Target
 from crawler.store import domains, record, report
 from crawler.store.database import Database
@@ -56,7 +56,7 @@ async def read(life: Life, targets: Sequence[Target], *, afresh: bool = False) -
     for target in targets:
         answer = html(life.domain, GRAPH[numbers[target.key]]) if afresh else NOT_MODIFIED
         done.append(look(target, answer, life.at, life.domain))
-    await record.record(life.db, life.lease, record.Batch(done, max_pages=100))
+    await record.record_visits(life.db, life.lease, record.Batch(done, max_pages=100))
 
 
 async def importance_of(life: Life) -> Floats:
@@ -64,9 +64,11 @@ async def importance_of(life: Life) -> Floats:
     return np.array([found[key(life.domain, n)] for n in range(PAGES)])
 
 
-def in_the_lab(*, reserve_share: float, passes: float, rounds: int) -> Floats:
+def in_the_lab(*, virtual_page_share: float, passes: float, rounds: int) -> Floats:
     """What `python -m labs opic --selection greedy` estimates with the same dials."""
-    crawl = Crawl(from_rows(GRAPH), selection=SelectionOrder.GREEDY, seed=1, batch=BATCH, reserve_share=reserve_share)
+    crawl = Crawl(
+        from_rows(GRAPH), selection=SelectionOrder.GREEDY, seed=1, batch=BATCH, virtual_page_share=virtual_page_share
+    )
     crawl.visit(rounds * PAGES)
     return estimate(crawl, WindowPolicy(Window.INTERPOLATION, passes)).importance
 
@@ -77,25 +79,27 @@ def apart(one: Floats, other: Floats) -> float:
 
 
 @pytest.mark.parametrize(
-    ("reserve_share", "passes"),
+    ("virtual_page_share", "passes"),
     [
-        (RESERVE_SHARE, WINDOW_PASSES),
+        (VIRTUAL_PAGE_SHARE, WINDOW_PASSES),
         pytest.param(0.5, 12.0, marks=pytest.mark.soak),
         pytest.param(0.05, 30.0, marks=pytest.mark.soak),
     ],
 )
 async def test_a_crawl_and_the_laboratory_tell_one_importance(
-    db: Database, reserve_share: float, passes: float
+    db: Database, virtual_page_share: float, passes: float
 ) -> None:
-    wished = DomainSettings(importance_mix=1.0, max_pages=100, reserve_share=reserve_share, window_passes=passes)
+    wished = DomainSettings(
+        importance_mix=1.0, max_pages=100, virtual_page_share=virtual_page_share, importance_window=passes
+    )
 
     told = await importance_of(await crawled(db, wished, rounds=40))
 
-    truth = fixpoint(from_rows(GRAPH), reserve_share=reserve_share)
-    lab = in_the_lab(reserve_share=reserve_share, passes=passes, rounds=40)
+    truth = fixpoint(from_rows(GRAPH), virtual_page_share=virtual_page_share)
+    lab = in_the_lab(virtual_page_share=virtual_page_share, passes=passes, rounds=40)
     assert apart(told, lab) < NOISE
     assert apart(told, truth) < NOISE
-    if reserve_share != RESERVE_SHARE:
+    if virtual_page_share != VIRTUAL_PAGE_SHARE:
         assert apart(told, fixpoint(from_rows(GRAPH))) > 3 * NOISE
 
 
@@ -105,7 +109,9 @@ async def test_another_window_leaves_the_importance_of_pages_at_rest(db: Databas
     """Histories are brought to it, while the old holder goes on with the old one."""
     life = await crawled(db, DomainSettings(importance_mix=1.0, max_pages=100), rounds=30)
     before = await importance_of(life)
-    life.domain = await domains.change(db, life.domain, replace(life.domain.settings, window_passes=passes), at=life.at)
+    life.domain = await domains.change_settings(
+        db, life.domain, replace(life.domain.settings, importance_window=passes), at=life.at
+    )
     told_before = await importance_of(life)
 
     await drained(db, life.lease, life.at)
@@ -115,13 +121,13 @@ async def test_another_window_leaves_the_importance_of_pages_at_rest(db: Databas
     assert apart(told_before, before) < 1e-9
     assert apart(after, before) < NOISE
     assert abs(after.mean() - 1) < NOISE
-    assert await report.check(db) == []
+    assert await report.check_invariants(db) == []
 
 
 async def test_no_link_passes_anything_on_where_links_count_nothing(db: Database) -> None:
     """All goes to the reserve, and from there to all alike."""
     told = await importance_of(
-        await crawled(db, DomainSettings(importance_mix=1.0, max_pages=100, internal_links=0.0), rounds=20)
+        await crawled(db, DomainSettings(importance_mix=1.0, max_pages=100, internal_link_weight=0.0), rounds=20)
     )
 
     assert apart(told, np.ones(PAGES)) < NOISE

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from crawler.core.domain import Domain, Lease
 from crawler.core.freshness.terms import Wanted
 from crawler.core.http.urls import PageKey
-from crawler.core.novelty import ASK_AGAIN_EVERY
+from crawler.core.novelty import RETRY_INTERVAL
 from crawler.store import record
 from crawler.store.database import Database
 from tests.store.conftest import START
@@ -16,9 +16,9 @@ PAGES = range(1, 13)
 TEMPLATE = (
     "INSERT INTO prior (domain_id, no, template, a, b, held_until, is_moving) VALUES (%s, 7, '/0', 1, 9, %s, true)"
 )
-IN_TEMPLATE = "UPDATE frontier SET section = 7 WHERE domain_id = %s AND state = 'new'"
-WAITING = "SELECT key, due_at FROM frontier WHERE domain_id = %s AND state = 'new'"
-AGAIN = "UPDATE frontier SET due_at = %s, wanted = %s WHERE domain_id = %s AND key = %s"
+IN_TEMPLATE = "UPDATE frontier SET section = 7 WHERE domain_id = %s AND state = 'unfetched'"
+WAITING = "SELECT key, due_at FROM frontier WHERE domain_id = %s AND state = 'unfetched'"
+AGAIN = "UPDATE frontier SET due_at = %s, request_reason = %s WHERE domain_id = %s AND key = %s"
 MOVING = "SELECT is_moving FROM prior WHERE domain_id = %s AND no = 7"
 
 
@@ -26,7 +26,7 @@ async def held(db: Database, domain: Domain) -> Lease:
     """A lease of a domain whose root links to pages of a template that has just turned out to be barren."""
     lease = await take(db, START)
     (root,) = await targets(db, lease, START)
-    await record.record(db, lease, record.Batch([look(root, html(domain, PAGES), START, domain)], max_pages=100))
+    await record.record_visits(db, lease, record.Batch([look(root, html(domain, PAGES), START, domain)], max_pages=100))
     async with db.transaction() as connection:
         await connection.execute(TEMPLATE, (domain.id, START))
         await connection.execute(IN_TEMPLATE, (domain.id,))
@@ -37,11 +37,11 @@ async def root_again(db: Database, lease: Lease, *, at: datetime, handed_out: Co
     """Record a look at the root that teaches nothing of any template."""
     domain = lease.domain
     async with db.transaction() as connection:
-        await connection.execute(AGAIN, (at, Wanted.BY_NAME, domain.id, key(domain, 0)))
+        await connection.execute(AGAIN, (at, Wanted.BY_URL, domain.id, key(domain, 0)))
     found = await targets(db, lease, at, without=list(handed_out))
     (root,) = (each for each in found if each.key == key(domain, 0))
-    batch = record.Batch([look(root, NOT_MODIFIED, at, domain)], max_pages=100, handed_out=handed_out)
-    await record.record(db, lease, batch)
+    batch = record.Batch([look(root, NOT_MODIFIED, at, domain)], max_pages=100, dispatched=handed_out)
+    await record.record_visits(db, lease, batch)
 
 
 async def days(db: Database, domain: Domain) -> tuple[dict[PageKey, datetime | None], bool]:
@@ -62,7 +62,7 @@ async def test_the_first_days_go_to_pages_that_wait_and_not_to_those_handed_out(
     given, is_moving = await days(db, domain)
     first = START + timedelta(minutes=1)
     assert [given[each] for each in out] == [None] * 4
-    assert sorted(day for day in given.values() if day) == [first + n * ASK_AGAIN_EVERY for n in range(1, 9)]
+    assert sorted(day for day in given.values() if day) == [first + n * RETRY_INTERVAL for n in range(1, 9)]
     assert is_moving
 
 

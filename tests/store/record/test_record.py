@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.domain import Domain, Hold, Lease
+from crawler.core.domain import Domain, Lease, Suspension
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness.terms import Wanted
-from crawler.core.http.response import NO_VALIDATORS, Answer, Reason, Unreached
+from crawler.core.http.response import NO_VALIDATORS, FailureReason, Response, Unreached
 from crawler.core.http.urls import Authority, Url
 from crawler.core.opic.opic import ENDOWMENT
 from crawler.core.page_rules import PageRule
@@ -25,7 +25,7 @@ DAY = timedelta(days=1)
 
 
 async def recorded(db: Database, lease: Lease, *batch: Visit, max_pages: int = 1000) -> int:
-    return await record.record(db, lease, record.Batch(batch, max_pages=max_pages))
+    return await record.record_visits(db, lease, record.Batch(batch, max_pages=max_pages))
 
 
 async def one(db: Database, lease: Lease, domain: Domain, n: int, day: float = 0) -> Target:
@@ -35,7 +35,9 @@ async def one(db: Database, lease: Lease, domain: Domain, n: int, day: float = 0
 
 async def make_due(db: Database) -> None:
     async with db.transaction() as connection:
-        await connection.execute("UPDATE frontier SET due_at = %s, wanted = 2 WHERE state <> 'new'", (START,))
+        await connection.execute(
+            "UPDATE frontier SET due_at = %s, request_reason = 2 WHERE state <> 'unfetched'", (START,)
+        )
 
 
 async def count(db: Database, table: str) -> int:
@@ -51,7 +53,7 @@ async def test_a_first_crawl_finds_every_page_and_the_coins_stay(db: Database, d
     looks = await made_up.crawl(db, lease, SITE, START)
 
     assert looks == 5
-    assert set((await states(db, domain)).values()) == {"known"}
+    assert set((await states(db, domain)).values()) == {"fetched"}
     found, coins = await economy_total(db, domain)
     assert found == coins
 
@@ -59,9 +61,9 @@ async def test_a_first_crawl_finds_every_page_and_the_coins_stay(db: Database, d
 async def test_coins_stay_through_errors_moves_losses_and_returns(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
-    answers: list[dict[int, Answer]] = [
+    answers: list[dict[int, Response]] = [
         {0: html(domain, [1, 2, 5]), 1: status(404), 2: status(301, location=url(domain, 4)), 3: status(500)},
-        {0: NOT_MODIFIED, 1: status(404), 2: html(domain, [0]), 3: Unreached(Reason.DEADLINE, timedelta(0))},
+        {0: NOT_MODIFIED, 1: status(404), 2: html(domain, [0]), 3: Unreached(FailureReason.DEADLINE, timedelta(0))},
         {1: html(domain, [0, 2, 9]), 4: status(410), 3: status(500), 5: status(308, location=Url("http://else.test/"))},
         {0: NOT_MODIFIED, 3: status(503), 4: html(domain, [0], words="back again"), 9: status(200)},
     ]
@@ -79,7 +81,7 @@ async def test_coins_stay_through_errors_moves_losses_and_returns(db: Database, 
         assert total == coins
 
     assert await states(db, domain) == {
-        "": "known", "1": "known", "2": "known", "3": "known", "4": "known", "5": "moved", "9": "known"
+        "": "fetched", "1": "fetched", "2": "fetched", "3": "fetched", "4": "fetched", "5": "moved", "9": "fetched"
     }  # fmt: skip
 
 
@@ -145,7 +147,11 @@ async def test_a_failing_page_keeps_its_cash_for_three_looks_and_its_knowledge_f
 
     assert cash[0] <= cash[1] <= cash[2]
     assert after.cash < cash[2]
-    assert (after.version, after.held, after.belief) == (before.version, before.held, before.belief)
+    assert (after.version, after.stored_validators, after.belief) == (
+        before.version,
+        before.stored_validators,
+        before.belief,
+    )
 
 
 async def test_a_late_holder_records_nothing(db: Database, domain: Domain) -> None:
@@ -166,7 +172,7 @@ async def test_a_commit_that_nobody_saw_is_not_applied_twice(db: Database, domai
     visit = look(target, html(domain, [1, 2]), START, domain)
     await recorded(db, lease, visit)
 
-    await record.record(db, lease, record.Batch([visit], max_pages=1000), retrying=True)
+    await record.record_visits(db, lease, record.Batch([visit], max_pages=1000), retrying=True)
 
     assert await count(db, "visit") == 1
     total, coins = await economy_total(db, domain)
@@ -205,8 +211,8 @@ async def test_discovery_and_refresh_each_have_their_share(db: Database, domain:
 
     kinds = [target.state for target in found]
     assert len(found) == 20
-    assert kinds.count(State.NEW) >= 6
-    assert kinds.count(State.KNOWN) >= 6
+    assert kinds.count(State.UNFETCHED) >= 6
+    assert kinds.count(State.FETCHED) >= 6
 
 
 async def test_a_domain_has_no_more_pages_than_it_may(db: Database, domain: Domain) -> None:
@@ -225,11 +231,11 @@ async def test_a_refused_page_is_known_and_has_no_part_in_the_economy(db: Databa
     root = (await targets(db, lease, START))[0]
     visit = look(root, html(domain, [1, 2]), START, domain)
     assert visit.links is not None
-    links = tuple(replace(link, refusal="robots") if link.key == key(domain, 2) else link for link in visit.links)
+    links = tuple(replace(link, exclusion="robots") if link.key == key(domain, 2) else link for link in visit.links)
 
     await recorded(db, lease, made_up.later(visit, links=links))
 
-    assert await states(db, domain) == {"": "known", "1": "new", "2": "refused"}
+    assert await states(db, domain) == {"": "fetched", "1": "unfetched", "2": "excluded"}
     assert await count(db, "cash") == 2
 
 
@@ -237,15 +243,15 @@ async def test_a_busy_answer_holds_the_domain_in_the_same_transaction(db: Databa
     lease = await take(db, START)
     target = (await targets(db, lease, START))[0]
     visit = look(target, status(429, retry_after="3600"), START, domain)
-    hold = Hold(until=START + timedelta(hours=1), reason="http_429", refusals=1)
+    hold = Suspension(until=START + timedelta(hours=1), reason="http_429", refusals=1)
 
-    await record.record(db, lease, record.Batch([visit], max_pages=10, hold=hold))
+    await record.record_visits(db, lease, record.Batch([visit], max_pages=10, suspension=hold))
     await claim.release(db, lease, at=START)
 
     assert visit.retry_after == timedelta(hours=1)
     assert await claim.claim(db, at=START + timedelta(minutes=59), holder="x", term=DAY) is None
     assert await claim.claim(db, at=START + timedelta(hours=1), holder="x", term=DAY) is not None
-    assert await states(db, domain) == {"": "known"}
+    assert await states(db, domain) == {"": "fetched"}
 
 
 async def test_what_a_server_sends_reaches_the_database(db: Database, domain: Domain) -> None:
@@ -266,8 +272,8 @@ async def test_the_feed_holds_each_change_once_in_one_order_whoever_stamps(db: D
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
 
-    await asyncio.gather(*(report.stamp_feed(db, at=START) for _ in range(4)))
-    await report.stamp_feed(db, at=START)
+    await asyncio.gather(*(report.append_to_feed(db, at=START) for _ in range(4)))
+    await report.append_to_feed(db, at=START)
     items = await report.read_feed(db)
     rest = await report.read_feed(db, report.ChangeFilter(after=items[2].position))
 
@@ -280,10 +286,10 @@ async def test_refresh_makes_a_prefix_due_and_the_same_wish_twice_is_one(db: Dat
     await made_up.crawl(db, lease, SITE, START)
     at = START + timedelta(minutes=1)
     for _ in range(2):
-        await domains.refresh(db, domain, prefix=url(domain, 1), at=at)
+        await domains.request_refresh(db, domain, prefix=url(domain, 1), at=at)
     assert await count(db, "inbox") == 1
 
-    while await record.drain(db, lease, at=at):
+    while await record.drain_inbox(db, lease, at=at):
         pass
 
     assert [target.url for target in await targets(db, lease, at)] == [url(domain, 1)]
@@ -296,9 +302,9 @@ async def test_pages_are_read_again_under_the_settings_of_today_and_not_those_of
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
     at = START + timedelta(minutes=1)
-    await domains.change(db, domain, replace(domain.settings, language="fr"), at=at)
+    await domains.change_settings(db, domain, replace(domain.settings, language="fr"), at=at)
 
-    assert not await record.drain(db, lease, at=at)
+    assert not await record.drain_inbox(db, lease, at=at)
     assert await targets(db, lease, at) == []
 
     await claim.release(db, lease, at=at)
@@ -344,21 +350,23 @@ async def test_a_rule_that_wants_pages_once_asks_for_no_look_at_those_that_are_h
     await made_up.crawl(db, lease, {0: [1, 2], 1: [], 2: []}, START)
     later = START + timedelta(days=5000)
     await claim.release(db, lease, at=later)
-    domain = await domains.change(db, domain, DomainSettings(rules=(PageRule("/1", once=True),)), at=later)
+    domain = await domains.change_settings(db, domain, DomainSettings(rules=(PageRule("/1", once=True),)), at=later)
     async with db.transaction() as connection:
-        await connection.execute("UPDATE frontier SET wanted = 2, due_at = %s WHERE key = %s", (START, key(domain, 1)))
+        await connection.execute(
+            "UPDATE frontier SET request_reason = 2, due_at = %s WHERE key = %s", (START, key(domain, 1))
+        )
 
     lease = await take(db, later)
     handed = await targets(db, lease, later)
     async with db.transaction() as connection:
         never = await (
-            await connection.execute("SELECT key, wanted FROM frontier WHERE due_at = %s", (NEVER,))
+            await connection.execute("SELECT key, request_reason FROM frontier WHERE due_at = %s", (NEVER,))
         ).fetchall()
-    await domains.refresh(db, domain, prefix=url(domain, 1), at=later)
-    while await record.drain(db, lease, at=later):
+    await domains.request_refresh(db, domain, prefix=url(domain, 1), at=later)
+    while await record.drain_inbox(db, lease, at=later):
         pass
     asked = await targets(db, lease, later, without=[target.key for target in handed])
 
     assert {target.url for target in handed} == {url(domain, 0), url(domain, 2)}
-    assert never == [(key(domain, 1), Wanted.NO)]
+    assert never == [(key(domain, 1), Wanted.NONE)]
     assert [target.url for target in asked] == [url(domain, 1)]

@@ -9,12 +9,22 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, SharedPair
-from crawler.core.http.response import Answer
+from crawler.core.freshness.shared_schedule import MIN_SHARED_BYTES, MIN_VISITS, SharedPair
+from crawler.core.http.response import Response
 from crawler.core.http.urls import Authority, Url
 from crawler.store import claim, domains, record, report
-from crawler.store.database import BY_KEY, Database
-from crawler.store.record.shared_schedules import CALL, END, LEAVE, LIVELY, MOST_CALLED, MOST_LEFT, REST, RIDING, begin
+from crawler.store.database import PREFER_KEY_LOOKUPS, Database
+from crawler.store.record.shared_schedules import (
+    DUPLICATES,
+    END_SHARING,
+    MAX_REQUESTED,
+    MAX_UNLINKED,
+    OFTEN_CHANGED,
+    REQUEST_DUPLICATES,
+    SUSPEND_DUPLICATES,
+    UNLINK_DUPLICATES,
+    begin_sharing,
+)
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets
 from tests.store.report.test_duplicates import LONG, OTHER
@@ -24,46 +34,46 @@ SETTLED = 60  # days in which pages that never change are looked at often enough
 NEXT = "another text altogether, " + OTHER
 
 
-def site(domain: Domain, texts: Mapping[int, str]) -> dict[int, Answer]:
-    pages: dict[int, Answer] = {n: html(domain, [], words=text) for n, text in texts.items()}
+def site(domain: Domain, texts: Mapping[int, str]) -> dict[int, Response]:
+    pages: dict[int, Response] = {n: html(domain, [], words=text) for n, text in texts.items()}
     return {0: html(domain, pages, words="the root has links and no more"), **pages}
 
 
-async def day(db: Database, domain: Domain, answers: Mapping[int, Answer], *, at: datetime) -> list[int]:
+async def day(db: Database, domain: Domain, answers: Mapping[int, Response], *, at: datetime) -> list[int]:
     """All that is due; which pages were looked at, in their order, and what they share is told afterwards."""
     lease = await claim.claim(db, at=at, holder="test", term=TERM, only=[domain])
     if lease is None:
         return []
-    while await record.drain(db, lease, at=at):
+    while await record.drain_inbox(db, lease, at=at):
         pass
     numbers, looked = {key(domain, n): n for n in answers}, []
     while batch := await targets(db, lease, at):
         at += timedelta(seconds=1)
         done = [look(each, answers[numbers[each.key]], at, domain) for each in batch]
-        await record.record(db, lease, record.Batch(done, max_pages=1000))
+        await record.record_visits(db, lease, record.Batch(done, max_pages=1000))
         looked += [numbers[each.key] for each in batch]
     await claim.release(db, lease, at=at)
     return looked
 
 
 async def days(
-    db: Database, domain: Domain, answers: Mapping[int, Answer], first: int, last: int, *, every: int = 5
+    db: Database, domain: Domain, answers: Mapping[int, Response], first: int, last: int, *, every: int = 5
 ) -> Counter[int]:
     """What is due each few days, with a plan's look for twins after each; how often each page was looked at."""
     looks = Counter[int]()
     for n in range(first, last, every):
         looks += Counter(await day(db, domain, answers, at=START + n * DAY))
-        await report.fill(db, domain)
-        await record.propose(db, domain, at=START + n * DAY)
-    assert await report.check(db) == []
+        await report.fill_fingerprints(db, domain)
+        await record.propose_pairs(db, domain, at=START + n * DAY)
+    assert await report.check_invariants(db) == []
     return looks
 
 
-async def riders(db: Database, domain: Domain) -> dict[int, int]:
+async def duplicates(db: Database, domain: Domain) -> dict[int, int]:
     """Who rides along with whom."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
-            "SELECT p.url, l.url FROM page p JOIN page l ON l.domain_id = p.domain_id AND l.key = p.leader"
+            "SELECT p.url, l.url FROM page p JOIN page l ON l.domain_id = p.domain_id AND l.key = p.canonical"
             " WHERE p.domain_id = %s",
             (domain.id,),
         )
@@ -77,9 +87,7 @@ def _number(url: str, domain: Domain) -> int:
 async def belief(db: Database, domain: Domain, n: int) -> tuple[float, float]:
     async with db.transaction() as connection:
         values = domain.id, key(domain, n)
-        cursor = await connection.execute(
-            "SELECT evidence_a, evidence_b FROM page WHERE domain_id = %s AND key = %s", values
-        )
+        cursor = await connection.execute("SELECT rate_a, rate_b FROM page WHERE domain_id = %s AND key = %s", values)
         row = await cursor.fetchone()
         assert row is not None
         return row
@@ -88,10 +96,10 @@ async def belief(db: Database, domain: Domain, n: int) -> tuple[float, float]:
 async def shared(db: Database, domain: Domain, texts: Mapping[int, str]) -> tuple[int, int, datetime]:
     """Pages 1 and 2 share a schedule, and both have just been looked at: who leads, who rides along, and when."""
     await days(db, domain, site(domain, texts), 0, SETTLED)
-    ((follower, leader),) = (await riders(db, domain)).items()
+    ((follower, canonical),) = (await duplicates(db, domain)).items()
     await make_due(db, START + SETTLED * DAY)
     await day(db, domain, site(domain, texts), at=START + SETTLED * DAY)
-    return leader, follower, START + (SETTLED + 1) * DAY
+    return canonical, follower, START + (SETTLED + 1) * DAY
 
 
 async def make_due(db: Database, at: datetime, n: int | None = None, *, domain: Domain | None = None) -> None:
@@ -99,7 +107,7 @@ async def make_due(db: Database, at: datetime, n: int | None = None, *, domain: 
     only = key(domain, n) if domain is not None and n is not None else None
     async with db.transaction() as connection:
         await connection.execute(
-            "UPDATE frontier SET due_at = %(at)s, wanted = 1 WHERE %(key)s::bytea IS NULL OR key = %(key)s",
+            "UPDATE frontier SET due_at = %(at)s, request_reason = 1 WHERE %(key)s::bytea IS NULL OR key = %(key)s",
             {"at": at, "key": only},
         )
         await connection.execute("UPDATE domain_state SET wake_at = %s", (at,))
@@ -118,22 +126,22 @@ async def test_of_pages_with_one_text_one_is_looked_at_and_the_others_now_and_th
     db: Database, domain: Domain
 ) -> None:
     texts = {1: LONG, 2: LONG, 3: OTHER}
-    leader, follower, _ = await shared(db, domain, texts)
+    canonical, follower, _ = await shared(db, domain, texts)
 
     looks = await days(db, domain, site(domain, texts), SETTLED + 5, SETTLED + 205)
 
-    assert {leader, follower} == {1, 2}
-    assert min(looks[leader], looks[3]) >= 3 * max(looks[follower], 1)
-    assert await riders(db, domain) == {follower: leader}
+    assert {canonical, follower} == {1, 2}
+    assert min(looks[canonical], looks[3]) >= 3 * max(looks[follower], 1)
+    assert await duplicates(db, domain) == {follower: canonical}
 
 
 async def test_where_no_price_decides_each_page_has_its_own_schedule(db: Database, domain: Domain) -> None:
     texts = {1: LONG, 2: LONG, 3: OTHER}
-    domain = await domains.change(db, domain, replace(domain.settings, revisit="fixed 10d"), at=START)
+    domain = await domains.change_settings(db, domain, replace(domain.settings, revisit="fixed 10d"), at=START)
 
     looks = await days(db, domain, site(domain, texts), 0, SETTLED)
 
-    assert await riders(db, domain) == {}
+    assert await duplicates(db, domain) == {}
     assert looks[1] >= 5
     assert looks[2] >= 5
 
@@ -141,27 +149,27 @@ async def test_where_no_price_decides_each_page_has_its_own_schedule(db: Databas
 async def test_when_the_leader_has_changed_the_others_are_looked_at_at_once_and_go_on_sharing(
     db: Database, domain: Domain
 ) -> None:
-    leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
-    await make_due(db, at, leader, domain=domain)
+    canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
+    await make_due(db, at, canonical, domain=domain)
 
     looked = await day(db, domain, site(domain, {1: NEXT, 2: NEXT}), at=at)
 
-    assert looked == [leader, follower]
-    assert await riders(db, domain) == {follower: leader}
-    assert await due_in(db, domain, follower, at=at) > 3 * await due_in(db, domain, leader, at=at)
+    assert looked == [canonical, follower]
+    assert await duplicates(db, domain) == {follower: canonical}
+    assert await due_in(db, domain, follower, at=at) > 3 * await due_in(db, domain, canonical, at=at)
 
 
 async def test_who_has_not_changed_with_the_leader_is_on_its_own_at_once_with_all_that_it_knows(
     db: Database, domain: Domain
 ) -> None:
-    leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
+    canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
     before = await belief(db, domain, follower)
-    await make_due(db, at, leader, domain=domain)
+    await make_due(db, at, canonical, domain=domain)
 
-    await day(db, domain, site(domain, {leader: NEXT, follower: LONG}), at=at)
-    looks = await days(db, domain, site(domain, {leader: NEXT, follower: LONG}), SETTLED + 5, SETTLED + 105)
+    await day(db, domain, site(domain, {canonical: NEXT, follower: LONG}), at=at)
+    looks = await days(db, domain, site(domain, {canonical: NEXT, follower: LONG}), SETTLED + 5, SETTLED + 105)
 
-    assert await riders(db, domain) == {}
+    assert await duplicates(db, domain) == {}
     assert (await belief(db, domain, follower))[1] > before[1]
     assert looks[follower] >= 2
 
@@ -169,46 +177,46 @@ async def test_who_has_not_changed_with_the_leader_is_on_its_own_at_once_with_al
 async def test_a_test_that_finds_another_text_ends_the_sharing_and_the_next_look_is_the_pages_own(
     db: Database, domain: Domain
 ) -> None:
-    leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
-    answers = site(domain, {leader: LONG, follower: NEXT})
+    canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
+    answers = site(domain, {canonical: LONG, follower: NEXT})
     rests = await due_in(db, domain, follower, at=at)
 
     looked = await day(db, domain, answers, at=at + rests)
 
     assert follower in looked
-    assert await riders(db, domain) == {}
+    assert await duplicates(db, domain) == {}
     assert await due_in(db, domain, follower, at=at + rests) < rests
     assert (await days(db, domain, answers, SETTLED + 300, SETTLED + 400))[follower] > 1
 
 
 async def test_who_rode_along_with_a_page_that_is_gone_has_its_own_schedule_again(db: Database, domain: Domain) -> None:
-    leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
-    await make_due(db, at, leader, domain=domain)
+    canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
+    await make_due(db, at, canonical, domain=domain)
     rests = await due_in(db, domain, follower, at=at)
 
-    await day(db, domain, {**site(domain, {1: LONG, 2: LONG}), leader: status(410)}, at=at)
+    await day(db, domain, {**site(domain, {1: LONG, 2: LONG}), canonical: status(410)}, at=at)
 
-    assert await riders(db, domain) == {}
+    assert await duplicates(db, domain) == {}
     assert await due_in(db, domain, follower, at=at) < rests / 3
 
 
 async def test_who_rode_along_with_a_page_that_changes_at_most_looks_is_on_its_own(
     db: Database, domain: Domain
 ) -> None:
-    leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
+    canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
     shares = []
     for n in range(3):
-        await make_due(db, at + n * DAY, leader, domain=domain)
+        await make_due(db, at + n * DAY, canonical, domain=domain)
         text = f"{NEXT} in edition {n}"
         await day(db, domain, site(domain, {1: text, 2: text}), at=at + n * DAY)
-        shares.append(await riders(db, domain))
+        shares.append(await duplicates(db, domain))
 
-    assert shares == [{follower: leader}, {follower: leader}, {}]
+    assert shares == [{follower: canonical}, {follower: canonical}, {}]
 
 
 async def test_one_record_calls_and_lets_go_so_many_pages_and_no_more(db: Database, domain: Domain) -> None:
-    leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
-    copies = max(MOST_CALLED, MOST_LEFT) + 20
+    canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
+    copies = max(MAX_REQUESTED, MAX_UNLINKED) + 20
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "key": key(domain, follower), "copies": copies, "at": at}
         for table in ("page", "frontier"):
@@ -226,13 +234,13 @@ async def test_one_record_calls_and_lets_go_so_many_pages_and_no_more(db: Databa
                 f" FROM {table}, generate_series(1, %(copies)s) n WHERE domain_id = %(domain_id)s AND key = %(key)s",
                 values,
             )
-        news = {"keys": [], "news": [key(domain, leader)], "away": [], "wanted": 3, "most": MOST_CALLED}
-        called = (await connection.execute(CALL, values | news)).rowcount
-        lost = {"lost": [key(domain, leader)], "away": [], "most_left": MOST_LEFT}
-        left = [(await connection.execute(LEAVE, values | lost)).rowcount for _ in range(3)]
+        news = {"keys": [], "news": [key(domain, canonical)], "away": [], "request_reason": 3, "most": MAX_REQUESTED}
+        called = (await connection.execute(REQUEST_DUPLICATES, values | news)).rowcount
+        lost = {"lost": [key(domain, canonical)], "away": [], "most_left": MAX_UNLINKED}
+        left = [(await connection.execute(UNLINK_DUPLICATES, values | lost)).rowcount for _ in range(3)]
 
-    assert called == MOST_CALLED
-    assert left == [MOST_LEFT, copies + 1 - MOST_LEFT, 0]
+    assert called == MAX_REQUESTED
+    assert left == [MAX_UNLINKED, copies + 1 - MAX_UNLINKED, 0]
 
 
 @pytest.mark.parametrize(
@@ -240,75 +248,77 @@ async def test_one_record_calls_and_lets_go_so_many_pages_and_no_more(db: Databa
 )
 async def test_who_was_not_let_go_with_others_leaves_at_its_own_test(db: Database, domain: Domain, lost: str) -> None:
     texts = {1: LONG, 2: LONG}
-    leader, follower, at = await shared(db, domain, texts)
+    canonical, follower, at = await shared(db, domain, texts)
     async with db.transaction() as connection:
-        await connection.execute(lost.encode(), (key(domain, leader),))
+        await connection.execute(lost.encode(), (key(domain, canonical),))
     await make_due(db, at, follower, domain=domain)
 
     looked = await day(db, domain, site(domain, texts), at=at)
 
     assert looked == [follower]
-    assert await riders(db, domain) == {}
+    assert await duplicates(db, domain) == {}
 
 
 async def test_two_looks_are_too_few_and_so_is_a_text_of_some_words(db: Database, domain: Domain) -> None:
     note = " ".join(LONG.split()[:40])
     answers = site(domain, {1: LONG, 2: LONG, 3: note, 4: note})
-    assert len(note.encode()) < LEAST_SHARED_BYTES
-    for n in range(ENOUGH_LOOKS - 1):
+    assert len(note.encode()) < MIN_SHARED_BYTES
+    for n in range(MIN_VISITS - 1):
         await make_due(db, START + n * DAY)
         await day(db, domain, answers, at=START + n * DAY)
-    await report.fill(db, domain)
-    assert await record.propose(db, domain, at=START + DAY) == 0
+    await report.fill_fingerprints(db, domain)
+    assert await record.propose_pairs(db, domain, at=START + DAY) == 0
 
     await make_due(db, START + 9 * DAY)
     await day(db, domain, answers, at=START + 9 * DAY)
 
-    assert await record.propose(db, domain, at=START + 9 * DAY) == 1
-    assert await record.propose(db, domain, at=START + 9 * DAY) == 0  # it is waiting for the holder
+    assert await record.propose_pairs(db, domain, at=START + 9 * DAY) == 1
+    assert await record.propose_pairs(db, domain, at=START + 9 * DAY) == 0  # it is waiting for the holder
 
 
 async def test_what_has_changed_before_the_holder_hears_of_it_is_not_shared(db: Database, domain: Domain) -> None:
     answers = site(domain, {1: LONG, 2: LONG})
-    for n in range(ENOUGH_LOOKS):
+    for n in range(MIN_VISITS):
         await make_due(db, START + n * DAY)
         await day(db, domain, answers, at=START + n * DAY)
-    await report.fill(db, domain)
+    await report.fill_fingerprints(db, domain)
     async with db.transaction() as connection:
         await connection.execute("UPDATE page SET main_digest = 'other' WHERE key = %s", (key(domain, 2),))
 
-    assert await record.propose(db, domain, at=START + 3 * DAY) == 0
+    assert await record.propose_pairs(db, domain, at=START + 3 * DAY) == 0
     async with db.transaction() as connection:
-        await begin(connection, domain.id, [SharedPair(key(domain, 1), key(domain, 2))])
-    assert await riders(db, domain) == {}
+        await begin_sharing(connection, domain.id, [SharedPair(key(domain, 1), key(domain, 2))])
+    assert await duplicates(db, domain) == {}
 
 
-def named(domain: Domain, urls: Mapping[str, str]) -> dict[Url, Answer]:
+def named(domain: Domain, urls: Mapping[str, str]) -> dict[Url, Response]:
     """Return the answers of these paths and texts, and that of a root that links to all of them."""
-    answers: dict[Url, Answer] = {Url(domain.root + path): html(domain, [], words=text) for path, text in urls.items()}
+    answers: dict[Url, Response] = {
+        Url(domain.root + path): html(domain, [], words=text) for path, text in urls.items()
+    }
     links = "".join(f'<a href="{url}">x</a>' for url in answers)
     root = status(200, f"<title>root</title><p>the root has links and no more {links}".encode())
     return {**answers, Url(domain.root): root}
 
 
-async def visited(db: Database, domain: Domain, answers: Mapping[Url, Answer], first: int, last: int) -> Counter[str]:
+async def visited(db: Database, domain: Domain, answers: Mapping[Url, Response], first: int, last: int) -> Counter[str]:
     """Visit what is due each few days, with a plan after each; return how often each path was visited."""
     found = Counter[str]()
     for n in range(first, last, 3):
         at = START + n * DAY
         lease = await claim.claim(db, at=at, holder="test", term=TERM, only=[domain])
-        while lease is not None and await record.drain(db, lease, at=at):
+        while lease is not None and await record.drain_inbox(db, lease, at=at):
             pass
         while lease is not None and (batch := await targets(db, lease, at)):
             at += timedelta(seconds=1)
             done = [look(each, answers[each.url], at, domain) for each in batch]
-            await record.record(db, lease, record.Batch(done, max_pages=1000))
+            await record.record_visits(db, lease, record.Batch(done, max_pages=1000))
             found.update(each.url.removeprefix(domain.root) for each in batch)
         if lease is not None:
             await claim.release(db, lease, at=at)
-        await report.fill(db, domain)
-        await record.propose(db, domain, at=at)
-    assert await report.check(db) == []
+        await report.fill_fingerprints(db, domain)
+        await record.propose_pairs(db, domain, at=at)
+    assert await report.check_invariants(db) == []
     return found
 
 
@@ -316,7 +326,7 @@ async def leaders(db: Database, domain: Domain) -> dict[str, str]:
     """Return the path of each page that follows another, and of the page that it follows."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
-            "SELECT p.url, l.url FROM page p JOIN page l ON l.domain_id = p.domain_id AND l.key = p.leader"
+            "SELECT p.url, l.url FROM page p JOIN page l ON l.domain_id = p.domain_id AND l.key = p.canonical"
             " WHERE p.domain_id = %s",
             (domain.id,),
         )
@@ -333,8 +343,8 @@ async def test_urls_of_one_page_are_visited_as_one_after_a_visit_of_each(db: Dat
     shares = await leaders(db, domain)
     visits = await visited(db, domain, answers, 4, 124)
 
-    (leader,) = set(shares.values())
-    assert {leader, *shares} == {"guide", *COPIES}
+    (canonical,) = set(shares.values())
+    assert {canonical, *shares} == {"guide", *COPIES}
     assert sum(visits[path] for path in shares) <= 4 * len(shares)  # once a month each
     assert visits["other"] >= 2 * max(visits[path] for path in shares)
 
@@ -357,14 +367,14 @@ async def test_copies_of_a_page_that_changes_are_not_visited_with_each_of_its_ch
 async def test_copies_whose_texts_differ_later_are_apart_again(db: Database, domain: Domain) -> None:
     answers = named(domain, {"guide": LONG, "guide.html": LONG})
     await visited(db, domain, answers, 0, 4)
-    ((copy, leader),) = (await leaders(db, domain)).items()
+    ((copy, canonical),) = (await leaders(db, domain)).items()
 
     answers |= {Url(domain.root + copy): html(domain, [], words=NEXT)}
     await visited(db, domain, answers, 4, 60)
 
     assert await leaders(db, domain) == {}
     assert (await visited(db, domain, answers, 60, 200))[copy] >= 3
-    assert leader != copy
+    assert canonical != copy
 
 
 async def test_a_canonical_link_to_a_page_with_the_same_text_settles_it_at_the_first_visit(
@@ -386,25 +396,32 @@ async def test_domains_do_not_share(db: Database, domain: Domain) -> None:
     other = await domains.register(
         db, Authority("other.test"), scheme="http", domain_settings=DomainSettings(), at=START
     )
-    for n in range(ENOUGH_LOOKS):
+    for n in range(MIN_VISITS):
         await make_due(db, START + n * DAY)
         for each in (domain, other):
             await day(db, each, site(each, {1: LONG}), at=START + n * DAY)
     for each in (domain, other):
-        await report.fill(db, each)
-        assert await record.propose(db, each, at=START + 3 * DAY) == 0
+        await report.fill_fingerprints(db, each)
+        assert await record.propose_pairs(db, each, at=START + 3 * DAY) == 0
 
 
 async def test_no_record_scans_a_table_for_those_who_share(db: Database, domain: Domain) -> None:
     values = {"domain_id": domain.id, "keys": [key(domain, 1)], "news": [key(domain, 2)], "lost": [key(domain, 3)]}
     async with db.transaction() as connection:
-        await connection.execute(BY_KEY)
-        for statement in (RIDING, END, REST, LIVELY, CALL, LEAVE):
+        await connection.execute(PREFER_KEY_LOOKUPS)
+        for statement in (
+            DUPLICATES,
+            END_SHARING,
+            SUSPEND_DUPLICATES,
+            OFTEN_CHANGED,
+            REQUEST_DUPLICATES,
+            UNLINK_DUPLICATES,
+        ):
             at = {
                 "at": START,
                 "key": [key(domain, 1)],
                 "due_at": [START],
-                "wanted": 3,
+                "request_reason": 3,
                 "changed": [key(domain, 2)],
                 "looks": 3,
                 "many": 2,

@@ -8,29 +8,29 @@ import pytest
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.estimates import chance_fresh
-from crawler.core.freshness.signals import ChangeSignal, heard_days, heard_from
+from crawler.core.freshness.estimates import compute_fresh_chance
+from crawler.core.freshness.signals import ChangeSignal, combine_signals, compute_aged_days
 from crawler.core.freshness.site_activity import SiteActivity
 from crawler.core.http.urls import Authority, Url
 from crawler.errors import BadInput
 from crawler.store import domains, record, report
 from crawler.store.database import Database
-from crawler.store.domains import MOST_WAITING_SIGNALS
-from crawler.store.hand_out import reprice
+from crawler.store.domains import MAX_WAITING_SIGNALS
+from crawler.store.frontier import update_due_times
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, crawl, html, key, look, take, targets, url
 
 DAY = timedelta(days=1)
 NOW = START + 6 * DAY
 PAGES = range(1, 31)
-COUNTS = "SELECT key, signals, signalled_at FROM page WHERE signals <> '' ORDER BY key"
+COUNTS = "SELECT key, signals, signaled_at FROM page WHERE signals <> '' ORDER BY key"
 
 
 async def measured(db: Database, domain: Domain) -> None:
     """A source whose word looks have shown to be worth much."""
-    record_of = '{"page_days": 4000, "false": 8, "true": 200, "told": 200, "expected": 220,'
-    record_of += ' "silent_changes": 10, "silent_expected": 100, "merit": 6, "arrived": 30, "arrived_page_days": 200,'
-    record_of += ' "usual": 30, "usual_page_days": 200}'
+    record_of = '{"page_days": 4000, "false_signals": 8, "true_signals": 200, "signaled_changes": 200,'
+    record_of += ' "expected_changes": 220, "silent_changes": 10, "expected_silent_changes": 100, "merit": 6,'
+    record_of += ' "recent_signals": 30, "recent_page_days": 200, "usual_signals": 30, "usual_page_days": 200}'
     async with db.transaction() as connection:
         await connection.execute(
             """INSERT INTO domain_source (domain_id, no, source, measured_at, recall, noise, silence, weighed_recall,
@@ -46,8 +46,8 @@ async def known_pages(db: Database) -> tuple[Domain, Lease]:
     lease = await take(db, START)
     await crawl(db, lease, {0: list(PAGES), **{n: [0] for n in PAGES}}, START)
     async with db.transaction() as connection:
-        await connection.execute("UPDATE page SET evidence_a = 2, evidence_b = 400, visits = 2")
-        await connection.execute("UPDATE page SET evidence_b = 40000 WHERE key = %s", (key(domain, 0),))
+        await connection.execute("UPDATE page SET rate_a = 2, rate_b = 400, visits = 2")
+        await connection.execute("UPDATE page SET rate_b = 40000 WHERE key = %s", (key(domain, 0),))
         await connection.execute("UPDATE frontier SET due_at = %s", (START + DAY,))
     await drained(db, lease)
     assert await targets(db, lease, NOW) == []  # not due yet, any of them
@@ -68,9 +68,9 @@ def says(domain: Domain, *numbers: int, at: datetime = NOW, source: str = "cms")
 
 
 async def drained(db: Database, lease: Lease, at: datetime = NOW, *, max_pages: int | None = None) -> None:
-    while await record.drain(db, lease, at=at, defaults=USUAL, max_pages=max_pages):
+    while await record.drain_inbox(db, lease, at=at, defaults=USUAL, max_pages=max_pages):
         pass
-    while await reprice(db, lease, at=at, defaults=USUAL):
+    while await update_due_times(db, lease, at=at, defaults=USUAL):
         pass
 
 
@@ -90,7 +90,7 @@ async def test_a_signal_of_a_good_source_makes_its_page_due_and_no_other(db: Dat
     await measured(db, domain)
     before = {target.key for target in await targets(db, lease, NOW)}
 
-    await domains.signal(db, domain, says(domain, 7), at=NOW)
+    await domains.add_signals(db, domain, says(domain, 7), at=NOW)
     await drained(db, lease)
     after = await targets(db, lease, NOW)
 
@@ -103,7 +103,7 @@ async def test_a_signal_of_an_unknown_source_is_counted_and_moves_nothing(db: Da
     domain, lease = await known_pages(db)
     before = await due(db, domain, 7)
 
-    await domains.signal(db, domain, says(domain, 7), at=NOW)
+    await domains.add_signals(db, domain, says(domain, 7), at=NOW)
     await drained(db, lease)
 
     assert await figures(db, COUNTS) == [(key(domain, 7), b"\1", [NOW])]
@@ -116,11 +116,11 @@ async def test_a_signal_counts_once_and_never_what_a_look_has_seen_already(db: D
     domain, lease = await known_pages(db)
 
     for at in (NOW, NOW, NOW - DAY, START - DAY):
-        await domains.signal(db, domain, says(domain, 3, at=at), at=NOW)
+        await domains.add_signals(db, domain, says(domain, 3, at=at), at=NOW)
     await drained(db, lease)
     once = await figures(db, COUNTS)
-    await domains.signal(db, domain, says(domain, 3, at=NOW + timedelta(hours=1)), at=NOW)
-    await domains.signal(db, domain, says(domain, 3, at=NOW, source="other"), at=NOW)
+    await domains.add_signals(db, domain, says(domain, 3, at=NOW + timedelta(hours=1)), at=NOW)
+    await domains.add_signals(db, domain, says(domain, 3, at=NOW, source="other"), at=NOW)
     await drained(db, lease)
 
     assert once == [(key(domain, 3), b"\1", [NOW])]
@@ -131,16 +131,16 @@ async def test_a_signal_counts_once_and_never_what_a_look_has_seen_already(db: D
 async def test_a_good_look_begins_the_count_anew_and_teaches_what_the_source_is_worth(db: Database) -> None:
     domain, lease = await known_pages(db)
     await measured(db, domain)
-    await domains.signal(db, domain, says(domain, 7, 8), at=NOW)
+    await domains.add_signals(db, domain, says(domain, 7, 8), at=NOW)
     await drained(db, lease)
 
     found = {target.key: target for target in await targets(db, lease, NOW)}
     changed = look(found[key(domain, 7)], html(domain, [], words="quite other words than before"), NOW, domain)
-    await record.record(db, lease, record.Batch([changed], max_pages=100))
+    await record.record_visits(db, lease, record.Batch([changed], max_pages=100))
 
     assert [row[0] for row in await figures(db, COUNTS)] == [key(domain, 8)]
     ((true, false),) = await figures(
-        db, "SELECT (record->>'true')::float8, (record->>'false')::float8 FROM domain_source"
+        db, "SELECT (record->>'true_signals')::float8, (record->>'false_signals')::float8 FROM domain_source"
     )
     assert true > 200 * (1 - 1 / 300) + 0.9
     assert false < 8.1
@@ -150,27 +150,27 @@ async def test_an_unknown_page_is_found_by_a_signal_within_scope_and_limit(db: D
     domain, lease = await known_pages(db)
 
     outside = ChangeSignal(url=Url("http://b.test/"), source="cms", at=NOW)
-    await domains.signal(db, domain, [*says(domain, 900, 901, 902), outside], at=NOW)
+    await domains.add_signals(db, domain, [*says(domain, 900, 901, 902), outside], at=NOW)
     ((tracked,),) = await figures(db, "SELECT tracked FROM domain_state")
     await drained(db, lease, max_pages=tracked + 2)
 
-    new = await figures(db, "SELECT state, wanted, depth FROM frontier WHERE state = 'new'")
-    assert new == [("new", 0, 1)] * 2
+    new = await figures(db, "SELECT state, request_reason, depth FROM frontier WHERE state = 'unfetched'")
+    assert new == [("unfetched", 0, 1)] * 2
 
 
 async def test_the_reports_freshness_is_cores_with_signals(db: Database) -> None:
     domain, lease = await known_pages(db)
     await measured(db, domain)
-    await domains.signal(db, domain, says(domain, 7), at=NOW)
+    await domains.add_signals(db, domain, says(domain, 7), at=NOW)
     await drained(db, lease)
 
-    shown = {row.url: row.freshness for row in await report.pages(db, domain, at=NOW, top=50)}
+    shown = {row.url: row.freshness for row in await report.list_top_pages(db, domain, at=NOW, top=50)}
     (target,) = await targets(db, lease, NOW)
 
     for number, signals in ((7, (1,)), (8, ())):
         a, b = target.belief.a, target.belief.b
-        heard = heard_from([signals], [target.terms.sources], np.array([target.belief.rate_per_day]))
-        expected = chance_fresh(a, b, heard_days(a, b, 6.0, heard))
+        heard = combine_signals([signals], [target.terms.sources], np.array([target.belief.rate_per_day]))
+        expected = compute_fresh_chance(a, b, compute_aged_days(a, b, 6.0, heard))
         assert shown[url(domain, number)] == pytest.approx(float(expected[0]), rel=0.02)
     assert shown[url(domain, 7)] < 0.5 < shown[url(domain, 8)]  # type: ignore[operator]
 
@@ -179,7 +179,7 @@ async def test_too_many_waiting_signals_are_refused(db: Database) -> None:
     domain, _ = await known_pages(db)
 
     with pytest.raises(BadInput, match=r"signals wait for a\.test already"):
-        await domains.signal(db, domain, says(domain, *range(MOST_WAITING_SIGNALS + 1)), at=NOW)
+        await domains.add_signals(db, domain, says(domain, *range(MAX_WAITING_SIGNALS + 1)), at=NOW)
 
 
 async def test_a_source_that_has_proved_itself_lets_silent_pages_wait_longer(db: Database) -> None:
@@ -201,7 +201,7 @@ async def test_the_database_reads_the_activity_of_a_site_as_core_does(db: Databa
         db, "SELECT activity_ahead(%s, %s, %s)", list(activity.at), list(activity.ahead), START + since * DAY
     )
 
-    assert found == [(pytest.approx(activity.ahead_since(START + since * DAY)),)]
+    assert found == [(pytest.approx(activity.get_days_ahead(START + since * DAY)),)]
 
 
 async def test_a_page_ages_by_the_activity_of_its_site(db: Database) -> None:

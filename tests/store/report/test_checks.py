@@ -5,7 +5,7 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.store import claim, record, report
 from crawler.store.database import Database
-from crawler.store.report.checks import SHOWN
+from crawler.store.report.checks import MAX_EXAMPLES
 from tests.store.conftest import START
 from tests.store.made_up import crawl, key, look, status, take, targets, url
 
@@ -24,8 +24,8 @@ async def walked(db: Database, domain: Domain) -> Domain:
         look(by_key[key(domain, 2)], onward, later, domain),
         look(by_key[key(domain, 3)], status(410), later, domain),
     ]
-    await record.record(db, lease, record.Batch(done, max_pages=100))
-    await report.stamp_feed(db, at=later)
+    await record.record_visits(db, lease, record.Batch(done, max_pages=100))
+    await report.append_to_feed(db, at=later)
     await claim.release(db, lease, at=later)
     return domain
 
@@ -35,25 +35,25 @@ async def broken(db: Database, *statements: str) -> dict[str, str]:
     async with db.transaction() as connection:
         for statement in statements:
             await connection.execute(statement.encode())
-    found = await report.check(db)
+    found = await report.check_invariants(db)
     assert len({finding.rule for finding in found}) == len(found)
     return {finding.rule: finding.text for finding in found}
 
 
 async def test_a_crawled_domain_is_in_order(db: Database, walked: Domain) -> None:
-    assert await report.check(db) == []
+    assert await report.check_invariants(db) == []
     assert await report.count_domains(db) == 1
 
 
 async def test_a_domain_that_was_never_crawled_is_in_order(db: Database, domain: Domain) -> None:
-    assert await report.check(db) == []
+    assert await report.check_invariants(db) == []
 
 
 async def test_it_can_be_checked_while_it_is_crawled(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await crawl(db, lease, LINKS, START, most=2)
 
-    assert await report.check(db) == []
+    assert await report.check_invariants(db) == []
 
 
 async def test_lost_and_found_coins_are_counted_to_the_last_one(db: Database, walked: Domain) -> None:
@@ -101,13 +101,13 @@ async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None
 @pytest.mark.parametrize(
     ("statements", "rules"),
     [
-        (["UPDATE frontier SET state = 'gone', due_at = now() WHERE state = 'known'"], {"inside_economy"}),
-        (["UPDATE frontier SET state = 'known' WHERE state = 'gone'"], {"outside_economy"}),
-        (["UPDATE frontier SET favoured = NOT favoured"], {"wrong_pool"}),
+        (["UPDATE frontier SET state = 'gone', due_at = now() WHERE state = 'fetched'"], {"inside_economy"}),
+        (["UPDATE frontier SET state = 'fetched' WHERE state = 'gone'"], {"outside_economy"}),
+        (["UPDATE frontier SET boosted = NOT boosted"], {"wrong_pool"}),
         (["UPDATE cash SET clock = clock + 1e18"], {"future_clock"}),
         (["UPDATE page SET signals = signals_with(signals, 1) WHERE version > 0"], {"unknown_source"}),
         (["DELETE FROM frontier WHERE state = 'gone'"], {"stateless"}),
-        (["DELETE FROM frontier WHERE state = 'known'"], {"stateless", "inside_economy"}),
+        (["DELETE FROM frontier WHERE state = 'fetched'"], {"stateless", "inside_economy"}),
         (
             ["ALTER TABLE frontier DROP CONSTRAINT frontier_due", "UPDATE frontier SET due_at = NULL"],
             {"never_due"},
@@ -119,7 +119,7 @@ async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None
         (["UPDATE page SET fingerprint = 7"], {"wrong_digest"}),
         (["DELETE FROM content"], {"lost_content"}),
         (["UPDATE page SET moved_to = 'nobody' WHERE moved_to IS NOT NULL"], {"stray_moves"}),
-        (["UPDATE page SET last_look_at = now() + interval '9 years'"], {"future_looks"}),
+        (["UPDATE page SET last_visit_at = now() + interval '9 years'"], {"future_looks"}),
         (["UPDATE visit SET key = 'nobody' WHERE ctid = (SELECT min(ctid) FROM visit)"], {"stray_visits"}),
         (["DELETE FROM event WHERE number = 2"], {"events"}),
         (["UPDATE domain_state SET next_event = next_event + 1"], {"events"}),
@@ -137,7 +137,7 @@ async def test_what_is_broken_is_found_and_nothing_else(
         for statement in statements:
             await connection.execute(statement.encode())
 
-    assert {finding.rule for finding in await report.check(db)} == rules
+    assert {finding.rule for finding in await report.check_invariants(db)} == rules
 
 
 async def test_a_place_in_the_frontier_without_a_page_is_found(db: Database, walked: Domain) -> None:
@@ -150,7 +150,7 @@ async def test_many_broken_pages_are_one_finding_with_examples(db: Database, wal
     found = await broken(db, "UPDATE page SET main_digest = 'x'")
 
     assert found["wrong_digest"].startswith("4 pages have other digests than their newest snapshots: ")
-    assert found["wrong_digest"].count("main text") == SHOWN
+    assert found["wrong_digest"].count("main text") == MAX_EXAMPLES
     assert found["wrong_digest"].endswith(", ...")
 
 

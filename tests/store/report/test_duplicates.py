@@ -7,16 +7,25 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, bands
+from crawler.core.change.near_duplicates import MIN_TEXT_BYTES, compute_bands
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http.response import Answer
+from crawler.core.http.response import Response
 from crawler.core.http.urls import Authority
-from crawler.core.page.fingerprint import Fingerprint, distance_bits, fingerprint_of
+from crawler.core.page.fingerprint import Fingerprint, compute_fingerprint, count_distance_bits
 from crawler.store import claim, domains, record, report
-from crawler.store.database import BY_KEY, Database
-from crawler.store.report.duplicates import BAND, EVENTS, FORGET, NEAR, NOW, PAGES, REMEMBER, UNBAND
-from crawler.store.rows import to_signed
+from crawler.store.database import PREFER_KEY_LOOKUPS, Database
+from crawler.store.report.duplicates import (
+    CURRENT_FINGERPRINTS,
+    DELETE_BANDS,
+    DELETE_FINGERPRINTS,
+    EVENTS,
+    INSERT_BANDS,
+    INSERT_FINGERPRINTS,
+    NEAR_DUPLICATES,
+    PAGES,
+)
+from crawler.store.rows import encode_fingerprint
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets, url
 
@@ -32,42 +41,42 @@ def nearly(text: str, *, bits: int) -> str:
 
 
 def difference(one: str, other: str) -> int:
-    first, second = fingerprint_of(one), fingerprint_of(other)
+    first, second = compute_fingerprint(one), compute_fingerprint(other)
     assert first is not None
     assert second is not None
-    return distance_bits(first, second)
+    return count_distance_bits(first, second)
 
 
 NEARLY = nearly(LONG, bits=2)
 SHORT = "Loading, please wait"
 
 
-async def looked_at(db: Database, domain: Domain, answers: dict[int, Answer], *, at: datetime) -> None:
+async def looked_at(db: Database, domain: Domain, answers: dict[int, Response], *, at: datetime) -> None:
     """Look at all that is due; the domain's pages, by their numbers, answer so."""
     lease = await claim.claim(db, at=at, holder="test", term=TERM, only=[domain])
     assert lease is not None
-    while await record.drain(db, lease, at=at):
+    while await record.drain_inbox(db, lease, at=at):
         pass
     while batch := await targets(db, lease, at):
         at += timedelta(seconds=1)
         numbers = {key(domain, n): n for n in answers}
         done = [look(each, answers[numbers[each.key]], at, domain) for each in batch]
-        await record.record(db, lease, record.Batch(done, max_pages=1000))
+        await record.record_visits(db, lease, record.Batch(done, max_pages=1000))
     await claim.release(db, lease, at=at)
 
 
-def site(domain: Domain, texts: Iterable[str]) -> dict[int, Answer]:
+def site(domain: Domain, texts: Iterable[str]) -> dict[int, Response]:
     """A root without text, and pages numbered from 1 with these."""
-    pages: dict[int, Answer] = {n: html(domain, [], words=text) for n, text in enumerate(texts, 1)}
+    pages: dict[int, Response] = {n: html(domain, [], words=text) for n, text in enumerate(texts, 1)}
     return {0: html(domain, pages, words=""), **pages}
 
 
 async def groups(db: Database, domain: Domain, *, bits: int = 3) -> list[set[str]]:
     """The paths of each group's pages, after filling in."""
-    await report.fill(db, domain)
-    found = await report.alike(db, domain, bits=bits, most=10, members=10)
+    await report.fill_fingerprints(db, domain)
+    found = await report.find_near_duplicate_groups(db, domain, bits=bits, max_groups=10, max_members=10)
     assert [each.pages for each in found] == [len(each.members) for each in found]
-    assert await report.check(db) == []
+    assert await report.check_invariants(db) == []
     return [{page.url.removeprefix(domain.root) for page in each.members} for each in found]
 
 
@@ -76,18 +85,18 @@ async def test_pages_that_say_nearly_the_same_are_a_group_and_others_are_in_none
 
     assert await groups(db, domain) == [{"1", "3", "4"}]
     assert await groups(db, domain, bits=0) == [{"1", "4"}]
-    found = await report.near(db, domain, key(domain, 3), bits=3, most=10)
+    found = await report.find_near_duplicates(db, domain, key(domain, 3), bits=3, max_pages=10)
     assert found is not None
     assert {(page.url, page.bits) for page in found} == {(url(domain, 1), 2), (url(domain, 4), 2)}
-    assert await report.near(db, domain, key(domain, 2), bits=3, most=10) == []
+    assert await report.find_near_duplicates(db, domain, key(domain, 2), bits=3, max_pages=10) == []
 
 
 async def test_pages_with_little_text_are_not_compared(db: Database, domain: Domain) -> None:
-    assert len(SHORT) < LEAST_TEXT_BYTES
+    assert len(SHORT) < MIN_TEXT_BYTES
     await looked_at(db, domain, site(domain, [SHORT, SHORT]), at=START)
 
     assert await groups(db, domain) == []
-    assert await report.near(db, domain, key(domain, 1), bits=3, most=10) is None
+    assert await report.find_near_duplicates(db, domain, key(domain, 1), bits=3, max_pages=10) is None
 
 
 async def test_pages_that_changed_moved_or_went_leave_and_those_that_come_back_return(
@@ -118,11 +127,11 @@ async def test_filling_goes_on_where_it_ended_and_several_at_once_do_it_once(
     monkeypatch.setattr("crawler.store.report.duplicates.CHUNK", 2)
     await looked_at(db, domain, site(domain, [LONG, NEARLY, LONG, OTHER]), at=START)
 
-    first = await report.fill(db, domain, chunks=1)
-    rest = await asyncio.gather(*(report.fill(db, domain) for _ in range(3)))
+    first = await report.fill_fingerprints(db, domain, max_chunks=1)
+    rest = await asyncio.gather(*(report.fill_fingerprints(db, domain) for _ in range(3)))
 
     assert (first, sum(rest)) == (2, 3)
-    assert await report.fill(db, domain) == 0
+    assert await report.fill_fingerprints(db, domain) == 0
     assert await groups(db, domain) == [{"1", "2", "3"}]
 
 
@@ -138,7 +147,7 @@ async def test_domains_are_not_compared_with_each_other_and_one_that_is_removed_
 
     await domains.remove(db, other)
 
-    assert await report.fill(db, other) == 0
+    assert await report.fill_fingerprints(db, other) == 0
     assert await groups(db, domain) == [{"1", "2"}]
 
 
@@ -150,14 +159,14 @@ async def test_bands_and_distances_in_sql_are_those_of_the_core(db: Database) ->
             cursor = await connection.execute(
                 "SELECT array_agg(fingerprint_band(%s::bigint, q) ORDER BY q), distance_bits(%s::bigint, 5)"
                 "  FROM generate_series(0, 3) q",
-                (to_signed(one), to_signed(one)),
+                (encode_fingerprint(one), encode_fingerprint(one)),
             )
-            assert await cursor.fetchone() == (list(bands(one)), (one ^ 5).bit_count())
+            assert await cursor.fetchone() == (list(compute_bands(one)), (one ^ 5).bit_count())
 
 
 async def test_the_view_tells_of_each_page_and_the_first_of_those_that_are_near(db: Database, domain: Domain) -> None:
     await looked_at(db, domain, site(domain, [LONG, OTHER, NEARLY, LONG]), at=START)
-    await report.fill(db, domain)
+    await report.fill_fingerprints(db, domain)
 
     async with db.transaction() as connection:
         cursor = await connection.execute(
@@ -196,16 +205,25 @@ async def test_nothing_scans_a_table_in_a_domain_of_many_pages(db: Database, dom
             "bits": 3,
             "most": 50,
             "after": 0,
-            "least_bytes": LEAST_TEXT_BYTES,
+            "least_bytes": MIN_TEXT_BYTES,
             "keys": [row[0] for row in rows],
             "fingerprints": [row[1] for row in rows],
         }
-        await connection.execute(BY_KEY)
-        for statement in (EVENTS, NOW, FORGET, REMEMBER, UNBAND, BAND, NEAR, PAGES):
+        await connection.execute(PREFER_KEY_LOOKUPS)
+        for statement in (
+            EVENTS,
+            CURRENT_FINGERPRINTS,
+            DELETE_FINGERPRINTS,
+            INSERT_FINGERPRINTS,
+            DELETE_BANDS,
+            INSERT_BANDS,
+            NEAR_DUPLICATES,
+            PAGES,
+        ):
             cursor = await connection.execute(f"EXPLAIN {statement}".encode(), values)
             plan = "\n".join(row[0] for row in await cursor.fetchall())
             assert "Seq Scan" not in plan, plan
-        cursor = await connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {NEAR}".encode(), values)
+        cursor = await connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {NEAR_DUPLICATES}".encode(), values)
         row = await cursor.fetchone()
 
     assert row is not None

@@ -29,7 +29,7 @@ async def leased(db: Database, name: str) -> Lease:
     domain = await domains.register(db, Authority(name), scheme="http", domain_settings=DomainSettings(), at=START)
     lease = await claim.claim(db, at=START, holder=name, term=TERM, only=[domain])
     assert lease is not None
-    while await record.drain(db, lease, at=START):
+    while await record.drain_inbox(db, lease, at=START):
         pass
     return lease
 
@@ -57,7 +57,7 @@ async def test_the_recipe_takes_each_event_once_and_in_order_while_four_writers_
 
     async def stamp() -> None:
         while not is_over.is_set():
-            await report.stamp_feed(db, at=START)
+            await report.append_to_feed(db, at=START)
             await asyncio.sleep(0)
 
     async with asyncio.TaskGroup() as tasks:
@@ -65,7 +65,7 @@ async def test_the_recipe_takes_each_event_once_and_in_order_while_four_writers_
             tasks.create_task(consume(database_url, is_over))
             tasks.create_task(stamp())
         await asyncio.gather(*(write(lease) for lease in leases))
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         is_over.set()
 
     async with db.transaction() as connection:
@@ -87,7 +87,7 @@ async def test_a_reader_of_one_domain_takes_that_domains_events_and_holds_back_t
         assert "INSERT INTO feed_reader" in everything  # instead of that
         for lease in leases:
             await crawl(db, lease, {0: [1, 2], 1: [0], 2: [0]}, START)
-            await report.stamp_feed(db, at=START)
+            await report.append_to_feed(db, at=START)
         held = await (await connection.execute("SELECT position FROM feed_reader")).fetchone()
         await connection.execute(AGAIN.encode())
         await connection.execute(AGAIN.encode())
@@ -96,7 +96,7 @@ async def test_a_reader_of_one_domain_takes_that_domains_events_and_holds_back_t
         taken = await (await connection.execute("SELECT position, url FROM my_change ORDER BY position")).fetchall()
         cursor = await (await connection.execute("SELECT position FROM feed_reader")).fetchone()
     assert held == (0,)
-    assert [await changes.slowest_reader(db, lease.domain) for lease in leases] == [
+    assert [await changes.find_slowest_reader(db, lease.domain) for lease in leases] == [
         None,
         changes.SlowestReader(position=6, name="mine"),
         None,
@@ -111,8 +111,8 @@ async def test_who_listens_is_told_once_where_the_feed_ends(db: Database, databa
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as listening:
         await listening.execute(LISTEN.encode())
         await crawl(db, lease, {0: [1, 2, 3], 1: [0], 2: [0], 3: [0]}, START)
-        await report.stamp_feed(db, at=START)
-        await report.stamp_feed(db, at=START)  # nothing has come since
+        await report.append_to_feed(db, at=START)
+        await report.append_to_feed(db, at=START)  # nothing has come since
         told = [found.payload async for found in listening.notifies(timeout=1, stop_after=2)]
 
     assert told == ["4"]
@@ -120,12 +120,12 @@ async def test_who_listens_is_told_once_where_the_feed_ends(db: Database, databa
 
 async def test_a_reader_that_waits_hears_at_once_and_what_came_before_it_waited_too(db: Database) -> None:
     lease = await leased(db, "apple.test")
-    async with report.announcements(db) as announced:
+    async with report.listen_to_feed(db) as announced:
         await asyncio.wait_for(announced.wait(), 5)  # it listens from here on
         waiting = asyncio.create_task(announced.wait())
         await crawl(db, lease, {0: []}, START)
         began = asyncio.get_running_loop().time()
-        await report.stamp_feed(db, at=START)
+        await report.append_to_feed(db, at=START)
         await waiting
         assert asyncio.get_running_loop().time() - began < 3  # and not by looking again after five
 
@@ -133,8 +133,8 @@ async def test_a_reader_that_waits_hears_at_once_and_what_came_before_it_waited_
 async def hinted(db: Database, domain: Domain, lease: Lease, *numbers: int, source: str, days: int) -> None:
     at = START + days * DAY
     signals = [ChangeSignal(url=url(domain, n), source=source, at=at) for n in numbers]
-    await domains.signal(db, domain, signals, at=at)
-    while await record.drain(db, lease, at=at, defaults=USUAL):
+    await domains.add_signals(db, domain, signals, at=at)
+    while await record.drain_inbox(db, lease, at=at, defaults=USUAL):
         pass
 
 
@@ -146,17 +146,17 @@ async def test_a_hint_is_told_once_until_the_page_is_looked_at_again_and_dates_o
     await hinted(db, domain, lease, 1, source="cms", days=2)  # said once more
     await hinted(db, domain, lease, 2, source="sitemap", days=2)
     later = START + 3 * DAY
-    await domains.refresh(db, domain, prefix=url(domain, 1), at=later)
-    while await record.drain(db, lease, at=later, defaults=USUAL):
+    await domains.request_refresh(db, domain, prefix=url(domain, 1), at=later)
+    while await record.drain_inbox(db, lease, at=later, defaults=USUAL):
         pass
     [target] = [each for each in await targets(db, lease, later) if each.url == url(domain, 1)]
     visit = look(target, html(domain, [0], words="what b has to say"), later, domain)
-    await record.record(db, lease, record.Batch([visit], max_pages=100))
+    await record.record_visits(db, lease, record.Batch([visit], max_pages=100))
     await hinted(db, domain, lease, 1, source="push", days=4)
-    await report.stamp_feed(db, at=later)
+    await report.append_to_feed(db, at=later)
     items = await report.read_feed(db)
 
     hints = [(item.url, item.source) for item in items if item.change is EventKind.HINT]
     assert sorted(hints[:2]) == [(url(domain, 1), "cms"), (url(domain, 2), "cms")]
     assert hints[2:] == [(url(domain, 1), "push")]
-    assert await report.check(db) == []
+    assert await report.check_invariants(db) == []

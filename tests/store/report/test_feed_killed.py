@@ -5,10 +5,10 @@ import os
 import pytest
 
 from benchmarks.feed.trial import name_of, one_round
-from crawler.runtime.postgres.binaries import installed
+from crawler.runtime.postgres.binaries import list_installations
 
 ROUNDS = int(os.environ.get("RECRAWL_FEED_ROUNDS", "1"))
-HAS_DUMP = bool(installed()) and (installed()[0].bin / "pg_dump").exists()
+HAS_DUMP = bool(list_installations()) and (list_installations()[0].bin / "pg_dump").exists()
 
 
 @pytest.mark.skipif(not HAS_DUMP, reason="this Postgres was installed without pg_dump")

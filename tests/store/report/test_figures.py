@@ -9,8 +9,8 @@ from crawler.core.freshness.estimates import DAY
 from crawler.core.visit.visit import State
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
-from crawler.store.report import Counting
-from crawler.store.report.figures import KEPT_FOR, SMALL
+from crawler.store.report import CountState
+from crawler.store.report.figures import MAX_AGE, MAX_SMALL_PAGES
 from tests.store.conftest import START
 from tests.store.made_up import look, status, take, targets
 from tests.store.report.test_reports import LATER, walked
@@ -22,7 +22,7 @@ GRADED = """
       FROM report_freshness ORDER BY grouped_by, template, decile
 """
 TOTALS = """
-    SELECT pages_new, pages_known, pages_gone, pages_moved, pages_refused, round(freshness::numeric, 6)
+    SELECT pages_unfetched, pages_fetched, pages_gone, pages_moved, pages_excluded, round(freshness::numeric, 6)
       FROM report_domain
 """
 
@@ -30,7 +30,9 @@ TOTALS = """
 async def grown(db: Database, domain: Domain) -> None:
     """Have the domain count as one of more pages than are counted for each who asks."""
     async with db.transaction() as connection:
-        await connection.execute("UPDATE domain_state SET tracked = %s WHERE domain_id = %s", (SMALL + 1, domain.id))
+        await connection.execute(
+            "UPDATE domain_state SET tracked = %s WHERE domain_id = %s", (MAX_SMALL_PAGES + 1, domain.id)
+        )
 
 
 async def rows(db: Database, statement: str) -> list[tuple[object, ...]]:
@@ -40,74 +42,79 @@ async def rows(db: Database, statement: str) -> list[tuple[object, ...]]:
 
 async def lose(db: Database, domain: Domain, *, at: datetime) -> None:
     """Look at all pages again, and find one of them gone."""
-    await domains.refresh(db, domain, prefix=domain.root, at=at)
+    await domains.request_refresh(db, domain, prefix=domain.root, at=at)
     lease = await take(db, at)
-    first, *_ = [target for target in await targets(db, lease, at) if target.state == State.KNOWN]
-    await record.record(db, lease, record.Batch([look(first, status(410), at, domain)], max_pages=100))
+    first, *_ = [target for target in await targets(db, lease, at) if target.state == State.FETCHED]
+    await record.record_visits(db, lease, record.Batch([look(first, status(410), at, domain)], max_pages=100))
     await claim.release(db, lease, at=at)
 
 
 async def test_what_is_kept_of_a_large_domain_is_what_was_counted(db: Database, domain: Domain) -> None:
     await walked(db, domain)
-    live = await report.domain_report(db, domain, at=LATER, window=DAY)
-    every = [await report.pages(db, domain, top=9, at=LATER, which=which) for which in (report.ALL, *State)]
-    (past,) = await report.freshness_over_time(db, domain, instants=[START + DAY])
+    live = await report.read_domain_report(db, domain, at=LATER, window=DAY)
+    every = [await report.list_top_pages(db, domain, top=9, at=LATER, ranking=which) for which in (report.ALL, *State)]
+    (past,) = await report.read_freshness_history(db, domain, instants=[START + DAY])
 
     await grown(db, domain)
-    kept = await report.domain_report(db, domain, at=LATER, window=DAY)
+    kept = await report.read_domain_report(db, domain, at=LATER, window=DAY)
 
     assert kept == live
-    assert [await report.pages(db, domain, top=9, at=LATER, which=which) for which in (report.ALL, *State)] == every
-    assert await report.pages(db, domain, top=2, at=LATER) == every[0][:2]
-    assert await report.pages(db, domain, top=9, at=LATER, which=report.FAILING) == []
-    (kept_past,) = await report.freshness_over_time(db, domain, instants=[START + DAY])
+    assert [
+        await report.list_top_pages(db, domain, top=9, at=LATER, ranking=which) for which in (report.ALL, *State)
+    ] == every
+    assert await report.list_top_pages(db, domain, top=2, at=LATER) == every[0][:2]
+    assert await report.list_top_pages(db, domain, top=9, at=LATER, ranking=report.FAILING) == []
+    (kept_past,) = await report.read_freshness_history(db, domain, instants=[START + DAY])
     assert kept_past.pages == past.pages
     assert kept_past.freshness == pytest.approx(past.freshness)
-    assert await report.usual_alike(db, domain, at=LATER) == []
+    assert await report.read_largest_groups(db, domain, at=LATER) == []
 
 
 async def test_a_large_domain_is_shown_as_it_was_counted_last(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     await grown(db, domain)
-    before = await report.domain_report(db, domain, at=LATER, window=DAY)
+    before = await report.read_domain_report(db, domain, at=LATER, window=DAY)
     assert before is not None
     assert before.counted_at == LATER
 
     await lose(db, domain, at=LATER + HOUR)
-    soon = await report.domain_report(db, domain, at=LATER + HOUR, window=DAY)
+    soon = await report.read_domain_report(db, domain, at=LATER + HOUR, window=DAY)
     assert soon is not None
     assert (soon.counted_at, soon.gone, soon.freshness) == (LATER, 0, before.freshness)
-    assert len(await report.pages(db, domain, top=9, at=LATER + HOUR, which=State.KNOWN)) == before.known - 1, (
-        "a page that is gone is not shown as a known one"
-    )
+    assert (
+        len(await report.list_top_pages(db, domain, top=9, at=LATER + HOUR, ranking=State.FETCHED))
+        == before.fetched - 1
+    ), "a page that is gone is not shown as a known one"
 
-    late = LATER + KEPT_FOR + HOUR
-    anew = await report.domain_report(db, domain, at=late, window=DAY)
+    late = LATER + MAX_AGE + HOUR
+    anew = await report.read_domain_report(db, domain, at=late, window=DAY)
     assert anew is not None
     assert (anew.counted_at, anew.gone) == (late, 1), "no plan has come by: who asks has it counted"
 
 
 async def test_a_small_domain_is_counted_for_each_who_asks(db: Database, domain: Domain) -> None:
     await walked(db, domain)
-    await report.keep_figures(db, domain, at=LATER)
+    await report.store_figures(db, domain, at=LATER)
 
     await lose(db, domain, at=LATER + HOUR)
-    found = await report.domain_report(db, domain, at=LATER + HOUR, window=DAY)
+    found = await report.read_domain_report(db, domain, at=LATER + HOUR, window=DAY)
 
     assert found is not None
     assert (found.counted_at, found.gone) == (LATER + HOUR, 1)
-    assert len(await report.pages(db, domain, top=9, at=LATER, which=State.GONE)) == 1
+    assert len(await report.list_top_pages(db, domain, top=9, at=LATER, ranking=State.GONE)) == 1
 
 
-@pytest.mark.parametrize(("looks", "is_counted"), [(0, False), (SMALL // 100 - 1, False), (SMALL, True)])
+@pytest.mark.parametrize(
+    ("looks", "is_counted"), [(0, False), (MAX_SMALL_PAGES // 100 - 1, False), (MAX_SMALL_PAGES, True)]
+)
 async def test_a_crawl_that_moves_the_figures_ends_with_a_count(
     db: Database, domain: Domain, *, looks: int, is_counted: bool
 ) -> None:
     await walked(db, domain)
-    await report.count_after(db, domain, looks=looks, at=LATER)
+    await report.count_after_crawl(db, domain, visits=looks, at=LATER)
     assert await rows(db, "SELECT FROM domain_figures") == [], "a small one needs none"
     await grown(db, domain)
-    await report.count_after(db, domain, looks=looks, at=LATER)
+    await report.count_after_crawl(db, domain, visits=looks, at=LATER)
     assert bool(await rows(db, "SELECT FROM domain_figures")) is is_counted
 
 
@@ -116,7 +123,7 @@ async def test_the_views_say_the_same_of_both(db: Database, domain: Domain) -> N
     live = await rows(db, TOTALS), await rows(db, GRADED)
     assert await rows(db, "SELECT is_live FROM domain_counted_live") == [(True,)]
 
-    await report.keep_figures(db, domain, at=datetime.now(UTC))
+    await report.store_figures(db, domain, at=datetime.now(UTC))
 
     assert await rows(db, "SELECT is_live FROM domain_counted_live") == [(False,)]
     totals, graded = await rows(db, TOTALS), await rows(db, GRADED)
@@ -134,11 +141,11 @@ async def test_the_views_say_the_same_of_both(db: Database, domain: Domain) -> N
 @pytest.mark.parametrize(
     ("pages", "visited", "counted", "is_live"),
     [
-        (SMALL, 2, 1, False),  # counted since its last look
-        (SMALL, 1, 2, True),  # looked at since
-        (SMALL + 1, 1, 2, False),  # a large one waits for the plan
-        (SMALL, 300, 200, True),  # no plan has run for hours
-        (SMALL + 1, 300, 200, False),
+        (MAX_SMALL_PAGES, 2, 1, False),  # counted since its last look
+        (MAX_SMALL_PAGES, 1, 2, True),  # looked at since
+        (MAX_SMALL_PAGES + 1, 1, 2, False),  # a large one waits for the plan
+        (MAX_SMALL_PAGES, 300, 200, True),  # no plan has run for hours
+        (MAX_SMALL_PAGES + 1, 300, 200, False),
     ],
 )
 async def test_which_domains_the_views_count(
@@ -157,32 +164,34 @@ async def test_which_domains_the_views_count(
 
 async def test_the_views_know_the_same_bounds(db: Database) -> None:
     ((said,),) = await rows(db, "SELECT pg_get_viewdef('domain_counted_live'::regclass)")
-    assert f"tracked <= {SMALL})" in str(said)
-    assert f"'{int(KEPT_FOR / HOUR):02}:00:00'::interval" in str(said)
+    assert f"tracked <= {MAX_SMALL_PAGES})" in str(said)
+    assert f"'{int(MAX_AGE / HOUR):02}:00:00'::interval" in str(said)
 
 
 async def test_nothing_is_kept_of_a_domain_that_is_removed(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     await grown(db, domain)
-    await report.keep_figures(db, domain, at=LATER)
+    await report.store_figures(db, domain, at=LATER)
     await domains.remove(db, domain)
-    await report.keep_figures(db, domain, at=LATER)
+    await report.store_figures(db, domain, at=LATER)
     for table in ("domain_figures", "freshness_figures", "top_page"):
         assert await rows(db, f"SELECT FROM {table}") == []
 
 
 async def test_who_does_not_want_to_wait_is_shown_figures_however_old(db: Database, domain: Domain) -> None:
     await walked(db, domain)
-    assert await report.counting_of(db, domain, at=LATER) is Counting.DONE, "a small one is counted for each who asks"
+    assert await report.read_count_state(db, domain, at=LATER) is CountState.DONE, (
+        "a small one is counted for each who asks"
+    )
     await grown(db, domain)
-    assert await report.counting_of(db, domain, at=LATER) is Counting.NEVER
-    await report.keep_figures(db, domain, at=LATER)
-    assert await report.counting_of(db, domain, at=LATER) is Counting.DONE
+    assert await report.read_count_state(db, domain, at=LATER) is CountState.NEVER
+    await report.store_figures(db, domain, at=LATER)
+    assert await report.read_count_state(db, domain, at=LATER) is CountState.DONE
 
     much_later = LATER + 9 * DAY
-    assert await report.counting_of(db, domain, at=much_later) is Counting.OLD
-    old = await report.domain_report(db, domain, at=much_later, window=DAY, kept_for=report.HOWEVER_OLD)
+    assert await report.read_count_state(db, domain, at=much_later) is CountState.OLD
+    old = await report.read_domain_report(db, domain, at=much_later, window=DAY, max_age=report.ANY_AGE)
     assert old is not None
     assert (old.counted_at, old.at) == (LATER, much_later)
-    assert await report.counting_of(db, domain, at=much_later) is Counting.OLD, "nothing was counted"
-    assert await report.tracked_pages(db, domain) == SMALL + 1
+    assert await report.read_count_state(db, domain, at=much_later) is CountState.OLD, "nothing was counted"
+    assert await report.count_tracked_pages(db, domain) == MAX_SMALL_PAGES + 1

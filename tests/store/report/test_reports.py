@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness.estimates import DAY, chance_fresh
-from crawler.core.http.response import Answer
+from crawler.core.freshness.estimates import DAY, compute_fresh_chance
+from crawler.core.http.response import Response
 from crawler.core.http.urls import Url
-from crawler.core.opic.opic import COINS, ENDOWMENT, importance
+from crawler.core.opic.opic import ENDOWMENT, TOTAL_CASH, compute_importance
 from crawler.core.visit.visit import State
-from crawler.store import claim, domains, hand_out, record, report
+from crawler.store import claim, domains, frontier, record, report
 from crawler.store.database import Database
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, USUAL, crawl, html, key, look, status, take, targets, url
@@ -34,15 +34,15 @@ async def numbers(db: Database, statement: str, values: dict[str, object]) -> fl
         return float(row[0])
 
 
-coins = st.integers(0, COINS)
+coins = st.integers(0, TOTAL_CASH)
 same_fixture = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 @same_fixture
 @given(
-    history=st.just(0.0) | st.floats(1, 8 * COINS),  # what is below a thousandth of a coin is nothing in SQL
+    history=st.just(0.0) | st.floats(1, 8 * TOTAL_CASH),  # what is below a thousandth of a coin is nothing in SQL
     cash=coins,
-    circulating=st.integers(ENDOWMENT, COINS),
+    circulating=st.integers(ENDOWMENT, TOTAL_CASH),
     clocks=st.tuples(st.integers(0, 10**17), st.integers(0, 10**17)),
     pages=st.integers(1, 10**7),
     passes=st.floats(0.1, 1000),
@@ -53,7 +53,7 @@ async def test_importance_in_sql_is_the_importance_of_the_core(
     last, now = sorted(clocks)
     window = passes * circulating
 
-    expected = importance(history, cash, clock_last=last, clock_now=now, pages=pages, window=window)
+    expected = compute_importance(history, cash, clock_last=last, clock_now=now, pages=pages, window=window)
     found = await numbers(
         db,
         "SELECT page_importance(%(h)s, %(c)s, %(m)s, %(last)s, %(now)s, %(pages)s, %(passes)s)",
@@ -70,37 +70,37 @@ async def test_freshness_in_sql_is_the_freshness_of_the_core(db: Database, a: fl
 
     found = await numbers(db, "SELECT page_freshness(%(a)s, %(b)s, %(unseen)s)", {"a": a, "b": b, "unseen": unseen})
 
-    assert found == pytest.approx(float(chance_fresh(a, b, unseen / DAY)), rel=1e-6, abs=1e-200)
+    assert found == pytest.approx(float(compute_fresh_chance(a, b, unseen / DAY)), rel=1e-6, abs=1e-200)
 
 
 async def test_pages_come_by_importance_whose_mean_is_one(db: Database, domain: Domain) -> None:
     for n in range(12):
         await walked(db, domain, at=START + timedelta(days=181 * n))
 
-    found = await report.pages(db, domain, top=10, at=START)
+    found = await report.list_top_pages(db, domain, top=10, at=START)
 
     ranks = [page.importance for page in found if page.importance is not None]
     assert len(found) == 4
     assert ranks == sorted(ranks, reverse=True)
     assert sum(ranks) / len(ranks) == pytest.approx(1, rel=0.15)  # what waits to be settled counts already
     assert found[0].url == url(domain, 2)
-    assert {page.state for page in found} == {State.KNOWN}
-    assert all(page.version == 1 and page.due_at is not None and page.last_look_at is not None for page in found)
+    assert {page.state for page in found} == {State.FETCHED}
+    assert all(page.version == 1 and page.due_at is not None and page.last_visit_at is not None for page in found)
 
 
 async def test_only_the_top_pages_are_given(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    everything = await report.pages(db, domain, top=10, at=START)
+    everything = await report.list_top_pages(db, domain, top=10, at=START)
 
-    assert await report.pages(db, domain, top=2, at=START) == everything[:2]
+    assert await report.list_top_pages(db, domain, top=2, at=START) == everything[:2]
 
 
 async def test_freshness_falls_while_nobody_looks(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    now = await report.domain_report(db, domain, at=START + timedelta(minutes=1), window=timedelta(days=30))
-    later = await report.domain_report(db, domain, at=LATER, window=timedelta(days=30))
+    now = await report.read_domain_report(db, domain, at=START + timedelta(minutes=1), window=timedelta(days=30))
+    later = await report.read_domain_report(db, domain, at=LATER, window=timedelta(days=30))
 
     assert now is not None
     assert later is not None
@@ -113,17 +113,17 @@ async def test_the_window_counts_what_was_done_in_it(db: Database, domain: Domai
     await walked(db, domain)
     lease = await take(db, LATER)
     by_key = {target.key: target for target in await targets(db, lease, LATER)}
-    answers: dict[int, Answer] = {
+    answers: dict[int, Response] = {
         0: NOT_MODIFIED,
         1: html(domain, [2], words="other words"),
         2: status(500),
         3: status(410),
     }
     done = [look(by_key[key(domain, n)], answer, LATER, domain) for n, answer in answers.items()]
-    await record.record(db, lease, record.Batch(done, max_pages=100))
+    await record.record_visits(db, lease, record.Batch(done, max_pages=100))
 
-    month = await report.domain_report(db, domain, at=LATER, window=timedelta(days=30))
-    ever = await report.domain_report(db, domain, at=LATER, window=timedelta(days=300))
+    month = await report.read_domain_report(db, domain, at=LATER, window=timedelta(days=30))
+    ever = await report.read_domain_report(db, domain, at=LATER, window=timedelta(days=300))
 
     assert month is not None
     assert ever is not None
@@ -131,14 +131,14 @@ async def test_the_window_counts_what_was_done_in_it(db: Database, domain: Domai
     assert month.changes == {Change.CHANGED: 1, Change.GONE: 1}
     assert month.received_bytes == sum(visit.received_bytes for visit in done)
     assert month.saved_bytes == by_key[key(domain, 0)].received_bytes
-    assert (ever.looks, ever.changes[Change.FIRST]) == (8, 4)
-    assert (month.known, month.gone, month.holder) == (3, 1, "test")
+    assert (ever.looks, ever.changes[Change.ADDED]) == (8, 4)
+    assert (month.fetched, month.gone, month.holder) == (3, 1, "test")
 
 
 async def test_an_instant_before_the_newest_look_counts_as_that_look(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    found = await report.domain_report(db, domain, at=START - timedelta(days=9), window=timedelta(days=30))
+    found = await report.read_domain_report(db, domain, at=START - timedelta(days=9), window=timedelta(days=30))
 
     assert found is not None
     assert found.at == found.last_visit_at
@@ -146,75 +146,75 @@ async def test_an_instant_before_the_newest_look_counts_as_that_look(db: Databas
 
 
 async def test_a_domain_without_pages_has_no_freshness(db: Database, domain: Domain) -> None:
-    found = await report.domain_report(db, domain, at=START, window=timedelta(days=30))
+    found = await report.read_domain_report(db, domain, at=START, window=timedelta(days=30))
 
     assert found is not None
-    assert (found.freshness, found.freshness_plain, found.known, found.looks) == (None, None, 0, 0)
+    assert (found.freshness, found.freshness_plain, found.fetched, found.looks) == (None, None, 0, 0)
 
 
 async def test_of_a_removed_domain_there_is_no_report(db: Database, domain: Domain) -> None:
     await domains.remove(db, domain)
 
-    assert await report.domain_report(db, domain, at=START, window=timedelta(days=30)) is None
+    assert await report.read_domain_report(db, domain, at=START, window=timedelta(days=30)) is None
 
 
 async def test_the_workload_is_what_is_new_and_what_is_due(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await crawl(db, lease, LINKS, START, most=1)
 
-    begun = await report.workload(db, domain, at=START)
+    begun = await report.read_workload(db, domain, at=START)
     await crawl(db, lease, LINKS, START + timedelta(seconds=1))
-    done = await report.workload(db, domain, at=START + timedelta(seconds=2))
-    later = await report.workload(db, domain, at=START + timedelta(days=179))
+    done = await report.read_workload(db, domain, at=START + timedelta(seconds=2))
+    later = await report.read_workload(db, domain, at=START + timedelta(days=179))
 
-    assert (begun.new, begun.due) == (3, 0)
+    assert (begun.unfetched, begun.due) == (3, 0)
     assert begun.mean_bytes > 0
-    assert (done.new, done.due) == (0, 0)
-    assert (later.new, later.due, later.conditional) == (0, 4, 4)
-    assert later.known_bytes == pytest.approx(4 * later.mean_bytes)
+    assert (done.unfetched, done.due) == (0, 0)
+    assert (later.unfetched, later.due, later.conditional) == (0, 4, 4)
+    assert later.fetched_bytes == pytest.approx(4 * later.mean_bytes)
 
 
 async def test_a_preview_is_what_would_be_handed_out_and_touches_nothing(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    seen = await hand_out.preview(db, domain, most=3, at=LATER, defaults=USUAL)
+    seen = await frontier.preview_targets(db, domain, max_targets=3, at=LATER, defaults=USUAL)
     lease = await take(db, LATER)
-    handed_out = await hand_out.hand_out(db, lease, most=3, at=LATER, without=(), defaults=USUAL)
+    handed_out = await frontier.select_targets(db, lease, max_targets=3, at=LATER, dispatched=(), defaults=USUAL)
 
     assert len(seen) == 3
     assert seen == handed_out
 
 
 async def test_holders_are_named_while_their_leases_last(db: Database, domain: Domain) -> None:
-    before = await report.holders(db)
+    before = await report.list_holders(db)
     await take(db, START)
 
     assert before == set()
-    assert await report.holders(db) == {"test"}
+    assert await report.list_holders(db) == {"test"}
 
 
 async def test_pages_beneath_a_prefix_are_counted(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    assert await report.pages_beneath(db, domain, domain.root) == 4
-    assert await report.pages_beneath(db, domain, url(domain, 3)) == 1
+    assert await report.count_pages_under(db, domain, domain.root) == 4
+    assert await report.count_pages_under(db, domain, url(domain, 3)) == 1
 
 
 async def test_a_page_is_explained_with_its_looks_and_those_who_pay_it(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    found = await report.explain(db, domain, url(domain, 2), at=LATER, defaults=USUAL)
+    found = await report.explain_url(db, domain, url(domain, 2), at=LATER, defaults=USUAL)
 
     page = found.page
     assert page is not None
-    assert (page.state, page.version, page.title, page.outlinks, page.depth) == (State.KNOWN, 1, "page", 1, 1)
+    assert (page.state, page.version, page.title, page.outlinks, page.depth) == (State.FETCHED, 1, "page", 1, 1)
     assert page.etag == '"v"'
     assert page.cash is not None
     assert page.cash >= 0
-    assert [look.change for look in found.visits] == [Change.FIRST]
-    assert {linker.url for linker in found.linkers} == {url(domain, n) for n in (0, 1, 3)}
-    assert (found.links, found.nearest) == (3, 0)
-    worth = [(linker.importance or 0) / linker.outlinks for linker in found.linkers]
+    assert [look.change for look in found.visits] == [Change.ADDED]
+    assert {linker.url for linker in found.linking_pages} == {url(domain, n) for n in (0, 1, 3)}
+    assert (found.links, found.nearest_depth) == (3, 0)
+    worth = [(linker.importance or 0) / linker.outlinks for linker in found.linking_pages]
     assert worth == sorted(worth, reverse=True)
 
 
@@ -225,7 +225,7 @@ async def test_a_new_page_knows_how_many_come_before_it(db: Database, domain: Do
 
     ahead = {}
     for n in (1, 2, 3):
-        page = (await report.explain(db, domain, url(domain, n), at=START, defaults=USUAL)).page
+        page = (await report.explain_url(db, domain, url(domain, n), at=START, defaults=USUAL)).page
         assert page is not None
         ahead[key(domain, n)] = page.ahead
 
@@ -237,27 +237,27 @@ async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, do
     lease = await take(db, START)
     root = await targets(db, lease, START)
     first = look(root[0], html(domain, [1, 2]), START, domain)
-    await record.record(db, lease, record.Batch([first], max_pages=1))  # the domain is full
+    await record.record_visits(db, lease, record.Batch([first], max_pages=1))  # the domain is full
 
-    linked = await report.explain(db, domain, url(domain, 2), at=START, defaults=USUAL)
-    unknown = await report.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START, defaults=USUAL)
+    linked = await report.explain_url(db, domain, url(domain, 2), at=START, defaults=USUAL)
+    unknown = await report.explain_url(db, domain, Url(f"{domain.root}never/heard/of"), at=START, defaults=USUAL)
 
-    assert (linked.page, linked.links, linked.nearest, linked.tracked) == (None, 1, 0, 1)
-    assert (unknown.page, unknown.links, unknown.linkers) == (None, 0, ())
+    assert (linked.page, linked.links, linked.nearest_depth, linked.tracked) == (None, 1, 0, 1)
+    assert (unknown.page, unknown.links, unknown.linking_pages) == (None, 0, ())
 
 
 async def test_the_views_tell_the_same(db: Database, domain: Domain) -> None:
     await walked(db, domain)
-    await report.stamp_feed(db, at=START)
-    by_url = {page.url: page for page in await report.pages(db, domain, top=10, at=LATER)}
-    whole = await report.domain_report(db, domain, at=LATER, window=timedelta(days=30))
+    await report.append_to_feed(db, at=START)
+    by_url = {page.url: page for page in await report.list_top_pages(db, domain, top=10, at=LATER)}
+    whole = await report.read_domain_report(db, domain, at=LATER, window=timedelta(days=30))
     assert whole is not None
 
     async with db.transaction() as connection:
         # The views know no other now than the real one: half a year must not change the importance.
         cursor = await connection.execute("SELECT url, importance, version FROM report_page WHERE domain_id = %s", (1,))
         pages = {row[0]: (row[1], row[2]) for row in await cursor.fetchall()}
-        cursor = await connection.execute("SELECT domain, pages_known, freshness FROM report_domain")
+        cursor = await connection.execute("SELECT domain, pages_fetched, freshness FROM report_domain")
         domain_rows = await cursor.fetchall()
         cursor = await connection.execute("SELECT position, url, change FROM report_change ORDER BY position")
         feed = await cursor.fetchall()
@@ -266,7 +266,7 @@ async def test_the_views_tell_the_same(db: Database, domain: Domain) -> None:
     assert [(row[0], row[1]) for row in domain_rows] == [("site.test", 4)]
     assert 0 < domain_rows[0][2] < 1
     assert [row[0] for row in feed] == [1, 2, 3, 4]
-    assert {row[2] for row in feed} == {"first"}
+    assert {row[2] for row in feed} == {"added"}
 
 
 async def test_every_view_and_every_column_of_it_is_documented(db: Database) -> None:
@@ -309,7 +309,7 @@ async def test_a_constant_domain_reads_one_partition(db: Database, domain: Domai
 
 
 async def test_signals_make_a_page_no_older_than_an_interval_can_be(db: Database) -> None:
-    heard = "heard_gap(interval '1 day', '\\x14'::bytea, '{0.9}', '{0.001}', 0.9, 0.1, 100)"
+    heard = "signal_gap(interval '1 day', '\\x14'::bytea, '{0.9}', '{0.001}', 0.9, 0.1, 100)"
 
     assert await numbers(db, f"SELECT date_part('epoch', {heard})", {}) == 1e12
     assert await numbers(db, f"SELECT page_freshness(0.1, 100, {heard})", {}) < 0.35
@@ -317,13 +317,13 @@ async def test_signals_make_a_page_no_older_than_an_interval_can_be(db: Database
 
 async def test_a_page_that_follows_another_has_no_freshness_of_its_own(db: Database, domain: Domain) -> None:
     await walked(db, domain)
-    values = {"domain": domain.id, "leader": key(domain, 1), "key": key(domain, 2)}
+    values = {"domain": domain.id, "canonical": key(domain, 1), "key": key(domain, 2)}
     fresh = "SELECT count(freshness) FROM report_page WHERE domain_id = %(domain)s"
     before = await numbers(db, fresh, values)
     async with db.transaction() as connection:
-        await connection.execute("UPDATE page SET leader = %(leader)s WHERE key = %(key)s", values)
+        await connection.execute("UPDATE page SET canonical = %(canonical)s WHERE key = %(key)s", values)
 
     assert await numbers(db, fresh, values) == before - 1
-    shown = {line.url: line.freshness for line in await report.pages(db, domain, top=10, at=START)}
+    shown = {line.url: line.freshness for line in await report.list_top_pages(db, domain, top=10, at=START)}
     assert shown[url(domain, 2)] is None
     assert shown[url(domain, 1)] is not None

@@ -10,7 +10,7 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
-from crawler.export.rows import shown_value
+from crawler.export.rows import format_value
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
 from tests.store.conftest import START
@@ -34,7 +34,7 @@ SAYS: dict[str, list[tuple[str, str] | None]] = {
 }
 BESIDE = """
     INSERT INTO calibration VALUES ({id}, '2026-01-02', true, 200, 24, 27, 20);
-    INSERT INTO domain_trust (domain_id, prior_no, stats, challenges, revisits)
+    INSERT INTO domain_trust (domain_id, prior_no, stats, validator_checks, revisits)
     VALUES ({id}, 0, '{{"etag": {{"changes_seen": 9, "missed": 0, "unchanged": 20, "flapped": 0}},
                        "last_modified": {{"changes_seen": 9, "missed": 4, "unchanged": 20, "flapped": 0}}}}', 5, 40);
     INSERT INTO url_list (domain_id, key, kind, found_by, found_at, entries, reads, new_pages, hints, hints_checked,
@@ -43,7 +43,7 @@ BESIDE = """
     INSERT INTO domain_source (domain_id, no, source, signals, measured_at, recall, noise, silence, weighed_recall,
                                weighed_noise, weighed_silence)
     VALUES ({id}, 1, 'sitemap', 7, '{at}', 0.75, 0.01, 0.5, 0.75, 0.01, 0.5);
-    INSERT INTO subscription (target, kinds, made_at, position, failures, failing_since, resume_at, last_error)
+    INSERT INTO subscription (target, kinds, created_at, position, failures, failing_since, resume_at, last_error)
     VALUES ('env:MAIL', '{{changed}}', '{at}', 8, 2, '{at}', '{at}', 'env:MAIL is not there');
     INSERT INTO notice (subscription_id, position, domain_id, key, due_at, content)
     SELECT 1, f.position, f.domain_id, e.key, f.appended_at, '{{}}' FROM feed f JOIN event e USING (domain_id, number)
@@ -59,8 +59,8 @@ async def shop(db: Database) -> Domain:
     )
     for day in range(3):
         await looked_at(db, domain, day)
-    await report.stamp_feed(db, at=START + 3 * DAY)
-    await report.fill(db, domain)
+    await report.append_to_feed(db, at=START + 3 * DAY)
+    await report.fill_fingerprints(db, domain)
     async with db.transaction() as connection:
         for statement in BESIDE.format(id=domain.id, at=START).split(";\n"):
             await connection.execute(statement.encode())
@@ -69,7 +69,7 @@ async def shop(db: Database) -> Domain:
 
 async def looked_at(db: Database, domain: Domain, day: int, *, began: datetime = START) -> None:
     at = began + day * DAY
-    await domains.refresh(db, domain, prefix=domain.root, at=at)
+    await domains.request_refresh(db, domain, prefix=domain.root, at=at)
     lease = await take(db, at)
     seen: set[bytes] = set()
     while batch := [target for target in await targets(db, lease, at) if target.key not in seen]:
@@ -80,13 +80,13 @@ async def looked_at(db: Database, domain: Domain, day: int, *, began: datetime =
             links = "".join(f'<a href="/{path}"></a>' for path in SAYS) if target.url == domain.root else ""
             body = "" if said is None else f"<title>{said[0]}</title><p>{said[1]}</p>{links}"
             visits.append(look(target, status(410 if said is None else 200, body.encode()), at, domain))
-        await record.record(db, lease, record.Batch(visits, max_pages=100))
+        await record.record_visits(db, lease, record.Batch(visits, max_pages=100))
     await claim.release(db, lease, at=at)
 
 
 async def answer(db: Database, query: str) -> str:
     """The answer as a table of text."""
-    async with report.answer_to(db, query, may_write=False) as answered:
+    async with report.run_query(db, query, may_write=False) as answered:
         rows = [answered.columns, *[tuple(map(shown, row)) async for row in answered.rows]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -96,7 +96,7 @@ async def answer(db: Database, query: str) -> str:
 def shown(value: object) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M}Z"
-    return shown_value(value)
+    return format_value(value)
 
 
 async def test_every_query_of_the_page_gives_the_result_beneath_it(db: Database, shop: Domain) -> None:
@@ -113,7 +113,7 @@ async def test_every_query_of_the_page_gives_the_result_beneath_it(db: Database,
 
 
 async def test_every_view_has_its_part_of_the_page(db: Database) -> None:
-    async with report.answer_to(
+    async with report.run_query(
         db,
         # but for those that others are made of
         """SELECT relname FROM pg_class WHERE relkind = 'v' AND relnamespace = 'public'::regnamespace

@@ -34,11 +34,13 @@ async def rows_read(db: Database) -> int:
 
 
 async def pages(db: Database, domain: Domain) -> int:
-    return len(await report.pages_to_take(db, domain, after=LAST, most=BATCH, bodies=True))
+    return len(await report.read_pages_to_export(db, domain, after=LAST, max_count=BATCH, with_bodies=True))
 
 
 async def versions(db: Database, domain: Domain) -> int:
-    return len((await report.versions_to_take(db, domain, after=(LAST, 1), most=BATCH, bodies=True))[0])
+    return len(
+        (await report.read_versions_to_export(db, domain, after=(LAST, 1), max_count=BATCH, with_bodies=True))[0]
+    )
 
 
 @pytest.mark.parametrize("take", [pages, versions])
@@ -46,8 +48,8 @@ async def test_a_batch_near_the_end_reads_no_more_than_it_gives(
     database_url: str, take: Callable[[Database, Domain], Awaitable[int]]
 ) -> None:
     await fill(database_url, PAGES)
-    async with open_database(database_url, connections=1) as db:
-        [listed] = await domains.every(db)
+    async with open_database(database_url, max_connections=1) as db:
+        [listed] = await domains.list_domains(db)
         before = await rows_read(db)
         taken = await take(db, listed.domain)
         read = await rows_read(db) - before

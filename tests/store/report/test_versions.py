@@ -24,7 +24,7 @@ async def days(db: Database, domain: Domain, *wanted: int) -> None:
     numbers = {key(domain, n): n for n in (0, 1, 2, 3)}
     for day in wanted:
         at = START + day * DAY
-        await domains.refresh(db, domain, prefix=domain.root, at=at)
+        await domains.request_refresh(db, domain, prefix=domain.root, at=at)
         lease = await take(db, at)
         seen: set[int] = set()
         while batch := [target for target in await targets(db, lease, at) if numbers[target.key] not in seen]:
@@ -35,9 +35,9 @@ async def days(db: Database, domain: Domain, *wanted: int) -> None:
                 words = "the way to all of it" if n == 0 else SAYS[day][n]
                 answer = status(410) if words is None else html(domain, [1, 2, 3] if n == 0 else [], words=words)
                 visits.append(look(target, answer, at, domain))
-            await record.record(db, lease, record.Batch(visits, max_pages=100))
+            await record.record_visits(db, lease, record.Batch(visits, max_pages=100))
         await claim.release(db, lease, at=at)
-    await report.stamp_feed(db, at=START + 9 * DAY)
+    await report.append_to_feed(db, at=START + 9 * DAY)
 
 
 async def test_the_versions_of_a_page_are_told_newest_first_with_what_brought_them(
@@ -45,31 +45,31 @@ async def test_the_versions_of_a_page_are_told_newest_first_with_what_brought_th
 ) -> None:
     await days(db, domain, 0, 1, 2)
 
-    found = await report.versions_of(db, domain, url(domain, 1))
+    found = await report.list_versions(db, domain, url(domain, 1))
 
     assert [(version.number, version.at, version.until) for version in found] == [
         (3, START + 2 * DAY, None),
         (2, START + DAY, START + 2 * DAY),
         (1, START, START + DAY),
     ]
-    assert [version.change for version in found] == [EventKind.CHANGED, EventKind.CHANGED, EventKind.FIRST]
+    assert [version.change for version in found] == [EventKind.CHANGED, EventKind.CHANGED, EventKind.ADDED]
     assert found[0].title == "page"
     assert found[0].body_bytes is not None
     assert 0 < (found[0].amount or 0) <= 1
-    assert await report.versions_of(db, domain, url(domain, 1), before=3, most=1) == found[1:2]
-    assert await report.versions_of(db, domain, Url(f"{domain.root}unknown")) == []
+    assert await report.list_versions(db, domain, url(domain, 1), before=3, max_count=1) == found[1:2]
+    assert await report.list_versions(db, domain, Url(f"{domain.root}unknown")) == []
 
 
 @pytest.mark.parametrize(("at", "words"), [(START, "four"), (START + 1.5 * DAY, "five"), (START + 8 * DAY, "six")])
 async def test_what_a_page_said_at_an_instant(db: Database, domain: Domain, at: datetime, words: str) -> None:
     await days(db, domain, 0, 1, 2)
 
-    found = await report.version_of(db, domain, url(domain, 1), at=at)
+    found = await report.read_version(db, domain, url(domain, 1), at=at)
 
     assert found is not None
     assert found.text == f"tea costs {words}"
     assert f"tea costs {words}".encode() in (found.body or b"")
-    assert found.state is State.KNOWN
+    assert found.state is State.FETCHED
     assert (found.headers.status, found.headers.content_type) == (200, "text/html; charset=utf-8")
     assert found.headers.etag == ('"v"' if words == "six" else None)
 
@@ -77,20 +77,20 @@ async def test_what_a_page_said_at_an_instant(db: Database, domain: Domain, at: 
 async def test_before_its_first_look_a_page_said_nothing(db: Database, domain: Domain) -> None:
     await days(db, domain, 0)
 
-    assert await report.version_of(db, domain, url(domain, 1), at=START - DAY) is None
-    assert await report.version_of(db, domain, url(domain, 1), number=7) is None
+    assert await report.read_version(db, domain, url(domain, 1), at=START - DAY) is None
+    assert await report.read_version(db, domain, url(domain, 1), number=7) is None
 
 
 async def test_a_page_that_was_gone_says_so_with_what_it_said_last(db: Database, domain: Domain) -> None:
     await days(db, domain, 0, 1, 2)
 
-    gone = await report.version_of(db, domain, url(domain, 3), at=START + DAY)
-    back = await report.version_of(db, domain, url(domain, 3))
+    gone = await report.read_version(db, domain, url(domain, 3), at=START + DAY)
+    back = await report.read_version(db, domain, url(domain, 3))
 
     assert gone is not None
     assert (gone.state, gone.state_at, gone.text) == (State.GONE, START + DAY, "shop hours are long")
     assert back is not None
-    assert back.state is State.KNOWN
+    assert back.state is State.FETCHED
 
 
 async def test_a_body_that_is_not_kept_is_told_and_its_text_remains(db: Database, domain: Domain) -> None:
@@ -98,7 +98,7 @@ async def test_a_body_that_is_not_kept_is_told_and_its_text_remains(db: Database
     async with db.transaction() as connection:
         await connection.execute("DELETE FROM content")
 
-    found = await report.version_of(db, domain, url(domain, 1))
+    found = await report.read_version(db, domain, url(domain, 1))
 
     assert found is not None
     assert (found.body, found.version.body_bytes, found.text) == (None, None, "tea costs four")
@@ -107,13 +107,13 @@ async def test_a_body_that_is_not_kept_is_told_and_its_text_remains(db: Database
 async def test_the_pages_of_a_domain_at_an_instant(db: Database, domain: Domain) -> None:
     await days(db, domain, 0, 1, 2)
 
-    then = await report.pages_at(db, domain, at=START + DAY)
-    before = await report.pages_at(db, domain, at=START - DAY)
+    then = await report.list_pages_at(db, domain, at=START + DAY)
+    before = await report.list_pages_at(db, domain, at=START - DAY)
 
     assert [(page.url, page.state, page.version) for page in then] == [
-        (url(domain, 0), State.KNOWN, 1),
-        (url(domain, 1), State.KNOWN, 2),
-        (url(domain, 2), State.KNOWN, 1),
+        (url(domain, 0), State.FETCHED, 1),
+        (url(domain, 1), State.FETCHED, 2),
+        (url(domain, 2), State.FETCHED, 1),
         (url(domain, 3), State.GONE, 1),
     ]
     assert before == []
@@ -122,7 +122,7 @@ async def test_the_pages_of_a_domain_at_an_instant(db: Database, domain: Domain)
 async def test_the_newest_changes_come_first_with_title_and_importance(db: Database, domain: Domain) -> None:
     await days(db, domain, 0, 1, 2)
 
-    found = await report.newest_changes(db, ChangeFilter(kinds=frozenset({EventKind.CHANGED})))
+    found = await report.list_newest_changes(db, ChangeFilter(kinds=frozenset({EventKind.CHANGED})))
 
     assert [item.at for item in found] == sorted((item.at for item in found), reverse=True)
     assert {(item.url, item.version) for item in found} == {
@@ -136,13 +136,13 @@ async def test_the_newest_changes_come_first_with_title_and_importance(db: Datab
 
 async def test_pages_of_newest_changes_hold_each_change_once(db: Database, domain: Domain) -> None:
     await days(db, domain, 0, 1, 2)
-    every = await report.newest_changes(db)
+    every = await report.list_newest_changes(db)
 
     paged = []
     before = None
-    while part := await report.newest_changes(db, before=before, most=2):
+    while part := await report.list_newest_changes(db, before=before, max_count=2):
         paged += part
-        before = part[-1].place
+        before = part[-1].page_cursor
 
     assert paged == every
     assert sorted(item.position for item in every) == list(range(1, len(every) + 1))
@@ -152,7 +152,7 @@ async def test_changes_are_filtered_by_page_prefix_kind_time_and_cursor(db: Data
     await days(db, domain, 0, 1, 2)
 
     async def told(wanted: ChangeFilter) -> set[tuple[str, str]]:
-        newest = await report.newest_changes(db, wanted)
+        newest = await report.list_newest_changes(db, wanted)
         in_order = await report.read_feed(db, wanted)
         assert sorted(item.position for item in newest) == [item.position for item in in_order]
         counts = await report.count_changes(db, wanted)
@@ -161,13 +161,13 @@ async def test_changes_are_filtered_by_page_prefix_kind_time_and_cursor(db: Data
 
     of_page = await told(ChangeFilter(domain_id=domain.id, key=key(domain, 3)))
     beneath = await told(ChangeFilter(prefix=url(domain, 2)))
-    news = await told(ChangeFilter(kinds=frozenset({EventKind.GONE, EventKind.BACK})))
+    news = await told(ChangeFilter(kinds=frozenset({EventKind.GONE, EventKind.RESTORED})))
     late = await told(ChangeFilter(since=START + 2 * DAY))
     cursor = await told(ChangeFilter(after=4))
 
-    assert of_page == {("3", "first"), ("3", "gone"), ("3", "back")}
-    assert beneath == {("2", "first"), ("2", "changed")}
-    assert news == {("3", "gone"), ("3", "back")}
-    assert late == {("1", "changed"), ("2", "changed"), ("3", "back")}
-    assert cursor == {("1", "changed"), ("3", "gone"), ("2", "changed"), ("3", "back")}
+    assert of_page == {("3", "added"), ("3", "gone"), ("3", "restored")}
+    assert beneath == {("2", "added"), ("2", "changed")}
+    assert news == {("3", "gone"), ("3", "restored")}
+    assert late == {("1", "changed"), ("2", "changed"), ("3", "restored")}
+    assert cursor == {("1", "changed"), ("3", "gone"), ("2", "changed"), ("3", "restored")}
     assert await told(ChangeFilter(domain_id=domain.id + 1)) == set()

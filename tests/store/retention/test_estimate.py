@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.prune import foretold, keep_quota, prune_domain
+from crawler.prune import enforce_quota, estimate_pruning, prune_domain
 from crawler.store import domains
 from crawler.store.database import Database
 from crawler.store.retention import versions
@@ -46,27 +46,27 @@ async def test_of_a_large_domain_two_hundred_pages_tell_about_what_all_of_them_t
             "UPDATE domain_state SET last_visit_at = %s WHERE domain_id = %s", (START + 90 * DAY, domain.id)
         )
 
-    found = await foretold(db, domain)
-    takes = await versions.stored_bytes(db, domain)
+    found = await estimate_pruning(db, domain)
+    takes = await versions.compute_stored_bytes(db, domain)
     done = await prune_domain(db, domain, at=NOW)
 
     assert not found.is_exact
     assert abs(found.stored_bytes - takes) < takes / 5
-    assert abs(found.frees_bytes - done.freed_bytes) < done.freed_bytes / 4
+    assert abs(found.freeable_bytes - done.freed_bytes) < done.freed_bytes / 4
 
 
 async def test_of_a_small_domain_it_is_exact_and_what_pruning_then_frees(db: Database, domain: Domain) -> None:
     domain = await keep(db, domain)
     await live(db, domain, range(45))
 
-    found = await foretold(db, domain)
-    takes = await versions.stored_bytes(db, domain)
+    found = await estimate_pruning(db, domain)
+    takes = await versions.compute_stored_bytes(db, domain)
     done = await prune_domain(db, domain, at=NOW)
 
     assert found.is_exact
     assert abs(found.stored_bytes - takes) < takes / 100
-    assert abs(found.frees_bytes - done.freed_bytes) < done.freed_bytes / 20
-    assert (await foretold(db, domain)).frees_bytes == 0
+    assert abs(found.freeable_bytes - done.freed_bytes) < done.freed_bytes / 20
+    assert (await estimate_pruning(db, domain)).freeable_bytes == 0
 
 
 async def test_a_domain_within_its_quota_is_left_alone_and_one_beyond_it_is_thinned_out(
@@ -74,22 +74,22 @@ async def test_a_domain_within_its_quota_is_left_alone_and_one_beyond_it_is_thin
 ) -> None:
     domain = await keep(db, domain, keep_versions=1000)
     await live(db, domain, range(16))
-    takes = await versions.stored_bytes(db, domain)
-    assert await keep_quota(db, domain) is None
-    roomy = await domains.change(db, domain, replace(domain.settings, quota=takes), at=START)
-    assert await keep_quota(db, roomy) is None
-    narrow = await domains.change(db, domain, replace(domain.settings, quota=takes // 2), at=START)
-    told = await foretold(db, narrow)
-    assert abs(told.frees_bytes - takes / 2) < takes / 50
+    takes = await versions.compute_stored_bytes(db, domain)
+    assert await enforce_quota(db, domain) is None
+    roomy = await domains.change_settings(db, domain, replace(domain.settings, quota=takes), at=START)
+    assert await enforce_quota(db, roomy) is None
+    narrow = await domains.change_settings(db, domain, replace(domain.settings, quota=takes // 2), at=START)
+    told = await estimate_pruning(db, narrow)
+    assert abs(told.freeable_bytes - takes / 2) < takes / 50
 
-    done = await keep_quota(db, narrow)
+    done = await enforce_quota(db, narrow)
 
     assert done is not None
-    assert done.exceeds == 0
-    assert takes // 3 < done.stored_bytes == await versions.stored_bytes(db, domain) <= takes // 2
-    assert await keep_quota(db, narrow) is None
-    tiny = await domains.change(db, domain, replace(domain.settings, quota=1), at=START)
-    done = await keep_quota(db, tiny)
+    assert done.excess_bytes == 0
+    assert takes // 3 < done.stored_bytes == await versions.compute_stored_bytes(db, domain) <= takes // 2
+    assert await enforce_quota(db, narrow) is None
+    tiny = await domains.change_settings(db, domain, replace(domain.settings, quota=1), at=START)
+    done = await enforce_quota(db, tiny)
     assert done is not None
-    assert done.exceeds == done.stored_bytes - 1 > 0
-    assert await rows(db, "SELECT count(*) FROM snapshot WHERE is_kept") == [(PAGES + 1,)]
+    assert done.excess_bytes == done.stored_bytes - 1 > 0
+    assert await rows(db, "SELECT count(*) FROM snapshot WHERE is_stored") == [(PAGES + 1,)]

@@ -26,12 +26,12 @@ async def test_a_month_of_nights_is_merged_once_it_is_over_and_says_what_it_said
     last = await fill(db, domain, pages=300, visits=12_000)  # until the end of February, 205 a day
     before = await every_visit(db)
     await pack_nightly(db, domain, range(9, 39))
-    assert await visits.packs_to_merge(db, domain) == []  # January is not packed to its end yet
+    assert await visits.find_packs_to_merge(db, domain) == []  # January is not packed to its end yet
     await pack_nightly(db, domain, range(39, (last - START).days))
     key = before[77]["key"]
     wide = (await rows(db, OF_PAGE, domain.id, key, START + 31 * DAY))[0][0]
 
-    (january,) = await visits.packs_to_merge(db, domain)
+    (january,) = await visits.find_packs_to_merge(db, domain)
     merged = await visits.merge_packs(db, domain, january)
 
     assert (january.month, january.bits, merged) == (START, 0, january.visits)
@@ -42,7 +42,7 @@ async def test_a_month_of_nights_is_merged_once_it_is_over_and_says_what_it_said
     async with db.transaction() as connection:
         cursor = await connection.execute("SELECT at FROM visits_of(%s, %s) ORDER BY at", (domain.id, key), binary=True)
         assert [at for (at,) in await cursor.fetchall()] == [visit["at"] for visit in before if visit["key"] == key]
-    assert await visits.packs_to_merge(db, domain) == []
+    assert await visits.find_packs_to_merge(db, domain) == []
 
 
 async def test_what_one_night_has_packed_well_is_left_as_it_is(db: Database, domain: Domain) -> None:
@@ -50,4 +50,4 @@ async def test_what_one_night_has_packed_well_is_left_as_it_is(db: Database, dom
     await pack_all(db, domain, most=100_000)
     await rows(db, "UPDATE domain_state SET last_visit_at = last_visit_at + interval '90 days' RETURNING 1")
 
-    assert await visits.packs_to_merge(db, domain) == []
+    assert await visits.find_packs_to_merge(db, domain) == []

@@ -8,19 +8,20 @@ from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.partitions import ensure_visit_partition
 from crawler.store.retention import visits
-from crawler.store.retention.visits import COLUMNS
+from crawler.store.retention.visits import VISIT_COLUMNS
 from tests.store import made_up
 from tests.store.conftest import START
 
 DAY = timedelta(days=1)
 # Every column with values of its own, some of them null, in two months.
 FILL = """
-    INSERT INTO visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
+    INSERT INTO visit (domain_id, key, at, answer, status, reason, change, evidence, distance_bits, conditional,
+                       requests,
                        received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit, parts, amount,
                        rendering, added_words, added_links)
     SELECT %(id)s, decode(md5((n %% %(pages)s)::text), 'hex'), %(at)s::timestamptz + n * interval '7 minutes',
            (ARRAY['fetched', 'not_modified', 'unreached'])[1 + n %% 3], CASE WHEN n %% 3 < 2 THEN 200 + n %% 5 END,
-           CASE WHEN n %% 3 = 2 THEN 'timeout' ELSE '' END, (ARRAY['same', 'cosmetic', 'unknown'])[1 + n %% 3],
+           CASE WHEN n %% 3 = 2 THEN 'timeout' ELSE '' END, (ARRAY['unchanged', 'cosmetic', 'unknown'])[1 + n %% 3],
            'status', CASE WHEN n %% 4 = 0 THEN n %% 60 END, n %% 2 = 0, 1 + n %% 3, n, 2 * n, n %% 900, 1000 + n,
            CASE WHEN n %% 5 > 0 THEN n / 10000.0 END, %(at)s::timestamptz + n * interval '8 minutes', n / 7.0,
            n %% 11 = 0, '', CASE WHEN n %% 6 = 0 THEN n / 20000.0 END, '', NULL, CASE WHEN n %% 9 = 0 THEN n END
@@ -44,11 +45,11 @@ async def every_visit(db: Database, table: str = "every_visit") -> list[dict[str
 
 
 async def pack_all(db: Database, domain: Domain, *, most: int) -> int:
-    waiting = await visits.visits_to_pack(db, domain)
+    waiting = await visits.find_visits_to_pack(db, domain)
     assert waiting is not None
-    done, after = await visits.pack_visits(db, domain, waiting, most=most)
+    done, after = await visits.pack_visits(db, domain, waiting, max_visits=most)
     while after is not None:
-        many, after = await visits.pack_visits(db, domain, waiting, after=after, most=most)
+        many, after = await visits.pack_visits(db, domain, waiting, after=after, max_visits=most)
         done += many
     return done
 
@@ -66,7 +67,7 @@ async def test_packed_visits_say_in_every_column_what_they_said_before(
     assert packed == sum(visit["at"] < last - 8 * DAY for visit in before) > 3000  # type: ignore[operator]
     assert len(await every_visit(db, "visit")) == 5000 - packed
     assert await every_visit(db) == before
-    assert set(COLUMNS) | {"domain_id", "key"} == set(before[0])
+    assert set(VISIT_COLUMNS) | {"domain_id", "key"} == set(before[0])
 
 
 async def test_the_visits_of_a_page_and_of_a_time_are_found_among_both(db: Database, domain: Domain) -> None:
@@ -88,12 +89,12 @@ async def test_the_visits_of_a_page_and_of_a_time_are_found_among_both(db: Datab
 async def test_few_visits_wait_for_others_and_a_second_pass_finds_nothing(db: Database, domain: Domain) -> None:
     await fill(db, domain, pages=3, visits=40, at=START)
     last = await fill(db, domain, pages=3, visits=1, at=START + 9 * DAY)
-    assert await visits.visits_to_pack(db, domain) is None
+    assert await visits.find_visits_to_pack(db, domain) is None
 
     await fill(db, domain, pages=3, visits=1, at=last + 60 * DAY)
     assert await pack_all(db, domain, most=100) == 41
 
-    assert await visits.visits_to_pack(db, domain) is None
+    assert await visits.find_visits_to_pack(db, domain) is None
 
 
 async def test_a_month_whose_visits_are_packed_gives_its_space_back_at_once(db: Database, domain: Domain) -> None:
@@ -126,7 +127,7 @@ async def test_visits_that_are_too_old_are_forgotten_packed_or_not(db: Database,
     expected = await visits.count_visits(db, domain, before=before)
 
     forgotten = 0
-    while many := await visits.forget_visits(db, domain, before=before, most=500):
+    while many := await visits.forget_visits(db, domain, before=before, max_visits=500):
         forgotten += many
 
     left = await every_visit(db)
@@ -140,22 +141,25 @@ async def test_freshness_in_the_past_and_reports_are_as_before_packing(db: Datab
     await made_up.crawl(db, lease, {0: [1, 2], 1: [], 2: []}, START)
     async with db.transaction() as connection:
         await connection.execute(
-            """INSERT INTO visit (domain_id, key, at, answer, change, rung, conditional, requests, expected)
-               SELECT v.domain_id, v.key, v.at + n * interval '1 hour', 'not_modified', 'same', 'status', true, 1, 0.1
+            """INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests, expected)
+               SELECT v.domain_id, v.key, v.at + n * interval '1 hour', 'not_modified', 'unchanged', 'status', true, 1,
+               0.1
                  FROM visit v, generate_series(1, 600) n"""
         )
         await connection.execute("UPDATE domain_state SET last_visit_at = %s", (START + 25 * DAY,))
     instants = [START + n * DAY / 2 for n in range(50)]
-    fresh = await report.freshness_over_time(db, domain, instants=instants)
-    told = await report.domain_report(db, domain, at=START + 25 * DAY, window=20 * DAY)
-    hours = await report.traffic(db, domain, since=START, until=START + 30 * DAY)
-    explained = await report.explain(db, domain, made_up.url(domain, 1), at=START + 25 * DAY, defaults=made_up.USUAL)
+    fresh = await report.read_freshness_history(db, domain, instants=instants)
+    told = await report.read_domain_report(db, domain, at=START + 25 * DAY, window=20 * DAY)
+    hours = await report.read_traffic(db, domain, since=START, until=START + 30 * DAY)
+    explained = await report.explain_url(
+        db, domain, made_up.url(domain, 1), at=START + 25 * DAY, defaults=made_up.USUAL
+    )
 
     assert await pack_all(db, domain, most=20_000) > 1000
 
-    assert await report.freshness_over_time(db, domain, instants=instants) == fresh
-    assert await report.domain_report(db, domain, at=START + 25 * DAY, window=20 * DAY) == told
-    assert await report.traffic(db, domain, since=START, until=START + 30 * DAY) == hours
-    again = await report.explain(db, domain, made_up.url(domain, 1), at=START + 25 * DAY, defaults=made_up.USUAL)
+    assert await report.read_freshness_history(db, domain, instants=instants) == fresh
+    assert await report.read_domain_report(db, domain, at=START + 25 * DAY, window=20 * DAY) == told
+    assert await report.read_traffic(db, domain, since=START, until=START + 30 * DAY) == hours
+    again = await report.explain_url(db, domain, made_up.url(domain, 1), at=START + 25 * DAY, defaults=made_up.USUAL)
     assert again.visits == explained.visits
-    assert await report.check(db) == []
+    assert await report.check_invariants(db) == []

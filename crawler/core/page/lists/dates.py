@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)  # the web is no older: what is earlier says that nobody knows
+MIN_DATE = datetime(1990, 1, 1, tzinfo=UTC)  # the web is no older: what is earlier says that nobody knows
 MAX_DATE_CHARS = 80
 _SECOND, _MINUTE, _DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 _MONTH, _YEAR = timedelta(days=31), timedelta(days=366)
@@ -66,7 +66,7 @@ class ListDate:
         return self.at + self.span
 
 
-def date_of(text: str) -> ListDate | None:
+def parse_list_date(text: str) -> ListDate | None:
     """The date that a text means, or None where it means none, or might mean two.
 
     Without a zone it is UTC; one with two meanings, or that nobody knows, makes the span longer. With slashes the day
@@ -76,24 +76,24 @@ def date_of(text: str) -> ListDate | None:
     if not text or len(text) > MAX_DATE_CHARS:
         return None
     try:
-        found = _numbers(text) or _words(text)
+        date = _parse_numeric_date(text) or _parse_worded_date(text)
     except (ValueError, OverflowError):
         return None
-    return found if found is not None and found.at >= EARLIEST else None
+    return date if date is not None and date.at >= MIN_DATE else None
 
 
-def _numbers(text: str) -> ListDate | None:
+def _parse_numeric_date(text: str) -> ListDate | None:
     """A date in digits alone."""
     if since := _SINCE_1970.fullmatch(text):
         seconds = int(since[1]) if since[1] else int(since[2]) / 1000
         return ListDate(datetime.fromtimestamp(seconds, UTC), _SECOND)
     for form in _FORMS:
-        if found := form.fullmatch(text):
-            return _date_from(found.groupdict())
+        if match := form.fullmatch(text):
+            return _build_date(match.groupdict())
     return None
 
 
-def _date_from(parts: dict[str, str | None]) -> ListDate | None:
+def _build_date(parts: dict[str, str | None]) -> ListDate | None:
     month, day = parts.get("month"), parts.get("day")
     if parts.get("first"):
         month, day = parts["other"], parts["first"]
@@ -106,11 +106,11 @@ def _date_from(parts: dict[str, str | None]) -> ListDate | None:
         name = (parts["zone"] or "").strip("+-\u22120123456789: ").upper()
         if name not in {"", "Z", "UT", "UTC", "GMT"}:
             return None  # a word, which need not be a zone
-        return _in_zone(at, _DAY if day else _MONTH if month else _YEAR, parts)
-    return _at_time(at, parts)
+        return _convert_zone(at, _DAY if day else _MONTH if month else _YEAR, parts)
+    return _add_time(at, parts)
 
 
-def _at_time(day: datetime, parts: dict[str, str | None]) -> ListDate | None:
+def _add_time(day: datetime, parts: dict[str, str | None]) -> ListDate | None:
     """The instant of a day that a time of day means, in its zone."""
     hour = int(parts["hour"] or 0)
     if parts["half"]:
@@ -118,16 +118,16 @@ def _at_time(day: datetime, parts: dict[str, str | None]) -> ListDate | None:
     if hour > 24 or int(parts["minute"] or 0) > 59 or int(parts["second"] or 0) > 60:
         return None
     at = day + timedelta(hours=hour, minutes=int(parts["minute"] or 0), seconds=int(parts["second"] or 0))
-    return _in_zone(at, _SECOND if parts["second"] else _MINUTE, parts)
+    return _convert_zone(at, _SECOND if parts["second"] else _MINUTE, parts)
 
 
-def _in_zone(at: datetime, span: timedelta, parts: dict[str, str | None]) -> ListDate:
+def _convert_zone(at: datetime, span: timedelta, parts: dict[str, str | None]) -> ListDate:
     """What a wall clock's time means in UTC, by the zone that stands behind it."""
-    least, most = _offsets(parts["zone"] or "", has_place=bool(parts["place"]))
-    return ListDate(at - most, span + (most - least))
+    min_offset, max_offset = _parse_offsets(parts["zone"] or "", has_place=bool(parts["place"]))
+    return ListDate(at - max_offset, span + (max_offset - min_offset))
 
 
-def _offsets(zone: str, *, has_place: bool) -> tuple[timedelta, timedelta]:
+def _parse_offsets(zone: str, *, has_place: bool) -> tuple[timedelta, timedelta]:
     """What a zone is ahead of UTC, at least and at most. has_place: the name of a city stands behind it.
 
     A number counts, whatever name stands before it: GMT+2 is two hours ahead.
@@ -141,23 +141,23 @@ def _offsets(zone: str, *, has_place: bool) -> tuple[timedelta, timedelta]:
             raise ValueError(zone)
         signed = offset if number[0] == "+" else -offset
         return signed, signed
-    known = _ANYWHERE if name or has_place else (0.0, 0.0)
-    least, most = _ZONES.get(name.upper(), known)
-    return timedelta(hours=least), timedelta(hours=most)
+    default = _ANYWHERE if name or has_place else (0.0, 0.0)
+    min_hours, max_hours = _ZONES.get(name.upper(), default)
+    return timedelta(hours=min_hours), timedelta(hours=max_hours)
 
 
-def _words(text: str) -> ListDate | None:
+def _parse_worded_date(text: str) -> ListDate | None:
     """A date with the name of a month: RFC 822, RFC 850, asctime, and what people write."""
     text = _ORDINAL.sub("", text)
     time = _TIME_IN_WORDS.search(text)
     if time is None:
         if _TIME_OF_DAY.search(text):
             return None  # something else stands behind the time
-        return ListDate(_midnight(text), _DAY)
+        return ListDate(_parse_day(text), _DAY)
     day = text[: time.start()].rstrip(" ,-T").removesuffix(" at").rstrip(" ,")
-    return _at_time(_midnight(f"{day} {time['year'] or time['later'] or ''}"), time.groupdict())
+    return _add_time(_parse_day(f"{day} {time['year'] or time['later'] or ''}"), time.groupdict())
 
 
-def _midnight(day: str) -> datetime:
+def _parse_day(day: str) -> datetime:
     """The beginning of a day in words, UTC. Raises ValueError."""
     return parsedate_to_datetime(f"{day.strip()} 00:00:00 +0000")

@@ -8,18 +8,18 @@ from html.entities import html5
 from xml.parsers import expat
 
 from crawler.core.http.urls import Url
-from crawler.core.page.document import Document, collapsed
+from crawler.core.page.document import Document, collapse_lines
 from crawler.core.page.lists.url_list import read_list_text
 
 MAX_DEPTH = 200  # feeds have five, documents for print thirty
 
 _FEEDS = frozenset({"rss", "feed", "RDF"})
-_WHOLE = frozenset({"channel", "feed"})
+_CONTAINERS = frozenset({"channel", "feed"})
 # Elements about the file itself, not about its content: when and by which program it was written.
-_OF_THE_FILE = frozenset({"lastBuildDate", "pubDate", "updated", "date", "generator", "ttl"})
+_FILE_ELEMENTS = frozenset({"lastBuildDate", "pubDate", "updated", "date", "generator", "ttl"})
 
 
-class _RefusedError(Exception):
+class _RejectedError(Exception):
     """The XML declares entities, which can multiply, or is nested too deep."""
 
 
@@ -37,18 +37,18 @@ def read_xml(source: str, *, url: Url) -> Document:
     reader = _Reader(parser)
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
-    parser.CharacterDataHandler = reader.pieces.append
-    parser.SkippedEntityHandler = reader.skip
-    parser.EntityDeclHandler = reader.refuse
+    parser.CharacterDataHandler = reader.texts.append
+    parser.SkippedEntityHandler = reader.add_entity
+    parser.EntityDeclHandler = reader.reject
     try:
         parser.Parse(content, True)  # noqa: FBT003  its only form
-    except _RefusedError:
-        return Document(text=collapsed(source.splitlines()))
+    except _RejectedError:
+        return Document(text=collapse_lines(source.splitlines()))
     except expat.ExpatError:
         reader.add(content[reader.at_byte :].decode("utf-8", "replace").splitlines())
     entries = read_list_text(iter((source,)), url=url).entries if reader.is_feed else ()
-    main = collapsed(reader.main) if len(reader.main) < len(reader.lines) else None
-    return Document(reader.title, collapsed(reader.lines), main, tuple(entry.url for entry in entries))
+    main = collapse_lines(reader.main) if len(reader.main) < len(reader.lines) else None
+    return Document(reader.title, collapse_lines(reader.lines), main, tuple(entry.url for entry in entries))
 
 
 @dataclass(slots=True)
@@ -64,12 +64,12 @@ class _Reader:
     is_feed: bool = False
     lines: list[str] = field(default_factory=list)
     main: list[str] = field(default_factory=list)
-    pieces: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if len(self.names) == MAX_DEPTH:
-            raise _RefusedError
+            raise _RejectedError
         self.flush()
         self.names.append(name.rpartition(":")[2])
         self.is_feed = self.is_feed or self.names[0] in _FEEDS
@@ -78,24 +78,24 @@ class _Reader:
     def end(self, _name: str) -> None:
         text = self.flush()
         name = self.names.pop()
-        if text and self.is_feed and name == "title" and self.names and self.names[-1] in _WHOLE:
+        if text and self.is_feed and name == "title" and self.names and self.names[-1] in _CONTAINERS:
             self.title = self.title or text
 
-    def skip(self, entity: str, is_parameter: bool) -> None:  # noqa: FBT001  as expat calls it
+    def add_entity(self, entity: str, is_parameter: bool) -> None:  # noqa: FBT001  as expat calls it
         if not is_parameter:
-            self.pieces.append(html5.get(f"{entity};", f"&{entity};"))
+            self.texts.append(html5.get(f"{entity};", f"&{entity};"))
 
-    def refuse(self, *_declaration: object) -> None:
-        raise _RefusedError
+    def reject(self, *_declaration: object) -> None:
+        raise _RejectedError
 
     def flush(self) -> str:
         """Add the text read since the last tag as a line, and return it."""
         self.at_byte = self.parser.CurrentByteIndex
-        text = " ".join("".join(self.pieces).split())
-        self.pieces.clear()
+        text = " ".join("".join(self.texts).split())
+        self.texts.clear()
         if text:
-            is_of_file = len(self.names) > 1 and self.names[-1] in _OF_THE_FILE and self.names[-2] in _WHOLE
-            self.add([text], is_main=not (is_of_file and self.is_feed))
+            is_about_file = len(self.names) > 1 and self.names[-1] in _FILE_ELEMENTS and self.names[-2] in _CONTAINERS
+            self.add([text], is_main=not (is_about_file and self.is_feed))
         return text
 
     def add(self, lines: list[str], *, is_main: bool = True) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NoReturn, TypeVar
 
-from crawler.core.page.charset import decoded
+from crawler.core.page.charset import decode_body
 
 T = TypeVar("T", bytes, str)
 
@@ -39,68 +39,68 @@ _STRAY = re.compile(r"<(?![A-Za-z_:/!?])")  # behind it a parser would understan
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\ufdd0]")
 
 
-class ListStopped(Exception):
+class ListReadError(Exception):
     """A list is not read any further. finding: why.  is_refused: nothing of it counts, not even what came before."""
 
-    def __init__(self, finding: str, *, is_refused: bool = False) -> None:
+    def __init__(self, finding: str, *, is_rejected: bool = False) -> None:
         super().__init__(finding)
-        self.finding, self.is_refused = finding, is_refused
+        self.finding, self.is_rejected = finding, is_rejected
 
 
-def text_of(body: bytes, *, content_type: str, most_bytes: int) -> Iterator[str]:
+def decode_list(body: bytes, *, content_type: str, max_bytes: int) -> Iterator[str]:
     """The text of a list, piece by piece. Raises ListStopped where it is torn, or expands to more than most_bytes.
 
     Always: no more of it is in memory than the body itself and a few pieces.
     """
     view = memoryview(body)
     packed = (bytes(view[at : at + CHUNK_BYTES]) for at in range(0, len(body), CHUNK_BYTES))
-    start, pieces = _peeked(_bounded(_unpacked(packed, 0), most_bytes), b"", most=_CHARSET_BYTES)
-    charset, _ = decoded(start[:_CHARSET_BYTES], content_type, "xml")
+    start, chunks = _peek(_limit_bytes(_unpack(packed, 0), max_bytes), b"", length=_CHARSET_BYTES)
+    charset, _ = decode_body(start[:_CHARSET_BYTES], content_type, "xml")
     decoder = codecs.getincrementaldecoder(charset)("replace")
-    for piece in chain((start,), pieces):
-        yield decoder.decode(piece)
+    for chunk in chain((start,), chunks):
+        yield decoder.decode(chunk)
     yield decoder.decode(b"", True)  # noqa: FBT003  its only form
 
 
-def _bounded(pieces: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:
-    room = most_bytes
-    for piece in pieces:
-        room -= len(piece)
-        if room < 0:
-            raise ListStopped("too_large")
-        yield piece
+def _limit_bytes(chunks: Iterator[bytes], max_bytes: int) -> Iterator[bytes]:
+    bytes_left = max_bytes
+    for chunk in chunks:
+        bytes_left -= len(chunk)
+        if bytes_left < 0:
+            raise ListReadError("too_large")
+        yield chunk
 
 
-def _unpacked(pieces: Iterator[bytes], layers: int) -> Iterator[bytes]:
+def _unpack(chunks: Iterator[bytes], layers: int) -> Iterator[bytes]:
     """The pieces without their gzip, whatever they are called and however often they were packed."""
-    start, rest = _peeked(pieces, b"", most=len(_GZIP_MAGIC))
-    whole = chain((start,), rest)
+    start, rest = _peek(chunks, b"", length=len(_GZIP_MAGIC))
+    all_chunks = chain((start,), rest)
     if not start.startswith(_GZIP_MAGIC):
-        yield from whole
+        yield from all_chunks
     elif layers == MAX_LAYERS:
-        raise ListStopped("packed_too_often", is_refused=True)
+        raise ListReadError("packed_too_often", is_rejected=True)
     else:
-        yield from _unpacked(_inflated(whole), layers + 1)
+        yield from _unpack(_inflate(all_chunks), layers + 1)
 
 
-def _inflated(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _inflate(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """What a gzip file expands to, member by member. Padding behind the last one does not count."""
     stream, members, data = zlib.decompressobj(16 + zlib.MAX_WBITS), 1, b""
     while True:
         if stream.eof:
-            data = stream.unused_data or next(pieces, b"")
+            data = stream.unused_data or next(chunks, b"")
             if not data.startswith(_GZIP_MAGIC):
                 return
             members += 1
             if members > MAX_MEMBERS:
-                raise ListStopped("packed_too_often", is_refused=True)
+                raise ListReadError("packed_too_often", is_rejected=True)
             stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
-        elif not data and not (data := next(pieces, b"")):
-            raise ListStopped("torn")
+        elif not data and not (data := next(chunks, b"")):
+            raise ListReadError("torn")
         try:
             part = stream.decompress(data, CHUNK_BYTES)
         except zlib.error as error:
-            raise ListStopped("torn") from error
+            raise ListReadError("torn") from error
         data = stream.unconsumed_tail
         if part:
             yield part
@@ -111,56 +111,56 @@ def is_list_body(body: bytes) -> bool:
     return _LIST_BODY.match(body[:_SNIFFED_BYTES]) is not None
 
 
-def _peeked(pieces: Iterator[T], start: T, *, most: int) -> tuple[T, Iterator[T]]:
+def _peek(chunks: Iterator[T], start: T, *, length: int) -> tuple[T, Iterator[T]]:
     """The pieces up to so much of them, as one, and what follows. An error that ends them is raised behind these."""
     try:
-        for piece in pieces:
-            start += piece
-            if len(start) >= most:
+        for chunk in chunks:
+            start += chunk
+            if len(start) >= length:
                 break
-    except ListStopped as stopped:
-        if stopped.is_refused:
+    except ListReadError as stopped:
+        if stopped.is_rejected:
             raise
-        return start, map(_raised, (stopped,))
-    return start, pieces
+        return start, map(_raise, (stopped,))
+    return start, chunks
 
 
-def _raised(stopped: ListStopped) -> NoReturn:
+def _raise(stopped: ListReadError) -> NoReturn:
     raise stopped
 
 
-def begun(pieces: Iterator[str]) -> tuple[str, Iterator[str]]:
+def find_root(chunks: Iterator[str]) -> tuple[str, Iterator[str]]:
     """The root element's name in small letters, "" for a list of lines, and the text from there on.
 
     What stands before the root is left out, so that no parser ever sees a declaration. Raises ListStopped where that
     declares entities, which can multiply (billion laughs) or name other files, and where the text is no list at all.
     """
-    start, rest = _peeked(pieces, "", most=START_CHARS)
+    start, rest = _peek(chunks, "", length=START_CHARS)
     start = start.lstrip("\ufeff \t\r\n\0")
     if _ADDRESS.match(start):
         return "", chain((start,), rest)
-    root = next((found for found in _ROOT.finditer(start) if found["root"]), None)
+    root = next((match for match in _ROOT.finditer(start) if match["root"]), None)
     before = start if root is None else start[: root.start()]
     if _DECLARED.search(before):
-        raise ListStopped("declares_entities", is_refused=True)
+        raise ListReadError("declares_entities", is_rejected=True)
     if root is None or _WEB_PAGE.match(start):
-        raise ListStopped("no_list", is_refused=True)
+        raise ListReadError("no_list", is_rejected=True)
     return root["root"].lower(), chain((start[root.start() :],), rest)
 
 
-def as_xml(pieces: Iterator[str]) -> Iterator[bytes]:
+def to_xml_bytes(chunks: Iterator[str]) -> Iterator[bytes]:
     """The pieces as an XML parser takes them, in UTF-8: no reference but XML's own, no character that XML forbids."""
-    held = ""
-    for piece in pieces:
-        text = held + piece
+    pending = ""
+    for chunk in chunks:
+        text = pending + chunk
         # A reference or a tag may go on in the next piece.
         at = text.rfind("&", max(len(text) - _REFERENCE_CHARS, 0))
         if at < 0 or ";" in text[at:]:
             at = len(text) - text.endswith("<")
-        held = text[at:]
-        yield _safe(text[:at])
-    yield _safe(held)
+        pending = text[at:]
+        yield _escape_text(text[:at])
+    yield _escape_text(pending)
 
 
-def _safe(text: str) -> bytes:
+def _escape_text(text: str) -> bytes:
     return _BARE.sub(AMPERSAND, _STRAY.sub("", _NOT_XML.sub("", text))).encode("utf-8", "replace")

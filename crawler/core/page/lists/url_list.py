@@ -13,26 +13,26 @@ from datetime import timedelta
 from enum import StrEnum
 from hashlib import blake2b
 
-from crawler.core.http.urls import Url, normalise
-from crawler.core.page.lists.dates import ListDate, date_of
-from crawler.core.page.lists.source import ListStopped, as_xml, begun, text_of
-from crawler.core.page.lists.xml import RawEntry, entries_of
+from crawler.core.http.urls import Url, normalize_url
+from crawler.core.page.lists.dates import ListDate, parse_list_date
+from crawler.core.page.lists.source import ListReadError, decode_list, find_root, to_xml_bytes
+from crawler.core.page.lists.xml import RawEntry, parse_entries
 
 MAX_LIST_BYTES = 50 << 20  # of one list, unpacked, by the protocol
 MAX_ENTRIES = 50_000  # of one list, by the protocol; and so many alternates beside them
 MAX_URL_CHARS = 16 << 20  # of all URLs of a list: a long base would make as much of each short one
-LONGEST_LINE = 32_768
+MAX_LINE_CHARS = 32_768
 
 # How often a page is said to change, as the time between two changes; "always" is hourly at best.
-_GAPS = {
+_INTERVALS = {
     **dict.fromkeys(("always", "hourly"), timedelta(hours=1)),
     "daily": timedelta(days=1),
     "weekly": timedelta(days=7),
     "monthly": timedelta(days=30),
     **dict.fromkeys(("yearly", "annually", "never"), timedelta(days=365)),
 }
-USUAL_PRIORITY = 0.5
-MOST_BY_PRIORITY = 2.0
+DEFAULT_PRIORITY = 0.5
+MAX_PRIORITY_FACTOR = 2.0
 
 
 class ListKind(StrEnum):
@@ -51,13 +51,13 @@ _KINDS = {"urlset": ListKind.SITEMAP, "sitemapindex": ListKind.INDEX, "": ListKi
 class ListEntry:
     """A URL that a list names.
 
-    date: when the page is said to have changed last.  gap: the time between two of its changes, as changefreq and
-    priority have it.  is_list: it leads to a further list, not to a page.
+    date: when the page is said to have changed last.  change_interval: the time between two of its changes, as
+    changefreq and priority have it.  is_list: it leads to a further list, not to a page.
     """
 
     url: Url
     date: ListDate | None = None
-    gap: timedelta | None = None
+    change_interval: timedelta | None = None
     is_list: bool = False
 
 
@@ -83,89 +83,93 @@ def read_url_list(body: bytes, *, url: Url, content_type: str) -> UrlList:
     gzip is taken off, also gzip within gzip. Entities are never expanded and nothing is fetched: a list that declares
     any is refused as a whole. Of one that ends early or goes beyond a bound, what came before counts.
     """
-    return read_list_text(text_of(body, content_type=content_type, most_bytes=MAX_LIST_BYTES), url=url)
+    return read_list_text(decode_list(body, content_type=content_type, max_bytes=MAX_LIST_BYTES), url=url)
 
 
-def read_list_text(pieces: Iterator[str], *, url: Url) -> UrlList:
+def read_list_text(chunks: Iterator[str], *, url: Url) -> UrlList:
     """The entries of a list whose text comes in pieces; see `read_url_list`."""
-    reading = _Reading()
+    builder = _ListBuilder()
     kind, finding = None, ""
     try:
-        root, text = begun(pieces)
+        root, text = find_root(chunks)
         kind = _KINDS.get(root, ListKind.FEED)
-        lines = (RawEntry(url, texts={"loc": line}) for line in _lines(text) if line)
-        for raw in entries_of(as_xml(text), base=url) if root else lines:
-            reading.add(raw)
-    except ListStopped as stopped:
+        lines = (RawEntry(url, texts={"loc": line}) for line in _split_lines(text) if line)
+        for raw in parse_entries(to_xml_bytes(text), base=url) if root else lines:
+            builder.add(raw)
+    except ListReadError as stopped:
         finding = stopped.finding
-        if stopped.is_refused:
+        if stopped.is_rejected:
             return UrlList(None, finding=finding)
-    return UrlList(kind, tuple(reading.found.values()), finding, reading.unusable, reading.digest())
+    return UrlList(kind, tuple(builder.entries.values()), finding, builder.unusable, builder.compute_digest())
 
 
-def _lines(pieces: Iterator[str]) -> Iterator[str]:
-    held = ""
-    for piece in pieces:
-        *lines, held = (held + piece).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+def _split_lines(chunks: Iterator[str]) -> Iterator[str]:
+    pending = ""
+    for chunk in chunks:
+        *lines, pending = (pending + chunk).replace("\r\n", "\n").replace("\r", "\n").split("\n")
         yield from (line.strip() for line in lines)
-        if len(held) > LONGEST_LINE:
-            raise ListStopped("line_too_long")
-    yield held.strip()
+        if len(pending) > MAX_LINE_CHARS:
+            raise ListReadError("line_too_long")
+    yield pending.strip()
 
 
 @dataclass(slots=True)
-class _Reading:
+class _ListBuilder:
     """The distinct entries read so far."""
 
-    found: dict[Url, ListEntry] = field(default_factory=dict)
-    named: set[Url] = field(default_factory=set)  # by entries of their own; the others are alternates only
+    entries: dict[Url, ListEntry] = field(default_factory=dict)
+    listed_urls: set[Url] = field(default_factory=set)  # by entries of their own; the others are alternates only
     unusable: int = 0
     chars: int = 0
 
     def add(self, raw: RawEntry) -> None:
         """Take in an entry and its alternates. Raises ListStopped at the end of what a list may hold."""
-        if len(self.named) + self.unusable >= MAX_ENTRIES:
-            raise ListStopped("too_many_entries")
-        url = _target(raw.address, raw.base)
+        if len(self.listed_urls) + self.unusable >= MAX_ENTRIES:
+            raise ListReadError("too_many_entries")
+        url = _resolve_url(raw.address, raw.base)
         if url is None:
             self.unusable += 1
-        elif url not in self.named:
-            self.named.add(url)
-            self._keep(ListEntry(url, date_of(raw.date), _gap_of(raw), raw.is_list))
+        elif url not in self.listed_urls:
+            self.listed_urls.add(url)
+            self._store_entry(ListEntry(url, parse_list_date(raw.date), _parse_interval(raw), raw.is_list))
         for address in raw.alternates:
-            other = _target(address, raw.base)
-            if other is not None and other not in self.found and len(self.found) < len(self.named) + MAX_ENTRIES:
-                self._keep(ListEntry(other))
+            other = _resolve_url(address, raw.base)
+            if (
+                other is not None
+                and other not in self.entries
+                and len(self.entries) < len(self.listed_urls) + MAX_ENTRIES
+            ):
+                self._store_entry(ListEntry(other))
 
-    def _keep(self, entry: ListEntry) -> None:
-        if entry.url not in self.found:
+    def _store_entry(self, entry: ListEntry) -> None:
+        if entry.url not in self.entries:
             self.chars += len(entry.url)
             if self.chars > MAX_URL_CHARS:
-                raise ListStopped("too_large")
-        self.found[entry.url] = entry
+                raise ListReadError("too_large")
+        self.entries[entry.url] = entry
 
-    def digest(self) -> bytes:
+    def compute_digest(self) -> bytes:
         """A hash of what the entries say."""
         state = blake2b(digest_size=16)
-        for entry in self.found.values():
+        for entry in self.entries.values():
             state.update(f"{entry.url} {entry.date and entry.date.at.isoformat()}\n".encode())
         return state.digest()
 
 
-def _target(address: str, base: Url) -> Url | None:
+def _resolve_url(address: str, base: Url) -> Url | None:
     # What was escaped twice: no address has this in it but by that mistake.
-    return normalise(address.replace("&amp;", "&"), base=base) if address else None
+    return normalize_url(address.replace("&amp;", "&"), base=base) if address else None
 
 
-def _gap_of(raw: RawEntry) -> timedelta | None:
+def _parse_interval(raw: RawEntry) -> timedelta | None:
     """The time between two changes that an entry claims; priority makes it half or twice as long at most."""
-    gap = _GAPS.get(raw.texts.get("changefreq", "").lower())
-    if gap is None:
+    interval = _INTERVALS.get(raw.texts.get("changefreq", "").lower())
+    if interval is None:
         return None
     try:
-        priority = float(raw.texts.get("priority", USUAL_PRIORITY))
+        priority = float(raw.texts.get("priority", DEFAULT_PRIORITY))
     except ValueError:
-        priority = USUAL_PRIORITY
+        priority = DEFAULT_PRIORITY
     if not 0 < priority <= 1:
-        return gap
-    return gap * min(max(USUAL_PRIORITY / priority, 1 / MOST_BY_PRIORITY), MOST_BY_PRIORITY)
+        return interval
+    return interval * min(max(DEFAULT_PRIORITY / priority, 1 / MAX_PRIORITY_FACTOR), MAX_PRIORITY_FACTOR)

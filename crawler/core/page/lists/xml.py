@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from html.entities import html5
 
-from crawler.core.http.urls import Url, normalise
-from crawler.core.page.lists.source import AMPERSAND, ListStopped
+from crawler.core.http.urls import Url, normalize_url
+from crawler.core.page.lists.source import AMPERSAND, ListReadError
 
 MAX_DEPTH = 64  # feeds have five, and some have web pages in them
 MAX_ELEMENTS = 2_000_000  # forty for each entry of the longest list
@@ -16,15 +16,15 @@ MAX_ALTERNATES = 100  # of one entry: there are not many more languages on one s
 
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 _ENTRIES = frozenset({"url", "sitemap", "item", "entry"})
-_WHOLE = frozenset({"channel", "feed"})
-_FURTHER = frozenset({"next", "prev-archive"})  # RFC 5005, 3 and 4
+_CONTAINERS = frozenset({"channel", "feed"})
+_NEXT_RELATIONS = frozenset({"next", "prev-archive"})  # RFC 5005, 3 and 4
 # What tells when an entry's page changed last; the first that an entry has counts.
 _DATES = ("lastmod", "updated", "modified", "pubdate", "date", "published", "issued", "publication_date")
 # What tells where an entry leads, likewise. A feed's own address is better than that of a service that counts clicks.
 _ADDRESSES = ("loc", "origlink", "link", "guid", "id", "about")
-_HINTS = frozenset({"changefreq", "priority"})
-_READ = frozenset({*_DATES, *_ADDRESSES, *_HINTS})
-_NAMED = re.compile(rf"{AMPERSAND}([A-Za-z][A-Za-z0-9]{{1,31}};)")
+_SCHEDULE_ELEMENTS = frozenset({"changefreq", "priority"})
+_READ_ELEMENTS = frozenset({*_DATES, *_ADDRESSES, *_SCHEDULE_ELEMENTS})
+_NAMED_ENTITY = re.compile(rf"{AMPERSAND}([A-Za-z][A-Za-z0-9]{{1,31}};)")
 _HTTP = ("http://", "https://")
 
 
@@ -50,7 +50,7 @@ class RawEntry:
         return next((self.texts[name] for name in _DATES if self.texts.get(name)), "")
 
 
-def entries_of(pieces: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
+def parse_entries(chunks: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
     """The entries of a list's markup, in UTF-8 and without a declaration. Raises ListStopped at a bound, or if torn.
 
     Names count without their namespace and in any case, since many lists have a wrong one or none. What is not
@@ -58,7 +58,7 @@ def entries_of(pieces: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
     """
     from lxml import etree  # noqa: PLC0415  4 MB
 
-    target = _Target(base)
+    target = _EntryTarget(base)
     parser = etree.XMLParser(
         target=target,
         encoding="utf-8",
@@ -71,21 +71,21 @@ def entries_of(pieces: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
         remove_pis=True,
     )
     try:
-        for piece in filter(None, pieces):
-            parser.feed(piece)
-            yield from target.taken()
+        for chunk in filter(None, chunks):
+            parser.feed(chunk)
+            yield from target.pop_entries()
             if target.is_over:
                 return
         parser.close()
-    except (etree.XMLSyntaxError, ListStopped) as error:
-        yield from target.taken()
-        raise error if isinstance(error, ListStopped) else ListStopped("torn") from error
-    yield from target.taken()
+    except (etree.XMLSyntaxError, ListReadError) as error:
+        yield from target.pop_entries()
+        raise error if isinstance(error, ListReadError) else ListReadError("torn") from error
+    yield from target.pop_entries()
     if not target.is_over:
-        raise ListStopped("torn")
+        raise ListReadError("torn")
 
 
-class _Target:
+class _EntryTarget:
     """What lxml tells of a document as it parses it; no tree is built."""
 
     def __init__(self, base: Url) -> None:
@@ -99,7 +99,7 @@ class _Target:
         self._chars = 0
         self._is_permanent = True  # the guid that is being read is an address
 
-    def taken(self) -> list[RawEntry]:
+    def pop_entries(self) -> list[RawEntry]:
         """The entries that have ended since this was asked last."""
         done, self._done = self._done, []
         return done
@@ -107,27 +107,27 @@ class _Target:
     def start(self, tag: str, attributes: Mapping[str, str], _namespaces: object = None) -> None:
         self._elements += 1
         if len(self._names) == MAX_DEPTH:
-            raise ListStopped("too_deep")
+            raise ListReadError("too_deep")
         if self._elements > MAX_ELEMENTS:
-            raise ListStopped("too_many_elements")
-        name = _local(tag)
+            raise ListReadError("too_many_elements")
+        name = _get_local_name(tag)
         parent = self._names[-1] if self._names else ""
-        stated = attributes.get(_BASE) if attributes else None
-        base = normalise(_plain(stated), base=self._bases[-1]) if stated else None
+        base_text = attributes.get(_BASE) if attributes else None
+        base = normalize_url(_clean_text(base_text), base=self._bases[-1]) if base_text else None
         self._names.append(name)
         self._bases.append(base or self._bases[-1])
         self._text = None
         if name in _ENTRIES:
-            self._finish()
+            self._finish_entry()
             self._draft = RawEntry(self._bases[-1], is_list=name == "sitemap")
-            about = _attribute(attributes, "about")
+            about = _get_attribute(attributes, "about")
             if about.startswith(_HTTP):
                 self._draft.texts["about"] = about
-        elif name == "link" and (href := _attribute(attributes, "href")):
-            self._take_link(parent, _attribute(attributes, "rel").lower().split(), href)
-        elif self._draft is not None and name in _READ and (parent in _ENTRIES or parent == "news"):
+        elif name == "link" and (href := _get_attribute(attributes, "href")):
+            self._add_link(parent, _get_attribute(attributes, "rel").lower().split(), href)
+        elif self._draft is not None and name in _READ_ELEMENTS and (parent in _ENTRIES or parent == "news"):
             self._text, self._chars = [], 0
-            self._is_permanent = _attribute(attributes, "ispermalink").lower() != "false"
+            self._is_permanent = _get_attribute(attributes, "ispermalink").lower() != "false"
 
     def data(self, text: str) -> None:
         if self._text is not None and self._chars <= MAX_TEXT_CHARS:
@@ -139,16 +139,16 @@ class _Target:
         if len(self._bases) > 1:
             self._bases.pop()
         if self._text is not None and self._draft is not None:
-            self._take_text(name, _plain("".join(self._text)))
+            self._add_text(name, _clean_text("".join(self._text)))
         self._text = None
         if name in _ENTRIES:
-            self._finish()
+            self._finish_entry()
         self.is_over = self.is_over or not self._names
 
     def close(self) -> None:
         pass
 
-    def _take_text(self, name: str, text: str) -> None:
+    def _add_text(self, name: str, text: str) -> None:
         assert self._draft is not None
         if self._chars > MAX_TEXT_CHARS or not text:
             return
@@ -156,10 +156,10 @@ class _Target:
             return
         self._draft.texts.setdefault(name, text)
 
-    def _take_link(self, parent: str, relations: list[str], href: str) -> None:
+    def _add_link(self, parent: str, relations: list[str], href: str) -> None:
         """A link of Atom, or of a sitemap to the same page in another language or form."""
         if self._draft is None:
-            if parent in _WHOLE and not _FURTHER.isdisjoint(relations):
+            if parent in _CONTAINERS and not _NEXT_RELATIONS.isdisjoint(relations):
                 self._done.append(RawEntry(self._bases[-1], is_list=True, texts={"link": href}))
             return
         if relations and "alternate" not in relations:
@@ -173,7 +173,7 @@ class _Target:
         elif parent == "url" and len(self._draft.alternates) < MAX_ALTERNATES:
             self._draft.alternates.append(href)
 
-    def _finish(self) -> None:
+    def _finish_entry(self) -> None:
         """Give the entry that is being read, if any; one that was never closed ends where the next one begins."""
         if self._draft is not None:
             self._done.append(self._draft)
@@ -181,17 +181,17 @@ class _Target:
 
 
 @lru_cache(1024)
-def _local(tag: str) -> str:
+def _get_local_name(tag: str) -> str:
     """The name of an element or an attribute without its namespace, or the prefix of one that nobody declared."""
     return tag.rpartition("}")[2].rpartition(":")[2].lower()
 
 
-def _attribute(attributes: Mapping[str, str], name: str) -> str:
-    return _plain(next((value for key, value in attributes.items() if _local(key) == name), ""))
+def _get_attribute(attributes: Mapping[str, str], name: str) -> str:
+    return _clean_text(next((value for key, value in attributes.items() if _get_local_name(key) == name), ""))
 
 
-def _plain(text: str) -> str:
+def _clean_text(text: str) -> str:
     """A text without the white space around it, and with the ampersands that were hidden from the parser."""
     if AMPERSAND in text:
-        text = _NAMED.sub(lambda found: html5.get(found[1], found[0]), text).replace(AMPERSAND, "&")
+        text = _NAMED_ENTITY.sub(lambda match: html5.get(match[1], match[0]), text).replace(AMPERSAND, "&")
     return text.strip()

@@ -10,8 +10,8 @@ SATURDAY = 5
 class Weekdays:
     """Lets every page wait until the next morning that is not on a weekend."""
 
-    def after(self, look: Any) -> timedelta:
-        at: datetime = look.at
+    def choose_interval(self, visit: Any) -> timedelta:
+        at: datetime = visit.at
         morning = at.replace(hour=MORNING, minute=0, second=0, microsecond=0)
         while morning <= at or morning.weekday() >= SATURDAY:
             morning += timedelta(days=1)

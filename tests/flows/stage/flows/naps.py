@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prefect import flow, task
 
-from flows.ending import end_early, told_to_end
+from flows.ending import end_early, stop_on_sigterm
 
 
 @flow
@@ -15,7 +15,7 @@ async def nap(seconds: float = 0) -> None:
 
 @flow
 async def hold(place: Path) -> None:
-    with told_to_end() as told:
+    with stop_on_sigterm() as told:
 
         @task
         async def waiting() -> None:

@@ -1,0 +1,150 @@
+"""What of a page is compared, piece by piece, and what a new rule would leave of it: picked in the page's own text."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import StrEnum
+
+from crawler.app.database import Database
+from crawler.app.rules import make_rule, merge_rule
+from crawler.core.change.explain import ExplainedBlock, MaskReason, explain_blocks
+from crawler.core.domain import Domain
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url, get_path_and_query
+from crawler.core.page.pick import find_selector
+from crawler.core.page.selectors import FULL_VIEW, View, merge_views
+from crawler.core.page_rules import PageRule, PageRules
+from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
+from crawler.errors import BadInput
+from crawler.format.values import REPLACEMENT, sanitize_text
+from crawler.store import report
+from crawler.store.learned.memories import read_mask
+from crawler.store.report import VersionContent
+
+MAX_EXPRESSION_CHARS = 300  # characters of an expression that is made of a text
+ALL_PAGES = "/"  # the pattern of all pages of a domain
+
+
+class PickAction(StrEnum):
+    """What is to become of the piece that was picked."""
+
+    IGNORE_TEXT = "ignore_text"
+    IGNORE = "ignore"
+    WATCH = "watch"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPickRequest:
+    """A pick as it was typed. piece: its number on the page, from 1; 0 for none.
+
+    said: the expression or selector, as its user has changed it; empty for the one that is made of the piece.
+    pattern: of the pages that the rule is for.
+    """
+
+    piece: int = 0
+    way: PickAction = PickAction.IGNORE_TEXT
+    said: str = ""
+    pattern: str = ALL_PAGES
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFacts:
+    """A page's pieces under today's rules, and under a rule that is not made yet. said: what that rule would say.
+
+    picked: the number of the piece.  why_not: why no rule can be made of the pick; empty if one can, or none is asked.
+    """
+
+    url: Url
+    domain: Domain
+    content: VersionContent
+    asked: BlockPickRequest
+    pieces: tuple[ExplainedBlock, ...]
+    said: str = ""
+    preview: tuple[ExplainedBlock, ...] = ()
+    why_not: str = ""
+
+    @property
+    def left_out(self) -> int:
+        """How many pieces the new rule leaves out, beside those that are already."""
+        return sum(_is_left_out(block) for block in self.preview) - sum(_is_left_out(piece) for piece in self.pieces)
+
+    @property
+    def page_pattern(self) -> str:
+        """The pattern of this page alone."""
+        return f"{get_path_and_query(self.url)}$"
+
+
+async def read_blocks(
+    db: Database, domain: Domain, url: Url, request: BlockPickRequest, *, parsers: ParserPool
+) -> BlockFacts | None:
+    """The pieces of a page's last version; None where no body of it is kept."""
+    content = await report.read_version(db, domain, url)
+    if content is None or content.body is None:
+        return None
+    rules = domain.settings.rules
+    blocks = await _explain_version(db, domain, content, rules, parsers=parsers)
+    facts = BlockFacts(url=url, domain=domain, content=content, asked=request, pieces=tuple(blocks))
+    if not 0 < request.piece <= len(blocks):
+        return facts
+    expression = request.said or suggest_expression(content, blocks[request.piece - 1].text, request.way)
+    if not expression:
+        return replace(facts, why_not="this piece has no place of its own: ignore its text instead")
+    try:
+        rule = make_pick_rule(rules, replace(request, said=expression))
+    except BadInput as error:
+        return replace(facts, said=expression, why_not=str(error))
+    preview = await _explain_version(db, domain, content, merge_rule(rules, rule), parsers=parsers)
+    return replace(facts, said=expression, preview=tuple(preview))
+
+
+def make_pick_rule(rules: Sequence[PageRule], request: BlockPickRequest) -> PageRule:
+    """The rule of the pick's pattern with what is ignored or watched more. Raises BadInput."""
+    before = next((rule for rule in rules if rule.pattern == request.pattern), None)
+
+    def build_rule() -> PageRule:
+        view = View(**{request.way.value: (request.said,)})
+        if before is None:
+            return PageRule(request.pattern, view=view)
+        return replace(before, view=merge_views([before.view or FULL_VIEW, view]))
+
+    return make_rule(build_rule)
+
+
+def suggest_expression(content: VersionContent, text: str, action: PickAction) -> str:
+    """What a rule would say of a piece: an expression for its text with any numbers in it, or a selector of its place.
+
+    Empty where it has no place of its own.
+    """
+    if action is PickAction.IGNORE_TEXT:
+        quoted = re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", sanitize_text(text[:MAX_EXPRESSION_CHARS]))
+        return re.sub(r"[0-9]+", "[0-9]+", quoted.replace(REPLACEMENT, "."))
+    return find_selector(content.body or b"", content.version.content_type, text)
+
+
+def _is_left_out(block: ExplainedBlock) -> bool:
+    return block.why is MaskReason.RULE or bool(block.rule)
+
+
+async def _explain_version(
+    db: Database, domain: Domain, content: VersionContent, rules: Sequence[PageRule], *, parsers: ParserPool
+) -> list[ExplainedBlock]:
+    """The blocks of a version with what of each would be compared under these rules."""
+    parser = DomainParser(parsers, PageRules(tuple(rules)))
+    body = content.body or b""
+    response = Fetched(200, body, len(body), timedelta(0), content.version.content_type)
+    all_blocks, compared_blocks = (
+        await parser.parse_blocks(response, content.url, view=FULL_VIEW),
+        await parser.parse_blocks(response, content.url),
+    )
+    if all_blocks is None or compared_blocks is None:
+        return []
+    differing = await parser.parse_by_rule(response, content.url)
+    mask = await read_mask(db, domain.id)
+    return [
+        block
+        for block in explain_blocks(
+            all_blocks, compared_blocks, mask, view=parser.build_view(content.url), blocks_by_rule=differing
+        )
+        if block.text.strip()
+    ]

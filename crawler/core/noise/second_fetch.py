@@ -1,0 +1,307 @@
+"""Learn from a second fetch of a page, seconds after the first: any difference between the two is volatile.
+
+Second fetches also audit the mask: now and then one tests a difference that the mask hides. No proof is for ever.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from crawler.core.http.urls import PageKey
+from crawler.core.noise.noise import (
+    MAX_PATHS,
+    MAX_PATTERNS,
+    UnconfirmedPatterns,
+    VolatileContent,
+    compute_block_key,
+    compute_path_key,
+    compute_shape_key,
+    compute_wording_key,
+)
+from crawler.core.noise.session_params import (
+    ParameterAtPath,
+    compare_parameters,
+    compute_path_hash,
+    learn_parameters,
+    parse_parameter_name,
+)
+from crawler.core.noise.stability import PROVEN, UNPROVEN, PathStats, ShapeStats, VolatilityCount
+from crawler.core.noise.words import (
+    WordPattern,
+    Words,
+    build_pattern,
+    is_same_block,
+    keep_newest,
+    list_gaps,
+    matches_words,
+    split_words,
+)
+from crawler.core.page.fingerprint import hash_text
+from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair
+
+MAX_PATTERNS_PER_SHAPE = 32  # patterns of one path and number of words
+MAX_NOISE_BLOCKS = 1024
+UNSTABLE_SHARE = 0.5  # share of the blocks of one path that differ, from which on the path swung
+
+
+def learn_from_second_fetch(
+    volatile: VolatileContent,
+    *,
+    page: PageKey,
+    differing: Sequence[BlockPair],
+    first: Sequence[Block],
+    second: Sequence[Block],
+) -> VolatileContent:
+    """The volatile places after a second fetch.
+
+    differing: blocks of the first fetch, each with the one in its place in the second; None where only one fetch had
+    such a block.  first, second: all blocks of both.
+    """
+    moved = compare_parameters(first, second)
+    updated = replace(
+        _drop_steady_gaps(volatile, first, second), parameters=learn_parameters(volatile.parameters, moved)
+    )
+    lost: list[Block] = []
+    partly_changed: set[int] = set()
+    for before, after in differing:
+        learned = (
+            learn_replaced_words(updated, before, after, unconfirmed=volatile.unconfirmed_patterns, moved=moved)
+            if before and after
+            else None
+        )
+        if learned is None:
+            lost += filter(None, (before, after))
+        else:
+            updated = learned
+            partly_changed |= {compute_block_key(block) for block in (before, after) if block}
+    all_blocks, lost_forms = (*first, *second), set(map(compute_block_key, lost))
+    noise = _update_noise(updated.noise_counts, lost_forms, set(map(compute_block_key, all_blocks)))
+    updated = _update_stable_wordings(updated, first, second)
+    return replace(
+        updated,
+        noise_counts=noise,
+        path_stats=keep_newest(_update_path_stats(updated, page, lost, partly_changed, all_blocks), MAX_PATHS),
+        shape_stats=keep_newest(_update_shape_stats(updated, partly_changed | lost_forms, all_blocks), MAX_PATHS),
+    )
+
+
+def _drop_steady_gaps(volatile: VolatileContent, first: Sequence[Block], second: Sequence[Block]) -> VolatileContent:
+    """The volatile places without gaps of blocks that both fetches had and that stood still in many second fetches."""
+    old, new = _count_blocks_with_gaps(volatile, first), _count_blocks_with_gaps(volatile, second)
+    updated, proofs = volatile, dict(volatile.proofs)
+    for form in old.keys() & new.keys():
+        proof = proofs.pop(form, PROVEN).add_fetch(differed=old[form] != new[form])
+        if proof.is_proven:
+            proofs[form] = proof
+        else:
+            (block, *_) = old[form]
+            updated = drop_gaps(updated, block)
+    return replace(updated, proofs=keep_newest(proofs, MAX_PATHS))
+
+
+def _count_blocks_with_gaps(volatile: VolatileContent, blocks: Iterable[Block]) -> dict[int, Counter[Block]]:
+    counts: dict[int, Counter[Block]] = defaultdict(Counter)
+    for block in blocks:
+        if volatile.has_gaps(block):
+            counts[volatile.compute_masked_form(block)][block] += 1
+    return counts
+
+
+def _update_noise(before: Mapping[int, VolatilityCount], lost: set[int], seen: set[int]) -> dict[int, VolatilityCount]:
+    """The counts of blocks that came or went, by noise_of. lost: did so now.  seen: in either fetch."""
+    counts = dict(before)
+    for key in (seen & counts.keys()) | lost:
+        proof = counts.pop(key, UNPROVEN).add_fetch(differed=key in lost)
+        if proof != UNPROVEN:
+            counts[key] = proof
+    return keep_newest(counts, MAX_NOISE_BLOCKS)
+
+
+def _update_stable_wordings(
+    volatile: VolatileContent, first: Sequence[Block], second: Sequence[Block]
+) -> VolatileContent:
+    """The volatile places with `own` updated: a block that stood still beside others that moved has no gaps."""
+    old, new = (_group_by_wording(volatile, blocks) for blocks in (first, second))
+    moved = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+    moved_shapes = {shape for shape, _ in moved}
+    stable_wordings = dict(volatile.stable_wordings)
+    for _, form in moved:
+        stable_wordings.pop(form, None)
+    stable_wordings |= dict.fromkeys(
+        form for shape, form in old if shape in moved_shapes and (shape, form) not in moved
+    )
+    return replace(volatile, stable_wordings=keep_newest(stable_wordings, MAX_PATHS))
+
+
+def _group_by_wording(
+    volatile: VolatileContent, blocks: Iterable[Block]
+) -> dict[tuple[tuple[int, int], int], Counter[Words]]:
+    """The wordings of blocks with a known or suspected pattern, by path and number of words, and by wording_of."""
+    groups: dict[tuple[tuple[int, int], int], Counter[Words]] = defaultdict(Counter)
+    for block in blocks:
+        words = volatile.get_words(block)
+        shape = (block.css_path, len(words))
+        if shape in volatile.patterns or shape in volatile.path_gaps or shape in volatile.unconfirmed_patterns:
+            groups[shape, compute_wording_key(block.css_path, words)][words] += 1
+    return groups
+
+
+def _update_path_stats(
+    volatile: VolatileContent, page: PageKey, lost: Sequence[Block], partly_changed: set[int], blocks: Sequence[Block]
+) -> dict[int, PathStats]:
+    """The stats of each path after a second fetch. lost: blocks that came or went.
+
+    partly_changed: blocks of which only some words differed; these, and blocks with gaps, say nothing of the path's
+    others.
+    """
+    path_stats = dict(volatile.path_stats)
+    differing = Counter(map(compute_path_key, lost))
+    partly = Counter(
+        compute_path_key(block)
+        for block in blocks
+        if compute_block_key(block) in partly_changed or volatile.mask_words(block) != split_words(block)
+    )
+    for kind, count in Counter(map(compute_path_key, blocks)).items():
+        stats = path_stats.pop(kind, PathStats())
+        if not differing[kind]:
+            path_stats[kind] = replace(stats, steady=stats.steady + 1)
+        elif differing[kind] >= UNSTABLE_SHARE * (count - partly[kind]):
+            path_stats[kind] = stats.add_unstable(page)
+        else:
+            path_stats[kind] = replace(stats, mixed=stats.mixed + 1)
+    return path_stats
+
+
+def _update_shape_stats(
+    volatile: VolatileContent, differing: set[int], blocks: Sequence[Block]
+) -> dict[int, ShapeStats]:
+    """The stats by path and number of words after a second fetch.
+
+    A block with gaps counts only where it differed: beside its gaps it is not known to have stood still.
+    """
+    shape_stats = dict(volatile.shape_stats)
+    moved = {compute_shape_key(block) for block in blocks if compute_block_key(block) in differing}
+    for shape in moved | {compute_shape_key(block) for block in blocks if not volatile.has_gaps(block)}:
+        before = shape_stats.pop(shape, ShapeStats())
+        shape_stats[shape] = ShapeStats() if shape in moved else ShapeStats(before.steady + 1)
+    return shape_stats
+
+
+def count_changes(volatile: VolatileContent, blocks: Iterable[Block]) -> VolatileContent:
+    """The volatile places after significant changes of these blocks without a second fetch."""
+    shape_stats = dict(volatile.shape_stats)
+    for shape in {compute_shape_key(block) for block in blocks} & shape_stats.keys():
+        shape_stats[shape] = replace(shape_stats[shape], changes=shape_stats[shape].changes + 1)
+    return replace(volatile, shape_stats=shape_stats)
+
+
+def learn_replaced_words(
+    volatile: VolatileContent,
+    before: Block,
+    after: Block,
+    *,
+    unconfirmed: UnconfirmedPatterns,
+    moved: Mapping[ParameterAtPath, bool],
+) -> VolatileContent | None:
+    """The volatile places after some words of a block differed in a second fetch; None if too little of it stayed.
+
+    moved: for each parameter of links, whether it differed in this second fetch.
+    """
+    old, new = volatile.get_words(before), volatile.get_words(after)
+    if before.css_path != after.css_path or len(old) != len(new):
+        return None
+    differing = {n for n in range(len(old)) if old[n] != new[n]}
+    names = {parse_parameter_name(old[n]) for n in differing} if before.kind is BlockKind.LINK else {""}
+    if all(names) and names == {parse_parameter_name(new[n]) for n in differing}:
+        return volatile if all(moved.get((name, compute_path_hash(old))) for name in names) else None
+    if not is_same_block(build_pattern(old, new), before.kind):
+        return None
+    return learn_differing_words(volatile, before.css_path, old, new, unconfirmed=unconfirmed)
+
+
+def learn_differing_words(
+    volatile: VolatileContent, path: int, first: Words, second: Words, *, unconfirmed: UnconfirmedPatterns
+) -> VolatileContent:
+    """The volatile places after a second fetch in which some words of a block differed.
+
+    Words that differed in another second fetch, too, are volatile. unconfirmed: patterns seen in a single one before
+    this.
+    """
+    pattern = build_pattern(first, second)
+    shape, gaps = (path, len(pattern)), list_gaps(pattern)
+    doubted = volatile.unconfirmed_patterns.get(shape, ())
+    proven = {n for each in unconfirmed.get(shape, ()) for n in list_gaps(each)} | volatile.get_gaps(
+        path, second
+    ).keys()
+    if gaps.keys() <= proven:
+        for each in unconfirmed.get(shape, ()):  # this fetch and the earlier one prove each other
+            if list_gaps(each).keys() <= gaps.keys():
+                volatile = add_pattern(volatile, path, each)
+        return add_pattern(volatile, path, pattern)
+    unconfirmed = {
+        **volatile.unconfirmed_patterns,
+        shape: (*(each for each in doubted if each != pattern), pattern)[-MAX_PATTERNS_PER_SHAPE:],
+    }
+    volatile = replace(volatile, unconfirmed_patterns=keep_newest(unconfirmed, MAX_PATTERNS))
+    if gaps.keys().isdisjoint(proven):
+        return volatile
+    return add_pattern(volatile, path, tuple(each if n in proven else second[n] for n, each in enumerate(pattern)))
+
+
+def drop_gaps(volatile: VolatileContent, block: Block) -> VolatileContent:
+    """The volatile places without all that is known of gaps of such a block."""
+    words = volatile.get_words(block)
+    shape = (block.css_path, len(words))
+    other_patterns = {key: each for key, each in volatile.patterns.items() if key != shape}
+    others = tuple(pattern for pattern in volatile.patterns.get(shape, ()) if not matches_words(pattern, words))
+    return replace(
+        volatile,
+        patterns={**other_patterns, shape: others} if others else other_patterns,
+        path_gaps={key: each for key, each in volatile.path_gaps.items() if key != shape},
+        unconfirmed_patterns={key: each for key, each in volatile.unconfirmed_patterns.items() if key != shape},
+    )
+
+
+def add_pattern(volatile: VolatileContent, path: int, pattern: WordPattern) -> VolatileContent:
+    """The volatile places with one more pattern.
+
+    Where only the other words differ from those of a known pattern with the same gaps, these hold whatever they are.
+    """
+    shape = (path, len(pattern))
+    others: list[WordPattern] = []
+    anywhere = dict(volatile.path_gaps)
+    for known_pattern in volatile.patterns.get(shape, ()):
+        if known_pattern == pattern:
+            continue
+        others.append(known_pattern)
+        if list_gaps(known_pattern) == list_gaps(pattern):
+            anywhere[shape] = {**anywhere.get(shape, {}), **list_gaps(pattern)}
+    patterns = dict(volatile.patterns)
+    patterns.pop(shape, None)
+    patterns[shape] = (*others, pattern)[-MAX_PATTERNS_PER_SHAPE:]
+    return replace(
+        volatile, patterns=keep_newest(patterns, MAX_PATTERNS), path_gaps=keep_newest(anywhere, MAX_PATTERNS)
+    )
+
+
+TEST_INTERVAL = 50  # looks at which only masked blocks differ, for one test
+DOUBTED_TEST_INTERVAL = 5  # such looks for one test, where a masked block stood still in the last second fetch
+
+
+def find_hidden_blocks(before: BlockList, after: BlockList, volatile: VolatileContent) -> Sequence[Block]:
+    """The volatile blocks of a page that differ from those before."""
+    before, after = volatile.apply_aliases(before), volatile.apply_aliases(after)
+    old_blocks = set(before)
+    new = (block for block in after if block not in old_blocks)
+    return [block for block in new if volatile.is_noise(block) or volatile.mask_words(block) != split_words(block)]
+
+
+def needs_test(blocks: Sequence[Block], volatile: VolatileContent, *, page: PageKey, visits: int) -> bool:
+    """Whether this look is to test, by a second fetch, if the hidden blocks still differ within seconds.
+
+    visits: at the domain so far. The choice of tests does not depend on chance, and favours no page.
+    """
+    if not blocks:
+        return False
+    interval = DOUBTED_TEST_INTERVAL if any(map(volatile.is_doubted, blocks)) else TEST_INTERVAL
+    return hash_text(f"{page.hex()} {visits}") % interval == 0

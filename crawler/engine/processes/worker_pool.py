@@ -1,0 +1,150 @@
+"""Who crawls a lease: this process, or one of its helpers, of which there are none until this one is busy.
+
+One process crawls with one core, beside those that read for it. As long as it waits for servers most of the time, as
+it does while it is polite, another would bring nothing. When it is busy with several leases, as many helpers are
+started as there are cores, and the leases that are theirs by then are ended early and claimed again, for them.
+"""
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from crawler.clock import Clock
+from crawler.core.domain import Lease
+from crawler.engine.machine import count_usable_cores
+from crawler.engine.processes.worker import Worker, WorkerOptions
+from crawler.engine.requests.session import FindSecret
+from crawler.engine.stats import CrawlStats, LeaseResult
+from crawler.settings import Settings
+from crawler.store.database import Database
+
+log = logging.getLogger("recrawl.crew")
+
+LOAD_INTERVAL = timedelta(seconds=1)
+BUSY_INTERVALS = 2  # such spans in a row, so that what begins in a burst and is over soon starts nobody
+BUSY_SHARE = 0.8  # of a core's time
+READERS_PER_WORKER = 2  # of each helper: one that no domain has alone
+
+CrawlLocally = Callable[[asyncio.Event], Awaitable[LeaseResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalLease:
+    """A lease that this process crawls. stop: ends it early when set."""
+
+    lease: Lease
+    stop: asyncio.Event
+
+    @property
+    def is_movable(self) -> bool:
+        """Whether another process could go on with it: what a session has beside, logins and cookies, stays here."""
+        return not self.lease.domain.settings.is_special
+
+
+class WorkerPool:
+    """One process and its helpers. stop: ends every lease early when set. `at_work` makes one, and ends it."""
+
+    def __init__(self, options: WorkerOptions, *, stop: asyncio.Event) -> None:
+        self._options, self._stop = options, stop
+        self._max_processes = options.settings.crawl_processes or count_usable_cores()
+        self._local_leases: list[_LocalLease] = []
+        self._workers: list[Worker] = []
+
+    @property
+    def workers(self) -> tuple[Worker, ...]:
+        """The helpers that are at work."""
+        return tuple(helper for helper in self._workers if not helper.is_lost)
+
+    async def crawl(
+        self, lease: Lease, *, crawl_locally: CrawlLocally, progress: Callable[[CrawlStats], None]
+    ) -> LeaseResult:
+        """Have a lease crawled, where there is the least to do.
+
+        crawl_locally: crawls it in this process, until an event is set.
+
+        progress: called after each record.
+        Raises HelperLost where it was crawled by a process that is gone.
+        """
+        local_lease = _LocalLease(lease, asyncio.Event())
+        worker = min(self.workers, key=lambda each: each.lease_count, default=None)
+        if worker is not None and worker.lease_count < len(self._local_leases) and local_lease.is_movable:
+            return await worker.crawl(lease, stop=self._stop, progress=progress)
+        self._local_leases.append(local_lease)
+        if self._stop.is_set():
+            local_lease.stop.set()
+        try:
+            return await crawl_locally(local_lease.stop)
+        finally:
+            self._local_leases.remove(local_lease)
+
+    async def share_leases(self) -> None:
+        """Start helpers, and end here what they are to go on with."""
+        count = min(self._max_processes, len(self._local_leases)) - 1
+        results = await asyncio.gather(*(Worker.start(self._options) for _ in range(count)), return_exceptions=True)
+        for worker in results:
+            if isinstance(worker, Worker):
+                self._workers.append(worker)
+            elif isinstance(worker, OSError):
+                log.warning("helper.not_started", extra={"error": str(worker)})
+            else:
+                raise worker
+        local_count = math.ceil(len(self._local_leases) / (1 + len(self.workers)))
+        moved = [each for each in self._local_leases if each.is_movable][local_count:]
+        for each in moved:
+            each.stop.set()
+        log.info("work.shared", extra={"helpers": [helper.pid for helper in self.workers], "moved": len(moved)})
+
+    async def watch_load(self) -> None:
+        """Share the work out as soon as this process is too busy for it."""
+        busy_intervals = 0
+        while busy_intervals < BUSY_INTERVALS:
+            began, cpu_before = time.monotonic(), time.process_time()
+            await asyncio.sleep(LOAD_INTERVAL.total_seconds())
+            share = (time.process_time() - cpu_before) / (time.monotonic() - began)
+            busy_intervals = busy_intervals + 1 if share >= BUSY_SHARE and len(self._local_leases) > 1 else 0
+        await self.share_leases()
+
+    async def propagate_stop(self) -> None:
+        """End what is crawled here, too, when all is to end; helpers are told for each of theirs."""
+        await self._stop.wait()
+        for each in self._local_leases:
+            each.stop.set()
+
+    async def end(self) -> None:
+        """End all helpers."""
+        await asyncio.gather(*(helper.end() for helper in self._workers))
+
+
+@asynccontextmanager
+async def open_worker_pool(
+    db: Database, settings: Settings, *, clock: Clock, find_secret: FindSecret, stop: asyncio.Event
+) -> AsyncIterator[WorkerPool]:
+    """A crew, until the block ends.
+
+    find_secret: where secrets are; it is given to helpers, so it must be fit to be pickled.  stop: as in Crew.
+    """
+    options = WorkerOptions(
+        settings=settings.model_copy(update={"parser_processes": READERS_PER_WORKER}),
+        database_url=db.url,
+        clock=clock,
+        find_secret=find_secret,
+        log_level=logging.getLogger("recrawl").getEffectiveLevel(),
+    )
+    workers = WorkerPool(options, stop=stop)
+    tasks = [asyncio.create_task(workers.propagate_stop(), name="pass-on-stop")]
+    if settings.crawl_processes != 1 and count_usable_cores() > 1:
+        tasks.append(asyncio.create_task(workers.watch_load(), name="watch-load"))
+    try:
+        yield workers
+    finally:
+        for task in tasks:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await workers.end()

@@ -1,0 +1,150 @@
+"""A process that crawls leases which another one has claimed.
+
+It ends when its socket does, and so with whoever started it, however that ended; what is under way then is still
+recorded, and the leases are given back.
+"""
+
+import asyncio
+import logging
+import os
+import pickle
+import socket
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
+from uuid import UUID
+
+from crawler.core.domain import Lease
+from crawler.engine.coordinator import CrawlLimits, crawl_lease
+from crawler.engine.machine import prepare_memory
+from crawler.engine.processes.worker import (
+    BatchRecorded,
+    EndLease,
+    FromWorker,
+    LeaseDone,
+    LogLine,
+    WorkerOptions,
+    WorkerReady,
+    pack_message,
+    receive_message,
+)
+from crawler.engine.resources import CrawlResources, open_resources
+from crawler.engine.stats import LeaseResult
+from crawler.engine.store_port import LeasedStore
+from crawler.store.database import Database, open_database
+
+
+class _LogForwarder(QueueHandler):
+    """Sends lines of the log to whoever is helped."""
+
+    def __init__(self, channel: "_ParentChannel") -> None:
+        super().__init__(SimpleQueue())
+        self._channel = channel
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        self._channel.send(LogLine(record))
+
+
+class _ParentChannel:
+    """The socket to whoever is helped. What nobody reads any more is dropped: then this process is about to end."""
+
+    def __init__(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
+        self.incoming, self._outgoing = incoming, outgoing
+
+    def send(self, message: FromWorker) -> None:
+        if not self._outgoing.is_closing():
+            self._outgoing.write(pack_message(message))
+
+    async def flush(self) -> None:
+        """Wait until all that was sent is through."""
+        try:
+            await self._outgoing.drain()
+            self._outgoing.close()
+            await self._outgoing.wait_closed()
+        except ConnectionError:
+            return
+
+
+class _WorkerLeases:
+    """The leases under way in this process."""
+
+    def __init__(
+        self, db: Database, resources: CrawlResources, options: WorkerOptions, channel: _ParentChannel
+    ) -> None:
+        self._db, self._resources, self._options, self._channel = db, resources, options, channel
+        self._running: dict[UUID, tuple[asyncio.Task[None], asyncio.Event]] = {}  # the event ends it early
+
+    def begin_lease(self, lease: Lease) -> None:
+        stop = asyncio.Event()
+        task = asyncio.create_task(self._crawl(lease, stop), name=f"lease-{lease.domain.authority}")
+        self._running[lease.token] = task, stop
+        task.add_done_callback(lambda _: self._running.pop(lease.token))
+
+    def end_lease(self, message: EndLease) -> None:
+        if message.token in self._running:
+            task, stop = self._running[message.token]
+            stop.set()
+            if message.at_once:
+                task.cancel()
+
+    async def end_all(self) -> None:
+        """Give all leases back, with what is under way recorded."""
+        for _, stop in self._running.values():
+            stop.set()
+        await asyncio.gather(*(task for task, _ in self._running.values()), return_exceptions=True)
+
+    async def _crawl(self, lease: Lease, stop: asyncio.Event) -> None:
+        store = LeasedStore(self._db, lease, settings=self._options.settings, clock=self._options.clock)
+        result: LeaseResult | Exception
+        try:
+            result = await crawl_lease(
+                store,
+                self._resources,
+                limits=CrawlLimits(stop=stop),
+                progress=lambda stats: self._channel.send(BatchRecorded(lease.token, stats)),
+            )
+        except Exception as error:  # noqa: BLE001  whoever waits for the lease raises it
+            result = _make_picklable(error)
+        self._channel.send(LeaseDone(lease.token, result))
+
+
+def _make_picklable(error: Exception) -> Exception:
+    """An error as another process can raise it: itself, or one that says the same."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301  what was packed a moment ago
+    except Exception:  # noqa: BLE001  classes of libraries do not always know how they were made
+        return RuntimeError(repr(error))
+    return error
+
+
+async def run_worker(stream: socket.socket) -> None:
+    """Crawl what is asked for at the other end of a socket, until that is closed."""
+    channel = _ParentChannel(*await asyncio.open_connection(sock=stream))
+    options = await receive_message(channel.incoming)
+    if not isinstance(options, WorkerOptions):
+        return
+    log = logging.getLogger("recrawl")
+    log.setLevel(options.log_level)
+    log.addHandler(_LogForwarder(channel))
+    log.propagate = False
+    settings = options.settings
+    async with (
+        open_database(options.database_url, max_connections=2 * settings.concurrent_domains + 2) as db,
+        open_resources(settings, find_secret=options.find_secret) as resources,
+    ):
+        prepare_memory()
+        leases = _WorkerLeases(db, resources, options, channel)
+        channel.send(WorkerReady())
+        while message := await receive_message(channel.incoming):
+            match message:
+                case Lease():
+                    leases.begin_lease(message)
+                case EndLease():
+                    leases.end_lease(message)
+                case _:
+                    raise TypeError(f"nobody sends {message!r}")
+        await leases.end_all()
+    await channel.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(run_worker(socket.socket(fileno=os.dup(0))))

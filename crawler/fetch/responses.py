@@ -1,0 +1,198 @@
+"""What came of a request, as values: an answer, or why there is none, in text that can be stored and shown.
+
+Content-Encoding is taken off with a limit on what comes out.
+"""
+
+import asyncio
+import zlib
+from datetime import timedelta
+from urllib.parse import quote
+
+import aiohttp
+
+from crawler.core.http.response import FailureReason, Fetched, NotModified, Unreached, Validators
+from crawler.core.http.stored_headers import select_stored_headers
+from crawler.core.http.urls import Url, normalize_url
+from crawler.fetch.connection import Exchange, ProxyError, SilentError
+
+MAX_VALIDATOR_CHARS = 2048
+_ASCII = "".join(map(chr, range(0x21, 0x7F)))
+
+ACCEPTED_ENCODINGS = "gzip, deflate"  # what every server has; better ones are not in the standard library
+
+MAX_LAYERS = 3
+MAX_MEMBERS = 64  # a gzip file may be several, one after the other; each copies the rest, so thousands are an attack
+_GZIP = 16 + zlib.MAX_WBITS
+_UNSUPPORTED_ENCODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})  # known, but not asked for
+
+
+def build_fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, exchange: Exchange) -> Fetched:
+    """The answer to a request for this URL; body: as decoded."""
+    headers = response.headers
+    status = response.status
+    robots_tags = headers.getall("X-Robots-Tag", ())
+    return Fetched(
+        status=status if 100 <= status <= 599 else 500,  # RFC 9110, 15: what is no status counts as a server's error
+        body=body,
+        received_bytes=exchange.received_bytes,
+        elapsed=_compute_elapsed(exchange),
+        content_type=replace_unprintable(headers.get("Content-Type", "")),
+        validators=_read_validators(response),
+        date=_read_header(response, "Date"),
+        location=_read_location(response, url) if 300 <= status <= 399 else None,
+        retry_after=_read_header(response, "Retry-After"),
+        robots_tag=replace_unprintable(", ".join(robots_tags)) if robots_tags else None,
+        refresh=_read_header(response, "Refresh"),
+        address=exchange.address,
+        declared_bytes=response.content_length,
+        headers=select_stored_headers(
+            (name, replace_unprintable(value)) for name, value in headers.items() if name.isprintable()
+        ),
+    )
+
+
+def build_not_modified(
+    response: aiohttp.ClientResponse, exchange: Exchange, *, is_conditional: bool
+) -> NotModified | Unreached:
+    """A 304; garbage where nothing was said of a copy (RFC 9110, 15.4.5)."""
+    if not is_conditional:
+        return build_unreached(FailureReason.GARBAGE, "not modified, though nothing was said of a copy", exchange)
+    return NotModified(
+        elapsed=_compute_elapsed(exchange),
+        validators=_read_validators(response),
+        date=_read_header(response, "Date"),
+        address=exchange.address,
+        received_bytes=exchange.received_bytes,
+    )
+
+
+def _read_validators(response: aiohttp.ClientResponse) -> Validators:
+    return Validators(etag=_read_validator(response, "ETag"), last_modified=_read_validator(response, "Last-Modified"))
+
+
+def _read_validator(response: aiohttp.ClientResponse, name: str) -> str | None:
+    value = response.headers.get(name)
+    return value if value and can_be_sent(value) else None
+
+
+def can_be_sent(value: str) -> bool:
+    """Whether a validator can be stored and sent back as it came: no control characters, no bytes that are no UTF-8."""
+    return value.isprintable() and len(value) <= MAX_VALIDATOR_CHARS
+
+
+def _read_header(response: aiohttp.ClientResponse, name: str) -> str | None:
+    value = response.headers.get(name)
+    return None if value is None else replace_unprintable(value)
+
+
+def _read_location(response: aiohttp.ClientResponse, url: Url) -> Url | None:
+    target = response.headers.get("Location")
+    if target is None:
+        return None
+    # Bytes that are no UTF-8 are escaped one by one, as browsers do.
+    if not target.isascii():
+        target = quote(target.encode("utf-8", "surrogateescape"), safe=_ASCII)
+    return normalize_url(target, base=url)
+
+
+# The first that fits: the client's exceptions are also each other's.
+_REASONS: tuple[tuple[type[Exception], FailureReason], ...] = (
+    (ProxyError, FailureReason.REFUSED),
+    (aiohttp.ClientConnectorDNSError, FailureReason.DNS),
+    (aiohttp.ClientSSLError, FailureReason.TLS),
+    (aiohttp.ClientConnectorError, FailureReason.REFUSED),
+    (aiohttp.ClientPayloadError, FailureReason.RESET),
+    (aiohttp.ClientConnectionError, FailureReason.RESET),
+    (SilentError, FailureReason.RESET),
+    (aiohttp.ClientError, FailureReason.GARBAGE),
+    (ValueError, FailureReason.GARBAGE),
+    (OSError, FailureReason.RESET),
+)
+
+
+def classify_error(error: Exception, exchange: Exchange) -> tuple[FailureReason, str]:
+    """What an exception of the client means, with a line for a person."""
+    if exchange.forbidden_reason and not exchange.has_tried_address:
+        return FailureReason.ADDRESS, exchange.forbidden_reason
+    reason = next(reason for kind, reason in _REASONS if isinstance(error, kind))
+    message = str(error) or type(error).__name__
+    if isinstance(error, aiohttp.ClientConnectorError):
+        message = error.os_error.strerror or message
+        if reason is FailureReason.REFUSED and isinstance(error.os_error, ConnectionResetError | BrokenPipeError):
+            reason = FailureReason.RESET  # in the middle of the TLS handshake
+    return reason, format_one_line(message)
+
+
+def build_unreached(reason: FailureReason, detail: str, exchange: Exchange) -> Unreached:
+    """No answer, and why; detail: a line for a person."""
+    return Unreached(reason, _compute_elapsed(exchange), detail, exchange.received_bytes)
+
+
+def _compute_elapsed(exchange: Exchange) -> timedelta:
+    return timedelta(seconds=asyncio.get_running_loop().time() - exchange.began_at)
+
+
+def format_one_line(text: str) -> str:
+    """The beginning of a text on one line, printable."""
+    return replace_unprintable(" ".join(text.split()))[:200]
+
+
+def replace_unprintable(text: str) -> str:
+    """Text that can be stored and shown: nothing but printable characters."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def decode_body(body: bytes, encoding: str, *, limit_bytes: int, is_part: bool = False) -> bytes | FailureReason:
+    """The body without its Content-Encoding, or why it cannot be had.
+
+    encoding: the header's value; several are taken off from the last to the first. What is no known encoding ("utf-8")
+    is ignored, as browsers do. RESET: it ends early. TOO_LARGE: it expands to more than limit_bytes, of which no more
+    than that was ever in memory. GARBAGE: not what it says.
+    is_part: the beginning is enough; what ends early or expands further gives what there is of it.
+    """
+    layers = [name for name in (part.strip().lower() for part in encoding.split(",")) if name]
+    if not body or not layers:
+        return body
+    if len(layers) > MAX_LAYERS:
+        return FailureReason.GARBAGE
+    for layer in reversed(layers):
+        result: bytes | FailureReason = body
+        if layer in ("gzip", "x-gzip"):
+            result = _inflate(body, _GZIP, limit_bytes, is_part=is_part)
+        elif layer == "deflate":
+            window_bits = zlib.MAX_WBITS if _has_zlib_header(body) else -zlib.MAX_WBITS
+            result = _inflate(body, window_bits, limit_bytes, is_part=is_part)
+        elif layer in _UNSUPPORTED_ENCODINGS:
+            return FailureReason.GARBAGE
+        if isinstance(result, FailureReason):
+            return result
+        body = result
+    return body
+
+
+def _inflate(data: bytes, window_bits: int, limit_bytes: int, *, is_part: bool) -> bytes | FailureReason:
+    parts: list[bytes] = []
+    bytes_left = limit_bytes
+    for _ in range(MAX_MEMBERS):
+        stream = zlib.decompressobj(window_bits)
+        try:
+            part = stream.decompress(data, bytes_left + 1)  # never 0, which would mean no limit
+        except zlib.error:
+            return FailureReason.GARBAGE
+        bytes_left -= len(part)
+        parts.append(part)
+        if is_part and (bytes_left < 0 or not stream.eof):
+            return b"".join(parts)[:limit_bytes]
+        if bytes_left < 0:
+            return FailureReason.TOO_LARGE
+        if not stream.eof:
+            return FailureReason.RESET
+        data = stream.unused_data
+        if window_bits != _GZIP or not data.startswith(b"\x1f\x8b"):  # what follows the last member is padding
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+    return FailureReason.GARBAGE
+
+
+def _has_zlib_header(data: bytes) -> bool:
+    """RFC 9110 means zlib by "deflate", but some servers send the bare stream."""
+    return len(data) > 1 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0

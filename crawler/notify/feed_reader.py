@@ -1,0 +1,159 @@
+"""The feed, read for one subscription: what of it is to be told goes into its outbox.
+
+Whether a change makes the subscriber's condition true is found out by reading two versions again, under today's mask.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from crawler.core.alert.condition import Condition, becomes_true, find_number, get_decimal_mark, mask_text
+from crawler.core.change.mask import NoiseMask
+from crawler.core.domain import Domain
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Authority, Url, get_path_and_query, parse_pattern
+from crawler.core.page.selectors import View
+from crawler.core.page_rules import PageRule, PageRules
+from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
+from crawler.notify.payload import build_content
+from crawler.store import domains, report
+from crawler.store.database import Database
+from crawler.store.learned.memories import read_mask
+from crawler.store.outbox import ChangeNotification, put_notifications
+from crawler.store.report import ChangeFilter, EventKind, FeedItem, VersionContent
+from crawler.store.subscriptions import Subscription, SubscriptionOptions, read_previous_page
+
+log = logging.getLogger("recrawl.notify")
+
+BATCH_SIZE = 1000  # positions of the feed
+CONDITION_BATCH_SIZE = 25  # of these, where two versions of each page are read: a second or so
+MAX_WAITING = 10_000  # changes of one subscription; while there are more the feed keeps what follows
+
+# changes after which a page is there
+PRESENT_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.RESTORED})
+STATE_KINDS = PRESENT_KINDS | {EventKind.GONE, EventKind.MOVED}  # what a refused page says nobody knows
+EVERYWHERE = "/"
+
+
+@dataclass(slots=True)
+class ConditionChecker:
+    """Reads what pages said. It remembers domains and their masks, so each reading of the feed has one of its own."""
+
+    db: Database
+    parsers: ParserPool
+    _domains: dict[str, tuple[Domain, NoiseMask] | None] = field(default_factory=dict)
+
+    async def check_condition(self, options: SubscriptionOptions, item: FeedItem) -> dict[str, Any] | None:
+        """What of a wish's condition a change has made true, for people and programs; None if nothing."""
+        condition = options.condition
+        domain_and_mask = await self._find_domain(item.domain)
+        if condition is None or domain_and_mask is None or item.change not in STATE_KINDS:
+            return None
+        domain, mask = domain_and_mask
+        previous = await read_previous_page(self.db, item.position)
+        after = item.version if item.change in PRESENT_KINDS else None
+        parser = DomainParser(self.parsers, _build_rules(domain, options.place))
+        texts: list[str | None] = []
+        language = ""
+        for number in (previous.version, after):
+            version = (
+                await report.read_version(self.db, domain, item.url, number=number) if number is not None else None
+            )
+            texts.append(
+                await _extract_text(version, parser, mask, is_whole_page=not options.place)
+                if version is not None
+                else None
+            )
+            language = version.version.language if version is not None else language
+        was, now = texts
+        mark = get_decimal_mark(language)
+        if not becomes_true(condition, was, now, mark=mark):
+            return None
+        return _describe_fulfilled(condition, was, now, mark=mark)
+
+    async def _find_domain(self, name: str) -> tuple[Domain, NoiseMask] | None:
+        if name not in self._domains:
+            domain = await domains.find_domain(self.db, Authority(name))
+            self._domains[name] = (domain, await read_mask(self.db, domain.id)) if domain is not None else None
+        return self._domains[name]
+
+
+async def queue_notifications(
+    checker: ConditionChecker, subscription: Subscription, *, end: int, now: datetime, may_continue: Callable[[], bool]
+) -> int:
+    """Put what a subscription is to be told into its outbox, up to a position of the feed; gives how much.
+
+    Each piece of the feed is read once: its changes and the position behind it are committed together.
+    may_continue: asked before each piece, since the pages of a whole site may have to be read for a condition.
+    """
+    options, position, queued = subscription.wish, subscription.position, 0
+    batch_size = CONDITION_BATCH_SIZE if options.condition is not None else BATCH_SIZE
+    while position < end and subscription.waiting + queued < MAX_WAITING and may_continue():
+        until = min(position + batch_size, end)
+        change_filter = ChangeFilter(domain_id=options.domain_id, kinds=options.kinds, after=position, until=until)
+        items = await report.read_feed(checker.db, change_filter, max_count=BATCH_SIZE, with_blocks=True)
+        notifications = [
+            notification
+            for item in items
+            if (notification := await _build_notification(options, item, checker, now=now)) is not None
+        ]
+        if not await put_notifications(checker.db, subscription.id, notifications, after=position, until=until):
+            return queued  # somebody else reads it
+        position, queued = until, queued + len(notifications)
+    return queued
+
+
+async def _build_notification(
+    options: SubscriptionOptions, item: FeedItem, checker: ConditionChecker, *, now: datetime
+) -> ChangeNotification | None:
+    """What is told of a change; None if nothing is."""
+    if options.pattern and not parse_pattern(options.pattern).search(get_path_and_query(item.url)):
+        return None
+    fulfilled = await checker.check_condition(options, item) if options.condition is not None else None
+    if options.condition is not None and fulfilled is None:
+        return None
+    release = options.delivery_times.compute_release(item.at)
+    return ChangeNotification(
+        position=item.position,
+        due_at=release.at if release.is_grouped else min(release.at, now),  # what is not kept back is due
+        is_grouped=release.is_grouped,
+        content=build_content(item, fulfilled),
+    )
+
+
+def _build_rules(domain: Domain, selector: str) -> PageRules:
+    """The domain's rules; where a subscriber watches a place of his own, that one in place of those that they watch."""
+    if not selector:
+        return PageRules(domain.settings.rules)
+    others = [replace(rule, view=replace(rule.view, watch=())) for rule in domain.settings.rules]
+    general_rules = [each for each in others if each.pattern == EVERYWHERE]
+    subscriber_rule = PageRule(
+        EVERYWHERE, view=replace(general_rules[0].view if general_rules else View(), watch=(selector,))
+    )
+    return PageRules((subscriber_rule, *(each for each in others if each.pattern != EVERYWHERE)))
+
+
+async def _extract_text(
+    version: VersionContent, parser: DomainParser, mask: NoiseMask, *, is_whole_page: bool
+) -> str | None:
+    """What a version said; None where that cannot be told any more."""
+    if version.body is not None:
+        response = Fetched(200, version.body, len(version.body), timedelta(0), version.version.content_type)
+        blocks = await parser.parse_blocks(response, version.url)
+        if blocks is not None:
+            return mask_text(blocks, mask)
+    log.warning("watch.unread", extra={"url": Url(version.url), "version": version.version.number})
+    return version.text if is_whole_page else None
+
+
+def _describe_fulfilled(condition: Condition, was: str | None, now: str | None, *, mark: str) -> dict[str, Any]:
+    is_number = condition.kind.is_numeric
+    return {
+        "kind": condition.kind.value,
+        "text": condition.text,
+        "bound": condition.bound if is_number else None,
+        "was": find_number(was or "", mark=mark) if is_number else None,
+        "now": find_number(now or "", mark=mark) if is_number else None,
+    }

@@ -1,0 +1,148 @@
+"""Changes in plain words, for mail and chat: a line that says it all, then each change with the words that differ."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from crawler.core.alert.condition import ConditionKind
+from crawler.core.change.word_diff import diff_words, format_runs, shorten_runs
+from crawler.core.page.outline import BlockKind
+from crawler.store.report import EventKind
+
+Content = Mapping[str, Any]
+
+MAX_FULL_CHANGES = 20  # changes of a message; the others have a line each
+MAX_EDITS = 3  # blocks of a change
+CONTEXT_CHARS, MAX_CHANGE_CHARS = 60, 240  # characters kept beside a change, and of a change itself
+MAX_TITLE_CHARS = 120
+HISTORY_PATH = "/page"  # of one's own pages (crawler/server/ui/links.py)
+
+# What happened to one page, and how many such changes there are: "3 changed".
+KIND_PHRASES = {
+    EventKind.ADDED: ("New page", "new"),
+    EventKind.CHANGED: ("Changed", "changed"),
+    EventKind.MOVED: ("Moved", "moved"),
+    EventKind.GONE: ("Gone", "gone"),
+    EventKind.EXCLUDED: ("May not be fetched any more", "not to be fetched any more"),
+    EventKind.RESTORED: ("Back", "back"),
+    EventKind.TEMPLATE: ("The site's frame changed", "of the site's frame"),
+    EventKind.DEFERRED: ("Pages like this say nothing new and are put off", "put off"),
+    EventKind.RESUMED: ("Pages like this are asked for again", "asked for again"),
+    EventKind.HINT: ("Said to have changed", "said to have changed"),
+}
+# What chat services take for a call to somebody, or for a link with another text; no stranger's page may write either.
+# Sources: docs.slack.dev, "Formatting text for app surfaces"; docs.mattermost.com, "Mention people"; the message
+# references of Discord, Google Chat, Feishu, Kook, Jira and Zulip. apprise 1.13 adds the `<` of Slack's forms where it
+# is missing (`!channel>`), and calls whoever stands behind an @ in what it sends to Discord.
+_MENTIONS = re.compile(
+    r"""
+      (?<=<) (?= [!@#&~] | [a-z][a-z0-9+.-]*: | users/ | at[\s>] )    # <!channel>, <@U1>, <https://a|b>, <users/all>
+    | (?<=(?<![^\W_])@) (?= \S )                                          # @everyone, @**all**, but not me@example.com
+    | (?<=@) (?= everyone | here | (?:all|channel|room)(?![^\W_]) )               # me@everyone
+    | (?<=[!@]) (?= [^|\s]+ (?: [^\S\n]* \| [^\n]* )? (?:>|&gt;) )   # !channel>, U1@U2|name>
+    | (?<=:) (?= //[^|\s]+ [^\S\n]* \| [^\n]* (?:>|&gt;) )           # https://a|b>
+    | (?<=\() (?= (?:met|rol)\) )                                     # (met)all(met)
+    | (?<=\[) (?= ~ | CQ: )                                           # [~name], [CQ:at,qq=all]
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_URL = re.compile(r"(\bhttps?://[^\s<>|/?#]*)([^\s<>|]*)", re.IGNORECASE)
+WORD_JOINER = "\u2060"  # is not seen, and breaks no line
+TEST_SUBJECT = "recrawl: a test"
+TEST_TEXT = "This is a test. Changes will be told here; nothing has changed now."
+
+
+def format_headline(changes: Sequence[Content]) -> str:
+    """What happened, in a line."""
+    if not changes:
+        return TEST_SUBJECT
+    if len(changes) == 1:
+        return f"{describe_change(changes[0])}: {format_title(changes[0])} ({changes[0]['domain']})"
+    domains = list(dict.fromkeys(str(change["domain"]) for change in changes))
+    where = domains[0] if len(domains) == 1 else f"{domains[0]} and {len(domains) - 1} more"
+    counts = Counter(EventKind(change["change"]) for change in changes)
+    summary = ", ".join(f"{counts[kind]:,} {word}" for kind, (_, word) in KIND_PHRASES.items() if counts[kind])
+    return f"{where}: {summary}"
+
+
+def format_changes(changes: Sequence[Content], *, origin: str | None = None) -> str:
+    """All of it. origin: of one's own pages, if they are served, for a link to the history of each page."""
+    if not changes:
+        return TEST_TEXT
+    full = ["\n".join(_format_lines(change, origin=origin)) for change in changes[:MAX_FULL_CHANGES]]
+    rest = [
+        f"{describe_change(change)}: {format_title(change)} {change['url']}" for change in changes[MAX_FULL_CHANGES:]
+    ]
+    return "\n\n".join([*full, *(["\n".join(rest)] if rest else [])])
+
+
+def describe_change(change: Content) -> str:
+    """What happened to a page, in a few words."""
+    return (
+        _describe_condition(change["condition"])
+        if change.get("condition")
+        else KIND_PHRASES[EventKind(change["change"])][0]
+    )
+
+
+def format_title(change: Content) -> str:
+    """The title of a page, or else its path; in one line, and harmless wherever it is printed."""
+    title = make_printable(change["title"] or _get_path(change))
+    return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1]}\u2026"
+
+
+def build_change_history_url(change: Content, origin: str) -> str:
+    """The address of a page's history on one's own pages."""
+    return f"{origin}{HISTORY_PATH}?{urlencode({'url': change['url']})}"
+
+
+def make_printable(text: str) -> str:
+    """A stranger's text in one line, without characters that would steer whatever shows it."""
+    return " ".join("".join(c if c.isprintable() or c.isspace() else "\ufffd" for c in text).split())
+
+
+def neutralize_mentions(text: str) -> str:
+    """Return a text in which nothing that a page says calls anybody in a chat, and whose URLs lead where they did."""
+    with_safe_urls = _URL.sub(lambda url: url[1] + url[2].replace("@", "%40"), text)  # the same URL (RFC 3986, 3.3)
+    return _MENTIONS.sub(WORD_JOINER, with_safe_urls)
+
+
+def _format_lines(change: Content, *, origin: str | None) -> Iterator[str]:
+    yield f"{describe_change(change)}: {format_title(change)}"
+    yield str(change["url"])
+    if change["moved_to"]:
+        yield f"to {change['moved_to']}"
+    if change["pages"]:
+        yield f"on {change['pages']:,} pages"
+    for edit in change["blocks"][:MAX_EDITS]:  # the words that differ: [-old-]{+new+}
+        runs = diff_words(edit["was"] or "", edit["now"] or "", kind=BlockKind(edit["part"]))
+        shortened = shorten_runs(runs, context_chars=CONTEXT_CHARS, max_chars=MAX_CHANGE_CHARS)
+        yield f"  {make_printable(format_runs(shortened))}"
+    remaining = len(change["blocks"]) - MAX_EDITS
+    if remaining > 0:
+        yield f"  and {remaining} more"
+    if origin is not None:
+        yield f"Versions: {build_change_history_url(change, origin)}"
+
+
+def _describe_condition(fulfilled: Mapping[str, Any]) -> str:
+    text, bound = make_printable(str(fulfilled["text"])), fulfilled["bound"]
+    match ConditionKind(fulfilled["kind"]):
+        case ConditionKind.APPEARS:
+            return f'"{text}" has appeared'
+        case ConditionKind.DISAPPEARS:
+            return f'"{text}" has gone'
+        case ConditionKind.BELOW:
+            return f"{fulfilled['now']:g}, below {bound:g}{_describe_previous(fulfilled)}"
+        case ConditionKind.ABOVE:
+            return f"{fulfilled['now']:g}, above {bound:g}{_describe_previous(fulfilled)}"
+
+
+def _describe_previous(fulfilled: Mapping[str, Any]) -> str:
+    return f" (it was {fulfilled['was']:g})" if fulfilled["was"] is not None else ""
+
+
+def _get_path(change: Content) -> str:
+    return "/" + str(change["url"]).partition("://")[2].partition("/")[2]

@@ -1,0 +1,318 @@
+"""One subscription: the feed is read for it, and it is sent what is due, one message after the other."""
+
+import logging
+import os
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+from crawler.core.alert.timing import compute_next_try, should_give_up
+from crawler.core.http.backoff import parse_retry_after
+from crawler.core.http.credentials import parse_reference
+from crawler.engine.machine import build_child_environment
+from crawler.engine.parsing.parser_pool import ParserPool
+from crawler.notify.feed_reader import ConditionChecker, queue_notifications
+from crawler.notify.payload import compute_part_sizes, parse_signing_keys
+from crawler.notify.sender import MAX_CHANGES, DeliveryOutcome, TargetSender
+from crawler.notify.target import (
+    FindSecret,
+    TargetKind,
+    TargetUnavailable,
+    get_signed_text,
+    resolve_secret,
+    resolve_target,
+)
+from crawler.store import outbox, subscriptions
+from crawler.store.database import Database
+from crawler.store.outbox import Message
+from crawler.store.subscriptions import Subscription
+
+log = logging.getLogger("recrawl.notify")
+
+MIN_BYTES = 4096  # a change without its blocks; a receiver that refuses this takes nothing
+SHRINK_FACTOR = 4  # times less is tried after a message that was too large
+OTHER_HOME_REASON = "its command was added in another home (RECRAWL_HOME), or with a key that is no more"
+NEXT_STEP = "to run it here, recrawl notify remove {}, and recrawl notify add it again"
+# A stack runs it every five minutes where it may, and tries one that fails every hour at least.
+GRACE_PERIOD = timedelta(hours=2)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryContext:
+    """What delivering needs.
+
+    now: knowledge time.  find_secret: where secrets are.  sign: makes the proof that this machine's user has set a
+    command; None where no command is run.  origin: of one's own pages, for links; None where nothing serves them.
+    real_now: what receivers are told in signatures, which they compare with their own clocks.
+    """
+
+    db: Database
+    parsers: ParserPool
+    find_secret: FindSecret
+    user_agent: str
+    sign: Callable[[str], str] | None = None
+    origin: str | None = None
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    real_now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+
+
+@dataclass(slots=True)
+class DeliveryStats:
+    """What came of a delivery. messages: that were taken.  failed: tries that were not, by subscription.
+
+    positions: in the feed, of the changes that were taken: one that several subscriptions are told is one change.
+
+    put: changes that came into the outbox.  elsewhere: why this process may not deliver, by subscription that nobody
+    else delivers to either.
+    """
+
+    put: int = 0
+    messages: int = 0
+    positions: set[int] = field(default_factory=set)
+    failed: dict[int, str] = field(default_factory=dict)
+    elsewhere: dict[int, str] = field(default_factory=dict)
+
+    def add(self, other: "DeliveryStats") -> None:
+        """Count what came of another delivery, too."""
+        self.put += other.put
+        self.messages += other.messages
+        self.positions |= other.positions
+        self.failed |= other.failed
+        self.elsewhere |= other.elsewhere
+
+    @property
+    def changes(self) -> int:
+        """Return how many changes were taken, each counted once, however many subscriptions were told of it."""
+        return len(self.positions)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the figures by name, for JSON."""
+        return {
+            "put": self.put,
+            "messages": self.messages,
+            "changes": self.changes,
+            "failed": self.failed,
+            "elsewhere": self.elsewhere,
+        }
+
+    @property
+    def undelivered(self) -> dict[int, str]:
+        """Why subscriptions were not told, whoever could mend that."""
+        return dict(sorted((self.failed | self.elsewhere).items()))
+
+
+async def deliver_to_subscription(
+    context: DeliveryContext,
+    candidate: Subscription,
+    stats: DeliveryStats,
+    *,
+    end: int,
+    may_continue: Callable[[], bool],
+) -> None:
+    """Read the feed for one subscription, and send it what is due unless it is paused, or its target left alone."""
+    subscription = await subscriptions.find_subscription(context.db, candidate.id)  # as it is since it is ours alone
+    if subscription is None:
+        return
+    if not may_run(subscription, context.sign):
+        why = await _explain_undelivered(context, subscription)
+        stats.elsewhere |= {subscription.id: why} if why else {}
+        return
+    if subscription.pause_position is not None:
+        end = min(end, subscription.pause_position)
+    checker = ConditionChecker(context.db, context.parsers)
+    stats.put += await queue_notifications(checker, subscription, end=end, now=context.now(), may_continue=may_continue)
+    if subscription.paused_at is not None:
+        return
+    if subscription.resume_at is not None and subscription.resume_at > context.now():
+        return
+    await _send_due(context, subscription, stats, may_continue=may_continue)
+
+
+async def _send_due(
+    context: DeliveryContext, subscription: Subscription, stats: DeliveryStats, *, may_continue: Callable[[], bool]
+) -> None:
+    """Send a subscription one message after the other, until none is due or its target fails."""
+    sender: TargetSender | None = None
+    async with AsyncExitStack() as stack:
+        # What has failed before is not tried in quiet hours, either.
+        while may_continue() and not subscription.wish.delivery_times.is_quiet(context.now()):
+            try:
+                message = await _prepare_next_message(context, subscription)
+                if message is None:
+                    break
+                if sender is None:
+                    sender = await stack.enter_async_context(await _open_sender(context, subscription))
+            except TargetUnavailable as error:
+                await _record_missing_target(context, subscription, str(error), stats)
+                break
+            parts = compute_part_sizes(message, max_bytes=subscription.max_bytes) if sender.is_bounded else []
+            if len(parts) > 1:
+                await outbox.split_message(context.db, message, parts, at=context.now())
+                continue
+            outcome = await sender.send(message, at=context.real_now(), max_bytes=subscription.max_bytes)
+            max_bytes = _compute_lower_bound(subscription, outcome)
+            if max_bytes is not None:
+                log.warning("message.too_large", extra={"subscription": subscription.id, "bound_bytes": max_bytes})
+                await outbox.lower_max_bytes(context.db, message, max_bytes=max_bytes, at=context.now())
+                subscription = replace(subscription, max_bytes=max_bytes)
+                continue
+            if not await _record_outcome(context, subscription, message, outcome, stats):
+                break
+            if not outcome.why_not:
+                subscription = replace(subscription, failures=0, failing_since=None, resume_at=None)
+
+
+def _compute_lower_bound(subscription: Subscription, outcome: DeliveryOutcome) -> int | None:
+    """The bound that a receiver seems to have that refused a message for its size; None where there is none to try."""
+    if outcome.rejected_bytes is None:
+        return None
+    max_bytes = max(MIN_BYTES, min(outcome.rejected_bytes, subscription.max_bytes) // SHRINK_FACTOR)
+    return max_bytes if max_bytes < subscription.max_bytes else None
+
+
+async def _prepare_next_message(context: DeliveryContext, subscription: Subscription) -> Message | None:
+    """The message that is to be sent next. New ones are made when all that were made were sent.
+
+    Raises TargetLacking where nobody can say whether the target is one that gets a message for each change, and where
+    the key to sign with is missing.
+    """
+    now = context.now()
+    message = await outbox.find_next_message(context.db, subscription.id, at=now)
+    if message is not None:
+        return message
+    if not await outbox.is_due(context.db, subscription.id, at=now):
+        return None  # before the target is looked up, which may ask a Prefect server
+    kind = (await resolve_target(subscription.wish.target, context.find_secret)).kind
+    await _find_signing_key(context, subscription)  # no message grows old while it is missing
+    is_joined = kind not in {TargetKind.WEBHOOK, TargetKind.COMMAND}  # nobody wants a mail for each page
+    message_count = await outbox.make_messages(
+        context.db,
+        subscription.id,
+        at=now,
+        joins_changes=is_joined,
+        max_changes_each=MAX_CHANGES,
+        max_bytes=None if is_joined else subscription.max_bytes,
+    )
+    return await outbox.find_next_message(context.db, subscription.id, at=now) if message_count else None
+
+
+async def _record_missing_target(
+    context: DeliveryContext, subscription: Subscription, why: str, stats: DeliveryStats
+) -> None:
+    """Leave changes as they are until target and signing key are known; they are looked for ever more seldom."""
+    now = context.now()
+    log.info("target.lacking", extra={"subscription": subscription.id, "why": why})
+    stats.failed[subscription.id] = why
+    resume_at = compute_next_try(subscription.failures + 1, retry_after=None, now=now)
+    await outbox.record_missing_target(context.db, subscription.id, resume_at=resume_at, error=why, at=now)
+
+
+async def _open_sender(context: DeliveryContext, subscription: Subscription) -> TargetSender:
+    options = subscription.wish
+    target = await resolve_target(options.target, context.find_secret)
+    key = await _find_signing_key(context, subscription)
+    return TargetSender(
+        target,
+        user_agent=context.user_agent,
+        allow_private=options.allow_private,
+        key=key,
+        origin=context.origin,
+        # A user's program has a Python of its own, if any, and no use for the modules of ours.
+        environment=os.environ if target.kind is TargetKind.COMMAND else build_child_environment({}),
+    )
+
+
+async def _find_signing_key(context: DeliveryContext, subscription: Subscription) -> str | None:
+    """Return what messages are signed with; None where they are not. Raises TargetLacking where it cannot be used."""
+    secret = subscription.wish.secret
+    if not secret:
+        return None
+    key = await resolve_secret(parse_reference(secret), context.find_secret)
+    try:
+        _ = parse_signing_keys(key)
+    except ValueError as error:
+        raise TargetUnavailable(f"{secret} holds {error}") from error
+    return key
+
+
+async def _record_outcome(
+    context: DeliveryContext,
+    subscription: Subscription,
+    message: Message,
+    outcome: DeliveryOutcome,
+    stats: DeliveryStats,
+) -> bool:
+    """Write down what came of a message; gives whether the next one may be sent."""
+    now = context.now()
+    if not outcome.why_not:
+        await outbox.record_delivery(context.db, message, at=now)
+        stats.messages += 1
+        stats.positions.update(change["position"] for change in message.changes)
+        return True
+    facts = {"subscription": subscription.id, "token": str(message.token), "why": outcome.why_not}
+    log.info("message.not_taken", extra=facts)
+    stats.failed[subscription.id] = outcome.why_not
+    requested_wait = parse_retry_after(outcome.retry_after, now=now, server_date=outcome.date)
+    waiting_since = max(message.created_at, subscription.failing_since or message.created_at)
+    await outbox.record_failure(
+        context.db,
+        message,
+        error=outcome.why_not,
+        at=now,
+        next_try_at=compute_next_try(message.tries + 1, retry_after=requested_wait, now=now),
+        is_dead=should_give_up(message.tries + 1, waiting_since=waiting_since, now=now),
+        resume_at=None
+        if outcome.is_message_rejected
+        else compute_next_try(subscription.failures + 1, retry_after=requested_wait, now=now),
+    )
+    return outcome.is_message_rejected
+
+
+async def send_test(context: DeliveryContext, subscription: Subscription) -> str:
+    """Send a test message past the outbox; gives why it was not taken, or nothing.
+
+    A target that takes it is well, so what waits for it is due at once.
+    """
+    if not may_run(subscription, context.sign):
+        return explain_not_run_here(subscription)
+    message = Message(
+        id=0, subscription_id=subscription.id, token=uuid4(), tries=0, created_at=context.now(), changes=()
+    )
+    try:
+        async with await _open_sender(context, subscription) as sender:
+            why_not = (await sender.send(message, at=context.real_now(), max_bytes=subscription.max_bytes)).why_not
+    except TargetUnavailable as error:
+        return str(error)
+    if not why_not and subscription.failures:
+        await subscriptions.mark_recovered(context.db, [subscription.id], at=context.now())
+    return why_not
+
+
+def may_run(subscription: Subscription, sign: Callable[[str], str] | None) -> bool:
+    """Whether this process may deliver: a command is run by the user of the home in which it was added."""
+    text = get_signed_text(subscription.wish.target)
+    return not text or (sign is not None and sign(text) == subscription.wish.seal)
+
+
+def explain_not_run_here(subscription: Subscription) -> str:
+    """Why this process may not run a subscription's command, and the next step."""
+    return f"{OTHER_HOME_REASON}: {NEXT_STEP.format(subscription.id)}"
+
+
+async def _explain_undelivered(context: DeliveryContext, subscription: Subscription) -> str:
+    """Why a command that this process may not run is not told; empty while its own home may well be doing that.
+
+    Of several homes one may run it. Nothing is written down here, so that no other overwrites how it does there.
+    """
+    now = context.now()
+    current = await subscriptions.find_subscription(context.db, subscription.id)
+    since = current.get_overdue_since(at=now) if current is not None else None
+    if current is None or since is None:
+        return ""
+    since = max(since, current.next_try_at or since)  # where it fails it is run all the same
+    if now - since < GRACE_PERIOD:
+        return ""
+    until = f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{OTHER_HOME_REASON}, and nobody has run it since {until}: {NEXT_STEP.format(subscription.id)}"

@@ -1,0 +1,222 @@
+"""Starting the stack, what is missing of it, part by part; and stopping exactly what was started."""
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+import psutil
+
+from crawler.errors import StackFailed
+from crawler.runtime import children
+from crawler.runtime.children import Child, Report
+from crawler.runtime.environment import Api, build_client_environment
+from crawler.runtime.machine import HOME_FOLDERS, Process, ensure_private_folder, hold_lock
+from crawler.runtime.postgres.cluster import find_running_postgres, keep_postgres, release_postgres
+from crawler.runtime.prefect.processes import clear_runs, ensure_server, find_worker, start_worker, wait_for_server
+from crawler.runtime.stack import (
+    CRAWL_DATABASE,
+    Stack,
+    build_own_api,
+    find_external_api,
+    find_worker_api,
+    is_own_api,
+    is_responding,
+)
+from crawler.runtime.web_ui import ensure_web_ui
+from crawler.settings import Settings
+from crawler.store.database import open_database, prepare_schema
+from crawler.store.domains import expire_leases
+
+PREFECT_DATABASE = "prefect"
+DEPLOYMENTS = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
+RETRY_SECONDS = 10
+CANCEL_SECONDS = 120  # what a run gets to record what is in flight; by default no request takes longer than 20
+
+
+def start_stack(settings: Settings, *, report: Report, deployments: Path = DEPLOYMENTS) -> Stack:
+    """Start what is missing of the stack; it stays until `down`. Two at once do not fight: the second finds it running.
+
+    deployments: a prefect.yaml in a folder beside `flows`.
+    Raises StackFailed or another CrawlerError, with what to do about it.
+    """
+    home = settings.home.resolve()
+    for name in HOME_FOLDERS:
+        ensure_private_folder(home, name)
+    with hold_lock(home / "run" / "lock", on_wait=lambda: report("Another command starts or stops the stack: waiting")):
+        was_down = not children.list_tagged(children.ensure_tag(home)) and find_running_postgres(home) is None
+        try:
+            return _start_parts(home, settings, deployments=deployments, report=report)
+        except BaseException:  # an interrupt too: half a stack is of no use to anybody
+            if was_down:
+                _stop_parts(home, settings, report=report)
+            raise
+
+
+def stop_stack(settings: Settings, *, report: Report) -> bool:
+    """Stop what `up` started, runs and what they started included; whether there was anything to stop."""
+    home = settings.home.resolve()
+    lock = ensure_private_folder(home, "run") / "lock"
+    with hold_lock(lock, on_wait=lambda: report("Another command starts or stops the stack: waiting")):
+        return _stop_parts(home, settings, report=report)
+
+
+def _start_parts(home: Path, settings: Settings, *, deployments: Path, report: Report) -> Stack:
+    external = find_external_api(settings, children.find_child(home, children.SERVER))
+    if external is not None and not is_responding(None, external):
+        raise StackFailed(f"no Prefect server answers at {external.url} (PREFECT_API_URL): start it, or unset that")
+    database_setting = settings.database_url
+    if database_setting is not None:
+        prepare_schema(database_setting.get_secret_value(), may_upgrade=False)  # before anything is started in vain
+    database_url = (
+        database_setting.get_secret_value()
+        if database_setting
+        else _ensure_database(home, CRAWL_DATABASE, report=report)
+    )
+
+    def start_server() -> Child:
+        url = _ensure_database(home, PREFECT_DATABASE, report=report)
+        return ensure_server(home, settings, database_url=url, report=report)
+
+    server = start_server() if external is None else None
+    # While the server starts; this and importing prefect take about as long as it does.
+    if database_setting is None:
+        prepare_schema(database_url, may_upgrade=True)
+    os.environ.update(build_client_environment(home, _choose_api(home, server, external)))
+    import crawler.runtime.prefect.api  # noqa: F401
+
+    if server is not None:
+        server = wait_for_server(home, server, restart=start_server, report=report)
+    api = _choose_api(home, server, external)
+    os.environ["PREFECT_API_URL"] = api.url
+    worker = _ensure_worker(home, server, api=api, database_url=database_url, deployments=deployments, report=report)
+    ensure_web_ui(home, database_url=database_url, report=report)
+    report(f"The stack is up: {api.ui_url}")
+    return Stack(home, database_url, api, server.process if server else None, worker.process)
+
+
+def _choose_api(home: Path, server: Child | None, external: Api | None) -> Api:
+    if server is not None:
+        return build_own_api(home, server)
+    assert external is not None  # a server is started where none is named
+    return external
+
+
+def _ensure_database(home: Path, name: str, *, report: Report) -> str:
+    """The URL of a database in the embedded Postgres, both made where they are not there."""
+    if find_running_postgres(home) is None:
+        report("Postgres: starting")
+    cluster = keep_postgres(home)
+    cluster.create_database(name)
+    return cluster.build_url(name)
+
+
+async def register_deployments(api: Api, deployments: Path, *, database_url: str, is_ours: bool) -> int:
+    """Register the deployments, their forms with the domains that there are; gives how many were new or different.
+
+    is_ours: the server is this home's own.
+    """
+    from crawler.runtime.prefect.api import ensure_deployments, offer_domains, open_client
+
+    registered = await ensure_deployments(api, deployments, is_ours=is_ours)
+    async with open_database(database_url, max_connections=1) as db, open_client(api) as client:
+        await offer_domains(client, db)
+    return registered
+
+
+def _ensure_worker(
+    home: Path, server: Child | None, *, api: Api, database_url: str, deployments: Path, report: Report
+) -> Child:
+    """The deployments, and a worker for them; before a new worker starts, what a dead one left is cleared away."""
+    worker = find_worker(home, api=api, database_url=database_url)
+    if worker is None:
+        own_server, tag = children.find_child(home, children.SERVER), children.ensure_tag(home)
+        clean_up(tag, excluding=own_server.process if own_server else None, database_url=database_url, report=report)
+        if server is not None:  # a pool that others share is not ours to clear
+            clear_runs(api, report=report)
+    registered = asyncio.run(
+        register_deployments(api, deployments, database_url=database_url, is_ours=server is not None)
+    )
+    if registered:
+        report(f"Deployments: {registered} registered")
+    report("Worker: starting" if worker is None else "Worker: running")
+    return worker or start_worker(home, api=api, database_url=database_url, report=report)
+
+
+def clean_up(tag: str, *, excluding: Process | None = None, database_url: str, report: Report) -> None:
+    """End what a dead worker, or one for another server, left behind, and free the domains that its runs held."""
+    children.end_processes([each for each in children.list_tagged(tag) if each != excluding])
+
+    async def free_leases() -> int:
+        async with open_database(database_url, max_connections=1) as db:
+            return await expire_leases(db, holder_prefix=f"{tag}/")
+
+    freed = asyncio.run(free_leases())
+    if freed:
+        report(f"Leases: {freed} freed that a dead worker held")
+
+
+def _stop_parts(home: Path, settings: Settings, *, report: Report) -> bool:
+    """Stop the stack; whether there was anything to stop. The lock is held."""
+    tag, cluster = children.ensure_tag(home), find_running_postgres(home)
+    processes = children.list_tagged(tag)
+    if not processes and cluster is None:
+        return False
+    server, worker = children.find_child(home, children.SERVER), children.find_child(home, children.WORKER)
+    api = find_worker_api(home, settings)
+    runs: Sequence[UUID] = ()
+    if api is not None:
+        os.environ.update(build_client_environment(home, api))
+        runs = _cancel_runs(api, None if is_own_api(server, api.url) else find_run_ids(processes), report=report)
+    if worker is not None:
+        report("Worker: stopping")
+        children.end_processes([worker.process])
+    # The runs, too, that have not ended by themselves, and orphans.
+    children.end_processes([each for each in children.list_tagged(tag) if server is None or each != server.process])
+    if api is not None and runs and is_responding(server, api):
+        from crawler.runtime.prefect.api import mark_cancelled
+
+        asyncio.run(mark_cancelled(api, runs))
+    if server is not None:
+        report("Prefect server: stopping")
+        children.end_processes([server.process])
+    children.end_processes(children.list_tagged(tag))
+    for name in (children.SERVER, children.WORKER, children.WEB_UI):
+        children.remove_note(home, name)
+    if cluster is not None:
+        report("Postgres: stopping")
+        if not release_postgres(home):
+            report("Postgres stays until another command that uses it is done")
+    return True
+
+
+def _cancel_runs(api: Api, only: set[UUID] | None, *, report: Report) -> Sequence[UUID]:
+    """Let runs end by themselves, so that they release what they hold; gives those that were asked. None: all."""
+    from crawler.runtime.prefect.api import cancel_runs, list_still_live
+
+    cancelled = live_runs = asyncio.run(cancel_runs(api, only=only))
+    if cancelled:
+        report(f"Runs: cancelling {len(cancelled)}")
+    began = cancelled_at = time.monotonic()
+    while live_runs and time.monotonic() - began < CANCEL_SECONDS:
+        if time.monotonic() - cancelled_at > RETRY_SECONDS:
+            asyncio.run(cancel_runs(api, only=live_runs))
+            cancelled_at = time.monotonic()
+        time.sleep(children.POLL_SECONDS)
+        live_runs = asyncio.run(list_still_live(api, live_runs))
+    return cancelled
+
+
+def find_run_ids(processes: Sequence[Process]) -> set[UUID]:
+    """The Prefect runs that these processes are."""
+    runs = set()
+    for each in processes:
+        try:
+            run = psutil.Process(each.pid).environ().get("PREFECT__FLOW_RUN_ID")
+        except psutil.Error:
+            continue
+        if run is not None:
+            runs.add(UUID(run))
+    return runs

@@ -1,0 +1,213 @@
+"""What crawling processes count: each into a file of its own, in a folder of the home where they are added up.
+
+Who counts needs no prometheus_client.
+"""
+
+import json
+import logging
+import os
+import secrets
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from crawler.core.change.change import Change
+from crawler.engine.stats import CrawlStats, LeaseResult
+from crawler.errors import LeaseLost
+from crawler.json_lines import get_field_values
+from crawler.runtime.machine import Process, ensure_private_folder, find_process, hold_lock, write_private
+
+log = logging.getLogger("recrawl.metrics")
+
+DONE, SUSPENDED, LOST, BROKEN, GIVEN_BACK = "done", "held", "lost", "broken", "given_back"
+FAILED_VISIT = "failed"  # the outcome of a look that told nothing
+DEAD_LINK = "dead_link"  # of a look at a page that is not there and never was
+# Upper bounds, in seconds: from a lease that found nothing due to one of a whole shift.
+LEASE_BUCKETS = (1, 3, 10, 30, 60, 180, 600, 1800)
+MAX_REASONS = 60  # each is a time series; further ones are counted together
+OTHER_REASONS = "other"
+SUMMED = (
+    "requests",
+    "received_bytes",
+    "saved_bytes",
+    "not_modified",
+    "new_pages",
+    "parsed_bodies",
+    "rendered",
+    "excluded",
+)
+TOTAL = "total.json"
+
+
+@dataclass(slots=True)
+class CrawlCounts:
+    """Counts since the beginning.
+
+    looks: by outcome.  failures: failed looks by reason.  leases: by how they ended.  sums: requests, bytes and pages
+    by name.  lease_seconds: ended leases by place in LEASE_BUCKETS, the last place for those beyond all bounds.
+    """
+
+    looks: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    leases: Counter[str] = field(default_factory=Counter)
+    sums: Counter[str] = field(default_factory=Counter)
+    lease_seconds: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: "CrawlCounts") -> None:
+        """Add another tally's counts."""
+        for each in fields(self):
+            getattr(self, each.name).update(getattr(other, each.name))
+        self._bound_reasons()
+
+    def subtract(self, before: "CrawlCounts") -> "CrawlCounts":
+        """What was counted after `before`, an earlier state of the same tally."""
+        return CrawlCounts(
+            **{each.name: getattr(self, each.name) - getattr(before, each.name) for each in fields(self)}
+        )
+
+    def count_lease(self, outcome: str, duration: timedelta) -> None:
+        """Count a lease that has ended."""
+        self.leases[outcome] += 1
+        self.lease_seconds[str(bisect_left(LEASE_BUCKETS, duration.total_seconds()))] += 1
+        self.sums["lease_milliseconds"] += round(duration.total_seconds() * 1000)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Mapping[str, int]]) -> "CrawlCounts":
+        """Return the tally that a document holds; what a later version counts beside is left out."""
+        return cls(**{each.name: Counter(document.get(each.name, {})) for each in fields(cls)})
+
+    def _bound_reasons(self) -> None:
+        if len(self.failures) > MAX_REASONS:
+            most_common = dict(self.failures.most_common(MAX_REASONS - 1))
+            rest = self.failures.total() - sum(most_common.values())
+            self.failures = Counter(most_common)
+            self.failures[OTHER_REASONS] += rest
+
+
+def build_counts(stats: CrawlStats) -> CrawlCounts:
+    """What a lease has counted so far."""
+    visits = Counter({change.value: many for change, many in stats.changes.items() if change is not Change.UNKNOWN})
+    visits[FAILED_VISIT] = stats.changes[Change.UNKNOWN]
+    visits[DEAD_LINK] = stats.dead_links
+    sums = Counter({name: getattr(stats, name) for name in SUMMED})
+    return CrawlCounts(looks=+visits, failures=Counter(stats.reasons), sums=+sums)
+
+
+class CountsWriter:
+    """Counts into a file; one that cannot be written is told of once, and the crawl goes on. file: None writes nothing.
+
+    A lease whose numbers are told several times is counted by what has come since.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._process = find_process(os.getpid())
+        self._counts = CrawlCounts()
+        self._counted: dict[UUID, CrawlCounts] = {}
+
+    def count_progress(self, token: UUID, stats: CrawlStats) -> None:
+        """Count what the lease of a token has recorded until now."""
+        self._add_stats(token, stats)
+        self._write()
+
+    async def crawl_lease(self, token: UUID, crawl: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
+        """Walk the lease of a token, and count it by how that ends."""
+        began, outcome = time.monotonic(), BROKEN
+        try:
+            result = await crawl()
+            outcome = SUSPENDED if result.suspension is not None else DONE
+            self._add_stats(token, result.stats)
+            return result
+        except LeaseLost:
+            outcome = LOST
+            raise
+        except Exception:
+            raise
+        except BaseException:  # cancelled: somebody wants this process to end
+            outcome = GIVEN_BACK
+            raise
+        finally:
+            self._counted.pop(token, None)
+            self._counts.count_lease(outcome, timedelta(seconds=time.monotonic() - began))
+            self._write()
+
+    def _add_stats(self, token: UUID, stats: CrawlStats) -> None:
+        current = build_counts(stats)
+        self._counts.add(current.subtract(self._counted.get(token, CrawlCounts())))
+        self._counted[token] = current
+
+    def _write(self) -> None:
+        if self._file is None or self._process is None:
+            return
+        try:
+            write_counts(self._file, self._process, self._counts)
+        except OSError as error:
+            log.warning("metrics.not_written", extra={"file": str(self._file), "error": repr(error)})
+            self._file = None
+
+
+def open_counts_writer(home: Path) -> CountsWriter:
+    """What this process counts, for whoever serves the metrics of a home; for nobody where none is served."""
+    folder = get_metrics_folder(home)
+    return CountsWriter(folder / f"{os.getpid()}-{secrets.token_hex(4)}.json" if folder.is_dir() else None)
+
+
+def get_metrics_folder(home: Path) -> Path:
+    """The folder of a home; counted is only where it is there, which whoever serves metrics sees to."""
+    return home / "run" / "metrics"
+
+
+def ensure_metrics_folder(home: Path) -> Path:
+    """The folder, made where it is not there."""
+    ensure_private_folder(home, "run")
+    folder = get_metrics_folder(home)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def write_counts(file: Path, counting_process: Process, counts: CrawlCounts) -> None:
+    """Leave what a process has counted; the folder is there."""
+    document = {"pid": counting_process.pid, "birth": counting_process.birth, "tally": get_field_values(counts)}
+    write_private(file, json.dumps(document))
+
+
+def sum_counts(folder: Path) -> CrawlCounts:
+    """What all processes have counted, those that live and those that have ended.
+
+    Files of ended processes are taken into one, so that the folder stays small. Whatever kills this in between, each is
+    counted once: the one file says which it holds, before these are removed.
+    """
+    with hold_lock(folder / "lock"):
+        stored = _read_document(folder / TOTAL) or {}
+        total, taken = CrawlCounts.from_json(stored.get("tally", {})), set(stored.get("taken", ()))
+        living, ended = CrawlCounts(), []
+        for file in sorted(folder.glob("*-*.json")):
+            document = _read_document(file)
+            if file.name in taken or document is None:  # a killed process leaves none that is half written
+                ended.append(file)
+            elif Process(document["pid"], document["birth"]).is_running():
+                living.add(CrawlCounts.from_json(document["tally"]))
+            else:
+                total.add(CrawlCounts.from_json(document["tally"]))
+                ended.append(file)
+        if ended:
+            document = {"tally": get_field_values(total), "taken": [file.name for file in ended]}
+            write_private(folder / TOTAL, json.dumps(document))
+            for file in ended:
+                file.unlink(missing_ok=True)
+    living.add(total)
+    return living
+
+
+def _read_document(file: Path) -> dict[str, Any] | None:
+    try:
+        document: dict[str, Any] = json.loads(file.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return document

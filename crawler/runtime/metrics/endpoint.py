@@ -1,0 +1,154 @@
+"""A port for Prometheus and for probes, and what a worker and the server of the pages tell of there.
+
+A thread of its own serves it: it answers while the process is busy.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socket import AF_INET6, AddressFamily
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from crawler.errors import StackFailed
+from crawler.runtime.metrics import families
+from crawler.runtime.metrics.counting import ensure_metrics_folder, sum_counts
+from crawler.store import subscriptions
+from crawler.store.database import Database
+from crawler.store.report import read_domain_gauges
+
+log = logging.getLogger("recrawl.metrics")
+
+RESPONSE_SECONDS = 30  # that the database gets for a scrape
+CACHE_SECONDS = 60.0
+METRICS, ALIVE = "/metrics", "/alive"
+TEXT = "text/plain; charset=utf-8"
+
+
+@contextmanager
+def serve_worker_metrics(host: str, port: int, home: Path, *, tag: str, is_alive: Callable[[], bool]) -> Iterator[None]:
+    """Serve what the runs of a home count and use. tag: of the runs' processes."""
+    folder = ensure_metrics_folder(home)
+
+    def collect() -> Iterator[Metric]:
+        yield from families.build_crawl_families(sum_counts(folder))
+        yield from families.build_process_families(tag)
+
+    with serve_metrics(host, port, collect=collect, is_alive=is_alive):
+        yield
+
+
+@contextmanager
+def serve_web_ui_metrics(host: str, port: int, db: Database, home: Path, *, stack: str | None) -> Iterator[None]:
+    """Serve how domains and subscriptions are.
+
+    To be called within the loop that the database is used in.
+    stack: the tag of the local stack that the pages stand beside; then what its runs count is told of, too.
+    """
+    loop, gauges = asyncio.get_running_loop(), StoredGauges(db, now=lambda: datetime.now(UTC))
+    folder = ensure_metrics_folder(home) if stack is not None else None
+
+    def collect() -> Iterator[Metric]:
+        yield from asyncio.run_coroutine_threadsafe(gauges.read_families(), loop).result(RESPONSE_SECONDS)
+        if folder is not None:
+            yield from families.build_crawl_families(sum_counts(folder))
+        yield from families.build_process_families(stack)
+
+    with serve_metrics(host, port, collect=collect, is_alive=lambda: True):
+        yield
+
+
+class StoredGauges:
+    """The newest figures of a database. now: knowledge time."""
+
+    def __init__(self, db: Database, *, now: Callable[[], datetime]) -> None:
+        self._db, self._now = db, now
+        self._cached: list[Metric] = []
+        self._read_at: float | None = None
+
+    async def read_families(self) -> list[Metric]:
+        """All gauges, not older than CACHE_SECONDS."""
+        if self._read_at is None or time.monotonic() - self._read_at > CACHE_SECONDS:
+            now = self._now()
+            domains, calibration = await read_domain_gauges(self._db, at=now, max_domains=families.MAX_DOMAINS)
+            all_subscriptions = await subscriptions.list_subscriptions(self._db)
+            self._cached = [
+                *families.build_domain_families(domains, calibration),
+                *families.build_subscription_families(all_subscriptions, at=now),
+            ]
+            self._read_at = time.monotonic()
+        return self._cached
+
+
+class _FamilyCollector(Collector):
+    """What is asked for anew with each scrape."""
+
+    def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
+        self._collect = collect
+
+    def collect(self) -> Iterable[Metric]:
+        return self._collect()
+
+
+@contextmanager
+def serve_metrics(
+    host: str, port: int, *, collect: Callable[[], Iterable[Metric]], is_alive: Callable[[], bool]
+) -> Iterator[None]:
+    """Answer on a port until the block ends; both functions are called in threads. Raises StackFailed: port taken."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_FamilyCollector(collect))
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 30
+
+        def do_GET(self) -> None:  # as http.server calls it
+            match self.path.partition("?")[0]:
+                case "/metrics":
+                    encode, kind = choose_encoder(self.headers.get("Accept", ""))
+                    try:
+                        body = encode(registry)
+                    except Exception as error:  # noqa: BLE001  whatever ails a collector ends no service
+                        log.warning("metrics.not_collected", extra={"error": repr(error)})
+                        self._respond(503, TEXT, f"not collected: {error}\n".encode())
+                    else:
+                        self._respond(200, kind, body)
+                case "/alive":
+                    alive = is_alive()
+                    self._respond(200 if alive else 503, TEXT, b"alive\n" if alive else b"silent\n")
+                case _:
+                    self._respond(404, TEXT, f"there are {METRICS} and {ALIVE}\n".encode())
+
+        def _respond(self, status: int, kind: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Who scrapes is of no interest."""
+
+    class MetricsServer(ThreadingHTTPServer):
+        address_family = AF_INET6 if ":" in host else AddressFamily.AF_INET
+        daemon_threads = True
+
+    try:
+        server = MetricsServer((host, port), Handler)
+    except OSError as error:
+        raise StackFailed(f"{host} port {port} (RECRAWL_METRICS_PORT) is not to be had: {error.strerror}") from error
+    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,204 @@
+"""A lease that is held: how it is kept, what its holder writes of the domain itself, and how it is given back."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from crawler.core.budget.hours import Hours, find_opening
+from crawler.core.budget.ledger import NO_REFUND, Refund, settle_ledger
+from crawler.core.domain import Lease, RobotsCopy, Suspension
+from crawler.errors import LeaseLost
+from crawler.store.claim.budgets import (
+    LEDGER_COLUMNS,
+    WITH_SHARED,
+    build_ledger,
+    build_ledger_params,
+    settle_shared_budget,
+)
+from crawler.store.database import Connection, Database
+from crawler.store.domain_rows import put_robots
+from crawler.store.rows import execute, fetch_dict, fetch_value
+
+WRITE_DELAY = """
+    UPDATE domain_state SET delay_s = extract(epoch FROM %(delay)s::interval)
+     WHERE domain_id = %(domain_id)s AND lease_token = %(token)s
+ RETURNING domain_id
+"""
+RENEW = """
+    UPDATE domain_state s
+       SET leased_until = clock_timestamp() + %(term)s
+      FROM domain d
+     WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s  -- expiry only lets others take it
+       AND d.id = s.domain_id
+ RETURNING d.state = 'active'
+"""
+# A slot outlasts its lease by the delay, since whoever dies with it may have sent until the end. Locked in order.
+RENEW_SLOTS = """
+    WITH own AS (SELECT address FROM address_slot
+                  WHERE address = ANY(%(slots)s) AND lease_token = %(token)s ORDER BY address FOR UPDATE)
+    UPDATE address_slot a SET held_until = s.leased_until + s.delay_s * interval '1 second'
+      FROM own, domain_state s
+     WHERE a.address = own.address AND s.domain_id = %(domain_id)s
+ RETURNING a.address
+"""
+# The ledger; when the next request is allowed; and when the first page is due: one that was never fetched always is.
+# What counts here is what FRONTIER of frontier reads.
+READ_LEASE_END = """
+    SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,
+           greatest(s.next_request_at, clock_timestamp() + %(wait)s) AS free_at, least(
+               (SELECT min(due_at) FROM frontier WHERE domain_id = %(domain_id)s AND state <> 'unfetched'),
+               (SELECT min(due_at) FROM frontier WHERE domain_id = %(domain_id)s AND state = 'unfetched'),
+               CASE WHEN EXISTS (SELECT FROM frontier
+                                  WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at IS NULL
+                                    AND (boosted OR request_reason IN (1, 4) OR section NOT IN (
+                                        SELECT no FROM prior
+                                         WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL)))
+                       OR EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND request_reason IN (1, 4))
+                    THEN %(at)s END,
+               CASE WHEN %(uses_whole_budget)s
+                     AND EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND state = 'fetched')
+                    THEN %(at)s END) AS due_at
+      FROM domain_state s
+     WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
+       FOR UPDATE OF s
+"""
+RELEASE = f"""
+    {WITH_SHARED}
+    UPDATE domain_state
+       SET lease_token = NULL, leased_until = NULL, holder = NULL, wake_at = %(wake_at)s,
+           paced_until = %(paced_until)s, next_request_at = %(free_at)s, {LEDGER_COLUMNS}
+     WHERE domain_id = %(domain_id)s
+"""  # noqa: S608  only our own statement is put in
+FENCE = "SELECT domain_id FROM domain_state WHERE domain_id = %s AND lease_token = %s FOR UPDATE"
+RELEASE_SLOTS = """
+    WITH own AS (SELECT address FROM address_slot
+                  WHERE address = ANY(%(slots)s) AND lease_token = %(token)s ORDER BY address FOR UPDATE)
+    UPDATE address_slot a SET held_until = %(free_at)s FROM own WHERE a.address = own.address
+"""
+
+
+async def write_delay(db: Database, lease: Lease, *, delay: timedelta) -> None:
+    """Say what delay is in force, before the first request that it spaces. Raises LeaseLost.
+
+    Whoever takes the domain or one of its addresses over from a holder that died waits so long after its last
+    possible request.
+    """
+    async with db.transaction() as connection:
+        values = {"domain_id": lease.domain.id, "token": lease.token, "delay": delay}
+        if await fetch_value(connection, WRITE_DELAY, values) is None:
+            raise _build_lease_lost(lease)
+        await renew_slots(connection, lease)
+
+
+async def renew(db: Database, lease: Lease) -> bool:
+    """Keep the lease for another term; False if the domain's user has paused it meanwhile.
+
+    Raises LeaseLost if somebody else has it, or one of its addresses.
+    """
+    async with db.transaction() as connection:
+        values = {"domain_id": lease.domain.id, "token": lease.token, "term": lease.term}
+        is_active = await fetch_value(connection, RENEW, values)
+        if is_active is None:
+            raise _build_lease_lost(lease)
+        await renew_slots(connection, lease)
+        return bool(is_active)
+
+
+async def renew_slots(connection: Connection, lease: Lease) -> None:
+    """Keep the lease's address slots as long as the lease, which is renewed before. Raises LeaseLost if one is gone."""
+    if not lease.slots:
+        return
+    values = {"domain_id": lease.domain.id, "token": lease.token, "slots": list(lease.slots)}
+    if await execute(connection, RENEW_SLOTS, values) != len(lease.slots):
+        raise LeaseLost(f"another worker has taken an address of {lease.domain.authority}")
+
+
+def _build_lease_lost(lease: Lease) -> LeaseLost:
+    return LeaseLost(f"another worker has taken {lease.domain.authority}")
+
+
+async def save_robots(db: Database, lease: Lease, robots_copy: RobotsCopy, *, changed: bool) -> None:
+    """Keep what came of asking for robots.txt. If its rules changed, refused pages are asked about again.
+
+    Raises LeaseLost.
+    """
+    async with db.transaction() as connection:
+        await fence(connection, lease)
+        await put_robots(connection, lease.domain, robots_copy, replaces=True)
+        if changed:
+            await connection.execute(
+                "UPDATE frontier SET due_at = %s WHERE domain_id = %s AND state = 'excluded'",
+                (robots_copy.fetched_at, lease.domain.id),
+            )
+
+
+async def suspend_domain(db: Database, lease: Lease, hold: Suspension) -> None:
+    """Leave the domain alone until an instant of knowledge time. Raises LeaseLost."""
+    async with db.transaction() as connection:
+        await fence(connection, lease)
+        await write_suspension(connection, lease.domain.id, hold)
+
+
+async def write_suspension(connection: Connection, domain_id: int, suspension: Suspension) -> None:
+    """Leave the domain alone until an instant, within a transaction of the caller's."""
+    await connection.execute(
+        """UPDATE domain_state SET resume_at = greatest(resume_at, %s), resume_reason = %s, refusals = %s
+            WHERE domain_id = %s""",
+        (suspension.until, suspension.reason, suspension.refusals, domain_id),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseEnd:
+    """What a lease leaves over.
+
+    refund: taken from its budgets and not used.  is_shared: the budget of all domains together is one of them.
+    wait: real time until the next request is allowed.  not_before: knowledge time before which its budget has nothing
+    for it.  uses_whole_budget: as in frontier.ScoringContext.
+    """
+
+    refund: Refund = NO_REFUND
+    wait: timedelta = timedelta(0)
+    not_before: datetime | None = None
+    is_shared: bool = False
+    uses_whole_budget: bool = False
+
+
+EMPTY_LEASE_END = LeaseEnd()
+
+
+async def release(db: Database, lease: Lease, end: LeaseEnd = EMPTY_LEASE_END, *, at: datetime) -> None:
+    """Give the domain back, with the time at which it is worth claiming again. A lost lease is no error any more."""
+    async with db.transaction() as connection:
+        values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "wait": end.wait}
+        values |= {"uses_whole_budget": end.uses_whole_budget}
+        row = await fetch_dict(connection, READ_LEASE_END, values)
+        if row is None:
+            return
+        wake_at = _compute_wake_time(row["due_at"], not_before=end.not_before, hours=lease.domain.hours, at=at)
+        values |= {"free_at": row["free_at"], "wake_at": wake_at, "paced_until": end.not_before or at}
+        if lease.slots:
+            await connection.execute(RELEASE_SLOTS, values | {"slots": list(lease.slots)})
+        values |= build_ledger_params(settle_ledger(build_ledger(row), end.refund))
+        is_shared = end.is_shared and bool(end.refund.requests or end.refund.received_bytes)
+        values |= await settle_shared_budget(connection, end.refund, is_shared=is_shared)
+        await connection.execute(RELEASE, values)
+
+
+def _compute_wake_time(
+    due_at: datetime | None, *, not_before: datetime | None, hours: Hours, at: datetime
+) -> datetime | None:
+    """Return when a domain wakes whose first page is due then; None where none ever is.
+
+    A domain that could go on at once keeps its due time: of several such domains the longest overdue is claimed first.
+    """
+    if due_at is None:
+        return None
+    wakes_at = due_at if not_before is None else max(due_at, not_before)
+    opens_at = find_opening(hours, max(wakes_at, at))
+    return opens_at if opens_at > max(wakes_at, at) else wakes_at
+
+
+async def fence(connection: Connection, lease: Lease) -> None:
+    """Lock the domain's row until the transaction ends, for the holder of the lease alone. Raises LeaseLost."""
+    if await fetch_value(connection, FENCE, (lease.domain.id, lease.token)) is None:
+        raise _build_lease_lost(lease)

@@ -1,0 +1,362 @@
+"""Candidates of a hand-out: the first pages of the discovery order and of the due order, read at once and scored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from crawler.core.budget.cost import RequestKind
+from crawler.core.freshness.estimates import DAY, ChangeValue, RateEstimate, compute_magnitude_factors
+from crawler.core.freshness.policies import PricePolicy
+from crawler.core.freshness.selection import CandidateColumns, Candidates, build_candidates, join_candidates
+from crawler.core.freshness.terms import PRIORITY_REQUESTS, VisitTerms
+from crawler.core.freshness.value import compute_phase
+from crawler.core.http.response import NO_VALIDATORS, Validators
+from crawler.core.http.urls import PageKey, Url
+from crawler.core.opic.order import Order, age_cash, compute_head_start
+from crawler.core.soft_errors import MAX_WITHHELD
+from crawler.core.visit.lifecycle import FAILURES_UNTIL_LEAF
+from crawler.core.visit.visit import State
+from crawler.store.database import Connection
+from crawler.store.frontier.scoring import ScoringContext
+from crawler.store.rows import fetch_rows
+
+
+class CandidateRow(NamedTuple):
+    """A candidate as the store reads it: all that its score depends on. Times in days.
+
+    a, b: of today's belief.  magnitude_total, magnitude_changes: of the changes found on it.  group_magnitude: of its
+    group. clock: of the domain, in coins, at the last visit or when the page was found. signals: since the last good
+    look, by the number of their source. activity_ahead: days by which the site's activity has gone ahead of the
+    calendar since then. importance: mixed with an equal share by the domain's mix; the mean is 1; rules say more.
+    is_timed: of a page that is not new, due by a clock of its own, so that what it would be worth does not count.
+    is_dead: it is gone, has moved, or never was a page though it was asked for several times.  is_duplicate: by another
+    page's schedule. redirects: that led to it one after another.
+    """
+
+    key: PageKey
+    url: Url
+    state: str
+    rank: int
+    depth: int
+    due_at: datetime | None
+    request_reason: int
+    url_score: float
+    a: float
+    b: float
+    prior_a: float
+    prior_b: float
+    magnitude_total: float
+    magnitude_changes: float
+    group_magnitude: float
+    cash: int
+    clock: float
+    importance: float
+    unseen: float
+    due_in: float
+    is_timed: bool
+    is_dead: bool
+    is_duplicate: bool
+    prior_no: int
+    etag: str | None
+    last_modified: str | None
+    received_bytes: int
+    version: int
+    visits: int
+    is_rendered: bool
+    is_list: bool
+    activity_ahead: float
+    signals: Sequence[int]
+    redirects: int
+
+
+# Known pages whether due or not: stored due times are only a place in this order, what decides is today's price.
+# New pages of a template that has brought nothing of late are held back: they have a time, or will get one.
+# Favoured pages are in a pool of their own, so that their ranks compare with each other only.
+# Of either kind fewer, where the other will have its share: known pages that are due, and any new ones.
+# Pages that a user has requested (wanted = 1, or 4 where the very page was named), and those whose 404 is to be
+# confirmed now (5), have an index of their own, and come with the first new ones.
+FRONTIER = """
+    WITH flying AS MATERIALIZED (SELECT unnest(%(without)b::bytea[])), due AS MATERIALIZED (
+        SELECT FROM frontier
+         WHERE domain_id = %(domain_id)s AND state <> 'unfetched' AND due_at <= %(at)s AND request_reason NOT IN (1, 4,
+         5)
+           AND key NOT IN (TABLE flying)
+         ORDER BY due_at, key LIMIT %(share_fetched)s
+    ), room AS MATERIALIZED (SELECT greatest(%(most_new)s - count(*), 0) AS new FROM due), new AS MATERIALIZED (
+        (SELECT * FROM frontier
+          WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at IS NULL AND NOT boosted
+            AND request_reason NOT IN (1, 4, 5) AND section <> ALL(%(held)b) AND key NOT IN (TABLE flying)
+          ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
+        UNION ALL
+        (SELECT * FROM frontier
+          WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at IS NULL AND boosted AND request_reason NOT
+          IN (1, 4, 5)
+            AND key NOT IN (TABLE flying)
+          ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
+        UNION ALL
+        (SELECT * FROM frontier
+          WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at <= %(at)s AND request_reason NOT IN (1, 4,
+          5)
+            AND key NOT IN (TABLE flying)
+          ORDER BY due_at, key LIMIT (SELECT new FROM room)))
+    (SELECT * FROM frontier
+      WHERE domain_id = %(domain_id)s AND request_reason IN (1, 4, 5) AND (request_reason <> 5 OR due_at <= %(at)s)
+        AND key NOT IN (TABLE flying)
+      ORDER BY request_reason DESC, key LIMIT %(most_new)s)
+    UNION ALL
+    SELECT * FROM new
+    UNION ALL
+    (SELECT * FROM frontier
+      WHERE domain_id = %(domain_id)s AND state <> 'unfetched' AND (due_at, key) > (%(after_at)s, %(after_key)s)
+        AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE flying)
+      ORDER BY due_at, key LIMIT greatest(%(most)s - least((SELECT count(*) FROM new), %(share_new)s), 0))
+"""
+# A part of all pages, in the order of their keys.
+SLICE = """
+    SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key > %(after_key)s ORDER BY key LIMIT %(most)s
+"""
+PAGES_BY_KEY = "SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[])"
+# The fields of CandidateRow for such rows of the frontier, found by key.
+CANDIDATE_ROWS = """
+    SELECT p.key, p.url, f.state, f.rank, f.depth, f.due_at,
+           CASE WHEN f.request_reason = 0 AND p.withheld_since <= %(withheld_before)s THEN 7 ELSE f.request_reason END
+           AS request_reason, f.url_score, g.a + p.rate_a AS a, g.b + p.rate_b AS b, g.a AS prior_a, g.b AS prior_b,
+           p.magnitude_total, p.magnitude_changes, g.amount AS group_magnitude, coalesce(c.net + q.dividend, 0) AS cash,
+           coalesce(c.clock, 0) AS clock, visit_importance(coalesce(u.value, 1 - %(mix)s::float8 + %(mix)s::float8 * (
+                    (1 - %(url_weight)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
+                                                                  c.clock, %(clock)s, %(pages)s, %(passes)s)
+                    + %(url_weight)s::float8 * f.url_score), 1),
+                    f.state = 'unfetched', p.announces, g.first_visits, g.novelty) AS importance,
+           coalesce(date_part('epoch', %(at)s - p.last_good_at) / 86400, 0) AS unseen,
+           coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
+           f.state <> 'fetched' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL OR p.canonical IS NOT NULL
+               AS is_timed,
+           f.state IN ('gone', 'moved') OR (f.state = 'fetched' AND p.version = 0 AND u.key IS NULL
+               AND (p.status BETWEEN 300 AND 399 OR p.failures >= %(many_failures)s)) AS is_dead,
+           p.canonical IS NOT NULL AS is_duplicate,
+           p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits, p.is_rendered,
+           u.key IS NOT NULL AS is_list,
+           activity_ahead(%(activity_at)s, %(activity_ahead)s, p.last_good_at) AS activity_ahead,
+           p.signals AS signals, p.redirects
+      FROM ({}) f
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
+      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
+      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = f.key  -- its worth is what it tells of others
+"""
+
+
+def _build_array_query(pages: str) -> str:
+    """A statement that gives its columns as arrays in one row: a thousand rows cost more to pass on than to find."""
+    columns = ", ".join(f"array_agg(x.{name})" for name in CandidateRow._fields)
+    return f"SELECT {columns} FROM ({CANDIDATE_ROWS.format(pages)}) x"  # noqa: S608  only our own columns are put in
+
+
+COPIED_COLUMNS = (  # of CandidateColumns
+    *(
+        "a",
+        "b",
+        "unseen",
+        "due_in",
+        "request_reason",
+        "is_timed",
+        "is_dead",
+        "is_duplicate",
+        "activity_ahead",
+        "signals",
+    ),
+)
+HEAD_ROWS, SLICE_ROWS, KEY_ROWS = (
+    _build_array_query(FRONTIER),
+    _build_array_query(SLICE),
+    _build_array_query(PAGES_BY_KEY),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRows:
+    """Candidates with the terms that hold for them today, and as the selection weighs them.
+
+    end: the last place read of the due order; None where nothing follows.
+    """
+
+    rows: list[CandidateRow]
+    terms: list[VisitTerms]
+    importance: list[float]
+    head: Candidates
+    end: tuple[datetime, PageKey] | None = None
+
+    def __add__(self, other: "ScoredRows") -> "ScoredRows":
+        return ScoredRows(
+            self.rows + other.rows,
+            self.terms + other.terms,
+            self.importance + other.importance,
+            join_candidates(self.head, other.head),
+            other.end,
+        )
+
+
+async def score_head(connection: Connection, values: dict[str, Any], context: ScoringContext) -> ScoredRows:
+    """The candidates of now: new pages in the domain's order of discovery, then known ones in the due order.
+
+    values: domain_id, at; without: keys in flight; most_new: of each pool, less the known ones that are due, of those
+    share_fetched at most; most: known ones after (after_at, after_key) of the due order, less the new ones that were
+    found, of those share_new at most.
+    """
+    rows = await _read_rows(connection, HEAD_ROWS, values, context)
+    unfetched = [row for row in rows if row.state == State.UNFETCHED]
+    fetched = [row for row in rows if row.state != State.UNFETCHED]
+    scored = _score_rows(_sort_unfetched(unfetched, context) + fetched, context)
+    ends = [
+        (row.due_at, row.key)
+        for row in fetched
+        if row.due_at is not None and row.request_reason not in PRIORITY_REQUESTS
+    ]
+    if not ends or len(ends) < values["most"] - min(len(unfetched), values["share_new"]):
+        return scored
+    return replace(scored, end=max(ends))
+
+
+async def add_unfetched_pages(
+    connection: Connection, values: dict[str, Any], context: ScoringContext, scored: ScoredRows
+) -> ScoredRows:
+    """The candidates with up to most_new more new pages of each pool, all in the order of discovery."""
+    unfetched = [row for row in scored.rows if row.state == State.UNFETCHED]
+    fetched = [row for row in scored.rows if row.state != State.UNFETCHED]
+    seen_keys = (
+        row.key for row in scored.rows if row.state == State.UNFETCHED or row.request_reason in PRIORITY_REQUESTS
+    )
+    dispatched = [*values["without"], *seen_keys]
+    more = await _read_rows(
+        connection, HEAD_ROWS, values | {"most": 0, "share_fetched": 0, "without": dispatched}, context
+    )
+    both = _score_rows(_sort_unfetched(unfetched + more, context) + fetched, context)
+    return replace(both, end=scored.end) if more else scored
+
+
+async def score_pages(
+    connection: Connection, pages: str, values: dict[str, Any], context: ScoringContext
+) -> ScoredRows:
+    """Pages of any state in the order of their keys, scored.
+
+    pages: SLICE_ROWS, for the next `most` ones after `after_key`, or KEY_ROWS, for those with these `keys`.
+    values: of that; domain_id and at.
+    """
+    return _score_rows(sorted(await _read_rows(connection, pages, values, context)), context)
+
+
+async def _read_rows(
+    connection: Connection, pages: str, values: dict[str, Any], context: ScoringContext
+) -> list[CandidateRow]:
+    ordering = context.settings.ordering
+    context_params = {
+        "held": list(context.deferred),
+        "many_failures": FAILURES_UNTIL_LEAF,
+        "withheld_before": values["at"] - MAX_WITHHELD,
+        "circulating": context.circulating,
+        "passes": context.window_passes,
+        "clock": context.clock,
+        "pages": context.pages,
+        "activity_at": list(context.activity.at),
+        "activity_ahead": list(context.activity.ahead),
+        "mix": context.settings.importance_mix,
+        "url_weight": ordering.url_weight if ordering.order is Order.MIXED else 0.0,
+    }
+    # of NULLs where there is no page
+    (columns,) = await fetch_rows(connection, pages, values | context_params, binary=True)
+    return list(map(CandidateRow._make, zip(*columns, strict=True))) if columns[0] else []
+
+
+def _sort_unfetched(unfetched: list[CandidateRow], context: ScoringContext) -> list[CandidateRow]:
+    """New pages in the domain's order of discovery; of one rank the richest first, where the order is by cash."""
+    ordering = context.settings.ordering
+    if ordering.order.is_by_position:
+        return sorted(unfetched, key=lambda row: (-row.rank, row.key))
+
+    def compute_order(row: CandidateRow) -> tuple[int, int]:
+        favour = ordering.boost_factor if ordering.boost and ordering.is_boosted(row.url) else 1.0
+        score = ordering.score_url(row.url) if ordering.order is Order.MIXED else 1.0  # no other order looks at it
+        cash = age_cash(row.cash, clock=row.clock) + compute_head_start(context.rules.compute_score(row.url))
+        return -ordering.compute_rank(cash, url_score=score, boost=favour), -cash
+
+    return sorted(unfetched, key=compute_order)
+
+
+def _score_rows(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
+    terms = _build_terms(rows, context)
+    importance = [row.importance for row in rows]
+    if context.rules.rules or context.rules.page_score:
+        importance = [row.importance * context.rules.compute_weight(row.url) for row in rows]
+    is_price_policy = isinstance(context.revisit_policy, PricePolicy)
+    head = build_candidates(
+        CandidateColumns(
+            terms,
+            importance=importance,
+            magnitude_factor=_compute_magnitude_factors(rows, context),
+            gap=[float("nan") if is_price_policy or row.is_timed else _compute_gap(row, context) for row in rows],
+            is_unfetched=[row.state == State.UNFETCHED for row in rows],
+            has_version=[row.version > 0 for row in rows],
+            phase=[_compute_phase(row) for row in rows],
+            **{name: list(map(attrgetter(name), rows)) for name in COPIED_COLUMNS},
+        )
+    )
+    return ScoredRows(rows, terms, importance, head)
+
+
+def _compute_magnitude_factors(rows: list[CandidateRow], context: ScoringContext) -> list[float]:
+    """The factor on the importance of each page by how much its changes change; 1 for a page never fetched."""
+    if context.settings.change_weight == ChangeValue.EQUAL:
+        return [1.0] * len(rows)
+    magnitudes = [(row.magnitude_total, row.magnitude_changes, row.group_magnitude) for row in rows]
+    factors = compute_magnitude_factors(magnitudes, mean=context.mean_magnitude).tolist()
+    return [factor if row.version else 1.0 for row, factor in zip(rows, factors, strict=True)]
+
+
+def _compute_gap(row: CandidateRow, context: ScoringContext) -> float:
+    """The days between the last good look at a page and the next, where no price decides: as stored, or for all.
+
+    A first gap is stored as it was cut.
+    """
+    fixed_interval = context.revisit_policy.fixed_interval
+    return (row.unseen + row.due_in) / _compute_phase(row) if fixed_interval is None else fixed_interval / DAY
+
+
+def _compute_phase(row: CandidateRow) -> float:
+    return compute_phase(row.key) if row.visits == 1 else 1.0
+
+
+def get_page_validators(row: CandidateRow) -> Validators:
+    """The validators of the page's last good answer; none for a page without a version."""
+    return Validators(row.etag, row.last_modified) if row.version else NO_VALIDATORS
+
+
+def _build_terms(rows: list[CandidateRow], context: ScoringContext) -> list[VisitTerms]:
+    """The terms of each page's next look. Pages that agree in all that the terms depend on share one object."""
+    terms_by_key: dict[tuple[object, ...], VisitTerms] = {}  # by all that they depend on
+    kinds: dict[tuple[int, bool, bool], tuple[RequestKind, RequestKind]] = {}  # of pages that need no browser
+    has_rules = bool(context.rules.rules)  # without any they are the same for almost all
+    all_terms = []
+    for row in rows:
+        kind = RequestKind.CONDITIONAL if row.version and (row.etag or row.last_modified) else RequestKind.FULL
+        if row.is_rendered:
+            kind = RequestKind.RENDER
+        elif context.trusts and row.version:
+            kind_key = (row.prior_no, bool(row.etag), bool(row.last_modified))
+            if kind_key not in kinds:
+                kinds[kind_key] = context.list_request_kinds(get_page_validators(row), row.prior_no)
+            kind, otherwise = kinds[kind_key]
+            if kind is RequestKind.HEAD and not context.should_send_head(row.prior_no, body_bytes=row.received_bytes):
+                kind = otherwise
+        is_list = row.is_list and row.version > 0
+        terms_key = (row.prior_no, kind, is_list, has_rules and row.url)
+        terms = terms_by_key.get(terms_key)
+        if terms is None:
+            prior = RateEstimate(row.prior_a, row.prior_b)
+            terms = terms_by_key[terms_key] = context.build_terms(
+                row.url, prior=prior, magnitude=row.group_magnitude, kind=kind, is_list=is_list
+            )
+        all_terms.append(terms)
+    return all_terms

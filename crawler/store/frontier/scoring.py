@@ -1,0 +1,223 @@
+"""By what a domain's pages are measured today: clock and window of importance, price, costs, rules."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from crawler.core.budget.cost import TIME_PRICE, Costs, RequestKind, ShadowPrice, is_head_cheaper
+from crawler.core.budget.ledger import count_floor_left
+from crawler.core.budget.shadow_price import FLOOR_VISITS_SHARE, LONGEST_INTERVAL_SHARE
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.freshness.estimates import DAY, DEFAULT_MAGNITUDE, ChangeValue, ExpectedMagnitude, RateEstimate
+from crawler.core.freshness.policies import RevisitPolicy, parse_policy_or_price
+from crawler.core.freshness.selection import DayBudget
+from crawler.core.freshness.signals import SourceQuality
+from crawler.core.freshness.site_activity import SiteActivity
+from crawler.core.freshness.terms import CrawlDefaults, VisitTerms
+from crawler.core.http.response import Validators
+from crawler.core.http.urls import Url
+from crawler.core.page_rules import PageRules
+from crawler.core.validators import (
+    NO_TRUST,
+    WHOLE_DOMAIN,
+    Validator,
+    ValidatorTrust,
+    apply_suspicion,
+    choose_head_validators,
+    choose_validators,
+    find_suspected_validators,
+    is_validator_check_due,
+)
+from crawler.store.database import Connection
+from crawler.store.learned.credibility import Trusts, read_sources, read_trusts
+from crawler.store.rows import decode_costs, fetch_dict
+
+COPIED_FIELDS = ("clock", "circulating", "window_passes", "mean_magnitude")  # of a row of CONTEXT
+MAX_LIST_INTERVAL = timedelta(hours=22)  # so that a daily run visits each, though one may begin earlier than the last
+LIST_SHARE = 0.03  # of a budget, for visits of lists that nothing but LONGEST_LIST asks for
+CONTEXT = """
+    SELECT s.clock, s.coins - s.dormant AS circulating, s.window_passes, s.costs, s.tracked,
+           s.activity_at, s.activity_ahead, d.bytes_per_day, l.price_request,
+           coalesce(l.price_byte, 0) AS price_byte,
+           coalesce(l.price_correction, 1) AS price_correction, l.longest_s,
+           coalesce(l.mean_magnitude, %(usual_amount)s) AS mean_magnitude,
+           coalesce(d.budget_per_day, l.budget_per_day) AS budget,
+           CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
+           CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
+           (SELECT sum(pages) FROM pool WHERE domain_id = %(domain_id)s)::bigint AS pages,
+           (SELECT count(*) FROM url_list WHERE domain_id = %(domain_id)s) AS lists,
+           (SELECT coalesce(array_agg(no), '{}') FROM prior
+             WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL) AS deferred
+      FROM domain_state s
+      JOIN domain d ON d.id = s.domain_id
+      LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
+     WHERE s.domain_id = %(domain_id)s AND (%(token)s::uuid IS NULL OR s.lease_token = %(token)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringContext:
+    """Everything by which a domain's pages are scored today.
+
+    clock, circulating: coins.  window_passes: of the clock, over which importance is told.  pages: how many take part.
+    budget: of the domain, as far as it is known.
+    trusts: how far validators can be believed, by group.
+    slot_number: requests granted today, and one more for each day: which of many small hand-outs the next one is.
+    is_scarce: there is less of something than could be spent; otherwise what a look costs is time.
+    suspected: validators that have lied in every group that was tested.
+    deferred: groups whose new pages are held back, since such pages have brought nothing new of late.
+    mean_magnitude: of a change, over the domain's pages.  revisit_policy: when pages are looked at again.
+    sources: what sources of signals are worth, by their numbers.
+    activity: of the site, until it was last learned.
+    max_list_interval: between visits of a sitemap or a feed, which tell of new pages.
+    uses_whole_budget: requests that no page is worth are made all the same (Defaults.fills_budgets).
+    discovery_share, refresh_share: of the domain's requests, guaranteed to new pages and to revisits.
+    """
+
+    clock: float
+    circulating: int
+    window_passes: float
+    pages: int
+    settings: DomainSettings
+    shadow_price: ShadowPrice
+    costs: Costs
+    min_interval: timedelta
+    max_interval: timedelta
+    budget: DayBudget | None
+    rules: PageRules
+    trusts: Trusts
+    slot_number: int
+    discovery_share: float
+    refresh_share: float
+    is_scarce: bool
+    suspected: frozenset[Validator]
+    deferred: tuple[int, ...]
+    mean_magnitude: float
+    revisit_policy: RevisitPolicy
+    sources: tuple[SourceQuality, ...]
+    activity: SiteActivity
+    max_list_interval: timedelta
+    uses_whole_budget: bool
+
+    def compute_expected_magnitude(self, group_magnitude: float) -> ExpectedMagnitude | None:
+        """What is expected of a change of a page whose group has this amount; None: each change counts alike."""
+        return (
+            ExpectedMagnitude(group_magnitude, self.mean_magnitude)
+            if self.settings.change_weight == ChangeValue.MAGNITUDE
+            else None
+        )
+
+    def get_trust(self, group: int) -> ValidatorTrust:
+        """How far the validators of a group of pages can be believed."""
+        return apply_suspicion(self.trusts.get(group, NO_TRUST), self.suspected)
+
+    def is_check_due(self, group: int) -> bool:
+        """Whether a group's next revisit is a challenge, provided that it is the domain's next revisit, too."""
+        trust = self.get_trust(group)
+        return is_validator_check_due(trust, trust.revisits, self.trusts.get(WHOLE_DOMAIN, NO_TRUST).revisits)
+
+    def choose_request_kind(
+        self, validators: Validators, group: int, *, body_bytes: int, is_rendered: bool = False
+    ) -> RequestKind:
+        """The kind of request for a page with such validators, challenges aside."""
+        with_head, without_head = self.list_request_kinds(validators, group, is_rendered=is_rendered)
+        is_same = with_head is without_head
+        return with_head if is_same or self.should_send_head(group, body_bytes=body_bytes) else without_head
+
+    def list_request_kinds(
+        self, validators: Validators, group: int, *, is_rendered: bool = False
+    ) -> tuple[RequestKind, RequestKind]:
+        """The kinds of request where a HEAD is worth it, and where it is not. What validators say does not matter.
+
+        is_rendered: the page is one that is rendered; what looks at such pages cost, with those that are not modified
+        and need no browser, is learnt of them together.
+        """
+        if is_rendered:
+            return RequestKind.RENDER, RequestKind.RENDER
+        trust = self.get_trust(group)
+        without_head = RequestKind.CONDITIONAL if choose_validators(validators, trust) else RequestKind.FULL
+        return without_head if choose_head_validators(validators, trust) is None else RequestKind.HEAD, without_head
+
+    def should_send_head(self, group: int, *, body_bytes: int) -> bool:
+        """Whether a HEAD was of use in that group, and is cheaper than this body."""
+        shadow_price = self.shadow_price if self.is_scarce else TIME_PRICE
+        was_useful = self.get_trust(group).get_stats(Validator.HEAD).is_steady
+        return was_useful and is_head_cheaper(shadow_price, self.costs, body_bytes=body_bytes)
+
+    def build_terms(
+        self, url: Url, *, prior: RateEstimate, magnitude: float, kind: RequestKind, is_list: bool = False
+    ) -> VisitTerms:
+        """The terms of a page's next look: its price, intervals, prior, and the rules of its user."""
+        rule_terms = self.rules.merge_terms(url)
+        max_interval = min(self.max_interval, self.max_list_interval) if is_list else self.max_interval
+        upper_bound = rule_terms.max_interval or max(max_interval, rule_terms.min_interval or self.min_interval)
+        return VisitTerms(
+            shadow_price=self.shadow_price.compute_min_value(self.costs.get_cost(kind)),
+            min_interval=min(rule_terms.min_interval or self.min_interval, upper_bound),
+            max_interval=upper_bound,
+            prior=prior,
+            amount=self.compute_expected_magnitude(magnitude),
+            revisit=self.revisit_policy,
+            once=rule_terms.once,
+            is_ruled=rule_terms.max_interval is not None,
+            sources=self.sources,
+        )
+
+
+async def read_scoring_context(
+    connection: Connection, domain: Domain, *, at: datetime, defaults: CrawlDefaults, token: object = None
+) -> ScoringContext | None:
+    """Read the context. token: of the caller's lease. None if the lease was lost, or if there is no such domain."""
+    values = {"domain_id": domain.id, "at": at, "token": token, "usual_amount": DEFAULT_MAGNITUDE}
+    row = await fetch_dict(connection, CONTEXT, values)
+    if row is None:
+        return None
+    trusts = await read_trusts(connection, domain.id)
+    sources = await read_sources(connection, domain.id)
+    request_price = row["price_request"] or defaults.shadow_price
+    discovery, refresh = domain.settings.ordering.compute_shares(
+        discovery=defaults.discovery_share, refresh=defaults.refresh_share
+    )
+    per_day = _compute_requests_per_day(row, domain, defaults)
+    days = at.astimezone(UTC).toordinal() + domain.id
+    floor_left_today = count_floor_left(row["spent_floor"], per_day or 0, share=FLOOR_VISITS_SHARE, day_number=days)
+    # All lists together take at most LIST_SHARE of a budget.
+    list_load = row["lists"] / (LIST_SHARE * row["budget"]) if row["budget"] else 1.0
+    return ScoringContext(
+        **{name: row[name] for name in COPIED_FIELDS},
+        pages=int(row["pages"] or 0),
+        settings=domain.settings,
+        shadow_price=ShadowPrice(request_price * row["price_correction"], row["price_byte"] * row["price_correction"]),
+        costs=decode_costs(row["costs"]),
+        min_interval=defaults.min_interval,
+        max_interval=defaults.max_interval if row["longest_s"] is None else timedelta(seconds=row["longest_s"]),
+        budget=None if per_day is None else DayBudget(per_day, floor_left_today),
+        rules=PageRules(domain.settings.rules, defaults.page_score),
+        trusts=trusts,
+        slot_number=days + row["spent_today"],
+        discovery_share=discovery,
+        refresh_share=refresh,
+        is_scarce=row["price_request"] is not None,
+        uses_whole_budget=domain.settings.uses_whole_budget and defaults.fills_budgets,
+        suspected=find_suspected_validators(trusts),
+        deferred=tuple(row["deferred"]),
+        revisit_policy=parse_policy_or_price(domain.settings.revisit, defaults.plugin_policies),
+        max_list_interval=MAX_LIST_INTERVAL * max(1.0, list_load),
+        sources=tuple(each.compute_record_at(at).quality for each in sources),
+        activity=SiteActivity(at=tuple(row["activity_at"]), ahead=tuple(row["activity_ahead"])),
+    )
+
+
+def _compute_requests_per_day(row: dict[str, Any], domain: Domain, defaults: CrawlDefaults) -> float | None:
+    """Return the requests that a domain has a day; None where nothing says how many.
+
+    Of bytes, and of what all domains share, a domain has the part that its longest interval was made for.
+    """
+    if domain.settings.max_age is not None:  # its budget is made for the target, so there is no floor beside it
+        return None
+    budgets = [row["budget"], defaults.budget_per_day]
+    limits = (defaults.budget_per_day, defaults.bytes_per_day, row["bytes_per_day"])
+    if row["longest_s"] and any(limit is not None for limit in limits):
+        budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_INTERVAL_SHARE * row["longest_s"]))
+    return min((budget for budget in budgets if budget is not None), default=None)

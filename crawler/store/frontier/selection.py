@@ -1,0 +1,309 @@
+"""Which page next: handing out the pages that are worth a fetch, best first.
+
+After the price or the rules have changed, known pages are scored again, slice by slice. A claim reads no further in
+the due order than its windows yield. Where the price has fallen, or a rule asks for more, the old order has pages that
+are worth a visit now behind others that are not. No claim would reach them before their old due times.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from math import isinf
+from typing import Any
+
+from crawler.core.budget.shadow_price import MAX_CORRECTION, compute_price_decay
+from crawler.core.domain import Domain, Lease
+from crawler.core.domain_settings import has_same_weighing
+from crawler.core.freshness.policies import PricePolicy
+from crawler.core.freshness.selection import (
+    Candidates,
+    Selection,
+    find_outdated_due_times,
+    select_pages,
+    select_requested_first,
+)
+from crawler.core.freshness.terms import PRIORITY_REQUESTS, CrawlDefaults, Wanted
+from crawler.core.http.urls import PageKey
+from crawler.core.novelty import MAX_WAIT
+from crawler.core.visit.visit import NEVER, State, Target
+from crawler.errors import LeaseLost
+from crawler.store.claim.active_lease import fence
+from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
+from crawler.store.domain_rows import read_domain, write_inbox_cursor
+from crawler.store.frontier.candidates import (
+    KEY_ROWS,
+    SLICE_ROWS,
+    CandidateRow,
+    ScoredRows,
+    add_unfetched_pages,
+    score_head,
+    score_pages,
+)
+from crawler.store.frontier.scoring import ScoringContext, read_scoring_context
+from crawler.store.frontier.targets import is_revisit, read_targets
+from crawler.store.learned.credibility import count_revisits
+from crawler.store.learned.memories import read_novelty_memory
+from crawler.store.partitions import analyze_if_outgrown
+from crawler.store.rows import fetch_dict
+
+FIRST_INSTANT = datetime(1, 1, 1, tzinfo=UTC)
+WINDOW_FACTOR = (
+    3  # of the head of the due order, how many times what is wanted is weighed before the best are handed out,
+)
+MIN_WINDOW = 30  # at least so many: a small budget grants one slot at a time, which finds what ten would find
+MAX_EXTRA_PAGES = 100  # but no more than so many pages beside what is wanted: weighing costs as much as handing out
+
+WRITE_DUE_TIMES = """
+    UPDATE frontier f SET due_at = x.due_at, request_reason = 0
+      FROM unnest(%(keys)b::bytea[], %(due_at)b::timestamptz[]) AS x(key, due_at)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'unfetched' AND f.request_reason NOT IN (1, 4,
+     5)
+"""
+DEFER_REPEATS = """
+    UPDATE frontier SET due_at = %(until)s
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'unfetched' AND due_at IS NULL AND NOT boosted
+"""
+LOWER_SHADOW_PRICE = f"""
+    UPDATE domain_plan SET price_correction = greatest(price_correction * %(factor)s, {1 / MAX_CORRECTION})
+     WHERE domain_id = %(domain_id)s
+"""  # noqa: S608  our own number
+SPEND_FLOOR = "UPDATE domain_state SET spent_floor = spent_floor + %(floor)s WHERE domain_id = %(domain_id)s"
+MAX_WINDOWS = 16  # of the due order, read for one hand-out
+# Of pages that are overdue and compete for a budget, so many are weighed. The longest overdue are not the most
+# valuable: after a release or an outage nearly all pages of a site are overdue at once.
+MAX_OVERDUE = 400
+MAX_FILLER_PAGES = 400  # pages that are weighed for slots of a budget that no page is worth, the next due ones
+SLICE = 10_000  # pages scored under one lease: about half a second, in which others wait for the domain's row
+# Locked before the price is read: who writes another price then waits, and finds that this pass has begun.
+REPRICE_REQUEST = """
+    SELECT id, payload FROM inbox WHERE domain_id = %s AND kind = 'reprice' ORDER BY id LIMIT 1 FOR UPDATE
+"""
+# This pass serves for all changes of the price before it begins.
+BEGIN_REPRICING = "DELETE FROM inbox WHERE domain_id = %s AND kind = 'reprice' AND id <> %s AND NOT payload ? 'after'"
+END_REPRICING = "DELETE FROM inbox WHERE id = %s"
+# Where no price decides, each page has a time of its own.
+UNLINK_DUPLICATES = "UPDATE page SET canonical = NULL, is_copy = false WHERE domain_id = %s AND canonical IS NOT NULL"
+
+
+async def select_targets(
+    db: Database,
+    lease: Lease,
+    *,
+    max_targets: int,
+    at: datetime,
+    dispatched: Collection[PageKey],
+    defaults: CrawlDefaults,
+    requested_only: int = 0,
+) -> list[Target]:
+    """The pages worth a fetch now.
+
+    First those that a user has requested, then known ones by value over price, and new ones in the domain's order.
+    requested_only: how many of `most` may only be pages that a user has requested.  dispatched: keys in flight.
+    Pages that turn out not to be worth their price yet get a new due time.  Raises LeaseLost.
+    """
+    await analyze_if_outgrown(db, lease.domain.id)
+    async with db.transaction() as connection:
+        values = {"domain_id": lease.domain.id, "at": at, "without": list(dispatched)}
+        values |= {"most": max_targets, "requested_only": requested_only}
+        context = await read_scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
+        if context is None:
+            raise LeaseLost(f"another worker has taken {lease.domain.authority}")
+        await connection.execute(PREFER_KEY_LOOKUPS)
+        scored, selection = await _select_best(connection, values, context)
+        memory = None  # read where a URL with a query is met
+        for _ in range(MAX_WINDOWS):
+            query_pages = _find_query_pages(scored, selection)
+            if query_pages and memory is None:
+                memory = await read_novelty_memory(connection, lease.domain.id)
+            repeats = [row.key for row in query_pages if memory is not None and memory.was_read_before(row.url)]
+            if not repeats:
+                break
+            await connection.execute(DEFER_REPEATS, values | {"keys": repeats, "until": at + MAX_WAIT})
+            scored, selection = await _select_best(connection, values, context)
+        if len(selection.rescheduled):
+            due = [compute_due_at(float(days), at=at) for days in selection.due_in]
+            keys = [scored.rows[n].key for n in selection.rescheduled]
+            await connection.execute(WRITE_DUE_TIMES, values | {"keys": keys, "due_at": due})
+        if selection.filler_visits:
+            days = selection.filler_visits / max(lease.domain.settings.budget_per_day or 1, 1)
+            await connection.execute(LOWER_SHADOW_PRICE, values | {"factor": compute_price_decay(days)})
+        if selection.floor_visits:
+            await connection.execute(SPEND_FLOOR, values | {"floor": selection.floor_visits})
+        targets = await read_targets(connection, lease.domain.id, scored, selection.chosen.tolist(), context)
+        await count_revisits(connection, lease.domain.id, [each.group for each in targets if is_revisit(each)])
+        return targets
+
+
+async def preview_targets(
+    db: Database, domain: Domain, *, max_targets: int, at: datetime, defaults: CrawlDefaults
+) -> list[Target]:
+    """The pages that `select_targets` would give first. Needs no lease and writes nothing."""
+    async with db.transaction() as connection:
+        values = {"domain_id": domain.id, "at": at, "without": [], "most": max_targets, "requested_only": 0}
+        context = await read_scoring_context(connection, domain, at=at, defaults=defaults)
+        if context is None:
+            return []
+        await connection.execute(PREFER_KEY_LOOKUPS)
+        scored, selection = await _select_best(connection, values, context)
+        return await read_targets(connection, domain.id, scored, selection.chosen.tolist(), context)
+
+
+async def _select_best(
+    connection: Connection, values: dict[str, Any], context: ScoringContext
+) -> tuple[ScoredRows, Selection]:
+    """Score the first candidates of both orders, then further windows of the due order as long as one yields pages.
+
+    While nothing is chosen, windows go on to the end of what is due: what is due wakes the domain, so it is selected
+    or put off.
+    """
+    slots = values["most"]
+    share_fetched = max(int(slots * context.refresh_share) - 2, 0)  # a single hand-out may give them two slots less
+    window = {
+        "most": max(min(slots * WINDOW_FACTOR, slots + MAX_EXTRA_PAGES), MIN_WINDOW),
+        "most_new": slots,  # they are read in the order in which they are handed out
+        "share_new": round(slots * context.discovery_share),
+        "share_fetched": share_fetched,
+        "after_at": FIRST_INSTANT,
+        "after_key": b"",
+    }
+    scored = await score_head(connection, values | window, context)
+    selection = _select_pages(scored, values, context)
+    unfetched_count = int(scored.head.is_unfetched.sum())
+    fetched_count = len(selection.chosen) - int(scored.head.is_unfetched[selection.chosen].sum())
+    if (
+        slots - share_fetched <= unfetched_count < slots - fetched_count
+    ):  # due pages not worth a visit leave room for new ones not read yet
+        scored = await add_unfetched_pages(connection, values | window | {"most_new": share_fetched}, context, scored)
+        selection = _select_pages(scored, values, context)
+    remaining = MAX_OVERDUE - len(scored.rows)
+    if context.is_scarce and scored.end is not None and scored.end[0] <= values["at"] and remaining > 0:
+        next_window = window | _build_next_window(scored.end) | {"most": remaining}
+        scored += await score_head(connection, values | next_window, context)
+        selection = _select_pages(scored, values, context)
+    for _ in range(MAX_WINDOWS - 1):
+        is_fruitless = not len(selection.chosen) and scored.end is not None and scored.end[0] <= values["at"]
+        if scored.end is None or not (selection.needs_more_candidates or is_fruitless):
+            break
+        window |= _build_next_window(scored.end) | ({"most": MAX_OVERDUE} if is_fruitless else {})
+        before = len(scored.rows)
+        scored += await score_head(connection, values | window, context)
+        selection = _select_pages(scored, values, context, last_window=before)
+    if context.uses_whole_budget and len(selection.chosen) < slots:
+        remaining = max(MAX_FILLER_PAGES, slots) - int((~scored.head.is_timed).sum())  # timed ones do not fill
+        if scored.end is not None and remaining > 0:
+            scored += await score_head(
+                connection, values | window | _build_next_window(scored.end) | {"most": remaining}, context
+            )
+        selection = _select_pages(scored, values, context, fills_slots=True)
+    return scored, selection
+
+
+def _build_next_window(end: tuple[datetime, PageKey]) -> dict[str, Any]:
+    """The values of another window of the due order, which begins after this place."""
+    return {"most_new": 0, "share_fetched": 0, "after_at": end[0], "after_key": end[1]}
+
+
+def _find_query_pages(scored: ScoredRows, selection: Selection) -> list[CandidateRow]:
+    """The chosen new pages that may have been read under another name, as is known by now."""
+    chosen = (scored.rows[n] for n in selection.chosen.tolist())
+    return [
+        row
+        for row in chosen
+        if row.state == State.UNFETCHED and row.request_reason == Wanted.NONE and row.due_at is None and "?" in row.url
+    ]
+
+
+def _select_pages(
+    scored: ScoredRows,
+    values: dict[str, Any],
+    context: ScoringContext,
+    *,
+    last_window: int = 0,
+    fills_slots: bool = False,
+) -> Selection:
+    max_targets = values["most"]
+
+    def select_others(head: Candidates, slots: int, begin: int) -> Selection:
+        return select_pages(
+            head,
+            slots=slots,
+            discovery_share=context.discovery_share,
+            refresh_share=context.refresh_share,
+            slots_before=max(context.slot_number - max_targets, 0),  # the slots of this hand-out are counted already
+            budget=context.budget,
+            last_window=begin,
+            fills_slots=fills_slots,
+        )
+
+    return select_requested_first(
+        scored.head,
+        [row.request_reason if row.request_reason in PRIORITY_REQUESTS else 0 for row in scored.rows],
+        select_others,
+        slots=max_targets,
+        requested_only=values["requested_only"],
+        last_window=last_window,
+    )
+
+
+def compute_due_at(days: float, *, at: datetime) -> datetime:
+    """The instant so many days from now; inf is never."""
+    return NEVER if isinf(days) else at + timedelta(days=days)
+
+
+async def update_due_times(
+    db: Database, lease: Lease, *, at: datetime, defaults: CrawlDefaults, max_pages: int = SLICE
+) -> bool:
+    """Give a slice of the domain's pages the due times of today's price, if that has moved; whether there was any.
+
+    The inbox row says how far it came, which keeps the domain awake until all pages are at the new price. New rules,
+    and settings by which pages are due, wait for a lease that was claimed with them.  Raises LeaseLost.
+    """
+    async with db.transaction() as connection:
+        await fence(connection, lease)
+        row = await fetch_dict(connection, REPRICE_REQUEST, (lease.domain.id,))
+        if row is None:
+            return False
+        after = bytes.fromhex(row["payload"].get("after", ""))
+        if not after:
+            await connection.execute(BEGIN_REPRICING, (lease.domain.id, row["id"]))
+        current_domain = await read_domain(connection, lease.domain.id)
+        context = await read_scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
+        if (
+            current_domain is None
+            or context is None
+            or not has_same_weighing(current_domain.settings, lease.domain.settings)
+        ):
+            return False
+        if not after and not isinstance(context.revisit_policy, PricePolicy):
+            await connection.execute(UNLINK_DUPLICATES, (lease.domain.id,))
+        await connection.execute(PREFER_KEY_LOOKUPS)
+        values = {"domain_id": lease.domain.id, "after_key": after, "most": max_pages, "at": at}
+        pages = await score_pages(connection, SLICE_ROWS, values, context)
+        await _write_due_times(connection, lease.domain.id, pages, at=at)
+        if len(pages.rows) < max_pages:
+            await connection.execute(END_REPRICING, (row["id"],))
+        else:
+            await write_inbox_cursor(connection, row["id"], pages.rows[-1].key)
+        return True
+
+
+async def rescore_pages(
+    connection: Connection, domain: Domain, keys: Sequence[PageKey], *, at: datetime, defaults: CrawlDefaults
+) -> None:
+    """Give these pages the due times of today, since something was heard of them."""
+    context = await read_scoring_context(connection, domain, at=at, defaults=defaults)
+    if context is not None:
+        values = {"domain_id": domain.id, "keys": list(keys), "at": at}
+        pages = await score_pages(connection, KEY_ROWS, values, context)
+        await _write_due_times(connection, domain.id, pages, at=at)
+
+
+async def _write_due_times(connection: Connection, domain_id: int, pages: ScoredRows, *, at: datetime) -> None:
+    rescheduled, days = find_outdated_due_times(pages.head)
+    if not len(rescheduled):
+        return
+    values = {
+        "domain_id": domain_id,
+        "keys": [pages.rows[n].key for n in rescheduled],
+        "due_at": [compute_due_at(float(each), at=at) for each in days],
+    }
+    await connection.execute(WRITE_DUE_TIMES, values)

@@ -1,0 +1,159 @@
+"""Targets of the pages that were selected: with all that is known of each, and the request that it gets."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from struct import unpack
+from typing import Any, NamedTuple, cast
+
+from crawler.core.freshness.estimates import ChangeMagnitudes, RateEstimate
+from crawler.core.freshness.terms import Wanted
+from crawler.core.http.response import NO_VALIDATORS
+from crawler.core.http.urls import Authority, PageKey
+from crawler.core.page.snapshot import Version
+from crawler.core.validators import (
+    WHOLE_DOMAIN,
+    Validator,
+    choose_head_validators,
+    choose_validators,
+    is_validator_check_due,
+)
+from crawler.core.visit.visit import ListStats, State, Target
+from crawler.store.database import Connection
+from crawler.store.frontier.candidates import CandidateRow, ScoredRows, get_page_validators
+from crawler.store.frontier.scoring import ScoringContext
+from crawler.store.learned.credibility import Trusts
+from crawler.store.rows import decode_fingerprint, fetch_rows
+
+STATES = {state.value: state for state in State}  # which are looked up for every page
+REQUESTS_BY_VALUE = {reason.value: reason for reason in Wanted}
+# Of those handed out only: it is most of what is known of a page.
+DETAILS = """
+    SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.status,
+           p.reason, p.failures, p.soft_errors, p.withheld_since, p.last_visit_at, p.last_good_at, p.missing_since,
+           p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint, p.is_rendered,
+           coalesce(u.kind, ''), u.value, u.reads, u.informative_reads, u.hints_checked, u.hints_true, u.hints_expected
+      FROM page p
+      LEFT JOIN page_links l ON l.domain_id = %(domain_id)s AND l.key = p.key
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
+     WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)b)
+"""
+
+
+class PageDetails(NamedTuple):
+    """What a row of DETAILS says, by the fields of a Target. The defaults are those of a page never visited."""
+
+    outlinks: tuple[PageKey, ...] = ()
+    external_links: tuple[tuple[Authority, int], ...] = ()
+    version: Version | None = None
+    list_stats: ListStats | None = None
+    status: int | None = None
+    reason: str = ""
+    failures: int = 0
+    soft_errors: int = 0
+    withheld_since: datetime | None = None
+    last_visit_at: datetime | None = None
+    last_good_at: datetime | None = None
+    missing_since: datetime | None = None
+
+
+NO_DETAILS = PageDetails()
+
+
+def _build_details(row: Sequence[Any]) -> PageDetails:
+    _, links, external_domains, external_link_counts = row[:4]
+    number, body, text, main, shape, fingerprint, is_rendered = row[12:19]
+    version = Version(number, body, text, main, shape, decode_fingerprint(fingerprint), is_rendered) if number else None
+    list_stats = ListStats(*row[19:]) if row[20] is not None else None  # a list has a worth
+    external_links = tuple(zip(external_domains, external_link_counts, strict=True))
+    return PageDetails(unpack_keys(links), external_links, version, list_stats, *row[4:12])
+
+
+async def read_targets(
+    connection: Connection, domain_id: int, pages: ScoredRows, chosen: Sequence[int], context: ScoringContext
+) -> list[Target]:
+    """Targets of the candidates at these indices, in this order."""
+    rows = [pages.rows[n] for n in chosen]
+    keys = [row.key for row in rows if row.visits or row.state != State.UNFETCHED or row.is_list]
+    detail_rows = await fetch_rows(connection, DETAILS, {"domain_id": domain_id, "keys": keys}, binary=True)
+    details = {row[0]: _build_details(row) for row in detail_rows}
+    trusts = {no: context.get_trust(no) for no in {WHOLE_DOMAIN, *(row.prior_no for row in rows)}}
+    revisits = {no: trust.revisits for no, trust in trusts.items()}  # handed out so far, of which some are challenges
+    return [
+        _build_target(pages, n, details.get(pages.rows[n].key, NO_DETAILS), trusts, revisits, context=context)
+        for n in chosen
+    ]
+
+
+def is_revisit(target: Target) -> bool:
+    """Whether validators or a HEAD could spare the body, so that the look counts towards the next challenge."""
+    return bool(target.stored_validators) or target.expected_head is not None
+
+
+def _build_target(
+    pages: ScoredRows,
+    n: int,
+    details: PageDetails,
+    trusts: Trusts,
+    revisits: dict[int, int],
+    *,
+    context: ScoringContext,
+) -> Target:
+    """The target of one candidate.
+
+    A challenge uses neither validators nor a HEAD. Where HEADs have been of no use, one is tried in its place.
+    """
+    row = pages.rows[n]
+    group, trust = row.prior_no, trusts[row.prior_no]
+    stored_validators = get_page_validators(row)
+    by_head = choose_head_validators(stored_validators, trust) if _can_head_decide(row, details) else None
+    is_check_due = sends_head = False  # whether it is this look's turn to be a challenge
+    if stored_validators or by_head is not None:
+        is_check_due = is_validator_check_due(trust, revisits[group], revisits[WHOLE_DOMAIN])
+        revisits[group] += 1
+        revisits[WHOLE_DOMAIN] += 1
+    if by_head is not None:
+        sends_head = context.should_send_head(group, body_bytes=row.received_bytes) != is_check_due
+    return Target(
+        key=row.key,
+        url=row.url,
+        depth=row.depth,
+        state=STATES[row.state],
+        belief=RateEstimate(row.a, row.b),
+        terms=pages.terms[n],
+        importance=pages.importance[n],
+        magnitudes=ChangeMagnitudes(row.magnitude_total, row.magnitude_changes),
+        requested=REQUESTS_BY_VALUE[row.request_reason],
+        cash=row.cash,
+        group=group,
+        validators=NO_VALIDATORS if is_check_due else choose_validators(stored_validators, trust),
+        stored_validators=stored_validators,
+        is_validator_check=is_check_due and not sends_head,
+        expected_head=by_head,
+        sends_head=sends_head,
+        trusts_modified=trust.get_stats(Validator.DATE).is_proven,
+        received_bytes=row.received_bytes,
+        visits=row.visits,
+        due_at=row.due_at,
+        activity_ahead=row.activity_ahead,
+        signals=tuple(row.signals),
+        redirects=row.redirects,
+        **details._asdict(),
+    )
+
+
+def _can_head_decide(row: CandidateRow, details: PageDetails) -> bool:
+    """Whether a HEAD may decide: not for a page that is gone, is to be read anew, or is of an audit's sample.
+
+    Nor for a list, whose length may stay while a date in it moves.
+    """
+    return (
+        not row.is_list
+        and row.state == State.FETCHED
+        and bool(details.version and details.version.body_digest and row.received_bytes)
+        and row.request_reason != Wanted.BY_AUDIT
+    )
+
+
+def unpack_keys(packed: bytes | None) -> tuple[PageKey, ...]:
+    """The keys of a row of links, 16 bytes each."""
+    return cast("tuple[PageKey, ...]", unpack("16s" * (len(packed) // 16), packed)) if packed else ()

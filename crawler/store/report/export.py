@@ -1,0 +1,245 @@
+"""Pages as others take them: each with its newest version, in the order of their keys or of the feed."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import TupleRow
+
+from crawler.core.domain import Domain
+from crawler.core.http.urls import PageKey, Url
+from crawler.core.visit.visit import State
+from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
+from crawler.store.record import decompress_body
+from crawler.store.report.feed import require_stored
+from crawler.store.report.versions import parse_headers
+from crawler.store.rows import fetch_dicts, fetch_row, fetch_rows
+
+# URL lists are about pages, and none themselves; a feed is both.
+PAGE = """
+    SELECT p.key, p.url, f.state, p.version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
+           p.last_change_at AS changed_at, coalesce(v.title, '') AS title, coalesce(v.language, '') AS language,
+           coalesce(v.content_type, '') AS content_type, coalesce(v.text, '') AS text, v.body_digest AS digest,
+           coalesce(v.headers, '') AS headers,
+           coalesce(v.is_rendered, false) AS is_rendered, p.etag, p.last_modified,
+           (SELECT r.importance FROM report_page r WHERE r.domain_id = %(domain_id)s AND r.key = p.key) AS importance,
+           CASE WHEN %(bodies)s THEN visit_status(p.domain_id, p.key, v.at) END AS version_status,
+           c.encoding, c.body_bytes, c.data
+      FROM page p
+      JOIN frontier f ON f.domain_id = p.domain_id AND f.key = p.key
+      LEFT JOIN snapshot v ON v.domain_id = p.domain_id AND v.key = p.key AND v.number = p.version
+      LEFT JOIN content c ON %(bodies)s AND c.domain_id = p.domain_id AND c.digest = v.body_digest
+     WHERE p.domain_id = %(domain_id)s
+       AND NOT EXISTS (SELECT FROM url_list u
+                        WHERE u.domain_id = p.domain_id AND u.key = p.key AND u.kind IN ('sitemap', 'index', 'text'))
+"""
+# Every version that was not thinned out, also of pages that are gone. What is kept of the newest answer alone is of
+# that version.
+VERSION = """
+    SELECT p.key, p.url, f.state, v.number AS version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
+           p.last_change_at AS changed_at, v.title, v.language, v.content_type, v.text, v.body_digest AS digest,
+           v.headers, v.is_rendered, CASE WHEN v.number = p.version THEN p.etag END AS etag,
+           CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified, NULL::float8 AS importance,
+           CASE WHEN %(bodies)s THEN visit_status(%(domain_id)s, w.key, v.at) END AS version_status,
+           c.encoding, c.body_bytes, c.data, true AS is_of_all
+      FROM ({which}) w
+      JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = w.key AND v.number = w.number
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = w.key
+      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = w.key
+      LEFT JOIN content c ON %(bodies)s AND c.domain_id = %(domain_id)s AND c.digest = v.body_digest
+     WHERE v.is_stored AND NOT EXISTS (SELECT FROM url_list u
+                        WHERE u.domain_id = %(domain_id)s AND u.key = w.key AND u.kind IN ('sitemap', 'index', 'text'))
+     ORDER BY w.place, w.key, w.number
+"""
+VERSIONS_IN_ORDER = VERSION.format(
+    which="""SELECT key, number, 0 AS place FROM snapshot
+              WHERE domain_id = %(domain_id)s AND (key, number) > (%(after)s, %(number)s)
+              ORDER BY key, number LIMIT %(most)s"""
+)
+VERSIONS_CHOSEN = VERSION.format(
+    which="""SELECT key, number, min(place) AS place
+               FROM unnest(%(keys)s::bytea[], %(numbers)s::int[]) WITH ORDINALITY AS x(key, number, place)
+              GROUP BY key, number"""
+)
+LAST_OF_VERSIONS = """
+    SELECT key, number FROM snapshot
+     WHERE domain_id = %(domain_id)s AND (key, number) > (%(after)s, %(number)s)
+     ORDER BY key, number OFFSET %(most)s - 1 LIMIT 1
+"""
+PAGES_IN_ORDER = f"""
+    {PAGE} AND p.key > %(after)s AND p.version > 0 AND f.state NOT IN ('gone', 'moved', 'excluded')
+     ORDER BY p.key LIMIT %(most)s
+"""
+PAGES_CHOSEN = f"{PAGE} AND p.key = ANY(%(keys)s)"
+# A piece of the feed, with the pages that its changes are about; none for changes of the site.
+FEED_CHANGES = """
+    SELECT f.position, e.key, e.version, e.change
+      FROM (SELECT position, domain_id, number FROM feed
+             WHERE position > %(after)s AND position <= %(until)s AND domain_id = %(domain_id)s
+             ORDER BY position LIMIT %(most)s) f
+      LEFT JOIN LATERAL (SELECT key, version, change FROM event e
+                     WHERE e.domain_id = %(domain_id)s AND e.number = f.number
+                       AND e.change IN ('added', 'changed', 'moved', 'gone', 'excluded', 'restored') OFFSET 0) e ON true
+     ORDER BY f.position
+"""
+REMOVALS = frozenset({"gone", "moved", "excluded"})  # changes that bring no version
+SHARED_BY_PAGES = """
+    SELECT body_digest FROM page WHERE domain_id = %(domain_id)s AND version > 0
+     GROUP BY body_digest HAVING count(*) > 1
+"""
+SHARED_BY_VERSIONS = """
+    SELECT body_digest FROM snapshot WHERE domain_id = %(domain_id)s AND is_stored
+     GROUP BY body_digest HAVING count(*) > 1
+"""
+
+
+VersionKey = tuple[PageKey, int]  # of a page, and the number of one of its versions
+FIRST_VERSION: VersionKey = (PageKey(b""), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedPage:
+    """A page with its newest version. state: a page that is gone, has moved or may not be fetched has said this last.
+
+    status: of the last look.  version_status: of the answer that brought the version; None where it is not kept, or
+    bodies were not asked for.  version_at: when the version was first seen.  seen_at: the last good look.  changed_at:
+    the last change, None without one.  importance: of the domain's mean; None outside the economy.
+    text: the main text, a line for each block.  digest: of the body.  body: as it came, or as a browser made it; None
+    where it was not asked for or is not kept.  headers: those that are kept of the answer that brought the version, in
+    its order (core/http/stored_headers.py); etag and last_modified stand beside.  is_of_all: it is one of all versions
+    of the page, whose importance is not asked for.
+    """
+
+    key: PageKey = field(repr=False)
+    url: Url
+    state: State
+    version: int
+    status: int | None
+    version_at: datetime | None
+    seen_at: datetime | None
+    changed_at: datetime | None
+    title: str
+    language: str
+    content_type: str
+    importance: float | None
+    is_rendered: bool
+    version_status: int | None
+    etag: str | None
+    last_modified: str | None
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    digest: bytes | None = field(repr=False)
+    text: str = field(repr=False)
+    body: bytes | None = field(default=None, repr=False)
+    is_of_all: bool = False
+
+    @property
+    def is_available(self) -> bool:
+        """Whether it can be read today, as far as is known."""
+        return self.version > 0 and self.state not in {State.GONE, State.MOVED, State.EXCLUDED}
+
+    @property
+    def has_content(self) -> bool:
+        """Whether what it says is taken: of a page that is not there any more, only where all its versions are."""
+        return self.is_of_all or self.is_available
+
+
+async def read_pages_to_export(
+    db: Database, domain: Domain, *, after: PageKey, max_count: int, with_bodies: bool = False
+) -> list[ExportedPage]:
+    """The pages of a domain that are there, by key. after: only those whose key follows this one (keyset paging).
+
+    with_bodies: with them.
+    """
+    values = {"domain_id": domain.id, "after": after, "most": max_count, "bodies": with_bodies}
+    async with db.transaction() as connection:
+        return await _read_pages(connection, PAGES_IN_ORDER, values)
+
+
+async def read_versions_to_export(
+    db: Database, domain: Domain, *, after: VersionKey, max_count: int, with_bodies: bool = False
+) -> tuple[list[ExportedPage], VersionKey | None]:
+    """So many of all versions of a domain's pages, by key and number, and the place from which to go on; None: the end.
+
+    after: FIRST_VERSION, or that place (keyset paging).  with_bodies: with them.
+    """
+    key, number = after
+    values = {"domain_id": domain.id, "after": key, "number": number, "most": max_count, "bodies": with_bodies}
+    async with db.transaction() as connection:
+        last = await fetch_row(connection, LAST_OF_VERSIONS, values)
+        pages = await _read_pages(connection, VERSIONS_IN_ORDER, values)
+    return pages, (PageKey(last[0]), last[1]) if last is not None else None
+
+
+async def read_changes_to_export(
+    db: Database,
+    domain: Domain,
+    *,
+    after: int,
+    until: int,
+    max_count: int,
+    with_bodies: bool = False,
+    with_versions: bool = False,
+) -> tuple[list[ExportedPage], int]:
+    """Return what came between two cursors of the feed and what became of pages, and the cursor behind all that.
+
+    Pages that have come, changed or gone, each once; or with `versions` all versions that came, and behind them each
+    page that went, and is not back, as one of version 0, without any content. A version that was thinned out does not
+    come.
+    Raises CursorTooOld where the feed has forgotten changes after that cursor.  max_count: changes that are read.
+    """
+    values = {"domain_id": domain.id, "after": after, "until": until, "most": max_count, "bodies": with_bodies}
+    async with db.transaction() as connection:
+        changes = await fetch_rows(connection, FEED_CHANGES, values)
+        await require_stored(connection, domain.id, since=after)
+        if with_versions:
+            pages = await _read_new_versions(connection, changes, values)
+        else:
+            pages = await _read_chosen(connection, [key for _, key, _, _ in changes if key is not None], values)
+    return pages, changes[-1][0] if changes else until
+
+
+async def _read_new_versions(
+    connection: Connection, changes: list[TupleRow], values: dict[str, Any]
+) -> list[ExportedPage]:
+    new_versions = [(key, number) for _, key, number, change in changes if key is not None and change not in REMOVALS]
+    numbers = {"keys": [key for key, _ in new_versions], "numbers": [number for _, number in new_versions]}
+    pages = await _read_pages(connection, VERSIONS_CHOSEN, values | numbers)
+    removed_keys = [key for _, key, _, change in changes if change in REMOVALS]
+    removed_pages = [
+        page
+        for page in await _read_chosen(connection, removed_keys, values | {"bodies": False})
+        if not page.is_available
+    ]
+    return pages + [
+        replace(page, version=0, version_at=None, title="", language="", content_type="", digest=None, text="")
+        for page in removed_pages
+    ]
+
+
+async def _read_chosen(connection: Connection, keys: list[PageKey], values: dict[str, Any]) -> list[ExportedPage]:
+    """Return the pages of some keys, each once, in the order of these."""
+    order = {key: n for n, key in enumerate(dict.fromkeys(keys))}
+    pages = await _read_pages(connection, PAGES_CHOSEN, values | {"keys": list(order)}) if order else []
+    return sorted(pages, key=lambda page: order[page.key])
+
+
+async def read_shared_digests(db: Database, domain: Domain, *, include_versions: bool = False) -> frozenset[bytes]:
+    """The digests of bodies that several pages of a domain have alike.
+
+    include_versions: or several versions of any page.
+    """
+    statement = SHARED_BY_VERSIONS if include_versions else SHARED_BY_PAGES
+    return frozenset(digest for (digest,) in await fetch_rows(db, statement, {"domain_id": domain.id}))
+
+
+async def _read_pages(connection: Connection, statement: str, values: dict[str, Any]) -> list[ExportedPage]:
+    # Merged with the pages, texts and states would be read from the domain's first one on, for every batch again.
+    await connection.execute(PREFER_KEY_LOOKUPS)
+    return [_build_page(values["domain_id"], row) for row in await fetch_dicts(connection, statement, values)]
+
+
+def _build_page(domain_id: int, row: dict[str, Any]) -> ExportedPage:
+    encoding, size, data = row.pop("encoding"), row.pop("body_bytes"), row.pop("data")
+    body = decompress_body(domain_id, row["digest"], encoding, size, data) if data is not None else None
+    special = {"state": State(row["state"]), "headers": parse_headers(row["headers"]), "body": body}
+    return ExportedPage(**row | special)

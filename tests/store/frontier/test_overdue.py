@@ -1,0 +1,103 @@
+"""What is handed out first where far more pages are overdue than the budget allows looks."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from crawler.core.budget.shadow_price import compute_price_decay
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http.urls import Authority, PageKey
+from crawler.store import domains
+from crawler.store.database import Database
+from crawler.store.frontier.selection import MAX_OVERDUE
+from tests.store.conftest import START
+from tests.store.made_up import take, targets
+from tests.store.populated import Bulk, add
+
+DAY = timedelta(days=1)
+NOW = START + 6 * DAY
+LITTLE = Bulk(MAX_OVERDUE // 2, a=2.0, b=400.0)  # a change in two hundred days
+MUCH = Bulk(10, a=4.0, b=40.0, first=1000)  # a change in ten days
+FEW = 5
+PRICED = """
+    INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, price_correction,
+                             finding)
+    VALUES (%s, 1, %s, %s, 0, 2e7, 1, '')
+"""
+DUE = "UPDATE frontier SET due_at = %s WHERE key = ANY(%s)"
+
+
+async def all_overdue(db: Database, domain: Domain) -> set[PageKey]:
+    """Pages that are worth a little and were due long ago, and others worth much that fell due an hour ago."""
+    little = await add(db, domain, LITTLE, at=START)
+    much = await add(db, domain, MUCH, at=START)
+    async with db.transaction() as connection:
+        await connection.execute(DUE, (NOW - 2 * DAY, little))
+        await connection.execute(DUE, (NOW - DAY / 24, much))
+    return set(much)
+
+
+async def handed_out_first(db: Database, *, at: datetime = NOW, slots: int = FEW) -> set[PageKey]:
+    lease = await take(db, at)
+    async with db.transaction() as connection:
+        # the root, which nobody has asked for
+        await connection.execute("DELETE FROM frontier WHERE state = 'unfetched'")
+    return {target.key for target in await targets(db, lease, at, most=slots)}
+
+
+async def test_of_all_that_is_overdue_the_most_valuable_comes_first_where_there_is_a_budget(
+    db: Database, domain: Domain
+) -> None:
+    """After a release nearly every page of a site is overdue, and the order of due times says little."""
+    much = await all_overdue(db, domain)
+    async with db.transaction() as connection:
+        await connection.execute(PRICED, (domain.id, START, 1e-6))
+
+    handed = await handed_out_first(db)
+
+    assert len(handed) == FEW
+    assert handed <= much
+
+
+async def test_a_budget_is_used_at_any_price_and_the_price_falls(db: Database) -> None:
+    """The next due pages are weighed by value, and a price that no page is worth is wrong."""
+    settings = DomainSettings(budget_per_day=100)
+    domain = await domains.register(db, Authority("paid.test"), scheme="http", domain_settings=settings, at=START)
+    much = await all_overdue(db, domain)
+    async with db.transaction() as connection:
+        await connection.execute(PRICED, (domain.id, START, 1e9))
+        await connection.execute("UPDATE frontier SET due_at = due_at + interval '30 days' WHERE due_at IS NOT NULL")
+
+    handed = await handed_out_first(db)
+    async with db.transaction() as connection:
+        row = await (await connection.execute("SELECT price_correction FROM domain_plan")).fetchone()
+
+    assert len(handed) == FEW
+    assert handed <= much
+    assert row == (pytest.approx(compute_price_decay(FEW / 100)),)
+
+
+async def test_a_budget_goes_to_pages_that_are_worth_it_before_it_is_filled(db: Database) -> None:
+    """They lie further back in the due order than what is weighed for slots that nothing needs."""
+    settings = DomainSettings(budget_per_day=1000)
+    domain = await domains.register(db, Authority("deep.test"), scheme="http", domain_settings=settings, at=START)
+    little = await add(db, domain, replace(LITTLE, count=400), at=START)
+    much = await add(db, domain, replace(MUCH, count=200), at=START)
+    async with db.transaction() as connection:
+        await connection.execute(PRICED, (domain.id, START, 0.3))
+        for n, keys in enumerate((little[:200], much[:100], little[200:], much[100:])):
+            await connection.execute(DUE, (NOW - DAY + n * DAY / 24, keys))
+
+    assert await handed_out_first(db, slots=200) == set(much)
+
+
+async def test_where_nothing_is_scarce_no_more_is_weighed_than_a_window(db: Database, domain: Domain) -> None:
+    """All of it will be looked at in any case."""
+    much = await all_overdue(db, domain)
+
+    handed = await handed_out_first(db, at=NOW + 20 * DAY)  # by then even a page of little value is worth its price
+
+    assert len(handed) == FEW
+    assert not handed & much
