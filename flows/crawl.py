@@ -10,7 +10,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from crawler.app import crawl as app
-from crawler.app.database import Database, open_configured_database
+from crawler.app.database import AppDatabase, open_configured_database
 from crawler.app.domains import add_domains
 from crawler.app.revisits import request_refresh
 from crawler.app.running.local_stack import get_web_ui_origin
@@ -100,7 +100,7 @@ async def add(
 
 
 async def run_crawl(
-    db: Database, targets: app.CrawlTargets, *, at: datetime | None, pages: int | None = None, **facts: object
+    db: AppDatabase, targets: app.CrawlTargets, *, at: datetime | None, pages: int | None = None, **facts: object
 ) -> State[dict[str, object]]:
     """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact.
 

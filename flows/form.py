@@ -8,7 +8,7 @@ from prefect.client.orchestration import get_client
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from crawler import times
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.settings import SETTINGS, Setting, SettingKind, SettingsPatch, make_patch, parse_field
 from crawler.errors import BadInput
 from crawler.runtime.prefect.api import offer_domains
@@ -88,7 +88,7 @@ def parse_instant(text: str) -> datetime | None:
         raise BadInput(str(error)) from error
 
 
-async def update_forms(db: Database) -> None:
+async def update_forms(db: AppDatabase) -> None:
     """Let the forms that ask for a domain offer those that are registered now."""
     async with get_client() as client:
         await offer_domains(client, db)

@@ -33,7 +33,7 @@ from benchmarks.harness.database import HOME, empty
 from benchmarks.harness.machine import described
 from benchmarks.harness.table import table
 from crawler.runtime.children import SERVICE_TAG
-from crawler.runtime.environment import Api
+from crawler.runtime.environment import PrefectApi
 from crawler.runtime.machine import find_free_port
 from crawler.runtime.postgres.cluster import Cluster, borrow_postgres
 from tests.flows.stage import ask, change, start_run
@@ -70,8 +70,8 @@ class Trial:
     mark: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     @property
-    def api(self) -> Api:
-        return Api(f"http://{self.network.hub}:{self.ports['prefect']}/api", AUTH)
+    def api(self) -> PrefectApi:
+        return PrefectApi(f"http://{self.network.hub}:{self.ports['prefect']}/api", AUTH)
 
     @property
     def paths(self) -> frozenset[str]:
@@ -341,7 +341,7 @@ def recorded(trial: Trial, database: str) -> int:
     return int(row[0])
 
 
-def answers(api: Api) -> bool:
+def answers(api: PrefectApi) -> bool:
     try:
         ask(api, "/health")
     except OSError:

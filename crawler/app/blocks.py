@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.rules import make_rule, merge_rule
 from crawler.core.change.explain import ExplainedBlock, MaskReason, explain_blocks
 from crawler.core.domain import Domain
@@ -76,7 +76,7 @@ class BlockFacts:
 
 
 async def read_blocks(
-    db: Database, domain: Domain, url: Url, request: BlockPickRequest, *, parsers: ParserPool
+    db: AppDatabase, domain: Domain, url: Url, request: BlockPickRequest, *, parsers: ParserPool
 ) -> BlockFacts | None:
     """The pieces of a page's last version; None where no body of it is kept."""
     content = await report.read_version(db, domain, url)
@@ -127,7 +127,7 @@ def _is_left_out(block: ExplainedBlock) -> bool:
 
 
 async def _explain_version(
-    db: Database, domain: Domain, content: VersionContent, rules: Sequence[PageRule], *, parsers: ParserPool
+    db: AppDatabase, domain: Domain, content: VersionContent, rules: Sequence[PageRule], *, parsers: ParserPool
 ) -> list[ExplainedBlock]:
     """The blocks of a version with what of each would be compared under these rules."""
     parser = DomainParser(parsers, PageRules(tuple(rules)))

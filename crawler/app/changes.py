@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.pages import make_target_filter
 from crawler.app.registration import find_domains, get_domain, require_not_before_last_visit
 from crawler.core.change.word_diff import diff_words, shorten_runs
@@ -60,7 +60,7 @@ class ChangesPage:
 
 
 async def list_changes(
-    db: Database, query: ChangesQuery, *, max_count: int, at: datetime | None = None
+    db: AppDatabase, query: ChangesQuery, *, max_count: int, at: datetime | None = None
 ) -> NewestChanges:
     """Return the newest changes with the blocks that changed. at: knowledge time; None for now.
 
@@ -79,7 +79,7 @@ async def list_changes(
 
 
 async def read_changes(
-    db: Database, query: ChangesQuery, *, max_count: int, blocks: bool, at: datetime | None = None
+    db: AppDatabase, query: ChangesQuery, *, max_count: int, blocks: bool, at: datetime | None = None
 ) -> ChangesPage:
     """Return changes in the order of the feed, of all kinds unless some are named. Raises as `list_changes` does."""
     where = replace(await make_change_filter(db, query, at=at), kinds=query.kinds or ALL_KINDS)
@@ -89,7 +89,7 @@ async def read_changes(
 
 
 async def follow_changes(
-    db: Database, query: ChangesQuery, *, from_now: bool, on_outage: Callable[[StoreUnavailable], None]
+    db: AppDatabase, query: ChangesQuery, *, from_now: bool, on_outage: Callable[[StoreUnavailable], None]
 ) -> AsyncGenerator[FeedItem]:
     """Give changes in the order of the feed as they are found, without an end. Raises as `list_changes` does.
 
@@ -104,7 +104,7 @@ async def follow_changes(
 
 
 async def iterate_changes(
-    db: Database,
+    db: AppDatabase,
     where: ChangeFilter,
     *,
     follow: bool,
@@ -135,7 +135,7 @@ async def iterate_changes(
 
 
 async def read_newest_changes(
-    db: Database,
+    db: AppDatabase,
     *,
     at: datetime,
     max_count: int,
@@ -150,7 +150,7 @@ async def read_newest_changes(
     return await report.list_newest_changes(db, where, before=before, max_count=max_count)
 
 
-async def make_change_filter(db: Database, query: ChangesQuery, *, at: datetime | None = None) -> ChangeFilter:
+async def make_change_filter(db: AppDatabase, query: ChangesQuery, *, at: datetime | None = None) -> ChangeFilter:
     """Return the filter of a query, without its kinds, and bring the feed up to date. Raises BadInput, CursorTooOld."""
     if query.domain is not None:
         where = ChangeFilter(domain_id=(await get_domain(db, query.domain)).id)
@@ -172,7 +172,7 @@ async def make_change_filter(db: Database, query: ChangesQuery, *, at: datetime 
 
 
 async def read_changes_within(
-    db: Database, where: ChangeFilter, *, max_count: int, max_chars: int, at: datetime
+    db: AppDatabase, where: ChangeFilter, *, max_count: int, max_chars: int, at: datetime
 ) -> ChangesPage:
     """Return changes behind the cursor of a filter, with their blocks, until one of the bounds is reached.
 

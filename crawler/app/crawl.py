@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import psutil
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.delivery.notifications import deliver_due
 from crawler.app.explain import explain_refusal
 from crawler.app.registration import (
@@ -156,7 +156,7 @@ def has_effect(shift: ShiftResult) -> bool:
 
 
 async def find_targets(
-    db: Database,
+    db: AppDatabase,
     names: Sequence[str],
     *,
     at: datetime | None,
@@ -198,7 +198,7 @@ async def find_targets(
 
 
 async def crawl(
-    db: Database,
+    db: AppDatabase,
     targets: CrawlTargets,
     request: CrawlRequest,
     *,
@@ -249,15 +249,15 @@ async def crawl(
     return result
 
 
-async def count_due_pages(db: Database, selected: Sequence[Domain] | None, *, at: datetime) -> int | None:
+async def count_due_pages(db: AppDatabase, selected: Sequence[Domain] | None, *, at: datetime) -> int | None:
     """Return how many pages are due in these domains, or in all; None where counting them would take long."""
     counted = await find_domains(db) if selected is None else selected
     if len(counted) > MAX_COUNTED:
         return None
-    return sum([(await report.read_workload(db, domain, at=at)).fetches for domain in counted])
+    return sum([(await report.read_backlog(db, domain, at=at)).fetches for domain in counted])
 
 
-async def free_dead_leases(db: Database) -> None:
+async def free_dead_leases(db: AppDatabase) -> None:
     """Free what killed processes of this machine still hold of the embedded Postgres, which no other machine uses."""
     for holder in await report.list_holders(db):
         machine, _, rest = holder.partition("/")
@@ -280,7 +280,7 @@ def _wrap_hooks(hooks: ShiftHooks, settings: Settings) -> ShiftHooks:
     return ShiftHooks(on_progress, wrap_crawl)
 
 
-async def _charge_request(db: Database, domain: Domain, response: Fetched, *, at: datetime) -> None:
+async def _charge_request(db: AppDatabase, domain: Domain, response: Fetched, *, at: datetime) -> None:
     """Charge a request that no visit was made of to its domain and to the shared budget."""
     usage = {"requests": 1, "received_bytes": response.received_bytes}
     await claim.charge(db, domain, **usage, at=at)
@@ -288,7 +288,7 @@ async def _charge_request(db: Database, domain: Domain, response: Fetched, *, at
         await claim.charge_shared_budget(db, **usage, at=at)
 
 
-async def _add_outlook(db: Database, result: CrawlResult) -> None:
+async def _add_outlook(db: AppDatabase, result: CrawlResult) -> None:
     """Add why domains wait, when the next one is due and, after a stop, how much is left.
 
     The next report of a large domain counts it anew where this crawl may have changed much of it.
@@ -308,7 +308,7 @@ async def _add_outlook(db: Database, result: CrawlResult) -> None:
     result.next_due_at = min(wake_times, default=None)
 
 
-async def _find_waits(db: Database, result: CrawlResult) -> Sequence[tuple[Domain, Wait | None]]:
+async def _find_waits(db: AppDatabase, result: CrawlResult) -> Sequence[tuple[Domain, Wait | None]]:
     """Return the domains that a crawl has left waiting: named ones, or those in which something is due."""
     if result.domains is None:
         return await list_waiting_domains(db, at=result.at, requested=has_effect(result.shift))
@@ -322,7 +322,7 @@ async def _find_waits(db: Database, result: CrawlResult) -> Sequence[tuple[Domai
     return waits
 
 
-async def _enforce_quotas(db: Database, names: Collection[str]) -> list[PruneStats]:
+async def _enforce_quotas(db: AppDatabase, names: Collection[str]) -> list[PruneStats]:
     """Thin out the versions of crawled domains that take more than their quota, as it is set now."""
     crawled = [await domains.find_domain(db, Authority(name)) for name in names]
     limited = [each for each in crawled if each is not None and each.settings.quota is not None]
@@ -330,7 +330,7 @@ async def _enforce_quotas(db: Database, names: Collection[str]) -> list[PruneSta
     return [each for each in pruned if each is not None]
 
 
-async def _notify_subscribers(db: Database, result: CrawlResult, *, clock: Clock, stop: asyncio.Event) -> None:
+async def _notify_subscribers(db: AppDatabase, result: CrawlResult, *, clock: Clock, stop: asyncio.Event) -> None:
     """Tell subscribers what was found. Whoever cannot be told now is told later, which fails no crawl."""
     try:
         result.delivered = await deliver_due(db, clock=clock, max_duration=NOTIFY_TIMEOUT, stop=stop)

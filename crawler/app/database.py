@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Database(database.Database):
+class AppDatabase(database.Database):
     """The database of a crawl, open, with the settings of whoever opened it."""
 
     settings: Settings
 
 
 @asynccontextmanager
-async def open_configured_database(settings: Settings, *, connections: int = 8) -> AsyncIterator[Database]:
+async def open_configured_database(settings: Settings, *, connections: int = 8) -> AsyncIterator[AppDatabase]:
     """Open the database that the settings name, with the newest schema, as long as the block runs.
 
     Without a name it is that of the Postgres in RECRAWL_HOME, which is started and stopped where nobody else needs it.
@@ -30,11 +30,11 @@ async def open_configured_database(settings: Settings, *, connections: int = 8) 
     """
     with open_crawl_database(settings) as url:
         async with database.open_database(url, max_connections=connections) as db:
-            yield Database(db.pool, settings)
+            yield AppDatabase(db.pool, settings)
 
 
 def run_with_database(
-    work: Callable[[Database], Awaitable[T]],
+    work: Callable[[AppDatabase], Awaitable[T]],
     settings: Settings,
     *,
     connections: int,
@@ -47,7 +47,7 @@ def run_with_database(
 
     async def run_work(url: str) -> T:
         async with database.open_database(url, max_connections=connections) as db:
-            return await work(Database(db.pool, settings))
+            return await work(AppDatabase(db.pool, settings))
 
     with open_crawl_database(settings) as url:
         try:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.registration import (
     DomainCandidate,
     charge_probe,
@@ -67,7 +67,7 @@ class AddResult:
 
 
 async def add_domains(
-    db: Database,
+    db: AppDatabase,
     names: Sequence[str],
     patch: SettingsPatch,
     *,
@@ -132,7 +132,7 @@ def make_domain_settings(patch: SettingsPatch, settings: Settings) -> DomainSett
     return replace(domain_settings, seeds=tuple(map(parse_typed_url, patch.seeds)))
 
 
-async def _find_registered(db: Database, name: str) -> Domain | None:
+async def _find_registered(db: AppDatabase, name: str) -> Domain | None:
     """Return the domain that was registered before by this name; its root is not fetched."""
     try:
         return await domains.find_domain(db, get_authority(parse_typed_url(name)))
@@ -141,7 +141,9 @@ async def _find_registered(db: Database, name: str) -> Domain | None:
 
 
 @asynccontextmanager
-async def _open_root_probe(db: Database, domain_settings: DomainSettings, *, at: datetime) -> AsyncIterator[RootProbe]:
+async def _open_root_probe(
+    db: AppDatabase, domain_settings: DomainSettings, *, at: datetime
+) -> AsyncIterator[RootProbe]:
     """Open what fetches the roots of domains with these settings; the shared budget is charged in the end."""
     from crawler.fetch import Http  # noqa: PLC0415  aiohttp has 8 MB, and whoever shows pages fetches nothing
 
@@ -237,7 +239,7 @@ class DomainDetails:
     storage: SizeEstimate
 
 
-async def inspect_domain(db: Database, name: str, *, at: datetime | None = None) -> DomainDetails:
+async def inspect_domain(db: AppDatabase, name: str, *, at: datetime | None = None) -> DomainDetails:
     """Return how a domain stands at an instant; None is now. Raises BadInput for one before its last visit."""
     domain = await get_domain(db, name)
     if at is not None:
@@ -265,7 +267,7 @@ def describe_domain(domain: Domain) -> dict[str, object]:
 
 
 async def change_settings(
-    db: Database, domain: Domain, patch: SettingsPatch, *, unset: Sequence[str] = (), at: datetime
+    db: AppDatabase, domain: Domain, patch: SettingsPatch, *, unset: Sequence[str] = (), at: datetime
 ) -> Domain:
     """Put the named options back at their defaults, then apply the patch; return the changed domain. Raises BadInput.
 
@@ -279,18 +281,18 @@ async def change_settings(
     return await domains.change_settings(db, domain, replace(domain_settings, seeds=tuple(dict.fromkeys(seeds))), at=at)
 
 
-async def estimate_storage(db: Database, before: Domain, after: Domain) -> SizeEstimate | None:
+async def estimate_storage(db: AppDatabase, before: Domain, after: Domain) -> SizeEstimate | None:
     """Return what the versions of a changed domain take; None where what is kept of them did not change."""
     return None if has_same_retention(before.settings, after.settings) else await estimate_pruning(db, after)
 
 
-async def reset_clocks(db: Database, names: Sequence[str], *, at: datetime) -> list[tuple[Domain, datetime | None]]:
+async def reset_clocks(db: AppDatabase, names: Sequence[str], *, at: datetime) -> list[tuple[Domain, datetime | None]]:
     """Let visits that are later than `at` count as made then; return the last one of each domain, None without any."""
     selected = [await get_domain(db, name) for name in names]
     return [(domain, await record.reset_clock(db, domain, at=at)) for domain in selected]
 
 
-async def set_paused(db: Database, names: Sequence[str], *, paused: bool) -> list[Domain]:
+async def set_paused(db: AppDatabase, names: Sequence[str], *, paused: bool) -> list[Domain]:
     """Pause domains, or resume them; return them. Raises BadInput for an unknown name, and changes nothing then."""
     selected = [await get_domain(db, name) for name in names]
     for domain in selected:
@@ -298,7 +300,7 @@ async def set_paused(db: Database, names: Sequence[str], *, paused: bool) -> lis
     return selected
 
 
-async def remove_domains(db: Database, names: Sequence[str]) -> list[Domain]:
+async def remove_domains(db: AppDatabase, names: Sequence[str]) -> list[Domain]:
     """Forget domains and everything about them; return them. Raises BadInput for an unknown name, and removes none."""
     selected = [await get_domain(db, name) for name in names]
     for domain in selected:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.registration import format_not_registered, parse_typed_url, require_not_before_last_visit
 from crawler.app.status import format_page_wait
 from crawler.core.change.explain import explain_blocks
@@ -71,7 +71,7 @@ class UnknownUrl:
     reason: str
 
 
-async def explain_url(db: Database, text: str, *, at: datetime | None) -> UrlExplanation | UnknownUrl:
+async def explain_url(db: AppDatabase, text: str, *, at: datetime | None) -> UrlExplanation | UnknownUrl:
     """Explain the URL that a user typed. at: knowledge time; None for now. Raises BadInput."""
     url = parse_typed_url(text)
     domain = await domains.find_domain(db, get_authority(url))
@@ -82,7 +82,7 @@ async def explain_url(db: Database, text: str, *, at: datetime | None) -> UrlExp
     return await explain_page(db, domain, url, at=at or datetime.now(UTC))
 
 
-async def explain_page(db: Database, domain: Domain, url: Url, *, at: datetime) -> UrlExplanation:
+async def explain_page(db: AppDatabase, domain: Domain, url: Url, *, at: datetime) -> UrlExplanation:
     """Explain a URL of a domain at an instant."""
     settings, rules = db.settings, PageRules(domain.settings.rules, load_plugins(db.settings.plugins).page_score)
     scope = make_page_scope(domain, settings)
@@ -118,7 +118,7 @@ async def explain_page(db: Database, domain: Domain, url: Url, *, at: datetime) 
     )
 
 
-async def explain_refusal(db: Database, domain: Domain, url: Url, *, at: datetime) -> str:
+async def explain_refusal(db: AppDatabase, domain: Domain, url: Url, *, at: datetime) -> str:
     """Return why a URL of a domain may not be fetched now; empty if it may."""
     settings = db.settings
     stored = await report.explain_url(
@@ -158,7 +158,7 @@ class PageDetails:
     dates: list[AnnouncedDate]
 
 
-async def explain_details(db: Database, explanation: UrlExplanation) -> PageDetails:
+async def explain_details(db: AppDatabase, explanation: UrlExplanation) -> PageDetails:
     """Return what is compared of a page, and what sitemaps and feeds say of it."""
     key = compute_page_key(explanation.url)
     page = explanation.known.page
@@ -169,7 +169,7 @@ async def explain_details(db: Database, explanation: UrlExplanation) -> PageDeta
     )
 
 
-async def _read_compared_content(db: Database, domain: Domain, page: PageFacts) -> ComparedContent | None:
+async def _read_compared_content(db: AppDatabase, domain: Domain, page: PageFacts) -> ComparedContent | None:
     stored_body = await record.load_stored_body(
         db, domain.id, compute_page_key(page.url), page.version, text_digest=b""
     )

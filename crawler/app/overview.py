@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.reports import read_calibration
 from crawler.app.status import Wait, find_wait
 from crawler.core.domain import Domain
@@ -84,12 +84,12 @@ class HomeFacts:
     untold: tuple[Subscription, ...] = ()
 
 
-async def make_uncounted_card(db: Database, domain: Domain) -> UncountedCard:
+async def make_uncounted_card(db: AppDatabase, domain: Domain) -> UncountedCard:
     """Return the card of a domain that was never counted."""
     return UncountedCard(domain, await report.count_tracked_pages(db, domain))
 
 
-async def summarize_domains(db: Database, find_card: FindCard, *, at: datetime, after: str = "") -> HomeFacts:
+async def summarize_domains(db: AppDatabase, find_card: FindCard, *, at: datetime, after: str = "") -> HomeFacts:
     """Return the domains in short, by name, those that follow `after`."""
     following = await domains.list_domains_after(db, after, max_count=DOMAINS_PER_PAGE + 1)
     async with _open_task_group() as tasks:  # several connections: a page of small domains is many short questions
@@ -112,7 +112,7 @@ def _is_failing(subscription: Subscription, *, at: datetime) -> bool:
 
 
 async def summarize_domain(
-    db: Database,
+    db: AppDatabase,
     domain: Domain,
     *,
     at: datetime,
@@ -195,7 +195,7 @@ class DomainFacts:
 
 
 async def examine_domain(
-    db: Database, card: DomainCard, *, max_age: timedelta = MAX_AGE, max_planned_domains: int | None = None
+    db: AppDatabase, card: DomainCard, *, max_age: timedelta = MAX_AGE, max_planned_domains: int | None = None
 ) -> DomainFacts:
     """Return all about the domain of a card, at the instant of its report.
 
@@ -229,7 +229,7 @@ async def examine_domain(
 
 
 async def _list_page_groups(
-    db: Database, domain: Domain, card: DomainCard, *, max_age: timedelta
+    db: AppDatabase, domain: Domain, card: DomainCard, *, max_age: timedelta
 ) -> tuple[PageGroup, ...]:
     """The pages that fail, are gone, have moved or may not be fetched, and those that need a browser."""
 

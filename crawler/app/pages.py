@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.registration import (
     find_domains,
     get_domain,
@@ -42,14 +42,14 @@ FAILED = "failed"  # no state of its own: whatever the page is, its newest visit
 STATES = (*(each.value for each in PageCategory), FAILED)
 
 
-async def resolve_page(db: Database, text: str) -> tuple[Domain, Url]:
+async def resolve_page(db: AppDatabase, text: str) -> tuple[Domain, Url]:
     """Return the registered domain of a URL, and the URL as that domain spells it. Raises BadInput."""
     url = parse_typed_url(text)
     domain = await get_domain(db, get_authority(url))
     return domain, make_scope(domain, domain.settings).to_domain_url(url)
 
 
-async def make_target_filter(db: Database, text: str) -> ChangeFilter:
+async def make_target_filter(db: AppDatabase, text: str) -> ChangeFilter:
     """Return the filter for the changes of a domain, of one page, or of all pages beneath a URL that is no page.
 
     Raises BadInput.
@@ -63,7 +63,7 @@ async def make_target_filter(db: Database, text: str) -> ChangeFilter:
 
 
 async def read_version(
-    db: Database, domain: Domain, url: Url, selector: VersionSelector, *, now: datetime
+    db: AppDatabase, domain: Domain, url: Url, selector: VersionSelector, *, now: datetime
 ) -> VersionContent:
     """Return the version that `wanted` names. Raises CrawlerError if there is none."""
     number = selector if isinstance(selector, int) else None
@@ -89,14 +89,14 @@ async def read_version(
     raise CrawlerError(f"nothing is known of {url} at {format_instant(at or datetime.now(UTC))}{first_seen}")
 
 
-async def list_versions(db: Database, text: str, *, max_count: int, now: datetime) -> tuple[Url, list[PageVersion]]:
+async def list_versions(db: AppDatabase, text: str, *, max_count: int, now: datetime) -> tuple[Url, list[PageVersion]]:
     """Return the versions of a page, the newest first. Raises CrawlerError, with the reason, if none is kept."""
     domain, url = await resolve_page(db, text)
     await read_version(db, domain, url, None, now=now)
     return url, await report.list_versions(db, domain, url, max_count=max_count)
 
 
-async def find_version(db: Database, text: str, selector: VersionSelector, *, now: datetime) -> VersionContent:
+async def find_version(db: AppDatabase, text: str, selector: VersionSelector, *, now: datetime) -> VersionContent:
     """Return a version of the page that a user typed. Raises CrawlerError if there is none."""
     domain, url = await resolve_page(db, text)
     return await read_version(db, domain, url, selector, now=now)
@@ -113,7 +113,7 @@ class VersionDiff:
 
 
 async def compare_versions(
-    db: Database, text: str, *, before: VersionSelector, after: VersionSelector, context: int, now: datetime
+    db: AppDatabase, text: str, *, before: VersionSelector, after: VersionSelector, context: int, now: datetime
 ) -> VersionDiff:
     """Compare two versions of a page, block by block and word by word.
 
@@ -157,7 +157,7 @@ class PageHistory:
 
 
 async def read_history(
-    db: Database, domain: Domain, url: Url, query: VersionsQuery, *, max_count: int, parsers: ParserPool
+    db: AppDatabase, domain: Domain, url: Url, query: VersionsQuery, *, max_count: int, parsers: ParserPool
 ) -> PageHistory:
     """Return the versions of a page, the newest first, with the content of one and what differs from another."""
     versions = await report.list_versions(db, domain, url, max_count=max_count + 1, before=query.older_than)
@@ -171,7 +171,7 @@ async def read_history(
 
 
 async def _compare(
-    db: Database, domain: Domain, after: VersionContent, number: int, *, parsers: ParserPool
+    db: AppDatabase, domain: Domain, after: VersionContent, number: int, *, parsers: ParserPool
 ) -> VersionDiff | None:
     """Compare a version with the one of a number; 0: with the one before it."""
     if after.version.number < 2:
@@ -196,7 +196,7 @@ class PageListing:
 
 
 async def list_pages(
-    db: Database, text: str | None, *, state: str | None, max_count: int, at: datetime | None, now: datetime
+    db: AppDatabase, text: str | None, *, state: str | None, max_count: int, at: datetime | None, now: datetime
 ) -> PageListing:
     """List the most important pages of a domain, or of all domains.
 
@@ -223,7 +223,7 @@ async def list_pages(
 
 
 async def list_duplicates(
-    db: Database, text: str | None, *, max_bits: int, max_count: int, max_members: int
+    db: AppDatabase, text: str | None, *, max_bits: int, max_count: int, max_members: int
 ) -> list[NearDuplicateGroup]:
     """Return groups of pages whose main texts are nearly the same, the largest first; one more than max_count.
 
@@ -239,7 +239,7 @@ async def list_duplicates(
 
 
 async def list_page_duplicates(
-    db: Database, text: str, *, max_bits: int, max_count: int
+    db: AppDatabase, text: str, *, max_bits: int, max_count: int
 ) -> tuple[Url, list[NearDuplicate] | None]:
     """Return the pages that are nearly the same as one page, one more than max_count; None if it is not compared."""
     domain, url = await resolve_page(db, text)
@@ -250,7 +250,7 @@ async def list_page_duplicates(
 
 
 async def read_texts(
-    db: Database, domain: Domain, *, after: PageKey, max_count: int, max_chars: int | None
+    db: AppDatabase, domain: Domain, *, after: PageKey, max_count: int, max_chars: int | None
 ) -> tuple[list[ExportedPage], PageKey | None]:
     """Return the pages behind a key that are there, each with its newest text, and the key to go on from.
 
@@ -269,7 +269,7 @@ async def read_texts(
 
 
 async def find_text(
-    db: Database, text: str, *, number: int | None = None, at: datetime | None = None
+    db: AppDatabase, text: str, *, number: int | None = None, at: datetime | None = None
 ) -> tuple[Url, VersionContent | None]:
     """Return the URL as its domain spells it, and the newest version, the one of a number, or the newest at an instant.
 
@@ -280,7 +280,7 @@ async def find_text(
 
 
 async def list_versions_before(
-    db: Database, text: str, *, before: int | None, max_count: int
+    db: AppDatabase, text: str, *, before: int | None, max_count: int
 ) -> tuple[list[PageVersion], int | None]:
     """Return versions of a page, the newest first, and the number before which to go on; None at the end."""
     domain, url = await resolve_page(db, text)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.registration import find_domains, make_scope, parse_typed_url, require_not_before_last_visit
 from crawler.app.status import Wait, WaitReason, find_wait
 from crawler.core.domain import Domain, DomainStatus
@@ -13,7 +13,7 @@ from crawler.core.http.urls import Authority, Url, get_authority, get_path_and_q
 from crawler.core.visit.visit import State, Target
 from crawler.plugins import add_plugin_defaults
 from crawler.store import domains, frontier, report
-from crawler.store.report import Workload
+from crawler.store.report import Backlog
 
 MAX_SHOWN = 20
 
@@ -28,7 +28,7 @@ class CrawlPreview:
 
     domain: Domain
     status: DomainStatus
-    workload: Workload
+    backlog: Backlog
     first: tuple[Target, ...]
     max_pages: int | None
     wait: Wait | None
@@ -38,20 +38,20 @@ class CrawlPreview:
     @property
     def requested_not_due(self) -> tuple[Url, ...]:
         """Pages that are named and would not be looked at otherwise, as far as all that is due is listed."""
-        is_complete = self.workload.fetches <= len(self.first)
+        is_complete = self.backlog.fetches <= len(self.first)
         return tuple(set(self.requested) - {target.url for target in self.first}) if is_complete else ()
 
     @property
     def requests(self) -> int:
         """Of pages; robots.txt and what is found on the way come on top."""
         allowed = [limit for limit in (self.max_pages, self.status.budget_left) if limit is not None]
-        due = max(self.workload.fetches, len(self.first))
+        due = max(self.backlog.fetches, len(self.first))
         return max(min([due + len(self.requested_not_due), *allowed]), 0)
 
     @property
     def max_bytes(self) -> float:
         """If every page were sent in full, each as large as it was, and new ones as large as the others."""
-        workload = self.workload
+        workload = self.backlog
         total_bytes = workload.fetched_bytes + workload.unfetched * workload.mean_bytes
         return total_bytes * self.requests / max(workload.fetches, 1)
 
@@ -69,7 +69,7 @@ class CrawlPreviews(NamedTuple):
 
 
 async def preview_crawl(
-    db: Database, names: Sequence[str] = (), *, max_pages: int | None = None, at: datetime | None = None
+    db: AppDatabase, names: Sequence[str] = (), *, max_pages: int | None = None, at: datetime | None = None
 ) -> CrawlPreviews:
     """Return what a crawl of these names, or of all domains, would begin with. Raises BadInput as the crawl does."""
     registered: dict[int, Domain] = {}
@@ -89,7 +89,7 @@ async def preview_crawl(
 
 
 async def _preview_domain(
-    db: Database, domain: Domain, names: Sequence[str], *, max_pages: int | None, at: datetime
+    db: AppDatabase, domain: Domain, names: Sequence[str], *, max_pages: int | None, at: datetime
 ) -> CrawlPreview:
     defaults = add_plugin_defaults(db.settings.defaults, db.settings.plugins)
     first = await frontier.preview_targets(
@@ -101,7 +101,7 @@ async def _preview_domain(
     return CrawlPreview(
         domain=domain,
         status=await domains.read_status(db, domain, at=at),
-        workload=await report.read_workload(db, domain, at=at),
+        backlog=await report.read_backlog(db, domain, at=at),
         first=tuple(first),
         max_pages=max_pages,
         wait=wait if is_blocked else None,

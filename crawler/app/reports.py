@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.registration import find_domains
 from crawler.app.status import format_waits
 from crawler.core.budget.cost import ShadowPrice
@@ -46,7 +46,7 @@ class FullReport:
 
 
 async def report_domains(
-    db: Database, name: str | None, *, window: timedelta, at: datetime | None
+    db: AppDatabase, name: str | None, *, window: timedelta, at: datetime | None
 ) -> tuple[list[FullReport], list[str]]:
     """Return the reports of one domain, or of all, and a sentence for each where a requested page waits.
 
@@ -69,7 +69,7 @@ async def report_domains(
 
 
 async def measure_freshness(
-    db: Database, selected: Collection[Domain], *, window: timedelta, at: datetime, max_age: timedelta = MAX_AGE
+    db: AppDatabase, selected: Collection[Domain], *, window: timedelta, at: datetime, max_age: timedelta = MAX_AGE
 ) -> list[DomainReport]:
     """Return how fresh domains are, and what that took; without those that were removed meanwhile.
 
@@ -81,13 +81,13 @@ async def measure_freshness(
     return [each for each in domain_reports if each is not None]
 
 
-async def read_calibration(db: Database, domain: Domain, domain_report: DomainReport) -> Calibration:
+async def read_calibration(db: AppDatabase, domain: Domain, domain_report: DomainReport) -> Calibration:
     """Return what audits say of the finished UTC days within the report's window."""
     today = domain_report.at.astimezone(UTC).date()
     return await load_calibration(db, domain, since=today - max(domain_report.window, DAY), until=today)
 
 
-async def list_hours(db: Database, name: str | None, *, hours: int, at: datetime) -> list[tuple[str, JudgedHour]]:
+async def list_hours(db: AppDatabase, name: str | None, *, hours: int, at: datetime) -> list[tuple[str, JudgedHour]]:
     """Return the whole hours before an instant in which a domain, or any of them, was visited, with its name."""
     selected, last = await find_domains(db, name), timedelta(hours=hours)
     return [
@@ -137,7 +137,7 @@ class HourlyPlan:
     traffic: Sequence[TrafficFinding]
 
 
-async def plan_budgets(db: Database, *, only: str | None = None, at: datetime | None) -> list[PlannedDomain]:
+async def plan_budgets(db: AppDatabase, *, only: str | None = None, at: datetime | None) -> list[PlannedDomain]:
     """Set the prices of all domains, or of one as if there were no other. Raises BadInput.
 
     at: knowledge time, which must not be before a last visit; None for now.
@@ -148,7 +148,7 @@ async def plan_budgets(db: Database, *, only: str | None = None, at: datetime | 
     return await plan_domains(db, at=at or datetime.now(UTC), settings=db.settings, only=only_domain)
 
 
-async def plan_hourly(db: Database, *, at: datetime) -> HourlyPlan:
+async def plan_hourly(db: AppDatabase, *, at: datetime) -> HourlyPlan:
     """Plan all domains, make pages comparable, propose shared schedules, count, keep quotas, look for what is off."""
     planned = await plan_domains(db, at=at, settings=db.settings)
     planned_domains = [each.domain for each in planned]
@@ -163,7 +163,7 @@ async def plan_hourly(db: Database, *, at: datetime) -> HourlyPlan:
     return HourlyPlan(planned, pruned, below, await find_unusual_traffic(db, at=at))
 
 
-async def _find_below_target(db: Database, planned: PlannedDomain, *, at: datetime) -> BelowTarget | None:
+async def _find_below_target(db: AppDatabase, planned: PlannedDomain, *, at: datetime) -> BelowTarget | None:
     target = planned.domain.settings.target_freshness
     domain_report = (
         await report.read_domain_report(db, planned.domain, at=at, window=HOUR) if target is not None else None
@@ -173,7 +173,7 @@ async def _find_below_target(db: Database, planned: PlannedDomain, *, at: dateti
     return BelowTarget(planned.domain.authority, domain_report.freshness, target, planned.plan.finding)
 
 
-async def forecast_domain(db: Database, name: str, *, at: datetime | None) -> tuple[Domain, Forecast | None]:
+async def forecast_domain(db: AppDatabase, name: str, *, at: datetime | None) -> tuple[Domain, Forecast | None]:
     """Return what more and fewer requests would buy in a domain; None if no page could become stale yet.
 
     at: as in `plan`.  Raises BadInput.
@@ -183,7 +183,7 @@ async def forecast_domain(db: Database, name: str, *, at: datetime | None) -> tu
     return domain, await compute_forecast(db, domain, at=at or datetime.now(UTC), settings=db.settings)
 
 
-async def draw_audits(db: Database, name: str | None, *, at: datetime | None) -> list[DomainAudit]:
+async def draw_audits(db: AppDatabase, name: str | None, *, at: datetime | None) -> list[DomainAudit]:
     """Draw pages for the next crawl to look at by chance, and compare earlier looks with what was reported.
 
     name: of one domain; None for all.  at: as in `plan`.  Raises BadInput.

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.registration import (
     get_domain,
     make_scope,
@@ -40,7 +40,7 @@ def require_source(source: str) -> None:
         raise BadInput(f"{source!r} is no name of a source: a small letter, then up to 31 of a-z, 0-9, dot, _ and -")
 
 
-async def record_hints(db: Database, urls: Iterable[Url], *, source: str, at: datetime) -> HintResult:
+async def record_hints(db: AppDatabase, urls: Iterable[Url], *, source: str, at: datetime) -> HintResult:
     """Leave a hint for each URL that its domain's scope allows. Raises BadInput for what cannot name a source."""
     require_source(source)
     by_authority: defaultdict[Authority, list[Url]] = defaultdict(list)
@@ -82,7 +82,7 @@ class RefreshResult:
         return f"recrawl crawl {self.prefix if is_page else self.domain.authority}"
 
 
-async def request_refresh(db: Database, name: str, *, prefix: str = "", at: datetime | None = None) -> RefreshResult:
+async def request_refresh(db: AppDatabase, name: str, *, prefix: str = "", at: datetime | None = None) -> RefreshResult:
     """Make the pages of a domain due whose URLs begin with a prefix.
 
     name: a domain, or the URL of one of its pages, which stands for that page alone.  prefix: a path or a URL; empty

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.core.domain import Domain
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
@@ -43,12 +43,12 @@ def merge_rule(before: Sequence[PageRule], rule: PageRule, *, first: bool = Fals
     return tuple(rule if each.pattern == rule.pattern else each for each in before)
 
 
-async def add_rule(db: Database, domain: Domain, rule: PageRule, *, first: bool = False, at: datetime) -> Domain:
+async def add_rule(db: AppDatabase, domain: Domain, rule: PageRule, *, first: bool = False, at: datetime) -> Domain:
     """Add a rule, or put it in place of the one of its pattern; return the changed domain. first: before all others."""
     return await _set_rules(db, domain, merge_rule(domain.settings.rules, rule, first=first), at=at)
 
 
-async def remove_rule(db: Database, domain: Domain, pattern: str, *, at: datetime) -> Domain:
+async def remove_rule(db: AppDatabase, domain: Domain, pattern: str, *, at: datetime) -> Domain:
     """Remove the rule of a pattern; return the changed domain. Raises BadInput where there is none."""
     before = domain.settings.rules
     after = tuple(rule for rule in before if rule.pattern != pattern)
@@ -58,7 +58,7 @@ async def remove_rule(db: Database, domain: Domain, pattern: str, *, at: datetim
     return await _set_rules(db, domain, after, at=at)
 
 
-async def _set_rules(db: Database, domain: Domain, rules: tuple[PageRule, ...], *, at: datetime) -> Domain:
+async def _set_rules(db: AppDatabase, domain: Domain, rules: tuple[PageRule, ...], *, at: datetime) -> Domain:
     return await domains.change_settings(db, domain, replace(domain.settings, rules=rules), at=at)
 
 

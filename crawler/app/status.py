@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.core.budget.hours import find_opening
 from crawler.core.domain import Domain, DomainStatus
 from crawler.format.reasons import format_reason
@@ -84,7 +84,7 @@ class Wait:
     pages: int = 0
 
 
-async def find_wait(db: Database, domain: Domain, *, at: datetime) -> Wait | None:
+async def find_wait(db: AppDatabase, domain: Domain, *, at: datetime) -> Wait | None:
     """Return why nothing of a domain is being fetched at an instant; None if a worker fetches from it any moment.
 
     Raises BadInput if the domain was removed meanwhile.
@@ -142,7 +142,7 @@ def _find_next_day_start(domain: Domain, at: datetime) -> datetime:
 
 
 async def list_waiting_domains(
-    db: Database, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False
+    db: AppDatabase, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False
 ) -> list[tuple[Domain, Wait]]:
     """Return domains in which pages are due or requested and wait, with the reason; the first ones by name.
 
@@ -161,7 +161,7 @@ async def list_waiting_domains(
     return waits
 
 
-async def format_page_wait(db: Database, domain: Domain, *, at: datetime) -> str:
+async def format_page_wait(db: AppDatabase, domain: Domain, *, at: datetime) -> str:
     """Return `format_wait` of the domain of a page, which says itself when it is due."""
     wait = await find_wait(db, domain, at=at)
     is_about_due = wait is not None and wait.reason is WaitReason.NOT_DUE
@@ -169,7 +169,7 @@ async def format_page_wait(db: Database, domain: Domain, *, at: datetime) -> str
 
 
 async def format_waits(
-    db: Database, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False
+    db: AppDatabase, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False
 ) -> list[str]:
     """Return a sentence for each domain in which something waits, as `list_waiting_domains` finds them."""
     waits = await list_waiting_domains(db, at=at, only=only, requested=requested)

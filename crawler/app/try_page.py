@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain, parse_typed_url, require_not_before_last_visit
 from crawler.app.status import find_wait, format_wait
 from crawler.clock import Clock
@@ -22,7 +22,7 @@ from crawler.runtime.secrets import build_secret_finder
 from crawler.store.report import read_target
 
 
-async def try_url(db: Database, text: str, *, how: TryOptions, at: datetime | None) -> TryResult:
+async def try_url(db: AppDatabase, text: str, *, how: TryOptions, at: datetime | None) -> TryResult:
     """Try the page of a registered domain that a user typed. at: knowledge time; None for now. Raises BadInput."""
     url = parse_typed_url(text)
     load_plugins(db.settings.plugins)
@@ -31,7 +31,7 @@ async def try_url(db: Database, text: str, *, how: TryOptions, at: datetime | No
     return await try_domain_url(db, domain, url, how=how, clock=Clock.from_instant(at))
 
 
-async def try_domain_url(db: Database, domain: Domain, url: Url, *, how: TryOptions, clock: Clock) -> TryResult:
+async def try_domain_url(db: AppDatabase, domain: Domain, url: Url, *, how: TryOptions, clock: Clock) -> TryResult:
     """Try a page of a domain; if it may not be fetched now, `refusal` says why in words."""
     home = domain.build_scope(max_depth=db.settings.max_depth).to_domain_url(url)
     wait = await find_wait(db, domain, at=clock.now())

@@ -9,7 +9,7 @@ from crawler.cli.output import remark
 if TYPE_CHECKING:  # --help needs none of them
     import asyncio
 
-    from crawler.app.database import Database
+    from crawler.app.database import AppDatabase
     from crawler.settings import Settings
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ def settings() -> "Settings":
 
 
 def run_on_database(
-    work: "Callable[[Database, Interrupts], Awaitable[T]]", *, connections: int = 2, patient: bool = False
+    work: "Callable[[AppDatabase, Interrupts], Awaitable[T]]", *, connections: int = 2, patient: bool = False
 ) -> T:
     """Run asynchronous work on the crawl's database, and leave everything running that ran before, nothing else.
 

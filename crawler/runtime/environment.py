@@ -54,7 +54,7 @@ SERVER = {
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class PrefectApi:
     """A Prefect server's API. auth: what it asks for, user:password; None where it asks for nothing."""
 
     url: str
@@ -66,7 +66,7 @@ class Api:
         return self.url.removesuffix("/api")
 
 
-def build_client_environment(home: Path, api: Api) -> dict[str, str]:
+def build_client_environment(home: Path, api: PrefectApi) -> dict[str, str]:
     """What has to be set before prefect is imported, in any process that talks to that server."""
     auth = {"PREFECT_API_AUTH_STRING": api.auth} if api.auth is not None else {}
     return QUIET | CLIENT | auth | {"PREFECT_API_URL": api.url, "PREFECT_HOME": str(home / "prefect")}
@@ -89,10 +89,10 @@ def build_server_environment(
         # Otherwise it writes the files of its user interface, which name the port, into the installed package.
         "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "prefect" / "ui"),
     }
-    return build_client_environment(home, Api(build_api_url(port), auth)) | SERVER | overrides
+    return build_client_environment(home, PrefectApi(build_api_url(port), auth)) | SERVER | overrides
 
 
-def build_worker_environment(home: Path, api: Api, *, tag: str, database_url: str) -> dict[str, str]:
+def build_worker_environment(home: Path, api: PrefectApi, *, tag: str, database_url: str) -> dict[str, str]:
     """Return what Prefect's worker and its runs are started with. tag: of what they descend from."""
     return build_client_environment(home, api) | {
         TAG: tag,

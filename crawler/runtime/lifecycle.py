@@ -12,7 +12,7 @@ import psutil
 from crawler.errors import StackFailed
 from crawler.runtime import children
 from crawler.runtime.children import Child, Report
-from crawler.runtime.environment import Api, build_client_environment
+from crawler.runtime.environment import PrefectApi, build_client_environment
 from crawler.runtime.machine import HOME_FOLDERS, Process, ensure_private_folder, hold_lock
 from crawler.runtime.postgres.cluster import find_running_postgres, keep_postgres, release_postgres
 from crawler.runtime.prefect.processes import clear_runs, ensure_server, find_worker, start_worker, wait_for_server
@@ -97,7 +97,7 @@ def _start_parts(home: Path, settings: Settings, *, deployments: Path, report: R
     return Stack(home, database_url, api, server.process if server else None, worker.process)
 
 
-def _choose_api(home: Path, server: Child | None, external: Api | None) -> Api:
+def _choose_api(home: Path, server: Child | None, external: PrefectApi | None) -> PrefectApi:
     if server is not None:
         return build_own_api(home, server)
     assert external is not None  # a server is started where none is named
@@ -113,7 +113,7 @@ def _ensure_database(home: Path, name: str, *, report: Report) -> str:
     return cluster.build_url(name)
 
 
-async def register_deployments(api: Api, deployments: Path, *, database_url: str, is_ours: bool) -> int:
+async def register_deployments(api: PrefectApi, deployments: Path, *, database_url: str, is_ours: bool) -> int:
     """Register the deployments, their forms with the domains that there are; gives how many were new or different.
 
     is_ours: the server is this home's own.
@@ -127,7 +127,7 @@ async def register_deployments(api: Api, deployments: Path, *, database_url: str
 
 
 def _ensure_worker(
-    home: Path, server: Child | None, *, api: Api, database_url: str, deployments: Path, report: Report
+    home: Path, server: Child | None, *, api: PrefectApi, database_url: str, deployments: Path, report: Report
 ) -> Child:
     """The deployments, and a worker for them; before a new worker starts, what a dead one left is cleared away."""
     worker = find_worker(home, api=api, database_url=database_url)
@@ -192,7 +192,7 @@ def _stop_parts(home: Path, settings: Settings, *, report: Report) -> bool:
     return True
 
 
-def _cancel_runs(api: Api, only: set[UUID] | None, *, report: Report) -> Sequence[UUID]:
+def _cancel_runs(api: PrefectApi, only: set[UUID] | None, *, report: Report) -> Sequence[UUID]:
     """Let runs end by themselves, so that they release what they hold; gives those that were asked. None: all."""
     from crawler.runtime.prefect.api import cancel_runs, list_still_live
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from crawler.errors import BadInput, StackFailed
 from crawler.runtime.children import SERVER, STACK_TAG, WORKER, Child, find_child, hash_secret
-from crawler.runtime.environment import Api, build_api_url
+from crawler.runtime.environment import PrefectApi, build_api_url
 from crawler.runtime.keys.home_keys import RESPONSE_SECONDS, is_own_server, list_own_origins, read_auth
 from crawler.runtime.machine import Process
 from crawler.runtime.postgres.cluster import borrow_postgres, find_data_major, find_running_postgres
@@ -29,7 +29,7 @@ class Stack:
 
     home: Path
     database_url: str = field(repr=False)
-    api: Api
+    api: PrefectApi
     server: Process | None
     worker: Process
 
@@ -94,7 +94,7 @@ def find_running_stack(settings: Settings) -> Stack | None:
     return Stack(home, url, api, own_server, worker.process)
 
 
-def find_server(settings: Settings) -> Api:
+def find_server(settings: Settings) -> PrefectApi:
     """The Prefect server of these settings, and how to get in. StackFailed where none answers."""
     home = settings.home.resolve()
     server = find_child(home, SERVER)
@@ -150,12 +150,12 @@ def is_own_api(server: Child | None, api_url: str) -> bool:
     return server is not None and api_url == build_api_url(server.port)
 
 
-def build_own_api(home: Path, server: Child) -> Api:
+def build_own_api(home: Path, server: Child) -> PrefectApi:
     """Return the server that this stack has started, and how to get in."""
-    return Api(build_api_url(server.port), read_auth(home))
+    return PrefectApi(build_api_url(server.port), read_auth(home))
 
 
-def find_worker_api(home: Path, settings: Settings) -> Api | None:
+def find_worker_api(home: Path, settings: Settings) -> PrefectApi | None:
     """The server that the worker of `home` works for; None where there is no worker, or the server does not answer."""
     worker, server = find_child(home, WORKER), find_child(home, SERVER)
     if worker is None:
@@ -170,7 +170,7 @@ def find_worker_api(home: Path, settings: Settings) -> Api | None:
     return api if is_responding(server, api) else None
 
 
-def find_external_api(settings: Settings, server: Child | None) -> Api | None:
+def find_external_api(settings: Settings, server: Child | None) -> PrefectApi | None:
     """The server that PREFECT_API_URL names, unless that is our own: people set it to use Prefect's own command."""
     url = settings.prefect_api_url
     if url is None or is_own_api(server, url.rstrip("/")):
@@ -178,13 +178,13 @@ def find_external_api(settings: Settings, server: Child | None) -> Api | None:
     return build_named_api(settings, url)
 
 
-def build_named_api(settings: Settings, url: str) -> Api:
+def build_named_api(settings: Settings, url: str) -> PrefectApi:
     """Return a server that the user has named, with what it asks for."""
     auth = settings.prefect_api_auth_string
-    return Api(url.rstrip("/"), auth.get_secret_value() if auth is not None else None)
+    return PrefectApi(url.rstrip("/"), auth.get_secret_value() if auth is not None else None)
 
 
-def is_responding(server: Child | None, api: Api) -> bool:
+def is_responding(server: Child | None, api: PrefectApi) -> bool:
     """Whether a Prefect server answers there; where it has to be our own, whether that does, and not another."""
     if server is not None and is_own_api(server, api.url) and api.auth is not None:
         return is_own_server(server.port, api.auth)

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crawler.app import overview
 from crawler.app.blocks import read_blocks
-from crawler.app.changes import Database, EventKind, read_newest_changes
+from crawler.app.changes import AppDatabase, EventKind, read_newest_changes
 from crawler.app.delivery.feeds import FEED_PATH, FeedSelection, build_linked_path, may_read, read_feed
 from crawler.app.pages import VersionsQuery
 from crawler.app.registration import get_domain
@@ -53,7 +53,7 @@ PageHandler = Callable[[Request], Awaitable[Response]]
 class PageServer:
     """All that the pages are made of. now: knowledge time.  index: of searches by the API."""
 
-    db: Database
+    db: AppDatabase
     parsers: ParserPool
     authenticator: Authenticator
     now: Callable[[], datetime]

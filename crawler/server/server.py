@@ -9,7 +9,7 @@ from typing import Any
 
 import uvicorn
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.running import serving
 from crawler.app.running.serving import DEFAULT_PORT, LOOPBACK_NAMES, DomainCounter, IndexSyncer
 from crawler.errors import StackFailed
@@ -23,7 +23,7 @@ DRAIN_SECONDS = 5  # that a request under way gets when the server ends
 
 
 async def serve(
-    db: Database, *, host: str, port: int | None, report: Callable[[str], None], stop: asyncio.Event
+    db: AppDatabase, *, host: str, port: int | None, report: Callable[[str], None], stop: asyncio.Event
 ) -> None:
     """Serve the web UI and the HTTP API until `stop` is set. report: is told the link that logs the user in.
 

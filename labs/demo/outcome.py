@@ -71,7 +71,7 @@ async def outcome_of(
     assert found is not None
     days = (at - site.start) / DAY
     recognised, lied_away, false_alarms = verdicts(site, looks)
-    a_day_of_bytes = await report.read_workload(db, domain, at=at)
+    a_day_of_bytes = await report.read_backlog(db, domain, at=at)
     contest = match(
         site, times, importances=month.importances, requests=month.requests, since=month.since, until=month.until
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from crawler.app.database import Database as OpenDatabase
+from crawler.app.database import AppDatabase as OpenDatabase
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority

@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pytest
 
-from crawler.app.database import Database as OpenDatabase
+from crawler.app.database import AppDatabase as OpenDatabase
 from crawler.app.overview import DomainFacts, examine_domain, summarize_domain
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain

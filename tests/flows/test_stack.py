@@ -27,7 +27,7 @@ from pydantic import SecretStr
 from crawler.errors import StackFailed
 from crawler.runtime import machine
 from crawler.runtime.children import SERVER, WEB_UI, ensure_tag, find_child, get_note_file, list_tagged
-from crawler.runtime.environment import Api, build_api_url
+from crawler.runtime.environment import PrefectApi, build_api_url
 from crawler.runtime.keys.home_keys import ensure_key, is_own_server, list_own_origins, read_auth
 from crawler.runtime.lifecycle import start_stack, stop_stack
 from crawler.runtime.machine import find_free_port, is_port_free, write_private
@@ -106,7 +106,7 @@ def test_the_user_interface_is_there_and_advertises_nothing(stack: Stack) -> Non
     settings = ask(stack.api, "/admin/settings")
     assert settings["server"]["analytics_enabled"] is False
     assert settings["server"]["ui"]["show_promotional_content"] is False
-    assert ask(Api(stack.api.ui_url), "/ui-settings")["api_url"] == stack.api.url
+    assert ask(PrefectApi(stack.api.ui_url), "/ui-settings")["api_url"] == stack.api.url
 
 
 def target_of(stack: Stack, canary: Path) -> dict[str, Any]:
@@ -219,7 +219,7 @@ def test_one_command_shows_the_way_in_and_the_others_do_not(stack: Stack) -> Non
         return subprocess.run(command, env=own, capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
     shown = json.loads(recrawl("ui", "--json"))
-    assert Api(shown["api"], shown["auth"]) == stack.api
+    assert PrefectApi(shown["api"], shown["auth"]) == stack.api
     assert shown["ui"] == stack.api.ui_url
     said = recrawl("ui")
     assert stack.api.ui_url in said
@@ -303,7 +303,7 @@ def test_a_string_that_may_have_been_told_to_whoever_took_a_dead_servers_port_is
         assert moved.api.url != stack.api.url
         assert moved.api.auth != stack.api.auth
         with pytest.raises(HTTPError, match="401"):
-            ask(Api(moved.api.url, stack.api.auth), "/flows/filter", {})
+            ask(PrefectApi(moved.api.url, stack.api.auth), "/flows/filter", {})
 
 
 @contextmanager

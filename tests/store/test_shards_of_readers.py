@@ -127,7 +127,7 @@ async def read_one(db: Database, domain: Domain, *, at: datetime) -> None:
     await report.list_pages_at(db, domain, at=at)
     await report.list_versions(db, domain, url)
     await report.read_version(db, domain, url, number=1)
-    await report.read_workload(db, domain, at=at)
+    await report.read_backlog(db, domain, at=at)
     await report.read_traffic(db, domain, since=START, until=at)
     await report.list_url_lists(db, domain)
     await report.list_signal_sources(db, domain)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.registration import find_domains, get_domain
 from crawler.core.domain import Domain
 from crawler.errors import BadInput, CrawlerError, CursorAhead, StoreUnavailable
@@ -63,7 +63,12 @@ class ExportRequest:
 
 
 async def export_pages(
-    db: Database, request: ExportRequest, *, open_stream: Callable[[], BinaryIO], at: datetime, on_progress: OnProgress
+    db: AppDatabase,
+    request: ExportRequest,
+    *,
+    open_stream: Callable[[], BinaryIO],
+    at: datetime,
+    on_progress: OnProgress,
 ) -> ExportResult:
     """Write the pages of a domain to a file, to a folder, or, without `to`, to a stream.
 
@@ -117,7 +122,7 @@ class SyncRound:
 
 @asynccontextmanager
 async def open_index(
-    db: Database,
+    db: AppDatabase,
     target: str,
     names: Collection[str] = (),
     *,
@@ -142,7 +147,7 @@ class IndexSync:
     last_feed_end: where the feed ended when the last round began; None before the first.
     """
 
-    db: Database
+    db: AppDatabase
     index: PageIndex
     thread: Executor
     names: Collection[str]
@@ -205,7 +210,7 @@ def is_database_url(target: str) -> bool:
     return target.startswith(("postgresql://", "postgres://"))
 
 
-async def search_pages(db: Database, words: str, *, domain: str | None, max_count: int) -> list[SearchHit]:
+async def search_pages(db: AppDatabase, words: str, *, domain: str | None, max_count: int) -> list[SearchHit]:
     """Return the parts of pages that say the words, as the store has them now. domain: of that one alone.
 
     The index is brought in step before, by what has changed since the last search; the first one reads all pages. The

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 
 from crawler.app.changes import ChangesQuery, make_change_filter
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.pages import resolve_page
 from crawler.app.registration import get_domain, parse_url_prefix
 from crawler.format.kinds import NEWS, parse_kinds
@@ -55,7 +55,7 @@ class IssuedFeed:
 
 
 async def render_feed(
-    db: Database, query: ChangesQuery, *, max_entries: int = MAX_ENTRIES, at: datetime | None = None
+    db: AppDatabase, query: ChangesQuery, *, max_entries: int = MAX_ENTRIES, at: datetime | None = None
 ) -> bytes:
     """Return the newest changes of a query as a document, for a file. Raises BadInput, CursorTooOld, CursorAhead."""
     where = replace(await make_change_filter(db, query, at=at), kinds=query.kinds or NEWS)
@@ -64,7 +64,7 @@ async def render_feed(
 
 
 async def read_feed(
-    db: Database, feed_query: FeedSelection, *, address: str, origin: str, at: datetime
+    db: AppDatabase, feed_query: FeedSelection, *, address: str, origin: str, at: datetime
 ) -> FeedDocument:
     """Return the newest changes of a feed. address: its own.  origin: of the pages, for links. Raises BadInput."""
     domain = await get_domain(db, feed_query.domain) if feed_query.domain else None
@@ -82,13 +82,13 @@ async def read_feed(
 
 
 async def _render_document(
-    db: Database, where: ChangeFilter, scope: AtomScope, *, max_entries: int, at: datetime
+    db: AppDatabase, where: ChangeFilter, scope: AtomScope, *, max_entries: int, at: datetime
 ) -> bytes:
     items = await report.list_newest_changes(db, where, max_count=max_entries)
     return await asyncio.to_thread(render_atom_feed, items, scope, at=at)  # words of a thousand blocks differ
 
 
-async def issue_feed(db: Database, what: str | None, *, kinds: str, name: str | None, at: datetime) -> IssuedFeed:
+async def issue_feed(db: AppDatabase, what: str | None, *, kinds: str, name: str | None, at: datetime) -> IssuedFeed:
     """Return the address of a feed, made where there is none of that name. Raises BadInput.
 
     what: a domain, or what URLs begin with; None for all.  name: None for what it is of.

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain
 from crawler.clock import Clock
 from crawler.core.alert.condition import Condition, ConditionKind
@@ -66,7 +66,7 @@ class DeferredDelivery:
     changes: int
 
 
-async def subscribe(db: Database, request: SubscriptionRequest, *, at: datetime) -> Subscription:
+async def subscribe(db: AppDatabase, request: SubscriptionRequest, *, at: datetime) -> Subscription:
     """Notify a target of what is found from now on. Raises BadInput."""
     domain = await get_domain(db, request.domain) if request.domain is not None else None
     options = _parse_request(request, domain, db.settings)
@@ -131,7 +131,7 @@ def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition 
     return None
 
 
-async def list_subscriptions(db: Database) -> list[tuple[Subscription, str]]:
+async def list_subscriptions(db: AppDatabase) -> list[tuple[Subscription, str]]:
     """Return all subscriptions, each with why no process of this home may run its command; empty where one may."""
     home = db.settings.home.resolve()
 
@@ -144,7 +144,7 @@ async def list_subscriptions(db: Database) -> list[tuple[Subscription, str]]:
     ]
 
 
-async def find_subscription(db: Database, number: int) -> Subscription:
+async def find_subscription(db: AppDatabase, number: int) -> Subscription:
     """Return the subscription of that number. Raises BadInput."""
     subscription = await subscriptions.find_subscription(db, number)
     if subscription is None:
@@ -160,14 +160,14 @@ def list_missing_secrets(settings: Settings, subscription: Subscription) -> list
     return [why[0].upper() + why[1:] for why in reasons if why]
 
 
-async def unsubscribe(db: Database, number: int) -> Subscription:
+async def unsubscribe(db: AppDatabase, number: int) -> Subscription:
     """Remove a subscription with all that waits for it; return it was. Raises BadInput."""
     subscription = await find_subscription(db, number)
     await subscriptions.remove_subscription(db, number)
     return subscription
 
 
-async def pause(db: Database, number: int, *, at: datetime, stop: asyncio.Event) -> tuple[bool, Subscription]:
+async def pause(db: AppDatabase, number: int, *, at: datetime, stop: asyncio.Event) -> tuple[bool, Subscription]:
     """Send a subscription nothing from now on; what was found until now waits for it. Raises BadInput.
 
     Returns whether it was not paused before, and the subscription.
@@ -180,7 +180,7 @@ async def pause(db: Database, number: int, *, at: datetime, stop: asyncio.Event)
 
 
 async def resume(
-    db: Database, number: int, *, missed: bool, at: datetime, stop: asyncio.Event
+    db: AppDatabase, number: int, *, missed: bool, at: datetime, stop: asyncio.Event
 ) -> tuple[bool, Subscription]:
     """Send a paused subscription what waited for it and what is found from now on. Raises BadInput.
 
@@ -200,7 +200,7 @@ async def resume(
     return was_paused, await find_subscription(db, number)
 
 
-async def _read_until_paused(db: Database, number: int, *, stop: asyncio.Event) -> None:
+async def _read_until_paused(db: AppDatabase, number: int, *, stop: asyncio.Event) -> None:
     """Put what was found until a subscription was paused into its outbox; nothing of it is sent."""
     subscription = await find_subscription(db, number)
     if subscription.pause_position is not None and subscription.position < subscription.pause_position:
@@ -208,7 +208,7 @@ async def _read_until_paused(db: Database, number: int, *, stop: asyncio.Event) 
             await deliver(context, subscription_id=number, stop=stop)
 
 
-async def send_test_notification(db: Database, number: int) -> tuple[Subscription, str]:
+async def send_test_notification(db: AppDatabase, number: int) -> tuple[Subscription, str]:
     """Send a test message now; return the subscription, and why it was not taken, or empty. Raises BadInput."""
     subscription = await find_subscription(db, number)
     async with _open_delivery_context(db, Clock.from_instant(None)) as context:
@@ -216,7 +216,7 @@ async def send_test_notification(db: Database, number: int) -> tuple[Subscriptio
 
 
 async def deliver_due(
-    db: Database,
+    db: AppDatabase,
     *,
     clock: Clock,
     number: int | None = None,
@@ -238,7 +238,7 @@ async def deliver_due(
 
 
 async def follow_deliveries(
-    db: Database,
+    db: AppDatabase,
     *,
     number: int | None,
     stop: asyncio.Event,
@@ -258,7 +258,7 @@ async def follow_deliveries(
 
 
 async def list_deferred(
-    db: Database, delivered: DeliveryStats, *, number: int | None = None, at: datetime
+    db: AppDatabase, delivered: DeliveryStats, *, number: int | None = None, at: datetime
 ) -> list[DeferredDelivery]:
     """Return what waits for a further try, without what a delivery has just tried."""
     return [
@@ -270,12 +270,12 @@ async def list_deferred(
     ]
 
 
-async def count_failing(db: Database) -> int:
+async def count_failing(db: AppDatabase) -> int:
     """Return how many subscriptions failed the last time and are not paused."""
     return sum(bool(each.failures) and each.paused_at is None for each in await subscriptions.list_subscriptions(db))
 
 
-async def list_dead_letters(db: Database, number: int | None = None) -> list[DeadLetter]:
+async def list_dead_letters(db: AppDatabase, number: int | None = None) -> list[DeadLetter]:
     """Return messages that were given up, the oldest first, of all subscriptions or of one. Raises BadInput."""
     if number is not None:
         await find_subscription(db, number)
@@ -283,7 +283,7 @@ async def list_dead_letters(db: Database, number: int | None = None) -> list[Dea
 
 
 @asynccontextmanager
-async def _open_delivery_context(db: Database, clock: Clock) -> AsyncIterator[DeliveryContext]:
+async def _open_delivery_context(db: AppDatabase, clock: Clock) -> AsyncIterator[DeliveryContext]:
     home = db.settings.home.resolve()
     async with ParserPool(
         1, plugins=load_plugins(db.settings.plugins)

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from crawler.app.changes import ALL_KINDS, iterate_changes
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
-from crawler.app.database import Database, open_configured_database
+from crawler.app.database import AppDatabase, open_configured_database
 from crawler.app.delivery.exports import search_pages
 from crawler.app.domains import add_domains
 from crawler.app.pages import find_text, make_target_filter, resolve_page
@@ -53,7 +53,7 @@ class App:
     CrawlerErrors; each message is a sentence for people. Several tasks may use one App.
     """
 
-    _db: Database = field(repr=False)
+    _db: AppDatabase = field(repr=False)
 
     async def add(
         self,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from crawler import plugins
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.registration import find_domains
 from crawler.errors import BadInput
 from crawler.export.rows import format_value
@@ -34,7 +34,7 @@ class PruneResult(NamedTuple):
 
 
 async def prune_history(
-    db: Database, name: str | None = None, *, at: datetime, dry_run: bool = False, give_back: bool = False
+    db: AppDatabase, name: str | None = None, *, at: datetime, dry_run: bool = False, give_back: bool = False
 ) -> PruneResult:
     """Thin out the past of one domain, or of all, as their settings say; a dry run changes nothing.
 
@@ -53,7 +53,7 @@ class CheckResult(NamedTuple):
     findings: Sequence[Finding]
 
 
-async def check_database(db: Database) -> CheckResult:
+async def check_database(db: AppDatabase) -> CheckResult:
     """Return what must always hold and does not: cash, states, versions, changes."""
     return CheckResult(await report.count_domains(db), await report.check_invariants(db))
 
@@ -112,7 +112,7 @@ def open_shell(settings: Settings, *, may_write: bool) -> int:
         return client.run_psql(url, may_write=may_write)
 
 
-async def grant_reading(db: Database, name: str) -> tuple[ReaderRole, str | None]:
+async def grant_reading(db: AppDatabase, name: str) -> tuple[ReaderRole, str | None]:
     """Let a role read the views and nothing else; return it, and where it connects to if it was made now."""
     role = await report.grant_reading(db, name)
     if role.password is None:

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.core.domain import Domain
 from crawler.engine.machine import build_child_environment, trim_memory
 from crawler.engine.machine import prepare_memory as release_memory
@@ -59,7 +59,7 @@ def announce_server(settings: Settings, *, port: int) -> AbstractContextManager[
 
 
 @contextmanager
-def serve_metrics(db: Database) -> Iterator[None]:
+def serve_metrics(db: AppDatabase) -> Iterator[None]:
     """Serve the metrics of the domains, where the settings name a port. To be called within the loop of `db`."""
     settings = db.settings
     if settings.metrics_port is None:
@@ -75,7 +75,7 @@ def serve_metrics(db: Database) -> Iterator[None]:
 class DomainCounter:
     """Counts large domains that it is told of, one after the other, while `run` does. now: knowledge time."""
 
-    def __init__(self, db: Database, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, db: AppDatabase, *, now: Callable[[], datetime]) -> None:
         self._db, self._now = db, now
         self._waiting: asyncio.Queue[Domain] = asyncio.Queue()
         self._pending_ids: set[int] = set()

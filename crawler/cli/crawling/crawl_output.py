@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from crawler.app import crawl as app
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.settings import SettingsPatch
 from crawler.cli.delivery.notify_output import remark_failures
 from crawler.cli.domains.register import probe_and_register
@@ -29,7 +29,7 @@ def run_crawl(
     """Crawl what is named. request: without the event that stops it.  due: only what is due."""
     process_settings, at = settings(), request.at
 
-    async def work(db: Database, interrupts: Interrupts) -> tuple[app.CrawlResult, Interrupts]:
+    async def work(db: AppDatabase, interrupts: Interrupts) -> tuple[app.CrawlResult, Interrupts]:
         clock = Clock.from_instant(at)
 
         async def register(name: str) -> tuple[app.Domain, app.Fetched | None]:

@@ -33,7 +33,7 @@ def show_preview(
 
 
 def _show_domain(crawl_preview: CrawlPreview, *, at: datetime) -> None:
-    workload = crawl_preview.workload
+    workload = crawl_preview.backlog
     requests = f"{format_count(crawl_preview.requests, 'request')}{ON_TOP if crawl_preview.requests else ''}"
     list_locations = format_count(workload.unread_lists, "usual place")
     show_facts(
@@ -83,7 +83,7 @@ def _describe_preview(crawl_preview: CrawlPreview) -> dict[str, object]:
         "named": crawl_preview.requested,
         "not_now": crawl_preview.wait,
         "next_due_at": crawl_preview.status.wake_at,
-        "load": crawl_preview.workload,
+        "load": crawl_preview.backlog,
         "first": [
             pick_fields(target, "url", "state", "importance", "last_good_at", "received_bytes")
             | {"conditional": bool(target.validators)}

@@ -53,7 +53,7 @@ def export(
     if as_json and to is None:
         raise BadInput("--json tells what was written, so that --to has to say where")
 
-    async def work(db: "exports.Database", _: Interrupts) -> "exports.ExportResult":
+    async def work(db: "exports.AppDatabase", _: Interrupts) -> "exports.ExportResult":
         with bars.ExportProgress() as progress:
             return await exports.export_pages(
                 db, request, open_stream=lambda: sys.stdout.buffer, at=datetime.now(UTC), on_progress=progress
@@ -116,7 +116,7 @@ def sync(
         async for result in index.follow(anew=full, on_outage=lambda error: remark(f"{error}; it is asked again")):
             print_json_line(describe_result(result)) if as_json else _show_result(result)
 
-    async def work(db: "exports.Database", interrupts: Interrupts) -> "exports.SyncRound | None":
+    async def work(db: "exports.AppDatabase", interrupts: Interrupts) -> "exports.SyncRound | None":
         async with exports.open_index(db, target, names or (), progress=bars.ExportProgress) as index:
             if not follow:
                 return await index.sync(anew=full)

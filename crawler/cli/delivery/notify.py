@@ -239,7 +239,7 @@ def run(
     clock = Clock.from_instant(at)
 
     async def work(
-        db: "notifications.Database", interrupts: Interrupts
+        db: "notifications.AppDatabase", interrupts: Interrupts
     ) -> "tuple[notifications.DeliveryStats, list[notifications.DeferredDelivery]]":
         delivered = await notifications.deliver_due(db, clock=clock, number=number, stop=interrupts.stop)
         return delivered, await notifications.list_deferred(db, delivered, number=number, at=clock.now())
@@ -273,7 +273,7 @@ def _follow_deliveries(number: int | None, *, as_json: bool) -> int:
                 say(format_delivered(delivered.changes, delivered.messages))
             notify_output.remark_failures(delivered)
 
-    async def work(db: "notifications.Database", interrupts: Interrupts) -> int:
+    async def work(db: "notifications.AppDatabase", interrupts: Interrupts) -> int:
         await notifications.follow_deliveries(
             db,
             number=number,

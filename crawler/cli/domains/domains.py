@@ -203,7 +203,7 @@ def change(
         raise BadInput("nothing to change: name a setting (recrawl domains set --help)")
 
     async def work(
-        db: "domains.Database", _: Interrupts
+        db: "domains.AppDatabase", _: Interrupts
     ) -> "tuple[domains.Domain, domains.Domain, domains.SizeEstimate | None]":
         before = await registration.get_domain(db, domain)
         await registration.require_not_before_last_visit(db, [before] if at is not None else [], at)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.domains import Domain, Fetched, add_domains, list_missing_secrets
 from crawler.app.settings import DomainSettings, SettingsPatch
 from crawler.cli.output import remark
@@ -17,7 +17,7 @@ def remark_missing_secrets(domain_settings: DomainSettings, *, unless: DomainSet
 
 
 async def probe_and_register(
-    db: Database, name: str, patch: SettingsPatch, *, offline: bool, at: datetime
+    db: AppDatabase, name: str, patch: SettingsPatch, *, offline: bool, at: datetime
 ) -> tuple[Domain, Fetched | None]:
     """Register one domain for its crawl, with a remark on what its root said; return its root's page, if there is one.
 

@@ -132,13 +132,13 @@ def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = 
 
 def _change_rules(
     name: str,
-    change: "Callable[[rules.Database, rules.Domain, datetime], Awaitable[rules.Domain]]",
+    change: "Callable[[rules.AppDatabase, rules.Domain, datetime], Awaitable[rules.Domain]]",
     *,
     at: datetime | None,
     message: str,
     as_json: bool,
 ) -> None:
-    async def work(db: "rules.Database", _: Interrupts) -> "tuple[rules.Domain, dict[str, int]]":
+    async def work(db: "rules.AppDatabase", _: Interrupts) -> "tuple[rules.Domain, dict[str, int]]":
         domain = await registration.get_domain(db, name)
         await registration.require_not_before_last_visit(db, [domain] if at is not None else [], at)
         await change(db, domain, at or datetime.now(UTC))
@@ -148,7 +148,7 @@ def _change_rules(
     print_outcome(_describe_rules(domain, pages), f"{domain.authority} {message}", as_json=as_json)
 
 
-async def _count_limited_pages(db: "rules.Database", name: str) -> "tuple[rules.Domain, dict[str, int]]":
+async def _count_limited_pages(db: "rules.AppDatabase", name: str) -> "tuple[rules.Domain, dict[str, int]]":
     """Return a domain, and how many pages each of its rules limits."""
     domain = await registration.get_domain(db, name)
     return domain, await rules.count_limited_pages(db, domain.id)

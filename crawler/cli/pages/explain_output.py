@@ -36,7 +36,7 @@ PLAIN_FACTS = frozenset(
 def show_explanation(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
     check_plugins(settings())
 
-    async def work(db: app.Database, _: Interrupts) -> tuple[app.UrlExplanation, app.PageDetails] | app.UnknownUrl:
+    async def work(db: app.AppDatabase, _: Interrupts) -> tuple[app.UrlExplanation, app.PageDetails] | app.UnknownUrl:
         explanation = await app.explain_url(db, text, at=at)
         if isinstance(explanation, app.UnknownUrl):
             return explanation

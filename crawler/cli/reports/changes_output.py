@@ -65,7 +65,7 @@ def print_atom_feed(query: app.ChangesQuery, *, top: int | None, at: datetime | 
 def follow_changes(query: app.ChangesQuery, *, from_now: bool, as_json: bool, diff: bool, why: bool) -> int:
     """Show changes as they are found, in the order of the feed. from_now: not those that were found before."""
 
-    async def show_followed(db: app.Database) -> None:
+    async def show_followed(db: app.AppDatabase) -> None:
         changes = app.follow_changes(
             db, query, from_now=from_now, on_outage=lambda error: remark(f"{error}; it is asked again")
         )
@@ -76,7 +76,7 @@ def follow_changes(query: app.ChangesQuery, *, from_now: bool, as_json: bool, di
                 show_change(item, now=datetime.now(UTC), diff=diff, why=why)
                 say("")
 
-    async def work(db: app.Database, interrupts: Interrupts) -> int:
+    async def work(db: app.AppDatabase, interrupts: Interrupts) -> int:
         await interrupts.run_until_stop(show_followed(db))
         return interrupts.exit_code
 

@@ -46,7 +46,7 @@ def write_html(text: str | None, folder: Path, *, at: datetime | None, as_json: 
     """Write the pages of one domain, or of all."""
     from crawler.server import WriteResult, write_pages  # no other form needs the server
 
-    async def work(db: reports.Database, _: Interrupts) -> WriteResult:
+    async def work(db: reports.AppDatabase, _: Interrupts) -> WriteResult:
         return await write_pages(db, await reports.find_domains(db, text, at=at), folder, at=at or datetime.now(UTC))
 
     written = run_on_database(work)

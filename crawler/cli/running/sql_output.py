@@ -9,7 +9,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.delivery.exports import format_cell
 from crawler.app.running.maintenance import QueryResult, format_value, run_statement
 from crawler.cli.output import get_stdout, make_printable, print_json, remark, say, show_table
@@ -27,7 +27,7 @@ def run_sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json:
     if not text.strip():
         raise BadInput("an empty statement")
 
-    async def work(db: Database, _: Interrupts) -> tuple[QueryResult, list[Sequence[Any]]]:
+    async def work(db: AppDatabase, _: Interrupts) -> tuple[QueryResult, list[Sequence[Any]]]:
         async with run_statement(db, text, may_write=may_write) as result:
             if as_csv and result.columns:
                 _write_csv_row(result.columns)

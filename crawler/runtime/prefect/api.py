@@ -26,7 +26,7 @@ from prefect.utilities.callables import parameter_schema
 from prefect.workers.process import ProcessWorker
 from pydantic import BaseModel
 
-from crawler.runtime.environment import HEARTBEAT_SECONDS, POOL, Api
+from crawler.runtime.environment import HEARTBEAT_SECONDS, POOL, PrefectApi
 from crawler.store import domains
 from crawler.store.database import Database
 
@@ -61,14 +61,14 @@ class Deployment(BaseModel):
 
 
 @asynccontextmanager
-async def open_client(api: Api) -> AsyncIterator[PrefectClient]:
+async def open_client(api: PrefectApi) -> AsyncIterator[PrefectClient]:
     """A client of that server, whatever this process was set to before."""
     with temporary_settings({PREFECT_API_URL: api.url, PREFECT_API_AUTH_STRING: api.auth}):
         async with get_client() as client:
             yield client
 
 
-async def read_secret_block(api: Api, name: str) -> str | None:
+async def read_secret_block(api: PrefectApi, name: str) -> str | None:
     """The text in a Secret block; None where there is none of that name, or no text in it."""
     async with open_client(api) as client:
         try:
@@ -79,7 +79,7 @@ async def read_secret_block(api: Api, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-async def ensure_deployments(api: Api, file: Path, *, is_ours: bool) -> int:
+async def ensure_deployments(api: PrefectApi, file: Path, *, is_ours: bool) -> int:
     """See to the work pool, and to the deployments of a prefect.yaml; gives how many were new or different.
 
     What is there already in this version is left alone, with the schedules that a user has paused or changed and the
@@ -228,7 +228,7 @@ def _build_state_filter(*types: objects.StateType) -> filters.FlowRunFilterState
     return filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=list(types)))
 
 
-async def mark_dead_runs(api: Api) -> int:
+async def mark_dead_runs(api: PrefectApi) -> int:
     """Mark as crashed what the server believes to run, while no worker of the pool runs; gives how many."""
     async with open_client(api) as client:
         dead = await list_live_runs(client)
@@ -250,7 +250,7 @@ async def _set_end_state(client: PrefectClient, run: objects.FlowRun, state: obj
         await client.set_task_run_state(task.id, state, force=True)
 
 
-async def delete_late_runs(api: Api) -> int:
+async def delete_late_runs(api: PrefectApi) -> int:
     """Delete the scheduled runs whose time passed while nothing ran: the next one does what they would have done."""
     async with open_client(api) as client:
         run_filter = filters.FlowRunFilter(
@@ -264,7 +264,7 @@ async def delete_late_runs(api: Api) -> int:
         return len(scheduled)
 
 
-async def cancel_runs(api: Api, *, only: Collection[UUID] | None) -> list[UUID]:
+async def cancel_runs(api: PrefectApi, *, only: Collection[UUID] | None) -> list[UUID]:
     """Ask the living runs of the pool to end; gives them. only: those of this machine, where others share the pool.
 
     Ask again after a while: a worker that is connecting again to a server that was restarted does not hear it. Not
@@ -282,13 +282,13 @@ async def cancel_runs(api: Api, *, only: Collection[UUID] | None) -> list[UUID]:
         return [run.id for run in runs]
 
 
-async def list_still_live(api: Api, runs: Collection[UUID]) -> list[UUID]:
+async def list_still_live(api: PrefectApi, runs: Collection[UUID]) -> list[UUID]:
     """The runs that have not ended."""
     async with open_client(api) as client:
         return [run.id for run in await list_live_runs(client) if run.id in runs]
 
 
-async def mark_cancelled(api: Api, runs: Sequence[UUID]) -> None:
+async def mark_cancelled(api: PrefectApi, runs: Sequence[UUID]) -> None:
     """Say of those runs that did not end by themselves, and were killed, that they are cancelled."""
     async with open_client(api) as client:
         for run in await list_live_runs(client):
@@ -296,7 +296,7 @@ async def mark_cancelled(api: Api, runs: Sequence[UUID]) -> None:
                 await _set_end_state(client, run, Cancelled(message="killed while the stack went down"))
 
 
-async def has_worker(api: Api, name: str) -> bool:
+async def has_worker(api: PrefectApi, name: str) -> bool:
     """Whether the server has heard from this worker of the pool."""
     async with open_client(api) as client:
         workers = await client.read_workers_for_work_pool(POOL)

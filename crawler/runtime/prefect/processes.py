@@ -11,7 +11,12 @@ from pathlib import Path
 from crawler.errors import StackFailed
 from crawler.runtime import children
 from crawler.runtime.children import Child, Report
-from crawler.runtime.environment import Api, build_server_environment, build_worker_command, build_worker_environment
+from crawler.runtime.environment import (
+    PrefectApi,
+    build_server_environment,
+    build_worker_command,
+    build_worker_environment,
+)
 from crawler.runtime.keys.home_keys import ensure_auth, is_own_server, renew_auth
 from crawler.runtime.machine import choose_port, ensure_private_folder, is_port_free, read_recorded_port
 from crawler.settings import Settings
@@ -98,18 +103,18 @@ def _get_port_file(home: Path) -> Path:
     return home / "run" / "port"
 
 
-def find_worker(home: Path, *, api: Api, database_url: str) -> children.Child | None:
+def find_worker(home: Path, *, api: PrefectApi, database_url: str) -> children.Child | None:
     """The running worker, if it works for this server and this database."""
     worker = children.find_child(home, children.WORKER)
     return worker if worker is not None and worker.facts == _build_facts(api, database_url) else None
 
 
-def _build_facts(api: Api, database_url: str) -> dict[str, str]:
+def _build_facts(api: PrefectApi, database_url: str) -> dict[str, str]:
     auth = {"auth": children.hash_secret(api.auth)} if api.auth is not None else {}
     return {"api_url": api.url, "database": children.hash_secret(database_url), **auth}
 
 
-def clear_runs(api: Api, *, report: children.Report) -> None:
+def clear_runs(api: PrefectApi, *, report: children.Report) -> None:
     """Set the server right about the runs of a pool that has no worker."""
     from crawler.runtime.prefect.api import delete_late_runs, mark_dead_runs
 
@@ -119,7 +124,7 @@ def clear_runs(api: Api, *, report: children.Report) -> None:
     asyncio.run(delete_late_runs(api))
 
 
-def start_worker(home: Path, *, api: Api, database_url: str, report: children.Report) -> children.Child:
+def start_worker(home: Path, *, api: PrefectApi, database_url: str, report: children.Report) -> children.Child:
     """Start a worker and wait until the server has heard of it."""
     from crawler.runtime.prefect.api import has_worker
 

@@ -12,7 +12,7 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 from uuid import UUID
 
 from crawler.errors import StackFailed
-from crawler.runtime.environment import WATCH_PATH, Api, build_client_environment
+from crawler.runtime.environment import WATCH_PATH, PrefectApi, build_client_environment
 from crawler.runtime.stack import Stack
 
 RESPONSE_SECONDS = 30
@@ -39,7 +39,7 @@ def start_run(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
     return run
 
 
-def _start_by_http(api: Api, deployment: str, parameters: dict[str, Any]) -> Run | None:
+def _start_by_http(api: PrefectApi, deployment: str, parameters: dict[str, Any]) -> Run | None:
     """By two calls to our own server: Prefect's client takes a second and 80 MB, which shown pages would keep."""
     registered = _call_api(api, f"/deployments/name/{deployment}")
     run = registered and _call_api(api, f"/deployments/{registered['id']}/create_flow_run", {"parameters": parameters})
@@ -54,7 +54,7 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-def _call_api(api: Api, path: str, body: dict[str, Any] | None = None) -> Any:
+def _call_api(api: PrefectApi, path: str, body: dict[str, Any] | None = None) -> Any:
     """What one call of the API gives.
 
     GET without a body, else POST; None for what is not there. StackFailed.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crawler.errors import CrawlerError, StackFailed, StoreUnavailable
 from crawler.runtime.children import SERVICE_WORKER, Report, find_child, get_note_file
-from crawler.runtime.environment import Api
+from crawler.runtime.environment import PrefectApi
 from crawler.runtime.keys.home_keys import ensure_key, is_own_server
 from crawler.runtime.stack import build_named_api, is_responding
 from crawler.runtime.web_ui import find_web_ui
@@ -37,7 +37,7 @@ def get_database_url(settings: Settings) -> str:
     return settings.database_url.get_secret_value()
 
 
-def get_api(settings: Settings) -> Api:
+def get_api(settings: Settings) -> PrefectApi:
     """The Prefect server. StackFailed where none is named."""
     if settings.prefect_api_url is None:
         raise StackFailed("PREFECT_API_URL is not set: a service works for a Prefect server that is there")
@@ -58,7 +58,7 @@ def find_schema_problem(url: str) -> str:
         return str(error)
 
 
-def find_server_problem(api: Api) -> str:
+def find_server_problem(api: PrefectApi) -> str:
     """Why the Prefect server is not to be used yet; empty where it is."""
     return "" if is_responding(None, api) else f"no Prefect server answers at {api.url}"
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
-from crawler.runtime.environment import Api
+from crawler.runtime.environment import PrefectApi
 from crawler.runtime.service.health import get_api
 from crawler.settings import get_settings
 
@@ -33,7 +33,7 @@ def run_program(action: str, runs: Collection[UUID] = (), *, environment: Mappin
         return False
 
 
-async def perform_action(action: str, runs: Sequence[UUID], *, api: Api) -> None:
+async def perform_action(action: str, runs: Sequence[UUID], *, api: PrefectApi) -> None:
     """Do what this program was asked for."""
     from crawler.runtime.prefect.api import cancel_runs, ensure_pool, mark_cancelled, open_client  # noqa: PLC0415
 

@@ -20,7 +20,7 @@ from uuid import UUID
 from crawler.errors import CrawlerError, StackFailed
 from crawler.runtime import children
 from crawler.runtime.children import Child, Report
-from crawler.runtime.environment import Api, build_worker_command, build_worker_environment
+from crawler.runtime.environment import PrefectApi, build_worker_command, build_worker_environment
 from crawler.runtime.lifecycle import clean_up, find_run_ids
 from crawler.runtime.machine import Process, ensure_private_folder, find_process, try_hold_lock
 from crawler.runtime.service import health, runs
@@ -106,7 +106,7 @@ class _WorkerSupervisor:
     """
 
     home: Path
-    api: Api
+    api: PrefectApi
     environment: dict[str, str]
     stop: threading.Event
     report: Report

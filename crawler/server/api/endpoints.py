@@ -23,7 +23,7 @@ from crawler.app.pages import (
     read_texts,
 )
 from crawler.app.registration import find_domains, get_domain
-from crawler.app.reports import ANY_AGE, Database, DomainReport, measure_freshness
+from crawler.app.reports import ANY_AGE, AppDatabase, DomainReport, measure_freshness
 from crawler.format.kinds import parse_kinds
 
 MAX_CHANGES, MAX_PAGES, MAX_TEXTS, MAX_VERSIONS, MAX_HITS, MAX_REPORTS = 1000, 500, 50, 500, 50, 50
@@ -122,7 +122,7 @@ class Api:
     date, and returns what prevented that the last time.
     """
 
-    db: Database
+    db: AppDatabase
     home: Path
     now: Callable[[], datetime]
     request_index: Callable[[], str]

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 
 API_PATH = "/api/{rest:path}"
 
@@ -24,7 +24,7 @@ def is_api_path(path: str) -> bool:
 class ApiOnDemand:
     """An ASGI application that makes the API of these values (see Api) when it is first asked for."""
 
-    db: Database
+    db: AppDatabase
     home: Path
     now: Callable[[], datetime]
     request_index: Callable[[], str]

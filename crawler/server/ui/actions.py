@@ -9,7 +9,7 @@ from typing import Any
 
 from crawler.app import domains, rules
 from crawler.app.blocks import BlockPickRequest, PickAction, make_pick_rule
-from crawler.app.database import Database
+from crawler.app.database import AppDatabase
 from crawler.app.domains import Domain
 from crawler.app.registration import get_domain, parse_typed_url
 from crawler.app.revisits import Url, start_recrawl
@@ -41,10 +41,10 @@ class Outcome:
 
 
 Form = Mapping[str, str]
-Action = Callable[[Database, Form, datetime], Awaitable[Outcome]]
+Action = Callable[[AppDatabase, Form, datetime], Awaitable[Outcome]]
 
 
-async def add_domain(db: Database, form: Form, at: datetime) -> Outcome:
+async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Register a domain, and let the running stack begin with it. Raises BadInput."""
     address = form.get("url", "").strip()
     if not address:
@@ -60,13 +60,13 @@ async def add_domain(db: Database, form: Form, at: datetime) -> Outcome:
     return Outcome(f"{name} is registered; {then}.{warning}", domain, is_well=not added.warning, run_url=run_url)
 
 
-async def set_domain(db: Database, form: Form, at: datetime) -> Outcome:
+async def set_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Set a domain's budget and target as they were typed; what was left empty goes back to its default."""
     domain = await find_domain(db, form.get("name", ""))
     return await _change_settings(db, domain, {name: form[name] for name in OFFERED if name in form}, at=at)
 
 
-async def set_setting(db: Database, form: Form, at: datetime) -> Outcome:
+async def set_setting(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Set one setting of the table as it was typed; empty, it goes back to its default. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
     name = form.get("setting", "")
@@ -75,7 +75,7 @@ async def set_setting(db: Database, form: Form, at: datetime) -> Outcome:
     return await _change_settings(db, domain, {name: form.get("value", "")}, at=at)
 
 
-async def _change_settings(db: Database, before: Domain, typed: Mapping[str, str], *, at: datetime) -> Outcome:
+async def _change_settings(db: AppDatabase, before: Domain, typed: Mapping[str, str], *, at: datetime) -> Outcome:
     """Change the settings of a domain, by name as they were typed, and say from what to what."""
     patch = SettingsPatch(_parse_settings(typed))
     unset = [get_option_name(BY_NAME[name]) for name, text in typed.items() if not text.strip()]
@@ -87,7 +87,7 @@ async def _change_settings(db: Database, before: Domain, typed: Mapping[str, str
     return Outcome(f"{after.authority} is changed. {'; '.join(changes)}. {then}", after)
 
 
-async def remove_domain(db: Database, form: Form, _at: datetime) -> Outcome:
+async def remove_domain(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
     """Forget a domain, once its name was typed. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
     if form.get("confirmed", "").strip().casefold() != domain.authority:
@@ -96,14 +96,14 @@ async def remove_domain(db: Database, form: Form, _at: datetime) -> Outcome:
     return Outcome(f"{domain.authority} is forgotten.", domain, next_page=SERVER_LINKS.home())
 
 
-async def set_paused(db: Database, form: Form, _at: datetime, *, paused: bool) -> Outcome:
+async def set_paused(db: AppDatabase, form: Form, _at: datetime, *, paused: bool) -> Outcome:
     """Leave a domain alone, or crawl it again."""
     domain = await find_domain(db, form.get("name", ""))
     await domains.set_paused(db, [domain.authority], paused=paused)
     return Outcome(f"{domain.authority} is {'paused' if paused else 'active'}.", domain)
 
 
-async def refresh(db: Database, form: Form, _at: datetime) -> Outcome:
+async def refresh(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
     """Have the pages under a prefix looked at now. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
     refreshed = await refresh_pages(db, domain.authority, prefix=form.get("prefix", "").strip())
@@ -120,7 +120,7 @@ async def refresh(db: Database, form: Form, _at: datetime) -> Outcome:
     return Outcome(f"{what}; {then}.", domain, run_url=run_url, next_page=get_previous_page(form))
 
 
-async def make_rule(db: Database, form: Form, at: datetime) -> Outcome:
+async def make_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Make the rule of a pick. Raises BadInput."""
     url = parse_url(form.get("url", ""))
     domain = await get_domain(db, url)
@@ -129,7 +129,7 @@ async def make_rule(db: Database, form: Form, at: datetime) -> Outcome:
     return Outcome(f"From now on: {format_rule(rule)}.", changed, next_page=SERVER_LINKS.page(url))
 
 
-async def remove_rule(db: Database, form: Form, at: datetime) -> Outcome:
+async def remove_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Take a rule back."""
     domain, pattern = await find_domain(db, form.get("name", "")), form.get("pattern", "")
     changed = await rules.remove_rule(db, domain, pattern, at=at)
@@ -155,7 +155,7 @@ def get_previous_page(form: Form) -> str:
     return back if back.startswith("/") and not back.startswith("//") else SERVER_LINKS.home()
 
 
-async def find_domain(db: Database, text: str) -> Domain:
+async def find_domain(db: AppDatabase, text: str) -> Domain:
     """Return the domain that a form or an address names. Raises BadInput."""
     if not text:
         raise BadInput("no domain is named")
@@ -188,7 +188,7 @@ def parse_number(typed: str) -> int:
     return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= MAX_DIGITS else 0
 
 
-async def _start_run(db: Database, domain: Domain, prefix: Url) -> str:
+async def _start_run(db: AppDatabase, domain: Domain, prefix: Url) -> str:
     """Where a run of the stack that looks at these pages can be watched; empty where no stack runs, or it cannot."""
     try:
         return await asyncio.to_thread(start_recrawl, db.settings, domain, prefix) or ""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.changes import Database, EventKind, FeedItem, get_domain, list_names, read_newest_changes
+from crawler.app.changes import AppDatabase, EventKind, FeedItem, get_domain, list_names, read_newest_changes
 from crawler.app.explain import Domain, ParserPool, UrlExplanation, explain_page
 from crawler.app.pages import PageHistory, VersionsQuery, read_history
 from crawler.app.registration import parse_typed_url
@@ -55,7 +55,7 @@ class ChangeFacts:
     more: str
 
 
-async def load_change_facts(db: Database, query: ChangeListQuery, *, at: datetime) -> ChangeFacts:
+async def load_change_facts(db: AppDatabase, query: ChangeListQuery, *, at: datetime) -> ChangeFacts:
     """The newest changes under a filter. Raises BadInput."""
     only = await get_domain(db, query.domain) if query.domain else None
     if query.since and query.since not in SPANS:
@@ -93,7 +93,7 @@ class UrlFacts:
 
 
 async def load_url_facts(
-    db: Database, domain: Domain, text: str, query: VersionsQuery, *, parsers: ParserPool, at: datetime
+    db: AppDatabase, domain: Domain, text: str, query: VersionsQuery, *, parsers: ParserPool, at: datetime
 ) -> UrlFacts:
     """Return all about one URL of a domain. Raises BadInput for what is none."""
     explanation = await explain_page(db, domain, parse_typed_url(text), at=at)

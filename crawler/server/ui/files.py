@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from crawler.app.changes import Database, FeedItem, read_newest_changes
+from crawler.app.changes import AppDatabase, FeedItem, read_newest_changes
 from crawler.app.overview import DomainFacts, HomeFacts, examine_domain, summarize_domain
 from crawler.app.pages import Domain, Url, VersionsQuery
 from crawler.app.running.serving import open_parsers
@@ -27,7 +27,7 @@ class WriteResult:
     files: int
 
 
-async def write_pages(db: Database, domains: Sequence[Domain], folder: Path, *, at: datetime) -> WriteResult:
+async def write_pages(db: AppDatabase, domains: Sequence[Domain], folder: Path, *, at: datetime) -> WriteResult:
     """Write the pages of these domains to a folder. Raises CrawlerError where that cannot be written."""
     cards = [card for domain in domains if (card := await summarize_domain(db, domain, at=at)) is not None]
     all_facts = [await examine_domain(db, card) for card in cards]

@@ -39,7 +39,7 @@ DETAILS = """
 """
 
 
-class PageDetails(NamedTuple):
+class TargetDetails(NamedTuple):
     """What a row of DETAILS says, by the fields of a Target. The defaults are those of a page never visited."""
 
     outlinks: tuple[PageKey, ...] = ()
@@ -56,16 +56,16 @@ class PageDetails(NamedTuple):
     missing_since: datetime | None = None
 
 
-NO_DETAILS = PageDetails()
+NO_DETAILS = TargetDetails()
 
 
-def _build_details(row: Sequence[Any]) -> PageDetails:
+def _build_details(row: Sequence[Any]) -> TargetDetails:
     _, links, external_domains, external_link_counts = row[:4]
     number, body, text, main, shape, fingerprint, is_rendered = row[12:19]
     version = Version(number, body, text, main, shape, decode_fingerprint(fingerprint), is_rendered) if number else None
     list_stats = ListStats(*row[19:]) if row[20] is not None else None  # a list has a worth
     external_links = tuple(zip(external_domains, external_link_counts, strict=True))
-    return PageDetails(unpack_keys(links), external_links, version, list_stats, *row[4:12])
+    return TargetDetails(unpack_keys(links), external_links, version, list_stats, *row[4:12])
 
 
 async def read_targets(
@@ -92,7 +92,7 @@ def is_revisit(target: Target) -> bool:
 def _build_target(
     pages: ScoredRows,
     n: int,
-    details: PageDetails,
+    details: TargetDetails,
     trusts: Trusts,
     revisits: dict[int, int],
     *,
@@ -141,7 +141,7 @@ def _build_target(
     )
 
 
-def _can_head_decide(row: CandidateRow, details: PageDetails) -> bool:
+def _can_head_decide(row: CandidateRow, details: TargetDetails) -> bool:
     """Whether a HEAD may decide: not for a page that is gone, is to be read anew, or is of an audit's sample.
 
     Nor for a list, whose length may stay while a date in it moves.

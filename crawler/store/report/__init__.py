@@ -66,7 +66,7 @@ from crawler.store.report.lists import (
     list_url_lists,
 )
 from crawler.store.report.pages import PageLine, list_top_pages, read_target
-from crawler.store.report.reports import IMPORTANCE, MIX, Workload, count_pages_under, list_holders, read_workload
+from crawler.store.report.reports import IMPORTANCE, MIX, Backlog, count_pages_under, list_holders, read_backlog
 from crawler.store.report.sql import QueryResult, ReaderRole, grant_reading, revoke_reading, run_query
 from crawler.store.report.versions import (
     PageVersion,

@@ -105,7 +105,7 @@ COUNT_UNDER_PREFIX = """
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class Backlog:
     """The work that waits in a domain at an instant.
 
     unread_lists: places where a sitemap or a feed is looked for, which are no pages.
@@ -127,12 +127,12 @@ class Workload:
         return self.unfetched + self.unread_lists + self.due
 
 
-async def read_workload(db: Database, domain: Domain, *, at: datetime) -> Workload:
+async def read_backlog(db: Database, domain: Domain, *, at: datetime) -> Backlog:
     """The work that waits in the domain at this instant."""
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "at": at}
         statement = DUE if await fetch_row(connection, HAS_REQUESTS, values) is None else DUE_OR_REQUESTED
-        (load,) = await fetch_values(connection, Workload, statement, values)
+        (load,) = await fetch_values(connection, Backlog, statement, values)
         return load
 
 

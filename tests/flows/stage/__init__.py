@@ -9,7 +9,7 @@ from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
-from crawler.runtime.environment import Api
+from crawler.runtime.environment import PrefectApi
 from tests.patience import PATIENCE_S, until
 
 STAGE = Path(__file__).parent / "deployments" / "prefect.yaml"
@@ -18,19 +18,19 @@ RECORD = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d+ \| )", re.MULTILINE)  # of the ser
 FAULT = re.compile(r"Traceback|\w(Error|Exception)\b|\| (ERROR|CRITICAL)")
 
 
-def ask(api: Api, path: str, body: dict[str, Any] | None = None, **headers: str) -> Any:
+def ask(api: PrefectApi, path: str, body: dict[str, Any] | None = None, **headers: str) -> Any:
     """One call of Prefect's API: GET without a body, POST with one."""
     with answer_to(api, path, body, headers) as response:
         return json.load(response)
 
 
-def change(api: Api, path: str, body: dict[str, Any]) -> None:
+def change(api: PrefectApi, path: str, body: dict[str, Any]) -> None:
     """One call of Prefect's API that changes what is there (PATCH)."""
     answer_to(api, path, body, {}, method="PATCH").close()
 
 
 def answer_to(
-    api: Api, path: str, body: dict[str, Any] | None, headers: dict[str, str], method: str | None = None
+    api: PrefectApi, path: str, body: dict[str, Any] | None, headers: dict[str, str], method: str | None = None
 ) -> HTTPResponse:
     data = None if body is None else json.dumps(body).encode()
     known = {"authorization": f"Basic {b64encode(api.auth.encode()).decode()}"} if api.auth is not None else {}
@@ -56,28 +56,28 @@ def complaints(home: Path) -> list[str]:
     return [each for each in records if FAULT.search(each) and "Timeout" not in each]
 
 
-def start_run(api: Api, deployment: str, **parameters: object) -> str:
+def start_run(api: PrefectApi, deployment: str, **parameters: object) -> str:
     """Start a run of flow/deployment, as the user interface does; gives its id."""
     return order(api, deployment, {"parameters": parameters})
 
 
-def order(api: Api, deployment: str, wish: dict[str, Any]) -> str:
+def order(api: PrefectApi, deployment: str, wish: dict[str, Any]) -> str:
     """Start a run of flow/deployment with whatever may be said of it; gives its id."""
     found = ask(api, f"/deployments/name/{deployment}")
     return str(ask(api, f"/deployments/{found['id']}/create_flow_run", wish)["id"])
 
 
-def run_state(api: Api, run: str) -> str:
+def run_state(api: PrefectApi, run: str) -> str:
     return str(ask(api, f"/flow_runs/{run}")["state_name"])
 
 
-def task_states(api: Api, run: str) -> list[str]:
+def task_states(api: PrefectApi, run: str) -> list[str]:
     """The states of a run's tasks."""
     found = ask(api, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}})
     return [str(each["state_name"]) for each in found]
 
 
-def cancel_run(api: Api, run: str) -> None:
+def cancel_run(api: PrefectApi, run: str) -> None:
     """Cancel a run, as the user interface does, and wait for its end."""
     ask_to_cancel(api, run, again=False)
     asked_at = time.monotonic()
@@ -94,6 +94,6 @@ def cancel_run(api: Api, run: str) -> None:
     until(is_cancelled)
 
 
-def ask_to_cancel(api: Api, run: str, *, again: bool) -> None:
+def ask_to_cancel(api: PrefectApi, run: str, *, again: bool) -> None:
     wish = {"state": {"type": "CANCELLING", "name": "Cancelling"}, "force": again}
     ask(api, f"/flow_runs/{run}/set_state", wish)

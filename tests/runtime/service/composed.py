@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import yaml
 
-from crawler.runtime.environment import Api
+from crawler.runtime.environment import PrefectApi
 from crawler.runtime.machine import find_free_port
 from tests.patience import PATIENCE_S, until
 
@@ -46,9 +46,9 @@ class Place:
             self.ports.setdefault(port, self.free(port))
 
     @property
-    def api(self) -> Api:
+    def api(self) -> PrefectApi:
         """The Prefect server's."""
-        return Api(f"http://127.0.0.1:{self.ports['4200']}/api", AUTH)
+        return PrefectApi(f"http://127.0.0.1:{self.ports['4200']}/api", AUTH)
 
     @property
     def database_url(self) -> str:

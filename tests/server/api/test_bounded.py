@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from crawler.app.database import Database as OpenDatabase
+from crawler.app.database import AppDatabase as OpenDatabase
 from crawler.server.api.endpoints import MAX_CHANGES, Api
 from crawler.settings import get_settings
 from crawler.store import report

@@ -162,10 +162,10 @@ async def test_the_workload_is_what_is_new_and_what_is_due(db: Database, domain:
     lease = await take(db, START)
     await crawl(db, lease, LINKS, START, most=1)
 
-    begun = await report.read_workload(db, domain, at=START)
+    begun = await report.read_backlog(db, domain, at=START)
     await crawl(db, lease, LINKS, START + timedelta(seconds=1))
-    done = await report.read_workload(db, domain, at=START + timedelta(seconds=2))
-    later = await report.read_workload(db, domain, at=START + timedelta(days=179))
+    done = await report.read_backlog(db, domain, at=START + timedelta(seconds=2))
+    later = await report.read_backlog(db, domain, at=START + timedelta(days=179))
 
     assert (begun.unfetched, begun.due) == (3, 0)
     assert begun.mean_bytes > 0
