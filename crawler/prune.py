@@ -32,9 +32,9 @@ class PruneStats:
     packed: visits.  merged: visits whose packs of a month were merged.  visits, changes: forgotten.
     unread: changes that are old enough to be forgotten and stay, since `reader` has not read them.
     deferred_versions: versions that stay for it, beyond what the settings keep, and of a domain above its quota beyond
-    the newest. reader: whoever holds something back; empty where nobody does.  reader_since: when the oldest change was
-    found that it has not read.  remedy: what a person can do about it. stored_bytes: that texts and bodies take
-    afterwards. excess_bytes: bytes above the quota that remain, since a page's newest version is never taken, nor one
+    the newest.  reader: whoever holds something back; empty where nobody does.  reader_since: when the oldest change
+    was found that it has not read.  remedy: what a person can do about it.  stored_bytes: that texts and bodies take
+    afterwards.  excess_bytes: bytes above the quota that remain, since a page's newest version is never taken, nor one
     to be read yet.
     """
 

@@ -45,7 +45,7 @@ class Domain(Table, table=True):
         CheckConstraint("scheme IN ('http', 'https')", name="domain_scheme"),
         CheckConstraint("state IN ('active', 'paused')", name="domain_state_known"),
         CheckConstraint("discovery_order IN ('opic', 'breadth', 'depth', 'mixed')", name="domain_order"),
-        CheckConstraint("change_weight IN ('magnitude', 'equal')", name="domain_change_weight_known"),
+        CheckConstraint("change_weight IN ('magnitude', 'equal')", name="domain_change_weight"),
         CheckConstraint("render IN ('auto', 'always', 'never')", name="domain_render"),
     )
     id: int = Field(sa_column=identity())

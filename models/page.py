@@ -253,7 +253,7 @@ class UrlList(DomainTable, table=True):
     kind: "" for one that was never read.  found_by: how it became known.  value: of a look that tells anything, in
     pages of mean importance.  entries, others, excluded, unusable, finding: of the last look.  reads,
     informative_reads, new_pages, hints: of all looks.  hints_checked: of the hints, those that a look has tested since;
-    hints_true: that were so; hints_expected: changes that were to be expected at these looks without them.
+    hints_true: that were so;  hints_expected: changes that were to be expected at these looks without them.
     """
 
     __table_args__ = (

@@ -150,7 +150,7 @@ def _page(site: Filled, chance: random.Random, links: int) -> Fetched:
 async def touched(db: Database, table: str) -> tuple[int, int]:
     """Rows of a table that were written so far, and rows that scans of a whole partition have read.
 
-    By the server's own statistics; db: with one connection, whose counts are brought up to date first.
+    By the server's own statistics;  db: with one connection, whose counts are brought up to date first.
     """
     async with db.transaction() as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")

@@ -27,7 +27,7 @@ class RootProbe:
 
     agent: the product token by which robots.txt names us.  max_requests: requests that all of them together may still
     take; None: no limit.  language: as in Http.fetch.  exempt: networks where one address serves many independent
-    sites. private_delay: in place of `delay` where all addresses are private ones.  deadline: of one request.
+    sites.  private_delay: in place of `delay` where all addresses are private ones.  deadline: of one request.
     """
 
     http_client: "Http"

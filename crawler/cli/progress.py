@@ -31,7 +31,7 @@ class ProgressBar(progress.Progress):
 class CrawlProgress(ProgressBar):
     """Looks of a crawl.
 
-    pending: looks that were due at the start; those at pages found on the way come on top.  most: looks, or None.
+    pending: looks that were due at the start; those at pages found on the way come on top.  max_pages: looks, or None.
     """
 
     def __init__(self, *, pending: int, max_pages: int | None) -> None:

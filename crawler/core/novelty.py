@@ -157,8 +157,8 @@ class NoveltyMemory:
     """What a domain's new pages have shown of late. Changed in place, while a batch is recorded.
 
     texts: hashes of what they said.  admitted_urls, read_urls: hashes of URLs, each also without any one of its
-    parameters. parameters: what pages said that are one URL with an earlier one but for that parameter. next_time: the
-    last time given to a page that is held back for its URL alone.  has_queries: any URL had a query.
+    parameters.  parameters: what pages said that are one URL with an earlier one but for that parameter.  next_time:
+    the last time given to a page that is held back for its URL alone.  has_queries: any URL had a query.
     """
 
     texts: SeenHashes = field(default_factory=SeenHashes)

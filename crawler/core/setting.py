@@ -29,14 +29,14 @@ class Setting:
 
     option, help: of the command line, the option with the word for its value.
     min_value, max_value: bounds of a count or a number.  pattern, mismatch: of a text, a regular expression for the
-    whole of it, and what a text is that does not match. explain_refusal: why a text cannot be used, a sentence that
-    repeats no secret; empty if it can. column, key: in the table domain and in JSON, where they are not the name with
-    the unit. label: of its line in `domains show`; without one there is none.  phrase: around the value.  default_text:
-    of the default. replaced_setting: another setting, which this one takes the place of. needs_full_recrawl: where it
-    becomes another, every page is read again in full. needs_reweighing: where it becomes another, all pages are weighed
-    again. is_about_importance: it says what is important in the domain.  is_crawl_option: `recrawl crawl` offers it,
-    for new domains; none that is of importance. name, default, is_in_ordering: of the field, and whether of
-    DomainSettings.ordering; filled in by the table.
+    whole of it, and what a text is that does not match.  explain_refusal: why a text cannot be used, a sentence that
+    repeats no secret; empty if it can.  column, key: in the table domain and in JSON, where they are not the name with
+    the unit.  label: of its line in `domains show`; without one there is none.  phrase: around the value.
+    default_text: of the default.  replaced_setting: another setting, which this one takes the place of.
+    needs_full_recrawl: where it becomes another, every page is read again in full.  needs_reweighing: where it becomes
+    another, all pages are weighed again.  is_about_importance: it says what is important in the domain.
+    is_crawl_option: `recrawl crawl` offers it, for new domains; none that is of importance.  name, default,
+    is_in_ordering: of the field, and whether of DomainSettings.ordering; filled in by the table.
     """
 
     kind: SettingKind

@@ -244,7 +244,7 @@ class SoftErrorSignals:
     own_text: the page's own text; nothing where the Snapshot had the same words, which then prove nothing.
     ignored_words: words that prove nothing, of the boilerplate and of the page's URL.
     replacement: of the Snapshot's own text; None for a page without a Snapshot.  snapshot_digest: the Snapshot's main
-    digest. is_cut: the body ends too early, and the Snapshot's did not.  is_empty: the body has not a byte. is_blank:
+    digest.  is_cut: the body ends too early, and the Snapshot's did not.  is_empty: the body has not a byte. is_blank:
     there is no text where there was some.  has_password_field: there is one, and the Snapshot had none. changes_often:
     the page changes so often that a new text is no surprise.  keeps_boilerplate: the site's boilerplate is around its
     text as it was, or nothing but numbers differs.  group: of the page.  is_seed: the page is a seed of the domain.

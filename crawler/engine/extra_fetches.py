@@ -89,7 +89,7 @@ async def settle_pending(
 ) -> list[Visit]:
     """Say whose fault silence and errors are, and give the visits as they are recorded.
 
-    If the domain is there and well, it was the pages' own. root: the domain's front page.
+    If the domain is there and well, it was the pages' own.  root: the domain's front page.
     """
     is_in_doubt, suspects = breaker.is_in_doubt, breaker.release_as_page_faults()
     are_page_faults = breaker.suspension is None

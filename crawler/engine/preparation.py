@@ -17,7 +17,7 @@ async def prepare_lease(
 ) -> DomainKnowledge | None:
     """Apply what others left for the domain, and read what is known of it; None if it may not be crawled now.
 
-    Then the breaker holds the domain, or the day's budget is spent. login: before its pages.
+    Then the breaker holds the domain, or the day's budget is spent.  login: before its pages.
     """
     await drain_inbox(store)
     await store.update_due_times()

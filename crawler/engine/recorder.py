@@ -18,7 +18,7 @@ BATCH_BYTES = 8 << 20  # of bodies and texts, from which on a batch is recorded 
 
 
 class Recorder:
-    """Collects the finished visits of one lease and records them. kept: what the store knows of the domain."""
+    """Collects the finished visits of one lease and records them. stored: what the store knows of the domain."""
 
     def __init__(
         self, store: LeasedStore, budget: LeaseBudget, breaker: CircuitBreaker, *, stored: DomainKnowledge

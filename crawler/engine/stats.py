@@ -46,8 +46,8 @@ class CrawlStats:
     without_browser: pages that would have been, and no browser was found.  outages: why domains could not be crawled,
     each one before any look; these are no looks that failed.  absent_lists: looks for sitemaps and feeds that are not
     there and never were, at their usual places.  dead_links: looks at pages that are not there and never were; of no
-    change.  dead_link_urls: the first of these that somebody has named.  pages: the first ones that are worth telling,
-    by what was found; UNKNOWN for looks that failed.
+    change.  dead_link_urls: the first of these that somebody has named.  notable_pages: the first ones that are worth
+    telling, by what was found; UNKNOWN for looks that failed.
     """
 
     visits: int = 0

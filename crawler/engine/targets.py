@@ -19,7 +19,7 @@ LIMITED_AHEAD = 16
 
 
 class TargetQueue:
-    """Pages handed out under one lease. pages: so many at most; None: no limit."""
+    """Pages handed out under one lease. max_visits: so many at most; None: no limit."""
 
     def __init__(
         self, store: LeasedStore, budget: LeaseBudget, requester: Requester, *, max_visits: int | None

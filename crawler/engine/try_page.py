@@ -66,7 +66,7 @@ class TryResult:
     all_blocks: the blocks of the page, the user's rules not applied.  view: what the rules leave.  blocks_by_rule: what
     each rule alone would leave.  baseline: the blocks of the last Snapshot, if there is one and it is kept.
     second_fetches: the page as it was seconds later, once and once more.  old_mask: the domain's mask as it stands.
-    page: without scripts and, where that was wanted, in a browser; no_browser_reason: why not.  new_mask: as it would
+    page: without scripts and, where that was wanted, in a browser;  no_browser_reason: why not.  new_mask: as it would
     be after this look.
     """
 

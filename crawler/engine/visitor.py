@@ -61,7 +61,7 @@ class ExtraCost:
 class Visitor:
     """Looks at the pages of one domain, any number of them at a time.
 
-    known: what is known of the domain; each look adds to it.  login: for pages that turn into its form.
+    knowledge: what is known of the domain; each look adds to it.  login: for pages that turn into its form.
     """
 
     def __init__(

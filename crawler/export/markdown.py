@@ -44,8 +44,8 @@ def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
 class MarkdownFolder:
     """A file for each page, in folders as the site's paths are. A page that is not there any more loses its file.
 
-    is_whole: all pages of the domain are written, so that in the end files of other pages of it go. Files that were not
-    written for a page of that domain are left alone, and refused where a page needs their place.
+    is_full_export: all pages of the domain are written, so that in the end files of other pages of it go. Files that
+    were not written for a page of that domain are left alone, and refused where a page needs their place.
     """
 
     def __init__(self, folder: Path, *, authority: Authority, is_full_export: bool) -> None:

@@ -155,7 +155,10 @@ class CountingProtocol(ResponseHandler):
 
 
 class Connector(aiohttp.TCPConnector):
-    """Connects directly, or through a proxy. may_ask: why an address may not be asked, for the request under way."""
+    """Connects directly, or through a proxy.
+
+    find_refusal: why an address may not be asked, for the request under way.
+    """
 
     def __init__(self, *, proxy: Proxy | None, find_refusal: Callable[[str], str | None], **options: Any) -> None:
         super().__init__(**options)

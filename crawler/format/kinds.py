@@ -8,8 +8,8 @@ NEWS = frozenset(EventKind) - {EventKind.ADDED, EventKind.HINT}  # what people a
 
 def parse_kinds(text: str) -> frozenset[EventKind]:
     """The kinds in a list with commas, such as changed,gone. Raises BadInput."""
-    names = [name.strip().lower() for name in text.split(",") if name.strip()]
-    unknown = next((name for name in names if name not in set(EventKind)), None)
-    if unknown is not None or not names:
-        raise BadInput(f"{unknown or text!r} is no kind of change; there are {', '.join(EventKind)}")
+    names = {name.strip().lower() for name in text.split(",")} - {""}
+    unknown = sorted(names - set(EventKind))
+    if unknown or not names:
+        raise BadInput(f"{(unknown or [text])[0]!r} is no kind of change; there are {', '.join(EventKind)}")
     return frozenset(map(EventKind, names))

@@ -43,7 +43,8 @@ def serve() -> None:
 class Tools:
     """The tools over one store, which is open as long as the server runs.
 
-    patience: for a search; one that takes longer, because the index is being made, goes on, and the model is told so.
+    search_timeout: for a search; one that takes longer, because the index is being made, goes on, and the model is told
+    so.
     """
 
     def __init__(self, *, search_timeout: timedelta = SEARCH_TIMEOUT) -> None:

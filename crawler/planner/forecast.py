@@ -60,8 +60,8 @@ class Forecast:
     price_correction: the factor on it that is in force.  planned_at: when that was, None if never.
     is_suspended: nothing is sent for an hour and more; all this is what would hold otherwise.
     current_plan: the plan by its pages of today, which is today's step.  budget: requests a day that it may make, by
-    `source`. cap: requests a day that politeness leaves.  overall: what all domains together may make. policies: the
-    domain's revisit policy, and others beside it; none where nothing is sent. plain_freshness, equal_freshness: the
+    `source`.  cap: requests a day that politeness leaves.  overall: what all domains together may make.  policies: the
+    domain's revisit policy, and others beside it; none where nothing is sent.  plain_freshness, equal_freshness: the
     freshness with all pages counted alike, by the domain's importance mix and by equal weights, at today's budget; None
     where the mix decides nothing.
     """

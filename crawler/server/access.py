@@ -49,7 +49,9 @@ HEADERS = (
 
 
 class Authenticator:
-    """Knows who has entered. addresses: of the server, as browsers write an origin.  opened_at: when it began to serve.
+    """Knows who has entered.
+
+    addresses: of the server, as browsers write an origin.  started_at: when it began to serve.
     port: on which it listens; None for the one in its first address.
 
     A code that was made before that is refused, since a former server may have seen it.

@@ -80,7 +80,7 @@ def format_one_line(error: BaseException) -> str:
 async def open_database(url: str, *, max_connections: int = 8) -> AsyncIterator[Database]:
     """The database at `url`, open until the block ends.
 
-    url: postgresql://...; max_connections: at most so many at once.
+    url: postgresql://...;  max_connections: at most so many at once.
     Raises StoreUnavailable where nothing answers there.
     """
     pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(

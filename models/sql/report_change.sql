@@ -24,7 +24,7 @@ COMMENT ON COLUMN report_change.domain IS 'the domain, by name';
 COMMENT ON COLUMN report_change.at IS 'when the change was found';
 COMMENT ON COLUMN report_change.url IS 'the page; for a change of the boilerplate, the root of its domain';
 COMMENT ON COLUMN report_change.change IS
-    'first, changed, moved, gone, refused (it may not be fetched any more) or back; boilerplate: the site changed what
+    'added, changed, moved, gone, excluded (it may not be fetched any more) or restored; template: the site changed what
      stands on all its pages, told once; deferred, resumed: of new pages like this one; hint: somebody said that it has
      changed, nobody has looked yet';
 COMMENT ON COLUMN report_change.version IS 'of the snapshot that shows it; 0 for a change of the boilerplate';

@@ -30,10 +30,10 @@ class DomainLimits:
 
     budget: its user's, of a day.  delay_s: in force.  polite_requests: requests a day that it leaves.
     target_freshness: a target share, above 0 and below 1.  target_age_days: a target for the longest interval.
-    default_shadow_price: where nothing is scarce. max_interval_days: the longest interval, unless the target is
+    default_shadow_price: where nothing is scarce.  max_interval_days: the longest interval, unless the target is
     shorter.  allotted_requests: requests a day that a budget of all domains together leaves this one.  spends_all: the
-    whole budget is spent, even if a target asks for less. is_always_open: the domain has no hours; else all of a day is
-    a mean day's. scales_gaps: the gaps of the domain's revisit policy are scaled until they use the limit.
+    whole budget is spent, even if a target asks for less.  is_always_open: the domain has no hours; else all of a day
+    is a mean day's.  scales_gaps: the gaps of the domain's revisit policy are scaled until they use the limit.
     """
 
     importance: float = 1.0

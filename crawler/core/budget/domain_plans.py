@@ -44,7 +44,7 @@ class DomainPlan:
 
     shadow_price: None for the usual one, where nothing is scarce.  longest_days: the interval that no page exceeds.
     target_requests: requests a day that a target takes; None without one, or where no number would do.  limit: requests
-    a day that may be made, inf where nothing limits them.  requests: a day's, expected at this price. expected: of the
+    a day that may be made, inf where nothing limits them.  requests: a day's, expected at this price.  expected: of the
     known pages.  finding: a sentence about what cannot be had, or empty.
     """
 

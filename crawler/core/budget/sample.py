@@ -48,10 +48,10 @@ class PageSample:
     group: the number of the page's prior; 0 is that of the whole domain.  importance: the domain's mean page has 1.
     asked: how the page is asked for, as index into REQUEST_KINDS.  min_interval, max_interval: bounds of its interval
     by rules, in days; NO_RULE where they say nothing.  follows: the page shares another one's schedule
-    (freshness/shared_schedule). magnitude_total, magnitude_changes: of the changes found on it.  silent_days: since its
-    last good look, by the site's clock, if no source has said anything of it since; else 0.  weight: as visits are
-    scheduled by, its importance mixed with an equal share. share: of the domain's pages that are in the sample, above 0
-    and at most 1.  priors: so far, by number. source: the domain's source of signals that tells most, or NO_SOURCE.
+    (freshness/shared_schedule).  magnitude_total, magnitude_changes: of the changes found on it.  silent_days: since
+    its last good look, by the site's clock, if no source has said anything of it since; else 0.  weight: as visits are
+    scheduled by, its importance mixed with an equal share.  share: of the domain's pages that are in the sample, above
+    0 and at most 1.  priors: so far, by number.  source: the domain's source of signals that tells most, or NO_SOURCE.
     """
 
     is_new: Flags

@@ -27,7 +27,7 @@ class TemplateEdit:
     """An edit and the first pages that were met with it, at most ENOUGH_ALIKE.
 
     language: of the first page.  old_form: form of the block that went, or None.  last_at: when a page was last met
-    with it. is_link_target: of the target of a link.  visits_with_old_block: looks at other pages of the language that
+    with it.  is_link_target: of the target of a link.  visits_with_old_block: looks at other pages of the language that
     still had the old block.
     """
 
@@ -94,7 +94,7 @@ class BoilerplateEdits:
     """The edits of one domain's boilerplate so far; immutable, and bounded.
 
     candidates: blocks that came or went, each with the first few pages on which it did.  reported: keys of reported
-    blocks. repeats: by path, how often in a row it was reported, and when last. pending: edits not reported yet, each
+    blocks.  repeats: by path, how often in a row it was reported, and when last.  pending: edits not reported yet, each
     with the pages that have it; emptied with each report.
     """
 

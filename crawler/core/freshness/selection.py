@@ -46,18 +46,18 @@ class Candidates:
     a, b: of today's belief.
     shadow_price: importance x days that this look must be worth: the domain's price times what the look costs.
     min_interval, max_interval: no sooner after the last good look, and no later: the floor.  unseen: since it; of no
-    meaning for a new page.  due_in: until the stored due time; below 0 when overdue. is_unfetched: never asked for.
-    is_requested: asked for by a user, or never had yet: worth any price. is_timed: due by a clock of its own (retry,
+    meaning for a new page.  due_in: until the stored due time; below 0 when overdue.  is_unfetched: never asked for.
+    is_requested: asked for by a user, or never had yet: worth any price.  is_timed: due by a clock of its own (retry,
     gone, moved, refused): not asked for before, nor put off. A page that was fetched, and that its terms want only
-    once, has no interval: least and most are FOREVER_DAYS. is_dead: gone, moved, or never a page.  is_duplicate: by
+    once, has no interval: least and most are FOREVER_DAYS.  is_dead: gone, moved, or never a page.  is_duplicate: by
     another page's schedule. When due, such pages are visited in their share of a budget; without a budget a dead link
-    goes behind all that are worth their price, as a floor visit. is_ruled: its longest interval is a rule's: then a
-    look is worth its price, and no floor visit. cash: the order of discovery, the greatest first. gap: between the last
-    good look and the next, where another policy than the price says so; NaN elsewhere. phase: the part of its gap that
-    the next look waits (value.phase_of) of a page looked at once only; else 1. activity_ahead: days by which the site's
-    activity has gone ahead of the calendar since the last good look. recall, signal_days_ahead: of sources of signals:
-    the chance that a change would have been told, and the days by which what was told makes the page older; 0 where
-    nobody says anything.
+    goes behind all that are worth their price, as a floor visit.  is_ruled: its longest interval is a rule's: then a
+    look is worth its price, and no floor visit.  cash: the order of discovery, the greatest first.  gap: between the
+    last good look and the next, where another policy than the price says so; NaN elsewhere.  phase: the part of its gap
+    that the next look waits (value.phase_of) of a page looked at once only; else 1.  activity_ahead: days by which the
+    site's activity has gone ahead of the calendar since the last good look.  recall, signal_days_ahead: of sources of
+    signals: the chance that a change would have been told, and the days by which what was told makes the page older; 0
+    where nobody says anything.
     """
 
     a: Floats
@@ -99,8 +99,8 @@ class Selection:
 
     chosen: to hand out, in this order.  rescheduled, due_in: pages whose due times are to be rewritten, and in how many
     days they are due, inf for never.  floor_visits: number of chosen pages below their price, due by their longest
-    interval alone. filler_visits: number of chosen pages below their price, for slots that nothing else needs; they
-    come last. needs_more_candidates: another window of the due index should be read: the last one yielded pages, and
+    interval alone.  filler_visits: number of chosen pages below their price, for slots that nothing else needs; they
+    come last.  needs_more_candidates: another window of the due index should be read: the last one yielded pages, and
     there is room left.
     """
 

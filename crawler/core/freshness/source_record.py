@@ -45,9 +45,9 @@ class SourceRecord:
     page_days: between looks.  false_signals, true_signals: signals in that time.
     signaled_changes, expected_changes: true signals and changes in that time, by the beliefs.  silent_changes,
     expected_silent_changes: changes found and expected in gaps without a signal. In these four a page counts the less
-    the faster it changes. prior_weight: the part of what is usual of sources that still counts beside these sums, 0 to
-    1; it fades like them. merit: how much likelier looks of late were with its word than without, in nats, within
-    bounds. recent_signals, recent_page_days: signals of late, about any page, and page-days in which they came.
+    the faster it changes.  prior_weight: the part of what is usual of sources that still counts beside these sums, 0 to
+    1; it fades like them.  merit: how much likelier looks of late were with its word than without, in nats, within
+    bounds.  recent_signals, recent_page_days: signals of late, about any page, and page-days in which they came.
     usual_signals, usual_page_days: the same of longer ago, too.
     """
 

@@ -33,11 +33,11 @@ PRIORITY_REQUESTS = USER_REQUESTS | {Wanted.TO_CONFIRM}  # visits that are not p
 class VisitTerms:
     """The terms of a page's next look.
 
-    price: importance x days that this look must be worth; its cost is included.  min_interval, max_interval: bounds of
-    the interval. prior: of the page's group.  amount: how much its group's changes change; None: each change counts
-    alike. revisit: when the page is looked at again. sources: what the sources of signals in this domain are worth, by
-    their numbers. once: the page is not looked at again.  is_ruled: `max_interval` is a user's rule; then such a look
-    is no floor visit.
+    shadow_price: importance x days that this look must be worth; its cost is included.  min_interval, max_interval:
+    bounds of the interval.  prior: of the page's group.  amount: how much its group's changes change; None: each change
+    counts alike.  revisit: when the page is looked at again.  sources: what the sources of signals in this domain are
+    worth, by their numbers.  once: the page is not looked at again.  is_ruled: `max_interval` is a user's rule; then
+    such a look is no floor visit.
     """
 
     shadow_price: float = 0.25
@@ -58,9 +58,9 @@ DEFAULT_TERMS = VisitTerms()
 class CrawlDefaults:
     """The defaults where neither plan nor rules give a value, and the guaranteed shares of discovery and refresh.
 
-    price: importance x days that a request must be worth.  budget_per_day, bytes_per_day: of all domains together.
-    fills_budgets: requests of a domain's own budget that no page is worth are made all the same, as the day goes by.
-    page_score: a factor on the importance of pages of all domains, beside that of rules; None: there is none.
+    shadow_price: importance x days that a request must be worth.  budget_per_day, bytes_per_day: of all domains
+    together.  fills_budgets: requests of a domain's own budget that no page is worth are made all the same, as the day
+    goes by.  page_score: a factor on the importance of pages of all domains, beside that of rules; None: there is none.
     plugin_policies: revisit policies beside core's own, by name.
     """
 

@@ -40,7 +40,7 @@ NO_RULE: _Rank = (-1, True)
 class RuleIndex:
     """The rules of one group, each as whether it allows and its pattern as it is written.
 
-    dollars: a final "$" may also be meant as it stands, which only a path that has one can show.
+    literal_dollars: a final "$" may also be meant as it stands, which only a path that has one can show.
     """
 
     def __init__(self, rules: Iterable[tuple[bool, str]], *, literal_dollars: bool = False) -> None:

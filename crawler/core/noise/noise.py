@@ -38,11 +38,11 @@ class VolatileContent:
 
     patterns: by path and number of words.  path_gaps: gaps at a path whatever its other words.
     unconfirmed_patterns: patterns seen in a single second fetch; the block may have been edited between the two
-    fetches. parameters: of links.  noise_counts: whole blocks that came or went between two fetches, by noise_of.
-    proofs: of blocks with gaps that second fetches met again, by form_of. stable_wordings: blocks without gaps, by
-    wording_of: they stood still while others of their path moved. path_stats: by kind_of.  counters: of numbers with
-    one path and context.  shape_stats: by trial_of. stamps: dates that outlive a second fetch (dates.py).  aliases: the
-    paths under which blocks are stored.
+    fetches.  parameters: of links.  noise_counts: whole blocks that came or went between two fetches, by noise_of.
+    proofs: of blocks with gaps that second fetches met again, by form_of.  stable_wordings: blocks without gaps, by
+    wording_of: they stood still while others of their path moved.  path_stats: by kind_of.  counters: of numbers with
+    one path and context.  shape_stats: by trial_of.  stamps: dates that outlive a second fetch (dates.py).  aliases:
+    the paths under which blocks are stored.
     """
 
     patterns: Mapping[tuple[int, int], tuple[WordPattern, ...]] = field(default_factory=dict)

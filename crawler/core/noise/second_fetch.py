@@ -224,7 +224,7 @@ def learn_differing_words(
 ) -> VolatileContent:
     """The volatile places after a second fetch in which some words of a block differed.
 
-    Words that differed in another second fetch, too, are volatile. unconfirmed: patterns seen in a single one before
+    Words that differed in another second fetch, too, are volatile.  unconfirmed: patterns seen in a single one before
     this.
     """
     pattern = build_pattern(first, second)

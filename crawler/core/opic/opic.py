@@ -82,7 +82,7 @@ def settle_cash(
 def update_history(history: float, cash: float, *, clock_before: float, clock_now: float, window: float) -> float:
     """The cash that a page received within the window, after a visit that takes `cash`.
 
-    All in coins. clock_before: the domain's clock at the page's last visit (or admission).
+    All in coins.  clock_before: the domain's clock at the page's last visit (or admission).
     By the interpolation policy: H (T - d)/T + C for d = G - G_last < T, else C T/d. Until the clock has run for a whole
     window nothing is forgotten, and the old history stands for the shorter window of its own time.
     Source: Abiteboul, Preda, Cobena, WWW 2003, section 5.
@@ -144,7 +144,7 @@ class PageAccount:
 class Economy:
     """A domain's economy while one batch is settled; loaded from the store, changed here, written back whole.
 
-    Only the accounts that the batch touches are loaded. passes: of its clock, that the window of importance is long.
+    Only the accounts that the batch touches are loaded.  passes: of its clock, that the window of importance is long.
     Always, with all other accounts unchanged:
     sum(net) + sum(pages[p] * dividend[p]) + reserve + dormant == coins.
     """

@@ -50,8 +50,8 @@ class Ordering:
     url_weight: share of the URL's score in importance, 0 to 1; for `mixed` alone.
     boost: patterns, as in Scope, of the pages that matter more.  boost_factor: factor on what the reserve pays them,
     and on their URLs' score. Breadth and depth first leave them in their places.
-    discovery, refresh: weights of new pages and of revisits: by them the reserve pays a page that was never fetched and
-    a known page, and requests are guaranteed to each (`shares`).
+    discovery_weight, revisit_weight: weights of new pages and of revisits: by them the reserve pays a page that was
+    never fetched and a known page, and requests are guaranteed to each (`shares`).
     """
 
     order: Order = Order.OPIC

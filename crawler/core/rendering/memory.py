@@ -52,7 +52,7 @@ class TemplateRenders:
 
     tests: renders so far.  weight, gains: of all of them and of those that brought something, fading; the newest
     counts 1.  fruitless: the last ones, in a row, that brought nothing.
-    unrendered: pages with scripts that were not rendered; unrendered_since: of these, since the last render.
+    unrendered: pages with scripts that were not rendered;  unrendered_since: of these, since the last render.
     requested_probes: pages to be probed that were named since the last render.  failures: renders since it that did not
     end.
     """
@@ -78,8 +78,8 @@ class RenderMemory:
 
     additions: hashes of lines and links that scripts added, each with the page that had it first, or EVERYWHERE.
     unrendered: pages that show evidence and were stored without their scripts, each with the name that it is counted
-    under. pages: with scripts, that were judged.  gains: renders that brought something.  fruitless_probes: probes that
-    did not.
+    under.  pages: with scripts, that were judged.  gains: renders that brought something.  fruitless_probes: probes
+    that did not.
     """
 
     templates: Mapping[str, TemplateRenders] = field(default_factory=dict)

@@ -212,7 +212,7 @@ def switch_reading(visit: Visit, stored: Fetched, parsed: Parsed, *, knowledge: 
     """The Visit with another reading of the same page as what is kept of it from now on.
 
     A page begins to be rendered, or is rendered no more: like is judged by like, and what differs between the two
-    readings is no change of the page's. stored: the answer with the body of that reading.
+    readings is no change of the page's.  stored: the answer with the body of that reading.
     """
     target, before = visit.target, visit.target.version
     if not visit.is_good or before is None or visit.state is not State.FETCHED:

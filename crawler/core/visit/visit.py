@@ -94,8 +94,8 @@ class ListStats:
 
     kind: a ListKind, or "" for one that was never read.  value: of a look that tells anything, in pages of mean
     importance.  reads, informative_reads: looks in which it was read, and those that told anything.  hints_checked:
-    changes that it hinted at and that a look has tested since; hints_true: those that were there; hints_expected: those
-    that were to be expected without it.
+    changes that it hinted at and that a look has tested since;  hints_true: those that were there;  hints_expected:
+    those that were to be expected without it.
     """
 
     kind: str = ""

@@ -41,7 +41,7 @@ class _Waiter:
 class FairShares:
     """Places for calls, each with an amount of something.
 
-    places: calls at once. A party (a domain) has all but one of them at most, where there are several.  most: the
+    slots: calls at once. A party (a domain) has all but one of them at most, where there are several.  max_amount: the
     amounts of all calls together; a call may want no more than that.
     Those with the fewest places come first, then who has waited longest. Nobody overtakes a call that only waits for
     its amount, or a large one would wait for ever.
@@ -125,7 +125,7 @@ class ReadingLimits:
     one of fifty thousand takes two.  timeout: by the clock, on a machine that does much else.
     memory_bytes: of all readers together.  max_body_bytes: at most for one body.
     min_body_bytes, memory_per_byte: what a body is thought to take, by its size; where that is too little it gets
-    body_bytes. max_resident_bytes: a reader that is larger after a body is ended, and another takes its place.
+    body_bytes.  max_resident_bytes: a reader that is larger after a body is ended, and another takes its place.
     """
 
     cpu_seconds: float = 5.0
@@ -159,7 +159,7 @@ def choose_reader_count() -> int:
 class ParserPool:
     """A few processes that read bodies; a context manager.
 
-    processes: how many; 0 reads everything in this process.  few: bodies read here before they are started.
+    processes: how many; 0 reads everything in this process.  inline_bodies: bodies read here before they are started.
     A PDF is never read here: what reads it is native code, and strangers wrote it. Nor is what a user's regular
     expression or XPath is applied to, which may take for ever, nor what a plugin reads.
     """

@@ -24,7 +24,7 @@ CHUNK_BYTES = 1 << 18
 
 
 class ReaderLost(Exception):
-    """A reader gave no answer. by_memory: with more memory it might."""
+    """A reader gave no answer. is_out_of_memory: with more memory it might."""
 
     def __init__(self, problem: str, *, is_out_of_memory: bool = False) -> None:
         super().__init__(problem)

@@ -22,7 +22,7 @@ log = logging.getLogger("recrawl.browser")
 class BrowserSource:
     """Finds the browser when it is wanted, and says once if there is none.
 
-    named: by the user.  user_agent: that pages see.  longest: a page's whole time in it.
+    browser_name: by the user.  user_agent: that pages see.  timeout: a page's whole time in it.
     """
 
     def __init__(self, *, browser_name: str | None, user_agent: str, timeout: timedelta) -> None:
@@ -57,7 +57,10 @@ class BrowserSource:
 
 
 class PageRenderer:
-    """Renders the pages of one lease, each in a tab of its own. source: of its browser.  ask: sends what they ask."""
+    """Renders the pages of one lease, each in a tab of its own.
+
+    source: of its browser.  sender: sends what they ask.
+    """
 
     def __init__(self, source: BrowserSource, sender: "RelaySender", domain: Domain) -> None:
         self.source, self._sender, self._domain = source, sender, domain

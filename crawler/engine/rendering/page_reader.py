@@ -52,12 +52,12 @@ class PageResult:
     """What was read of a page in one look.
 
     stored: how it is kept.  compared: how it is compared with its last Snapshot, which is another reading only where a
-    page begins to be rendered, or is rendered no more.  rendering: what is recorded of that. failure: why a page that
-    is kept rendered could not be, so that nothing is known of it. without_scripts, gain: of a page that was rendered,
-    the script-free reading, and what the render added to it. screenshot: a PNG of it, where one was wanted.
-    received_bytes: by requests of the page in the browser.  is_readable: the parser has not failed. is_page_fault: that
-    nothing came of its render.  evidence: that scripts write a part of it; None where its script-free reading is not
-    known.
+    page begins to be rendered, or is rendered no more.  rendering: what is recorded of that.  failure: why a page that
+    is kept rendered could not be, so that nothing is known of it.  without_scripts, gain: of a page that was rendered,
+    the script-free reading, and what the render added to it.  screenshot: a PNG of it, where one was wanted.
+    received_bytes: by requests of the page in the browser.  is_readable: the parser has not failed.  is_page_fault:
+    that nothing came of its render.  evidence: that scripts write a part of it; None where its script-free reading is
+    not known.
     """
 
     stored: PageReading
@@ -84,7 +84,7 @@ class PageResult:
 
 
 class PageReader:
-    """Reads the pages of one lease. domain_settings: of its domain.  takes_pictures: of what is rendered.
+    """Reads the pages of one lease. domain_settings: of its domain.  takes_screenshots: of what is rendered.
 
     is_trial: nothing is stored, so that a probe waits for nothing.
     """

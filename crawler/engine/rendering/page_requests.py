@@ -43,8 +43,8 @@ class RelaySender(Protocol):
 class PageRequests:
     """Answers the requests of one tab's pages, one page at a time.
 
-    own: authorities whose server the lease paces; of others none may be private.  memo: scripts and styles that pages
-    of the lease have had, so that a site's program is asked for once.  agent: as robots.txt names us.
+    own_authorities: authorities whose server the lease paces; of others none may be private.  cache: scripts and styles
+    that pages of the lease have had, so that a site's program is asked for once.  agent: as robots.txt names us.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class _OutOfBudgetError(Exception):
 
 
 class Login:
-    """The login of a domain under one lease. leave_alone: told why when it fails, so that the lease ends.
+    """The login of a domain under one lease. suspend: told why when it fails, so that the lease ends.
 
     To be used only where the session has one.
     """

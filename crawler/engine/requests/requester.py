@@ -160,7 +160,7 @@ class Requester:
     """Sends the requests of one lease.
 
     term: of the lease.  is_ending: whether anybody wants the lease to end.  stats: where requests are counted that
-    begin no look.  answered: what pages said a moment ago; each counts as the request of their first look.
+    begin no look.  prefetched: what pages said a moment ago; each counts as the request of their first look.
     """
 
     def __init__(

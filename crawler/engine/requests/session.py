@@ -57,8 +57,8 @@ async def find_secrets(
 class DomainSession:
     """What one domain is shown by this process, and by which client it is asked.
 
-    web: the client that all its requests go by.  cookies: None where none are kept.  login: by a form, where the
-    domain's user asks for one.
+    http_client: the client that all its requests go by.  cookies: None where none are kept.  login: by a form, where
+    the domain's user asks for one.
     """
 
     def __init__(

@@ -73,9 +73,9 @@ class RenderLimits:
     timeout: for one page, from its tab to its document.  quiet_time: how long nothing changes in a page that is done.
     max_settle_time: how long a page may take until then.  max_scrolls: windows that it is scrolled down.
     max_html_chars: of the document.  max_tabs: at a time, in all.  max_process_bytes: private memory of one process of
-    the browser. max_total_bytes: memory of all its processes, above which the page that takes the most is ended, or the
-    browser. max_renders: after which another browser takes its place.  max_tab_renders: after which a tab is opened
-    anew.
+    the browser.  max_total_bytes: memory of all its processes, above which the page that takes the most is ended, or
+    the browser.  max_renders: after which another browser takes its place.  max_tab_renders: after which a tab is
+    opened anew.
     """
 
     timeout: timedelta = timedelta(seconds=20)

@@ -54,7 +54,7 @@ HandleRequest = Callable[[BrowserRequest], Awaitable[BrowserResponse]]
 
 
 class LoopbackProxy:
-    """A listener for the browser's requests. answer: of each of them.  in_flight: how many are being answered.
+    """A listener for the browser's requests. handle_request: of each of them.  in_flight: how many are being answered.
 
     password: what each request has to show.  refusals: how many requests did not show it.  validator_checks: how many
     responses asked a page for a password of its own (401).

@@ -24,7 +24,7 @@ RESPONSE_SECONDS = 45.0  # less than a worker may be silent
 def run_program(action: str, runs: Collection[UUID] = (), *, environment: Mapping[str, str]) -> bool:
     """Run this program.
 
-    whether the server did what it was asked. environment: as `build_client_environment` makes it.
+    whether the server did what it was asked.  environment: as `build_client_environment` makes it.
     """
     command = [sys.executable, "-m", "crawler.runtime.service.runs", action, *map(str, runs)]
     try:

@@ -27,12 +27,12 @@ class CandidateRow(NamedTuple):
     """A candidate as the store reads it: all that its score depends on. Times in days.
 
     a, b: of today's belief.  magnitude_total, magnitude_changes: of the changes found on it.  group_magnitude: of its
-    group. clock: of the domain, in coins, at the last visit or when the page was found. signals: since the last good
-    look, by the number of their source. activity_ahead: days by which the site's activity has gone ahead of the
-    calendar since then. importance: mixed with an equal share by the domain's mix; the mean is 1; rules say more.
+    group.  clock: of the domain, in coins, at the last visit or when the page was found.  signals: since the last good
+    look, by the number of their source.  activity_ahead: days by which the site's activity has gone ahead of the
+    calendar since then.  importance: mixed with an equal share by the domain's mix; the mean is 1; rules say more.
     is_timed: of a page that is not new, due by a clock of its own, so that what it would be worth does not count.
     is_dead: it is gone, has moved, or never was a page though it was asked for several times.  is_duplicate: by another
-    page's schedule. redirects: that led to it one after another.
+    page's schedule.  redirects: that led to it one after another.
     """
 
     key: PageKey

@@ -236,8 +236,8 @@ async def _admit_seeds(
 ) -> None:
     """Seeds bring their endowment like all new pages, and no history but that debt: nobody has linked to them yet.
 
-    One that is known already becomes due: somebody wants it looked at. request: why; where it is NO, they are pages one
-    link away from the root.
+    One that is known already becomes due: somebody wants it looked at.  request: why; where it is NO, they are pages
+    one link away from the root.
     """
     seed_urls = dict.fromkeys(lease.domain.build_scope(max_depth=0).to_domain_url(url) for url in urls)
     ordering = lease.domain.settings.ordering

@@ -49,7 +49,7 @@ async def apply_signals(
 ) -> list[Url]:
     """Count signals of one source, and give the pages that they mean other due times; the URLs that are not known.
 
-    URLs that the domain's scope refuses are left out. defaults: by which pages are weighed; None: due times stay.
+    URLs that the domain's scope refuses are left out.  defaults: by which pages are weighed; None: due times stay.
     """
     latest = _find_latest(lease, signals, at=at)
     if not latest:

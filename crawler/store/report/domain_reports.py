@@ -72,7 +72,7 @@ class DomainReport(Totals):
     counted_at: when pages and freshness were counted: `at` itself, or in a large domain up to an hour before.
     looks, changes, failures, requests, bytes: of the window; robots.txt is not among them.
     target_freshness, max_age: what its user wants instead of a budget.  target_requests_per_day: requests that this
-    takes. insecure_tls: nobody asks whose certificate its server has.  revisit: the policy that its user chose. price:
+    takes.  insecure_tls: nobody asks whose certificate its server has.  revisit: the policy that its user chose. price:
     importance x days that a request must be worth now, None for the usual.  finding: what cannot be had, as planned
     last, or an empty string.
     """

@@ -55,7 +55,7 @@ class PageLine:
 
     popularity, url_score: what links and what the URL make of it; a mixed order weighs both, the others links alone.
     list_kind: of a sitemap or a feed, "" for one that was never read; None for pages that are no lists.
-    failures: looks in a row that brought no good answer; last_good_at: the newest that did.
+    failures: looks in a row that brought no good answer;  last_good_at: the newest that did.
     """
 
     url: Url

@@ -40,7 +40,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\
 
 
 class ListReadError(Exception):
-    """A list is not read any further. finding: why.  is_refused: nothing of it counts, not even what came before."""
+    """A list is not read any further. finding: why.  is_rejected: nothing of it counts, not even what came before."""
 
     def __init__(self, finding: str, *, is_rejected: bool = False) -> None:
         super().__init__(finding)
