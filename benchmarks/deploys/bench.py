@@ -23,7 +23,7 @@ from benchmarks.harness.database import new_database
 from benchmarks.harness.table import table
 from crawler.clock import Clock
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.estimates import ChangeValue
+from crawler.core.freshness.estimates import ChangeWeight
 from crawler.core.http.urls import Authority, get_path_and_query
 from crawler.engine.resources import open_resources
 from crawler.engine.shift import run_shift
@@ -138,7 +138,7 @@ async def lived(given: argparse.Namespace, history: History, *, hears: bool) -> 
 async def crawled(
     db: Database, site: BuiltSite, history: History, root: str, *, days: int, budget: int, hears: bool
 ) -> Run:
-    wished = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=4, change_weight=ChangeValue.EQUAL)
+    wished = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=4, change_weight=ChangeWeight.EQUAL)
     authority = Authority(root.split("/")[2])
     domain = await domains.register(db, authority, scheme="http", domain_settings=wished, at=START)
     settings = Settings(lease_term=timedelta(seconds=30), max_batch_size=20, pace=False)

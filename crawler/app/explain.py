@@ -9,7 +9,7 @@ from crawler.app.status import format_page_wait
 from crawler.core.change.explain import explain_blocks
 from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import compute_credible_interval
-from crawler.core.freshness.policies import PricePolicy
+from crawler.core.freshness.policies import ValuePolicy
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Scope, Url, compute_page_key, get_authority
 from crawler.core.opic.order import Order
@@ -112,7 +112,7 @@ async def explain_page(db: AppDatabase, domain: Domain, url: Url, *, at: datetim
         fresh=compute_chance_unchanged(stored, page),
         value=compute_visit_value(stored, page, rules),
         shadow_price=stored.terms.shadow_price
-        if stored.terms and isinstance(stored.terms.revisit, PricePolicy)
+        if stored.terms and isinstance(stored.terms.revisit, ValuePolicy)
         else None,
         rate_interval=compute_credible_interval(page.belief),
     )

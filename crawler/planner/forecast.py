@@ -13,7 +13,7 @@ from crawler.core.budget.expected import FACTORS, PolicyForecast, compare_polici
 from crawler.core.budget.page_arrays import SAMPLE_SIZE
 from crawler.core.budget.shadow_price import Budget, Workload
 from crawler.core.domain import Domain
-from crawler.core.freshness.policies import PRICE_POLICY
+from crawler.core.freshness.policies import VALUE_POLICY
 from crawler.errors import BadInput
 from crawler.planner.plan import (
     DomainForecast,
@@ -153,7 +153,7 @@ def _compare_policies(
 ) -> Sequence[PolicyForecast]:
     """The domain's revisit policy at the price in force, and the others beside it."""
     by_price = build_work(
-        domain_forecast.input, domain_forecast.sample, domain_forecast.priors, settings, revisit=PRICE_POLICY
+        domain_forecast.input, domain_forecast.sample, domain_forecast.priors, settings, revisit=VALUE_POLICY
     )
     domain_settings, expectation = domain_forecast.input.domain.settings, domain_forecast.plan.expected
     if not terms.scales_gaps:
@@ -169,7 +169,7 @@ def _compute_plain_freshness(
 ) -> tuple[float, float] | tuple[None, None]:
     """The freshness with all pages counted alike: by the domain's importance mix, and by equal weights."""
     domain_settings = domain_forecast.input.domain.settings
-    if not budget or not domain_settings.importance_mix or choose_policy(domain_settings, settings) is not PRICE_POLICY:
+    if not budget or not domain_settings.importance_mix or choose_policy(domain_settings, settings) is not VALUE_POLICY:
         return None, None
     samples = (domain_forecast.sample.with_equal_importance(), domain_forecast.sample.with_equal_weights())
     works = (build_work(domain_forecast.input, each, domain_forecast.priors, settings) for each in samples)

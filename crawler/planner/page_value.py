@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from crawler.core.freshness.estimates import DAY, compute_fresh_chance, compute_magnitude_factor
-from crawler.core.freshness.policies import PricePolicy
+from crawler.core.freshness.policies import ValuePolicy
 from crawler.core.freshness.signals import SignalState, combine_page_signals, compute_aged_days, compute_days_ahead
 from crawler.core.freshness.terms import VisitTerms
 from crawler.core.freshness.value import compute_due_gap, compute_phase, compute_values_with_signals, compute_weight
@@ -57,7 +57,7 @@ def compute_due(explanation: Explanation, page: PageFacts, rules: PageRules) -> 
     rule_terms = rules.merge_terms(page.url)
     if terms.once:
         return Due(Bound.ONCE, by_rule=True, gap=None, at=None)
-    if not isinstance(terms.revisit, PricePolicy):
+    if not isinstance(terms.revisit, ValuePolicy):
         return _compute_policy_due(page, terms)
     weight = compute_weight(
         page.visit_importance
@@ -98,7 +98,7 @@ def compute_visit_value(explanation: Explanation, page: PageFacts, rules: PageRu
     None for a page that has no version to lose, and where another policy than the price decides.
     """
     terms = explanation.terms
-    if page.last_good_at is None or page.version == 0 or terms is None or not isinstance(terms.revisit, PricePolicy):
+    if page.last_good_at is None or page.version == 0 or terms is None or not isinstance(terms.revisit, ValuePolicy):
         return None
     weight = compute_weight(
         page.visit_importance * rules.compute_weight(page.url) * compute_page_magnitude_factor(page, terms)

@@ -20,8 +20,8 @@ from crawler.core.budget.sample import (
 from crawler.core.budget.shadow_price import Budget, Shares, Workload, update_price_correction
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.estimates import DAY, ChangeValue, RateEstimate
-from crawler.core.freshness.policies import PRICE_POLICY, RevisitPolicy, parse_policy_or_price
+from crawler.core.freshness.estimates import DAY, ChangeWeight, RateEstimate
+from crawler.core.freshness.policies import VALUE_POLICY, RevisitPolicy, parse_policy_or_default
 from crawler.core.freshness.prior import KindPrior, classify_site
 from crawler.core.opic.domains import compute_popularity
 from crawler.plugins import add_plugin_defaults, load_plugins
@@ -203,14 +203,14 @@ def build_work(
         priors,
         min_interval_days=settings.min_interval / DAY,
         max_interval_days=settings.max_interval / DAY,
-        by_magnitude=domain_settings.change_weight == ChangeValue.MAGNITUDE,
+        by_magnitude=domain_settings.change_weight == ChangeWeight.MAGNITUDE,
         revisit=revisit or choose_policy(domain_settings, settings),
     )
 
 
 def choose_policy(domain_settings: DomainSettings, settings: Settings) -> RevisitPolicy:
     """The revisit policy of the domain; the price where that is a plugin's that is not there any more."""
-    return parse_policy_or_price(domain_settings.revisit, load_plugins(settings.plugins).revisits)
+    return parse_policy_or_default(domain_settings.revisit, load_plugins(settings.plugins).revisits)
 
 
 def compute_limits(plan_input: PlanInput, importance: float, settings: Settings, *, at: datetime) -> DomainLimits:
@@ -232,7 +232,7 @@ def compute_limits(plan_input: PlanInput, importance: float, settings: Settings,
         default_shadow_price=settings.min_value,
         max_interval_days=settings.max_interval / DAY,
         scales_gaps=settings.uses_whole_budget(domain_settings)
-        and choose_policy(domain_settings, settings) is not PRICE_POLICY,
+        and choose_policy(domain_settings, settings) is not VALUE_POLICY,
     )
 
 

@@ -122,10 +122,10 @@ class PluginPolicy(_GuardedPlugins):
     """A revisit policy of a plugin, as core takes it. Where the plugin fails at a page, the price decides there."""
 
     def choose_interval(self, visit: "VisitResult") -> timedelta:
-        from crawler.core.freshness.policies import PRICE_POLICY
+        from crawler.core.freshness.policies import VALUE_POLICY
 
         waits = self.call_each(lambda plugin, _: points.compute_wait(plugin, visit), visit.url)
-        return next(waits, None) or PRICE_POLICY.choose_interval(visit)
+        return next(waits, None) or VALUE_POLICY.choose_interval(visit)
 
     @property
     def fixed_interval(self) -> timedelta | None:

@@ -23,7 +23,7 @@ from crawler.core.freshness.value import EPSILON, compute_fresh_days
 
 FACTORS = (0.1, 0.2, 0.5, 0.8, 1.0, 1.1, 1.5, 2.0, 5.0, 10.0)  # of today's budget, for `recrawl plan`
 
-PRICE_POLICY_NAME, SIMILARITY_POLICY_NAME, FIXED_POLICY_PREFIX = "value", "similarity", "fixed"
+VALUE_POLICY_NAME, SIMILARITY_POLICY_NAME, FIXED_POLICY_PREFIX = "value", "similarity", "fixed"
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
 
@@ -170,7 +170,7 @@ def compare_policies(pages: PageArrays, today: Expectation, *, policy: str) -> l
     the same for all pages, as a budget scales its periods.
     """
     forecasts = [PolicyForecast(policy, is_today=True, expected=today)]
-    if policy != PRICE_POLICY_NAME:
+    if policy != VALUE_POLICY_NAME:
         forecasts.append(_forecast_price(pages, today.requests))
     if not policy.startswith(FIXED_POLICY_PREFIX):
         forecasts.append(_forecast_fixed(pages, today.requests))
@@ -187,7 +187,7 @@ def _forecast_price(pages: PageArrays, requests: float) -> PolicyForecast:
         return np.atleast_1d(compute_expectation(pages, shadow_price).requests)
 
     shadow_price = find_root(compute_requests, np.array([requests]), guess=np.array([0.25]))
-    return PolicyForecast(PRICE_POLICY_NAME, is_today=False, expected=compute_expectation(pages, shadow_price))
+    return PolicyForecast(VALUE_POLICY_NAME, is_today=False, expected=compute_expectation(pages, shadow_price))
 
 
 def _forecast_fixed(pages: PageArrays, requests: float) -> PolicyForecast:

@@ -19,7 +19,7 @@ from crawler.core.freshness.estimates import (
     refit_magnitudes,
 )
 from crawler.core.freshness.gamma import Floats
-from crawler.core.freshness.policies import PRICE_POLICY, PricePolicy, RevisitPolicy
+from crawler.core.freshness.policies import VALUE_POLICY, RevisitPolicy, ValuePolicy
 from crawler.core.freshness.prior import (
     ALL_KINDS,
     NO_KIND,
@@ -177,7 +177,7 @@ def build_workload(
     min_interval_days: float,
     max_interval_days: float,
     by_magnitude: bool = True,
-    revisit: RevisitPolicy = PRICE_POLICY,
+    revisit: RevisitPolicy = VALUE_POLICY,
 ) -> Workload:
     """The pages of a domain that could be fetched, known and new, with what a look at each costs.
 
@@ -193,7 +193,7 @@ def build_workload(
     min_interval = np.minimum(
         np.where(np.isnan(sample.min_interval), min_interval_days, sample.min_interval), max_interval
     )
-    is_bound = ~sample.is_new & (not isinstance(revisit, PricePolicy))
+    is_bound = ~sample.is_new & (not isinstance(revisit, ValuePolicy))
     if is_bound.any():
         gap = np.clip(
             b / a if revisit.fixed_interval is None else revisit.fixed_interval / DAY, min_interval, max_interval

@@ -160,7 +160,7 @@ UNDETECTED_BITS = 2  # a change that moves no bit may be as much as one that mov
 Groups = NDArray[np.intp]
 
 
-class ChangeValue(StrEnum):
+class ChangeWeight(StrEnum):
     """What a change that is found counts."""
 
     MAGNITUDE = "magnitude"  # by how much of the page it changes

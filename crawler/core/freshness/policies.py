@@ -74,7 +74,7 @@ class RevisitPolicy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PricePolicy:
+class ValuePolicy:
     """The look comes when it will be worth its price; see `interval`. Claims weigh again by the price of their day."""
 
     fixed_interval: ClassVar[timedelta | None] = None
@@ -149,7 +149,7 @@ def _compute_difference_ratio(visit: VisitResult) -> float:
     return min(max(unlike / max(usual, 1 / FINGERPRINT_BITS), MIN_RATIO), MAX_RATIO)
 
 
-PRICE_POLICY = PricePolicy()
+VALUE_POLICY = ValuePolicy()
 SIMILARITY_POLICY = SimilarityPolicy()
 
 
@@ -164,7 +164,7 @@ def parse_policy(text: str, plugin_policies: Mapping[str, RevisitPolicy] = NO_PL
     fixed = _FIXED.fullmatch(text)
     if fixed is not None:
         return FixedPolicy(float(fixed[1]) * SPAN_UNITS[fixed[2]])
-    policies = {**plugin_policies, "value": PRICE_POLICY, "similarity": SIMILARITY_POLICY}
+    policies = {**plugin_policies, "value": VALUE_POLICY, "similarity": SIMILARITY_POLICY}
     if text not in policies:
         raise ValueError(
             f"{text!r} is no revisit policy: price, similarity, fixed with a span such as 'fixed 7d', or a plugin "
@@ -173,9 +173,9 @@ def parse_policy(text: str, plugin_policies: Mapping[str, RevisitPolicy] = NO_PL
     return policies[text]
 
 
-def parse_policy_or_price(text: str, plugin_policies: Mapping[str, RevisitPolicy]) -> RevisitPolicy:
+def parse_policy_or_default(text: str, plugin_policies: Mapping[str, RevisitPolicy]) -> RevisitPolicy:
     """The policy that a domain's setting names; the price where that is a plugin's that is not there any more."""
     try:
         return parse_policy(text, plugin_policies)
     except ValueError:
-        return PRICE_POLICY
+        return VALUE_POLICY

@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import IntEnum
 
 from crawler.core.freshness.estimates import PRIOR, ExpectedMagnitude, RateEstimate
-from crawler.core.freshness.policies import NO_PLUGIN_POLICIES, PRICE_POLICY, RevisitPolicy
+from crawler.core.freshness.policies import NO_PLUGIN_POLICIES, VALUE_POLICY, RevisitPolicy
 from crawler.core.freshness.signals import SourceQuality
 from crawler.core.http.urls import Url
 
@@ -45,7 +45,7 @@ class VisitTerms:
     max_interval: timedelta = timedelta(days=180)
     prior: RateEstimate = PRIOR
     amount: ExpectedMagnitude | None = None
-    revisit: RevisitPolicy = PRICE_POLICY
+    revisit: RevisitPolicy = VALUE_POLICY
     once: bool = False
     is_ruled: bool = False
     sources: tuple[SourceQuality, ...] = ()

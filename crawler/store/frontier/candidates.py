@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from crawler.core.budget.cost import RequestKind
-from crawler.core.freshness.estimates import DAY, ChangeValue, RateEstimate, compute_magnitude_factors
-from crawler.core.freshness.policies import PricePolicy
+from crawler.core.freshness.estimates import DAY, ChangeWeight, RateEstimate, compute_magnitude_factors
+from crawler.core.freshness.policies import ValuePolicy
 from crawler.core.freshness.selection import CandidateColumns, Candidates, build_candidates, join_candidates
 from crawler.core.freshness.terms import PRIORITY_REQUESTS, VisitTerms
 from crawler.core.freshness.value import compute_phase
@@ -290,7 +290,7 @@ def _score_rows(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows
     importance = [row.importance for row in rows]
     if context.rules.rules or context.rules.page_score:
         importance = [row.importance * context.rules.compute_weight(row.url) for row in rows]
-    is_price_policy = isinstance(context.revisit_policy, PricePolicy)
+    is_price_policy = isinstance(context.revisit_policy, ValuePolicy)
     head = build_candidates(
         CandidateColumns(
             terms,
@@ -308,7 +308,7 @@ def _score_rows(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows
 
 def _compute_magnitude_factors(rows: list[CandidateRow], context: ScoringContext) -> list[float]:
     """The factor on the importance of each page by how much its changes change; 1 for a page never fetched."""
-    if context.settings.change_weight == ChangeValue.EQUAL:
+    if context.settings.change_weight == ChangeWeight.EQUAL:
         return [1.0] * len(rows)
     magnitudes = [(row.magnitude_total, row.magnitude_changes, row.group_magnitude) for row in rows]
     factors = compute_magnitude_factors(magnitudes, mean=context.mean_magnitude).tolist()

@@ -9,8 +9,8 @@ from crawler.core.budget.ledger import count_floor_left
 from crawler.core.budget.shadow_price import FLOOR_VISITS_SHARE, LONGEST_INTERVAL_SHARE
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.estimates import DAY, DEFAULT_MAGNITUDE, ChangeValue, ExpectedMagnitude, RateEstimate
-from crawler.core.freshness.policies import RevisitPolicy, parse_policy_or_price
+from crawler.core.freshness.estimates import DAY, DEFAULT_MAGNITUDE, ChangeWeight, ExpectedMagnitude, RateEstimate
+from crawler.core.freshness.policies import RevisitPolicy, parse_policy_or_default
 from crawler.core.freshness.selection import DayBudget
 from crawler.core.freshness.signals import SourceQuality
 from crawler.core.freshness.site_activity import SiteActivity
@@ -104,7 +104,7 @@ class ScoringContext:
         """What is expected of a change of a page whose group has this amount; None: each change counts alike."""
         return (
             ExpectedMagnitude(group_magnitude, self.mean_magnitude)
-            if self.settings.change_weight == ChangeValue.MAGNITUDE
+            if self.settings.change_weight == ChangeWeight.MAGNITUDE
             else None
         )
 
@@ -202,7 +202,7 @@ async def read_scoring_context(
         uses_whole_budget=domain.settings.uses_whole_budget and defaults.fills_budgets,
         suspected=find_suspected_validators(trusts),
         deferred=tuple(row["deferred"]),
-        revisit_policy=parse_policy_or_price(domain.settings.revisit, defaults.plugin_policies),
+        revisit_policy=parse_policy_or_default(domain.settings.revisit, defaults.plugin_policies),
         max_list_interval=MAX_LIST_INTERVAL * max(1.0, list_load),
         sources=tuple(each.compute_record_at(at).quality for each in sources),
         activity=SiteActivity(at=tuple(row["activity_at"]), ahead=tuple(row["activity_ahead"])),

@@ -13,7 +13,7 @@ from typing import Any
 from crawler.core.budget.shadow_price import MAX_CORRECTION, compute_price_decay
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import has_same_weighing
-from crawler.core.freshness.policies import PricePolicy
+from crawler.core.freshness.policies import ValuePolicy
 from crawler.core.freshness.selection import (
     Candidates,
     Selection,
@@ -273,7 +273,7 @@ async def update_due_times(
             or not has_same_weighing(current_domain.settings, lease.domain.settings)
         ):
             return False
-        if not after and not isinstance(context.revisit_policy, PricePolicy):
+        if not after and not isinstance(context.revisit_policy, ValuePolicy):
             await connection.execute(UNLINK_DUPLICATES, (lease.domain.id,))
         await connection.execute(PREFER_KEY_LOOKUPS)
         values = {"domain_id": lease.domain.id, "after_key": after, "most": max_pages, "at": at}

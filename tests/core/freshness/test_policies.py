@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.freshness.estimates import RateEstimate
-from crawler.core.freshness.policies import FIRST_PERIOD, PRICE_POLICY, SIMILARITY_POLICY, VisitResult, parse_policy
+from crawler.core.freshness.policies import FIRST_PERIOD, SIMILARITY_POLICY, VALUE_POLICY, VisitResult, parse_policy
 from crawler.core.freshness.value import compute_interval
 from crawler.core.http.urls import Url
 
@@ -37,7 +37,7 @@ def test_by_price_the_look_comes_when_it_is_worth_it() -> None:
         min_interval=LOOK.min_interval,
         max_interval=LOOK.max_interval,
     )
-    assert PRICE_POLICY.choose_interval(LOOK) == worth_it
+    assert VALUE_POLICY.choose_interval(LOOK) == worth_it
 
 
 def test_fixed_is_the_same_span_whatever_was_found() -> None:
