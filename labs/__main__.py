@@ -55,7 +55,7 @@ def replay(
         float, typer.Option(metavar="RATIO", help="The bound of staleness weighted by importance.")
     ] = 0.85,
     cold: Annotated[bool, typer.Option("--cold", help="Begin with the budget, not with a day without one.")] = False,
-    revisit: Annotated[str, typer.Option(metavar="POLICY", help="Of the domain, as in its settings.")] = "price",
+    revisit: Annotated[str, typer.Option(metavar="POLICY", help="Of the domain, as in its settings.")] = "value",
     hours: Annotated[str, typer.Option(metavar="HOURS", help="Of the domain: mon-fri 9-17.")] = "",
     target_freshness: Annotated[
         float | None, typer.Option(metavar="SHARE", help="Of the domain, in place of the budget: 0.97.")

@@ -47,7 +47,7 @@ def addresses(great: Domain, small: str, *, pages: int) -> Iterator[tuple[str, s
     yield "a domain of half of all pages", "/domain?" + urlencode({"name": great.authority})
     yield "a small domain", "/domain?" + urlencode({"name": small})
     yield "changes", "/changes"
-    yield "changes of all kinds", "/changes?kind=first&kind=changed&kind=gone"
+    yield "changes of all kinds", "/changes?kind=added&kind=changed&kind=gone"
     yield "changes of the domain", "/changes?" + urlencode({"domain": great.authority})
     half = pages // 2
     for what, near in (("changed", 0), ("unchanged", 1), ("new", 7), ("gone", 11), ("moved", 12), ("refused", 13)):

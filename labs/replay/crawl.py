@@ -54,7 +54,7 @@ class Plan:
     runs_a_day: int
     sitemap: Sitemap
     is_cold: bool
-    revisit: str = "price"
+    revisit: str = "value"
     hours: str = ""
     target_freshness: float | None = None
 

@@ -359,7 +359,7 @@ async def test_reports_say_what_lists_are_and_what_they_brought(
         assert "List sitemap, named by robots.txt: 1 URL" in of_list
         assert "a look that tells anything is worth 1 pages" in of_list
         assert "Dated 2025-06-01" in shown("explain", f"{domain.root}light")
-        assert "known (sitemap)" in shown("pages", domain.authority)
+        assert "fetched (sitemap)" in shown("pages", domain.authority)
         document = json_of(command("report", domain.authority, "--json", database_url=database_url, home=tmp_path))
         assert document["domains"][0]["lists"][0]["new_pages"] == 1
         found = await rows(db, "SELECT domain, kind, entries, new_pages FROM report_list")
