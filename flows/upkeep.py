@@ -28,7 +28,7 @@ AUDIT_COLUMNS = (
     *("domain", "drawn now", "audits of 30 days", "expected fresh", "found fresh"),
     *("other looks", "expected", "found"),
 )
-REPORT_COLUMNS = ("domain", "fresh", "target", "pages", "looks", "changes", "failed", "requests", "received", "saved")
+REPORT_COLUMNS = ("domain", "fresh", "target", "pages", "visits", "changes", "failed", "requests", "received", "saved")
 PRUNE_COLUMNS = (
     "domain",
     "versions thinned out",
@@ -54,7 +54,7 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
         audits = await reports.draw_audits(db, domain or None, at=parse_instant(at))
     for off in reports.list_findings(audits):
         get_run_logger().warning("%s", off.sentence)
-        names = ("looks", "expected_fresh", "found_fresh", "deviations")
+        names = ("visits", "expected_fresh", "found_fresh", "deviations")
         figures = {name: getattr(off.agreement, name) for name in names}
         emit(CALIBRATION_OFF if off.by_chance else CHANCES_OFF, off.name, figures, kind="calibration")
     await show_markdown(render_audits(audits), key="audit-result", description="What was audited")
@@ -238,7 +238,7 @@ def report_plan(hourly_plan: reports.HourlyPlan) -> None:
         name, hour = each.domain.authority, each.judged.traffic
         log.warning("%s, hour from %s: %s", name, f"{hour.hour:%Y-%m-%dT%H:%MZ}", each.judged.anomaly)
         facts = {"why": each.judged.anomaly, "hour": hour.hour.isoformat()}
-        counts = {"looks": hour.looks, "errors": hour.errors, "latency_ms": hour.latency_ms}
+        counts = {"visits": hour.visits, "errors": hour.errors, "latency_ms": hour.latency_ms}
         emit(TRAFFIC_OFF, name, facts | counts)
 
 

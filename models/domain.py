@@ -229,7 +229,7 @@ class Calibration(DomainTable, table=True):
 
     day: date = Field(sa_column=Column(Date, primary_key=True))
     audit: bool = Field(sa_column=Column(Boolean, primary_key=True))
-    looks: int = Field(sa_column=bigint())
+    visits: int = Field(sa_column=bigint())
     expected: float = Field(sa_column=double())
     found: int = Field(sa_column=bigint())
     variance: float = Field(sa_column=double())

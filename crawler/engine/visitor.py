@@ -9,7 +9,7 @@ from functools import partial
 from crawler.core.change.change import Change
 from crawler.core.change.edits import BoilerplateEdit
 from crawler.core.change.observation import pop_boilerplate_edit
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.response import NO_VALIDATORS, Fetched, NotModified, Response, Unreached, Validators
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.fingerprint import Fingerprint, count_distance_bits
@@ -118,7 +118,7 @@ class Visitor:
         exclusion = find_exclusion(target.url, depth=target.depth, knowledge=self.knowledge)
         if exclusion:
             return build_excluded_visit(target, reason=exclusion, now=self.clock.now())
-        if target.requested is Wanted.TO_RENDER:  # nothing can be rendered of a 304
+        if target.requested is RequestReason.TO_RENDER:  # nothing can be rendered of a 304
             target = replace(target, validators=NO_VALIDATORS, sends_head=False)
         if target.sends_head and await self.requester.reserve_request():
             return await self.visit_by_head(target)

@@ -6,7 +6,7 @@ from datetime import datetime
 from crawler.core.change.word_diff import diff_words, format_runs, shorten_runs
 from crawler.core.freshness.estimates import compute_credible_interval
 from crawler.core.freshness.prior import OTHER_TEMPLATES
-from crawler.core.freshness.terms import USER_REQUESTS, VisitTerms, Wanted
+from crawler.core.freshness.terms import USER_REQUESTS, VisitTerms, RequestReason
 from crawler.core.http.robots import parse_robots
 from crawler.core.http.urls import ExclusionReason, Scope, Url
 from crawler.core.soft_errors import MAX_WITHHELD
@@ -118,7 +118,7 @@ def format_due(stored: Explanation, page: PageFacts, *, today: Due | None, refus
 
 def _explain_unfetched(page: PageFacts, at: datetime) -> str:
     if (
-        page.request_reason is not Wanted.NONE
+        page.request_reason is not RequestReason.NONE
         or page.boosted
         or (page.due_at is None and not page.is_template_deferred)
     ):
@@ -139,11 +139,11 @@ def _explain_unfetched(page: PageFacts, at: datetime) -> str:
 
 REQUEST_REASONS = {
     **dict.fromkeys(USER_REQUESTS, "because it was requested"),
-    Wanted.BY_AUDIT: "as one of a random sample that checks the reported freshness",
-    Wanted.BY_CANONICAL: "since {canonical} has changed, which said the same",
-    Wanted.TO_CONFIRM: "since it answered 404, and only a second 404 shows that it is gone",
-    Wanted.BY_LIST: "since a sitemap or a feed names it, and it never was a page before",
-    Wanted.TO_RENDER: "since it is stored without what its scripts write, and a browser should read it",
+    RequestReason.BY_AUDIT: "as one of a random sample that checks the reported freshness",
+    RequestReason.BY_CANONICAL: "since {canonical} has changed, which said the same",
+    RequestReason.TO_CONFIRM: "since it answered 404, and only a second 404 shows that it is gone",
+    RequestReason.BY_LIST: "since a sitemap or a feed names it, and it never was a page before",
+    RequestReason.TO_RENDER: "since it is stored without what its scripts write, and a browser should read it",
 }
 
 

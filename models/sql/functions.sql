@@ -27,7 +27,7 @@ RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION visit_importance IS
     'How important a look at a page is: its importance, and that of the new pages which a change of it announces; of a
-page never fetched by the share of what first looks at pages of its group found that was new. announces: column of page;
+page never fetched by the share of what first visits at pages of its group found that was new. announces: column of page;
 first_visits, novelty: columns of prior. One look of which all was new is added to these.';
 
 CREATE FUNCTION page_freshness(a DOUBLE PRECISION, b DOUBLE PRECISION, unseen INTERVAL)

@@ -3,7 +3,7 @@ SELECT x.domain_id, x.domain, x.url, x.state,
        CASE WHEN x.discovery_order = 'mixed' THEN (1 - x.url_weight) * x.popularity + x.url_weight * x.url_score
             ELSE x.popularity END AS importance,
        x.popularity, x.url_score, x.boosted, x.freshness, x.changes_per_day, x.version, x.due_at, x.depth,
-       x.first_seen_at, x.last_visit_at, x.last_good_at, x.last_change_at, x.looks, x.changes, x.failures, x.status,
+       x.first_seen_at, x.last_visit_at, x.last_good_at, x.last_change_at, x.visits, x.changes, x.failures, x.status,
        x.reason, x.key, x.template, x.age, x.due_at - x.last_visit_at AS next_interval,
        x.category, x.withheld_since
   FROM (
@@ -38,7 +38,7 @@ SELECT d.id AS domain_id,
        p.last_visit_at,
        p.last_good_at,
        p.last_change_at,
-       p.visits AS looks,
+       p.visits,
        p.changes,
        p.failures,
        p.status,
@@ -85,7 +85,7 @@ COMMENT ON COLUMN report_page.first_seen_at IS 'when a link or a seed told of it
 COMMENT ON COLUMN report_page.last_visit_at IS 'the newest look, whatever came of it';
 COMMENT ON COLUMN report_page.last_good_at IS 'the newest look that told what the page is';
 COMMENT ON COLUMN report_page.last_change_at IS 'the newest look that found it changed';
-COMMENT ON COLUMN report_page.looks IS 'how often it was looked at';
+COMMENT ON COLUMN report_page.visits IS 'how often it was looked at';
 COMMENT ON COLUMN report_page.changes IS 'how often it was found changed';
 COMMENT ON COLUMN report_page.failures IS 'looks in a row without a good answer';
 COMMENT ON COLUMN report_page.status IS 'HTTP status of the newest look; null if there was none';

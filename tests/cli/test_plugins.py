@@ -336,8 +336,8 @@ def test_a_reader_that_fails_at_a_page_makes_that_page_unreadable(
     assert "it takes too much processor time" in done.err
     assert "/hidden.html" in site.asked  # the good table was read
     assert done.code == 0
-    looks = json.loads(run("explain", f"{site.url}raises.csv", "--json", database_url=database_url).out)
-    assert looks["page"]["reason"] == "unreadable"
+    visits = json.loads(run("explain", f"{site.url}raises.csv", "--json", database_url=database_url).out)
+    assert visits["page"]["reason"] == "unreadable"
     assert run("db", "check", database_url=database_url).code == 0
 
 

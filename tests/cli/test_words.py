@@ -120,10 +120,10 @@ def test_a_table_that_is_too_wide_is_told_row_by_row(narrow: Console) -> None:
 
 
 def test_a_table_that_fits_stays_one(narrow: Console) -> None:
-    output.show_table(["url", "looks"], [("http://site.test/" + "a" * 80, "7")], right=["looks"])
+    output.show_table(["url", "visits"], [("http://site.test/" + "a" * 80, "7")], right=["visits"])
 
     assert "url" in lines(narrow)[0]
-    assert "looks" in lines(narrow)[0]
+    assert "visits" in lines(narrow)[0]
 
 
 def test_the_home_is_found_from_any_folder_of_its_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ WORDS = [
     "dog",
     "while",
     "nobody",
-    "looks",
+    "visits",
     "and",
     "the",
     "evening",

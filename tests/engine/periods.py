@@ -92,7 +92,7 @@ async def live(
     return at
 
 
-async def waits_after(db: Database, domain: Domain, site: Periods, *, looks: int) -> dict[float, list[float]]:
+async def waits_after(db: Database, domain: Domain, site: Periods, *, visits: int) -> dict[float, list[float]]:
     """The days from the nth look at each page to the next, by the page's true period; of pages that had both."""
     found: dict[float, list[float]] = {period: [] for period in site.periods}
     for url, days in await rows(
@@ -102,7 +102,7 @@ async def waits_after(db: Database, domain: Domain, site: Periods, *, looks: int
         " WINDOW w AS (PARTITION BY domain_id, key ORDER BY at)) v USING (domain_id, key)"
         " WHERE domain_id = %s AND v.number = %s AND v.next IS NOT NULL",
         domain.id,
-        looks,
+        visits,
     ):
         period = site.period_of("/" + url.removeprefix(domain.root))
         if period is not None:

@@ -20,7 +20,7 @@ from tests.store.populated import Bulk, add, fetched, look
 NIGHT = datetime(2026, 3, 10, 0, 20, tzinfo=UTC)
 YESTERDAY = datetime(2026, 3, 9, 11, tzinfo=UTC)
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
-CALIBRATION = "SELECT day, audit, looks, expected, found, variance FROM calibration ORDER BY day, audit"
+CALIBRATION = "SELECT day, audit, visits, expected, found, variance FROM calibration ORDER BY day, audit"
 
 
 async def registered(db: Database, name: str, domain_settings: DomainSettings | None = None) -> Domain:
@@ -116,7 +116,7 @@ async def test_a_freshness_report_that_is_off_is_found_out_and_told(db: Database
     assert off["rosy.test"].agreement.expected_fresh == pytest.approx(0.7)
     assert off["rosy.test"].agreement.found_fresh == pytest.approx(0.4)
     assert off["rosy.test"].agreement.deviations == pytest.approx(30 / 21**0.5)
-    assert off[ALL].agreement.looks == 200
+    assert off[ALL].agreement.visits == 200
     told = render_audits(found)
     assert "| rosy.test | 0 | 100 | 70.0 % | 40.0 % | 0 | - | - |" in told
     assert "The freshness reported for rosy.test is off" in told
@@ -135,7 +135,7 @@ async def test_chances_of_change_that_are_off_in_scheduled_looks_are_a_finding_o
     found = await audit_domains(db, at=NIGHT)
 
     (off,) = list_findings(found)
-    assert (off.name, off.by_chance, off.agreement.looks, off.agreement.found) == ("a.test", False, 100, 90)
+    assert (off.name, off.by_chance, off.agreement.visits, off.agreement.found) == ("a.test", False, 100, 90)
     assert off.agreement.expected == pytest.approx(30)
     assert "What is expected of a.test is off: 100 scheduled looks, 70.0 % of them" in render_audits(found)
 
@@ -151,9 +151,9 @@ async def test_days_on_which_no_audit_ran_are_counted_when_it_runs_again(db: Dat
     await audit_domains(db, at=NIGHT + timedelta(days=6))
 
     first = YESTERDAY.date()
-    counted = await fetched(db, "SELECT day, looks FROM calibration ORDER BY day")
+    counted = await fetched(db, "SELECT day, visits FROM calibration ORDER BY day")
     assert counted == [
-        (first + timedelta(days=day), looks) for day, looks in ((0, 2), (1, 2), (2, 3), (3, 4), (5, 6), (6, 7))
+        (first + timedelta(days=day), visits) for day, visits in ((0, 2), (1, 2), (2, 3), (3, 4), (5, 6), (6, 7))
     ]
 
 
@@ -165,7 +165,7 @@ async def test_a_count_outlasts_its_looks(db: Database) -> None:
 
     await audit_domains(db, at=NIGHT + timedelta(hours=1))
 
-    assert await fetched(db, "SELECT looks FROM calibration") == [(3,)]
+    assert await fetched(db, "SELECT visits FROM calibration") == [(3,)]
 
 
 async def test_pages_that_are_wanted_once_are_not_audited(db: Database) -> None:
@@ -193,11 +193,11 @@ async def test_a_few_pages_among_many_that_are_not_known_are_drawn(db: Database)
     ("agreement", "is_off"),
     [
         (Agreement(), False),
-        (Agreement(looks=100, expected=30.0, found=40, variance=21.0), False),  # 2.2 deviations
-        (Agreement(looks=100, expected=30.0, found=45, variance=21.0), True),
-        (Agreement(looks=100, expected=30.0, found=15, variance=21.0), True),  # too bleak a report is off, too
-        (Agreement(looks=10**6, expected=3e5, found=320_000, variance=2.1e5), False),  # sure, but 2 points
-        (Agreement(looks=10, expected=0.0, found=1, variance=0.0), True),
+        (Agreement(visits=100, expected=30.0, found=40, variance=21.0), False),  # 2.2 deviations
+        (Agreement(visits=100, expected=30.0, found=45, variance=21.0), True),
+        (Agreement(visits=100, expected=30.0, found=15, variance=21.0), True),  # too bleak a report is off, too
+        (Agreement(visits=10**6, expected=3e5, found=320_000, variance=2.1e5), False),  # sure, but 2 points
+        (Agreement(visits=10, expected=0.0, found=1, variance=0.0), True),
     ],
 )
 def test_a_report_is_off_beyond_three_deviations_and_three_points(agreement: Agreement, is_off: bool) -> None:

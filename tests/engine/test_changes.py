@@ -100,9 +100,9 @@ async def test_a_year_of_a_static_page_stays_conditional_and_keeps_what_was_lear
 
         kept = await page(db, domain, "/")
         assert [kept[name] for name in LEARNT_ONCE] == [first[name] for name in LEARNT_ONCE]
-        looks = await rows(db, "SELECT due_at - at, conditional, status FROM visit ORDER BY at")
-        assert all(status == (304 if conditional else 200) for _, conditional, status in looks)
-        at_the_ceiling = [conditional for (gap, *_), (_, conditional, _) in pairwise(looks) if gap == longest]
+        visits = await rows(db, "SELECT due_at - at, conditional, status FROM visit ORDER BY at")
+        assert all(status == (304 if conditional else 200) for _, conditional, status in visits)
+        at_the_ceiling = [conditional for (gap, *_), (_, conditional, _) in pairwise(visits) if gap == longest]
         assert len(at_the_ceiling) > 10
         assert sum(at_the_ceiling) >= 0.7 * len(at_the_ceiling)  # all others are challenges
 

@@ -150,13 +150,13 @@ async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_was_not_s
     server = PacedServer(cast(Http, Nobody()), Pacer(delay=DAY, wait=DAY), deadline=DAY)
     requester = Requester(server, budget, term=3 * DAY, stats=CrawlStats())
 
-    looks = [asyncio.create_task(requester.fetch_target(WebRequest(Url("http://site.test/")))) for _ in range(3)]
-    looks.append(asyncio.create_task(requester.request_url(Url("http://site.test/robots.txt"))))
+    visits = [asyncio.create_task(requester.fetch_target(WebRequest(Url("http://site.test/")))) for _ in range(3)]
+    visits.append(asyncio.create_task(requester.request_url(Url("http://site.test/robots.txt"))))
     for _ in range(5):
         await asyncio.sleep(0)
-    for look in looks:
+    for look in visits:
         look.cancel()
-    await asyncio.gather(*looks, return_exceptions=True)
+    await asyncio.gather(*visits, return_exceptions=True)
 
     assert budget.compute_refund() == Refund(TODAY, requests=4)
     assert budget.is_idle

@@ -327,8 +327,8 @@ async def test_all_pages_to_the_home_page_for_good_are_gone_once_each_and_none_h
 
         told = await events(db, domain)
         assert sorted(told) == sorted((path, "gone") for path in SITE if path != "/")
-        looks = await rows(db, "SELECT count(*) FROM visit WHERE status = 301 GROUP BY key")
-        assert max(many for (many,) in looks) <= 5
+        visits = await rows(db, "SELECT count(*) FROM visit WHERE status = 301 GROUP BY key")
+        assert max(many for (many,) in visits) <= 5
         assert await coins_missing(db) == 0
 
 

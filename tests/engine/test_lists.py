@@ -141,8 +141,8 @@ async def test_a_sitemap_is_asked_for_conditionally_and_a_304_reads_nothing(db: 
         assert ("/maps.xml", True) in site.asked
         row = (await lists(db, domain))["/maps.xml"]
         assert row["reads"] == 1
-        looks = await rows(db, "SELECT evidence, received_bytes FROM visit ORDER BY at DESC LIMIT 1")
-        assert looks == [("not_modified", 0)]
+        visits = await rows(db, "SELECT evidence, received_bytes FROM visit ORDER BY at DESC LIMIT 1")
+        assert visits == [("not_modified", 0)]
         await holds(db)
 
 

@@ -219,10 +219,10 @@ async def test_a_limit_on_pages_is_exact(db: Database, domain: Domain, living: L
 async def test_no_page_is_looked_at_twice_in_one_crawl(db: Database, domain: Domain, living: LivingServer) -> None:
     await crawl(db, at=START)
 
-    looks: defaultdict[str, int] = defaultdict(int)
+    visits: defaultdict[str, int] = defaultdict(int)
     for entry in living.journal.entries:
-        looks[entry.path] += 1
-    assert max(looks.values()) == 1
+        visits[entry.path] += 1
+    assert max(visits.values()) == 1
 
 
 async def test_a_month_of_daily_shifts_keeps_every_invariant(

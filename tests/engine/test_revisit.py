@@ -25,7 +25,7 @@ async def test_by_similarity_each_page_comes_to_be_looked_at_once_in_its_period(
         domain = await register(db, url, revisit="similarity")
         await live(db, domain, site, until=START + 190 * DAY)
 
-    days = [each for looks in (16, 18, 20) for each in (await waits_after(db, domain, site, looks=looks))[5.0]]
+    days = [each for visits in (16, 18, 20) for each in (await waits_after(db, domain, site, visits=visits))[5.0]]
     assert len(days) >= 54  # of 72; the others have longer periods
     assert fmean(days) == pytest.approx(5.0, rel=0.25)
 

@@ -23,7 +23,7 @@ from labs.demo.server import LivingServer
 from labs.demo.server.journal import Entry
 from labs.demo.site import CHAIN, Ask, freshness, make_site, reply
 from labs.demo.site.site import CHAIN_STATUSES
-from labs.experiments.looks import looks_by_url
+from labs.experiments.visits import looks_by_url
 from tests.engine.crawls import DAY, QUICK, START, crawl, register, rows
 from tests.patience import SLOW
 from tests.ports import next_port
@@ -66,8 +66,8 @@ async def lived(db: Database, domain: Domain, living: LivingServer) -> Told:
 
 async def last_looks(db: Database, domain: Domain, *, until: datetime) -> Mapping[str, datetime]:
     seen = await looks_by_url(db, domain)
-    times = {get_path_and_query(url): [look.at for look in looks if look.at <= until] for url, looks in seen.items()}
-    return {path: looks[-1] for path, looks in times.items() if looks}
+    times = {get_path_and_query(url): [look.at for look in visits if look.at <= until] for url, visits in seen.items()}
+    return {path: visits[-1] for path, visits in times.items() if visits}
 
 
 def sent(living: LivingServer) -> tuple[int, int, int]:
@@ -95,18 +95,18 @@ def shown_and_true(
     requests, received, spared = sent(living)
     met = [
         (site.exists(path, one) and site.exists(path, two), site.version(path, one) != site.version(path, two))
-        for path, looks in seen.items()
+        for path, visits in seen.items()
         if site.find(path)
-        for one, two in pairwise(looks)
+        for one, two in pairwise(visits)
     ]
     changes = sum(differs for there, differs in met if there)
     gone = sum(
-        site.find(path) is not None and site.sheet(path).ends_as in {404, 410} and not site.exists(path, looks[-1])
-        for path, looks in seen.items()
+        site.find(path) is not None and site.sheet(path).ends_as in {404, 410} and not site.exists(path, visits[-1])
+        for path, visits in seen.items()
     )
     moved = sum(
-        site.find(path) is not None and site.sheet(path).ends_as == 301 and not site.exists(path, looks[-1])
-        for path, looks in seen.items()
+        site.find(path) is not None and site.sheet(path).ends_as == 301 and not site.exists(path, visits[-1])
+        for path, visits in seen.items()
     )
     failing = sum(
         entry.status in {0, 302}  # of the chain: the page is elsewhere, and only for now
@@ -117,7 +117,7 @@ def shown_and_true(
     )
     past = {each.at: each.freshness_plain for each in facts.card.past[:-1]}
     looks_at = {
-        at: {p: [t for t in looks if t <= at][-1] for p, looks in seen.items() if looks[0] <= at} for at in past
+        at: {p: [t for t in visits if t <= at][-1] for p, visits in seen.items() if visits[0] <= at} for at in past
     }
     late = [at for at in past if at > START + LEARNT * DAY]
     scheduled = facts.card.calibration.scheduled
@@ -153,8 +153,8 @@ async def test_every_figure_of_a_domains_page_is_true(db: Database) -> None:
         assert card is not None
         facts = await examine_domain(opened, card)
         seen = {
-            get_path_and_query(url): [look.at for look in looks]
-            for url, looks in (await looks_by_url(db, domain)).items()
+            get_path_and_query(url): [look.at for look in visits]
+            for url, visits in (await looks_by_url(db, domain)).items()
         }
 
         found = shown_and_true(facts, told, living, seen, at)

@@ -39,7 +39,7 @@ async def told(db: Database, domain: Domain) -> list[FeedItem]:
     return [item for item in found if item.change is EventKind.TEMPLATE]
 
 
-async def looks(db: Database, site: Scripted, domain: Domain, *days: float) -> None:
+async def visits(db: Database, site: Scripted, domain: Domain, *days: float) -> None:
     for day in days:
         await site.recrawl(db, domain, at=START + day * DAY)
 
@@ -47,9 +47,9 @@ async def looks(db: Database, site: Scripted, domain: Domain, *days: float) -> N
 async def test_a_new_entry_of_the_menu_is_one_event_of_the_site_and_no_page_changed(db: Database) -> None:
     async with scripted(db, site_of()) as (site, domain):
         await site.crawl(db, at=START)
-        await looks(db, site, domain, 1)
+        await visits(db, site, domain, 1)
         site.pages = site_of((*MENU, "Shop"), year=2026)
-        await looks(db, site, domain, 40, 41, 42)
+        await visits(db, site, domain, 40, 41, 42)
 
         assert await events(db, domain) == [("/", "template")]
         (found,) = await told(db, domain)
@@ -66,7 +66,7 @@ async def test_a_page_with_news_of_its_own_has_its_event_beside_the_sites(db: Da
         site.pages = site_of((*MENU, "Shop"))
         plums = site.pages["/2"]
         site.pages["/2"] = Said(body=plums.body.replace("Paragraph 2", "Paragraph two"))
-        await looks(db, site, domain, 2, 3)
+        await visits(db, site, domain, 2, 3)
 
         assert sorted(await events(db, domain)) == [("/", "template"), ("/2", "changed")]
 
@@ -76,7 +76,7 @@ async def test_pages_that_change_one_by_one_are_no_event_of_the_site(db: Databas
         await site.crawl(db, at=START)
         for day, path in enumerate(PAGES, start=1):
             site.pages[path] = Said(body=site.pages[path].body.replace("Paragraph 3", f"On day {day} paragraph 3"))
-            await looks(db, site, domain, day)
+            await visits(db, site, domain, day)
 
         assert await told(db, domain) == []
         assert len(await events(db, domain)) == len(PAGES)

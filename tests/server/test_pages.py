@@ -40,7 +40,7 @@ def test_every_figure_is_the_reports(crawled: Site, recrawl: Recrawl, visitor: V
         ("Never fetched", "unfetched"),
         ("Requests", "requests"),
         ("Failed looks", "failures"),
-        ("Looks in 30 days", "looks"),
+        ("Looks in 30 days", "visits"),
         ("Requests today", "spent_today"),
     ):
         assert shown[label] == f"{said[name]:,}", label

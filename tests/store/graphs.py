@@ -133,8 +133,8 @@ orderings = st.builds(
     revisit_weight=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
 )
 turns = st.one_of(st.just(Turn.GO_ON), st.sampled_from(Turn))
-looks = st.lists(outcomes, min_size=1, max_size=6).map(tuple)
-steps = st.builds(Step, turn=turns, ordering=orderings, outcomes=looks)
+visits = st.lists(outcomes, min_size=1, max_size=6).map(tuple)
+steps = st.builds(Step, turn=turns, ordering=orderings, outcomes=visits)
 histories = st.lists(steps, min_size=3, max_size=6)
 domain_settings = st.builds(
     DomainSettings,

@@ -87,8 +87,8 @@ def look(target: Target, answer: Response, at: datetime, domain: Domain) -> Visi
 async def crawl(db: Database, lease: Lease, links: dict[int, list[int]], at: datetime, *, most: int = 10_000) -> int:
     """Look at all that is worth it until nothing is; gives how many looks there were."""
     numbers = {key(lease.domain, n): n for n in links}
-    looks = 0
-    while looks < most and (batch := await targets(db, lease, at, most=min(20, most - looks))):
+    visits = 0
+    while visits < most and (batch := await targets(db, lease, at, most=min(20, most - visits))):
         done = []
         for target in batch:
             at += timedelta(milliseconds=1)
@@ -97,8 +97,8 @@ async def crawl(db: Database, lease: Lease, links: dict[int, list[int]], at: dat
             answer = status(404) if n is None else html(lease.domain, links[n], words=f"what {own} has to say")
             done.append(look(target, answer, at, lease.domain))
         await record.record_visits(db, lease, record.Batch(done, max_pages=10**6))
-        looks += len(done)
-    return looks
+        visits += len(done)
+    return visits
 
 
 async def economy_total(db: Database, domain: Domain) -> tuple[int, int]:

@@ -179,12 +179,12 @@ def _format_group_rows(group: "app.NearDuplicateGroup") -> list[dict[str, str]]:
         *({"pages": ""} | _format_near_row(each) for each in others),
     ]
     unlisted = group.pages - len(group.members)
-    more = {"pages": "", "bits": "", "looks": "", "url": f"and {format_count(unlisted, 'more page')}"}
+    more = {"pages": "", "bits": "", "visits": "", "url": f"and {format_count(unlisted, 'more page')}"}
     return [*rows, more] if unlisted > 0 else rows
 
 
 def _format_near_row(page: "app.NearDuplicate") -> dict[str, str]:
-    return {"bits": str(page.bits), "looks": "shared" if page.shares_schedule else "", "url": page.url}
+    return {"bits": str(page.bits), "visits": "shared" if page.shares_schedule else "", "url": page.url}
 
 
 def _show_near_duplicates(name: str, *, bits: int, max_count: int, as_json: bool) -> int:

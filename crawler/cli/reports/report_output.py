@@ -168,7 +168,7 @@ def _format_budget(domain_report: reports.DomainReport) -> str:
 
 
 def _format_agreement(agreement: reports.Agreement) -> str:
-    if not agreement.looks:
+    if not agreement.visits:
         return ""
     is_off = f", off by {abs(agreement.deviations):.1f} standard deviations" if agreement.is_off else ""
     found_fresh, expected = format_share(agreement.found_fresh), format_share(agreement.expected_fresh)
@@ -211,7 +211,7 @@ def _format_report_row(domain_report: reports.DomainReport, calibration: reports
         "gone": str(domain_report.gone),
         "dead links": str(domain_report.dead_links),
         "moved": str(domain_report.moved),
-        "looks": str(domain_report.looks),
+        "visits": str(domain_report.visits),
         "changes": str(sum(count for change, count in domain_report.changes.items() if change != "first")),
         "failed": str(domain_report.failures),
         "received": format_bytes(domain_report.received_bytes),

@@ -13,7 +13,7 @@ from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
 from crawler.json_lines import get_field_values
 
-HOURLY_NUMBERS = ("looks", "requests", "received", "errors", "latency")
+HOURLY_NUMBERS = ("visits", "requests", "received", "errors", "latency")
 AUDIT_NUMBERS = ("drawn", "looks by chance", "expected fresh", "found fresh", "other looks", "expected", "found")
 
 
@@ -67,8 +67,8 @@ def _format_audit_row(each: "reports.DomainAudit") -> dict[str, str]:
 
 def describe_agreement(agreement: "reports.Agreement") -> dict[str, object]:
     """What looks found against what was expected of them, for JSON."""
-    deviations = agreement.deviations if agreement.looks else None
-    return pick_fields(agreement, "looks", "expected_fresh", "found_fresh", "is_off") | {"deviations": deviations}
+    deviations = agreement.deviations if agreement.visits else None
+    return pick_fields(agreement, "visits", "expected_fresh", "found_fresh", "is_off") | {"deviations": deviations}
 
 
 def report(
@@ -163,7 +163,7 @@ def _format_hour_row(name: str, judged: "reports.JudgedHour") -> dict[str, str]:
     return {
         "hour": format_instant(hour.hour),
         "domain": f"{name}{' *' if judged.anomaly else ''}",
-        "looks": f"{hour.looks:,}",
+        "visits": f"{hour.looks:,}",
         "requests": f"{hour.requests:,}",
         "received": format_bytes(hour.received_bytes),
         "errors": f"{hour.errors:,}",

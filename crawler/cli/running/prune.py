@@ -12,7 +12,7 @@ from crawler.cli.output import print_listing, remark
 from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count
 
-NUMBERS = ("versions", "bodies", "frees", "looks packed", "looks", "changes", "left")
+NUMBERS = ("versions", "bodies", "frees", "looks packed", "visits", "changes", "left")
 
 
 def prune(
@@ -101,7 +101,7 @@ def _format_row(each: "maintenance.PruneStats") -> dict[str, str]:
         "bodies": f"{each.bodies:,}",
         "frees": format_bytes(each.freed_bytes),
         "looks packed": f"{each.packed:,}",
-        "looks": f"{each.visits:,}",
+        "visits": f"{each.visits:,}",
         "changes": f"{each.changes:,}",
         "left": format_bytes(each.stored_bytes),
     }

@@ -17,7 +17,7 @@ class Agreement:
     variance: of the changes found, if the chances are right and the looks independent: the sum of p (1 - p).
     """
 
-    looks: int = 0
+    visits: int = 0
     expected: float = 0.0
     found: int = 0
     variance: float = 0.0
@@ -25,12 +25,12 @@ class Agreement:
     @property
     def expected_fresh(self) -> float | None:
         """The share of the copies that should still have been fresh when they were looked at."""
-        return 1 - self.expected / self.looks if self.looks else None
+        return 1 - self.expected / self.visits if self.visits else None
 
     @property
     def found_fresh(self) -> float | None:
         """The share of the copies that was still fresh when they were looked at."""
-        return 1 - self.found / self.looks if self.looks else None
+        return 1 - self.found / self.visits if self.visits else None
 
     @property
     def deviations(self) -> float:
@@ -40,14 +40,14 @@ class Agreement:
     @property
     def is_off(self) -> bool:
         """Whether the difference is too large for chance, and large enough to matter."""
-        beyond = abs(self.found - self.expected) > MAX_DIFFERENCE_SHARE * self.looks
+        beyond = abs(self.found - self.expected) > MAX_DIFFERENCE_SHARE * self.visits
         return beyond and abs(self.deviations) > MAX_DEVIATIONS
 
 
 def pool_agreements(agreements: Sequence[Agreement]) -> Agreement:
     """The looks of several Agreements as one."""
     return Agreement(
-        looks=sum(each.looks for each in agreements),
+        visits=sum(each.visits for each in agreements),
         expected=sum(each.expected for each in agreements),
         found=sum(each.found for each in agreements),
         variance=sum(each.variance for each in agreements),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.gamma import Floats
 from crawler.core.freshness.signals import combine_signals, compute_days_ahead
-from crawler.core.freshness.terms import PRIORITY_REQUESTS, VisitTerms, Wanted
+from crawler.core.freshness.terms import PRIORITY_REQUESTS, VisitTerms, RequestReason
 from crawler.core.freshness.value import (
     compute_due_gap,
     compute_first_values,
@@ -167,10 +167,10 @@ def build_candidates(columns: CandidateColumns) -> Candidates:
         unseen=np.array(columns.unseen),
         due_in=np.array(columns.due_in),
         is_unfetched=is_unfetched,
-        is_requested=~is_done & (request_reason != Wanted.NONE),
+        is_requested=~is_done & (request_reason != RequestReason.NONE),
         is_timed=~is_unfetched & ~is_done & (np.array(columns.is_timed, dtype=np.bool_) | (once > 0)),
-        is_dead=np.array(columns.is_dead, dtype=np.bool_) & (request_reason == Wanted.NONE),
-        is_duplicate=np.array(columns.is_duplicate, dtype=np.bool_) & (request_reason == Wanted.NONE),
+        is_dead=np.array(columns.is_dead, dtype=np.bool_) & (request_reason == RequestReason.NONE),
+        is_duplicate=np.array(columns.is_duplicate, dtype=np.bool_) & (request_reason == RequestReason.NONE),
         is_ruled=is_ruled > 0,
         cash=-np.arange(float(len(terms))),
         phase=np.array(columns.phase),

@@ -26,7 +26,7 @@ class TrafficHour:
     """
 
     hour: datetime
-    looks: int
+    visits: int
     requests: int
     received_bytes: int
     errors: int
@@ -34,7 +34,7 @@ class TrafficHour:
 
     @property
     def error_share(self) -> float:
-        return self.errors / self.looks if self.looks else 0.0
+        return self.errors / self.visits if self.visits else 0.0
 
 
 def describe_anomaly(hour: TrafficHour, before: Sequence[TrafficHour]) -> str:
@@ -44,22 +44,22 @@ def describe_anomaly(hour: TrafficHour, before: Sequence[TrafficHour]) -> str:
     in 10,000 hours (binomial tail), their share is twice the usual, and no hour before had such a share. Latency is
     off when it is twice the usual and five deviations from it.
     """
-    usual = [each for each in before if each.looks]
-    if len(usual) < ENOUGH_HOURS or not hour.looks:
+    usual = [each for each in before if each.visits]
+    if len(usual) < ENOUGH_HOURS or not hour.visits:
         return ""
     sentences = filter(None, (_describe_errors(hour, usual), _describe_latency(hour, usual)))
     return "; ".join(sentences)
 
 
 def _describe_errors(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
-    visits, errors = sum(each.looks for each in usual), sum(each.errors for each in usual)
+    visits, errors = sum(each.visits for each in usual), sum(each.errors for each in usual)
     share = (errors + 0.5) / (visits + 1)  # that none was seen does not mean that none can be
-    worst = max((each.error_share for each in usual if each.looks >= ENOUGH_VISITS), default=0.0)
+    worst = max((each.error_share for each in usual if each.visits >= ENOUGH_VISITS), default=0.0)
     is_off = (
         hour.errors >= MIN_ERRORS
         and hour.error_share >= MIN_FACTOR * share
         and hour.error_share > worst
-        and compute_binomial_tail(hour.looks, hour.errors, share) < MAX_CHANCE
+        and compute_binomial_tail(hour.visits, hour.errors, share) < MAX_CHANCE
     )
     if not is_off:
         return ""
@@ -68,7 +68,7 @@ def _describe_errors(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
 
 def _describe_latency(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
     logs = [math.log(max(each.latency_ms, 1.0)) for each in usual if each.latency_ms is not None]
-    if len(logs) < ENOUGH_HOURS or hour.looks < ENOUGH_VISITS or hour.latency_ms is None:
+    if len(logs) < ENOUGH_HOURS or hour.visits < ENOUGH_VISITS or hour.latency_ms is None:
         return ""
     middle = median(logs)
     deviation = max(SCALE * median(abs(each - middle) for each in logs), DEVIATION_FLOOR)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crawler.core.change.change import Change, Evidence, Verdict
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.freshness.value import compute_phase
 from crawler.core.http.backoff import parse_retry_after
 from crawler.core.http.response import FailureReason, Fetched, Response, Unreached
@@ -217,7 +217,7 @@ def build_missing_visit(target: Target, response: Fetched, *, now: datetime) -> 
     is_confirmed = target.version is None or target.state is State.GONE
     if response.status == 410 or is_confirmed or now - first >= MIN_404_CONFIRMATION:
         return _build_gone_visit(build_unchanged_visit(target, response, now=now), reason=f"http_{response.status}")
-    is_requested = target.requested in {Wanted.BY_USER, Wanted.BY_URL}
+    is_requested = target.requested in {RequestReason.BY_USER, RequestReason.BY_URL}
     second = first + (MIN_404_CONFIRMATION if is_requested else CONFIRM_404_AFTER)
     return replace(
         build_failed_visit(target, response, now=now, reason="http_404"),

@@ -27,7 +27,7 @@ from crawler.core.freshness.signals import (
     find_max_recall,
     update_changed_with_signals,
 )
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.freshness.value import compute_phase
 from crawler.core.http.backoff import parse_http_date
 from crawler.core.http.response import Fetched, NotModified
@@ -139,7 +139,7 @@ def _compute_due_at(
 
 def _compute_planned_wait(target: Target) -> timedelta | None:
     """The wait that was meant after the last good look; None where the due time says something else."""
-    is_by_plan = target.requested is Wanted.NONE and target.state is State.FETCHED and not target.failures
+    is_by_plan = target.requested is RequestReason.NONE and target.state is State.FETCHED and not target.failures
     if not is_by_plan or target.due_at is None or target.last_good_at is None or target.due_at <= target.last_good_at:
         return None
     return target.due_at - target.last_good_at

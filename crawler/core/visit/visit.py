@@ -7,7 +7,7 @@ from enum import StrEnum
 from crawler.core.change.change import Change, Evidence, Verdict
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.freshness.estimates import NO_MAGNITUDES, ChangeMagnitudes, RateEstimate
-from crawler.core.freshness.terms import DEFAULT_TERMS, VisitTerms, Wanted
+from crawler.core.freshness.terms import DEFAULT_TERMS, VisitTerms, RequestReason
 from crawler.core.http.response import (
     NO_VALIDATORS,
     FailureReason,
@@ -150,7 +150,7 @@ class Target:
     terms: VisitTerms = DEFAULT_TERMS
     importance: float = 1.0  # the domain's mean is 1
     magnitudes: ChangeMagnitudes = NO_MAGNITUDES  # of the changes found so far
-    requested: Wanted = Wanted.NONE
+    requested: RequestReason = RequestReason.NONE
     cash: int = 0  # coins, read at the claim
     group: int = 0  # of pages that share one prior and one trust in validators
     validators: Validators = NO_VALIDATORS  # to be sent
@@ -293,14 +293,14 @@ class Visit:
         return self.status is not None and self.status >= 500 and not self.overloaded and not self.is_good
 
     @property
-    def next_request(self) -> Wanted:
+    def next_request(self) -> RequestReason:
         """Return why the next visit is wanted whatever its value: to confirm a first 404, or for no reason.
 
         A visit that the end of its lease has cut off leaves the page as requested as it was.
         """
-        if self.reason == FailureReason.LEASE and not self.is_good and self.target.requested is not Wanted.BY_DEADLINE:
+        if self.reason == FailureReason.LEASE and not self.is_good and self.target.requested is not RequestReason.BY_DEADLINE:
             return self.target.requested
-        return Wanted.TO_CONFIRM if self.status == 404 and not self.is_good and self.missing_since else Wanted.NONE
+        return RequestReason.TO_CONFIRM if self.status == 404 and not self.is_good and self.missing_since else RequestReason.NONE
 
     @property
     def is_good(self) -> bool:

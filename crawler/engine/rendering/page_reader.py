@@ -5,7 +5,7 @@ from html import escape
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness.prior import derive_template
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.media_type import detect_kind
@@ -112,7 +112,7 @@ class PageReader:
         choice = self._choose_rendering(target, response, None, knowledge) if is_html else RenderChoice.NO_SCRIPTS
         if choice is RenderChoice.NO_BROWSER and _is_rendered(target):
             return replace(_build_unrendered(response, None, choice=choice), failure=RenderFailure.NO_BROWSER)
-        is_requested = target.requested is Wanted.TO_RENDER or knowledge.renders.may_be_needed(
+        is_requested = target.requested is RequestReason.TO_RENDER or knowledge.renders.may_be_needed(
             derive_template(target.url)
         )
         if not is_new and not choice.is_rendered and not (is_html and is_requested):
@@ -170,7 +170,7 @@ class PageReader:
     def _choose_rendering(
         self, target: Target, response: Fetched, without_scripts: Parsed | None, knowledge: DomainKnowledge
     ) -> RenderChoice:
-        is_requested = target.requested is Wanted.TO_RENDER  # by pages_to_render, which bounds the probes that it names
+        is_requested = target.requested is RequestReason.TO_RENDER  # by pages_to_render, which bounds the probes that it names
         choice = choose_rendering(
             response.body,
             without_scripts,

@@ -21,7 +21,7 @@ from crawler.core.freshness.selection import (
     select_pages,
     select_requested_first,
 )
-from crawler.core.freshness.terms import PRIORITY_REQUESTS, CrawlDefaults, Wanted
+from crawler.core.freshness.terms import PRIORITY_REQUESTS, CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.novelty import MAX_WAIT
 from crawler.core.visit.visit import NEVER, State, Target
@@ -208,7 +208,7 @@ def _find_query_pages(scored: ScoredRows, selection: Selection) -> list[Candidat
     return [
         row
         for row in chosen
-        if row.state == State.UNFETCHED and row.request_reason == Wanted.NONE and row.due_at is None and "?" in row.url
+        if row.state == State.UNFETCHED and row.request_reason == RequestReason.NONE and row.due_at is None and "?" in row.url
     ]
 
 

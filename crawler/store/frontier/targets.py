@@ -6,7 +6,7 @@ from struct import unpack
 from typing import Any, NamedTuple, cast
 
 from crawler.core.freshness.estimates import ChangeMagnitudes, RateEstimate
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.response import NO_VALIDATORS
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.page.snapshot import Version
@@ -25,7 +25,7 @@ from crawler.store.learned.credibility import Trusts
 from crawler.store.rows import decode_fingerprint, fetch_rows
 
 STATES = {state.value: state for state in State}  # which are looked up for every page
-REQUESTS_BY_VALUE = {reason.value: reason for reason in Wanted}
+REQUESTS_BY_VALUE = {reason.value: reason for reason in RequestReason}
 # Of those handed out only: it is most of what is known of a page.
 DETAILS = """
     SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.status,
@@ -150,7 +150,7 @@ def _can_head_decide(row: CandidateRow, details: TargetDetails) -> bool:
         not row.is_list
         and row.state == State.FETCHED
         and bool(details.version and details.version.body_digest and row.received_bytes)
-        and row.request_reason != Wanted.BY_AUDIT
+        and row.request_reason != RequestReason.BY_AUDIT
     )
 
 

@@ -14,7 +14,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.signals import SourceQuality, has_quality_moved
 from crawler.core.freshness.source_record import NEW_RECORD, SourceRecord, record_arrivals, update_record
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.validators import (
     NO_TRUST,
     WHOLE_DOMAIN,
@@ -211,7 +211,7 @@ def _update_record(record: SourceRecord, visit: Visit, source: SourceState) -> S
     is_sample = (
         visit.change in INFORMATIVE_CHANGES
         and target.version is not None
-        and target.requested is not Wanted.BY_CANONICAL
+        and target.requested is not RequestReason.BY_CANONICAL
     )
     if not is_sample or target.last_good_at is None or no >= len(target.terms.sources):
         return record

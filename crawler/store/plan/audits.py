@@ -29,7 +29,7 @@ SINCE = """
 """
 # Looks that found a page changed or unchanged, by the UTC day. Any other look had no chance, or another outcome.
 CALIBRATE = """
-    INSERT INTO calibration (domain_id, day, audit, looks, expected, found, variance)
+    INSERT INTO calibration (domain_id, day, audit, visits, expected, found, variance)
     SELECT v.domain_id, (v.at AT TIME ZONE 'UTC')::date, v.audit, count(*), sum(v.expected),
            count(*) FILTER (WHERE v.change = 'changed'), sum(v.expected * (1 - v.expected))
       FROM visits_between(%(domain_id)s, %(since)s, %(until)s) v
@@ -38,7 +38,7 @@ CALIBRATE = """
        AND v.expected IS NOT NULL AND v.change IN ('unchanged', 'cosmetic', 'changed')
      GROUP BY v.domain_id, 2, v.audit
     ON CONFLICT (domain_id, day, audit) DO UPDATE
-       SET looks = excluded.looks, expected = excluded.expected, found = excluded.found, variance = excluded.variance
+       SET visits = excluded.visits, expected = excluded.expected, found = excluded.found, variance = excluded.variance
 """
 REQUESTS = """
     SELECT coalesce(sum(requests), 0)::bigint FROM visits_between(%(domain_id)s, %(since)s, %(until)s)
@@ -77,7 +77,7 @@ POST_AUDIT = """
  RETURNING id
 """
 AGREEMENTS = """
-    SELECT audit, sum(looks)::bigint AS looks, sum(expected) AS expected, sum(found)::bigint AS found,
+    SELECT audit, sum(looks)::bigint AS visits, sum(expected) AS expected, sum(found)::bigint AS found,
            sum(variance) AS variance
       FROM calibration
      WHERE domain_id = %(domain_id)s AND day >= %(since)s AND day < %(until)s

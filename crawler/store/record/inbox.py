@@ -9,7 +9,7 @@ from crawler.core.domain import Lease
 from crawler.core.domain_settings import has_same_reading
 from crawler.core.freshness.shared_schedule import MIN_COPY_TEST_WAIT, SharedPair
 from crawler.core.freshness.signals import ChangeSignal
-from crawler.core.freshness.terms import CrawlDefaults, Wanted
+from crawler.core.freshness.terms import CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey, Url, compute_page_key
 from crawler.core.opic.opic import compute_seed_endowment
 from crawler.core.opic.order import compute_head_start
@@ -166,7 +166,7 @@ async def _apply_row(
                 )
         case "audit":
             keys = [bytes.fromhex(key) for key in payload["keys"]]
-            values = {"domain_id": domain_id, "keys": keys, "at": at, "request_reason": Wanted.BY_AUDIT}
+            values = {"domain_id": domain_id, "keys": keys, "at": at, "request_reason": RequestReason.BY_AUDIT}
             await connection.execute(REQUEST_REVISIT, values)
         case "signal":
             change_signals = [
@@ -227,12 +227,12 @@ async def _admit_signaled(
     if max_pages is not None:
         max_new = max(max_pages - await fetch_value(connection, TRACKED, (lease.domain.id,)), 0)
     if urls[:max_new]:
-        await _admit_seeds(connection, lease, urls[:max_new], at=at, request=Wanted.NONE)
+        await _admit_seeds(connection, lease, urls[:max_new], at=at, request=RequestReason.NONE)
         await connection.execute(DEFER_NEW, (lease.domain.id,))
 
 
 async def _admit_seeds(
-    connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime, request: Wanted = Wanted.BY_URL
+    connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime, request: RequestReason = RequestReason.BY_URL
 ) -> None:
     """Seeds bring their endowment like all new pages, and no history but that debt: nobody has linked to them yet.
 

@@ -11,7 +11,7 @@ from crawler.core.change.change import Change
 from crawler.core.domain import Lease
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.signals import ChangeSignal, SignalSource
-from crawler.core.freshness.terms import CrawlDefaults, Wanted
+from crawler.core.freshness.terms import CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.opic.order import Order
 from crawler.core.visit.lists import ListedLink, find_signal_time, is_in_future
@@ -176,7 +176,7 @@ async def admit_list_chunk(
         ]
         new_lists = await _add_lists(connection, domain_id, lists, chunk.found_by, at=at, fetched_first=FIRST_LISTS)
         retry_params = {"domain_id": domain_id, "keys": keys, "at": at}
-        await connection.execute(RETRY_GONE, retry_params | {"request_reason": Wanted.BY_LIST.value})
+        await connection.execute(RETRY_GONE, retry_params | {"request_reason": RequestReason.BY_LIST.value})
         signals = await _compare_dates(connection, domain_id, chunk, at=at)
         if signals:
             await apply_signals(connection, lease, signals, at=at, defaults=defaults)
@@ -233,7 +233,7 @@ async def _add_lists(
     added = {key for (key,) in await fetch_rows(connection, ADD_LISTS, values)}
     new_lists = [key for key in keys if key in added]
     if new_lists:
-        values |= {"keys": new_lists[:fetched_first], "request_reason": Wanted.BY_URL.value}
+        values |= {"keys": new_lists[:fetched_first], "request_reason": RequestReason.BY_URL.value}
         await connection.execute(FETCH_FIRST, values)
     return new_lists
 

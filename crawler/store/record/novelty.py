@@ -43,13 +43,13 @@ ADD_GROUPS = f"""
     ON CONFLICT DO NOTHING
 """  # noqa: S608  only our own columns are put in
 TEMPLATES = "SELECT no, template, first_visits, novelty, held_until, is_moving FROM prior WHERE domain_id = %s"
-TEMPLATE_COLUMNS = "no smallint, looks float8, found float8, held_until timestamptz, is_moving bool"
+TEMPLATE_COLUMNS = "no smallint, visits float8, found float8, held_until timestamptz, is_moving bool"
 PUT_TEMPLATES = f"""
-    UPDATE prior p SET first_visits = x.looks, novelty = x.found, held_until = x.held_until, is_moving = x.is_moving
+    UPDATE prior p SET first_visits = x.visits, novelty = x.found, held_until = x.held_until, is_moving = x.is_moving
       FROM {build_unnest(TEMPLATE_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
        AND (p.first_visits, p.novelty, p.held_until, p.is_moving)
-           IS DISTINCT FROM (x.looks, x.found, x.held_until, x.is_moving)
+           IS DISTINCT FROM (x.visits, x.found, x.held_until, x.is_moving)
 """  # noqa: S608  only our own columns are put in
 # The first ones, since they would come next, but for those that are handed out: they are being fetched, and their days
 # would be lost. What its user favours, or named by its URL, is never held back.

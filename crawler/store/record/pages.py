@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler.core.change.change import Change
 from crawler.core.freshness.prior import subtract_prior
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.page.snapshot import Version
 from crawler.core.visit.lifecycle import BULK_REDIRECT
@@ -115,7 +115,7 @@ async def request_page_renders(
 ) -> None:
     """Make pages due that are stored without what their scripts write."""
     if keys:
-        values = {"domain_id": domain_id, "keys": list(keys), "at": at, "request_reason": Wanted.TO_RENDER.value}
+        values = {"domain_id": domain_id, "keys": list(keys), "at": at, "request_reason": RequestReason.TO_RENDER.value}
         await connection.execute(REQUEST_RENDERS, values)
 
 

@@ -13,7 +13,7 @@ from crawler.core.change.edits import BoilerplateEdit
 from crawler.core.change.mask import NoiseMask
 from crawler.core.domain import Lease, Suspension
 from crawler.core.freshness.signals import ChangeSignal
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
@@ -215,8 +215,8 @@ def _build_visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
     exchange_values = (visit.conditional, requests, visit.received_bytes, visit.saved_bytes, elapsed_ms)
     cash = target.cash if visit.recipients is not None else 0
     # Who is called because another page changed is no sample of what was expected.
-    expected = None if target.requested is Wanted.BY_CANONICAL else visit.expected_change
-    plan_values = (cash, target.terms.shadow_price, target.requested is Wanted.BY_AUDIT, expected, visit.due_at)
+    expected = None if target.requested is RequestReason.BY_CANONICAL else visit.expected_change
+    plan_values = (cash, target.terms.shadow_price, target.requested is RequestReason.BY_AUDIT, expected, visit.due_at)
     return (
         *outcome_values,
         *change_values,

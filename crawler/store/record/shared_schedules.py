@@ -17,7 +17,7 @@ from crawler.core.freshness.shared_schedule import (
     derive_stem,
     pair_duplicates,
 )
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.visit.visit import State, Visit
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import post_to_inbox
@@ -117,7 +117,7 @@ OFTEN_CHANGED = """
        AND (SELECT count(*) FILTER (WHERE v.change = 'changed')
               FROM (SELECT change FROM visits_of(%(domain_id)s, x.key)
                      WHERE change IN ('added', 'unchanged', 'cosmetic', 'changed', 'restored')
-                     ORDER BY at DESC LIMIT %(looks)s) v) >= %(many)s
+                     ORDER BY at DESC LIMIT %(visits)s) v) >= %(many)s
 """
 # As many as are called, and the same ones: who was not seen for longest.
 UNLINK_DUPLICATES = """
@@ -193,7 +193,7 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
     changed = [key for key, visit in good.items() if visit.change is Change.CHANGED]
     changed_or_lost = lost + changed
     if changed_or_lost:
-        changed_params = values | {"changed": changed, "looks": LAST_VISITS, "many": MAX_CHANGED}
+        changed_params = values | {"changed": changed, "visits": LAST_VISITS, "many": MAX_CHANGED}
         often_changed = await fetch_all(connection, scalar_row, OFTEN_CHANGED, changed_params, binary=True)
         values |= {
             "news": changed_or_lost,
@@ -202,7 +202,7 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
             "most": MAX_REQUESTED,
             "most_left": MAX_UNLINKED,
             "at": max(visit.at for visit in visits),
-            "request_reason": Wanted.BY_CANONICAL.value,
+            "request_reason": RequestReason.BY_CANONICAL.value,
         }
         await connection.execute(REQUEST_DUPLICATES, values, binary=True)
         await connection.execute(UNLINK_DUPLICATES, values, binary=True)

@@ -17,7 +17,7 @@ WINDOW = """
     SELECT CASE WHEN change = 'gone' AND (SELECT p.version = 0 FROM page p
                                            WHERE p.domain_id = %(domain_id)s AND p.key = v.key)
                 THEN 'unchanged' ELSE change END AS change,
-           count(*) FILTER (WHERE requests > 0) AS looks,
+           count(*) FILTER (WHERE requests > 0) AS visits,
            count(*) FILTER (WHERE change = 'unknown' AND requests > 0) AS failures,
            coalesce(sum(requests), 0) AS requests,
            coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
@@ -47,7 +47,7 @@ STATE = """
 
 # The view report_traffic says the same for people; here the range of time picks the partitions.
 TRAFFIC_BY_HOUR = """
-    SELECT date_trunc('hour', at, 'UTC') AS hour, count(*) FILTER (WHERE requests > 0) AS looks,
+    SELECT date_trunc('hour', at, 'UTC') AS hour, count(*) FILTER (WHERE requests > 0) AS visits,
            coalesce(sum(requests), 0) AS requests, coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
            count(*) FILTER (WHERE requests > 0 AND (answer = 'unreached' OR status = 429 OR status >= 500)) AS errors,
            percentile_cont(0.5) WITHIN GROUP (ORDER BY elapsed_ms)
@@ -57,7 +57,7 @@ TRAFFIC_BY_HOUR = """
      GROUP BY 1 ORDER BY 1
 """
 
-SUMMED_COLUMNS = ("looks", "failures", "requests", "received_bytes", "saved_bytes")
+SUMMED_COLUMNS = ("visits", "failures", "requests", "received_bytes", "saved_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class DomainReport(Totals):
     last_visit_at: datetime | None
     next_due_at: datetime | None
     window: timedelta
-    looks: int
+    visits: int
     changes: Mapping[Change, int]
     failures: int
     requests: int
@@ -127,7 +127,7 @@ async def read_domain_report(
         **asdict(counted),
         window=window,
         changes={
-            Change(row["change"]): row["looks"]
+            Change(row["change"]): row["visits"]
             for row in visits
             if row["change"] not in {"unchanged", "cosmetic", "unknown"}
         },

@@ -10,7 +10,7 @@ from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import PRIOR, ChangeMagnitudes, RateEstimate
 from crawler.core.freshness.prior import ALL_KINDS, OTHER_TEMPLATES, classify_site
-from crawler.core.freshness.terms import CrawlDefaults, VisitTerms, Wanted
+from crawler.core.freshness.terms import CrawlDefaults, VisitTerms, RequestReason
 from crawler.core.http.response import NO_VALIDATORS, Validators
 from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.opic.opic import ENDOWMENT
@@ -195,7 +195,7 @@ class PageFacts:
     url: Url
     state: State
     due_at: datetime | None
-    request_reason: Wanted
+    request_reason: RequestReason
     depth: int
     rank: int
     boosted: bool
@@ -430,7 +430,7 @@ def _build_page(row: dict[str, Any]) -> PageFacts:
     prior = RateEstimate(row.pop("prior_a"), row.pop("prior_b"))
     kinds = {
         "state": State(row["state"]),
-        "request_reason": Wanted(row["request_reason"]),
+        "request_reason": RequestReason(row["request_reason"]),
         "signals": tuple(row["signals"]),
     }
     magnitudes = ChangeMagnitudes(row.pop("magnitude_total"), row.pop("magnitude_changes"))

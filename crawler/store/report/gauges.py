@@ -37,7 +37,7 @@ DOMAINS = f"""
       FROM found GROUP BY domain ORDER BY domain = %(others)s, domain
 """  # noqa: S608  only our own conditions are put in
 CALIBRATION = """
-    SELECT audit, sum(looks)::bigint AS looks, sum(expected)::float8 AS expected, sum(found)::float8 AS found,
+    SELECT audit, sum(looks)::bigint AS visits, sum(expected)::float8 AS expected, sum(found)::float8 AS found,
            ((sum(found) - sum(expected)) / nullif(sqrt(sum(variance)), 0))::float8 AS deviations
       FROM calibration WHERE day > (%(at)s::timestamptz AT TIME ZONE 'UTC')::date - %(days)s
      GROUP BY audit HAVING sum(looks) > 0 ORDER BY audit
@@ -77,7 +77,7 @@ class CalibrationGauge:
     """
 
     audit: bool
-    looks: int
+    visits: int
     expected: float
     found: float
     deviations: float | None

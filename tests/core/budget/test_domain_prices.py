@@ -276,12 +276,12 @@ def test_a_price_has_moved_when_a_look_costs_a_quarter_more_or_less(after: float
     assert has_price_moved(ShadowPrice(1e-9, 0.01), ShadowPrice(1e-9, 0.01 * after), work(10).fetched) is moved
 
 
-@pytest.mark.parametrize("looks", [0.0, 1.0, 99.0, 12_345.0])
-def test_a_budget_for_looks_leaves_so_many_after_all_that_are_no_looks(looks: float) -> None:
-    budget = compute_budget(looks)
+@pytest.mark.parametrize("visits", [0.0, 1.0, 99.0, 12_345.0])
+def test_a_budget_for_looks_leaves_so_many_after_all_that_are_no_looks(visits: float) -> None:
+    budget = compute_budget(visits)
 
-    assert looks <= compute_visit_limit(budget) or budget < 4  # of a tiny one half is kept for looks
-    assert compute_visit_limit(budget) < looks + 1.01
+    assert visits <= compute_visit_limit(budget) or budget < 4  # of a tiny one half is kept for looks
+    assert compute_visit_limit(budget) < visits + 1.01
 
 
 def test_refitting_again_and_again_settles() -> None:

@@ -31,7 +31,7 @@ def read(body: bytes) -> Parsed:
     return parse_body(body, url=target().url, content_type="text/html", robots_tag=None)
 
 
-def looks(shown: Sequence[str], *, gap: timedelta = DAY) -> list[tuple[Change, Evidence]]:
+def visits(shown: Sequence[str], *, gap: timedelta = DAY) -> list[tuple[Change, Evidence]]:
     """What is found at each look after the first, `gap` after the one before. The page says the same seconds later."""
     page, known, found = target(), KNOWN, []
     baseline: Baseline | None = None
@@ -54,7 +54,7 @@ def looks(shown: Sequence[str], *, gap: timedelta = DAY) -> list[tuple[Change, E
 
 
 def test_words_that_went_and_came_back_twice_are_a_variant_and_no_change() -> None:
-    found = looks([A, B, A, B, A, B, A, A, B])
+    found = visits([A, B, A, B, A, B, A, A, B])
 
     assert found[:3] == [NEWS] * 3  # there, back, and there again
     assert set(found[3:]) <= {KNOWN_VARIANT, (Change.UNCHANGED, Evidence.BYTES)}
@@ -62,20 +62,20 @@ def test_words_that_went_and_came_back_twice_are_a_variant_and_no_change() -> No
 
 
 def test_a_banner_that_is_there_now_and_then_is_a_variant_after_it_came_back_twice() -> None:
-    found = looks([A, "", A, "", A, "", A])
+    found = visits([A, "", A, "", A, "", A])
 
     assert found[:3] == [NEWS] * 3
     assert NEWS not in found[3:]
 
 
 def test_a_third_text_is_news_however_often_two_others_took_turns() -> None:
-    found = looks([A, B] * 4 + ["<p class=offer>We close down at the end of the month"])
+    found = visits([A, B] * 4 + ["<p class=offer>We close down at the end of the month"])
 
     assert found[-1] == NEWS
 
 
 def test_what_differs_beside_a_variant_is_news() -> None:
-    found = looks([f"{A if n % 2 else B}<p class=price>Price {price} EUR" for n, price in enumerate([20] * 8 + [99])])
+    found = visits([f"{A if n % 2 else B}<p class=price>Price {price} EUR" for n, price in enumerate([20] * 8 + [99])])
 
     assert found[-2] == KNOWN_VARIANT or found[-2][0] is Change.UNCHANGED
     assert found[-1] == NEWS
@@ -83,11 +83,11 @@ def test_what_differs_beside_a_variant_is_news() -> None:
 
 @pytest.mark.parametrize("markup", ["<p>Price {} EUR", "<p>Only today: {} left", "<p>Size {}"])
 def test_numbers_are_news_however_often_they_go_and_come_back(markup: str) -> None:
-    assert looks([markup.format(20 + 15 * (n % 2)) for n in range(9)]) == [NEWS] * 8
+    assert visits([markup.format(20 + 15 * (n % 2)) for n in range(9)]) == [NEWS] * 8
 
 
 def test_what_comes_back_after_months_is_news() -> None:
-    assert looks([A, B] * 4, gap=timedelta(days=40)) == [NEWS] * 7
+    assert visits([A, B] * 4, gap=timedelta(days=40)) == [NEWS] * 7
 
 
 def returns(variants: Variants, form: int) -> int:

@@ -136,9 +136,9 @@ def learnt(*novelties: float, at: datetime | None = None) -> TemplateNovelty:
     return known
 
 
-@pytest.mark.parametrize(("looks", "barren"), [(30, False), (40, True)])
-def test_a_template_alone_in_its_section_is_barren_after_some_thirty_looks(looks: int, barren: bool) -> None:
-    known = learnt(*[0.0] * looks)
+@pytest.mark.parametrize(("visits", "barren"), [(30, False), (40, True)])
+def test_a_template_alone_in_its_section_is_barren_after_some_thirty_looks(visits: int, barren: bool) -> None:
+    known = learnt(*[0.0] * visits)
 
     assert is_barren(known, known.evidence) is barren
 

@@ -108,7 +108,7 @@ def test_a_worker_crawls_and_ends_in_good_order(deployed: Place, site: Remote) -
         assert added.returncode == 0, added.stderr
         run = start_run(deployed.api, "crawl/crawl")
         until(lambda: run_state(deployed.api, run) in {"Running", *ENDED})
-        until(lambda: looks(deployed) > 3)
+        until(lambda: visits(deployed) > 3)
 
         assert worker.end() == 0
 
@@ -119,7 +119,7 @@ def test_a_worker_crawls_and_ends_in_good_order(deployed: Place, site: Remote) -
     assert [line for line in lines if not line.startswith("{")] == []
 
 
-def looks(place: Place) -> int:
+def visits(place: Place) -> int:
     done = place.run("worker", "recrawl", "db", "sql", "SELECT sum(looks) AS n FROM report_page", "--json")
     return int(json.loads(done.stdout)["rows"][0]["n"] or 0)
 

@@ -16,21 +16,21 @@ from tests.core import pages
 texts = st.lists(st.sampled_from(["at 10:15", "at 10:16", "5 days", "sale", "boots é 漢", "6 days"]), max_size=4)
 
 
-def taught(looks: list[list[str]]) -> NoiseMask:
+def taught(visits: list[list[str]]) -> NoiseMask:
     """The mask after looks at a page of these paragraphs, one after the other, each seen again at once."""
     domain = pages.Domain()
-    shown = ["".join(f"<p>{text}<a href='/x?sid={n}'>x</a>" for text in look) for n, look in enumerate(looks)]
+    shown = ["".join(f"<p>{text}<a href='/x?sid={n}'>x</a>" for text in look) for n, look in enumerate(visits)]
     for n, markup in enumerate(shown):
         domain.first(markup, path=str(n))
         domain.look(shown[max(n - 1, 0)], markup, shown[max(n - 2, 0)])
-    variants = learn_variants({}, removed={len(text) for look in looks for text in look}, added={-1, 2}, at=domain.now)
+    variants = learn_variants({}, removed={len(text) for look in visits for text in look}, added={-1, 2}, at=domain.now)
     return replace(domain.mask, variants=variants)
 
 
 @settings(max_examples=40)
-@given(looks=st.lists(texts, max_size=4))
-def test_a_mask_that_was_packed_is_the_same_mask_in_the_same_order(looks: list[list[str]]) -> None:
-    mask = taught(looks)
+@given(visits=st.lists(texts, max_size=4))
+def test_a_mask_that_was_packed_is_the_same_mask_in_the_same_order(visits: list[list[str]]) -> None:
+    mask = taught(visits)
 
     found = MASK.unpack(pack_mask(mask))
 

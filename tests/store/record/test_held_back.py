@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.novelty import RETRY_INTERVAL
 from crawler.store import record
@@ -37,7 +37,7 @@ async def root_again(db: Database, lease: Lease, *, at: datetime, handed_out: Co
     """Record a look at the root that teaches nothing of any template."""
     domain = lease.domain
     async with db.transaction() as connection:
-        await connection.execute(AGAIN, (at, Wanted.BY_URL, domain.id, key(domain, 0)))
+        await connection.execute(AGAIN, (at, RequestReason.BY_URL, domain.id, key(domain, 0)))
     found = await targets(db, lease, at, without=list(handed_out))
     (root,) = (each for each in found if each.key == key(domain, 0))
     batch = record.Batch([look(root, NOT_MODIFIED, at, domain)], max_pages=100, dispatched=handed_out)

@@ -6,7 +6,7 @@ import pytest
 
 from crawler.core.domain import Domain, Lease, Suspension
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.response import NO_VALIDATORS, FailureReason, Response, Unreached
 from crawler.core.http.urls import Authority, Url
 from crawler.core.opic.opic import ENDOWMENT
@@ -50,9 +50,9 @@ async def count(db: Database, table: str) -> int:
 async def test_a_first_crawl_finds_every_page_and_the_coins_stay(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
 
-    looks = await made_up.crawl(db, lease, SITE, START)
+    visits = await made_up.crawl(db, lease, SITE, START)
 
-    assert looks == 5
+    assert visits == 5
     assert set((await states(db, domain)).values()) == {"fetched"}
     found, coins = await economy_total(db, domain)
     assert found == coins
@@ -368,5 +368,5 @@ async def test_a_rule_that_wants_pages_once_asks_for_no_look_at_those_that_are_h
     asked = await targets(db, lease, later, without=[target.key for target in handed])
 
     assert {target.url for target in handed} == {url(domain, 0), url(domain, 2)}
-    assert never == [(key(domain, 1), Wanted.NONE)]
+    assert never == [(key(domain, 1), RequestReason.NONE)]
     assert [target.url for target in asked] == [url(domain, 1)]

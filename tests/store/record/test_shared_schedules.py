@@ -60,13 +60,13 @@ async def days(
     db: Database, domain: Domain, answers: Mapping[int, Response], first: int, last: int, *, every: int = 5
 ) -> Counter[int]:
     """What is due each few days, with a plan's look for twins after each; how often each page was looked at."""
-    looks = Counter[int]()
+    visits = Counter[int]()
     for n in range(first, last, every):
-        looks += Counter(await day(db, domain, answers, at=START + n * DAY))
+        visits += Counter(await day(db, domain, answers, at=START + n * DAY))
         await report.fill_fingerprints(db, domain)
         await record.propose_pairs(db, domain, at=START + n * DAY)
     assert await report.check_invariants(db) == []
-    return looks
+    return visits
 
 
 async def duplicates(db: Database, domain: Domain) -> dict[int, int]:
@@ -128,10 +128,10 @@ async def test_of_pages_with_one_text_one_is_looked_at_and_the_others_now_and_th
     texts = {1: LONG, 2: LONG, 3: OTHER}
     canonical, follower, _ = await shared(db, domain, texts)
 
-    looks = await days(db, domain, site(domain, texts), SETTLED + 5, SETTLED + 205)
+    visits = await days(db, domain, site(domain, texts), SETTLED + 5, SETTLED + 205)
 
     assert {canonical, follower} == {1, 2}
-    assert min(looks[canonical], looks[3]) >= 3 * max(looks[follower], 1)
+    assert min(visits[canonical], visits[3]) >= 3 * max(visits[follower], 1)
     assert await duplicates(db, domain) == {follower: canonical}
 
 
@@ -139,11 +139,11 @@ async def test_where_no_price_decides_each_page_has_its_own_schedule(db: Databas
     texts = {1: LONG, 2: LONG, 3: OTHER}
     domain = await domains.change_settings(db, domain, replace(domain.settings, revisit="fixed 10d"), at=START)
 
-    looks = await days(db, domain, site(domain, texts), 0, SETTLED)
+    visits = await days(db, domain, site(domain, texts), 0, SETTLED)
 
     assert await duplicates(db, domain) == {}
-    assert looks[1] >= 5
-    assert looks[2] >= 5
+    assert visits[1] >= 5
+    assert visits[2] >= 5
 
 
 async def test_when_the_leader_has_changed_the_others_are_looked_at_at_once_and_go_on_sharing(
@@ -167,11 +167,11 @@ async def test_who_has_not_changed_with_the_leader_is_on_its_own_at_once_with_al
     await make_due(db, at, canonical, domain=domain)
 
     await day(db, domain, site(domain, {canonical: NEXT, follower: LONG}), at=at)
-    looks = await days(db, domain, site(domain, {canonical: NEXT, follower: LONG}), SETTLED + 5, SETTLED + 105)
+    visits = await days(db, domain, site(domain, {canonical: NEXT, follower: LONG}), SETTLED + 5, SETTLED + 105)
 
     assert await duplicates(db, domain) == {}
     assert (await belief(db, domain, follower))[1] > before[1]
-    assert looks[follower] >= 2
+    assert visits[follower] >= 2
 
 
 async def test_a_test_that_finds_another_text_ends_the_sharing_and_the_next_look_is_the_pages_own(
@@ -423,7 +423,7 @@ async def test_no_record_scans_a_table_for_those_who_share(db: Database, domain:
                 "due_at": [START],
                 "request_reason": 3,
                 "changed": [key(domain, 2)],
-                "looks": 3,
+                "visits": 3,
                 "many": 2,
                 "most": 9,
                 "most_left": 9,

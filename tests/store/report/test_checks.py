@@ -119,7 +119,7 @@ async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None
         (["UPDATE page SET fingerprint = 7"], {"wrong_digest"}),
         (["DELETE FROM content"], {"lost_content"}),
         (["UPDATE page SET moved_to = 'nobody' WHERE moved_to IS NOT NULL"], {"stray_moves"}),
-        (["UPDATE page SET last_visit_at = now() + interval '9 years'"], {"future_looks"}),
+        (["UPDATE page SET last_visit_at = now() + interval '9 years'"], {"future_visits"}),
         (["UPDATE visit SET key = 'nobody' WHERE ctid = (SELECT min(ctid) FROM visit)"], {"stray_visits"}),
         (["DELETE FROM event WHERE number = 2"], {"events"}),
         (["UPDATE domain_state SET next_event = next_event + 1"], {"events"}),

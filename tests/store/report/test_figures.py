@@ -105,16 +105,16 @@ async def test_a_small_domain_is_counted_for_each_who_asks(db: Database, domain:
 
 
 @pytest.mark.parametrize(
-    ("looks", "is_counted"), [(0, False), (MAX_SMALL_PAGES // 100 - 1, False), (MAX_SMALL_PAGES, True)]
+    ("visits", "is_counted"), [(0, False), (MAX_SMALL_PAGES // 100 - 1, False), (MAX_SMALL_PAGES, True)]
 )
 async def test_a_crawl_that_moves_the_figures_ends_with_a_count(
-    db: Database, domain: Domain, *, looks: int, is_counted: bool
+    db: Database, domain: Domain, *, visits: int, is_counted: bool
 ) -> None:
     await walked(db, domain)
-    await report.count_after_crawl(db, domain, visits=looks, at=LATER)
+    await report.count_after_crawl(db, domain, visits=visits, at=LATER)
     assert await rows(db, "SELECT FROM domain_figures") == [], "a small one needs none"
     await grown(db, domain)
-    await report.count_after_crawl(db, domain, visits=looks, at=LATER)
+    await report.count_after_crawl(db, domain, visits=visits, at=LATER)
     assert bool(await rows(db, "SELECT FROM domain_figures")) is is_counted
 
 

@@ -127,11 +127,11 @@ async def test_the_window_counts_what_was_done_in_it(db: Database, domain: Domai
 
     assert month is not None
     assert ever is not None
-    assert (month.looks, month.requests, month.failures) == (4, 4, 1)
+    assert (month.visits, month.requests, month.failures) == (4, 4, 1)
     assert month.changes == {Change.CHANGED: 1, Change.GONE: 1}
     assert month.received_bytes == sum(visit.received_bytes for visit in done)
     assert month.saved_bytes == by_key[key(domain, 0)].received_bytes
-    assert (ever.looks, ever.changes[Change.ADDED]) == (8, 4)
+    assert (ever.visits, ever.changes[Change.ADDED]) == (8, 4)
     assert (month.fetched, month.gone, month.holder) == (3, 1, "test")
 
 
@@ -142,14 +142,14 @@ async def test_an_instant_before_the_newest_look_counts_as_that_look(db: Databas
 
     assert found is not None
     assert found.at == found.last_visit_at
-    assert found.looks == 4
+    assert found.visits == 4
 
 
 async def test_a_domain_without_pages_has_no_freshness(db: Database, domain: Domain) -> None:
     found = await report.read_domain_report(db, domain, at=START, window=timedelta(days=30))
 
     assert found is not None
-    assert (found.freshness, found.freshness_plain, found.fetched, found.looks) == (None, None, 0, 0)
+    assert (found.freshness, found.freshness_plain, found.fetched, found.visits) == (None, None, 0, 0)
 
 
 async def test_of_a_removed_domain_there_is_no_report(db: Database, domain: Domain) -> None:
