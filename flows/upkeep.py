@@ -128,7 +128,7 @@ def _format_report_row(each: reports.DomainReport) -> tuple[str, ...]:
         format_share(each.freshness),
         format_share(each.target_freshness),
         f"{each.fetched:,}",
-        f"{each.looks:,}",
+        f"{each.visits:,}",
         f"{sum(each.changes.values()):,}",
         f"{each.failures:,}",
         f"{each.requests:,}",

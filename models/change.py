@@ -38,7 +38,7 @@ class Event(Table, table=True):
     blocks: list[list[str | None]] | None = Field(sa_column=jsonb(nullable=True))
     # Of a change of the boilerplate, on how many pages it was seen.
     pages: int | None = Field(sa_column=integer(nullable=True, default=None))
-    amount: float | None = Field(sa_column=double(nullable=True))  # the part of the page that changed, 0 to 1
+    magnitude: float | None = Field(sa_column=double(nullable=True))  # the part of the page that changed, 0 to 1
     source: str | None = Field(sa_column=text(nullable=True))  # of a hint: who gave it
 
 

@@ -139,11 +139,13 @@ class Prior(DomainTable, table=True):
     a: float = Field(sa_column=double())
     b: float = Field(sa_column=double())
     pages: int = Field(sa_column=bigint(default="0"))
-    amount: float = Field(sa_column=double(default="0.1"))  # of a change of such a page: the part of it that changes
+    magnitude: float = Field(sa_column=double(default="0.1"))  # of a change of such a page: the part of it that changes
     # Of first looks at pages of the group: how many of late, and how much of what they said was new, in looks.
     first_visits: float = Field(sa_column=double(default="0"))
     novelty: float = Field(sa_column=double(default="0"))
-    held_until: datetime | None = Field(sa_column=timestamptz(nullable=True))  # the last time given to a page held back
+    deferred_until: datetime | None = Field(
+        sa_column=timestamptz(nullable=True)
+    )  # the last time given to a page held back
     is_moving: bool = Field(sa_column=boolean())
 
 
@@ -184,14 +186,14 @@ class DomainTrust(DomainTable, table=True):
 class DomainSource(DomainTable, table=True):
     """A source of change signals about a domain's pages (crawler/core/freshness/source_record.py).
 
-    no: from 0; pages count its signals by that.  signals: taken in so far.  recall, noise, silence: what its word is
+    no: from 0; pages count its signals by that.  signals: taken in so far.  recall, noise, effective_recall: what its word is
     worth; weighed: the same when due times were last made by it.  record: what looks have found.
     """
 
     __table_args__ = (
         UniqueConstraint("domain_id", "source", name="domain_source_name"),
         CheckConstraint(
-            "no >= 0 AND signals >= 0 AND recall BETWEEN 0 AND 1 AND noise > 0 AND silence BETWEEN 0 AND 1",
+            "no >= 0 AND signals >= 0 AND recall BETWEEN 0 AND 1 AND noise > 0 AND effective_recall BETWEEN 0 AND 1",
             name="domain_source_bounds",
         ),
     )
@@ -201,10 +203,10 @@ class DomainSource(DomainTable, table=True):
     measured_at: datetime = Field(sa_column=timestamptz())
     recall: float = Field(sa_column=double())
     noise: float = Field(sa_column=double())
-    silence: float = Field(sa_column=double())
-    weighed_recall: float = Field(sa_column=double())
-    weighed_noise: float = Field(sa_column=double())
-    weighed_silence: float = Field(sa_column=double())
+    effective_recall: float = Field(sa_column=double())
+    applied_recall: float = Field(sa_column=double())
+    applied_noise: float = Field(sa_column=double())
+    applied_effective_recall: float = Field(sa_column=double())
     record: dict[str, Any] = Field(sa_column=jsonb(default="{}"))
 
 
@@ -257,7 +259,7 @@ class DomainState(DomainTable, table=True):
     """The narrow hot row that a claim locks: lease, times, economy, ledger. The holder alone writes it."""
 
     __table_args__ = (
-        CheckConstraint("reserve >= 0 AND dormant >= 0", name="domain_state_reserve"),
+        CheckConstraint("virtual_page_cash >= 0 AND dormant >= 0", name="domain_state_cash"),
         CheckConstraint("(lease_token IS NULL) = (leased_until IS NULL)", name="domain_state_lease_whole"),
         Index("domain_state_wake", "wake_at", "domain_id"),
         HOT_UPDATE_STORAGE,
@@ -278,11 +280,11 @@ class DomainState(DomainTable, table=True):
     opens_at: datetime | None = Field(sa_column=timestamptz(nullable=True))  # until then, as last found
     resume_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     resume_reason: str = Field(sa_column=text(default=""))
-    refusals: int = Field(sa_column=integer())
+    rejections: int = Field(sa_column=integer())
     last_visit_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     # The economy: coins in all, in the reserve, and kept for pages not yet known; clock: coins settled so far.
-    coins: int = Field(sa_column=bigint())
-    reserve: int = Field(sa_column=bigint(default="0"))
+    total_cash: int = Field(sa_column=bigint())
+    virtual_page_cash: int = Field(sa_column=bigint(default="0"))
     dormant: int = Field(sa_column=bigint())
     clock: float = Field(sa_column=double(default="0"))
     newcomers_cash: float = Field(sa_column=double(default="0"))

@@ -21,7 +21,7 @@ class Visit(PageTable, table=True):
     """One look: what came, what it meant, what it cost, when next."""
 
     __table_args__ = (
-        CheckConstraint("answer IN ('fetched', 'not_modified', 'unreached')", name="visit_answer"),
+        CheckConstraint("outcome IN ('fetched', 'not_modified', 'unreached')", name="visit_outcome"),
         CheckConstraint(
             "change IN ('added', 'unchanged', 'cosmetic', 'changed', 'moved', 'gone', 'restored', 'unknown')",
             name="visit_change",
@@ -30,7 +30,7 @@ class Visit(PageTable, table=True):
         {"postgresql_partition_by": "RANGE (at)"},
     )
     at: datetime = Field(sa_column=timestamptz(key=True))
-    answer: str = Field(sa_column=text())
+    outcome: str = Field(sa_column=text())
     status: int | None = Field(sa_column=smallint(nullable=True))
     reason: str = Field(sa_column=text(default=""))
     change: str = Field(sa_column=text())
@@ -44,10 +44,12 @@ class Visit(PageTable, table=True):
     cash: int = Field(sa_column=bigint(default="0"))
     expected: float | None = Field(sa_column=double(nullable=True))
     due_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    price: float | None = Field(sa_column=double(nullable=True))
+    shadow_price: float | None = Field(sa_column=double(nullable=True))
     audit: bool = Field(sa_column=boolean())
     parts: str = Field(sa_column=text(default=""))
-    amount: float | None = Field(sa_column=double(nullable=True))  # of the change found: the part of the page, 0 to 1
+    magnitude: float | None = Field(
+        sa_column=double(nullable=True)
+    )  # of the change found: the part of the page, 0 to 1
     rendering: str = Field(sa_column=text(default=""))  # why it was rendered, or was not, or what became of it
     added_words: int | None = Field(sa_column=integer(nullable=True, default=None))  # by its scripts
     added_links: int | None = Field(sa_column=integer(nullable=True, default=None))

@@ -112,11 +112,11 @@ def totals(judged: Sequence[Judged]) -> Mapping[str, Sequence[Judged]]:
 
 
 def report(result: Result, detectors: Sequence[str], *, is_held_out: bool, seed: int) -> str:
-    again = [f"{name} {result.again.get(name, 0) / max(1, result.looks):.3f}" for name in detectors]
+    again = [f"{name} {result.again.get(name, 0) / max(1, result.visits):.3f}" for name in detectors]
     pool = "held-out" if is_held_out else "development"
     return "\n".join(
         [
-            f"{result.sequences:,} sequences, {result.looks:,} looks, pool {pool}, seed {seed}; judged rightly, %:",
+            f"{result.sequences:,} sequences, {result.visits:,} looks, pool {pool}, seed {seed}; judged rightly, %:",
             "",
             kinds_table(result, detectors),
             "",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol, TypeVar, runtime_checkable
 
-from benchmarks.change.visits import Look
 from benchmarks.change.ours import Ours
+from benchmarks.change.visits import Look
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent, extract_content

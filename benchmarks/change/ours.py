@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.change.looks import Look
+from benchmarks.change.visits import Look
 from crawler.core.change.change import Change
 from crawler.core.freshness.estimates import PRIOR
 from crawler.core.http.response import Fetched

@@ -16,8 +16,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from benchmarks.change.detectors import DETECTORS, Detector, Measuring
-from benchmarks.change.visits import Look
 from benchmarks.change.score import EMPTY, Judged, Result
+from benchmarks.change.visits import Look
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.fingerprint import compute_digest

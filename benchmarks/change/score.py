@@ -7,10 +7,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
-from benchmarks.change import visits, plan
+from benchmarks.change import plan, visits
 from benchmarks.change.detectors import DETECTORS, Detector, Measuring, text_of
-from benchmarks.change.visits import Labelled, Look
 from benchmarks.change.site import Site
+from benchmarks.change.visits import Labelled, Look
 
 FIRST_LOOK = 1
 MOST_SHOWN_CHARS = 90

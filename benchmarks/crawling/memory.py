@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     print(table(HEAD, [(each.pages, each.max_bytes / 1e6, each.last_bytes / 1e6) for each in steps]))
     most_mb, growth = max(each.max_bytes for each in steps) / 1e6, steps[-1].max_bytes / steps[1].max_bytes
-    print(f"\n{looks:,} pages, {per_second:.0f} a second")
+    print(f"\n{visits:,} pages, {per_second:.0f} a second")
     print(f"Most {most_mb:.0f} MB, bar {BAR_MB:.0f}: {'held' if most_mb < BAR_MB else 'missed'} on this machine")
     print(f"The last tenth has {growth:.2f} times the memory of the second: {'flat' if growth < FLAT else 'growing'}")
     print(f"\n{described('nginx', 'psycopg')}")

@@ -98,7 +98,7 @@ def main(arguments: Sequence[str]) -> int:
         print(json.dumps(told))
         return 0
     print(table(CLAIM_HEAD, [each.row for each in claims]))
-    print(f"\n{given.pages:,} pages, {given.days} days, {looks:,} revisits\n")
+    print(f"\n{given.pages:,} pages, {given.days} days, {visits:,} revisits\n")
     print(table(MONTH_HEAD, [each.row for each in left]))
     print(f"\n{described('psycopg')}")
     return 0

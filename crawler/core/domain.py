@@ -56,7 +56,7 @@ def parse_stored_hours(text: str) -> Hours:
     """The hours of a domain's settings.
 
     Stored ones that this machine cannot read, as of a zone that it does not know, are all hours here: a domain with
-    such is not crawled at all (DomainSettings.refusals).
+    such is not crawled at all (DomainSettings.problems).
     """
     try:
         return parse_hours(text)
@@ -91,12 +91,12 @@ class RobotsCopy:
 class Suspension:
     """A domain that is left alone until an instant (knowledge time), and why.
 
-    refusals: how many times in a row, which the next back-off is counted from.
+    rejections: how many times in a row, which the next back-off is counted from.
     """
 
     until: datetime
     reason: str
-    refusals: int
+    rejections: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Lease:
     """A domain held by one worker. Only the holder of the token writes the domain's pages.
 
     wait: real time from the claim until the domain's delay allows the first request.
-    refusals: 429s and 503s in a row before this lease.  slots: addresses that are held with it.
+    rejections: 429s and 503s in a row before this lease.  slots: addresses that are held with it.
     since: monotonic seconds of the machine, read before the claim was sent; the lease lasts a term from then on.
     """
 
@@ -113,7 +113,7 @@ class Lease:
     holder: str
     term: timedelta
     wait: timedelta
-    refusals: int
+    rejections: int
     robots: RobotsCopy | None
     slots: tuple[str, ...] = ()
     since: float = 0.0

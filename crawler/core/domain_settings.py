@@ -115,17 +115,17 @@ class DomainSettings:
 
     @property
     def credentials(self) -> "Credentials":
-        """What the domain is shown. ValueError for what was stored and cannot be read (see refusals)."""
+        """What the domain is shown. ValueError for what was stored and cannot be read (see problems)."""
         from crawler.core.http.credentials import parse_credentials
 
         return parse_credentials(self.headers, self.auth, self.login, self.proxy)
 
     @property
-    def refusals(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Why patterns and texts that were stored before are not used; a domain with one is not crawled."""
         from crawler.core.http.urls import list_refusals
 
-        of_rules = (refusal for rule in self.rules for refusal in rule.refusals)
+        of_rules = (problem for rule in self.rules for problem in rule.problems)
         of_texts = (
             refusal for setting in SETTINGS for refusal in list_setting_refusals(setting, get_value(self, setting))
         )

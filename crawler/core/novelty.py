@@ -80,28 +80,28 @@ NO_EVIDENCE = NoveltyEvidence()
 class TemplateNovelty:
     """What is known of a template. Changed in place, while a batch is recorded.
 
-    no: of the group.  held_until: the last time given to a page that is held back; None: pages are not held back.
+    no: of the group.  deferred_until: the last time given to a page that is held back; None: pages are not held back.
     is_moving: pages that were found before still have to be held back, or let go.
     """
 
     no: int
     evidence: NoveltyEvidence = NO_EVIDENCE
-    held_until: datetime | None = None
+    deferred_until: datetime | None = None
     is_moving: bool = False
 
     @property
     def is_deferred(self) -> bool:
-        return self.held_until is not None
+        return self.deferred_until is not None
 
     def learn(self, novelty: float) -> None:
         self.evidence = self.evidence.add_visit(novelty, horizon=DEFERRED_VISITS if self.is_deferred else HORIZON)
 
     def defer(self, at: datetime) -> None:
         """From now on its pages are held back, whatever it has brought long ago."""
-        self.held_until, self.is_moving, self.evidence = at, True, NoveltyEvidence(DEFERRED_VISITS, 0.0)
+        self.deferred_until, self.is_moving, self.evidence = at, True, NoveltyEvidence(DEFERRED_VISITS, 0.0)
 
     def resume(self) -> None:
-        self.held_until, self.is_moving = None, True
+        self.deferred_until, self.is_moving = None, True
 
 
 def compute_next_time(last: datetime | None, at: datetime) -> datetime:

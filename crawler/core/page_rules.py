@@ -60,9 +60,9 @@ class PageRule:
         return bool(self._matches.search(get_path_and_query(url)))
 
     @property
-    def refusals(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Why its expressions are not used, a sentence for each of which that is so."""
-        return (*list_refusals((self.pattern,)), *self.view.refusals)
+        return (*list_refusals((self.pattern,)), *self.view.problems)
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,8 +260,8 @@ async def crawl_lease(
     recorded before is safe; the rest will be looked at again.
     """
     domain = store.lease.domain
-    if domain.settings.refusals:
-        log.warning("lease.pattern", extra={"domain": domain.authority, "patterns": domain.settings.refusals})
+    if domain.settings.problems:
+        log.warning("lease.pattern", extra={"domain": domain.authority, "patterns": domain.settings.problems})
         return await _suspend_domain(store, BAD_PATTERN, span=ERROR_SUSPENSION)
     session = await resources.open_session(domain)
     if isinstance(session, str):
@@ -284,7 +284,7 @@ async def crawl_lease(
 async def _suspend_domain(store: LeasedStore, reason: str, *, span: timedelta) -> LeaseResult:
     """Leave a domain alone that cannot be asked until its user has seen to something; no request is sent."""
     stats = CrawlStats(leases=1, outages=Counter([reason]))
-    suspension = Suspension(until=store.clock.now() + span, reason=reason, refusals=store.lease.refusals)
+    suspension = Suspension(until=store.clock.now() + span, reason=reason, rejections=store.lease.rejections)
     try:
         await store.suspend_domain(suspension)
     finally:
@@ -297,7 +297,7 @@ async def _suspend_after_error(store: LeasedStore) -> None:
     until = store.clock.now() + ERROR_SUSPENSION
     with contextlib.suppress(StoreUnavailable, LeaseLost, TimeoutError):
         async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
-            await store.suspend_domain(Suspension(until=until, reason="error", refusals=store.lease.refusals))
+            await store.suspend_domain(Suspension(until=until, reason="error", rejections=store.lease.rejections))
 
 
 async def release_lease(store: LeasedStore, end: LeaseEnd = EMPTY_LEASE_END) -> None:

@@ -103,8 +103,8 @@ async def try_page(
     the day, and its robots.txt.
     """
     target = await read_target(db, domain, url)
-    if domain.settings.refusals:
-        return TryResult(target, clock.now(), problem=domain.settings.refusals[0])
+    if domain.settings.problems:
+        return TryResult(target, clock.now(), problem=domain.settings.problems[0])
     if find_opening(domain.hours, clock.now()) > clock.now():
         return TryResult(target, clock.now(), problem=CLOSED)
     session = await resources.open_session(domain)
@@ -186,7 +186,7 @@ class _Trial:
         result = replace(result, page=page, no_browser_reason=self.renderer.source.missing_reason)
         if page.failure is not None:
             return replace(result, problem=f"it was had, and no browser shows it now ({page.failure.value})")
-        response, parsed = page.compared.answer, page.compared.parsed
+        response, parsed = page.compared.response, page.compared.parsed
         if parsed is None:
             return replace(result, problem="it was had, and cannot be read in bounded time")
         result = replace(await self._add_views(result, response), parsed=parsed)

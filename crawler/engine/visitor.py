@@ -211,10 +211,10 @@ class Visitor:
         else:
             compared = page.compared
             visit = await self._decide_reading(
-                target, compared.answer, compared.parsed, now=now, is_shell=page.is_provisional
+                target, compared.response, compared.parsed, now=now, is_shell=page.is_provisional
             )
             if page.is_switch and page.stored.parsed is not None:
-                visit = switch_reading(visit, page.stored.answer, page.stored.parsed, knowledge=self.knowledge)
+                visit = switch_reading(visit, page.stored.response, page.stored.parsed, knowledge=self.knowledge)
         return replace(visit, rendering=page.rendering)
 
     async def _decide_reading(

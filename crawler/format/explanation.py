@@ -6,7 +6,7 @@ from datetime import datetime
 from crawler.core.change.word_diff import diff_words, format_runs, shorten_runs
 from crawler.core.freshness.estimates import compute_credible_interval
 from crawler.core.freshness.prior import OTHER_TEMPLATES
-from crawler.core.freshness.terms import USER_REQUESTS, VisitTerms, RequestReason
+from crawler.core.freshness.terms import USER_REQUESTS, RequestReason, VisitTerms
 from crawler.core.http.robots import parse_robots
 from crawler.core.http.urls import ExclusionReason, Scope, Url
 from crawler.core.soft_errors import MAX_WITHHELD
@@ -285,7 +285,7 @@ def format_rate_estimate(page: PageFacts, source: PriorSource | None) -> str:
 
 def format_magnitude_factor(page: PageFacts, terms: VisitTerms | None) -> str:
     """Return what a page's changes count beside those of other pages; empty where they are not weighed."""
-    if terms is None or terms.amount is None or not page.version:
+    if terms is None or terms.magnitude is None or not page.version:
         return ""
     own_changes = (
         f"{format_count(page.changes, 'change')} of its own" if page.magnitudes.changes else "none of its own yet"

@@ -201,7 +201,7 @@ def _picked(value: object, *names: str) -> dict[str, Any]:
 
 def _describe_change(item: FeedItem) -> dict[str, Any]:
     blocks = [_picked(each, "part", "before", "after") for each in item.blocks[:MAX_BLOCKS]]
-    facts = _picked(item, "position", "at", "url", "title", "change", "amount", "version", "moved_to")
+    facts = _picked(item, "position", "at", "url", "title", "change", "magnitude", "version", "moved_to")
     return facts | {"blocks": blocks}
 
 

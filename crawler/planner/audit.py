@@ -44,7 +44,7 @@ class AuditFinding:
         agreement = self.agreement
         what = f"The freshness reported for {self.name} is" if self.by_chance else f"What is expected of {self.name} is"
         return (
-            f"{what} off: {agreement.looks:,} {'looks by chance' if self.by_chance else 'scheduled looks'}, "
+            f"{what} off: {agreement.visits:,} {'looks by chance' if self.by_chance else 'scheduled looks'}, "
             f"{_format_percent(agreement.expected_fresh)} of them expected to find a fresh copy, "
             f"{_format_percent(agreement.found_fresh)} found one ({abs(agreement.deviations):.1f} standard deviations)"
         )

@@ -194,7 +194,7 @@ async def register(
     Raises BadInput if the authority, or one of its other names, is registered already, and for a pattern that is not
     used.
     """
-    _raise_for_unused(domain_settings.refusals)
+    _raise_for_unused(domain_settings.problems)
     async with db.transaction() as connection:
         await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # names are free or taken, no race
         for existing in await find_domains(connection, IS_NAMED, {"names": [authority, *aliases]}):
@@ -202,7 +202,7 @@ async def register(
         values = build_setting_params(domain_settings) | {"authority": authority, "scheme": scheme, "at": at}
         domain_id = await fetch_value(connection, INSERT, values)
         await connection.execute(
-            """INSERT INTO domain_state (domain_id, coins, dormant, wake_at, addresses, next_request_at, window_passes)
+            """INSERT INTO domain_state (domain_id, total_cash, dormant, wake_at, addresses, next_request_at, window_passes)
                VALUES (%s, %s, %s, %s, %s, clock_timestamp() + %s, %s)""",
             (
                 domain_id,
@@ -229,9 +229,9 @@ async def register(
         return domain
 
 
-def _raise_for_unused(refusals: Collection[str]) -> None:
-    if refusals:
-        raise BadInput(next(iter(refusals)))
+def _raise_for_unused(problems: Collection[str]) -> None:
+    if problems:
+        raise BadInput(next(iter(problems)))
 
 
 async def delay_next_request(db: Database, domain: Domain, *, delay: timedelta) -> None:
@@ -275,7 +275,7 @@ async def change_settings(db: Database, domain: Domain, domain_settings: DomainS
     scope when they were last read. The table of settings says which ask for that. Raises BadInput for a new pattern
     that is not used; one that was there before may stay while others are taken out.
     """
-    _raise_for_unused(set(domain_settings.refusals) - set(domain.settings.refusals))
+    _raise_for_unused(set(domain_settings.problems) - set(domain.settings.problems))
     async with db.transaction() as connection:
         if domain.settings.rules != domain_settings.rules:
             # First: whoever holds several rows of a domain begins with the hot one.

@@ -64,20 +64,20 @@ COMMENT ON FUNCTION activity_gap IS
     'The time since then in days of activity: what the pages of a site have aged. Other arguments: see activity_ahead.';
 
 CREATE FUNCTION signal_gap(
-    unseen interval, signals bytea, recall float8[], noise float8[], silence float8, a float8, b float8)
+    unseen interval, signals bytea, recall float8[], noise float8[], effective_recall float8, a float8, b float8)
 RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN silence IS NULL THEN unseen ELSE (
+    SELECT CASE WHEN effective_recall IS NULL THEN unseen ELSE (
         SELECT make_interval(secs => least(
             86400 * b * ((b + x.days) / x.silent_b * exp(least(30, coalesce(
                 (SELECT max(get_byte(signals, n) * ln(1 + recall[n + 1] / noise[n + 1] * a / x.silent_b))
                    FROM generate_series(0, least(octet_length(signals), cardinality(recall)) - 1) n), 0) / a)) - 1),
             1e12))
-          FROM (SELECT y.days, b + silence * y.days AS silent_b
+          FROM (SELECT y.days, b + effective_recall * y.days AS silent_b
                   FROM (SELECT greatest(date_part('epoch', unseen), 0) / 86400 AS days) y) x) END
 $$;
 COMMENT ON FUNCTION signal_gap IS
     'The time without any source of signals after which a page would be as likely to have changed.
-unseen: since its last good look. signals: column of page. recall, noise: columns of domain_source by no. silence: the
+unseen: since its last good look. signals: column of page. recall, noise: columns of domain_source by no. effective_recall: the
 greatest of its domain, null without a source. a, b: of the belief about the page, b in days.';
 
 CREATE FUNCTION signals_with(signals bytea, no int) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

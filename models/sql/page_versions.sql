@@ -9,7 +9,7 @@ SELECT d.id AS domain_id,
          WHERE n.domain_id = d.id AND n.key = v.key AND n.number > v.number ORDER BY n.number LIMIT 1) AS until,
        e.change,
        e.parts,
-       e.amount,
+       e.magnitude,
        v.title,
        v.language,
        v.content_type,
@@ -20,7 +20,7 @@ SELECT d.id AS domain_id,
   FROM domain d
   JOIN page p ON p.domain_id = d.id
   JOIN snapshot v ON v.domain_id = d.id AND v.key = p.key
-  LEFT JOIN LATERAL (SELECT o.change, o.parts, o.amount FROM event o
+  LEFT JOIN LATERAL (SELECT o.change, o.parts, o.magnitude FROM event o
                       WHERE o.domain_id = d.id AND o.key = v.key AND o.version = v.number AND o.at = v.at
                       ORDER BY o.number LIMIT 1) e ON true
   LEFT JOIN content c ON c.domain_id = d.id AND c.digest = v.body_digest AND v.is_stored;
@@ -36,7 +36,7 @@ COMMENT ON COLUMN page_versions.until IS 'when the next version was first seen; 
 COMMENT ON COLUMN page_versions.change IS 'first, changed or back; null for a list of URLs';
 COMMENT ON COLUMN page_versions.parts IS
     'what changed: text, link, image, title, meta; empty where the blocks were not compared';
-COMMENT ON COLUMN page_versions.amount IS 'the part of the page that changed, 0 to 1; null where nobody can tell';
+COMMENT ON COLUMN page_versions.magnitude IS 'the part of the page that changed, 0 to 1; null where nobody can tell';
 COMMENT ON COLUMN page_versions.title IS 'its title';
 COMMENT ON COLUMN page_versions.language IS 'the language that it says it is in; empty if it says none';
 COMMENT ON COLUMN page_versions.content_type IS 'the media type that its server gave';

@@ -10,7 +10,7 @@ SELECT f.position,
        f.appended_at,
        e.parts,
        e.pages,
-       e.amount,
+       e.magnitude,
        e.blocks,
        e.source
   FROM feed f
@@ -35,7 +35,7 @@ COMMENT ON COLUMN report_change.parts IS
     'what changed: text, link, image, title, meta; empty where the blocks were not compared';
 COMMENT ON COLUMN report_change.pages IS
     'for a change of the boilerplate, on how many pages it had been seen; otherwise null';
-COMMENT ON COLUMN report_change.amount IS
+COMMENT ON COLUMN report_change.magnitude IS
     'the part of the text of the page that changed, 0 to 1; null where nobody can tell, and of what is no change';
 COMMENT ON COLUMN report_change.blocks IS
     'the first 50 blocks that changed, as [part, before, after]; null where the blocks were not compared';

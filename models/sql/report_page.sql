@@ -19,7 +19,7 @@ SELECT d.id AS domain_id,
        f.boosted,
        CASE WHEN p.canonical IS NOT NULL THEN NULL
             WHEN f.state = 'fetched' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
-            WHEN f.state = 'fetched' AND p.version > 0 AND h.silence IS NULL  -- so it is inlined: a third of the time
+            WHEN f.state = 'fetched' AND p.version > 0 AND h.effective_recall IS NULL  -- so it is inlined: a third of the time
             THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,
                                 activity_gap(greatest(now(), s.last_visit_at), s.activity_at, s.activity_ahead,
                                          p.last_good_at))
@@ -28,7 +28,7 @@ SELECT d.id AS domain_id,
                                 signal_gap(activity_gap(greatest(now(), s.last_visit_at), s.activity_at,
                                                    s.activity_ahead, p.last_good_at),
                                           p.signals,
-                                          h.recall, h.noise, h.silence, g.a + p.rate_a, g.b + p.rate_b))
+                                          h.recall, h.noise, h.effective_recall, g.a + p.rate_a, g.b + p.rate_b))
             END AS freshness,
        (g.a + p.rate_a) / (g.b + p.rate_b) AS changes_per_day,
        p.version,
@@ -52,7 +52,7 @@ SELECT d.id AS domain_id,
   JOIN domain_state s ON s.domain_id = d.id
   JOIN (SELECT domain_id, sum(pages)::float8 AS pages FROM pool GROUP BY domain_id) n ON n.domain_id = d.id
   LEFT JOIN (SELECT domain_id, array_agg(recall ORDER BY no) AS recall, array_agg(noise ORDER BY no) AS noise,
-                    max(silence) AS silence
+                    max(effective_recall) AS effective_recall
                FROM domain_source GROUP BY domain_id) h ON h.domain_id = d.id
   JOIN page p ON p.domain_id = d.id
   JOIN prior g ON g.domain_id = d.id AND g.no = p.prior_no

@@ -5,10 +5,10 @@ SELECT d.id AS domain_id, d.authority AS domain, v.hour, v.visits, v.requests, v
                count(*) FILTER (WHERE requests > 0) AS visits,
                coalesce(sum(requests), 0) AS requests,
                coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
-               count(*) FILTER (WHERE requests > 0 AND (answer = 'unreached' OR status = 429 OR status >= 500))
+               count(*) FILTER (WHERE requests > 0 AND (outcome = 'unreached' OR status = 429 OR status >= 500))
                    AS errors,
                percentile_cont(0.5) WITHIN GROUP (ORDER BY elapsed_ms)
-                   FILTER (WHERE requests > 0 AND answer <> 'unreached') AS latency_ms
+                   FILTER (WHERE requests > 0 AND outcome <> 'unreached') AS latency_ms
           FROM every_visit GROUP BY 1, 2) v ON v.domain_id = d.id;
 COMMENT ON VIEW report_traffic IS 'The traffic of domains by the hour, from their visits.';
 COMMENT ON COLUMN report_traffic.domain_id IS 'the domain, by number';

@@ -92,7 +92,7 @@ def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
 
         assert [each.change for each in first] == [EventKind.ADDED, EventKind.ADDED]
         assert change.change is EventKind.CHANGED
-        assert change.amount is not None
+        assert change.magnitude is not None
         assert "text" in change.parts
         assert "nine crowns" in str(change.blocks[0].after)
         assert app.cursor() == change.position

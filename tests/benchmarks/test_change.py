@@ -10,14 +10,14 @@ from random import Random
 
 import pytest
 
-from benchmarks.change import bench, development, held_out, visits, plan
+from benchmarks.change import bench, development, held_out, plan, visits
 from benchmarks.change.detectors import DETECTORS, profile
 from benchmarks.change.dialect import Dialect
 from benchmarks.change.edits import EDITS
-from benchmarks.change.visits import Look
 from benchmarks.change.score import Judged, measure
 from benchmarks.change.serialise import REWRITES
 from benchmarks.change.site import Page, Site
+from benchmarks.change.visits import Look
 from benchmarks.change.widgets import WIDGETS, class_names
 from crawler.core.page.content import extract_content
 from tests.engine.corpus import corpus

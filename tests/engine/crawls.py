@@ -84,7 +84,7 @@ async def coins_missing(db: Database) -> int:
     """How many coins of all domains are not where they should be."""
     found = await rows(
         db,
-        """SELECT coalesce(sum(s.coins - s.reserve - s.dormant
+        """SELECT coalesce(sum(s.total_cash - s.virtual_page_cash - s.dormant
                       - coalesce((SELECT sum(c.net) FROM cash c WHERE c.domain_id = s.domain_id), 0)
                       - (SELECT sum(p.pages::numeric * p.dividend) FROM pool p WHERE p.domain_id = s.domain_id)), 0)
              FROM domain_state s""",

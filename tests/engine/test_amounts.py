@@ -80,7 +80,9 @@ async def test_pages_that_change_much_are_looked_at_sooner_than_those_that_chang
             assert by_kind["story"] < 0.8 * by_kind["price"]
         else:
             assert by_kind["story"] == pytest.approx(by_kind["price"], rel=0.15)
-        assert await rows(db, "SELECT count(*) FROM visit WHERE (change = 'changed') <> (amount IS NOT NULL)") == [(0,)]
+        assert await rows(db, "SELECT count(*) FROM visit WHERE (change = 'changed') <> (magnitude IS NOT NULL)") == [
+            (0,)
+        ]
         assert await coins_missing(db) == 0
 
 
@@ -89,7 +91,7 @@ async def test_what_the_pages_of_a_group_have_shown_is_expected_of_a_page_that_n
     async with scripted(db, edition(0)) as (server, domain):
         await looked_at(db, server, domain, editions=4)
 
-        found = dict(await rows(db, "SELECT template, amount FROM prior WHERE domain_id = %s", domain.id))
+        found = dict(await rows(db, "SELECT template, magnitude FROM prior WHERE domain_id = %s", domain.id))
         assert found["/story/*"] > 2 * found["/price/*"]
         ((mean,),) = await rows(db, "SELECT mean_magnitude FROM domain_plan WHERE domain_id = %s", domain.id)
         assert found["/price/*"] < mean < found["/story/*"]

@@ -102,7 +102,7 @@ async def test_after_ten_passes_importance_is_what_power_iteration_finds(databas
 async def estimates(db: Database) -> dict[bytes, float]:
     found = await rows(
         db,
-        """SELECT c.key, c.history, c.net + q.dividend, c.clock, s.clock, s.coins - s.dormant, count(*) OVER ()
+        """SELECT c.key, c.history, c.net + q.dividend, c.clock, s.clock, s.total_cash - s.dormant, count(*) OVER ()
              FROM cash c JOIN pool q USING (domain_id, pool) JOIN domain_state s USING (domain_id)""",
     )
     return {

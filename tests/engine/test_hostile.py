@@ -80,7 +80,7 @@ async def found_on(db: Database, domain: Domain, at: datetime) -> dict[str, list
     """What the looks of one day found, by path: answer, status, reason and change."""
     found = await rows(
         db,
-        """SELECT p.url, concat_ws(' ', v.answer, v.status, nullif(v.reason, '')), v.change
+        """SELECT p.url, concat_ws(' ', v.outcome, v.status, nullif(v.reason, '')), v.change
              FROM visit v JOIN page p USING (domain_id, key)
             WHERE v.domain_id = %s AND v.at >= %s AND v.at < %s""",
         domain.id,

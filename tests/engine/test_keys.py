@@ -238,7 +238,7 @@ async def test_a_login_that_is_not_accepted_is_a_hold_that_grows_and_no_page_is_
 
     holds = [hold for result in (first, again) for hold in result.suspensions.values()]
     assert {hold.reason for hold in holds} == {"login_failed the form is shown again: its fields are not accepted"}
-    assert holds[1].refusals == 2
+    assert holds[1].rejections == 2
     assert club.tries == 2
     assert set(server.pages) == {"/login"}
 

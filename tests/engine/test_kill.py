@@ -171,7 +171,7 @@ async def test_killed_with_9_and_started_again_due_times_and_backoff_are_the_sam
     living.journal.clear()
     await crawl(db, at=START + timedelta(minutes=1))
     asked = {entry.path for entry in living.journal.entries}
-    before = await rows(db, "SELECT key, due_at, resume_at, refusals FROM frontier, domain_state ORDER BY key")
+    before = await rows(db, "SELECT key, due_at, resume_at, rejections FROM frontier, domain_state ORDER BY key")
     living.throttle(0, retry_after="0")
     living.journal.clear()
 
@@ -179,7 +179,9 @@ async def test_killed_with_9_and_started_again_due_times_and_backoff_are_the_sam
 
     assert not again  # it had ended by itself
     assert living.journal.counts.requests == 0
-    assert before == await rows(db, "SELECT key, due_at, resume_at, refusals FROM frontier, domain_state ORDER BY key")
+    assert before == await rows(
+        db, "SELECT key, due_at, resume_at, rejections FROM frontier, domain_state ORDER BY key"
+    )
     assert {row[3] for row in before} == {1}
     assert len(known) > 10
     assert asked

@@ -42,11 +42,11 @@ async def test_an_error_on_every_page_holds_the_domain_whose_pages_learn_nothing
         assert len(first) <= 5 + 8 + 1  # in a row, under way beside them, and the front page to make sure
         assert len(second) <= 2  # half open: one page, and the front page, unless it was that one
         assert second[-1] == "/"
-        assert [hold.refusals for hold in waits] == [1, 2]
+        assert [hold.rejections for hold in waits] == [1, 2]
         assert (kept, failing, await events(db, domain)) == (before, {}, [])
         assert set((await states(db, domain)).values()) == {"fetched"}
         assert await rows(db, "SELECT count(*) FROM page WHERE last_good_at < %s", START + 3 * DAY) == [(0,)]
-        assert await rows(db, "SELECT refusals FROM domain_state") == [(0,)]
+        assert await rows(db, "SELECT rejections FROM domain_state") == [(0,)]
         assert await coins_missing(db) == 0
 
 

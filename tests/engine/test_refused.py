@@ -64,7 +64,7 @@ async def test_the_return_is_told_at_the_first_good_answer(db: Database, *, is_n
         assert there.version.number == 1 + is_new
         known = await page(db, domain, "cellar")
         assert (known["changes"], known["rate_b"] > 0) == (int(is_new), True), "its change rate learns from it"
-        assert await rows(db, "SELECT amount > 0 FROM event WHERE change = 'restored'") == [(is_new or None,)]
+        assert await rows(db, "SELECT magnitude > 0 FROM event WHERE change = 'restored'") == [(is_new or None,)]
 
 
 async def test_a_page_without_text_that_is_as_it_was_makes_no_version(db: Database) -> None:

@@ -49,7 +49,9 @@ async def test_pages_of_a_trap_are_asked_for_once_a_day_each_template(db: Databa
         for day in range(1, 6):
             await crawl(db, at=START + day * DAY + HOUR)
 
-    templates = await rows(db, "SELECT count(*) FROM prior WHERE domain_id = %s AND held_until IS NOT NULL", domain.id)
+    templates = await rows(
+        db, "SELECT count(*) FROM prior WHERE domain_id = %s AND deferred_until IS NOT NULL", domain.id
+    )
     assert 3 <= len(trap_requests(site) - before) <= 5 * (templates[0][0] + 1)
 
 
@@ -87,7 +89,7 @@ async def test_what_a_wall_before_a_whole_site_holds_back_is_let_go_within_days(
         for day in range(1, 6):
             await crawl(db, at=START + day * DAY)
 
-    held = await rows(db, "SELECT count(*) FROM prior WHERE domain_id = %s AND held_until IS NOT NULL", domain.id)
+    held = await rows(db, "SELECT count(*) FROM prior WHERE domain_id = %s AND deferred_until IS NOT NULL", domain.id)
     assert held[0][0] == 0
     assert len(site.real & set(site.asked)) == REAL
 

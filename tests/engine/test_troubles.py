@@ -112,8 +112,8 @@ async def test_a_page_that_is_always_busy_does_not_throttle_its_domain(db: Datab
             at += timedelta(minutes=2)
 
         assert await fetched(db, domain) == 41
-        refusals = await rows(db, "SELECT refusals FROM domain_state")
-        assert refusals[0][0] <= 3  # once all others are had, nothing but the busy page is asked
+        rejections = await rows(db, "SELECT rejections FROM domain_state")
+        assert rejections[0][0] <= 3  # once all others are had, nothing but the busy page is asked
 
 
 async def test_a_budget_counts_robots_txt_and_its_redirects(db: Database) -> None:
@@ -194,7 +194,7 @@ async def test_a_pattern_that_was_stored_before_it_was_refused_holds_up_its_own_
         assert timedelta(hours=1) <= held.until - START < timedelta(hours=2)
         assert await fetched(db, well) == 2
         (found,) = [each.domain for each in await domains.list_domains(db) if each.domain.id == domain.id]
-        assert "without looking ahead or behind" in found.settings.refusals[0]
+        assert "without looking ahead or behind" in found.settings.problems[0]
 
         with pytest.raises(BadInput, match="could take for ever"):
             await domains.change_settings(db, well, replace(well.settings, exclude=(r"re:(a)\1",)), at=START)

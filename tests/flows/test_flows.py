@@ -294,7 +294,7 @@ def test_a_plan_prices_domains_keeps_quotas_prepares_comparisons_and_tells_of_od
     in_database(stack, lambda db: domains.change_settings(db, domain, replace(domain.settings, quota=1), at=START))
     until_hour = START.replace(minute=0, second=0) + timedelta(hours=2)
     visits = """
-        INSERT INTO visit (domain_id, key, at, answer, status, change, evidence, conditional, requests,
+        INSERT INTO visit (domain_id, key, at, outcome, status, change, evidence, conditional, requests,
                            received_bytes, saved_bytes, elapsed_ms)
         SELECT %s, sha256((h || '/' || n)::bytea), %s::timestamptz - h * interval '1 hour' + n * interval '1 minute',
                'fetched', CASE WHEN h = 1 THEN 503 ELSE 200 END, CASE WHEN h = 1 THEN 'unknown' ELSE 'unchanged' END,

@@ -76,7 +76,7 @@ def test_a_run_says_in_three_lines_what_happened() -> None:
     found = CrawlStats(visits=12, requests=13, received_bytes=2_500_000, changes=Counter({Change.CHANGED: 2}))
     until = datetime(2026, 1, 2, tzinfo=UTC)
     done = ShiftResult(
-        stats=found, by_domain={"a.test": found}, suspensions={"a.test": Suspension(until, "503", refusals=1)}
+        stats=found, by_domain={"a.test": found}, suspensions={"a.test": Suspension(until, "503", rejections=1)}
     )
     found.elapsed = timedelta(seconds=4)
 

@@ -29,7 +29,7 @@ def item(n: int = 1, **given: Any) -> FeedItem:
         "change": EventKind.CHANGED,
         "version": 2,
         "distance_bits": 4,
-        "amount": 0.1,
+        "magnitude": 0.1,
         "title": f"Page {n}",
         "blocks": (BlockChange(part=BlockKind.TEXT, before="Costs four crowns", after="Costs nine crowns"),),
     }

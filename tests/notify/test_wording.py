@@ -21,7 +21,7 @@ def item(kind: EventKind) -> FeedItem:
         change=kind,
         version=1,
         distance_bits=None,
-        amount=None,
+        magnitude=None,
         source="cms" if kind is EventKind.HINT else None,
         title="Kettles",
     )

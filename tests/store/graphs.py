@@ -47,10 +47,10 @@ RANKED = """
 """
 # By the pools' own counts on the one side, page by page on the other.
 COINS = """
-    SELECT s.coins,
-           s.reserve + s.dormant + coalesce((SELECT sum(net) FROM cash WHERE domain_id = s.domain_id), 0)
+    SELECT s.total_cash,
+           s.virtual_page_cash + s.dormant + coalesce((SELECT sum(net) FROM cash WHERE domain_id = s.domain_id), 0)
                                  + (SELECT sum(pages::numeric * dividend) FROM pool WHERE domain_id = s.domain_id),
-           s.reserve + s.dormant + coalesce((SELECT sum(c.net::numeric + q.dividend) FROM cash c JOIN pool q
+           s.virtual_page_cash + s.dormant + coalesce((SELECT sum(c.net::numeric + q.dividend) FROM cash c JOIN pool q
                                               USING (domain_id, pool) WHERE c.domain_id = s.domain_id), 0),
            (SELECT min(c.net + q.dividend) FROM cash c JOIN pool q USING (domain_id, pool)
              WHERE c.domain_id = s.domain_id),

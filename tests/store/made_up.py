@@ -105,10 +105,10 @@ async def economy_total(db: Database, domain: Domain) -> tuple[int, int]:
     """All coins that there are, and all that there should be; exact, in SQL."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
-            """SELECT s.reserve + s.dormant
+            """SELECT s.virtual_page_cash + s.dormant
                       + coalesce((SELECT sum(c.net) FROM cash c WHERE c.domain_id = s.domain_id), 0)
                       + (SELECT sum(p.pages::numeric * p.dividend) FROM pool p WHERE p.domain_id = s.domain_id),
-                      s.coins
+                      s.total_cash
                  FROM domain_state s WHERE s.domain_id = %s""",
             (domain.id,),
         )

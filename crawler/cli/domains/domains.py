@@ -162,7 +162,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
             ("Registered", format_instant(shown.registered_at)),
             *domain_settings.format_all_settings(shown.settings),
             ("Rules", "\n".join(map(domain_settings.format_rule, shown.settings.rules))),
-            ("Not crawled", "\n".join(shown.settings.refusals)),
+            ("Not crawled", "\n".join(shown.settings.problems)),
             ("By its hours", domain_settings.format_opening(shown, at=instant)),
             ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
             ("Bytes left", format_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),

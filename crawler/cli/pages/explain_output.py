@@ -169,12 +169,12 @@ def _show_visits(stored: app.Explanation, *, why: bool) -> None:
         }
         row = {
             "look": format_instant(visit.at),
-            "answer": visit.answer.replace("_", " ") + (f" {visit.status}" if visit.status else ""),
+            "outcome": visit.outcome.replace("_", " ") + (f" {visit.status}" if visit.status else ""),
             "found": visit.change.value,
-            "amount": format_share(visit.amount),
+            "magnitude": format_share(visit.magnitude),
         }
         rows.append(row | (figures if why else {}) | {"reason": format_reason(visit.reason)})
-    show_rows(rows, right=["amount", "requests", "bytes", "expected"])
+    show_rows(rows, right=["magnitude", "requests", "bytes", "expected"])
 
 
 def _format_links(stored: app.Explanation) -> str:

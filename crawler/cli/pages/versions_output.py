@@ -39,7 +39,7 @@ def show_versions(text: str, *, top: int, why: bool, as_json: bool) -> None:
         return
     say_heading(f"{format_count(listed[0].number, 'version')} of {url}")
     rows = [_format_version_row(version, why=why) for version in listed]
-    show_rows(rows, right=["version", "amount", "distance", "size"])
+    show_rows(rows, right=["version", "magnitude", "distance", "size"])
     if len(listed) > 1:
         remark(f"Next: recrawl diff {url}; recrawl show {url} --version {listed[-1].number}")
     else:
@@ -53,7 +53,7 @@ def _format_version_row(version: pages.PageVersion, *, why: bool) -> dict[str, s
         "seen": format_instant(version.at),
         "held for": format_span(version.until - version.at) if version.until else "to this day",
         "what": version.change or "list",
-        "amount": format_share(version.amount),
+        "magnitude": format_share(version.magnitude),
         **({"parts": " ".join(version.parts), "distance": distance} if why else {}),
         "size": format_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
         "title": version.title,

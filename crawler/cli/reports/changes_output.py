@@ -128,7 +128,7 @@ def _format_figures(item: app.FeedItem) -> str:
         [
             f"cursor {item.position}",
             f"version {item.version}" if item.version else "",
-            f"{format_share(item.amount)} of the page" if item.amount is not None else "",
+            f"{format_share(item.magnitude)} of the page" if item.magnitude is not None else "",
             f"SimHash distance {item.distance_bits} of 64 bits" if item.distance_bits is not None else "",
             f"in its {' and '.join(item.parts)}" if item.parts else "",
         ]

@@ -109,7 +109,7 @@ def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
         ("Sitemaps and feeds", format_lists(full_report.lists)),
         ("", " "),
         ("In the last", format_span(domain_report.window)),
-        ("Looks", f"{domain_report.looks} ({domain_report.requests} requests)"),
+        ("Looks", f"{domain_report.visits} ({domain_report.requests} requests)"),
         ("Changes", changes or "none"),
         ("Failed", format_count(domain_report.failures, "look") + (FAILED_NOTE if domain_report.failures else "")),
         ("Received", format_bytes(domain_report.received_bytes)),
@@ -173,7 +173,7 @@ def _format_agreement(agreement: reports.Agreement) -> str:
     is_off = f", off by {abs(agreement.deviations):.1f} standard deviations" if agreement.is_off else ""
     found_fresh, expected = format_share(agreement.found_fresh), format_share(agreement.expected_fresh)
     return (
-        f"{found_fresh} of {format_count(agreement.looks, 'look')} found a fresh copy, {expected} "
+        f"{found_fresh} of {format_count(agreement.visits, 'look')} found a fresh copy, {expected} "
         f"were expected to{is_off}"
     )
 

@@ -163,7 +163,7 @@ def _format_hour_row(name: str, judged: "reports.JudgedHour") -> dict[str, str]:
     return {
         "hour": format_instant(hour.hour),
         "domain": f"{name}{' *' if judged.anomaly else ''}",
-        "visits": f"{hour.looks:,}",
+        "visits": f"{hour.visits:,}",
         "requests": f"{hour.requests:,}",
         "received": format_bytes(hour.received_bytes),
         "errors": f"{hour.errors:,}",

@@ -142,7 +142,7 @@ def compute_sample_moments(sample: PageSample) -> Moments:
     """
     is_fetched = ~sample.is_new
     a, b = compute_estimates(sample, sample.priors)
-    b = b + sample.source.silence * sample.silent_days
+    b = b + sample.source.effective_recall * sample.silent_days
     group_moments = compute_moments(
         a[is_fetched], b[is_fetched], sample.group[is_fetched], group_count=len(sample.priors)
     )
@@ -214,7 +214,7 @@ def build_workload(
         domain=0,
         stands_for=1 / sample.share,
         is_ruled=~np.isnan(sample.max_interval) | is_bound,
-        recall=source.silence,
+        recall=source.effective_recall,
         ratio=source.recall / source.noise if source.noise else 0.0,
         signals_per_day=estimate_signals_per_day(source, a / b),
     )

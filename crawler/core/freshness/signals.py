@@ -75,16 +75,19 @@ class SourceQuality:
     per_day: float = 0.0
 
     @property
-    def silence(self) -> float:
+    def effective_recall(self) -> float:
         """The chance that a change would have been told of late; never quite certain."""
         return min(self.recall * self.liveliness, MAX_RECALL)
 
 
 def has_quality_moved(before: SourceQuality, now: SourceQuality) -> bool:
     """Whether pages that wait by what a source was worth should be weighed again."""
-    silence = max((1 - before.silence) / (1 - now.silence), (1 - now.silence) / (1 - before.silence))
+    effective_recall = max(
+        (1 - before.effective_recall) / (1 - now.effective_recall),
+        (1 - now.effective_recall) / (1 - before.effective_recall),
+    )
     ratios = [each.recall / each.noise for each in (before, now)]
-    return silence > MOVED_SILENCE_RATIO or max(ratios) > MOVED_RATIO * min(ratios)
+    return effective_recall > MOVED_SILENCE_RATIO or max(ratios) > MOVED_RATIO * min(ratios)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +127,13 @@ def combine_signals(
 
 def build_signal_state(counts: Numbers, source: SourceQuality) -> SignalState:
     """The Heard of pages from one source. counts: its signals since each page's last good look."""
-    recall = np.full(np.shape(counts), source.silence)
+    recall = np.full(np.shape(counts), source.effective_recall)
     return SignalState(recall=recall, count=np.asarray(counts, dtype=np.float64), ratio=source.recall / source.noise)
 
 
 def find_best_source(sources: Sequence[SourceQuality]) -> SourceQuality:
     """The source by which pages of a domain are expected to be looked at: the one that misses least."""
-    return max(sources, key=lambda source: source.silence, default=NO_SOURCE)
+    return max(sources, key=lambda source: source.effective_recall, default=NO_SOURCE)
 
 
 def estimate_signals_per_day(source: SourceQuality, rate: Floats) -> Floats:
@@ -144,7 +147,7 @@ def estimate_signals_per_day(source: SourceQuality, rate: Floats) -> Floats:
 
 def find_max_recall(sources: Sequence[SourceQuality]) -> float:
     """The chance that a change is told, by the source that misses least; 0 without a source."""
-    return max((source.silence for source in sources), default=0.0)
+    return max((source.effective_recall for source in sources), default=0.0)
 
 
 def _find_strongest_signal(

@@ -34,7 +34,7 @@ class VisitTerms:
     """The terms of a page's next look.
 
     shadow_price: importance x days that this look must be worth; its cost is included.  min_interval, max_interval:
-    bounds of the interval.  prior: of the page's group.  amount: how much its group's changes change; None: each change
+    bounds of the interval.  prior: of the page's group.  magnitude: how much its group's changes change; None: each change
     counts alike.  revisit: when the page is looked at again.  sources: what the sources of signals in this domain are
     worth, by their numbers.  once: the page is not looked at again.  is_ruled: `max_interval` is a user's rule; then
     such a look is no floor visit.
@@ -44,7 +44,7 @@ class VisitTerms:
     min_interval: timedelta = timedelta(minutes=10)
     max_interval: timedelta = timedelta(days=180)
     prior: RateEstimate = PRIOR
-    amount: ExpectedMagnitude | None = None
+    magnitude: ExpectedMagnitude | None = None
     revisit: RevisitPolicy = VALUE_POLICY
     once: bool = False
     is_ruled: bool = False

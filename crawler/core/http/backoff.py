@@ -35,15 +35,15 @@ def parse_http_date(value: str | None) -> datetime | None:
 
 
 def compute_backoff(
-    refusals: int, *, requested_wait: timedelta | None, max_backoff: timedelta, max_requested_wait: timedelta
+    rejections: int, *, requested_wait: timedelta | None, max_backoff: timedelta, max_requested_wait: timedelta
 ) -> timedelta:
     """The time for which a domain is left alone after its nth refusal in a row (429 or 503), or after an outage.
 
-    refusals: 1 or more, doubling FIRST_BACKOFF each time up to `most`.  requested_wait: the wait of Retry-After; it is
+    rejections: 1 or more, doubling FIRST_BACKOFF each time up to `most`.  requested_wait: the wait of Retry-After; it is
     kept to, up to `most_asked`, and never shortens our own.
     """
     doublings = min(
-        max(refusals - 1, 0), math.ceil(math.log2(max_backoff / FIRST_BACKOFF)) if max_backoff > FIRST_BACKOFF else 0
+        max(rejections - 1, 0), math.ceil(math.log2(max_backoff / FIRST_BACKOFF)) if max_backoff > FIRST_BACKOFF else 0
     )
     own_backoff = min(FIRST_BACKOFF * int(2**doublings), max_backoff)
     return max(own_backoff, MIN_BACKOFF, min(requested_wait or timedelta(0), max_requested_wait))

@@ -149,12 +149,12 @@ class Economy:
     sum(net) + sum(pages[p] * dividend[p]) + reserve + dormant == coins.
     """
 
-    reserve: int
+    virtual_page_cash: int
     dormant: int
     clock: float
     pages: list[int]
     dividend: list[int]
-    coins: int = TOTAL_CASH
+    total_cash: int = TOTAL_CASH
     passes: float = WINDOW_PASSES
     newcomers_cash: float = 0.0
     newcomers_clock: float = 0.0
@@ -176,7 +176,7 @@ class Economy:
     @property
     def window(self) -> float:
         """The window T = k M of importance, in coins of the domain's clock."""
-        return self.passes * (self.coins - self.dormant)
+        return self.passes * (self.total_cash - self.dormant)
 
     def get_cash(self, key: PageKey) -> int:
         account = self.accounts[key]
@@ -201,7 +201,7 @@ class Economy:
         dormant_cash = min(ENDOWMENT, cash)
         self._shrink_pool(account.pool)
         self.dormant += dormant_cash
-        self.reserve += cash - dormant_cash
+        self.virtual_page_cash += cash - dormant_cash
         return cash - dormant_cash
 
     def change_pool(self, key: PageKey, pool: Pool) -> None:
@@ -261,12 +261,12 @@ class Economy:
         total = sum(shares)
         if total <= 0:
             return
-        virtual_page = self.reserve
+        virtual_page = self.virtual_page_cash
         for pool in Pool:
             pages = self.pages[pool]
             if pages == 0:
                 continue
             # The bound matters where two products round up by a fraction of a coin each.
-            each = min(int(virtual_page * (shares[pool] / total)), self.reserve) // pages
+            each = min(int(virtual_page * (shares[pool] / total)), self.virtual_page_cash) // pages
             self.dividend[pool] += each
-            self.reserve -= each * pages
+            self.virtual_page_cash -= each * pages

@@ -51,7 +51,7 @@ class View:
         return bool(self.ignore_text) or any(selector.startswith(XPATH) for selector in (*self.ignore, *self.watch))
 
     @property
-    def refusals(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Why expressions are not used, a sentence for each of which that is so."""
         return tuple(pattern.refusal for pattern in self._text if pattern.refusal)
 

@@ -116,7 +116,7 @@ def _compute_due_at(
     if terms.once:
         return NEVER
     last_good_at = target.last_good_at if verdict.change in INFORMATIVE_CHANGES else None
-    usual_magnitude = terms.amount or ExpectedMagnitude()
+    usual_magnitude = terms.magnitude or ExpectedMagnitude()
     visit_facts = VisitResult(
         url=target.url,
         at=now,
@@ -127,7 +127,7 @@ def _compute_due_at(
         usual_magnitude=float(compute_expected_magnitude(magnitudes.total, magnitudes.changes, usual_magnitude.group)),
         visits=target.visits + 1,
         rate_estimate=estimate,
-        importance=target.importance * compute_magnitude_factor(magnitudes, terms.amount),
+        importance=target.importance * compute_magnitude_factor(magnitudes, terms.magnitude),
         shadow_price=terms.shadow_price,
         min_interval=terms.min_interval,
         max_interval=terms.max_interval,

@@ -7,7 +7,7 @@ from enum import StrEnum
 from crawler.core.change.change import Change, Evidence, Verdict
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.freshness.estimates import NO_MAGNITUDES, ChangeMagnitudes, RateEstimate
-from crawler.core.freshness.terms import DEFAULT_TERMS, VisitTerms, RequestReason
+from crawler.core.freshness.terms import DEFAULT_TERMS, RequestReason, VisitTerms
 from crawler.core.http.response import (
     NO_VALIDATORS,
     FailureReason,
@@ -298,9 +298,17 @@ class Visit:
 
         A visit that the end of its lease has cut off leaves the page as requested as it was.
         """
-        if self.reason == FailureReason.LEASE and not self.is_good and self.target.requested is not RequestReason.BY_DEADLINE:
+        if (
+            self.reason == FailureReason.LEASE
+            and not self.is_good
+            and self.target.requested is not RequestReason.BY_DEADLINE
+        ):
             return self.target.requested
-        return RequestReason.TO_CONFIRM if self.status == 404 and not self.is_good and self.missing_since else RequestReason.NONE
+        return (
+            RequestReason.TO_CONFIRM
+            if self.status == 404 and not self.is_good and self.missing_since
+            else RequestReason.NONE
+        )
 
     @property
     def is_good(self) -> bool:

@@ -43,7 +43,7 @@ RENDERED_TYPE = "text/html; charset=utf-8"
 class PageReading:
     """A reading of a page: the answer with the body that was read, and what it says; None where that is known."""
 
-    answer: Fetched
+    response: Fetched
     parsed: Parsed | None
 
 
@@ -170,7 +170,9 @@ class PageReader:
     def _choose_rendering(
         self, target: Target, response: Fetched, without_scripts: Parsed | None, knowledge: DomainKnowledge
     ) -> RenderChoice:
-        is_requested = target.requested is RequestReason.TO_RENDER  # by pages_to_render, which bounds the probes that it names
+        is_requested = (
+            target.requested is RequestReason.TO_RENDER
+        )  # by pages_to_render, which bounds the probes that it names
         choice = choose_rendering(
             response.body,
             without_scripts,

@@ -24,7 +24,7 @@ class CircuitBreaker:
 
     def __init__(self, store: LeasedStore) -> None:
         self.settings, self.clock = store.settings, store.clock
-        self.rejections_before = store.lease.refusals
+        self.rejections_before = store.lease.rejections
         self.is_half_open = self.rejections_before > 0
         self.suspension: Suspension | None = None
         self.pending: list[Visit] = []
@@ -70,12 +70,12 @@ class CircuitBreaker:
         return [replace(visit, failures=visit.target.failures, recipients=None, due_at=due_at) for visit in suspects]
 
     def suspend(self, reason: str, *, requested_wait: timedelta | None) -> Suspension:
-        """Hold the domain; a burst of refusals counts once, and the longest wait asked for wins."""
+        """Hold the domain; a burst of rejections counts once, and the longest wait asked for wins."""
         rejections = 1 if self.has_good_visit else self.rejections_before + 1
         max_backoff, max_requested = self.settings.max_backoff, self.settings.max_retry_after
         until = self.clock.now() + compute_backoff(
             rejections, requested_wait=requested_wait, max_backoff=max_backoff, max_requested_wait=max_requested
         )
         if self.suspension is None or until > self.suspension.until:
-            self.suspension = Suspension(until=until, reason=reason, refusals=rejections)
+            self.suspension = Suspension(until=until, reason=reason, rejections=rejections)
         return self.suspension

@@ -51,7 +51,7 @@ READ_LEASE_END = """
                                   WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at IS NULL
                                     AND (boosted OR request_reason IN (1, 4) OR section NOT IN (
                                         SELECT no FROM prior
-                                         WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL)))
+                                         WHERE domain_id = %(domain_id)s AND deferred_until IS NOT NULL)))
                        OR EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND request_reason IN (1, 4))
                     THEN %(at)s END,
                CASE WHEN %(uses_whole_budget)s
@@ -141,9 +141,9 @@ async def suspend_domain(db: Database, lease: Lease, hold: Suspension) -> None:
 async def write_suspension(connection: Connection, domain_id: int, suspension: Suspension) -> None:
     """Leave the domain alone until an instant, within a transaction of the caller's."""
     await connection.execute(
-        """UPDATE domain_state SET resume_at = greatest(resume_at, %s), resume_reason = %s, refusals = %s
+        """UPDATE domain_state SET resume_at = greatest(resume_at, %s), resume_reason = %s, rejections = %s
             WHERE domain_id = %s""",
-        (suspension.until, suspension.reason, suspension.refusals, domain_id),
+        (suspension.until, suspension.reason, suspension.rejections, domain_id),
     )
 
 

@@ -91,7 +91,7 @@ WRITE_LEASE = f"""
            wake_at = least(s.wake_at, %(at)s)
       FROM domain d
      WHERE s.domain_id = %(domain_id)s AND d.id = s.domain_id
- RETURNING {DOMAIN_COLUMNS}, s.refusals,
+ RETURNING {DOMAIN_COLUMNS}, s.rejections,
            greatest(s.next_request_at - clock_timestamp(), interval '0') AS wait
 """  # noqa: S608  only our own column list is put in
 
@@ -214,7 +214,7 @@ async def _claim_domain(connection: Connection, values: dict[str, Any]) -> Lease
         holder=values["holder"],
         term=values["term"],
         wait=row["wait"],
-        refusals=row["refusals"],
+        rejections=row["rejections"],
         robots=robots,
         slots=tuple(values["slots"]),
     )

@@ -37,7 +37,7 @@ COPIED_FIELDS = ("clock", "circulating", "window_passes", "mean_magnitude")  # o
 MAX_LIST_INTERVAL = timedelta(hours=22)  # so that a daily run visits each, though one may begin earlier than the last
 LIST_SHARE = 0.03  # of a budget, for visits of lists that nothing but LONGEST_LIST asks for
 CONTEXT = """
-    SELECT s.clock, s.coins - s.dormant AS circulating, s.window_passes, s.costs, s.tracked,
+    SELECT s.clock, s.total_cash - s.dormant AS circulating, s.window_passes, s.costs, s.tracked,
            s.activity_at, s.activity_ahead, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction, l.longest_s,
@@ -48,7 +48,7 @@ CONTEXT = """
            (SELECT sum(pages) FROM pool WHERE domain_id = %(domain_id)s)::bigint AS pages,
            (SELECT count(*) FROM url_list WHERE domain_id = %(domain_id)s) AS lists,
            (SELECT coalesce(array_agg(no), '{}') FROM prior
-             WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL) AS deferred
+             WHERE domain_id = %(domain_id)s AND deferred_until IS NOT NULL) AS deferred
       FROM domain_state s
       JOIN domain d ON d.id = s.domain_id
       LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
@@ -157,7 +157,7 @@ class ScoringContext:
             min_interval=min(rule_terms.min_interval or self.min_interval, upper_bound),
             max_interval=upper_bound,
             prior=prior,
-            amount=self.compute_expected_magnitude(magnitude),
+            magnitude=self.compute_expected_magnitude(magnitude),
             revisit=self.revisit_policy,
             once=rule_terms.once,
             is_ruled=rule_terms.max_interval is not None,

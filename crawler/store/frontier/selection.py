@@ -208,7 +208,10 @@ def _find_query_pages(scored: ScoredRows, selection: Selection) -> list[Candidat
     return [
         row
         for row in chosen
-        if row.state == State.UNFETCHED and row.request_reason == RequestReason.NONE and row.due_at is None and "?" in row.url
+        if row.state == State.UNFETCHED
+        and row.request_reason == RequestReason.NONE
+        and row.due_at is None
+        and "?" in row.url
     ]
 
 

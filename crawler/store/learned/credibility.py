@@ -58,12 +58,12 @@ Trusts = Mapping[int, ValidatorTrust]  # by the number of the group; WHOLE has t
 MAX_SOURCES = 16  # of one domain; signals of further ones are not counted
 
 GET_SOURCES = """
-    SELECT o.no, o.source, o.measured_at, o.record, o.weighed_recall, o.weighed_noise, o.weighed_silence, s.tracked
+    SELECT o.no, o.source, o.measured_at, o.record, o.applied_recall, o.applied_noise, o.applied_effective_recall, s.tracked
       FROM domain_source o JOIN domain_state s ON s.domain_id = o.domain_id
      WHERE o.domain_id = %s ORDER BY o.no
 """
-SOURCE_COLUMNS = ("source", "measured_at", "recall", "noise", "silence", "record")
-APPLIED_COLUMNS = ("weighed_recall", "weighed_noise", "weighed_silence")
+SOURCE_COLUMNS = ("source", "measured_at", "recall", "noise", "effective_recall", "record")
+APPLIED_COLUMNS = ("applied_recall", "applied_noise", "applied_effective_recall")
 PUT_SOURCE = f"""
     INSERT INTO domain_source AS o (domain_id, no, signals, {", ".join(SOURCE_COLUMNS + APPLIED_COLUMNS)})
     VALUES (%(domain_id)s, %(no)s, %(heard)s, {build_placeholders(SOURCE_COLUMNS + APPLIED_COLUMNS)})
@@ -159,10 +159,12 @@ async def read_sources(connection: Connection, domain_id: int) -> list[SourceSta
             source=source,
             measured_at=at,
             record=SourceRecord(**record),
-            applied_quality=SourceQuality(recall=recall, noise=noise, liveliness=silence / recall if recall else 0.0),
+            applied_quality=SourceQuality(
+                recall=recall, noise=noise, liveliness=effective_recall / recall if recall else 0.0
+            ),
             pages=pages,
         )
-        for no, source, at, record, recall, noise, silence, pages in rows
+        for no, source, at, record, recall, noise, effective_recall, pages in rows
     ]
 
 
@@ -243,11 +245,11 @@ async def _write_source(
         "measured_at": at,
         "recall": quality.recall,
         "noise": quality.noise,
-        "silence": quality.silence,
+        "effective_recall": quality.effective_recall,
         "record": Jsonb(asdict(record)),
-        "weighed_recall": applied_quality.recall,
-        "weighed_noise": applied_quality.noise,
-        "weighed_silence": applied_quality.silence,
+        "applied_recall": applied_quality.recall,
+        "applied_noise": applied_quality.noise,
+        "applied_effective_recall": applied_quality.effective_recall,
         "heard": signal_count,
         "moved": has_moved,
     }

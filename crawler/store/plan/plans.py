@@ -27,7 +27,7 @@ from crawler.store.rows import (
 FLOWS = """
     WITH names AS (SELECT authority, id AS domain_id FROM domain
                    UNION SELECT authority, domain_id FROM domain_alias)
-    SELECT n.domain_id, sum(page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
+    SELECT n.domain_id, sum(page_importance(c.history, c.net + q.dividend, s.total_cash - s.dormant, c.clock, s.clock,
                                             m.pages, s.window_passes)
                             * x.links / (octet_length(l.targets) / 16 + o.links))
       FROM domain_state s
@@ -42,7 +42,7 @@ FLOWS = """
      GROUP BY n.domain_id
 """
 INPUTS = f"""
-    SELECT {DOMAIN_COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.resume_at AS held_until,
+    SELECT {DOMAIN_COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.resume_at,
            l.price_request, coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction,
            coalesce(l.importance, d.weight) AS importance, l.planned_at,
@@ -55,9 +55,9 @@ INPUTS = f"""
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
 """  # noqa: S608  only our own column list is put in
-PRIOR_COLUMNS = "no smallint, a float8, b float8, pages bigint, amount float8"
+PRIOR_COLUMNS = "no smallint, a float8, b float8, pages bigint, magnitude float8"
 WRITE_PRIORS = f"""
-    UPDATE prior p SET a = x.a, b = x.b, pages = x.pages, amount = x.amount
+    UPDATE prior p SET a = x.a, b = x.b, pages = x.pages, magnitude = x.magnitude
       FROM {build_unnest(PRIOR_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
 """  # noqa: S608  only our own columns are put in
@@ -86,7 +86,7 @@ class PlanInput:
     """A domain as plan finds it. tracked: pages that are known at all.  announced_s: the delay of its last lease.
 
     importance, price, price_correction: as planned last, price None for the usual one.  planned_at: when that was, if
-    ever.  held_until: no request is sent before.  spent_today: requests of the UTC day.  waiting: pages that are due
+    ever.  resume_at: no request is sent before.  spent_today: requests of the UTC day.  waiting: pages that are due
     since before the last plan, MAX_WAITING at most.
     """
 
@@ -98,13 +98,13 @@ class PlanInput:
     price: ShadowPrice | None
     price_correction: float
     planned_at: datetime | None
-    held_until: datetime | None
+    resume_at: datetime | None
     spent_today: int
     waiting: int
 
     def is_suspended(self, *, at: datetime, min_duration: timedelta) -> bool:
         """Whether it sends nothing from `at` on for longer than that."""
-        return self.domain.paused or (self.held_until is not None and self.held_until - at > min_duration)
+        return self.domain.paused or (self.resume_at is not None and self.resume_at - at > min_duration)
 
 
 @dataclass(frozen=True, slots=True)

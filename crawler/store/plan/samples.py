@@ -57,7 +57,7 @@ LEARN_INTERVAL = timedelta(hours=5)  # at least, so that an hourly plan reads th
 MAX_PAGES = 2000  # whose visits are read
 ACTIVITY_DUE = """
     SELECT s.tracked, s.activity_at, s.activity_ahead,
-           (SELECT 1 - coalesce(max(o.silence), 0) FROM domain_source o WHERE o.domain_id = %(domain_id)s)
+           (SELECT 1 - coalesce(max(o.effective_recall), 0) FROM domain_source o WHERE o.domain_id = %(domain_id)s)
       FROM domain_state s
      WHERE s.domain_id = %(domain_id)s AND s.last_visit_at IS NOT NULL
        AND (cardinality(s.activity_at) = 0

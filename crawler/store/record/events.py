@@ -21,7 +21,7 @@ from crawler.store.rows import clean_text, copy_rows
 
 EVENT_COLUMNS = """
     domain_id int8, number int8, at timestamptz, key bytea, url text, change text, version int4, distance_bits int2,
-    parts text, blocks jsonb, pages int4, amount float8
+    parts text, blocks jsonb, pages int4, magnitude float8
 """
 MAX_BLOCKS = 50  # of one change, kept with its event
 MAX_BLOCK_CHARS = 500

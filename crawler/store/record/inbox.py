@@ -45,20 +45,20 @@ ADMIT_SEEDS = """
         UPDATE pool SET pages = pages + (SELECT count(*) FROM fresh)
          WHERE domain_id = %(domain_id)s AND pool = %(pool)s RETURNING dividend),
     endowment AS (
-        SELECT least(%(endowment)s::bigint, s.dormant / greatest((SELECT count(*) FROM fresh), 1)) AS coins, s.clock
+        SELECT least(%(endowment)s::bigint, s.dormant / greatest((SELECT count(*) FROM fresh), 1)) AS total_cash, s.clock
           FROM domain_state s WHERE s.domain_id = %(domain_id)s),
     awoken AS (
-        UPDATE domain_state s SET dormant = s.dormant - (SELECT count(*) FROM fresh) * endowment.coins,
+        UPDATE domain_state s SET dormant = s.dormant - (SELECT count(*) FROM fresh) * endowment.total_cash,
                tracked = s.tracked + (SELECT count(*) FROM fresh)
           FROM endowment WHERE s.domain_id = %(domain_id)s)
     INSERT INTO cash (domain_id, key, pool, net, history, clock)
-    SELECT %(domain_id)s, fresh.key, %(pool)s, endowment.coins - dividend.dividend, -endowment.coins, endowment.clock
+    SELECT %(domain_id)s, fresh.key, %(pool)s, endowment.total_cash - dividend.dividend, -endowment.total_cash, endowment.clock
       FROM fresh, dividend, endowment
  RETURNING key, net, clock
 """
 TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %s"
 # The next record gives new pages of what is held back their days.
-DEFER_NEW = "UPDATE prior SET is_moving = true WHERE domain_id = %s AND held_until IS NOT NULL AND NOT is_moving"
+DEFER_NEW = "UPDATE prior SET is_moving = true WHERE domain_id = %s AND deferred_until IS NOT NULL AND NOT is_moving"
 REQUEST_SEEDS = """
     UPDATE frontier SET due_at = CASE WHEN state <> 'unfetched' THEN least(due_at, %(at)s) END, request_reason =
     %(request_reason)s
@@ -95,10 +95,10 @@ SCALE_HISTORY = """
     WITH chunk AS (
         SELECT key FROM cash WHERE domain_id = %(domain_id)s AND key > %(after)s ORDER BY key LIMIT %(most)s),
     scaled AS (
-        UPDATE cash c SET history = c.history * least(%(passes)s::float8 * (s.coins - s.dormant), c.clock)
-                                              / least(s.window_passes * (s.coins - s.dormant), c.clock)
+        UPDATE cash c SET history = c.history * least(%(passes)s::float8 * (s.total_cash - s.dormant), c.clock)
+                                              / least(s.window_passes * (s.total_cash - s.dormant), c.clock)
           FROM chunk, domain_state s
-         WHERE s.domain_id = %(domain_id)s AND s.coins > s.dormant
+         WHERE s.domain_id = %(domain_id)s AND s.total_cash > s.dormant
            AND c.domain_id = %(domain_id)s AND c.key = chunk.key AND c.history > 0 AND c.clock > 0)
     SELECT key FROM chunk ORDER BY key DESC LIMIT 1
 """
@@ -232,7 +232,12 @@ async def _admit_signaled(
 
 
 async def _admit_seeds(
-    connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime, request: RequestReason = RequestReason.BY_URL
+    connection: Connection,
+    lease: Lease,
+    urls: Sequence[Url],
+    *,
+    at: datetime,
+    request: RequestReason = RequestReason.BY_URL,
 ) -> None:
     """Seeds bring their endowment like all new pages, and no history but that debt: nobody has linked to them yet.
 

@@ -36,20 +36,20 @@ LINKS_VALUE = 0.5  # of what pages of other sections are worth that a look makes
 GROUPS = "SELECT template, no FROM prior WHERE domain_id = %s"
 # A group that is new knows what the domain knows.
 ADD_GROUPS = f"""
-    INSERT INTO prior (domain_id, no, template, a, b, amount)
-    SELECT %(domain_id)s, x.no, x.template, d.a, d.b, d.amount
+    INSERT INTO prior (domain_id, no, template, a, b, magnitude)
+    SELECT %(domain_id)s, x.no, x.template, d.a, d.b, d.magnitude
       FROM {build_unnest("no smallint, template text")}
       JOIN prior d ON d.domain_id = %(domain_id)s AND d.no = 0
     ON CONFLICT DO NOTHING
 """  # noqa: S608  only our own columns are put in
-TEMPLATES = "SELECT no, template, first_visits, novelty, held_until, is_moving FROM prior WHERE domain_id = %s"
-TEMPLATE_COLUMNS = "no smallint, visits float8, found float8, held_until timestamptz, is_moving bool"
+TEMPLATES = "SELECT no, template, first_visits, novelty, deferred_until, is_moving FROM prior WHERE domain_id = %s"
+TEMPLATE_COLUMNS = "no smallint, visits float8, found float8, deferred_until timestamptz, is_moving bool"
 PUT_TEMPLATES = f"""
-    UPDATE prior p SET first_visits = x.visits, novelty = x.found, held_until = x.held_until, is_moving = x.is_moving
+    UPDATE prior p SET first_visits = x.visits, novelty = x.found, deferred_until = x.deferred_until, is_moving = x.is_moving
       FROM {build_unnest(TEMPLATE_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
-       AND (p.first_visits, p.novelty, p.held_until, p.is_moving)
-           IS DISTINCT FROM (x.visits, x.found, x.held_until, x.is_moving)
+       AND (p.first_visits, p.novelty, p.deferred_until, p.is_moving)
+           IS DISTINCT FROM (x.visits, x.found, x.deferred_until, x.is_moving)
 """  # noqa: S608  only our own columns are put in
 # The first ones, since they would come next, but for those that are handed out: they are being fetched, and their days
 # would be lost. What its user favours, or named by its URL, is never held back.
@@ -143,8 +143,8 @@ class NoveltyBatch:
             return None
         if not template_novelty.is_deferred:
             self._toggle_deferral(url, template_novelty, at)
-        template_novelty.held_until = compute_next_time(template_novelty.held_until, at)
-        return template_novelty.held_until
+        template_novelty.deferred_until = compute_next_time(template_novelty.deferred_until, at)
+        return template_novelty.deferred_until
 
     def estimate_novelty(self, url: Url) -> float:
         """What a first look at a page is worth by those at pages of its template, as a share of text that was new."""
@@ -237,7 +237,8 @@ async def write_novelty(
                 connection, domain_id, template_novelty, at=at, dispatched=dispatched
             )
     rows = [
-        (each.no, each.evidence.visits, each.evidence.novelty_sum, each.held_until, each.is_moving) for each in stored
+        (each.no, each.evidence.visits, each.evidence.novelty_sum, each.deferred_until, each.is_moving)
+        for each in stored
     ]
     await connection.execute(PUT_TEMPLATES, split_into_columns(TEMPLATE_COLUMNS, rows) | {"domain_id": domain_id})
     await write_memory(connection, domain_id, batch.memory)
@@ -253,12 +254,12 @@ async def _move_pages(
 ) -> bool:
     """Hold some of a template's pages back, or let them go; whether there may be more."""
     values: dict[str, Any] = {"domain_id": domain_id, "no": template_novelty.no, "most": MAX_MOVED}
-    if template_novelty.held_until is None:
+    if template_novelty.deferred_until is None:
         return await execute(connection, RESUME_PAGES, values) == MAX_MOVED
-    after = max(template_novelty.held_until, at)
+    after = max(template_novelty.deferred_until, at)
     values |= {"after": after, "every": RETRY_INTERVAL, "last": at + MAX_WAIT, "handed_out": list(dispatched)}
     moved_count = await execute(connection, DEFER_PAGES, values)
-    template_novelty.held_until = min(after + moved_count * RETRY_INTERVAL, at + MAX_WAIT)
+    template_novelty.deferred_until = min(after + moved_count * RETRY_INTERVAL, at + MAX_WAIT)
     return moved_count == MAX_MOVED or bool(await fetch_value(connection, HAS_UNDEFERRED, values))
 
 

@@ -17,7 +17,7 @@ from crawler.store.record.positions import IN_ECONOMY, MAX_MOVES, PagePosition, 
 from crawler.store.rows import build_unnest, build_upsert_set, fetch_dict, fetch_rows, split_into_columns
 
 ECONOMY = """
-    SELECT reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, window_passes AS passes,
+    SELECT virtual_page_cash, dormant, clock, total_cash, newcomers_cash, newcomers_clock, window_passes AS passes,
            tracked
       FROM domain_state WHERE domain_id = %s
 """
@@ -29,7 +29,7 @@ URLS = """
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s) AND f.state = 'unfetched'
 """
 
-ECONOMY_COLUMNS = ("reserve", "dormant", "clock", "newcomers_cash", "newcomers_clock")
+ECONOMY_COLUMNS = ("virtual_page_cash", "dormant", "clock", "newcomers_cash", "newcomers_clock")
 WRITE_DOMAIN = f"""
     UPDATE domain_state SET {", ".join(f"{name} = %({name})s" for name in ECONOMY_COLUMNS)}, tracked = %(tracked)s
      WHERE domain_id = %(domain_id)s
@@ -49,8 +49,8 @@ WRITE_ACCOUNTS = f"""
 # One update for each page that is paid, however many links pay it. A new page's rank follows its net.
 PAY = f"""
     WITH paid AS (
-        UPDATE cash c SET net = c.net + x.coins
-          FROM {build_unnest("key bytea, coins bigint")}
+        UPDATE cash c SET net = c.net + x.total_cash
+          FROM {build_unnest("key bytea, total_cash bigint")}
          WHERE c.domain_id = %(domain_id)s AND c.key = x.key
      RETURNING c.key, c.pool, c.net, c.clock)
     SELECT paid.key, paid.net, paid.clock FROM paid WHERE paid.pool IN (0, 2)
@@ -177,7 +177,7 @@ class OpicBatch:
             internal_weight=self.settings.internal_link_weight,
             virtual_page_share=self.settings.virtual_page_share,
         )
-        self.economy.reserve += settlement.to_virtual_page
+        self.economy.virtual_page_cash += settlement.to_virtual_page
         for link, cash_share in settlement.shares.items():
             self.pay_page(link, cash_share)
 
@@ -185,7 +185,7 @@ class OpicBatch:
         """Pay a page, or whom it moved to, or the reserve."""
         payee = self.find_payee(key)
         if payee is None:
-            self.economy.reserve += cash
+            self.economy.virtual_page_cash += cash
         else:
             self.economy.pay_page(payee, cash)
 
@@ -212,7 +212,7 @@ class OpicBatch:
         payee = self.find_payee(successor) if successor is not None else None
         if payee is None:
             return
-        economy.reserve -= cash
+        economy.virtual_page_cash -= cash
         economy.pay_page(payee, cash)
         payee_account = economy.accounts.get(payee)
         if payee_account is not None:

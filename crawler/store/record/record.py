@@ -48,16 +48,16 @@ ADVANCE_DOMAIN = f"""
     UPDATE domain_state
        SET last_visit_at = greatest(last_visit_at, %(at)s), next_event = %(next_event)s,
            {LEDGER_COLUMNS},
-           refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END,
+           rejections = CASE WHEN %(good)s THEN 0 ELSE rejections END,
            costs = %(costs)s
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
 VISIT_COLUMNS = """
-    domain_id int8, key bytea, at timestamptz, answer text, status int2, reason text,
-    change text, evidence text, distance_bits int2, parts text, amount float8,
+    domain_id int8, key bytea, at timestamptz, outcome text, status int2, reason text,
+    change text, evidence text, distance_bits int2, parts text, magnitude float8,
     conditional bool, requests int2, received_bytes int4, saved_bytes int4, elapsed_ms int4,
     rendering text, added_words int4, added_links int4,
-    cash int8, price float8, audit bool, expected float8, due_at timestamptz
+    cash int8, shadow_price float8, audit bool, expected float8, due_at timestamptz
 """
 IS_RECORDED = "SELECT EXISTS (SELECT FROM visit WHERE domain_id = %s AND key = %s AND at = %s)"
 

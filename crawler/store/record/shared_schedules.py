@@ -37,7 +37,7 @@ CANDIDATES = """
     WITH alike AS MATERIALIZED (
         SELECT fingerprint FROM page_fingerprint WHERE domain_id = %(domain_id)s GROUP BY 1 HAVING count(*) > 1)
     SELECT p.key, p.main_digest,
-           coalesce(page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
+           coalesce(page_importance(c.history, c.net + q.dividend, s.total_cash - s.dormant, c.clock, s.clock,
                                     (SELECT sum(o.pages)::bigint FROM pool o WHERE o.domain_id = %(domain_id)s),
                                     s.window_passes), 0),
            EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.canonical = p.key), p.url,

@@ -18,7 +18,7 @@ ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 DOMAINS = "SELECT id, authority FROM domain ORDER BY id"
 
 CASH_TOTALS = """
-    SELECT s.coins::numeric AS coins, s.reserve::numeric + s.dormant AS kept,
+    SELECT s.total_cash::numeric AS total_cash, s.virtual_page_cash::numeric + s.dormant AS kept,
            coalesce((SELECT sum(c.net::numeric) FROM cash c WHERE c.domain_id = %(domain_id)s), 0) AS net,
            coalesce((SELECT sum(p.pages::numeric * p.dividend) FROM pool p
                       WHERE p.domain_id = %(domain_id)s), 0) AS dividends
@@ -77,7 +77,7 @@ EARLIEST_DUE = """
            SELECT f.key, coalesce(f.due_at, s.paced_until) AS due_at FROM frontier f
             WHERE f.domain_id = %(domain_id)s
               AND (f.due_at IS NOT NULL OR f.boosted OR f.request_reason IN (1, 4) OR f.section NOT IN (
-                  SELECT no FROM prior WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL))
+                  SELECT no FROM prior WHERE domain_id = %(domain_id)s AND deferred_until IS NOT NULL))
             ORDER BY 2, 1 LIMIT 1) x
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key
      WHERE s.domain_id = %(domain_id)s AND s.paced_until IS NOT NULL

@@ -30,7 +30,7 @@ STATE = """
     SELECT d.authority AS domain, d.state = 'paused' AS paused, d.insecure_tls, d.revisit, d.budget_per_day,
            s.last_visit_at, s.wake_at AS next_due_at, d.target_freshness,
            d.max_age_s * interval '1 second' AS max_age, l.budget_per_day AS target_requests_per_day,
-           l.price_request * l.price_correction AS price, coalesce(l.finding, '') AS finding,
+           l.price_request * l.price_correction AS shadow_price, coalesce(l.finding, '') AS finding,
            greatest(%(at)s::timestamptz, s.last_visit_at) AS at,
            CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_at END
                AS suspended_until,
@@ -49,9 +49,9 @@ STATE = """
 TRAFFIC_BY_HOUR = """
     SELECT date_trunc('hour', at, 'UTC') AS hour, count(*) FILTER (WHERE requests > 0) AS visits,
            coalesce(sum(requests), 0) AS requests, coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
-           count(*) FILTER (WHERE requests > 0 AND (answer = 'unreached' OR status = 429 OR status >= 500)) AS errors,
+           count(*) FILTER (WHERE requests > 0 AND (outcome = 'unreached' OR status = 429 OR status >= 500)) AS errors,
            percentile_cont(0.5) WITHIN GROUP (ORDER BY elapsed_ms)
-               FILTER (WHERE requests > 0 AND answer <> 'unreached') AS latency_ms
+               FILTER (WHERE requests > 0 AND outcome <> 'unreached') AS latency_ms
       FROM visits_between(%(domain_id)s, %(since)s, %(until)s)
      WHERE at < %(until)s
      GROUP BY 1 ORDER BY 1

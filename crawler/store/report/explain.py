@@ -10,7 +10,7 @@ from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import PRIOR, ChangeMagnitudes, RateEstimate
 from crawler.core.freshness.prior import ALL_KINDS, OTHER_TEMPLATES, classify_site
-from crawler.core.freshness.terms import CrawlDefaults, VisitTerms, RequestReason
+from crawler.core.freshness.terms import CrawlDefaults, RequestReason, VisitTerms
 from crawler.core.http.response import NO_VALIDATORS, Validators
 from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.opic.opic import ENDOWMENT
@@ -58,11 +58,11 @@ PAGE = f"""
            visit_importance(coalesce(u.value, {WEIGHT}, 1), f.state = 'unfetched', p.announces,
                             g.first_visits, g.novelty)
                AS visit_importance, p.announces, {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
-           c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
+           c.net + q.dividend AS cash, c.history, c.clock, s.total_cash - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.rate_a AS belief_a, g.b + p.rate_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
-           p.magnitude_total, p.magnitude_changes, g.amount AS group_magnitude,
+           p.magnitude_total, p.magnitude_changes, g.magnitude AS group_magnitude,
            p.signals, activity_ahead(s.activity_at, s.activity_ahead, p.last_good_at) AS activity_ahead,
-           g.template, g.held_until IS NOT NULL AS is_template_deferred,
+           g.template, g.deferred_until IS NOT NULL AS is_template_deferred,
            p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.withheld_since, p.visits, p.changes,
            p.first_seen_at, p.last_visit_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
            p.received_bytes, u.key IS NOT NULL AND p.version > 0 AS is_list,
@@ -253,14 +253,14 @@ class PastVisit:
     """One of the last visits. requests: all that it took, the page's own and others; bytes are of all of them.
 
     cash: coins that it settled.  expected: the chance that was given for a change.
-    price: importance x days that it had to be worth.  audit: it was one of a random sample.
-    amount: the part of the page that changed, 0 to 1.  rendering: why it was rendered, or was not, or what became of
+    shadow_price: importance x days that it had to be worth.  audit: it was one of a random sample.
+    magnitude: the part of the page that changed, 0 to 1.  rendering: why it was rendered, or was not, or what became of
     it.  added_words, added_links: by its scripts.  evidence, rendering: of Rung, RenderChoice and RenderFailure, or a
     word of another version of recrawl.
     """
 
     at: datetime
-    answer: str
+    outcome: str
     status: int | None
     reason: str
     change: Change
@@ -274,9 +274,9 @@ class PastVisit:
     cash: int
     expected: float | None
     due_at: datetime | None
-    price: float | None
+    shadow_price: float | None
     audit: bool
-    amount: float | None
+    magnitude: float | None
     rendering: str
     added_words: int | None
     added_links: int | None

@@ -41,7 +41,7 @@ APPEND_EVENTS = """
 NOTIFY_LISTENERS = "SELECT pg_notify(%(channel)s, max(position)::text) FROM feed"
 CHUNK = 10_000
 EVENT = """
-    e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts, e.pages, e.source,
+    e.at, e.url, e.change, e.version, e.distance_bits, e.magnitude, e.parts, e.pages, e.source,
     CASE WHEN %(blocks)s THEN e.blocks END AS blocks
 """
 # From the events or from the feed, whichever the conditions are about: each row is looked up on the other side by its
@@ -61,7 +61,7 @@ BY_FEED = f"""
 # Titles and importance are looked up for the rows that are shown, row by row: joins would read whole partitions.
 FEED_ITEMS = """
     WITH found AS MATERIALIZED ({found})
-    SELECT e.position, d.authority AS domain, e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts,
+    SELECT e.position, d.authority AS domain, e.at, e.url, e.change, e.version, e.distance_bits, e.magnitude, e.parts,
            e.pages, e.blocks, e.source,
            coalesce((SELECT s.title FROM snapshot s
                       WHERE s.domain_id = e.domain_id AND s.key = e.key AND s.number = e.version), '') AS title,
@@ -179,7 +179,7 @@ EVERY_CHANGE = ChangeFilter()
 class FeedItem:
     """One change. position: the cursor from which to read on.
 
-    amount: the part of the page that changed, 0 to 1; None where nobody can tell.
+    magnitude: the part of the page that changed, 0 to 1; None where nobody can tell.
     parts: what changed: text, link, image, title, meta; empty where the blocks were not compared.
     blocks: the first blocks that changed, if they were asked for.  pages: of a change of the boilerplate, on how many
     pages it had been seen.  source: of a hint, who gave it.
@@ -194,7 +194,7 @@ class FeedItem:
     change: EventKind
     version: int
     distance_bits: int | None
-    amount: float | None
+    magnitude: float | None
     parts: tuple[BlockKind, ...] = ()
     blocks: tuple[BlockChange, ...] = ()
     pages: int | None = None

@@ -81,7 +81,7 @@ class SourceReport:
     signals: int
     recall: float
     precision: float | None
-    silence: float
+    effective_recall: float
     measured_at: datetime
 
 

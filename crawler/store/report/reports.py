@@ -13,7 +13,7 @@ from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
 
 # Of a page, with the aliases of PAGE_TABLES below. Knowledge cannot be older than the domain's newest look.
 POPULARITY = """
-    page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
+    page_importance(c.history, c.net + q.dividend, s.total_cash - s.dormant, c.clock, s.clock,
                     (SELECT sum(n.pages) FROM pool n WHERE n.domain_id = %(domain_id)s)::float8, s.window_passes)
 """
 # How much of importance the URL makes up: nothing, but in the order that mixes it in.
@@ -28,7 +28,7 @@ WEIGHT = f"(1 - {MIX} + {MIX} * {IMPORTANCE})"
 FRESHNESS = """
     CASE WHEN p.canonical IS NOT NULL THEN NULL
          WHEN f.state = 'fetched' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
-         WHEN f.state = 'fetched' AND p.version > 0 AND (SELECT max(o.silence) FROM domain_source o
+         WHEN f.state = 'fetched' AND p.version > 0 AND (SELECT max(o.effective_recall) FROM domain_source o
                                                         WHERE o.domain_id = %(domain_id)s) IS NULL
          THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,  -- so it is inlined: a fifth of the time
                              activity_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.activity_at,
@@ -42,7 +42,7 @@ FRESHNESS = """
                                          WHERE o.domain_id = %(domain_id)s),
                                        (SELECT array_agg(o.noise ORDER BY o.no) FROM domain_source o
                                          WHERE o.domain_id = %(domain_id)s),
-                                       (SELECT max(o.silence) FROM domain_source o
+                                       (SELECT max(o.effective_recall) FROM domain_source o
                                          WHERE o.domain_id = %(domain_id)s),
                                        g.a + p.rate_a, g.b + p.rate_b)) END
 """

@@ -21,10 +21,10 @@ VERSION = """
            (SELECT n.at FROM snapshot n
              WHERE n.domain_id = %(domain_id)s AND n.key = v.key AND n.number > v.number
              ORDER BY n.number LIMIT 1) AS until,
-           e.change, string_to_array(coalesce(e.parts, ''), ' ') AS parts, e.amount, v.distance_bits, v.title,
+           e.change, string_to_array(coalesce(e.parts, ''), ' ') AS parts, e.magnitude, v.distance_bits, v.title,
            v.language, v.content_type, octet_length(v.text) AS text_bytes, c.body_bytes, v.is_rendered, v.is_stored
       FROM snapshot v
-      LEFT JOIN LATERAL (SELECT o.change, o.parts, o.amount FROM event o
+      LEFT JOIN LATERAL (SELECT o.change, o.parts, o.magnitude FROM event o
                           WHERE o.domain_id = %(domain_id)s AND o.key = v.key AND o.version = v.number AND o.at = v.at
                           ORDER BY o.number LIMIT 1) e ON true
       LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest AND v.is_stored
@@ -83,7 +83,7 @@ class PageVersion:
     """One version of a page. until: when the next one was first seen; None for the newest.
 
     change: what brought it, FIRST, CHANGED or BACK; None for a list of URLs, of which no change is told.
-    amount: the part of the page that changed, 0 to 1; None where nobody can tell.
+    magnitude: the part of the page that changed, 0 to 1; None where nobody can tell.
     body_bytes: before compression; None where the body is not kept.  is_stored: false where neither text nor body is.
     """
 
@@ -92,7 +92,7 @@ class PageVersion:
     until: datetime | None
     change: EventKind | None
     parts: tuple[BlockKind, ...]
-    amount: float | None
+    magnitude: float | None
     distance_bits: int | None
     title: str
     language: str

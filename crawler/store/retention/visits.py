@@ -32,9 +32,9 @@ FORGET_PACKS_CHUNK = 200  # packs
 
 # As they were, in the order of the columns of models.visit.VisitPack.
 VISIT_COLUMNS = (
-    *("at", "answer", "status", "reason", "change", "evidence", "distance_bits", "conditional", "requests"),
-    *("received_bytes", "saved_bytes", "elapsed_ms", "cash", "expected", "due_at", "price", "audit", "parts"),
-    *("amount", "rendering", "added_words", "added_links"),
+    *("at", "outcome", "status", "reason", "change", "evidence", "distance_bits", "conditional", "requests"),
+    *("received_bytes", "saved_bytes", "elapsed_ms", "cash", "expected", "due_at", "shadow_price", "audit", "parts"),
+    *("magnitude", "rendering", "added_words", "added_links"),
 )
 # By the domain's own time: one that nobody looks at ages by nothing.
 COUNT_WAITING = """

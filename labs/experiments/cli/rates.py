@@ -30,7 +30,7 @@ def revisit_periods(*, visits: int, pages: int, seed: int, figures: Path | None,
 def _show_tracks(timing: str, tracks: Sequence[Track], visits: int) -> None:
     """Periods after so many looks, and what the looks were worth; then the sums of each rule."""
     after = min(AFTER, visits)
-    say(f"\nPages that change by {timing}: the period after {after} looks, and the second half of {looks}\n")
+    say(f"\nPages that change by {timing}: the period after {after} looks, and the second half of {visits}\n")
     numbers = ["true period", "mean", "median", "redundant", "fresh", "looks a day"]
     show_table(
         ["rule", *numbers],

@@ -14,8 +14,8 @@ from crawler.store.database import Database
 from labs.charts import show_charts
 from labs.experiments.cli.compare import charts_of, measured, show_rows
 from labs.experiments.comparison import Job
-from labs.experiments.visits import ReplayedLook, looks_by_url
 from labs.experiments.policies.named import OPTIMUM, OURS, UNIFORM
+from labs.experiments.visits import ReplayedLook, looks_by_url
 from labs.experiments.worlds.traces import History, history_of_looks
 
 DAY = timedelta(days=1)

@@ -19,7 +19,7 @@ from crawler.core.freshness.selection import (
     join_candidates,
     select_pages,
 )
-from crawler.core.freshness.terms import VisitTerms, RequestReason
+from crawler.core.freshness.terms import RequestReason, VisitTerms
 from crawler.core.freshness.value import compute_values, solve_gap
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -144,6 +144,6 @@ def test_no_expression_takes_for_ever_and_one_that_might_is_refused_in_a_sentenc
     assert time.process_time() - began < 1
     refused = View(ignore_text=("x", r"(a)\1"))
     assert refused.without_ignored("xaa") == "aa"
-    (said,) = refused.refusals
+    (said,) = refused.problems
     assert "could take for ever" in said
     assert pickle.loads(pickle.dumps(refused)) == refused

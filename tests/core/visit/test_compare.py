@@ -95,7 +95,7 @@ def test_now_and_then_a_look_at_which_all_that_differs_is_masked_gets_a_second_f
 
 def due_after_change(bits: int, *, usual: ExpectedMagnitude | None = None) -> timedelta:
     """How long after a change the next look is due, where nothing is known but how far the versions are apart."""
-    before = replace(seen(html(PRICE)), terms=VisitTerms(amount=usual))
+    before = replace(seen(html(PRICE)), terms=VisitTerms(magnitude=usual))
     verdict = Verdict(Change.CHANGED, Evidence.BLOCKS, bits, 0.02)
     return build_learned_visit(before, verdict, now=NOW).due_at - NOW
 

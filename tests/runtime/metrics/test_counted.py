@@ -61,7 +61,7 @@ async def test_a_lease_told_of_several_times_is_counted_once(tmp_path: Path, fol
         return LeaseResult(stats(same=9, requests=10, failed=1), suspension=None)
 
     async def walk_held() -> LeaseResult:
-        return LeaseResult(stats(same=1), Suspension(until=datetime.now(UTC), reason="error", refusals=0))
+        return LeaseResult(stats(same=1), Suspension(until=datetime.now(UTC), reason="error", rejections=0))
 
     await counted.crawl_lease(one, walk)
     await counted.crawl_lease(uuid4(), walk_held)

@@ -117,13 +117,13 @@ async def empty_inbox(db: Database) -> None:
 async def test_a_held_domain_is_left_alone_until_its_instant(db: Database, domain: Domain) -> None:
     lease = await claimed(db)
     assert lease is not None
-    await claim.suspend_domain(db, lease, Suspension(until=START + timedelta(days=2), reason="http_503", refusals=1))
+    await claim.suspend_domain(db, lease, Suspension(until=START + timedelta(days=2), reason="http_503", rejections=1))
     await claim.release(db, lease, at=START)
 
     assert await claimed(db, days=1.9) is None
     again = await claimed(db, days=2)
     assert again is not None
-    assert again.refusals == 1
+    assert again.rejections == 1
 
 
 async def test_a_paused_domain_is_not_claimed(db: Database, domain: Domain) -> None:

@@ -19,7 +19,7 @@ DAY = timedelta(days=1)
 NOW = START + 6 * DAY
 HELD = 1  # the number of a group whose new pages are held back
 HOLD = """
-    INSERT INTO prior (domain_id, no, template, a, b, held_until) VALUES (%s, %s, '/held', 1, 50, %s)
+    INSERT INTO prior (domain_id, no, template, a, b, deferred_until) VALUES (%s, %s, '/held', 1, 50, %s)
 """
 KINDS = {
     "new": Bulk(1, state="unfetched"),

@@ -17,7 +17,7 @@ from tests.store.retention.test_visits import pack_all
 
 DAY = timedelta(days=1)
 VISIT = """
-    INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests)
+    INSERT INTO visit (domain_id, key, at, outcome, change, evidence, conditional, requests)
     SELECT %s, x.key, %s, 'fetched', %s, 'text', false, 1 FROM unnest(%s::bytea[]) AS x(key) RETURNING 1
 """
 LAST = "UPDATE domain_state SET last_visit_at = greatest(last_visit_at, %s) RETURNING 1"

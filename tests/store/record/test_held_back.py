@@ -14,7 +14,7 @@ from tests.store.made_up import NOT_MODIFIED, html, key, look, take, targets
 
 PAGES = range(1, 13)
 TEMPLATE = (
-    "INSERT INTO prior (domain_id, no, template, a, b, held_until, is_moving) VALUES (%s, 7, '/0', 1, 9, %s, true)"
+    "INSERT INTO prior (domain_id, no, template, a, b, deferred_until, is_moving) VALUES (%s, 7, '/0', 1, 9, %s, true)"
 )
 IN_TEMPLATE = "UPDATE frontier SET section = 7 WHERE domain_id = %s AND state = 'unfetched'"
 WAITING = "SELECT key, due_at FROM frontier WHERE domain_id = %s AND state = 'unfetched'"

@@ -243,7 +243,7 @@ async def test_a_busy_answer_holds_the_domain_in_the_same_transaction(db: Databa
     lease = await take(db, START)
     target = (await targets(db, lease, START))[0]
     visit = look(target, status(429, retry_after="3600"), START, domain)
-    hold = Suspension(until=START + timedelta(hours=1), reason="http_429", refusals=1)
+    hold = Suspension(until=START + timedelta(hours=1), reason="http_429", rejections=1)
 
     await record.record_visits(db, lease, record.Batch([visit], max_pages=10, suspension=hold))
     await claim.release(db, lease, at=START)

@@ -33,8 +33,8 @@ async def measured(db: Database, domain: Domain) -> None:
     record_of += ' "recent_signals": 30, "recent_page_days": 200, "usual_signals": 30, "usual_page_days": 200}'
     async with db.transaction() as connection:
         await connection.execute(
-            """INSERT INTO domain_source (domain_id, no, source, measured_at, recall, noise, silence, weighed_recall,
-                                          weighed_noise, weighed_silence, record)
+            """INSERT INTO domain_source (domain_id, no, source, measured_at, recall, noise, effective_recall, applied_recall,
+                                          applied_noise, applied_effective_recall, record)
                VALUES (%s, 0, 'cms', %s, 0.85, 0.0023, 0.85, 0.85, 0.0023, 0.85, %s)""",
             (domain.id, NOW, record_of),
         )
@@ -107,7 +107,9 @@ async def test_a_signal_of_an_unknown_source_is_counted_and_moves_nothing(db: Da
     await drained(db, lease)
 
     assert await figures(db, COUNTS) == [(key(domain, 7), b"\1", [NOW])]
-    assert await figures(db, "SELECT source, signals, recall, silence FROM domain_source") == [("cms", 1, 0.0, 0.0)]
+    assert await figures(db, "SELECT source, signals, recall, effective_recall FROM domain_source") == [
+        ("cms", 1, 0.0, 0.0)
+    ]
     assert abs(await due(db, domain, 7) - before) < timedelta(days=200)
     assert await targets(db, lease, NOW) == []
 

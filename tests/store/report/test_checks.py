@@ -59,7 +59,7 @@ async def test_it_can_be_checked_while_it_is_crawled(db: Database, domain: Domai
 async def test_lost_and_found_coins_are_counted_to_the_last_one(db: Database, walked: Domain) -> None:
     lost = await broken(
         db,
-        "UPDATE domain_state SET reserve = reserve - 1 WHERE reserve > 0",
+        "UPDATE domain_state SET virtual_page_cash = virtual_page_cash - 1 WHERE virtual_page_cash > 0",
         "UPDATE domain_state SET dormant = dormant - 1000000",
     )
     found = await broken(db, "UPDATE domain_state SET dormant = dormant + 3000000")

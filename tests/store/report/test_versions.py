@@ -55,7 +55,7 @@ async def test_the_versions_of_a_page_are_told_newest_first_with_what_brought_th
     assert [version.change for version in found] == [EventKind.CHANGED, EventKind.CHANGED, EventKind.ADDED]
     assert found[0].title == "page"
     assert found[0].body_bytes is not None
-    assert 0 < (found[0].amount or 0) <= 1
+    assert 0 < (found[0].magnitude or 0) <= 1
     assert await report.list_versions(db, domain, url(domain, 1), before=3, max_count=1) == found[1:2]
     assert await report.list_versions(db, domain, Url(f"{domain.root}unknown")) == []
 

@@ -15,9 +15,9 @@ from tests.store.conftest import START
 DAY = timedelta(days=1)
 # Every column with values of its own, some of them null, in two months.
 FILL = """
-    INSERT INTO visit (domain_id, key, at, answer, status, reason, change, evidence, distance_bits, conditional,
+    INSERT INTO visit (domain_id, key, at, outcome, status, reason, change, evidence, distance_bits, conditional,
                        requests,
-                       received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit, parts, amount,
+                       received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, shadow_price, audit, parts, magnitude,
                        rendering, added_words, added_links)
     SELECT %(id)s, decode(md5((n %% %(pages)s)::text), 'hex'), %(at)s::timestamptz + n * interval '7 minutes',
            (ARRAY['fetched', 'not_modified', 'unreached'])[1 + n %% 3], CASE WHEN n %% 3 < 2 THEN 200 + n %% 5 END,
@@ -141,7 +141,7 @@ async def test_freshness_in_the_past_and_reports_are_as_before_packing(db: Datab
     await made_up.crawl(db, lease, {0: [1, 2], 1: [], 2: []}, START)
     async with db.transaction() as connection:
         await connection.execute(
-            """INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests, expected)
+            """INSERT INTO visit (domain_id, key, at, outcome, change, evidence, conditional, requests, expected)
                SELECT v.domain_id, v.key, v.at + n * interval '1 hour', 'not_modified', 'unchanged', 'status', true, 1,
                0.1
                  FROM visit v, generate_series(1, 600) n"""
