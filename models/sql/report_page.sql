@@ -13,7 +13,7 @@ SELECT d.id AS domain_id,
        d.url_weight,
        p.url,
        f.state,
-       page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock, n.pages, s.window_passes)
+       page_importance(c.history, c.net + q.dividend, s.total_cash - s.dormant, c.clock, s.clock, n.pages, s.window_passes)
            AS popularity,
        f.url_score,
        f.boosted,

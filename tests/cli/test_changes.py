@@ -162,7 +162,7 @@ def test_two_versions_are_compared_word_by_word(recrawl: Recrawl, shop: Site) ->
     assert "+ version 3, 2099-03-01" in last.out
     assert "~ Green tea costs [-4.50-]{+4.90+} a cup, and every pot of it comes with biscuits." in whole
     assert (found["from"]["number"], found["to"]["number"]) == (1, 3)
-    assert found["diff"]["counts"] == {"changed": 2, "same": 1}
+    assert found["diff"]["counts"] == {"changed": 2, "unchanged": 1}
     assert found["diff"]["hunks"][0]["blocks"][0]["runs"] == [
         {"kind": "kept", "text": "Tea "},
         {"kind": "old", "text": "shop"},

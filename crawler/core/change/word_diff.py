@@ -51,7 +51,7 @@ def format_runs(runs: Iterable[WordRun]) -> str:
 class BlockStatus(StrEnum):
     """What became of a block."""
 
-    UNCHANGED = "same"
+    UNCHANGED = "unchanged"
     CHANGED = "changed"
     ADDED = "added"
     REMOVED = "removed"

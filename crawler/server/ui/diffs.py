@@ -44,5 +44,5 @@ def noise_in(diff: PageDiff) -> int:
 def statuses(diff: PageDiff) -> Iterator[str]:
     """How many blocks of each status there are, in words; the same ones aside."""
     for status, count in sorted(diff.counts.items()):
-        if status.value != "same" and count:
+        if status.value != "unchanged" and count:
             yield f"{count} {status.value}"

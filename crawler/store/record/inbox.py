@@ -45,14 +45,14 @@ ADMIT_SEEDS = """
         UPDATE pool SET pages = pages + (SELECT count(*) FROM fresh)
          WHERE domain_id = %(domain_id)s AND pool = %(pool)s RETURNING dividend),
     endowment AS (
-        SELECT least(%(endowment)s::bigint, s.dormant / greatest((SELECT count(*) FROM fresh), 1)) AS total_cash, s.clock
+        SELECT least(%(endowment)s::bigint, s.dormant / greatest((SELECT count(*) FROM fresh), 1)) AS cash, s.clock
           FROM domain_state s WHERE s.domain_id = %(domain_id)s),
     awoken AS (
-        UPDATE domain_state s SET dormant = s.dormant - (SELECT count(*) FROM fresh) * endowment.total_cash,
+        UPDATE domain_state s SET dormant = s.dormant - (SELECT count(*) FROM fresh) * endowment.cash,
                tracked = s.tracked + (SELECT count(*) FROM fresh)
           FROM endowment WHERE s.domain_id = %(domain_id)s)
     INSERT INTO cash (domain_id, key, pool, net, history, clock)
-    SELECT %(domain_id)s, fresh.key, %(pool)s, endowment.total_cash - dividend.dividend, -endowment.total_cash, endowment.clock
+    SELECT %(domain_id)s, fresh.key, %(pool)s, endowment.cash - dividend.dividend, -endowment.cash, endowment.clock
       FROM fresh, dividend, endowment
  RETURNING key, net, clock
 """

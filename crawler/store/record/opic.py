@@ -49,8 +49,8 @@ WRITE_ACCOUNTS = f"""
 # One update for each page that is paid, however many links pay it. A new page's rank follows its net.
 PAY = f"""
     WITH paid AS (
-        UPDATE cash c SET net = c.net + x.total_cash
-          FROM {build_unnest("key bytea, total_cash bigint")}
+        UPDATE cash c SET net = c.net + x.cash
+          FROM {build_unnest("key bytea, cash bigint")}
          WHERE c.domain_id = %(domain_id)s AND c.key = x.key
      RETURNING c.key, c.pool, c.net, c.clock)
     SELECT paid.key, paid.net, paid.clock FROM paid WHERE paid.pool IN (0, 2)
@@ -319,7 +319,7 @@ async def write_opic_batch(connection: Connection, domain_id: int, opic_batch: O
         if opic_batch.positions[key].state is State.UNFETCHED
     }
     if economy.deltas:
-        paid = {"domain_id": domain_id, "key": list(economy.deltas), "coins": list(economy.deltas.values())}
+        paid = {"domain_id": domain_id, "key": list(economy.deltas), "cash": list(economy.deltas.values())}
         unfetched |= {
             PageKey(key): (net, clock) for key, net, clock in await fetch_rows(connection, PAY, paid, binary=True)
         }

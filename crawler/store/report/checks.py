@@ -259,14 +259,14 @@ async def _check_cash(connection: Connection, values: dict[str, Any]) -> list[tu
     problems = []
     rows = await fetch_dicts(connection, CASH_TOTALS, values)
     if not rows:
-        return [("coins", "the domain has no state")]
-    total_cash, total = int(rows[0]["coins"]), int(rows[0]["net"] + rows[0]["dividends"] + rows[0]["kept"])
+        return [("cash", "the domain has no state")]
+    total_cash, total = int(rows[0]["total_cash"]), int(rows[0]["net"] + rows[0]["dividends"] + rows[0]["kept"])
     if total_cash != total:
         outcome = "lost" if total < total_cash else "made from nothing"
         problems.append(
             (
-                "coins",
-                f"there are {total:,} coins instead of {total_cash:,}: {abs(total_cash - total):,} were {outcome}",
+                "cash",
+                f"the cash adds up to {total:,} instead of {total_cash:,}: {abs(total_cash - total):,} {outcome}",
             )
         )
     problems += [

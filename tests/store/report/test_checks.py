@@ -64,9 +64,9 @@ async def test_lost_and_found_coins_are_counted_to_the_last_one(db: Database, wa
     )
     found = await broken(db, "UPDATE domain_state SET dormant = dormant + 3000000")
 
-    assert set(lost) == set(found) == {"coins"}
-    assert "were lost" in lost["coins"]
-    assert "were made from nothing" in found["coins"]
+    assert set(lost) == set(found) == {"cash"}
+    assert "lost" in lost["cash"]
+    assert "made from nothing" in found["cash"]
 
 
 async def test_a_domain_that_sleeps_although_a_page_is_due_is_found(db: Database, walked: Domain) -> None:
