@@ -84,10 +84,10 @@ def test_expressions_hold_for_plain_text_and_selectors_say_nothing_of_it() -> No
 @pytest.mark.parametrize(
     ("view", "complaint"),
     [
-        ({"ignore": ("p[",)}, "is no CSS selector"),
-        ({"watch": ("",)}, "is no CSS selector"),
-        ({"watch": ("//div/p",)}, "is no CSS selector; an XPath is written xpath://div/p"),
-        ({"watch": ("xpath://div[",)}, "is no XPath that finds elements"),
+        ({"ignore": ("p[",)}, "is not a CSS selector"),
+        ({"watch": ("",)}, "is not a CSS selector"),
+        ({"watch": ("//div/p",)}, "is not a CSS selector; write an XPath as xpath://div/p"),
+        ({"watch": ("xpath://div[",)}, "is not an XPath that finds elements"),
         ({"ignore_text": ("(",)}, "is no regular expression"),
         ({"ignore_text": ("a*",)}, "at least one character"),
         ({"ignore_text": ("a" * (MAX_CHARS + 1),)}, "longer than"),

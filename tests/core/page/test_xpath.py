@@ -57,7 +57,7 @@ def test_what_is_named_by_xpath_is_ignored_or_watched() -> None:
     ],
 )
 def test_what_finds_no_elements_is_refused_in_a_sentence(expression: str) -> None:
-    with pytest.raises(ValueError, match=r"is no XPath that finds elements|finds no elements"):
+    with pytest.raises(ValueError, match=r"is not an XPath that finds elements|selects attributes or text"):
         View(ignore=(f"xpath:{expression}",))
 
 
