@@ -62,7 +62,7 @@ class OpenBlocks(Generic[B]):
     others: frozenset[int] = frozenset()
 
     def find_block(self, node: LexborNode) -> B:
-        """Return the block of an element's own text, and cache it for all ancestors. Any depth is allowed."""
+        """Return the block of an element's own text, and cache it for the element and its ancestors."""
         blocks_by_number = self.blocks_by_number
         path: list[tuple[LexborNode, int]] = []
         block = self.outside

@@ -138,7 +138,7 @@ def _cut_block(block: Block) -> Block:
 
 
 def _extract_html_blocks(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Block]:
-    """Yield the blocks of the head, then those of the body. With watch rules, both must be selected."""
+    """Yield the blocks of the head, then those of the body. Watch rules must select elements of the head too."""
     ignored, watched = find_matching(tree, view.ignore), find_matching(tree, view.watch) if view.watch else None
 
     def is_compared(node: LexborNode) -> bool:
