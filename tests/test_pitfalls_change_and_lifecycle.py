@@ -48,10 +48,10 @@ CHANGE: Mapping[str, Shown] = {
     ),
     "variants of a page are reported again and again (changedetection.io before it compared with several versions)": (
         test_changes.test_a_variant_that_was_seen_before_is_no_change_and_an_edit_beside_it_is,
-        test_volatile.test_a_variant_that_was_shown_within_seconds_is_no_news_and_a_third_one_is,
+        test_volatile.test_variant_shown_within_seconds_is_no_change_and_a_third_text_is,
         test_changes.test_a_variant_that_holds_for_a_day_is_told_until_it_was_back_twice_and_an_edit_beside_it_is,
-        test_variants.test_words_that_went_and_came_back_twice_are_a_variant_and_no_change,
-        test_variants.test_what_differs_beside_a_variant_is_news,
+        test_variants.test_words_that_returned_twice_are_a_variant,
+        test_variants.test_difference_beside_a_variant_is_a_change,
     ),
     "the version before is not found, so that everything is new (Firecrawl)": (
         test_cash.test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again,
@@ -59,9 +59,9 @@ CHANGE: Mapping[str, Shown] = {
         test_record.test_a_late_holder_records_nothing,
     ),
     "the simhash package overflows where one feature weighs 256 or more (simhash 2.1.2)": (
-        test_fingerprint.test_any_text_that_is_not_blank_has_a_fingerprint,
-        test_fingerprint.test_a_page_with_one_word_a_million_times_has_a_fingerprint,
-        test_fingerprint.test_a_word_that_weighs_more_than_a_byte_holds_does_not_wrap_around,
+        test_fingerprint.test_any_nonblank_text_has_a_fingerprint,
+        test_fingerprint.test_one_word_a_million_times_has_a_fingerprint,
+        test_fingerprint.test_word_weight_above_a_byte_does_not_overflow,
     ),
 }
 
