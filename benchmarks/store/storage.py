@@ -36,7 +36,8 @@ SENTENCE = (
 REPEAT = """
     INSERT INTO visit (domain_id, key, at, outcome, status, reason, change, evidence, distance_bits, conditional,
     requests,
-                       received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, shadow_price, audit, parts, magnitude,
+                       received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, shadow_price, audit, parts,
+                       magnitude,
                        rendering, added_words, added_links)
     SELECT domain_id, key, at + n * interval '1 hour', outcome, status, reason, change, evidence, distance_bits,
     conditional,

@@ -80,7 +80,7 @@ NO_EVIDENCE = NoveltyEvidence()
 class TemplateNovelty:
     """The novelty of a template. Mutable while a batch is recorded.
 
-    no: the number of the group.  held_until: the last time assigned to a deferred page; None if pages are not deferred.
+    no: the number of the group.  deferred_until: the last time assigned to a deferred page; None if pages are not deferred.
     is_moving: known pages must still be deferred or resumed.
     """
 
@@ -98,7 +98,7 @@ class TemplateNovelty:
 
     def defer(self, at: datetime) -> None:
         """Defer its pages from now on, and discard older evidence."""
-        self.held_until, self.is_moving, self.evidence = at, True, NoveltyEvidence(DEFERRED_VISITS, 0.0)
+        self.deferred_until, self.is_moving, self.evidence = at, True, NoveltyEvidence(DEFERRED_VISITS, 0.0)
 
     def resume(self) -> None:
         self.deferred_until, self.is_moving = None, True

@@ -202,7 +202,8 @@ async def register(
         values = build_setting_params(domain_settings) | {"authority": authority, "scheme": scheme, "at": at}
         domain_id = await fetch_value(connection, INSERT, values)
         await connection.execute(
-            """INSERT INTO domain_state (domain_id, total_cash, dormant, wake_at, addresses, next_request_at, window_passes)
+            """INSERT INTO domain_state (domain_id, total_cash, dormant, wake_at, addresses, next_request_at,
+                                        window_passes)
                VALUES (%s, %s, %s, %s, %s, clock_timestamp() + %s, %s)""",
             (
                 domain_id,

@@ -74,7 +74,8 @@ def test_the_report_of_one_and_of_all_domains(recrawl: Recrawl, crawled: Site) -
 
 
 SOURCE = """
-    INSERT INTO domain_source (domain_id, no, source, signals, measured_at, recall, noise, effective_recall, applied_recall,
+    INSERT INTO domain_source (domain_id, no, source, signals, measured_at, recall, noise, effective_recall,
+                               applied_recall,
                                applied_noise, applied_effective_recall, record)
     SELECT id, 0, 'cms', 12, now(), 0.6, 0.01, 0.6, 0.6, 0.01, 0.6, '{"true_signals": 9, "false_signals": 3}'
       FROM domain
@@ -96,7 +97,8 @@ def test_the_report_names_who_tells_of_changes_and_how_truly(
 
 # An audit and another look at each page, both of yesterday: of four copies two were fresh.
 LOOKS = """
-    INSERT INTO visit (domain_id, key, at, outcome, change, evidence, conditional, requests, received_bytes, saved_bytes,
+    INSERT INTO visit (domain_id, key, at, outcome, change, evidence, conditional, requests, received_bytes,
+                       saved_bytes,
                        elapsed_ms, expected, audit)
     SELECT p.domain_id, p.key, now() - interval '1 day' - audit::int * interval '1 minute', 'fetched',
            CASE WHEN n % 2 = 0 THEN 'unchanged' ELSE 'changed' END, 'text', false, 1, 100, 0, 5, 0.1, audit

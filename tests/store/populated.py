@@ -20,7 +20,8 @@ FRONTIER = """
       FROM unnest(%(keys)s::bytea[]) AS key
 """
 VISITS = """
-    INSERT INTO visit (domain_id, key, at, outcome, change, evidence, conditional, requests, received_bytes, saved_bytes,
+    INSERT INTO visit (domain_id, key, at, outcome, change, evidence, conditional, requests, received_bytes,
+                       saved_bytes,
                        elapsed_ms, expected, audit)
     SELECT %(id)s, %(key)s, x.at, 'fetched', x.change, 'text', false, 1, 100, 0, 5, %(expected)s, %(audit)s
       FROM unnest(%(at)s::timestamptz[], %(change)s::text[]) AS x(at, change)

@@ -49,7 +49,7 @@ class View:
         return bool(self.ignore_text) or any(selector.startswith(XPATH) for selector in (*self.ignore, *self.watch))
 
     @property
-    def refusals(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Return the reasons why expressions are not used, one sentence each."""
         return tuple(pattern.refusal for pattern in self._text if pattern.refusal)
 

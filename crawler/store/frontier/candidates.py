@@ -123,7 +123,8 @@ CANDIDATE_ROWS = """
     SELECT p.key, p.url, f.state, f.rank, f.depth, f.due_at,
            CASE WHEN f.request_reason = 0 AND p.withheld_since <= %(withheld_before)s THEN 7 ELSE f.request_reason END
            AS request_reason, f.url_score, g.a + p.rate_a AS a, g.b + p.rate_b AS b, g.a AS prior_a, g.b AS prior_b,
-           p.magnitude_total, p.magnitude_changes, g.magnitude AS group_magnitude, coalesce(c.net + q.dividend, 0) AS cash,
+           p.magnitude_total, p.magnitude_changes, g.magnitude AS group_magnitude,
+           coalesce(c.net + q.dividend, 0) AS cash,
            coalesce(c.clock, 0) AS clock, visit_importance(coalesce(u.value, 1 - %(mix)s::float8 + %(mix)s::float8 * (
                     (1 - %(url_weight)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
                                                                   c.clock, %(clock)s, %(pages)s, %(passes)s)

@@ -58,7 +58,8 @@ Trusts = Mapping[int, ValidatorTrust]  # by the number of the group; WHOLE has t
 MAX_SOURCES = 16  # of one domain; signals of further ones are not counted
 
 GET_SOURCES = """
-    SELECT o.no, o.source, o.measured_at, o.record, o.applied_recall, o.applied_noise, o.applied_effective_recall, s.tracked
+    SELECT o.no, o.source, o.measured_at, o.record, o.applied_recall, o.applied_noise, o.applied_effective_recall,
+    s.tracked
       FROM domain_source o JOIN domain_state s ON s.domain_id = o.domain_id
      WHERE o.domain_id = %s ORDER BY o.no
 """

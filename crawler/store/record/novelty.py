@@ -45,7 +45,8 @@ ADD_GROUPS = f"""
 TEMPLATES = "SELECT no, template, first_visits, novelty, deferred_until, is_moving FROM prior WHERE domain_id = %s"
 TEMPLATE_COLUMNS = "no smallint, visits float8, found float8, deferred_until timestamptz, is_moving bool"
 PUT_TEMPLATES = f"""
-    UPDATE prior p SET first_visits = x.visits, novelty = x.found, deferred_until = x.deferred_until, is_moving = x.is_moving
+    UPDATE prior p SET first_visits = x.visits, novelty = x.found, deferred_until = x.deferred_until,
+                   is_moving = x.is_moving
       FROM {build_unnest(TEMPLATE_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
        AND (p.first_visits, p.novelty, p.deferred_until, p.is_moving)

@@ -58,7 +58,8 @@ PAGE = f"""
            visit_importance(coalesce(u.value, {WEIGHT}, 1), f.state = 'unfetched', p.announces,
                             g.first_visits, g.novelty)
                AS visit_importance, p.announces, {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
-           c.net + q.dividend AS cash, c.history, c.clock, s.total_cash - s.dormant AS circulating, s.clock AS domain_clock,
+           c.net + q.dividend AS cash, c.history, c.clock, s.total_cash - s.dormant AS circulating,
+           s.clock AS domain_clock,
            g.a + p.rate_a AS belief_a, g.b + p.rate_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
            p.magnitude_total, p.magnitude_changes, g.magnitude AS group_magnitude,
            p.signals, activity_ahead(s.activity_at, s.activity_ahead, p.last_good_at) AS activity_ahead,

@@ -22,7 +22,7 @@ def taught(visits: list[list[str]]) -> NoiseMask:
     shown = ["".join(f"<p>{text}<a href='/x?sid={n}'>x</a>" for text in look) for n, look in enumerate(visits)]
     for n, markup in enumerate(shown):
         domain.first(markup, path=str(n))
-        domain.look(shown[max(n - 1, 0)], markup, shown[max(n - 2, 0)])
+        domain.visit(shown[max(n - 1, 0)], markup, shown[max(n - 2, 0)])
     variants = learn_variants({}, removed={len(text) for look in visits for text in look}, added={-1, 2}, at=domain.now)
     return replace(domain.mask, variants=variants)
 
@@ -44,8 +44,8 @@ def test_of_a_mask_that_takes_too_much_room_the_oldest_texts_are_left_out() -> N
     domain = pages.Domain()
     for n in range(20):
         text = "".join(f"<p>said on page {n} in line {'a' * line} at NOW" for line in range(10))
-        domain.look(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=str(n))
-        domain.look(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=f"other {n}")
+        domain.visit(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=str(n))
+        domain.visit(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=f"other {n}")
     whole = len(zstandard.ZstdDecompressor().decompress(pack_mask(domain.mask)))
 
     packed = pack_mask(domain.mask, max_bytes=whole - 1)

@@ -33,7 +33,8 @@ async def measured(db: Database, domain: Domain) -> None:
     record_of += ' "recent_signals": 30, "recent_page_days": 200, "usual_signals": 30, "usual_page_days": 200}'
     async with db.transaction() as connection:
         await connection.execute(
-            """INSERT INTO domain_source (domain_id, no, source, measured_at, recall, noise, effective_recall, applied_recall,
+            """INSERT INTO domain_source (domain_id, no, source, measured_at, recall, noise, effective_recall,
+                                          applied_recall,
                                           applied_noise, applied_effective_recall, record)
                VALUES (%s, 0, 'cms', %s, 0.85, 0.0023, 0.85, 0.85, 0.0023, 0.85, %s)""",
             (domain.id, NOW, record_of),

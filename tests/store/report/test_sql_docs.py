@@ -40,7 +40,8 @@ BESIDE = """
     INSERT INTO url_list (domain_id, key, kind, found_by, found_at, entries, reads, new_pages, hints, hints_checked,
                           hints_true)
     SELECT {id}, key, 'sitemap', 'robots', '{at}', 5, 3, 4, 7, 6, 5 FROM page WHERE domain_id = {id} AND url LIKE '%/';
-    INSERT INTO domain_source (domain_id, no, source, signals, measured_at, recall, noise, effective_recall, applied_recall,
+    INSERT INTO domain_source (domain_id, no, source, signals, measured_at, recall, noise, effective_recall,
+                               applied_recall,
                                applied_noise, applied_effective_recall)
     VALUES ({id}, 1, 'sitemap', 7, '{at}', 0.75, 0.01, 0.5, 0.75, 0.01, 0.5);
     INSERT INTO subscription (target, kinds, created_at, position, failures, failing_since, resume_at, last_error)

@@ -17,7 +17,8 @@ DAY = timedelta(days=1)
 FILL = """
     INSERT INTO visit (domain_id, key, at, outcome, status, reason, change, evidence, distance_bits, conditional,
                        requests,
-                       received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, shadow_price, audit, parts, magnitude,
+                       received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, shadow_price, audit, parts,
+                       magnitude,
                        rendering, added_words, added_links)
     SELECT %(id)s, decode(md5((n %% %(pages)s)::text), 'hex'), %(at)s::timestamptz + n * interval '7 minutes',
            (ARRAY['fetched', 'not_modified', 'unreached'])[1 + n %% 3], CASE WHEN n %% 3 < 2 THEN 200 + n %% 5 END,
