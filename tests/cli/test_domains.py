@@ -127,7 +127,7 @@ def test_what_is_named_is_changed_and_the_rest_stays(recrawl: Recrawl) -> None:
     ("options", "complaint"),
     [
         (("--include", "docs"), "must begin with"),
-        (("--exclude", "re:("), "no regular expression"),
+        (("--exclude", "re:("), "not a regular expression"),
         (("--seed", "http://b.test/"), "not a page of a.test"),
         (("--unset", "colour"), "no setting 'colour'"),
     ],

@@ -120,7 +120,7 @@ def test_rule_has_effect_if_any_term_is_set() -> None:
     ("values", "message"),
     [
         ({"pattern": "docs"}, "must begin with"),
-        ({"pattern": "re:("}, "no regular expression"),
+        ({"pattern": "re:("}, "not a regular expression"),
         ({"min_interval": 2 * HOUR, "max_interval": HOUR}, "is longer than the maximum"),
         ({"min_interval": timedelta(0)}, "not above 0"),
         ({"max_interval": -HOUR}, "not above 0"),

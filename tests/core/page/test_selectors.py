@@ -88,7 +88,7 @@ def test_expressions_hold_for_plain_text_and_selectors_say_nothing_of_it() -> No
         ({"watch": ("",)}, "is no CSS selector"),
         ({"watch": ("//div/p",)}, "is no CSS selector; an XPath is written xpath://div/p"),
         ({"watch": ("xpath://div[",)}, "is no XPath that finds elements"),
-        ({"ignore_text": ("(",)}, "is no regular expression"),
+        ({"ignore_text": ("(",)}, "is not a regular expression"),
         ({"ignore_text": ("a*",)}, "at least one character"),
         ({"ignore_text": ("a" * (MAX_CHARS + 1),)}, "longer than"),
     ],
@@ -145,5 +145,5 @@ def test_no_expression_takes_for_ever_and_one_that_might_is_refused_in_a_sentenc
     refused = View(ignore_text=("x", r"(a)\1"))
     assert refused.without_ignored("xaa") == "aa"
     (said,) = refused.refusals
-    assert "could take for ever" in said
+    assert "could run forever" in said
     assert pickle.loads(pickle.dumps(refused)) == refused
