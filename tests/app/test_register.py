@@ -323,7 +323,7 @@ async def test_what_was_found_is_kept(db: Database) -> None:
         (DomainSettings(seeds=(Url("http://other.test/"),)), "is not a page of example.test"),
         (DomainSettings(seeds=(Url("http://example.test/a.pdf"),), exclude=("*.pdf$",)), "out of scope"),
         (DomainSettings(include=("docs",)), "must begin with"),
-        (DomainSettings(exclude=("re:(",)), "no regular expression"),
+        (DomainSettings(exclude=("re:(",)), "not a regular expression"),
     ],
 )
 async def test_impossible_wishes_register_nothing(

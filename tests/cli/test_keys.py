@@ -46,7 +46,7 @@ async def db(database_url: str) -> AsyncIterator[Database]:
         (["--auth", f"bearer {LITERAL}"], "env:NAME"),
         (["--login", f"/login user=env:DOCS_USER password={LITERAL}"], "env:NAME"),
         (["--proxy", f"http://me:{LITERAL}@127.0.0.1:3128"], "env:USER env:PASSWORD"),
-        (["--ca-file", "certificates.pem"], "whole path"),
+        (["--ca-file", "certificates.pem"], "absolute path"),
         (["--insecure-tls", "--ca-file", "/etc/ca.pem"], "--insecure-tls"),
         (["--hours", "Mon-Fri 22:00-25:00"], "write them as in 'Mon-Fri 22:00-06:00 Europe/Vienna"),
     ],
@@ -127,7 +127,7 @@ async def test_exceptions_of_tls_and_hours_are_shown(database_url: str, tmp_path
     document = json.loads((await _run(["domains", "show", "a.test", "--json"], database_url, tmp_path, {})).stdout)
     asked = await _run(["crawl", "a.test", *at], database_url, tmp_path, {})
 
-    assert "INSECURE: no certificate is checked" in shown
+    assert "INSECURE: certificates are not verified" in shown
     assert "closed until" in shown
     assert (document["settings"]["insecure_tls"], document["settings"]["hours"]) == (True, "22-06 x2 Europe/Vienna")
     assert "is outside its crawl hours until" in asked.stdout

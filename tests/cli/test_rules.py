@@ -95,8 +95,8 @@ def test_other_settings_leave_the_rules(ruled: Recrawl) -> None:
 IMPOSSIBLE = {
     ("add", "a.test", "/a"): "says nothing: add --min-interval",
     ("add", "a.test", "docs", "--once"): "must begin with",
-    ("add", "a.test", "re:(", "--once"): "no regular expression",
-    ("add", "a.test", "/a", "--min-interval", "2d", "--max-interval", "1d"): "longer than the most",
+    ("add", "a.test", "re:(", "--once"): "not a regular expression",
+    ("add", "a.test", "/a", "--min-interval", "2d", "--max-interval", "1d"): "longer than the maximum",
     ("add", "a.test", "/a", "--min-interval", "0"): "'0' is not above 0",
     ("add", "a.test", "/a", "--weight", "-1"): "'-1' is not above 0",
     ("add", "a.test", "/a", "--max-pages", "-1"): "--max-pages",

@@ -103,7 +103,7 @@ async def test_a_secret_that_is_missing_is_a_hold_with_its_place_and_no_request(
     assert [hold.reason for hold in missing.suspensions.values()] == ["no_secret env:DOCS_TOKEN is not there"]
     assert "env:DOCS_TOKEN" in tried.problem
     assert [hold.reason for hold in unusable.suspensions.values()] == [held]
-    assert held == "no_secret env:DOCS_TOKEN has characters that a header cannot have"
+    assert held == "no_secret env:DOCS_TOKEN contains characters that are not allowed in a header"
     assert silent == []
     assert await known(db) == 1 + len(PAGES)
 

@@ -35,6 +35,6 @@ async def test_an_hour_of_errors_is_told_from_a_day_without(db: Database, domain
     assert quiet == []
     assert view == list(seen.items())
     assert found.domain == domain
-    assert "looks failed" in found.judged.anomaly
-    assert "answers took 600," in found.judged.anomaly
+    assert "visits failed" in found.judged.anomaly
+    assert "responses took 600," in found.judged.anomaly
     assert [bool(each.anomaly) for each in hours] == [False, False, True]

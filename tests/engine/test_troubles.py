@@ -194,9 +194,9 @@ async def test_a_pattern_that_was_stored_before_it_was_refused_holds_up_its_own_
         assert timedelta(hours=1) <= held.until - START < timedelta(hours=2)
         assert await fetched(db, well) == 2
         (found,) = [each.domain for each in await domains.list_domains(db) if each.domain.id == domain.id]
-        assert "without looking ahead or behind" in found.settings.problems[0]
+        assert "have no look-around" in found.settings.refusals[0]
 
-        with pytest.raises(BadInput, match="could take for ever"):
+        with pytest.raises(BadInput, match="could run forever"):
             await domains.change_settings(db, well, replace(well.settings, exclude=(r"re:(a)\1",)), at=START)
         slower = await domains.change_settings(db, found, replace(found.settings, max_depth=3), at=START)
         await domains.change_settings(db, slower, replace(slower.settings, exclude=("/private",)), at=START)

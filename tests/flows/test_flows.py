@@ -320,7 +320,7 @@ def test_a_plan_prices_domains_keeps_quotas_prepares_comparisons_and_tells_of_od
     assert in_database(stack, lambda db: report.fill_fingerprints(db, domain)) == 0  # there is nothing left to do
     (event,) = until_events(stack, "recrawl.traffic.off", domain)
     assert event["payload"]["errors"] == 20
-    assert event["payload"]["why"].startswith("20 of 20 looks failed")
+    assert event["payload"]["why"].startswith("20 of 20 visits failed")
 
 
 def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, runner: Runner, domain: Domain) -> None:

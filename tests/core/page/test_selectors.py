@@ -84,11 +84,11 @@ def test_plain_text_is_filtered_by_expressions_and_not_by_selectors() -> None:
 @pytest.mark.parametrize(
     ("view", "complaint"),
     [
-        ({"ignore": ("p[",)}, "is not a CSS selector"),
-        ({"watch": ("",)}, "is not a CSS selector"),
-        ({"watch": ("//div/p",)}, "is not a CSS selector; write an XPath as xpath://div/p"),
-        ({"watch": ("xpath://div[",)}, "is not an XPath that finds elements"),
-        ({"ignore_text": ("(",)}, "is no regular expression"),
+        ({"ignore": ("p[",)}, "is no CSS selector"),
+        ({"watch": ("",)}, "is no CSS selector"),
+        ({"watch": ("//div/p",)}, "is no CSS selector; an XPath is written xpath://div/p"),
+        ({"watch": ("xpath://div[",)}, "is no XPath that finds elements"),
+        ({"ignore_text": ("(",)}, "is not a regular expression"),
         ({"ignore_text": ("a*",)}, "at least one character"),
         ({"ignore_text": ("a" * (MAX_CHARS + 1),)}, "longer than"),
     ],
@@ -142,6 +142,6 @@ def test_expressions_with_unbounded_time_are_rejected_in_one_sentence() -> None:
     assert time.process_time() - began < 1
     refused = View(ignore_text=("x", r"(a)\1"))
     assert refused.without_ignored("xaa") == "aa"
-    (said,) = refused.problems
-    assert "could take for ever" in said
+    (said,) = refused.refusals
+    assert "could run forever" in said
     assert pickle.loads(pickle.dumps(refused)) == refused
