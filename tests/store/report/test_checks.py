@@ -56,7 +56,7 @@ async def test_it_can_be_checked_while_it_is_crawled(db: Database, domain: Domai
     assert await report.check_invariants(db) == []
 
 
-async def test_lost_and_found_coins_are_counted_to_the_last_one(db: Database, walked: Domain) -> None:
+async def test_missing_and_excess_cash_is_counted_exactly(db: Database, walked: Domain) -> None:
     lost = await broken(
         db,
         "UPDATE domain_state SET reserve = reserve - 1 WHERE reserve > 0",
@@ -65,8 +65,8 @@ async def test_lost_and_found_coins_are_counted_to_the_last_one(db: Database, wa
     found = await broken(db, "UPDATE domain_state SET dormant = dormant + 3000000")
 
     assert set(lost) == set(found) == {"coins"}
-    assert "were lost" in lost["coins"]
-    assert "were made from nothing" in found["coins"]
+    assert "is missing" in lost["coins"]
+    assert "is in excess" in found["coins"]
 
 
 async def test_a_domain_that_sleeps_although_a_page_is_due_is_found(db: Database, walked: Domain) -> None:
@@ -95,7 +95,7 @@ async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None
     )
 
     assert set(found) == {"negative_cash"}
-    assert found["negative_cash"].startswith("1 pages have less than nothing: http://site.test/")
+    assert found["negative_cash"].startswith("1 pages have negative cash: http://site.test/")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ async def test_a_place_in_the_frontier_without_a_page_is_found(db: Database, wal
 async def test_many_broken_pages_are_one_finding_with_examples(db: Database, walked: Domain) -> None:
     found = await broken(db, "UPDATE page SET main_digest = 'x'")
 
-    assert found["wrong_digest"].startswith("4 pages have other digests than their newest snapshots: ")
+    assert found["wrong_digest"].startswith("4 pages have digests other than those of their newest snapshot: ")
     assert found["wrong_digest"].count("main text") == MAX_EXAMPLES
     assert found["wrong_digest"].endswith(", ...")
 
