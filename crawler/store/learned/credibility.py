@@ -112,7 +112,7 @@ async def count_revisits(connection: Connection, domain_id: int, groups: Iterabl
 
 
 async def learn_trust(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
-    """Take in what a batch of visits says of the groups' validators."""
+    """Update the trust in validators of groups from a batch of visits."""
     before = await read_trusts(connection, domain_id)
     after = dict(before)
     for visit in visits:

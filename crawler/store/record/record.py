@@ -110,7 +110,7 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
             connection, RENEW_AND_READ, {"domain_id": domain_id, "token": lease.token, "term": lease.term}
         )
         if state is None:
-            raise LeaseLost(f"another worker has taken {lease.domain.authority}")
+            raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
         await renew_slots(connection, lease)
         await connection.execute(PREFER_KEY_LOOKUPS)
         if retrying and await fetch_value(connection, IS_RECORDED, (domain_id, visits[0].target.key, visits[0].at)):
