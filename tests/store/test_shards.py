@@ -91,7 +91,7 @@ def without_domain(text: str) -> list[str]:
     return missing
 
 
-def test_there_are_statements_to_look_at_and_every_exception_is_still_one() -> None:
+def test_statements_are_found_and_every_exception_is_needed() -> None:
     found = {(module, name): text for module, name, text in statements()}
 
     assert len(found) > 200
@@ -110,7 +110,7 @@ def test_each_statement_names_the_domain_of_each_table() -> None:
     assert offenses == {}
 
 
-def test_a_statement_that_forgets_a_domain_is_found() -> None:
+def test_a_statement_without_a_domain_is_found() -> None:
     assert without_domain("SELECT p.url FROM page p WHERE p.key = %s") == ["page p"]
     assert without_domain("SELECT FROM page p JOIN cash c ON c.key = p.key WHERE p.domain_id = %s") == ["cash c"]
     assert without_domain("UPDATE frontier SET due_at = now() WHERE key = %s") == ["frontier"]
@@ -157,7 +157,7 @@ def relations(plan: Any) -> Iterator[str]:
         yield from relations(below)
 
 
-async def test_what_a_crawl_sends_reads_the_domains_own_part_of_each_table_alone(telling: Database) -> None:
+async def test_the_statements_of_a_crawl_read_only_partitions_of_the_domain(telling: Database) -> None:
     names = ("amber", "birch", "cedar", "delta", "ember")
     with serving() as site, serving() as other:
         for each in (site, other):

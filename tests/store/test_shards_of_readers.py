@@ -61,7 +61,7 @@ def name_of(query: str, known: dict[str, str]) -> str:
     return known[max(begins, key=len)] if begins else query[:200]
 
 
-def test_each_table_has_its_place_and_the_documentation_names_what_is_of_all_domains() -> None:
+def test_each_table_is_listed_and_the_docs_name_the_shared_ones() -> None:
     assert set(metadata.tables) | {"alembic_version"} == BY_DOMAIN | SHARED
     assert SPLIT <= BY_DOMAIN
     keyed = {t for t in BY_DOMAIN if "domain_id" in {c.name for c in metadata.tables[t].primary_key.columns}}
@@ -137,7 +137,7 @@ async def read_one(db: Database, domain: Domain, *, at: datetime) -> None:
     await plan_domains(db, at=at, settings=Settings(), only=domain)
 
 
-async def test_what_is_asked_of_one_domain_reads_that_domains_part_alone(telling: Database, crawled: Domain) -> None:
+async def test_queries_about_one_domain_read_only_its_partitions(telling: Database, crawled: Domain) -> None:
     await read_one(telling, crawled, at=START + 2 * DAY)
 
     found, read = await crossing(telling)
@@ -146,7 +146,7 @@ async def test_what_is_asked_of_one_domain_reads_that_domains_part_alone(telling
     assert {"page", "frontier", "cash", "snapshot", "content", "event", "page_fingerprint", "page_links"} <= read
 
 
-async def test_pruning_a_domain_reads_that_domains_part_alone(telling: Database, crawled: Domain) -> None:
+async def test_pruning_a_domain_reads_only_its_partitions(telling: Database, crawled: Domain) -> None:
     days = timedelta(days=1)
     wanted: dict[str, Any] = {
         "keep_versions": 1,
@@ -170,7 +170,7 @@ async def test_pruning_a_domain_reads_that_domains_part_alone(telling: Database,
         await report.require_stored(telling, domain.id, since=0)
 
 
-async def test_what_goes_over_all_shards_is_what_is_listed(telling: Database, crawled: Domain) -> None:
+async def test_statements_over_all_shards_are_the_listed_ones(telling: Database, crawled: Domain) -> None:
     at = START + 2 * DAY
     await report.append_to_feed(telling, at=at)
     await report.read_feed_from(telling, max_count=10, with_blocks=True)

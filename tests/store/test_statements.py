@@ -35,7 +35,7 @@ def to_prepared(statement: str) -> str:
     return PLACEHOLDER.sub(put, statement)
 
 
-def test_every_statement_names_tables_and_columns_that_there_are(database_url: str) -> None:
+def test_every_statement_names_existing_tables_and_columns(database_url: str) -> None:
     unknown, prepared = {}, 0
     with psycopg.connect(database_url, autocommit=True) as connection:
         for name, statement in list_statements():

@@ -59,7 +59,7 @@ async def handed_to(db: Database, lease: Lease) -> list[Target]:
     return await frontier.select_targets(db, lease, max_targets=MOST, at=START, dispatched=(), defaults=USUAL)
 
 
-async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_nothing_and_touches_a_few_windows(
+async def test_a_selection_in_a_domain_of_a_hundred_thousand_pages_reads_only_a_few_windows(
     db: Database,
 ) -> None:
     lease = await aged(db, "aged.test", pages=PAGES, at=START)
@@ -114,7 +114,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
     }  # they have no snapshots
 
 
-async def test_of_equal_value_a_claim_hands_out_the_longest_overdue_first(db: Database, domain: Domain) -> None:
+async def test_of_equal_value_the_longest_overdue_pages_are_selected_first(db: Database, domain: Domain) -> None:
     """StormCrawler's order by due time alone lets the most overdue of a host starve."""
     keys = await add(db, domain, Bulk(40, a=3.0, b=30.0), at=START)
     at = START + timedelta(days=60)
@@ -131,9 +131,7 @@ async def test_of_equal_value_a_claim_hands_out_the_longest_overdue_first(db: Da
     assert len(again) >= 9  # and the root, which nobody has asked for
 
 
-async def test_pages_that_are_due_and_not_worth_a_look_leave_their_slots_to_new_ones_in_their_order(
-    db: Database, domain: Domain
-) -> None:
+async def test_due_pages_of_too_little_value_leave_their_slots_to_unfetched_pages(db: Database, domain: Domain) -> None:
     """The claim reads fewer new pages where known ones are due, and more when these are put off."""
     await add(db, domain, Bulk(100, a=0.0, b=50_000.0), at=START)
     new = await add(db, domain, Bulk(200, state="unfetched", first=1_000), at=START)
@@ -148,7 +146,7 @@ async def test_pages_that_are_due_and_not_worth_a_look_leave_their_slots_to_new_
 
 
 @pytest.mark.parametrize("due", [True, False])
-async def test_a_claim_among_many_domains_reads_one_whether_any_is_due_or_none(db: Database, *, due: bool) -> None:
+async def test_a_claim_among_many_domains_reads_at_most_one(db: Database, *, due: bool) -> None:
     for n in range(200):  # all wake at the same time, as after an import
         await domains.register(
             db, Authority(f"many{n}.test"), scheme="http", domain_settings=DomainSettings(), at=START

@@ -34,20 +34,20 @@ def another(setting: Setting) -> Any:
     return named[setting.name] if setting.name in named else VALUES[setting.kind]
 
 
-def test_the_columns_of_a_domain_are_those_of_the_table() -> None:
+def test_the_columns_of_a_domain_match_the_settings() -> None:
     written = [setting.column for setting in SETTINGS]
 
     assert set(Row.__table__.columns.keys()) - IDENTITY == set(written)  # type: ignore[attr-defined]
     assert len(written) == len(set(written))
 
 
-def test_no_two_settings_have_one_name_anywhere() -> None:
+def test_the_names_of_settings_are_unique() -> None:
     for of in ("name", "key", "option"):
         said = [getattr(setting, of) for setting in SETTINGS]
         assert len(said) == len(set(said))
 
 
-async def test_every_setting_is_kept_as_it_was_said(db: Database) -> None:
+async def test_every_setting_is_stored_unchanged(db: Database) -> None:
     default, expected = DomainSettings(), {}
     for setting in SETTINGS:
         authority = Authority(f"{setting.name.replace('_', '-')}.test")
@@ -62,7 +62,7 @@ async def test_every_setting_is_kept_as_it_was_said(db: Database) -> None:
     assert {each.domain.authority: each.domain.settings for each in await domains.list_domains(db)} == expected
 
 
-async def test_pages_are_read_again_where_the_table_says_so(db: Database) -> None:
+async def test_pages_are_recrawled_in_full_for_the_settings_that_require_it(db: Database) -> None:
     settings = {}
     for setting in SETTINGS:
         authority = Authority(f"{setting.name.replace('_', '-')}.test")

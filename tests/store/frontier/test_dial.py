@@ -29,7 +29,7 @@ MAKE_NEW = """
     ("weights", "new"),
     [((10, 0), range(40, 41)), ((0, 10), range(1)), ((3, 1), range(26, 41)), ((1, 3), range(15))],
 )
-async def test_new_pages_and_revisits_share_requests_by_the_weights_of_their_domain(
+async def test_discovery_and_revisits_share_requests_by_weight(
     db: Database, domain: Domain, weights: tuple[float, float], new: range
 ) -> None:
     ordering = Ordering(discovery_weight=weights[0], revisit_weight=weights[1])

@@ -63,7 +63,7 @@ async def first(life: Life, most: int = 100) -> list[int]:
 
 @FEW
 @given(ordering=orderings, steps=histories)
-async def test_new_pages_come_in_their_order_across_both_pools_whatever_was_before(
+async def test_unfetched_pages_come_in_discovery_order_across_both_pools(
     db: Database, ordering: Ordering, steps: list[Step]
 ) -> None:
     life = await born(db, named(), DomainSettings(max_pages=100, ordering=ordering), START)
@@ -89,7 +89,7 @@ async def in_order_of_discovery(life: Life) -> None:
     assert [place(page_key) for page_key in handed] == sorted(map(place, waiting), reverse=True)
 
 
-async def test_the_head_of_the_order_is_the_richest_to_within_a_step_of_rank(db: Database) -> None:
+async def test_the_first_pages_have_the_most_cash_to_within_a_rank_step(db: Database) -> None:
     life = await born(db, "wide.test", ordered(Order.OPIC, boost=("/1", "/2")), START)
     await see(life, 0, list(range(1, 120)))
     for n in (35, 36, 37, 38):
@@ -103,7 +103,7 @@ async def test_the_head_of_the_order_is_the_richest_to_within_a_step_of_rank(db:
     assert max(cash[page_key] for page_key in cash if page_key not in handed) <= poorest + ENDOWMENT // RANK_STEPS
 
 
-async def test_a_page_that_has_waited_long_keeps_the_place_that_its_waiting_has_earned(db: Database) -> None:
+async def test_a_page_keeps_the_rank_that_it_gained_by_waiting(db: Database) -> None:
     """By octaves of the cash at the last touch it fell behind whatever was touched later."""
     life = await born(db, "old.test", ordered(Order.OPIC), START)
     await see(life, 0, [1, 2, 3])
@@ -117,7 +117,7 @@ async def test_a_page_that_has_waited_long_keeps_the_place_that_its_waiting_has_
     assert await first(life) == [3, 1, 10]
 
 
-async def test_a_link_that_is_nearer_brings_a_page_up_though_it_pays_nothing(db: Database) -> None:
+async def test_a_link_from_a_lower_depth_raises_a_page_without_paying_cash(db: Database) -> None:
     life = await born(db, "near.test", ordered(Order.BREADTH), START)
     await see(life, 0, [1])
     await see(life, 1, [2])
@@ -129,7 +129,7 @@ async def test_a_link_that_is_nearer_brings_a_page_up_though_it_pays_nothing(db:
     await in_order(life)
 
 
-async def test_a_new_order_waits_for_a_lease_that_knows_of_it(db: Database) -> None:
+async def test_a_new_order_waits_for_a_lease_with_it(db: Database) -> None:
     life = await born(db, "wish.test", ordered(Order.OPIC), START)
     await see(life, 0, [1, 2, 3])
     await see(life, 1, [4, 5, 2])
@@ -148,7 +148,7 @@ async def test_a_new_order_waits_for_a_lease_that_knows_of_it(db: Database) -> N
     assert [row["pool"] for row in await ranked(life) if row["boosted"]] == [2]
 
 
-async def test_favoured_pages_come_first_as_if_they_had_so_many_times_their_cash(db: Database, domain: Domain) -> None:
+async def test_boosted_pages_rank_by_their_cash_times_the_boost_factor(db: Database, domain: Domain) -> None:
     domain_settings = replace(domain.settings, ordering=Ordering(boost=("/2", "/5"), boost_factor=50.0))
     domain = await domains.change_settings(db, domain, domain_settings, at=START)
     lease = await made_up.take(db, START)

@@ -47,9 +47,7 @@ async def handed_out_first(db: Database, *, at: datetime = NOW, slots: int = FEW
     return {target.key for target in await targets(db, lease, at, most=slots)}
 
 
-async def test_of_all_that_is_overdue_the_most_valuable_comes_first_where_there_is_a_budget(
-    db: Database, domain: Domain
-) -> None:
+async def test_the_most_valuable_overdue_pages_come_first_under_a_budget(db: Database, domain: Domain) -> None:
     """After a release nearly every page of a site is overdue, and the order of due times says little."""
     much = await all_overdue(db, domain)
     async with db.transaction() as connection:
@@ -61,7 +59,7 @@ async def test_of_all_that_is_overdue_the_most_valuable_comes_first_where_there_
     assert handed <= much
 
 
-async def test_a_budget_is_used_at_any_price_and_the_price_falls(db: Database) -> None:
+async def test_the_whole_budget_is_used_and_the_price_falls(db: Database) -> None:
     """The next due pages are weighed by value, and a price that no page is worth is wrong."""
     settings = DomainSettings(budget_per_day=100)
     domain = await domains.register(db, Authority("paid.test"), scheme="http", domain_settings=settings, at=START)
@@ -79,7 +77,7 @@ async def test_a_budget_is_used_at_any_price_and_the_price_falls(db: Database) -
     assert row == (pytest.approx(compute_price_decay(FEW / 100)),)
 
 
-async def test_a_budget_goes_to_pages_that_are_worth_it_before_it_is_filled(db: Database) -> None:
+async def test_valuable_pages_are_selected_before_fillers(db: Database) -> None:
     """They lie further back in the due order than what is weighed for slots that nothing needs."""
     settings = DomainSettings(budget_per_day=1000)
     domain = await domains.register(db, Authority("deep.test"), scheme="http", domain_settings=settings, at=START)
@@ -93,7 +91,7 @@ async def test_a_budget_goes_to_pages_that_are_worth_it_before_it_is_filled(db: 
     assert await handed_out_first(db, slots=200) == set(much)
 
 
-async def test_where_nothing_is_scarce_no_more_is_weighed_than_a_window(db: Database, domain: Domain) -> None:
+async def test_without_a_budget_only_one_window_is_scored(db: Database, domain: Domain) -> None:
     """All of it will be looked at in any case."""
     much = await all_overdue(db, domain)
 

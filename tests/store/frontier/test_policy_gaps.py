@@ -22,7 +22,7 @@ VISITED = """
 
 
 @pytest.mark.parametrize("budget", [4, 14])
-async def test_a_budget_scales_the_gaps_of_a_policy_and_keeps_their_ratio(db: Database, budget: int) -> None:
+async def test_a_budget_scales_the_intervals_of_a_policy_and_keeps_their_ratio(db: Database, budget: int) -> None:
     """Ten pages every other day and forty every 20 days ask for 7 visits a day; the policy is one with stored gaps."""
     settings = DomainSettings(budget_per_day=budget, revisit="similarity")
     domain = await domains.register(db, Authority("a.test"), scheme="http", domain_settings=settings, at=START)

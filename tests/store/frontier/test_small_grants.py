@@ -78,7 +78,7 @@ async def taken(db: Database, domain: Domain) -> Lease | None:
     return await claim.claim(db, at=NOW, holder="test", term=timedelta(minutes=5), only=[domain])
 
 
-async def test_a_domain_is_awake_after_a_lease_exactly_when_a_single_slot_finds_a_page(db: Database) -> None:
+async def test_a_domain_is_awake_after_a_lease_if_and_only_if_one_slot_finds_a_page(db: Database) -> None:
     chance = Random(28)
     outcomes = set()
     for number in range(40):
@@ -106,7 +106,7 @@ async def test_a_domain_is_awake_after_a_lease_exactly_when_a_single_slot_finds_
 
 
 @pytest.mark.parametrize("spent", range(8))
-async def test_a_single_slot_goes_to_a_new_page_at_any_price_and_turn(db: Database, domain: Domain, spent: int) -> None:
+async def test_a_single_slot_goes_to_an_unfetched_page_at_any_price(db: Database, domain: Domain, spent: int) -> None:
     lease = await take(db, NOW)
     async with db.transaction() as connection:
         await connection.execute("DELETE FROM frontier")  # the root, which its user has named
@@ -117,9 +117,7 @@ async def test_a_single_slot_goes_to_a_new_page_at_any_price_and_turn(db: Databa
     assert len(await targets(db, lease, NOW, most=1)) == 1
 
 
-async def test_a_single_slot_finds_the_only_valuable_page_behind_many_that_are_not(
-    db: Database, domain: Domain
-) -> None:
+async def test_a_single_slot_finds_a_valuable_page_behind_many_others(db: Database, domain: Domain) -> None:
     """No budget is scarce, so that the due order is read in windows of a few pages."""
     await add(db, domain, Bulk(100, a=0.1, b=4000.0), at=START)
     (valuable,) = await add(db, domain, Bulk(1, a=50.0, b=50.0, first=1000), at=START)

@@ -54,7 +54,7 @@ async def burst(db: Database, domain: Domain, keys: list[PageKey]) -> datetime:
     return await visits(db, domain, keys[1::2], range(1, 27, 2), changed=21)
 
 
-async def test_pages_that_were_not_seen_since_all_changed_have_aged_most(
+async def test_pages_not_visited_since_a_burst_of_changes_have_aged_most(
     db: Database, domain: Domain, keys: list[PageKey]
 ) -> None:
     at = await burst(db, domain, keys)
@@ -66,7 +66,7 @@ async def test_pages_that_were_not_seen_since_all_changed_have_aged_most(
     assert await fetched(db, POSTED) == [(1,)], "pages that wait are scored again"
 
 
-async def test_packed_visits_say_the_same(db: Database, domain: Domain, keys: list[PageKey]) -> None:
+async def test_packed_visits_give_the_same_activity(db: Database, domain: Domain, keys: list[PageKey]) -> None:
     at = await burst(db, domain, keys)
     plainly = await learned(db, domain, at=at)
     await fetched(db, "UPDATE domain_state SET activity_at = '{}', activity_ahead = '{}' RETURNING 1")
@@ -75,7 +75,7 @@ async def test_packed_visits_say_the_same(db: Database, domain: Domain, keys: li
     assert (await learned(db, domain, at=at)).ahead == pytest.approx(plainly.ahead)
 
 
-async def test_months_are_read_a_few_times_a_day(db: Database, domain: Domain, keys: list[PageKey]) -> None:
+async def test_activity_is_learned_a_few_times_a_day(db: Database, domain: Domain, keys: list[PageKey]) -> None:
     at = await burst(db, domain, keys)
     learned_at = set()
     for hour in range(24):
@@ -88,7 +88,7 @@ async def test_months_are_read_a_few_times_a_day(db: Database, domain: Domain, k
     assert await fetched(db, POSTED) == [(1,)], "it has moved once"
 
 
-async def test_a_page_that_follows_another_says_nothing(db: Database, domain: Domain, keys: list[PageKey]) -> None:
+async def test_duplicates_do_not_count_for_the_activity(db: Database, domain: Domain, keys: list[PageKey]) -> None:
     await visits(db, domain, keys[:20], range(0, 30, 5))
     at = await visits(db, domain, keys[20:], range(0, 30, 5), changed=20)
     apart = await learned(db, domain, at=at)

@@ -63,7 +63,7 @@ async def overtake(life: Life, done: list[Visit]) -> None:
 
 @FEW
 @given(domain_settings=st.tuples(graphs.domain_settings, graphs.domain_settings), both=st.tuples(histories, histories))
-async def test_two_domains_side_by_side_keep_every_coin_whatever_happens(
+async def test_two_domains_conserve_their_cash_in_any_history(
     db: Database, domain_settings: tuple[DomainSettings, DomainSettings], both: tuple[list[Step], list[Step]]
 ) -> None:
     lives = [await born(db, named(), wished, START) for wished in domain_settings]
@@ -113,7 +113,7 @@ async def everything(db: Database) -> list[str]:
         return [str((await cursor.fetchone() or ("",))[0]) for cursor in cursors]
 
 
-async def test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again(db: Database) -> None:
+async def test_a_record_killed_at_any_statement_leaves_no_trace_and_can_be_repeated(db: Database) -> None:
     await deadly(db)
     life = await born(db, named(), DomainSettings(importance_mix=1.0, max_pages=100), START)
     killed = []
@@ -180,7 +180,7 @@ def places(importance: Sequence[float]) -> list[int]:
 
 
 @pytest.mark.soak
-async def test_two_hundred_rereads_of_one_page_leave_its_rank_and_do_not_raise_its_importance(db: Database) -> None:
+async def test_two_hundred_revisits_of_a_page_do_not_raise_its_importance(db: Database) -> None:
     life = await settled(db)
     before = await importance_of(life)
 
@@ -209,7 +209,7 @@ async def test_importance_does_not_depend_on_how_often_a_page_is_visited(db: Dat
         assert np.abs(found / exact - 1).max() <= 0.08
 
 
-async def test_a_leaf_gives_its_cash_to_the_reserve_which_pays_it_to_all_pages(db: Database) -> None:
+async def test_a_leaf_pays_the_virtual_page_which_pays_all_pages(db: Database) -> None:
     life = await settled(db)
     before = await cash_of(life)
 
@@ -222,7 +222,7 @@ async def test_a_leaf_gives_its_cash_to_the_reserve_which_pays_it_to_all_pages(d
     await in_order(life)
 
 
-async def test_a_page_that_starts_to_redirect_leaves_with_its_history_and_its_cash(db: Database) -> None:
+async def test_a_page_that_starts_to_redirect_passes_on_its_history_and_cash(db: Database) -> None:
     life = await settled(db)
     cash, history = await cash_of(life), await histories_of(life)
 
@@ -234,7 +234,7 @@ async def test_a_page_that_starts_to_redirect_leaves_with_its_history_and_its_ca
     assert received[2] > 0.9 * (history[2] + history[3])
 
 
-async def test_children_of_a_page_that_is_never_modified_keep_their_part_for_months(db: Database) -> None:
+async def test_children_of_an_unmodified_page_keep_their_importance_for_months(db: Database) -> None:
     life = await settled(db)
     before = await importance_of(life)
 
@@ -246,7 +246,7 @@ async def test_children_of_a_page_that_is_never_modified_keep_their_part_for_mon
     assert places(after) == places(before)
 
 
-async def test_history_follows_a_page_that_moved_to_one_that_has_moved_on(db: Database) -> None:
+async def test_history_follows_a_chain_of_moves(db: Database) -> None:
     life = await settled(db)
     before = await histories_of(life)
 
@@ -259,7 +259,7 @@ async def test_history_follows_a_page_that_moved_to_one_that_has_moved_on(db: Da
     await in_order(life)
 
 
-async def test_all_that_moves_in_one_batch_is_paid_at_the_end_of_the_chain(db: Database) -> None:
+async def test_moves_in_one_batch_pay_the_end_of_the_chain(db: Database) -> None:
     life = await settled(db)
     before = await histories_of(life)
 

@@ -86,7 +86,7 @@ def apart(one: Floats, other: Floats) -> float:
         pytest.param(0.05, 30.0, marks=pytest.mark.soak),
     ],
 )
-async def test_a_crawl_and_the_laboratory_tell_one_importance(
+async def test_a_crawl_and_the_lab_give_the_same_importance(
     db: Database, virtual_page_share: float, passes: float
 ) -> None:
     wished = DomainSettings(
@@ -105,7 +105,7 @@ async def test_a_crawl_and_the_laboratory_tell_one_importance(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("passes", [12.0, 96.0])
-async def test_another_window_leaves_the_importance_of_pages_at_rest(db: Database, passes: float) -> None:
+async def test_another_window_does_not_change_settled_importance(db: Database, passes: float) -> None:
     """Histories are brought to it, while the old holder goes on with the old one."""
     life = await crawled(db, DomainSettings(importance_mix=1.0, max_pages=100), rounds=30)
     before = await importance_of(life)
@@ -124,7 +124,7 @@ async def test_another_window_leaves_the_importance_of_pages_at_rest(db: Databas
     assert await report.check_invariants(db) == []
 
 
-async def test_no_link_passes_anything_on_where_links_count_nothing(db: Database) -> None:
+async def test_links_with_weight_zero_pass_on_no_cash(db: Database) -> None:
     """All goes to the reserve, and from there to all alike."""
     told = await importance_of(
         await crawled(db, DomainSettings(importance_mix=1.0, max_pages=100, internal_link_weight=0.0), rounds=20)

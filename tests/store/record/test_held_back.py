@@ -53,7 +53,7 @@ async def days(db: Database, domain: Domain) -> tuple[dict[PageKey, datetime | N
     return dict(found), moving[0]
 
 
-async def test_the_first_days_go_to_pages_that_wait_and_not_to_those_handed_out(db: Database, domain: Domain) -> None:
+async def test_waiting_pages_are_deferred_before_dispatched_ones(db: Database, domain: Domain) -> None:
     lease = await held(db, domain)
     out = [key(domain, n) for n in (1, 2, 3, 4)]
 
@@ -66,7 +66,9 @@ async def test_the_first_days_go_to_pages_that_wait_and_not_to_those_handed_out(
     assert is_moving
 
 
-async def test_pages_that_came_back_unread_get_a_day_with_any_record(db: Database, domain: Domain) -> None:
+async def test_dispatched_pages_that_were_not_fetched_are_deferred_by_the_next_record(
+    db: Database, domain: Domain
+) -> None:
     lease = await held(db, domain)
     await root_again(db, lease, at=START + timedelta(minutes=1), handed_out=[key(domain, n) for n in (1, 2, 3, 4)])
 

@@ -40,16 +40,16 @@ async def broken(db: Database, *statements: str) -> dict[str, str]:
     return {finding.rule: finding.text for finding in found}
 
 
-async def test_a_crawled_domain_is_in_order(db: Database, walked: Domain) -> None:
+async def test_a_crawled_domain_has_no_findings(db: Database, walked: Domain) -> None:
     assert await report.check_invariants(db) == []
     assert await report.count_domains(db) == 1
 
 
-async def test_a_domain_that_was_never_crawled_is_in_order(db: Database, domain: Domain) -> None:
+async def test_a_domain_that_was_never_crawled_has_no_findings(db: Database, domain: Domain) -> None:
     assert await report.check_invariants(db) == []
 
 
-async def test_it_can_be_checked_while_it_is_crawled(db: Database, domain: Domain) -> None:
+async def test_a_domain_can_be_checked_during_a_crawl(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await crawl(db, lease, LINKS, START, most=2)
 
@@ -76,7 +76,7 @@ async def test_a_domain_that_sleeps_although_a_page_is_due_is_found(db: Database
     assert walked.root in found["asleep"]
 
 
-async def test_a_pool_that_counts_wrong_is_found(db: Database, walked: Domain) -> None:
+async def test_a_wrong_count_of_a_pool_is_found(db: Database, walked: Domain) -> None:
     found = await broken(
         db,
         "UPDATE pool SET pages = pages + 1 WHERE pool = 1",
@@ -86,7 +86,7 @@ async def test_a_pool_that_counts_wrong_is_found(db: Database, walked: Domain) -
     assert found == {"pools": "pool 1 counts 3 pages, and 2 pages are in it"}
 
 
-async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None:
+async def test_negative_cash_is_found(db: Database, walked: Domain) -> None:
     found = await broken(
         db,
         """WITH poor AS (UPDATE cash SET net = net - 1000000000000000
@@ -130,7 +130,7 @@ async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None
         (["DELETE FROM domain"], {"orphans"}),
     ],
 )
-async def test_what_is_broken_is_found_and_nothing_else(
+async def test_each_violation_gives_exactly_its_finding(
     db: Database, walked: Domain, statements: list[str], rules: set[str]
 ) -> None:
     async with db.transaction() as connection:
@@ -140,7 +140,7 @@ async def test_what_is_broken_is_found_and_nothing_else(
     assert {finding.rule for finding in await report.check_invariants(db)} == rules
 
 
-async def test_a_place_in_the_frontier_without_a_page_is_found(db: Database, walked: Domain) -> None:
+async def test_a_frontier_row_without_a_page_is_found(db: Database, walked: Domain) -> None:
     found = await broken(db, "DELETE FROM page WHERE url LIKE '%/3'")
 
     assert set(found) == {"pageless", "stray_visits", "wrong_version"}
@@ -154,5 +154,5 @@ async def test_many_broken_pages_are_one_finding_with_examples(db: Database, wal
     assert found["wrong_digest"].endswith(", ...")
 
 
-async def test_a_page_to_be_read_again_in_full_is_in_order(db: Database, walked: Domain) -> None:
+async def test_a_page_to_be_recrawled_in_full_gives_no_finding(db: Database, walked: Domain) -> None:
     assert await broken(db, "UPDATE page SET body_digest = '', etag = NULL") == {}

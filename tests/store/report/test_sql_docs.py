@@ -99,7 +99,7 @@ def shown(value: object) -> str:
     return format_value(value)
 
 
-async def test_every_query_of_the_page_gives_the_result_beneath_it(db: Database, shop: Domain) -> None:
+async def test_every_query_in_the_docs_gives_the_result_below_it(db: Database, shop: Domain) -> None:
     text = PAGE.read_text(encoding="utf-8")
     queries = [(found[1], found[2]) for found in QUERY.finditer(text)]
     answers = {query: await answer(db, query) for query, _ in queries}
@@ -112,7 +112,7 @@ async def test_every_query_of_the_page_gives_the_result_beneath_it(db: Database,
     assert all(len(told.splitlines()) > 2 for told in answers.values())
 
 
-async def test_every_view_has_its_part_of_the_page(db: Database) -> None:
+async def test_every_view_has_a_section_in_the_docs(db: Database) -> None:
     async with report.run_query(
         db,
         # but for those that others are made of

@@ -44,7 +44,7 @@ async def versions(db: Database, domain: Domain) -> int:
 
 
 @pytest.mark.parametrize("take", [pages, versions])
-async def test_a_batch_near_the_end_reads_no_more_than_it_gives(
+async def test_a_batch_near_the_end_reads_only_its_own_rows(
     database_url: str, take: Callable[[Database, Domain], Awaitable[int]]
 ) -> None:
     await fill(database_url, PAGES)
