@@ -363,7 +363,7 @@ def test_a_newer_schema_is_named_with_what_to_do(recrawl: Recrawl, database_url:
     done = recrawl("report")
 
     assert done.code == 1
-    assert "a newer recrawl" in done.complaint
+    assert "a newer version of recrawl" in done.complaint
 
 
 def test_what_a_newer_recrawl_has_migrated_is_not_upgraded(recrawl: Recrawl, database_url: str) -> None:

@@ -74,10 +74,10 @@ def test_a_table_ends_where_it_is_long_and_csv_does_not(recrawl: Recrawl) -> Non
 @pytest.mark.parametrize(
     ("statement", "complaint"),
     [
-        ("DELETE FROM domain", "without --write it takes one SELECT"),
-        ("SELECT 1; DROP TABLE domain", "without --write it takes one SELECT"),
-        ("COMMIT; DROP TABLE domain", "without --write it takes one SELECT"),
-        ("COPY (SELECT 1) TO '/tmp/recrawl-written'", "without --write it takes one SELECT"),
+        ("DELETE FROM domain", "use one SELECT, or --write"),
+        ("SELECT 1; DROP TABLE domain", "use one SELECT, or --write"),
+        ("COMMIT; DROP TABLE domain", "use one SELECT, or --write"),
+        ("COPY (SELECT 1) TO '/tmp/recrawl-written'", "use one SELECT, or --write"),
         ("WITH d AS (DELETE FROM domain RETURNING id) SELECT * FROM d", "must not contain data-modifying statements"),
         ("SELECT set_config('transaction_read_only', 'off', false)", "transaction read-write mode"),
         ("SELECT nextval('domain_id_seq')", "because it writes"),

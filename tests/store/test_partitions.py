@@ -22,7 +22,7 @@ async def look_at_all(db: Database, at: datetime) -> None:
 
 
 async def partitions(db: Database) -> dict[str, int]:
-    """Every partition, and how many visits it holds."""
+    """Return the number of visits in each partition."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
             """SELECT c.relname, (SELECT count(*) FROM visit v WHERE v.tableoid = c.oid)
@@ -64,7 +64,7 @@ async def test_no_partition_is_created_while_the_table_is_locked(db: Database) -
 
 
 async def hash_partitions(url: str) -> dict[str, int]:
-    """How many partitions each table has that is partitioned by hash of the domain."""
+    """Return the number of partitions of each table that is partitioned by hash of the domain."""
     async with open_database(url) as db, db.transaction() as connection:
         cursor = await connection.execute(
             """SELECT p.partrelid::regclass::text, count(i.inhrelid)::int
@@ -117,7 +117,7 @@ def test_december_is_followed_by_january() -> None:
 
 
 async def known_rows(db: Database) -> float:
-    """How many rows the planner takes the largest partition of the pages for; -1 where it was never told."""
+    """Return the planner's row estimate of the largest partition of pages; -1 if it was never analyzed."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
             """SELECT max(c.reltuples) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -130,13 +130,13 @@ async def known_rows(db: Database) -> float:
 
 @pytest.fixture
 async def one(database_url: str) -> AsyncIterator[Database]:
-    """The database by a single connection: Postgres counts changes for each, and adds them up once a second."""
+    """Open the database with a single connection, because Postgres collects statistics per connection."""
     async with open_database(database_url, max_connections=1) as database:
         yield database
 
 
 async def add_pages(db: Database, domain: Domain, numbers: range) -> None:
-    """Make pages known, and ask for some to look at."""
+    """Add pages and select some of them."""
     await domains.add_seeds(db, domain, [made_up.url(domain, n) for n in numbers], at=START)
     lease = await made_up.take(db, START)
     async with db.transaction() as connection:

@@ -1,4 +1,4 @@
-"""Whose database is migrated without asking, and what stops a migration."""
+"""Which databases are migrated automatically, and what prevents a migration."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.databases import execute
 
 
 def uses(url: str) -> None:
-    """What every flow and command does first."""
+    """Prepare the schema like every flow and command does first."""
     with open_crawl_database(Settings(database_url=url)):
         pass
 
@@ -55,7 +55,7 @@ def test_a_failed_migration_leaves_the_database_unchanged(database_url: str, lat
 def test_a_database_of_a_user_with_a_newer_schema_is_not_migrated(database_url: str) -> None:
     execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
 
-    with pytest.raises(CrawlerError, match="a newer recrawl"):
+    with pytest.raises(CrawlerError, match="a newer version of recrawl"):
         uses(database_url)
 
     assert read_schema_state(database_url) is SchemaState.NEWER
@@ -82,7 +82,7 @@ def test_a_database_with_a_newer_schema_is_never_migrated(database_url: str) -> 
     execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
 
     for migrate in (upgrade_schema, lambda url: prepare_schema(url, may_upgrade=True)):
-        with pytest.raises(CrawlerError, match="a newer recrawl"):
+        with pytest.raises(CrawlerError, match="a newer version of recrawl"):
             migrate(database_url)
 
 
@@ -93,5 +93,5 @@ def test_foreign_alembic_heads_are_not_recrawls_schema(empty_database_url: str) 
         "INSERT INTO alembic_version VALUES ('abc'), ('def')",
     )
 
-    with pytest.raises(CrawlerError, match="a newer recrawl"):
+    with pytest.raises(CrawlerError, match="a newer version of recrawl"):
         prepare_schema(empty_database_url, may_upgrade=True)

@@ -1,4 +1,4 @@
-"""A lease takes slots of the addresses that its domain has today, whatever was known of them when it was registered."""
+"""A lease takes slots of the domain's current addresses, even if they have changed since registration."""
 
 from datetime import timedelta
 

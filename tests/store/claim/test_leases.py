@@ -216,7 +216,7 @@ async def test_the_next_holder_waits_for_the_delay_and_passes_it_on(db: Database
 
     heir = await claimed(db)
     assert heir is not None
-    await claim.release(db, heir, at=START)  # it never sent anything
+    await claim.release(db, heir, at=START)  # it has sent no request
     third = await claimed(db)
 
     assert timedelta(seconds=5) < heir.wait <= timedelta(seconds=10)
@@ -292,7 +292,7 @@ async def test_a_lease_whose_address_was_taken_is_lost(db: Database) -> None:
     assert fresh is not None
     with pytest.raises(LeaseLost):
         await claim.renew(db, late)
-    await claim.release(db, late, at=START)  # takes nothing from the other
+    await claim.release(db, late, at=START)  # does not affect the other lease
     assert await claim.renew(db, fresh)
 
 
@@ -312,7 +312,7 @@ async def test_a_claim_waits_for_a_busy_address_but_not_for_a_leased_domain(db: 
     assert first == lease.domain
     assert alone is None
     assert held is not None
-    assert timedelta(seconds=20) < held <= TERM  # its holder may give it back at any time
+    assert timedelta(seconds=20) < held <= TERM  # its holder may release it earlier
     assert exempt == timedelta(seconds=0.05)
     assert given_back is not None
     assert TERM < given_back <= HOUR
@@ -545,7 +545,7 @@ async def test_grants_of_one_request_keep_the_shares_of_discovery_and_revisits(d
     )
     await add(db, domain, Bulk(60), at=START)
     await add(db, domain, Bulk(60, state="unfetched", first=100), at=START)
-    later = START + timedelta(days=170)  # each look again is worth more than most of 100 days of a new page
+    later = START + timedelta(days=170)  # each revisit has more value than most unfetched pages
     lease = await take(db, later)
     counts = {State.UNFETCHED: 0, State.FETCHED: 0}
     handed: list[PageKey] = []

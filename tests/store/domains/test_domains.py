@@ -1,4 +1,4 @@
-"""What users say about domains, kept: rules, targets, budgets in bytes."""
+"""Storage of the users' settings of domains: rules, targets, budgets in bytes."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -36,7 +36,7 @@ async def rows(db: Database, statement: str, *values: object) -> list[tuple[obje
 
 
 async def know(db: Database, domain: Domain, paths: Iterable[str]) -> None:
-    """Pages as their holder would have admitted them."""
+    """Add pages as the lease holder would."""
     urls = [Url(f"{domain.root}{path}") for path in paths]
     async with db.transaction() as connection, connection.cursor() as cursor:
         await cursor.executemany(
@@ -132,5 +132,5 @@ async def test_rules_are_deleted_with_their_domain(db: Database, domain: Domain)
     await domains.remove(db, domain)
 
     assert await rows(db, "SELECT FROM rule") == []
-    with pytest.raises(BadInput, match="not registered"):
+    with pytest.raises(BadInput, match="no longer registered"):
         await domains.read_status(db, domain, at=START)

@@ -1,4 +1,4 @@
-"""The table of a domain's settings, held to the columns and to the value that it describes."""
+"""The list of a domain's settings agrees with the columns and the class."""
 
 from datetime import timedelta
 from typing import Any
@@ -26,7 +26,7 @@ VALUES: dict[SettingKind, Any] = {
 
 
 def another(setting: Setting) -> Any:
-    """A value that is not the default."""
+    """Return a value that is not the default."""
     named = {"seeds": ("http://a.test/b",), "order": "mixed", "language": "de-AT, de;q=0.8", "change_weight": "equal"}
     named |= {"revisit": "fixed 7d", "hours": "22-06 x2 Europe/Vienna", "render": "always"}
     named |= {"headers": ("X-Key: env:KEY",), "auth": "bearer env:TOKEN", "login": "/login user=env:USER"}

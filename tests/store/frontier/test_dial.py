@@ -1,4 +1,4 @@
-"""A domain's weights of new pages and of revisits: they say how much of its requests either gets."""
+"""The weights of discovery and revisits of a domain: they determine the share of requests of each."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ async def test_discovery_and_revisits_share_requests_by_weight(
         await connection.execute(MAKE_DUE, (NOW - DAY, domain.id, known))
         await connection.execute(MAKE_NEW, {"domain": domain.id, "keys": unfetched})
     lease = await take(db, NOW)
-    async with db.transaction() as connection:  # the root, which comes first whatever the weights are
+    async with db.transaction() as connection:  # the root, which would come first with any weights
         await connection.execute("DELETE FROM frontier WHERE request_reason <> 0")
 
     handed = await targets(db, lease, NOW, most=SLOTS)

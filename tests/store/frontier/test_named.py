@@ -1,4 +1,4 @@
-"""A page that its user names comes before all others, whatever is due."""
+"""A page that the user names comes before all due pages."""
 
 from datetime import timedelta
 

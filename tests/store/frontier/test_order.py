@@ -1,4 +1,4 @@
-"""Which of the new pages comes next, as the store keeps and hands out that order."""
+"""The discovery order of unfetched pages, as the store maintains and selects it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -42,7 +42,7 @@ def ordered(order: Order, **more: object) -> DomainSettings:
 
 
 async def see(life: Life, n: int, links: list[int], *, canonical: int | None = None) -> None:
-    """Look at page n, which is due or new."""
+    """Visit page n, which is due or unfetched."""
     life.at += DAY
     async with life.db.transaction() as connection:
         request = "UPDATE frontier SET due_at = %s, request_reason = 1 WHERE state <> 'unfetched' AND key = %s"
@@ -56,7 +56,7 @@ async def see(life: Life, n: int, links: list[int], *, canonical: int | None = N
 
 
 async def first(life: Life, most: int = 100) -> list[int]:
-    """The numbers of the new pages, the next one first."""
+    """Return the numbers of the unfetched pages, the next one first."""
     targets = [target for target in await discovery(life, most) if target.state is State.UNFETCHED]
     return [int(target.url.removeprefix(life.domain.root) or 0) for target in targets]
 
@@ -104,11 +104,11 @@ async def test_the_first_pages_have_the_most_cash_to_within_a_rank_step(db: Data
 
 
 async def test_a_page_keeps_the_rank_that_it_gained_by_waiting(db: Database) -> None:
-    """By octaves of the cash at the last touch it fell behind whatever was touched later."""
+    """Ranks in octaves of the last cash let it fall behind every page that was paid later."""
     life = await born(db, "old.test", ordered(Order.OPIC), START)
     await see(life, 0, [1, 2, 3])
     for _ in range(40):
-        await see(life, 0, [2, 3])  # page 1 is only paid by the reserve from now on
+        await see(life, 0, [2, 3])  # from now on, only the virtual page pays page 1
         await see(life, 2, [0])
     await see(life, 0, [2, 3, 10])
     cash = {row["key"]: row["cash"] for row in await ranked(life)}
@@ -122,7 +122,7 @@ async def test_a_link_from_a_lower_depth_raises_a_page_without_paying_cash(db: D
     await see(life, 0, [1])
     await see(life, 1, [2])
     await see(life, 2, [3, 4])
-    await see(life, 0, [1, 4, 5], canonical=1)  # all its cash goes to the page of which it is a copy
+    await see(life, 0, [1, 4, 5], canonical=1)  # all its cash goes to its canonical page
 
     assert {row["depth"] for row in await ranked(life) if row["key"] == key(life.domain, 4)} == {1}
     assert await first(life) == [4, 5, 3]

@@ -1,4 +1,4 @@
-"""What becomes of stored due times when the price or the rules of a domain have changed."""
+"""Stored due times after a change of the price or the rules of a domain."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ REPRICES = "SELECT count(*) FROM inbox WHERE kind = 'reprice'"
 
 
 async def priced(db: Database, domain: Domain, price: float) -> None:
-    """Another price, as plan writes it."""
+    """Write another price like the plan does."""
     async with db.transaction() as connection:
         await connection.execute(
             """INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s,
@@ -43,13 +43,13 @@ async def all_slices(db: Database, lease: Lease, *, most: int = 10_000) -> int:
 
 
 async def aged(db: Database) -> tuple[Domain, Lease, set[PageKey]]:
-    """Many pages looked at a few hours ago, and a few that were not seen for days; all due by a high price."""
+    """Add many pages visited hours ago and a few visited days ago, all with due times of a high price."""
     domain = await domains.register(db, Authority("a.test"), scheme="http", domain_settings=DomainSettings(), at=START)
     await add(db, domain, QUICK, at=NOW - 0.3 * DAY)
     slow = await add(db, domain, SLOW, at=START)
     await priced(db, domain, 0.4)
     lease = await take(db, NOW)
-    # the root, which nobody has asked for
+    # the root, without the request from registration
     await fetched(db, "DELETE FROM frontier WHERE state = 'unfetched' RETURNING key")
     await all_slices(db, lease)
     assert await targets(db, lease, NOW) == []
@@ -64,7 +64,7 @@ async def test_a_lower_price_reaches_pages_beyond_the_windows_of_a_selection(db:
     await all_slices(db, lease)
     after = {target.key for _ in range(2) for target in await targets(db, lease, NOW, most=40)}
 
-    assert before == []  # six hundred others, none of them worth it, stand before those that are
+    assert before == []  # six hundred pages of too little value come before the valuable ones
     assert after == slow
 
 

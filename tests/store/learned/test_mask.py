@@ -1,4 +1,4 @@
-"""What is known of a domain's volatile places comes back from the store as it was."""
+"""The noise mask of a domain is stored and read back unchanged."""
 
 import json
 from dataclasses import replace
@@ -17,7 +17,7 @@ texts = st.lists(st.sampled_from(["at 10:15", "at 10:16", "5 days", "sale", "boo
 
 
 def taught(looks: list[list[str]]) -> NoiseMask:
-    """The mask after looks at a page of these paragraphs, one after the other, each seen again at once."""
+    """Return the mask after visits of a page with these paragraphs, each fetched twice."""
     domain = pages.Domain()
     shown = ["".join(f"<p>{text}<a href='/x?sid={n}'>x</a>" for text in look) for n, look in enumerate(looks)]
     for n, markup in enumerate(shown):
@@ -36,7 +36,7 @@ def test_a_packed_mask_keeps_its_content_and_order(looks: list[list[str]]) -> No
 
     assert found == mask
     assert pack_mask(found) == pack_mask(mask)
-    assert list(found.volatile.noise_counts) == list(mask.volatile.noise_counts)  # the oldest are forgotten first
+    assert list(found.volatile.noise_counts) == list(mask.volatile.noise_counts)  # the oldest are removed first
     assert list(found.boilerplate.counts) == list(mask.boilerplate.counts)
 
 

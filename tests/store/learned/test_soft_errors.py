@@ -1,4 +1,4 @@
-"""What is known of a domain's walls comes back from the store, up to its bound."""
+"""The memory of soft errors is stored and read back, up to its limit."""
 
 import json
 from datetime import UTC, datetime, timedelta

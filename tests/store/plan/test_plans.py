@@ -1,4 +1,4 @@
-"""What plan reads of a domain, and what it writes."""
+"""The inputs and the results of plans."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""New pages of a template that is held back get days; those that are handed out just then get theirs later."""
+"""Unfetched pages of a deferred template get due times; dispatched ones get theirs later."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ MOVING = "SELECT is_moving FROM prior WHERE domain_id = %s AND no = 7"
 
 
 async def held(db: Database, domain: Domain) -> Lease:
-    """A lease of a domain whose root links to pages of a template that has just turned out to be barren."""
+    """Lease a domain whose root links to pages of a template that has just become barren."""
     lease = await take(db, START)
     (root,) = await targets(db, lease, START)
     await record.record_visits(db, lease, record.Batch([look(root, html(domain, PAGES), START, domain)], max_pages=100))
@@ -34,7 +34,7 @@ async def held(db: Database, domain: Domain) -> Lease:
 
 
 async def root_again(db: Database, lease: Lease, *, at: datetime, handed_out: Collection[PageKey]) -> None:
-    """Record a look at the root that teaches nothing of any template."""
+    """Record a visit of the root that teaches nothing about templates."""
     domain = lease.domain
     async with db.transaction() as connection:
         await connection.execute(AGAIN, (at, Wanted.BY_URL, domain.id, key(domain, 0)))
@@ -45,7 +45,7 @@ async def root_again(db: Database, lease: Lease, *, at: datetime, handed_out: Co
 
 
 async def days(db: Database, domain: Domain) -> tuple[dict[PageKey, datetime | None], bool]:
-    """When each page may be asked for, and whether there are more to be given a day."""
+    """Return the due time of each page, and whether more pages must be deferred."""
     async with db.transaction() as connection:
         found = await (await connection.execute(WAITING, (domain.id,))).fetchall()
         moving = await (await connection.execute(MOVING, (domain.id,))).fetchone()

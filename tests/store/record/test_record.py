@@ -97,8 +97,8 @@ async def test_a_moved_page_passes_on_its_cash_and_later_payments(db: Database, 
     await recorded(db, lease, look(zero, NOT_MODIFIED, START + 2 * DAY, domain))
     paid = await one(db, lease, domain, 4, 3)
 
-    assert moved.cash >= two.cash + four.cash - ENDOWMENT  # of one of the two pages, which sleeps again
-    assert paid.cash - moved.cash >= zero.cash * 0.85 // 3 - 1  # the third that page 2 would have had
+    assert moved.cash >= two.cash + four.cash - ENDOWMENT  # the endowment of one of the two pages is dormant again
+    assert paid.cash - moved.cash >= zero.cash * 0.85 // 3 - 1  # the share that page 2 would have received
 
 
 async def test_a_failed_visit_keeps_the_target_of_a_move(db: Database, domain: Domain) -> None:

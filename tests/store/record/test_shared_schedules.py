@@ -1,4 +1,4 @@
-"""Pages that say the same share one schedule, in a real Postgres, through the claim."""
+"""Shared schedules of pages with equal texts, in a real Postgres."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ from tests.store.made_up import TERM, html, key, look, status, targets
 from tests.store.report.test_duplicates import LONG, OTHER
 
 DAY = timedelta(days=1)
-SETTLED = 60  # days in which pages that never change are looked at often enough
+SETTLED = 60  # days until pages that never change have enough visits
 NEXT = "another text altogether, " + OTHER
 
 
@@ -40,7 +40,7 @@ def site(domain: Domain, texts: Mapping[int, str]) -> dict[int, Response]:
 
 
 async def day(db: Database, domain: Domain, answers: Mapping[int, Response], *, at: datetime) -> list[int]:
-    """All that is due; which pages were looked at, in their order, and what they share is told afterwards."""
+    """Visit all due pages, let a plan propose pairs, and return the visited pages in order."""
     lease = await claim.claim(db, at=at, holder="test", term=TERM, only=[domain])
     if lease is None:
         return []
@@ -59,7 +59,7 @@ async def day(db: Database, domain: Domain, answers: Mapping[int, Response], *, 
 async def days(
     db: Database, domain: Domain, answers: Mapping[int, Response], first: int, last: int, *, every: int = 5
 ) -> Counter[int]:
-    """What is due each few days, with a plan's look for twins after each; how often each page was looked at."""
+    """Visit due pages every few days, with a plan after each, and return the number of visits of each page."""
     looks = Counter[int]()
     for n in range(first, last, every):
         looks += Counter(await day(db, domain, answers, at=START + n * DAY))
@@ -70,7 +70,7 @@ async def days(
 
 
 async def duplicates(db: Database, domain: Domain) -> dict[int, int]:
-    """Who rides along with whom."""
+    """Return the canonical page of each duplicate."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
             "SELECT p.url, l.url FROM page p JOIN page l ON l.domain_id = p.domain_id AND l.key = p.canonical"
@@ -94,7 +94,7 @@ async def belief(db: Database, domain: Domain, n: int) -> tuple[float, float]:
 
 
 async def shared(db: Database, domain: Domain, texts: Mapping[int, str]) -> tuple[int, int, datetime]:
-    """Pages 1 and 2 share a schedule, and both have just been looked at: who leads, who rides along, and when."""
+    """Make pages 1 and 2 share a schedule after a visit of both; return canonical page, duplicate and time."""
     await days(db, domain, site(domain, texts), 0, SETTLED)
     ((follower, canonical),) = (await duplicates(db, domain)).items()
     await make_due(db, START + SETTLED * DAY)
@@ -103,7 +103,7 @@ async def shared(db: Database, domain: Domain, texts: Mapping[int, str]) -> tupl
 
 
 async def make_due(db: Database, at: datetime, n: int | None = None, *, domain: Domain | None = None) -> None:
-    """All pages, or one."""
+    """Make all pages due, or one."""
     only = key(domain, n) if domain is not None and n is not None else None
     async with db.transaction() as connection:
         await connection.execute(
@@ -267,7 +267,7 @@ async def test_sharing_needs_enough_visits_and_text(db: Database, domain: Domain
     await day(db, domain, answers, at=START + 9 * DAY)
 
     assert await record.propose_pairs(db, domain, at=START + 9 * DAY) == 1
-    assert await record.propose_pairs(db, domain, at=START + 9 * DAY) == 0  # it is waiting for the holder
+    assert await record.propose_pairs(db, domain, at=START + 9 * DAY) == 0  # pairs wait in the inbox
 
 
 async def test_a_pair_that_changed_before_it_is_applied_is_not_shared(db: Database, domain: Domain) -> None:
@@ -286,7 +286,7 @@ async def test_a_pair_that_changed_before_it_is_applied_is_not_shared(db: Databa
 
 
 def named(domain: Domain, urls: Mapping[str, str]) -> dict[Url, Response]:
-    """Return the answers of these paths and texts, and that of a root that links to all of them."""
+    """Return responses with these paths and texts, and that of a root that links to all of them."""
     answers: dict[Url, Response] = {
         Url(domain.root + path): html(domain, [], words=text) for path, text in urls.items()
     }
@@ -317,7 +317,7 @@ async def visited(db: Database, domain: Domain, answers: Mapping[Url, Response],
 
 
 async def leaders(db: Database, domain: Domain) -> dict[str, str]:
-    """Return the path of each page that follows another, and of the page that it follows."""
+    """Return the path of the canonical page of each duplicate, by path."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
             "SELECT p.url, l.url FROM page p JOIN page l ON l.domain_id = p.domain_id AND l.key = p.canonical"
@@ -376,7 +376,7 @@ async def test_a_canonical_link_to_an_equal_page_starts_sharing_at_the_first_vis
     head = f'<title>page</title><link rel="canonical" href="{domain.root}article">'
     answers[Url(f"{domain.root}other-7")] = status(200, f"{head}<p>{NEXT}".encode())
     printed = Url(f"{domain.root}print-7")
-    await visited(db, domain, {**answers, printed: status(503)}, 0, 1)  # the article is known before
+    await visited(db, domain, {**answers, printed: status(503)}, 0, 1)  # the article is fetched first
 
     answers[printed] = status(200, f"{head}<p>{LONG}".encode())
     await visited(db, domain, answers, 1, 4)

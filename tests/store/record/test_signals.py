@@ -1,4 +1,4 @@
-"""Change signals: what they do to the pages they mean, and how their sources are measured."""
+"""Change signals: their effect on pages, and the measurement of their sources."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,7 +27,7 @@ COUNTS = "SELECT key, signals, signaled_at FROM page WHERE signals <> '' ORDER B
 
 
 async def measured(db: Database, domain: Domain) -> None:
-    """A source whose word looks have shown to be worth much."""
+    """Add a source that visits have shown to be reliable."""
     record_of = '{"page_days": 4000, "false_signals": 8, "true_signals": 200, "signaled_changes": 200,'
     record_of += ' "expected_changes": 220, "silent_changes": 10, "expected_silent_changes": 100, "merit": 6,'
     record_of += ' "recent_signals": 30, "recent_page_days": 200, "usual_signals": 30, "usual_page_days": 200}'
@@ -41,7 +41,7 @@ async def measured(db: Database, domain: Domain) -> None:
 
 
 async def known_pages(db: Database) -> tuple[Domain, Lease]:
-    """Thirty pages that change twice a year or so, each looked at a few days ago."""
+    """Add thirty pages that change about twice a year, each visited a few days ago."""
     domain = await domains.register(db, Authority("a.test"), scheme="http", domain_settings=DomainSettings(), at=START)
     lease = await take(db, START)
     await crawl(db, lease, {0: list(PAGES), **{n: [0] for n in PAGES}}, START)
@@ -50,7 +50,7 @@ async def known_pages(db: Database) -> tuple[Domain, Lease]:
         await connection.execute("UPDATE page SET rate_b = 40000 WHERE key = %s", (key(domain, 0),))
         await connection.execute("UPDATE frontier SET due_at = %s", (START + DAY,))
     await drained(db, lease)
-    assert await targets(db, lease, NOW) == []  # not due yet, any of them
+    assert await targets(db, lease, NOW) == []  # none is due yet
     return domain, lease
 
 

@@ -14,7 +14,7 @@ LINKS = {0: [1, 2, 3], 1: [2], 2: [0], 3: [2]}
 
 @pytest.fixture
 async def walked(db: Database, domain: Domain) -> Domain:
-    """A domain with pages known, new and gone, and with changes in the feed."""
+    """Crawl a domain with fetched, unfetched and gone pages and with changes in the feed."""
     lease = await take(db, START)
     await crawl(db, lease, LINKS, START)
     later = START + timedelta(days=100)
@@ -31,7 +31,7 @@ async def walked(db: Database, domain: Domain) -> Domain:
 
 
 async def broken(db: Database, *statements: str) -> dict[str, str]:
-    """What is found after the statements, by rule."""
+    """Return the findings after the statements, by rule."""
     async with db.transaction() as connection:
         for statement in statements:
             await connection.execute(statement.encode())
@@ -83,7 +83,7 @@ async def test_a_wrong_count_of_a_pool_is_found(db: Database, walked: Domain) ->
         "UPDATE domain_state SET dormant = dormant - (SELECT dividend FROM pool WHERE pool = 1)",
     )
 
-    assert found == {"pools": "pool 1 counts 3 pages, and 2 pages are in it"}
+    assert found == {"pools": "pool 1 counts 3 pages, but 2 pages are in it"}
 
 
 async def test_negative_cash_is_found(db: Database, walked: Domain) -> None:

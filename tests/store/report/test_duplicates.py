@@ -1,4 +1,4 @@
-"""Near duplicates in a real Postgres: filled in from the events, whatever happens to the pages."""
+"""Near duplicates in a real Postgres, filled from events through all changes of pages."""
 
 import asyncio
 import random
@@ -35,7 +35,7 @@ OTHER = " ".join(random.Random(2).choices(WORDS, k=300))
 
 
 def nearly(text: str, *, bits: int) -> str:
-    """The text with two words added that make a difference of so many bits."""
+    """Return the text with two more words, at a distance of a number of bits."""
     longer = (f"{text} and more{n}" for n in range(1000))
     return next(each for each in longer if difference(text, each) == bits)
 
@@ -52,7 +52,7 @@ SHORT = "Loading, please wait"
 
 
 async def looked_at(db: Database, domain: Domain, answers: dict[int, Response], *, at: datetime) -> None:
-    """Look at all that is due; the domain's pages, by their numbers, answer so."""
+    """Visit all due pages, with these responses by page number."""
     lease = await claim.claim(db, at=at, holder="test", term=TERM, only=[domain])
     assert lease is not None
     while await record.drain_inbox(db, lease, at=at):
@@ -66,13 +66,13 @@ async def looked_at(db: Database, domain: Domain, answers: dict[int, Response], 
 
 
 def site(domain: Domain, texts: Iterable[str]) -> dict[int, Response]:
-    """A root without text, and pages numbered from 1 with these."""
+    """Return the responses of a root without text and of pages with these texts, numbered from 1."""
     pages: dict[int, Response] = {n: html(domain, [], words=text) for n, text in enumerate(texts, 1)}
     return {0: html(domain, pages, words=""), **pages}
 
 
 async def groups(db: Database, domain: Domain, *, bits: int = 3) -> list[set[str]]:
-    """The paths of each group's pages, after filling in."""
+    """Fill the fingerprints and return the paths of each group's pages."""
     await report.fill_fingerprints(db, domain)
     found = await report.find_near_duplicate_groups(db, domain, bits=bits, max_groups=10, max_members=10)
     assert [each.pages for each in found] == [len(each.members) for each in found]
@@ -229,7 +229,7 @@ async def test_no_table_is_scanned_in_a_large_domain(db: Database, domain: Domai
 
 
 def scanned(plan: dict[str, object], table: str) -> Iterable[float]:
-    """How many rows each scan of the table's partitions has read."""
+    """Yield the number of rows that each scan of the table's partitions has read."""
     if str(plan.get("Relation Name", "")).startswith(table):
         loops = float(str(plan["Actual Loops"]))
         yield loops * (float(str(plan["Actual Rows"])) + float(str(plan.get("Rows Removed by Filter", 0))))

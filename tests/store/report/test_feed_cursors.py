@@ -1,4 +1,4 @@
-"""Cursors of the feed: how a reader gets on where little is wanted, and what a feed cannot have given."""
+"""Cursors of the feed: they advance past changes that were not selected, and invalid ones are detected."""
 
 import pytest
 
@@ -25,7 +25,7 @@ async def test_a_cursor_advances_past_changes_that_were_not_selected(db: Databas
     assert ([item.position for item in some], cursor) == ([1, 2, 3], 3)
     rest, cursor = await report.read_feed_from(db, ChangeFilter(after=cursor), max_count=3)
     assert ([item.position for item in rest], cursor) == ([4, 5], 5)
-    # Else its cursor would be too old one day, although it has asked all the time.
+    # Otherwise, its cursor would become too old although it reads regularly.
     async with db.transaction() as connection:
         await connection.execute("UPDATE domain_state SET forgotten_until = 5")
     assert await report.read_feed_from(db, ChangeFilter(kinds=GONE, after=cursor)) == ([], 5)

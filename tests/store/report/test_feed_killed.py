@@ -1,4 +1,4 @@
-"""The feed when everybody is killed; RECRAWL_FEED_ROUNDS=100 for the whole trial (also: python -m benchmarks feed)."""
+"""The feed when writers and readers are killed. RECRAWL_FEED_ROUNDS=100: full run (or python -m benchmarks feed)."""
 
 import os
 

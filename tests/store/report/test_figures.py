@@ -1,4 +1,4 @@
-"""Figures that are kept: of a large domain they are those of its last count, of a small one those of now."""
+"""Stored figures: those of a large domain are as of its last count, those of a small one are current."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -28,7 +28,7 @@ TOTALS = """
 
 
 async def grown(db: Database, domain: Domain) -> None:
-    """Have the domain count as one of more pages than are counted for each who asks."""
+    """Make the domain count as a large one."""
     async with db.transaction() as connection:
         await connection.execute(
             "UPDATE domain_state SET tracked = %s WHERE domain_id = %s", (MAX_SMALL_PAGES + 1, domain.id)
@@ -41,7 +41,7 @@ async def rows(db: Database, statement: str) -> list[tuple[object, ...]]:
 
 
 async def lose(db: Database, domain: Domain, *, at: datetime) -> None:
-    """Look at all pages again, and find one of them gone."""
+    """Revisit all pages; one of them is gone."""
     await domains.request_refresh(db, domain, prefix=domain.root, at=at)
     lease = await take(db, at)
     first, *_ = [target for target in await targets(db, lease, at) if target.state == State.FETCHED]
@@ -129,7 +129,7 @@ async def test_the_views_equal_the_reports_for_small_and_large_domains(db: Datab
     totals, graded = await rows(db, TOTALS), await rows(db, GRADED)
     assert [row[:5] for row in totals] == [row[:5] for row in live[0]]
     assert [row[:4] for row in graded] == [row[:4] for row in live[1]]
-    # A moment has passed, in which pages grew older.
+    # Some time has passed, so the pages are older.
     for after, before in zip(totals, live[0], strict=True):
         assert float(str(after[5])) == pytest.approx(float(str(before[5])), abs=0.001)
     for after, before in zip(graded, live[1], strict=True):
@@ -141,17 +141,17 @@ async def test_the_views_equal_the_reports_for_small_and_large_domains(db: Datab
 @pytest.mark.parametrize(
     ("pages", "visited", "counted", "is_live"),
     [
-        (MAX_SMALL_PAGES, 2, 1, False),  # counted since its last look
-        (MAX_SMALL_PAGES, 1, 2, True),  # looked at since
+        (MAX_SMALL_PAGES, 2, 1, False),  # counted since its last visit
+        (MAX_SMALL_PAGES, 1, 2, True),  # visited since
         (MAX_SMALL_PAGES + 1, 1, 2, False),  # a large one waits for the plan
-        (MAX_SMALL_PAGES, 300, 200, True),  # no plan has run for hours
+        (MAX_SMALL_PAGES, 300, 200, True),  # no plan for hours
         (MAX_SMALL_PAGES + 1, 300, 200, False),
     ],
 )
 async def test_the_views_count_small_outdated_domains_live(
     db: Database, domain: Domain, *, pages: int, visited: int, counted: int, is_live: bool
 ) -> None:
-    """visited, counted: minutes ago."""
+    """Check a domain of some size that was visited and counted some minutes ago."""
     now = datetime.now(UTC)
     visited_at, counted_at = now - timedelta(minutes=visited), now - timedelta(minutes=counted)
     async with db.transaction() as connection:

@@ -1,4 +1,4 @@
-"""Freshness at instants of the past: what the report says now, and what could be said then."""
+"""Freshness at past instants, compared with the report."""
 
 from datetime import timedelta
 

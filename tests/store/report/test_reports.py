@@ -21,7 +21,7 @@ LATER = START + timedelta(days=40)
 
 
 async def walked(db: Database, domain: Domain, *, at: datetime = START) -> None:
-    """Look at all that is due."""
+    """Visit all due pages."""
     lease = await take(db, at)
     await crawl(db, lease, LINKS, at)
     await claim.release(db, lease, at=at)
@@ -40,7 +40,7 @@ same_fixture = settings(max_examples=150, suppress_health_check=[HealthCheck.fun
 
 @same_fixture
 @given(
-    history=st.just(0.0) | st.floats(1, 8 * TOTAL_CASH),  # what is below a thousandth of a coin is nothing in SQL
+    history=st.just(0.0) | st.floats(1, 8 * TOTAL_CASH),  # SQL treats less than a thousandth of a unit as 0
     cash=coins,
     circulating=st.integers(ENDOWMENT, TOTAL_CASH),
     clocks=st.tuples(st.integers(0, 10**17), st.integers(0, 10**17)),
@@ -82,7 +82,7 @@ async def test_pages_are_sorted_by_importance_with_mean_one(db: Database, domain
     ranks = [page.importance for page in found if page.importance is not None]
     assert len(found) == 4
     assert ranks == sorted(ranks, reverse=True)
-    assert sum(ranks) / len(ranks) == pytest.approx(1, rel=0.15)  # what waits to be settled counts already
+    assert sum(ranks) / len(ranks) == pytest.approx(1, rel=0.15)  # cash that is not settled yet is included
     assert found[0].url == url(domain, 2)
     assert {page.state for page in found} == {State.FETCHED}
     assert all(page.version == 1 and page.due_at is not None and page.last_visit_at is not None for page in found)
@@ -106,7 +106,7 @@ async def test_freshness_falls_without_visits(db: Database, domain: Domain) -> N
     assert later is not None
     assert now.freshness == pytest.approx(1, abs=0.01)
     assert later.freshness_plain == pytest.approx((10 / 50) ** 0.5, rel=0.01)  # the prior, 40 days on
-    assert later.freshness == pytest.approx(later.freshness_plain, rel=0.01)  # nothing tells these pages apart yet
+    assert later.freshness == pytest.approx(later.freshness_plain, rel=0.01)  # all these pages are still equal
 
 
 async def test_the_report_counts_the_visits_of_the_window(db: Database, domain: Domain) -> None:
@@ -254,7 +254,7 @@ async def test_the_views_equal_the_reports(db: Database, domain: Domain) -> None
     assert whole is not None
 
     async with db.transaction() as connection:
-        # The views know no other now than the real one: half a year must not change the importance.
+        # The views always use the real time: half a year must not change the importance.
         cursor = await connection.execute("SELECT url, importance, version FROM report_page WHERE domain_id = %s", (1,))
         pages = {row[0]: (row[1], row[2]) for row in await cursor.fetchall()}
         cursor = await connection.execute("SELECT domain, pages_fetched, freshness FROM report_domain")

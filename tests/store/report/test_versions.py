@@ -20,7 +20,7 @@ SAYS: dict[int, dict[int, str | None]] = {
 
 
 async def days(db: Database, domain: Domain, *wanted: int) -> None:
-    """Look at each page on each of these days; a page that says None is gone."""
+    """Visit each page on each of these days; a page with None is gone."""
     numbers = {key(domain, n): n for n in (0, 1, 2, 3)}
     for day in wanted:
         at = START + day * DAY

@@ -1,4 +1,4 @@
-"""What a sample of pages says a domain takes, against what it takes."""
+"""Estimated sizes of domains, compared with the actual ones."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.store.conftest import START
 from tests.store.many_versions import DAY, PAGES, live
 from tests.store.populated import Bulk, add
 
-# Four versions of each page, all of other lengths, two of which say the same body.
+# Four versions of each page with different lengths, two of which share a body.
 FILL = """
     WITH pages AS (
         UPDATE page SET version = 4 WHERE domain_id = %(id)s AND version > 0 RETURNING domain_id, key),

@@ -1,4 +1,4 @@
-"""Packs of many nights become those of a month: nothing of a look changes, and a page's are found in few of them."""
+"""Merging the packs of a month changes no visit and leaves few packs for each page."""
 
 from datetime import timedelta
 

@@ -13,7 +13,7 @@ from tests.store import made_up
 from tests.store.conftest import START
 
 DAY = timedelta(days=1)
-# Every column with values of its own, some of them null, in two months.
+# Different values in every column, some of them null, in two months.
 FILL = """
     INSERT INTO visit (domain_id, key, at, answer, status, reason, change, evidence, distance_bits, conditional,
                        requests,
@@ -30,7 +30,7 @@ FILL = """
 
 
 async def fill(db: Database, domain: Domain, *, pages: int, visits: int, at: datetime = START) -> datetime:
-    """Visits seven minutes apart, the pages in turn; gives the time of the last one."""
+    """Add visits of the pages in turn, seven minutes apart, and return the time of the last one."""
     last = at + visits * timedelta(minutes=7)
     async with db.transaction() as connection:
         await connection.execute(FILL, {"id": domain.id, "pages": pages, "visits": visits, "at": at})
@@ -104,7 +104,7 @@ async def test_the_partition_of_a_packed_month_is_dropped(db: Database, domain: 
     assert await visits.drop_empty_partitions(db, at=START + 45 * DAY) == ["visit_2026_01"]
     assert await visits.drop_empty_partitions(db, at=START + 400 * DAY) == []  # February has the last ones
 
-    await fill(db, domain, pages=9, visits=1, at=START)  # of January, by the default partition
+    await fill(db, domain, pages=9, visits=1, at=START)  # in January, in the default partition
     assert len(await every_visit(db)) == 9001
 
 
