@@ -54,7 +54,7 @@ CHANGE: Mapping[str, Shown] = {
         test_variants.test_difference_beside_a_variant_is_a_change,
     ),
     "the version before is not found, so that everything is new (Firecrawl)": (
-        test_cash.test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again,
+        test_cash.test_a_record_killed_at_any_statement_leaves_no_trace_and_can_be_repeated,
         test_kill.test_killed_again_and_again_at_random_nothing_is_lost_and_nothing_is_there_twice,
         test_record.test_a_late_holder_records_nothing,
     ),
@@ -82,9 +82,9 @@ LIFECYCLE: Mapping[str, Shown] = {
     ),
     "a page that starts to redirect stays as it was (StormCrawler)": (
         test_lives.test_a_page_that_moves_is_told_of_over_a_chain_of_redirects,
-        test_record.test_a_moved_page_passes_its_cash_and_later_payments_on,
-        test_cash.test_a_page_that_starts_to_redirect_leaves_with_its_history_and_its_cash,
-        test_cash.test_history_follows_a_page_that_moved_to_one_that_has_moved_on,
+        test_record.test_a_moved_page_passes_on_its_cash_and_later_payments,
+        test_cash.test_a_page_that_starts_to_redirect_passes_on_its_history_and_cash,
+        test_cash.test_history_follows_a_chain_of_moves,
     ),
     "known pages are never fetched again, and this is called incremental (deltafetch, Brozzler)": (
         test_changes.test_a_known_page_that_changed_is_asked_for_by_its_schedule_and_told,

@@ -347,7 +347,7 @@ async def test_a_name_is_registered_once(db: Database) -> None:
     )
 
     for name in ("www.a.test", "a.test"):
-        with pytest.raises(BadInput, match="registered already"):
+        with pytest.raises(BadInput, match="already registered"):
             await register_candidate(
                 db, DomainCandidate(Authority(name), "http"), DomainSettings(), delay=DELAY, at=START
             )

@@ -46,7 +46,7 @@ def test_a_domain_is_registered_once(recrawl: Recrawl) -> None:
     done = recrawl("domains", "add", "http://a.test/", "--offline")
 
     assert done.code == 2
-    assert "a.test is registered already" in done.complaint
+    assert "a.test is already registered" in done.complaint
 
 
 def test_a_private_site_that_is_known_is_not_asked_whether_it_may_be_asked(recrawl: Recrawl, site: Site) -> None:
@@ -56,7 +56,7 @@ def test_a_private_site_that_is_known_is_not_asked_whether_it_may_be_asked(recra
     done = recrawl("domains", "add", site.url)
 
     assert done.code == 2
-    assert f"{site.name} is registered already: recrawl domains set {site.name} changes its settings" in done.complaint
+    assert f"{site.name} is already registered; recrawl domains set {site.name} changes its settings" in done.complaint
     assert site.asked == asked
 
 

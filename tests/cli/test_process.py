@@ -349,7 +349,7 @@ def test_a_user_without_rights_is_told_so(
 
     for done in (unread, read, migrated):
         assert done.code == 1
-        assert "the database refuses: permission denied" in done.complaint
+        assert "the database refused access: permission denied" in done.complaint
 
 
 def as_role(url: str, role: str) -> str:
@@ -363,7 +363,7 @@ def test_a_newer_schema_is_named_with_what_to_do(recrawl: Recrawl, database_url:
     done = recrawl("report")
 
     assert done.code == 1
-    assert "a newer recrawl" in done.complaint
+    assert "a newer version of recrawl" in done.complaint
 
 
 def test_what_a_newer_recrawl_has_migrated_is_not_upgraded(recrawl: Recrawl, database_url: str) -> None:
@@ -372,7 +372,7 @@ def test_what_a_newer_recrawl_has_migrated_is_not_upgraded(recrawl: Recrawl, dat
     done = recrawl("db", "upgrade")
 
     assert done.code == 1
-    assert done.complaint == "recrawl: a newer recrawl has migrated the database: install that one"
+    assert done.complaint == "recrawl: a newer version of recrawl has migrated the database; install that version"
 
 
 def test_somebody_elses_table_by_our_name_is_one_line(empty_database_url: str, tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ def test_the_stack_is_not_started_on_a_database_that_it_may_not_migrate(recrawl:
     done = recrawl("up")
 
     assert done.code == 1
-    assert done.complaint == "recrawl: the database has an older schema: recrawl db upgrade"
+    assert done.complaint == "recrawl: the database has an older schema; run recrawl db upgrade"
 
 
 def test_a_new_database_gets_the_partitions_that_are_asked_for(empty_database_url: str, tmp_path: Path) -> None:

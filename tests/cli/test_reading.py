@@ -460,8 +460,8 @@ def test_the_check_ends_with_1_where_something_does_not_hold(
     found = recrawl("db", "check", "--json")
 
     assert done.code == found.code == 1
-    assert "5 were lost" in done.out
-    assert found.json["findings"][0]["rule"] == "cash"
+    assert "5 is missing" in done.out
+    assert found.json["findings"][0]["rule"] == "coins"
 
 
 def test_without_a_stack_its_status_is_a_problem(recrawl: Recrawl) -> None:

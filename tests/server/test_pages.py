@@ -209,7 +209,7 @@ def test_a_form_leads_back_to_no_other_site(crawled: Site, visitor: Visitor) -> 
 
 
 def test_a_domain_that_is_there_or_cannot_be_asked_is_told(crawled: Site, visitor: Visitor) -> None:
-    assert "is registered already" in visitor.send("/domains/add", url=crawled.url, allow_private="1").words
+    assert "is already registered" in visitor.send("/domains/add", url=crawled.url, allow_private="1").words
     assert "name a web address" in visitor.send("/domains/add", url=" ").words
     assert "add --allow-private" in visitor.send("/domains/add", url="http://127.0.0.1:9").words
 
