@@ -86,7 +86,9 @@ async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], p
     if artifact is not None:
         await try_prefect_call(aupdate_progress_artifact(artifact, progress=100.0))
     emit(
-        LEASE_ENDED, domain, result.stats.as_dict() | {"hold": result.suspension.reason if result.suspension else None}
+        LEASE_ENDED,
+        domain,
+        result.stats.as_dict() | {"suspension": result.suspension.reason if result.suspension else None},
     )
     return result
 

@@ -381,7 +381,9 @@ def test_a_domain_with_the_weekdays_policy_is_visited_on_the_next_working_day(
 
 
 def test_an_unknown_revisit_policy_is_an_error_when_set_and_when_used(run: Run, site: Site, database_url: str) -> None:
-    said = "is no revisit policy: price, similarity, fixed with a span such as 'fixed 7d', or a plugin that is used"
+    said = (
+        "is not a revisit policy: use value, similarity, fixed with a duration such as 'fixed 7d', or an enabled plugin"
+    )
     run("domains", "add", site.url, "--offline", "--allow-private", database_url=database_url)
     refused = run("domains", "set", site.name, "--revisit", "weekends", database_url=database_url)
     assert run("domains", "set", site.name, "--revisit", "weekdays", database_url=database_url).code == 0
@@ -389,8 +391,8 @@ def test_an_unknown_revisit_policy_is_an_error_when_set_and_when_used(run: Run, 
     named = run("crawl", site.name, plugins="papers", database_url=database_url)
 
     assert (refused.code, named.code) == (2, 2)
-    assert refused.complaint == f"recrawl: 'weekends' {said}; there is weekdays"
-    assert named.complaint == f"recrawl: 'weekdays' {said}; there is none"
+    assert refused.complaint == f"recrawl: 'weekends' {said} (weekdays)"
+    assert named.complaint == f"recrawl: 'weekdays' {said} (there is none)"
     assert site.asked == []
     due = run("crawl", "--due", plugins="", database_url=database_url)
     assert due.code == 0
