@@ -1,4 +1,4 @@
-"""recrawl for programs: the examples of docs/python.md as they stand, and what each verb promises."""
+"""The public Python API: the examples of docs/python.md, and each method."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ OWN = DomainSettings(allow_private=True, delay=timedelta(0))
 
 @dataclass(frozen=True, slots=True)
 class Orchard:
-    """A served folder of three pages."""
+    """Serve a folder of three pages."""
 
     root: Path
     url: str
@@ -102,7 +102,7 @@ def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
         assert numbers == [2, 1]
         assert [hit.url for hit in hits] == [f"{orchard.url}/pears.html"]
         assert none == []
-    half_read.close()  # of a app that is closed
+    half_read.close()  # its app is closed
 
 
 def test_the_page_of_a_url_is_fetched_whether_it_is_due_or_not(
@@ -168,14 +168,14 @@ async def test_the_event_loop_goes_on_while_a_search_brings_its_index_in_step(
         await app.refresh(orchard.url)
         await app.crawl(orchard.url)
         with closing(sqlite3.connect(tmp_path / "search" / "pages.sqlite", isolation_level=None)) as somebody:
-            somebody.execute("BEGIN IMMEDIATE")  # so that whoever writes the index waits
+            somebody.execute("BEGIN IMMEDIATE")  # so that writers of the index wait
             asyncio.get_running_loop().call_later(0.2, somebody.execute, "ROLLBACK")
             began = asyncio.get_running_loop().time()
             first, second = await asyncio.gather(app.search("nine"), app.search("crowns"))
             took = asyncio.get_running_loop().time() - began
 
     assert [hit.url for hit in first + second] == [f"{orchard.url}/pears.html"] * 2
-    assert took < 20  # SQLite gives a lock up after thirty seconds
+    assert took < 20  # SQLite waits for a lock for up to thirty seconds
 
 
 def test_what_cannot_be_is_a_sentence(database_url: str, tmp_path: Path) -> None:

@@ -131,14 +131,14 @@ async def test_an_explanation_says_where_the_belief_comes_from_before_there_are_
     not_yet = await belief_of(db, elsewhere, 1)
     await plan_domains(db, at=AT + timedelta(hours=4), settings=SETTINGS)
 
-    assert nothing == (PriorSource(PriorLevel.NOTHING, "gov", 0, 0), "as pages do of which nothing is known")
-    assert by_kind == (PriorSource(PriorLevel.KIND, "gov", 200, 2), "as pages of .gov sites do (2 sites)")
-    assert by_all == not_yet == (PriorSource(PriorLevel.ALL, "", 400, 4), "as pages of all sites do (4 sites)")
+    assert nothing == (PriorSource(PriorLevel.NOTHING, "gov", 0, 0), "the default for pages without data")
+    assert by_kind == (PriorSource(PriorLevel.KIND, "gov", 200, 2), "like pages of other .gov sites (2 sites)")
+    assert by_all == not_yet == (PriorSource(PriorLevel.ALL, "", 400, 4), "like pages of other sites (4 sites)")
     assert await belief_of(db, elsewhere, 1) == (
         PriorSource(PriorLevel.DOMAIN, "", 12, 1),
-        "as pages of its domain do (12 pages looked at again)",
+        "like other pages of its domain (12 pages revisited)",
     )
     assert await belief_of(db, elsewhere, 200) == (
         PriorSource(PriorLevel.TEMPLATE, "", 12, 1),
-        "as pages like /news/* do (12 pages looked at again)",
+        "like other pages of the form /news/* (12 pages revisited)",
     )

@@ -354,10 +354,10 @@ async def test_reports_say_what_lists_are_and_what_they_brought(
             assert done.returncode == 0, done.stderr
             return " ".join(done.stdout.split())
 
-        assert "Sitemaps and feeds 1 sitemap: 1 page found, 0 changes hinted at" in shown("report", domain.authority)
+        assert "Sitemaps and feeds 1 sitemap: 1 page found, 0 changes signaled" in shown("report", domain.authority)
         of_list = shown("explain", f"{domain.root}maps.xml")
-        assert "List sitemap, named by robots.txt: 1 URL" in of_list
-        assert "a look that tells anything is worth 1 pages" in of_list
+        assert "List sitemap, listed in robots.txt: 1 URL" in of_list
+        assert "a read with new entries has the value of 1 page visits" in of_list
         assert "Dated 2025-06-01" in shown("explain", f"{domain.root}light")
         assert "fetched (sitemap)" in shown("pages", domain.authority)
         document = json_of(command("report", domain.authority, "--json", database_url=database_url, home=tmp_path))

@@ -1,4 +1,4 @@
-"""A new user with a running stack, in the browser alone: a site, its first crawl, two words, a clock, a target."""
+"""A new user of a running stack, only in the browser: a site, its first crawl, and its settings."""
 
 import functools
 import http.server
@@ -32,7 +32,7 @@ TEXTS = {
 
 @dataclass(slots=True)
 class Folder:
-    """Files that a server hands out, as a new user has them. url: of that server."""
+    """Files that a server serves. url: the URL of the server."""
 
     place: Path
     url: str = ""
@@ -83,7 +83,7 @@ def stack(settings: Settings) -> Iterator[Stack]:
 
 
 @pytest.fixture
-def page(stack: Stack, tmp_path: Path) -> Iterator[Page]:  # after the stack, since it has an event loop running here
+def page(stack: Stack, tmp_path: Path) -> Iterator[Page]:  # after the stack, because it runs an event loop here
     try:
         program = find_browser()
     except BrowserMissing as missing:
@@ -116,7 +116,7 @@ def completes(page: Page, *, auth: str | None = None) -> None:
 
 
 def shows(page: Page, words: str) -> None:
-    """Look again until the page's figures say so."""
+    """Reload until the figures of the page contain the text."""
 
     def is_there() -> bool:
         page.reload()
@@ -137,7 +137,7 @@ def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
     page.get_by_role("button", name="Add").click()
     expect(page.get_by_role("status")).to_contain_text("its first crawl has begun")
     completes(page, auth=stack.api.auth)
-    shows(page, "Pages looked at 4")
+    shows(page, "Visits 4")
 
     folder.write("mill", TEXTS["mill"].replace("July", "August").replace("10:15:30", "11:42:07"))
     folder.write("oven", TEXTS["oven"].replace("warm", "cold"))
@@ -169,11 +169,11 @@ def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
     page.get_by_role("button", name="Look now").click()
     completes(page)
     page.get_by_role("link", name="Changes", exact=True).click()
-    expect(page.locator(".change")).to_have_count(2)  # the clock is none
+    expect(page.locator(".change")).to_have_count(2)  # the clock is not a change
 
 
 @pytest.mark.soak
-def test_a_word_that_prefect_does_not_know_any_more_is_asked_for_again(
+def test_an_outdated_auth_string_is_asked_for_again(
     settings: Settings, stack: Stack, folder: Folder, page: Page
 ) -> None:
     entrance = create_login_link(settings.home)

@@ -1,4 +1,4 @@
-"""What the artifact of the flow prune says."""
+"""The artifact of the prune flow."""
 
 from datetime import UTC, datetime
 

@@ -106,6 +106,6 @@ def test_nobody_else_imports_it_and_without_the_sdk_it_says_what_to_install() ->
 
     assert done.returncode == 1
     assert done.stderr.strip() == (
-        "recrawl: recrawl mcp needs the MCP SDK, which is not installed: make setup-extras EXTRAS=mcp installs it in a"
-        " checkout; build an image with --build-arg EXTRAS=mcp"
+        "recrawl: recrawl mcp needs the MCP SDK, which is not installed: run make setup-extras EXTRAS=mcp in a checkout, or"
+        " build the image with --build-arg EXTRAS=mcp"
     )

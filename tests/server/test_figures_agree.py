@@ -51,8 +51,8 @@ def test_all_that_tells_of_a_domains_pages_tells_the_same(
 
     assert "5 pages under" in refreshed
     assert re.search(r"Due pages +5 ", previewed)
-    assert re.search(r"Sitemaps +looked for at \d usual places", previewed)
-    assert re.search(r"Looked at +5 pages", summary)
+    assert re.search(r"Sitemaps +requested at \d usual locations", previewed)
+    assert re.search(r"Visited +5 pages", summary)
     assert re.search(r"Gone +1\n", summary)
     assert re.search(r"Dead links +1 ", summary)
     received = RECEIVED.search(summary)

@@ -126,7 +126,7 @@ def test_a_page_tells_its_versions_and_its_next_look_as_explain_does(
     seen = visitor.get(f"/page?url={quote(url)}")
     said = recrawl("explain", url, "--json").json
     assert seen.status == 200
-    for sentence in (said["next"], said["belief"]):
+    for sentence in (said["next"], said["change_rate"]):
         apart = re.sub(r" \([^)]*\)", "", sentence)  # how long it is until then has gone on meanwhile
         assert apart[1:] in re.sub(r" \([^)]*\)", "", seen.words)
     assert "What changed from version 1 to 2" in seen.words
@@ -271,7 +271,7 @@ def test_a_setting_that_cannot_be_is_refused_on_the_page(visitor: Visitor, crawl
     cases = [
         ("max_depth", "-1", "no whole number"),
         ("cookies", "perhaps", "neither yes nor no"),
-        ("weight", "heavy", "is no number"),
+        ("weight", "heavy", "is not a number"),
         ("render", "sometimes", "sometimes"),
         ("no_such", "1", "choose one of the settings"),
         ("", "", "choose one of the settings"),

@@ -167,8 +167,8 @@ def parse_policy(text: str, plugin_policies: Mapping[str, RevisitPolicy] = NO_PL
     policies = {**plugin_policies, "value": VALUE_POLICY, "similarity": SIMILARITY_POLICY}
     if text not in policies:
         raise ValueError(
-            f"{text!r} is not a revisit policy: use value, similarity, 'fixed' with an interval (fixed 7d), or an "
-            f"enabled plugin ({', '.join(plugin_policies) or 'none is enabled'})"
+            f"{text!r} is not a revisit policy: use value, similarity, fixed with a duration such as 'fixed 7d', or an "
+            f"enabled plugin ({', '.join(plugin_policies) or 'there is none'})"
         )
     return policies[text]
 

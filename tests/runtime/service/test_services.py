@@ -89,7 +89,7 @@ def site() -> Iterator[Remote]:
 
 def test_to_deploy_twice_changes_nothing(deployed: Place) -> None:
     done = deployed.run("deploy")
-    assert (done.returncode, done.stdout.strip()) == (0, "Deployments: all there")
+    assert (done.returncode, done.stdout.strip()) == (0, "Deployments: up to date")
     assert all(json.loads(line)["level"] == "info" for line in done.stderr.splitlines())
 
 
@@ -130,7 +130,7 @@ def test_pages_are_reached_by_the_address_that_compose_names(deployed: Place) ->
         told = deployed.run("pages", "recrawl", "ui", "--json")
         own = f"http://127.0.0.1:{deployed.ports['4280']}"
         entrance = deployed.run("pages", "recrawl", "ui").stdout.split()[-1] if told.returncode else ""
-        address = entrance or json.loads(told.stdout)["pages"]
+        address = entrance or json.loads(told.stdout)["web_ui"]
         assert address.startswith(f"{own}/enter?code=")
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         assert "recrawl" in opener.open(address).read().decode()
