@@ -237,7 +237,8 @@ async def test_a_login_that_is_not_accepted_is_a_hold_that_grows_and_no_page_is_
         again = await crawl(db, at=START + timedelta(hours=12))
 
     holds = [hold for result in (first, again) for hold in result.suspensions.values()]
-    assert {hold.reason for hold in holds} == {"login_failed the form is shown again: its fields are not accepted"}
+    reason = "login_failed the form is shown again: the credentials were not accepted"
+    assert {hold.reason for hold in holds} == {reason}
     assert holds[1].refusals == 2
     assert club.tries == 2
     assert set(server.pages) == {"/login"}
@@ -247,12 +248,12 @@ async def test_a_login_that_is_not_accepted_is_a_hold_that_grows_and_no_page_is_
     ("form", "why"),
     [
         (Reply("<p>no form"), "no form with the fields user, password at /login"),
-        (Reply("<form><input name=user><input name=password></form>"), "is not sent by POST"),
+        (Reply("<form><input name=user><input name=password></form>"), "does not use POST"),
         (
             Reply("<form method=post action=http://elsewhere.test/x><input name=user><input name=password></form>"),
-            "leads to another domain",
+            "is submitted to another domain",
         ),
-        (Reply(status=302, headers=("Location: http://elsewhere.test/sso",)), "leads to another domain"),
+        (Reply(status=302, headers=("Location: http://elsewhere.test/sso",)), "redirects to another domain"),
         (Reply("gone", 500), "no form"),
     ],
 )

@@ -123,7 +123,7 @@ async def test_a_body_is_given_up_by_its_processor_time_and_not_by_the_clock(
         (pid,) = readers.pids or {0}
         assert await domain(readers).parse(answer(b"<p>x"), URL) is not None
         assert pid not in readers.pids
-    assert [vars(record)["error"] for record in told] == ["it takes too much processor time"]
+    assert [vars(record)["error"] for record in told] == ["parsing takes too much CPU time"]
 
 
 async def test_a_reader_that_stands_still_is_given_up_by_the_clock() -> None:

@@ -265,7 +265,7 @@ class Shared(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.getMessage() == "work.shared":
-            self.helpers += record.__dict__["helpers"]
+            self.helpers += record.__dict__["workers"]
             for site in self.sites:
                 site.gate.set()
 
@@ -277,7 +277,7 @@ async def shared_sites(
     """Sites of which a part can be read before their crawl is shared between two processes, and the rest after it."""
     monkeypatch.setattr(worker_pool, "BUSY_SHARE", 0.0)
     monkeypatch.setattr(worker_pool, "LOAD_INTERVAL", timedelta(seconds=0.01))
-    log = logging.getLogger("recrawl.crew")
+    log = logging.getLogger("recrawl.workers")
     async with AsyncExitStack() as stack:
         up = [await stack.enter_async_context(site_up()) for _ in range(sites)]
         for each in up:
