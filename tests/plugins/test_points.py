@@ -88,7 +88,7 @@ def test_a_revisit_policy_gives_a_timedelta_above_0(wait: object) -> None:
     [None, "text", {"text": "a"}, ReadContent(text=b"a"), ReadContent("a", links="/b"), ReadContent("a", links=[1])],  # type: ignore[arg-type,list-item]
 )
 def test_a_reader_gives_text_title_and_links(read: object) -> None:
-    with pytest.raises(NotUsable, match=r"^reads "):
+    with pytest.raises(NotUsable, match=r"^returns "):
         read_document(Answers(read), b"", url=URL, content_type="text/csv")
 
 
