@@ -180,7 +180,7 @@ async def test_the_event_loop_goes_on_while_a_search_brings_its_index_in_step(
 
 def test_what_cannot_be_is_a_sentence(database_url: str, tmp_path: Path) -> None:
     with open_app(database_url, home=tmp_path) as app:
-        with pytest.raises(CursorAhead, match="the feed ends at 0, so that nothing can be after cursor 7"):
+        with pytest.raises(CursorAhead, match="the feed ends at 0, before cursor 7"):
             list(app.changes(after=7))
         with pytest.raises(BadInput, match="is not registered"):
             list(app.changes("nowhere.example"))

@@ -298,7 +298,7 @@ IMPOSSIBLE = {
     ("--target-freshness", "100%"): "'100%' is no share",
     ("--target-freshness", "nan"): "'nan' is no share",
     ("--max-age", "0"): "'0' is not above 0",
-    ("--max-age", "soon"): "no span of time",
+    ("--max-age", "soon"): "not a time span",
     ("--max-age", "3d", "--target-freshness", "90%"): "one target",
 }
 

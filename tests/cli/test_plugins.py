@@ -203,25 +203,25 @@ BROKEN = [
         "weekdays",
         "return morning - at",
         "return 7",
-        f"{WEEKDAYS} lets https://example.com/a/page?of=1 wait 7 (int), not",
+        f"{WEEKDAYS} returns the interval 7 (int) for https://example.com/a/page?of=1, not",
     ),
     ("weekdays", "morning - at", "at - morning", "not a timedelta above 0"),
     (
         "papers",
         "else 1.0",
         "else 'much'",
-        f"{PAPERS} scores https://example.com/a/page?of=1 'much' (str), not a number",
+        f"{PAPERS} returns the score 'much' (str) for https://example.com/a/page?of=1, not a number",
     ),
     ("papers", "else 1.0", "else float('nan')", "nan (float), not a number from 0 to 1000"),
     (
         "calendars",
         " is None",
         "",
-        f"{CALENDARS} answers None (NoneType) to https://example.com/a/page?of=1, not True or",
+        f"{CALENDARS} returns None (NoneType) for https://example.com/a/page?of=1, not True or",
     ),
-    ("rows", "return ReadContent(", "return dict(", f"{ROWS} reads {{'text': "),
-    ("rows", "links=links", "links='/a'", f"{ROWS} reads the links '/a' (str), not a sequence of strings"),
-    # has no such method, or declares no content types
+    ("rows", "return ReadContent(", "return dict(", f"{ROWS} returns {{'text': "),
+    ("rows", "links=links", "links='/a'", f"{ROWS} returns the links '/a' (str), not a sequence of strings"),
+    # has no such method, or says nothing that it reads
     ("papers", "def score", "def scores", f"{PAPERS} has no method score(url)"),
     ("weekdays", "def choose_interval", "def wait", f"{WEEKDAYS} has no method choose_interval(visit)"),
     ("calendars", "def accepts", "def accept", f"{CALENDARS} has no method accepts(url)"),
@@ -264,8 +264,8 @@ def test_an_unknown_plugin_is_reported_with_the_available_ones(run: Run, site: S
 
     assert done.code == 1
     assert done.complaint == (
-        "recrawl: RECRAWL_PLUGINS names 'calender', and no installed package offers a plugin of that name; "
-        "there is calendars, papers, rows, weekdays"
+        "recrawl: RECRAWL_PLUGINS names 'calender', but no installed package has a plugin of that name; "
+        "available: calendars, papers, rows, weekdays"
     )
     assert site.asked == []
 
@@ -332,8 +332,8 @@ def test_a_reader_that_fails_at_a_page_makes_that_page_unreadable(
 
     assert done.err.count("reader.lost") == 4, done.err
     assert "the plugin rows fails: ValueError: no table" in done.err
-    assert "the plugin rows reads ['no', 'content'] (list), not a text" in done.err
-    assert "it takes too much processor time" in done.err
+    assert "the plugin rows returns ['no', 'content'] (list), not a text" in done.err
+    assert "parsing takes too much CPU time" in done.err
     assert "/hidden.html" in site.asked  # the good table was read
     assert done.code == 0
     visits = json.loads(run("explain", f"{site.url}raises.csv", "--json", database_url=database_url).out)
@@ -414,5 +414,5 @@ def test_a_failing_revisit_policy_falls_back_to_the_price_and_is_reported_once(
 
     assert done.code == 0, done.err
     assert done.err.count("plugin.failed") == 1
-    assert "wait 'soon' (str), not a timedelta above 0" in done.err
+    assert "returns the interval 'soon' (str) for http" in done.err
     assert all(due_times(run, site, database_url).values())

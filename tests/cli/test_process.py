@@ -312,7 +312,7 @@ def test_an_invalid_duration_is_reported_once(recrawl: Recrawl, monkeypatch: pyt
 
     done = recrawl("report")
 
-    assert done.complaint == "recrawl: RECRAWL_LEASE_TERM: 'abc' is no span of time such as 30s, 12h or 7d"
+    assert done.complaint == "recrawl: RECRAWL_LEASE_TERM: 'abc' is not a time span such as 30s, 12h or 7d"
 
 
 def test_an_empty_database_is_migrated_without_asking(empty_database_url: str, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_paused_subscription_is_named_where_it_holds_versions_back(recrawl: Re
     said = recrawl("prune").err
     told = recrawl("prune", "--json").json["domains"][0]
 
-    assert "versions stay for subscription 1, which has not read what was found since 2026-" in said
+    assert "versions are kept for subscription 1, which has not read the changes since 2026-" in said
     assert "recrawl notify resume 1, or recrawl notify remove 1" in said
     assert (told["reader"], told["deferred_versions"] > 10) == ("subscription 1", True)
     assert told["reader_since"].startswith("2026-")
@@ -133,7 +133,7 @@ def test_a_cursor_that_is_too_old_is_an_error_with_the_remedy(recrawl: Recrawl, 
     ):
         done = recrawl(*words)
         assert done.code == 3, words
-        assert "not kept any more" in done.complaint
+        assert "no longer stored" in done.complaint
         assert "recrawl export" in done.complaint
     for how in ((), ("--follow",)):
         done = recrawl("changes", NAME, *how, "--since", str(lived), "--json")

@@ -125,7 +125,7 @@ async def test_a_service_inside_is_told_where_private_addresses_are_allowed() ->
 
     assert list(sent) == ["", "", ""]
     assert len(inside.log) == 3
-    assert f"{METADATA} is an address that nobody serves pages from" in metadata
+    assert f"{METADATA} is an address that serves no websites" in metadata
 
 
 @pytest.mark.parametrize("form", ["json://127.0.0.1:{}/hook?redirect=yes", "gotify://127.0.0.1:{}/token-of-ours"])

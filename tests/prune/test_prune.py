@@ -200,7 +200,7 @@ async def test_what_a_reader_of_the_feed_has_not_read_stays(db: Database, domain
     await rows(db, "UPDATE feed_reader SET position = %s RETURNING 1", end)
     done = await prune_domain(db, domain, at=NOW)
     assert (done.unread, done.reader) == (0, "")
-    with pytest.raises(CursorTooOld, match="take all pages anew"):
+    with pytest.raises(CursorTooOld, match="export all pages again"):
         await report.read_feed(db, ChangeFilter(after=end - 20))
     assert await report.check_invariants(db) == []
 

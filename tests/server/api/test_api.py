@@ -188,7 +188,7 @@ def test_what_cannot_be_asked_is_a_problem_in_a_sentence(crawled: Site, program:
         ("changes", {"after": "-1"}, 400, "after: Input should be greater than or equal to 0, not '-1'"),
         ("changes", {"what": "nowhere.example"}, 400, "is not registered"),
         ("changes", {"kind": "odd"}, 400, "no kind of change"),
-        ("changes", {"after": 4}, 400, "the feed ends at 3, so that nothing can be after cursor 4"),
+        ("changes", {"after": 4}, 400, "the feed ends at 3, before cursor 4"),
         ("changes", {"since": "soon"}, 400, "since: "),
         ("changes", {"colour": "red"}, 400, "colour is no parameter"),
         ("pages", {}, 400, "domain is missing"),
@@ -220,7 +220,7 @@ def test_a_cursor_whose_changes_were_forgotten_is_told_so(crawled: Site, program
 
     found = problem(program.get("changes", after=1))
 
-    assert (found["status"], "take all pages anew" in found["detail"]) == (410, True)
+    assert (found["status"], "export all pages again" in found["detail"]) == (410, True)
     assert program.json("changes", after=2)["next"] == "3"
 
 

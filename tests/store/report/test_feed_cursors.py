@@ -37,7 +37,7 @@ async def test_a_cursor_beyond_the_end_raises_an_error(db: Database) -> None:
     await report.append_to_feed(db, at=START)
 
     assert await report.read_feed(db, ChangeFilter(after=1)) == []
-    with pytest.raises(CursorAhead, match="the feed ends at 1, so that nothing can be after cursor 2"):
+    with pytest.raises(CursorAhead, match="the feed ends at 1, before cursor 2"):
         await report.read_feed(db, ChangeFilter(after=2))
     with pytest.raises(CursorAhead):
         await report.require_stored(db, lease.domain.id, since=2)

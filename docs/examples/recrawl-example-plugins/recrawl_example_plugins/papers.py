@@ -1,10 +1,10 @@
-"""A score: a paper matters more than the listings that it stands in."""
+"""A page score that prefers papers to the listings that contain them."""
 
 from urllib.parse import urlsplit
 
 
 class Papers:
-    """Counts pages under /abs/ double, and those under /list/ half."""
+    """A score that doubles the importance of pages under /abs/ and halves that of pages under /list/."""
 
     def score(self, url: str) -> float:
         path = urlsplit(url).path
