@@ -391,7 +391,7 @@ def test_a_run_of_notify_says_by_its_state_who_was_not_told(
     in_database(stack, lambda db: subscriptions.remove_subscription(db, made.id))
 
     assert tried["state"]["type"] == "COMPLETED"
-    assert f"Subscription {made.id} was not told: env:NOBODY_HAS_SET_THIS is not there" in tried["state"]["message"]
+    assert f"Subscription {made.id} was not told: env:NOBODY_HAS_SET_THIS is not available" in tried["state"]["message"]
     assert "1 that failed before are left alone for a while" in again["state"]["message"]
 
 
