@@ -123,7 +123,7 @@ def make_app(api: Api) -> FastAPI:
 
 
 def build_openapi_document(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document for responses of `format_json`: durations are in seconds, and all fields are present."""
+    """Return the OpenAPI document for the output of `format_json`: durations in seconds, all fields required."""
 
     def adapt_schema(node: dict[str, Any]) -> dict[str, Any]:
         if node.get("format") == "duration":
