@@ -156,8 +156,8 @@ def test_a_subscription_is_removed_with_what_waits(recrawl: Recrawl, hook: Hook)
 
 
 WRONG: list[tuple[tuple[str, ...], str]] = [
-    (("mailto://me:hunter2@mail.test?to=a@b.test",), "a secret is not typed here"),
-    (("tgram://123456789:hunter2hunter2hunter2/12315544/",), "a secret is not typed here"),
+    (("mailto://me:hunter2@mail.test?to=a@b.test",), "this address contains a secret"),
+    (("tgram://123456789:hunter2hunter2hunter2/12315544/",), "this address contains a secret"),
     (("nowhere",), "a target is"),
     (("env:X", "--domain", "unknown.test"), "unknown.test"),
     (("env:X", "--pattern", "docs"), "must begin with"),
@@ -173,14 +173,23 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("https://x.test/", "--secret", "hunter2"), "enter a reference to the secret"),
     (
         ("https://x.test/", "--secret", "env:PASSWORD_OF_TEST"),
-        "env:PASSWORD_OF_TEST holds a key of 5 bytes in base64, or",
+        "env:PASSWORD_OF_TEST holds a base64 key of only 5 bytes, or",
     ),
-    (("http://127.0.0.1:8080/hook",), "127.0.0.1, since it is a private address; if the receiver is yours, add the"),
-    (("json://localhost/hook",), "localhost, since it is a private address; if the receiver is yours, add the"),
-    (("discord://4174216298/token?template=/etc/hunter2",), "the option template= would open a file"),
-    (("https://x.test/hook?Token=hunter2",), "a secret is not typed here"),
-    (("https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/hunter2hunter2hunter2aaa",), "a secret is not typed here"),
-    (("https://discord.com/api/webhooks/4174216298/hunter2hunter2",), "a secret is not typed here"),
+    (
+        ("http://127.0.0.1:8080/hook",),
+        "127.0.0.1 are not allowed, since it is a private address; if the receiver is yours, add the",
+    ),
+    (
+        ("json://localhost/hook",),
+        "localhost are not allowed, since it is a private address; if the receiver is yours, add the",
+    ),
+    (("discord://4174216298/token?template=/etc/hunter2",), "the option template= would open a local file"),
+    (("https://x.test/hook?Token=hunter2",), "this address contains a secret"),
+    (
+        ("https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/hunter2hunter2hunter2aaa",),
+        "this address contains a secret",
+    ),
+    (("https://discord.com/api/webhooks/4174216298/hunter2hunter2",), "this address contains a secret"),
 ]
 
 
