@@ -1,13 +1,16 @@
 """Fingerprints: how much two texts differ, and whether two bodies are the same."""
 
 import re
+import warnings
 from hashlib import blake2b
 from typing import NewType
 
 import numpy as np
 from numpy.typing import NDArray
-from simhash import Simhash
 from xxhash import xxh3_64_digest, xxh3_64_intdigest
+
+with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # where Python compiles it for the first time
+    from simhash import Simhash
 
 Fingerprint = NewType("Fingerprint", int)  # unsigned, 64 bit
 
