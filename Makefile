@@ -75,13 +75,13 @@ soak: setup-test ## the tests that take minutes to hours
 
 lock: ## pin the newest versions that pyproject.toml allows, for crawling first and for the rest within that
 	@$(PYTHON) scripts/bootstrap.py --tools
-	@$(LOCKING) pyproject.toml --group build -o requirements.lock
+	@$(LOCKING) pyproject.toml --extra browser --extra markdown --group build -o requirements.lock
 	@$(LOCKING) --group dev --constraint requirements.lock -o requirements-test.lock
 	@$(LOCKING) --group bench --constraint requirements.lock --constraint requirements-test.lock -o requirements-bench.lock
 	@$(LOCKING) --group docs --constraint requirements.lock --constraint requirements-test.lock --constraint requirements-bench.lock -o requirements-docs.lock
 	@$(LOCKING) --group tools -o requirements-tools.lock
 	@for extra in mcp parquet; do \
-	  sed -n "s/^$$extra = \[\"\(.*\)\"\].*/\1/p" pyproject.toml | $(LOCKING) - --constraint requirements.lock --constraint requirements-test.lock -o requirements-$$extra.lock || exit 1; \
+	  sed -n "s/^$$extra = \[\(.*\)\].*/\1/p" pyproject.toml | tr '"' '\n' | grep '[a-z]' | $(LOCKING) - --constraint requirements.lock --constraint requirements-test.lock -o requirements-$$extra.lock || exit 1; \
 	done
 
 LOCKING := UV_CACHE_DIR=.cache/uv .cache/tools/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \

@@ -17,6 +17,7 @@ PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")
 # The files that may import a third-party package; what is not named here may not be imported.
 ENTRANCES: dict[str, tuple[str, ...]] = {
     "ada_url": ("crawler/core/http/urls.py",),
+    "backports": ("crawler/store/compression.py",),
     "anyio": ("crawler/app/python_api/app.py",),
     "cryptography": ("crawler/fetch/browser/proxy.py",),
     "html_to_markdown": ("crawler/export/markdown.py",),
@@ -77,7 +78,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/runtime/", "crawler/export/markdown.py"),
     "yarl": ("crawler/fetch/http.py", "crawler/fetch/webhook.py"),
-    "zstandard": ("crawler/store/",),
+    "compression": ("crawler/store/compression.py",),
 }
 
 # Core is given its time, its settings and its data. Its imports are a contract of import-linter.

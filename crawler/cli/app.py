@@ -96,7 +96,6 @@ class CommandGroup(TyperGroup):
 app = typer.Typer(
     cls=CommandGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )

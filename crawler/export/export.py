@@ -8,7 +8,7 @@ from typing import BinaryIO, Protocol
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey
-from crawler.errors import CrawlerError
+from crawler.extras import require_extra
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import ExportedPage, VersionKey
@@ -131,11 +131,11 @@ async def export(
 ) -> ExportResult:
     """Write the newest version of each fetched page, or only the changes after the cursor `since`.
 
-    to: a folder for Markdown, otherwise a binary stream.  row_kind: whether to write a row per page, per chunk, or per
-    version.  on_progress: is called with the number of pages so far. With `since`, the rows include removed pages, so
-    that a copy can follow; exports of versions have the new versions. A change during the export is in the output, or
-    after the returned cursor, or both. Raises CursorTooOld if the feed no longer has the changes after `since`, except
-    for 0, which writes all pages. Raises CrawlerError if the library for the format is not installed.
+    to: a folder for a format of files, else a binary stream.  row_kind: a row for each page, for each part of it under
+    a heading, or for each version of any page.  on_progress: called with the pages so far. With `since`, pages that
+    went are told, too, so that a copy follows; of versions those are told that came. Raises CursorTooOld for a cursor
+    that is older than what the feed keeps; with 0 all pages are written instead. What changes while it is written is
+    written, or comes after the cursor, or both.  Raises MissingExtra.
     """
     until = await report.read_feed_end(db)
     if since == 0 and await report.read_forgotten_until(db, domain.id):
@@ -159,6 +159,8 @@ async def _open_writer(
 ) -> PageWriter:
     """Open the writer of a format. Each is imported on demand, because its library is slow to import."""
     authority, in_chunks = source.domain.authority, source.row_kind is RowKind.CHUNKS
+    if isinstance(to, Path) or in_chunks:
+        require_extra("markdown", "Markdown")
     if isinstance(to, Path):
         from crawler.export.markdown import MarkdownFolder
 
@@ -179,13 +181,9 @@ async def _open_writer(
             shared = await report.read_shared_digests(source.db, source.domain, include_versions=has_versions)
             return Warc(to, shared=shared, name=f"{authority}.warc.gz")
         case Format.PARQUET:
-            try:
-                from crawler.export.parquet import Parquet
-            except ImportError as error:
-                raise CrawlerError(
-                    "Parquet needs pyarrow, which is not installed: make setup-extras EXTRAS=parquet installs it in a"
-                    " checkout; build an image with --build-arg EXTRAS=parquet"
-                ) from error
+            require_extra("parquet", "Parquet")
+            from crawler.export.parquet import Parquet
+
             return Parquet(to, in_chunks=in_chunks)
         case Format.MARKDOWN:
             raise ValueError("Markdown is written to a folder")

@@ -29,10 +29,10 @@ HEAVY = frozenset({
     *("aiohttp", "alembic", "apprise", "asyncpg", "cryptography", "fastapi", "google", "griffe", "h11"),
     *("html_to_markdown", "httpx", "jinja2", "lxml", "numpy", "playwright", "prefect", "prometheus_client", "psutil"),
     *("psycopg", "pyarrow", "pydantic", "pypdfium2", "re2", "resiliparse", "rich", "selectolax", "simhash"),
-    *("sqlalchemy", "sqlmodel", "starlette", "uvicorn", "warcio", "yaml", "zstandard"),
+    *("sqlalchemy", "sqlmodel", "starlette", "uvicorn", "warcio", "yaml"),
 })  # fmt: skip
-# Imported by every command that uses the database.
-BASE = frozenset({"numpy", "psutil", "psycopg", "pydantic", "rich", "selectolax", "simhash", "zstandard"})
+# Of every command that speaks with a database: settings and prices are arrays, rows hold texts and fingerprints.
+BASE = frozenset({"numpy", "psutil", "psycopg", "pydantic", "rich", "selectolax", "simhash"})
 CASES: dict[str, set[str]] = {
     "plugins": set(),
     "status": set(),

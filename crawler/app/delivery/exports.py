@@ -19,6 +19,7 @@ from crawler.export.page_index import PageIndex, SyncResult, call_in_thread, ope
 from crawler.export.postgres_index import PostgresIndex
 from crawler.export.rows import format_cell
 from crawler.export.sqlite_index import SearchHit, SqliteIndex, is_searchable, require_words, search
+from crawler.extras import require_extra
 from crawler.runtime.machine import get_search_file
 from crawler.store import report
 
@@ -128,9 +129,9 @@ async def open_index(
 ) -> AsyncIterator["IndexSync"]:
     """Open an index of the pages for the duration of the block.
 
-    target: a SQLite file or the URL of a Postgres database.  names: domains; empty for all.
-    progress: opened for each sync.  Raises BadInput.
+    names: of domains; empty for all.  progress: opened for each round.  Raises BadInput, MissingExtra.
     """
+    require_extra("markdown", "A search index")
     selected = {(await get_domain(db, name)).authority for name in names}
     async with open_in_thread(PostgresIndex(target) if is_database_url(target) else SqliteIndex(Path(target))) as (
         index,

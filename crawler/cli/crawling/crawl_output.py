@@ -15,6 +15,7 @@ from crawler.cli.progress import CrawlProgress
 from crawler.cli.running.prune import remark_quotas
 from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
 from crawler.clock import Clock
+from crawler.extras import explain_missing_extra
 from crawler.format.reasons import HEADINGS, format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_when
 
@@ -168,7 +169,7 @@ def _list_facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
         ("Rendered", f"{format_count(stats.rendered, 'page')} in a browser" if stats.rendered else ""),
         (
             "Not rendered",
-            f"{format_count(stats.without_browser, 'page')}: {NO_BROWSER}" if stats.without_browser else "",
+            f"{format_count(stats.without_browser, 'page')}: {_explain_no_browser()}" if stats.without_browser else "",
         ),
         (
             "Sitemap, feed",
@@ -179,6 +180,10 @@ def _list_facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
         ("Traffic saved", format_bytes(stats.saved_bytes)),
         ("Seconds", f"{seconds:.1f}{pace}"),
     ]
+
+
+def _explain_no_browser() -> str:
+    return explain_missing_extra("browser", "a browser") or NO_BROWSER
 
 
 def _format_explained_count(count: int, meaning: str) -> str:

@@ -7,7 +7,8 @@ from crawler.cli.lazy import local_stack, maintenance
 from crawler.cli.options import Json, declare_flag, declare_option
 from crawler.cli.output import print_json, print_outcome, remark, say, show_facts, show_table
 from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
-from crawler.errors import BadInput, CrawlerError, StackFailed
+from crawler.errors import BadInput, StackFailed
+from crawler.extras import require_extra
 
 
 def up(as_json: Json = False) -> None:
@@ -164,14 +165,8 @@ def mcp(as_json: Json = False) -> None:
         recrawl mcp
     """
     if as_json:
-        raise BadInput("recrawl mcp always speaks JSON-RPC: omit --json")
-    try:
-        from crawler.mcp import serve
-    except ImportError as error:
-        if error.name is None or error.name.partition(".")[0] != "mcp":
-            raise
-        raise CrawlerError(
-            "recrawl mcp needs the MCP SDK, which is not installed: run make setup-extras EXTRAS=mcp in a checkout, or"
-            " build the image with --build-arg EXTRAS=mcp"
-        ) from error
+        raise BadInput("recrawl mcp speaks JSON-RPC as it is: leave --json out")
+    require_extra("mcp", "recrawl mcp")
+    from crawler.mcp import serve
+
     serve()

@@ -1,15 +1,18 @@
 """Fingerprints that measure how much two texts differ, and digests that show whether two bodies are equal."""
 
 import re
+import warnings
 from hashlib import blake2b
 from typing import NewType
 
 import numpy as np
 from numpy.typing import NDArray
-from simhash import Simhash
 from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
-Fingerprint = NewType("Fingerprint", int)  # unsigned, 64 bits
+with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # where Python compiles it for the first time
+    from simhash import Simhash
+
+Fingerprint = NewType("Fingerprint", int)  # unsigned, 64 bit
 
 SHINGLE_WORDS = 3  # unrelated pages with a common vocabulary are then at least 24 bits apart; with letters, only 12
 MAX_CHARS = 2_000_000  # of the text, before it is split into words

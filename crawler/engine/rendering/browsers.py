@@ -11,6 +11,7 @@ from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.core.visit.visit import DomainKnowledge
+from crawler.extras import explain_missing_extra
 
 if TYPE_CHECKING:  # Playwright takes half a second to import, and most crawls need no browser
     from crawler.engine.rendering.page_requests import PageRequests, RelaySender, ScriptCache
@@ -31,19 +32,23 @@ class BrowserSource:
         self.missing_reason = ""  # why there is no browser, as a sentence
 
     def get_browser(self) -> "Browser | None":
-        """Return the browser, which starts with its first tab; None if none is found."""
+        """The browser, which starts with its first tab; None where none is found."""
+        if self._browser is None and not self.missing_reason:
+            if problem := explain_missing_extra("browser", "A browser"):
+                self.mark_missing(problem)
+            else:
+                self._find_browser()
+        return None if self.missing_reason else self._browser
+
+    def _find_browser(self) -> None:
         from crawler.fetch.browser import Browser, BrowserMissing, RenderLimits, find_browser  # noqa: PLC0415  half a second
 
-        if self._browser is None and not self.missing_reason:
-            try:
-                program = find_browser(self._browser_name)
-            except BrowserMissing as error:
-                self.mark_missing(str(error))
-            else:
-                self._browser = Browser(
-                    program, user_agent=self._user_agent, limits=RenderLimits(timeout=self._timeout)
-                )
-        return None if self.missing_reason else self._browser
+        try:
+            program = find_browser(self._browser_name)
+        except BrowserMissing as error:
+            self.mark_missing(str(error))
+        else:
+            self._browser = Browser(program, user_agent=self._user_agent, limits=RenderLimits(timeout=self._timeout))
 
     def mark_missing(self, reason: str) -> None:
         """Note that the browser is missing or does not start: from now on nothing is rendered."""

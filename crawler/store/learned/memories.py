@@ -16,18 +16,14 @@ from struct import Struct
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
-import zstandard
-
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.noise.noise import MAX_CHARS, trim_volatile
 from crawler.core.novelty import NoveltyEvidence, NoveltyMemory, SeenHashes
 from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory
+from crawler.store import compression
 from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_rows
-
-COMPRESSION_LEVEL = 3
-
 
 WRITE_MEMORY = """
     INSERT INTO domain_memory (domain_id, kind, memory) VALUES (%s, %s, %s)
@@ -133,14 +129,14 @@ class MemoryFormat(Generic[Memory]):
         return json.dumps(plain, separators=(",", ":")).encode()
 
     def pack(self, memory: Memory) -> bytes:
-        """Return the memory in its stored form."""
-        return zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compress(self.encode_json(memory))
+        """Return the memory as it is stored."""
+        return compression.compress(self.encode_json(memory))
 
     def unpack(self, data: bytes | None) -> Memory:
-        """Return the memory from its stored form, or an empty one if it is missing, too large or in another format."""
-        if data is None or zstandard.frame_content_size(data) > self.max_bytes:
+        """Return a stored memory; an empty one where there is none, or its form is another one, or it is too long."""
+        if data is None or compression.read_size(data) > self.max_bytes:
             return self.empty
-        unpacked = zstandard.ZstdDecompressor().decompress(data, max_output_size=self.max_bytes)
+        unpacked = compression.decompress(data, max_bytes=self.max_bytes)
         stored: dict[str, Any] = json.loads(unpacked)
         if stored.get("form") != self.number:
             return self.empty
@@ -163,7 +159,7 @@ def pack_mask(mask: NoiseMask, *, max_bytes: int = MASK.max_bytes) -> bytes:
     while len(written) > max_bytes and chars:
         chars //= 2
         written = MASK.encode_json(replace(mask, volatile=trim_volatile(mask.volatile, max_chars=chars)))
-    return zstandard.ZstdCompressor(level=COMPRESSION_LEVEL).compress(written)
+    return compression.compress(written)
 
 
 class Codec(NamedTuple):

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import zstandard
-
+from crawler.store import compression
 from crawler.store.database import Connection, Database
 from crawler.store.rows import copy_rows, fetch_row, fetch_rows
 
 log = logging.getLogger("recrawl.content")
 
-MIN_COMPRESSED_BYTES = 256  # for smaller bodies, the zstd frame outweighs the gain
-COMPRESSION_LEVEL = 3
+MIN_COMPRESSED_BYTES = 256  # bytes; below, the frame outweighs the gain
 
 STORED_DIGESTS = "SELECT digest FROM content WHERE domain_id = %s AND digest = ANY(%s)"
 CONTENT_COLUMNS = "domain_id int8, digest bytea, encoding text, body_bytes int4, data bytea"
@@ -50,10 +48,9 @@ async def store_bodies(connection: Connection, domain_id: int, bodies: Mapping[b
 
 
 def _compress_bodies(bodies: Sequence[bytes]) -> list[tuple[str, bytes]]:
-    """Compress bodies and return each with its encoding."""
-    compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL)
+    """The encoding of each body, and the body in it."""
     return [
-        ("zstd", compressor.compress(body)) if len(body) >= MIN_COMPRESSED_BYTES else ("identity", body)
+        ("zstd", compression.compress(body)) if len(body) >= MIN_COMPRESSED_BYTES else ("identity", body)
         for body in bodies
     ]
 
@@ -96,8 +93,8 @@ def decompress_body(domain_id: int, digest: bytes, encoding: str, size: int, dat
     if encoding != "zstd":
         return data
     try:
-        return zstandard.ZstdDecompressor().decompress(data, max_output_size=max(size, 1))
-    except zstandard.ZstdError as error:  # one version is lost for comparison and export, but the crawl goes on
+        return compression.decompress(data, max_bytes=size)
+    except compression.ZstdError as error:  # a version less to compare, to show and to export, not the end of a crawl
         log.warning(
             "content.broken", extra={"content": {"domain": domain_id, "digest": digest.hex(), "error": str(error)}}
         )

@@ -3,11 +3,10 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-import zstandard
-
 from crawler.core.http.urls import PageKey
 from crawler.core.rendering.memory import RenderMemory, TemplateRenders
 from crawler.core.soft_errors import MAX_SHARED_TEXTS, MIN_PAGES, NO_SOFT_ERRORS, SharedText, SoftErrorMemory
+from crawler.store import compression
 from crawler.store.learned.memories import RENDERS, SOFT_ERRORS
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -30,7 +29,7 @@ def test_a_full_memory_survives_packing() -> None:
 def test_a_memory_beyond_the_limit_is_ignored() -> None:
     long = json.dumps({"form": SOFT_ERRORS.number, "sightings": "x" * SOFT_ERRORS.max_bytes}).encode()
 
-    assert SOFT_ERRORS.unpack(zstandard.ZstdCompressor().compress(long)) == NO_SOFT_ERRORS
+    assert SOFT_ERRORS.unpack(compression.compress(long)) == NO_SOFT_ERRORS
 
 
 def test_a_memory_of_renders_survives_packing() -> None:
