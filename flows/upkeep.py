@@ -55,7 +55,7 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
     for off in reports.list_findings(audits):
         get_run_logger().warning("%s", off.sentence)
         names = ("expected_fresh", "found_fresh", "deviations")
-        figures = {"visits": off.agreement.looks} | {name: getattr(off.agreement, name) for name in names}
+        figures = {"visits": off.agreement.visits} | {name: getattr(off.agreement, name) for name in names}
         emit(CALIBRATION_OFF if off.by_chance else CHANCES_OFF, off.name, figures, kind="calibration")
     await show_markdown(render_audits(audits), key="audit-result", description="Audit results")
     return {each.domain.authority: each.drawn for each in audits}
@@ -242,7 +242,7 @@ def report_plan(hourly_plan: reports.HourlyPlan) -> None:
         name, hour = each.domain.authority, each.judged.traffic
         log.warning("%s, hour from %s: %s", name, f"{hour.hour:%Y-%m-%dT%H:%MZ}", each.judged.anomaly)
         facts = {"anomaly": each.judged.anomaly, "hour": hour.hour.isoformat()}
-        counts = {"visits": hour.looks, "errors": hour.errors, "latency_ms": hour.latency_ms}
+        counts = {"visits": hour.visits, "errors": hour.errors, "latency_ms": hour.latency_ms}
         emit(TRAFFIC_OFF, name, facts | counts)
 
 

@@ -285,7 +285,7 @@ class DomainState(DomainTable, table=True):
     # The OPIC economy: all cash, the cash of the virtual page, the cash kept for pages still to be discovered
     # (dormant), and the cash settled so far (clock).
     coins: int = Field(sa_column=bigint())
-    reserve: int = Field(sa_column=bigint(default="0"))
+    virtual_page_cash: int = Field(sa_column=bigint(default="0"))
     dormant: int = Field(sa_column=bigint())
     clock: float = Field(sa_column=double(default="0"))
     newcomers_cash: float = Field(sa_column=double(default="0"))

@@ -62,7 +62,7 @@ class PageRule:
     @property
     def refusals(self) -> tuple[str, ...]:
         """Return why the pattern or expressions are invalid, one sentence each."""
-        return (*list_refusals((self.pattern,)), *self.view.refusals)
+        return (*list_refusals((self.pattern,)), *self.view.problems)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ class Visitor:
         exclusion = find_exclusion(target.url, depth=target.depth, knowledge=self.knowledge)
         if exclusion:
             return build_excluded_visit(target, reason=exclusion, now=self.clock.now())
-        if target.requested is Wanted.TO_RENDER:  # a 304 has no body to render
+        if target.requested is RequestReason.TO_RENDER:  # a 304 has no body to render
             target = replace(target, validators=NO_VALIDATORS, sends_head=False)
         if target.sends_head and await self.requester.reserve_request():
             return await self.visit_by_head(target)

@@ -137,11 +137,11 @@ def _explain_unfetched(page: PageFacts, at: datetime) -> str:
 
 REQUEST_REASONS = {
     **dict.fromkeys(USER_REQUESTS, "because it was requested"),
-    Wanted.BY_AUDIT: "as part of the random sample that checks the reported freshness",
-    Wanted.BY_CANONICAL: "because {canonical} has changed, which had the same text",
-    Wanted.TO_CONFIRM: "because it returned 404, and only a second 404 shows that it is gone",
-    Wanted.BY_LIST: "because a sitemap or feed lists it, and it has never been fetched successfully",
-    Wanted.TO_RENDER: "to render it in a browser, because it was stored without the output of its scripts",
+    RequestReason.BY_AUDIT: "as part of the random sample that checks the reported freshness",
+    RequestReason.BY_CANONICAL: "because {canonical} has changed, which had the same text",
+    RequestReason.TO_CONFIRM: "because it returned 404, and only a second 404 shows that it is gone",
+    RequestReason.BY_LIST: "because a sitemap or feed lists it, and it has never been fetched successfully",
+    RequestReason.TO_RENDER: "to render it in a browser, because it was stored without the output of its scripts",
 }
 
 
@@ -280,7 +280,7 @@ def format_rate_estimate(page: PageFacts, source: PriorSource | None) -> str:
 
 def format_magnitude_factor(page: PageFacts, terms: VisitTerms | None) -> str:
     """Return how much a page's changes weigh relative to the average page; empty if they are not weighed."""
-    if terms is None or terms.amount is None or not page.version:
+    if terms is None or terms.magnitude is None or not page.version:
         return ""
     own_changes = format_count(page.changes, "change") if page.magnitudes.changes else "no changes yet"
     factor = compute_page_magnitude_factor(page, terms)

@@ -23,7 +23,7 @@ def format_step(step: ForecastStep) -> str:
 
 def format_agreement(agreement: Agreement) -> tuple[str, str, str]:
     """Return the number of visits, the expected fresh share and the fresh share that was found."""
-    return f"{agreement.looks:,}", format_share(agreement.expected_fresh), format_share(agreement.found_fresh)
+    return f"{agreement.visits:,}", format_share(agreement.expected_fresh), format_share(agreement.found_fresh)
 
 
 def format_plan(planned: PlannedDomain) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class AuditFinding:
         agreement = self.agreement
         what = "The freshness reported" if self.by_chance else "The freshness expected at scheduled visits"
         return (
-            f"{what} for {self.name} is wrong: of {agreement.looks:,} {'audit' if self.by_chance else 'scheduled'} "
+            f"{what} for {self.name} is wrong: of {agreement.visits:,} {'audit' if self.by_chance else 'scheduled'} "
             f"visits, {_format_percent(agreement.expected_fresh)} were expected to find a fresh copy, and "
             f"{_format_percent(agreement.found_fresh)} did ({abs(agreement.deviations):.1f} standard deviations)"
         )

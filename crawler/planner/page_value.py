@@ -125,7 +125,7 @@ def compute_chance_unchanged(explanation: Explanation, page: PageFacts) -> float
 
 def compute_page_magnitude_factor(page: PageFacts, terms: VisitTerms) -> float:
     """Return the factor on a page's importance for its change magnitude, relative to the domain's mean page."""
-    return compute_magnitude_factor(page.magnitudes, terms.amount) if page.version else 1.0
+    return compute_magnitude_factor(page.magnitudes, terms.magnitude) if page.version else 1.0
 
 
 def _combine_signals(page: PageFacts, explanation: Explanation) -> SignalState:

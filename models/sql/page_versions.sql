@@ -37,7 +37,7 @@ COMMENT ON COLUMN page_versions.until IS 'when the next version was first seen; 
 COMMENT ON COLUMN page_versions.change IS 'added, changed or restored; null for a URL list';
 COMMENT ON COLUMN page_versions.parts IS
     'what changed: text, link, image, title, meta; empty if the blocks were not compared';
-COMMENT ON COLUMN page_versions.amount IS 'change magnitude: share of the page that changed, 0 to 1; null if unknown';
+COMMENT ON COLUMN page_versions.magnitude IS 'change magnitude: share of the page that changed, 0 to 1; null if unknown';
 COMMENT ON COLUMN page_versions.title IS 'title of the page';
 COMMENT ON COLUMN page_versions.language IS 'language that the page declares; empty if it declares none';
 COMMENT ON COLUMN page_versions.content_type IS 'media type that the server sent';

@@ -11,7 +11,7 @@ COMMENT ON COLUMN report_calibration.domain IS 'name of the domain: host, and po
 COMMENT ON COLUMN report_calibration.day IS 'UTC day of the visits';
 COMMENT ON COLUMN report_calibration.audit IS
     'true: visits of the random sample (audit), which validate the freshness report; false: all other visits';
-COMMENT ON COLUMN report_calibration.looks IS 'visits that could decide between changed and unchanged';
+COMMENT ON COLUMN report_calibration.visits IS 'visits that could decide between changed and unchanged';
 COMMENT ON COLUMN report_calibration.expected_change IS 'mean predicted chance of a change';
 COMMENT ON COLUMN report_calibration.found_change IS 'share of these visits that found a change';
 COMMENT ON COLUMN report_calibration.deviations IS

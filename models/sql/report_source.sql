@@ -21,6 +21,6 @@ COMMENT ON COLUMN report_source.recall IS
     'share of changes that the source signals, as used for scheduling; 0 until visits have confirmed it';
 COMMENT ON COLUMN report_source.precision IS 'share of recently checked signals that were true';
 COMMENT ON COLUMN report_source.false_per_page_day IS 'false signals per page and day';
-COMMENT ON COLUMN report_source.silence IS
+COMMENT ON COLUMN report_source.effective_recall IS
     'share by which a page ages more slowly while the source sends no signal about it; 0 to 1';
 COMMENT ON COLUMN report_source.measured_at IS 'when precision and recall were last measured, UTC';

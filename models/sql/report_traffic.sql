@@ -14,7 +14,7 @@ COMMENT ON VIEW report_traffic IS 'Traffic of each domain by hour, computed from
 COMMENT ON COLUMN report_traffic.domain_id IS 'number of the domain';
 COMMENT ON COLUMN report_traffic.domain IS 'name of the domain: host, and port unless it is the default';
 COMMENT ON COLUMN report_traffic.hour IS 'start of the hour, in knowledge time';
-COMMENT ON COLUMN report_traffic.looks IS 'visits that sent at least one request';
+COMMENT ON COLUMN report_traffic.visits IS 'visits that sent at least one request';
 COMMENT ON COLUMN report_traffic.requests IS 'requests of these visits, without robots.txt and logins';
 COMMENT ON COLUMN report_traffic.received_bytes IS 'bytes received by these visits';
 COMMENT ON COLUMN report_traffic.errors IS 'visits without a response, or with status 429 or 5xx';

@@ -130,9 +130,9 @@ def test_the_report_shows_target_price_finding_and_audit_results(
     assert audited.code == 0
     assert (found["target_freshness"], found["max_age"]) == (0.95, None)
     assert (found["price"], found["is_default_price"], found["finding"]) == (3.0, False, "not to be had")
-    for looks in found["calibration"].values():
-        assert (looks["visits"], looks["found_fresh"], looks["is_off"]) == (4, 0.5, False)
-        assert looks["expected_fresh"] == pytest.approx(0.9)
+    for visits in found["calibration"].values():
+        assert (visits["visits"], visits["found_fresh"], visits["is_off"]) == (4, 0.5, False)
+        assert visits["expected_fresh"] == pytest.approx(0.9)
     assert "50.0 % of 4 visits found the copy fresh; expected 90.0 %" in told
     assert "95.0 % fresh" in told
     assert "6 of 40 that its target needs" in told

@@ -92,7 +92,7 @@ async def live(
     return at
 
 
-async def waits_after(db: Database, domain: Domain, site: Periods, *, looks: int) -> dict[float, list[float]]:
+async def waits_after(db: Database, domain: Domain, site: Periods, *, visits: int) -> dict[float, list[float]]:
     """Return the days from the nth visit of each page to the next one, by the page's true period."""
     found: dict[float, list[float]] = {period: [] for period in site.periods}
     for url, days in await rows(

@@ -193,14 +193,14 @@ async def test_a_few_fetched_pages_among_many_unfetched_ones_are_drawn(db: Datab
     ("agreement", "is_off"),
     [
         (Agreement(), False),
-        (Agreement(looks=100, expected=30.0, found=40, variance=21.0), False),  # 2.2 deviations
-        (Agreement(looks=100, expected=30.0, found=45, variance=21.0), True),
+        (Agreement(visits=100, expected=30.0, found=40, variance=21.0), False),  # 2.2 deviations
+        (Agreement(visits=100, expected=30.0, found=45, variance=21.0), True),
         (
-            Agreement(looks=100, expected=30.0, found=15, variance=21.0),
+            Agreement(visits=100, expected=30.0, found=15, variance=21.0),
             True,
         ),  # a report that is too pessimistic is wrong, too
-        (Agreement(looks=10**6, expected=3e5, found=320_000, variance=2.1e5), False),  # significant, but only 2 points
-        (Agreement(looks=10, expected=0.0, found=1, variance=0.0), True),
+        (Agreement(visits=10**6, expected=3e5, found=320_000, variance=2.1e5), False),  # significant, but only 2 points
+        (Agreement(visits=10, expected=0.0, found=1, variance=0.0), True),
     ],
 )
 def test_a_report_is_wrong_beyond_three_deviations_and_three_points(agreement: Agreement, is_off: bool) -> None:

@@ -112,7 +112,7 @@ async def test_a_page_that_is_always_busy_does_not_throttle_its_domain(db: Datab
             at += timedelta(minutes=2)
 
         assert await fetched(db, domain) == 41
-        refusals = await rows(db, "SELECT refusals FROM domain_state")
+        refusals = await rows(db, "SELECT rejections FROM domain_state")
         assert refusals[0][0] <= 3  # when all others are fetched, only the busy page is requested
 
 
@@ -194,7 +194,7 @@ async def test_a_pattern_stored_before_it_was_rejected_suspends_only_its_domain(
         assert timedelta(hours=1) <= held.until - START < timedelta(hours=2)
         assert await fetched(db, well) == 2
         (found,) = [each.domain for each in await domains.list_domains(db) if each.domain.id == domain.id]
-        assert "have no look-around" in found.settings.refusals[0]
+        assert "have no look-around" in found.settings.problems[0]
 
         with pytest.raises(BadInput, match="could run forever"):
             await domains.change_settings(db, well, replace(well.settings, exclude=(r"re:(a)\1",)), at=START)

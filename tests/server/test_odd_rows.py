@@ -18,9 +18,9 @@ ODD = {
     "a rendering of another version": f"UPDATE visit SET rendering = 'framed', added_words = 5 WHERE {ONE}",
     "a reason of another version": f"UPDATE page SET reason = 'no_such', failures = 3, status = NULL WHERE {ONE}",
     "no visit": f"DELETE FROM visit WHERE {ONE}",
-    "a visit of next year": f"UPDATE visit SET at = at + interval '1 year', expected = 1, price = 0 WHERE {ONE}",
+    "a visit of next year": f"UPDATE visit SET at = at + interval '1 year', expected = 1, shadow_price = 0 WHERE {ONE}",
     "a failed visit": """
-        INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests)
+        INSERT INTO visit (domain_id, key, at, outcome, change, evidence, conditional, requests)
         VALUES (%(domain_id)s, %(key)s, now(), 'unreached', 'unknown', 'status', false, 1)
     """,
     "fetched but never visited": f"""

@@ -40,7 +40,7 @@ def test_figures_equal_those_of_the_report(crawled: Site, recrawl: Recrawl, visi
         ("Unfetched", "unfetched"),
         ("Requests", "requests"),
         ("Failed visits", "failures"),
-        ("Visits in 30 days", "looks"),
+        ("Visits in 30 days", "visits"),
         ("Requests today", "spent_today"),
     ):
         assert shown[label] == f"{said[name]:,}", label

@@ -171,7 +171,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
             ("Registered", format_instant(shown.registered_at)),
             *domain_settings.format_all_settings(shown.settings),
             ("Rules", "\n".join(map(domain_settings.format_rule, shown.settings.rules))),
-            ("Unusable settings", "\n".join(shown.settings.refusals)),
+            ("Unusable settings", "\n".join(shown.settings.problems)),
             ("Crawl hours", domain_settings.format_opening(shown, at=instant)),
             ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
             ("Bytes left", format_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),

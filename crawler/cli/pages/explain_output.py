@@ -167,9 +167,9 @@ def _show_visits(stored: app.Explanation, *, why: bool) -> None:
         }
         row = {
             "visit": format_instant(visit.at),
-            "outcome": visit.answer.replace("_", " ") + (f" {visit.status}" if visit.status else ""),
+            "outcome": visit.outcome.replace("_", " ") + (f" {visit.status}" if visit.status else ""),
             "change": visit.change.value,
-            "magnitude": format_share(visit.amount),
+            "magnitude": format_share(visit.magnitude),
         }
         rows.append(row | (figures if why else {}) | {"reason": format_reason(visit.reason)})
     show_rows(rows, right=["magnitude", "requests", "bytes", "expected"])

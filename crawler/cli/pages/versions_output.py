@@ -53,7 +53,7 @@ def _format_version_row(version: pages.PageVersion, *, why: bool) -> dict[str, s
         "since": format_instant(version.at),
         "lasted": format_span(version.until - version.at) if version.until else "until now",
         "change": version.change or "list",
-        "magnitude": format_share(version.amount),
+        "magnitude": format_share(version.magnitude),
         **({"parts": " ".join(version.parts), "distance": distance} if why else {}),
         "size": format_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
         "title": version.title,

@@ -109,7 +109,7 @@ def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
         ("Sitemaps and feeds", format_lists(full_report.lists)),
         ("", " "),
         ("In the last", format_span(domain_report.window)),
-        ("Visits", f"{domain_report.looks} ({domain_report.requests} requests)"),
+        ("Visits", f"{domain_report.visits} ({domain_report.requests} requests)"),
         ("Changes", changes or "none"),
         ("Failed", format_count(domain_report.failures, "visit") + (FAILED_NOTE if domain_report.failures else "")),
         ("Received", format_bytes(domain_report.received_bytes)),
@@ -176,7 +176,7 @@ def _format_agreement(agreement: reports.Agreement) -> str:
     is_off = f", off by {abs(agreement.deviations):.1f} standard deviations" if agreement.is_off else ""
     found_fresh, expected = format_share(agreement.found_fresh), format_share(agreement.expected_fresh)
     return (
-        f"{found_fresh} of {format_count(agreement.looks, 'visit')} found the copy fresh; expected {expected}{is_off}"
+        f"{found_fresh} of {format_count(agreement.visits, 'visit')} found the copy fresh; expected {expected}{is_off}"
     )
 
 
@@ -213,7 +213,7 @@ def _format_report_row(domain_report: reports.DomainReport, calibration: reports
         "gone": str(domain_report.gone),
         "dead links": str(domain_report.dead_links),
         "moved": str(domain_report.moved),
-        "visits": str(domain_report.looks),
+        "visits": str(domain_report.visits),
         "changes": str(sum(count for change, count in domain_report.changes.items() if change != "first")),
         "failed": str(domain_report.failures),
         "received": format_bytes(domain_report.received_bytes),

@@ -67,9 +67,9 @@ def _format_audit_row(each: "reports.DomainAudit") -> dict[str, str]:
 
 def describe_agreement(agreement: "reports.Agreement") -> dict[str, object]:
     """Return what visits found and what was expected of them, for JSON."""
-    deviations = agreement.deviations if agreement.looks else None
+    deviations = agreement.deviations if agreement.visits else None
     fields = pick_fields(agreement, "expected_fresh", "found_fresh", "is_off")
-    return {"visits": agreement.looks, **fields, "deviations": deviations}
+    return {"visits": agreement.visits, **fields, "deviations": deviations}
 
 
 def report(
@@ -169,7 +169,7 @@ def _format_hour_row(name: str, judged: "reports.JudgedHour") -> dict[str, str]:
     return {
         "hour": format_instant(hour.hour),
         "domain": f"{name}{' *' if judged.anomaly else ''}",
-        "visits": f"{hour.looks:,}",
+        "visits": f"{hour.visits:,}",
         "requests": f"{hour.requests:,}",
         "received": format_bytes(hour.received_bytes),
         "errors": f"{hour.errors:,}",

@@ -26,12 +26,12 @@ class Agreement:
     @property
     def expected_fresh(self) -> float | None:
         """Return the predicted share of copies that were fresh when they were visited."""
-        return 1 - self.expected / self.looks if self.looks else None
+        return 1 - self.expected / self.visits if self.visits else None
 
     @property
     def found_fresh(self) -> float | None:
         """Return the share of copies that were fresh when they were visited."""
-        return 1 - self.found / self.looks if self.looks else None
+        return 1 - self.found / self.visits if self.visits else None
 
     @property
     def deviations(self) -> float:
@@ -41,7 +41,7 @@ class Agreement:
     @property
     def is_off(self) -> bool:
         """Whether the difference is significant and large enough to matter."""
-        beyond = abs(self.found - self.expected) > MAX_DIFFERENCE_SHARE * self.looks
+        beyond = abs(self.found - self.expected) > MAX_DIFFERENCE_SHARE * self.visits
         return beyond and abs(self.deviations) > MAX_DEVIATIONS
 
 

@@ -72,14 +72,14 @@ class SourceQuality:
     per_day: float = 0.0
 
     @property
-    def silence(self) -> float:
+    def effective_recall(self) -> float:
         """Return the probability that the source would have signaled a recent change; at most MAX_RECALL."""
         return min(self.recall * self.liveliness, MAX_RECALL)
 
 
 def has_quality_moved(before: SourceQuality, now: SourceQuality) -> bool:
     """Whether the quality of a source changed so much that due times should be computed again."""
-    silence = max((1 - before.silence) / (1 - now.silence), (1 - now.silence) / (1 - before.silence))
+    effective_recall = max((1 - before.effective_recall) / (1 - now.effective_recall), (1 - now.effective_recall) / (1 - before.effective_recall))
     ratios = [each.recall / each.noise for each in (before, now)]
     return effective_recall > MOVED_SILENCE_RATIO or max(ratios) > MOVED_RATIO * min(ratios)
 
@@ -121,13 +121,13 @@ def combine_signals(
 
 def build_signal_state(counts: Numbers, source: SourceQuality) -> SignalState:
     """Build the state from one source. counts: its signals since each page's last successful visit."""
-    recall = np.full(np.shape(counts), source.silence)
+    recall = np.full(np.shape(counts), source.effective_recall)
     return SignalState(recall=recall, count=np.asarray(counts, dtype=np.float64), ratio=source.recall / source.noise)
 
 
 def find_best_source(sources: Sequence[SourceQuality]) -> SourceQuality:
     """Return the source with the highest recall, by which the plan expects visits; NO_SOURCE without one."""
-    return max(sources, key=lambda source: source.silence, default=NO_SOURCE)
+    return max(sources, key=lambda source: source.effective_recall, default=NO_SOURCE)
 
 
 def estimate_signals_per_day(source: SourceQuality, rate: Floats) -> Floats:
@@ -141,7 +141,7 @@ def estimate_signals_per_day(source: SourceQuality, rate: Floats) -> Floats:
 
 def find_max_recall(sources: Sequence[SourceQuality]) -> float:
     """Return the highest probability that a source signals a change; 0 without a source."""
-    return max((source.silence for source in sources), default=0.0)
+    return max((source.effective_recall for source in sources), default=0.0)
 
 
 def _find_strongest_signal(

@@ -11,7 +11,7 @@ from crawler.core.freshness.signals import SourceQuality
 from crawler.core.http.urls import Url
 
 
-class Wanted(IntEnum):
+class RequestReason(IntEnum):
     """The reason for a requested visit, which is made at any price."""
 
     NONE = 0
@@ -25,8 +25,8 @@ class Wanted(IntEnum):
     BY_LIST = 8  # it never was a page, but a sitemap or feed lists it
 
 
-USER_REQUESTS = frozenset({Wanted.BY_USER, Wanted.BY_URL})
-PRIORITY_REQUESTS = USER_REQUESTS | {Wanted.TO_CONFIRM}  # visits that are not paced and come before all others
+USER_REQUESTS = frozenset({RequestReason.BY_USER, RequestReason.BY_URL})
+PRIORITY_REQUESTS = USER_REQUESTS | {RequestReason.TO_CONFIRM}  # visits that are not paced and come before all others
 
 
 @dataclass(frozen=True, slots=True)

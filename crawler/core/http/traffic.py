@@ -52,9 +52,9 @@ def describe_anomaly(hour: TrafficHour, before: Sequence[TrafficHour]) -> str:
 
 
 def _describe_errors(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
-    visits, errors = sum(each.looks for each in usual), sum(each.errors for each in usual)
+    visits, errors = sum(each.visits for each in usual), sum(each.errors for each in usual)
     share = (errors + 0.5) / (visits + 1)  # above 0 even if there were no errors so far
-    worst = max((each.error_share for each in usual if each.looks >= ENOUGH_VISITS), default=0.0)
+    worst = max((each.error_share for each in usual if each.visits >= ENOUGH_VISITS), default=0.0)
     is_off = (
         hour.errors >= MIN_ERRORS
         and hour.error_share >= MIN_FACTOR * share
@@ -63,7 +63,7 @@ def _describe_errors(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
     )
     if not is_off:
         return ""
-    return f"{hour.errors} of {hour.looks} visits failed; {100 * share:.2g} % is usual"
+    return f"{hour.errors} of {hour.visits} visits failed; {100 * share:.2g} % is usual"
 
 
 def _describe_latency(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:

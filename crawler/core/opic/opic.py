@@ -265,6 +265,6 @@ class Economy:
             if pages == 0:
                 continue
             # The bound matters if two products are rounded up by a fraction each.
-            each = min(int(virtual_page * (shares[pool] / total)), self.reserve) // pages
+            each = min(int(virtual_page * (shares[pool] / total)), self.virtual_page_cash) // pages
             self.dividend[pool] += each
             self.virtual_page_cash -= each * pages

@@ -138,7 +138,7 @@ def _compute_due_at(
 
 def _compute_planned_wait(target: Target) -> timedelta | None:
     """Return the planned wait after the last successful visit; None if the due time had another reason."""
-    is_by_plan = target.requested is Wanted.NONE and target.state is State.FETCHED and not target.failures
+    is_by_plan = target.requested is RequestReason.NONE and target.state is State.FETCHED and not target.failures
     if not is_by_plan or target.due_at is None or target.last_good_at is None or target.due_at <= target.last_good_at:
         return None
     return target.due_at - target.last_good_at

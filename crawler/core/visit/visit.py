@@ -147,7 +147,7 @@ class Target:
     terms: VisitTerms = DEFAULT_TERMS
     importance: float = 1.0  # the domain's mean is 1
     magnitudes: ChangeMagnitudes = NO_MAGNITUDES  # of the changes found so far
-    requested: Wanted = Wanted.NONE
+    requested: RequestReason = RequestReason.NONE
     cash: int = 0  # as read at the claim
     group: int = 0  # the group of pages that share a prior and the trust in validators
     validators: Validators = NO_VALIDATORS  # to be sent
@@ -288,7 +288,7 @@ class Visit:
         return self.status is not None and self.status >= 500 and not self.overloaded and not self.is_good
 
     @property
-    def next_request(self) -> Wanted:
+    def next_request(self) -> RequestReason:
         """Return the reason if this visit requests the next one: to confirm a first 404.
 
         If the end of the lease interrupted the visit, its own reason stays.

@@ -172,7 +172,7 @@ class PageReader:
         self, target: Target, response: Fetched, without_scripts: Parsed | None, knowledge: DomainKnowledge
     ) -> RenderChoice:
         is_requested = (
-            target.requested is Wanted.TO_RENDER
+            target.requested is RequestReason.TO_RENDER
         )  # by select_pages_to_render, which limits the number of probes
         choice = choose_rendering(
             response.body,

@@ -25,7 +25,7 @@ from crawler.store.learned.credibility import Trusts
 from crawler.store.rows import decode_fingerprint, fetch_rows
 
 STATES = {state.value: state for state in State}  # faster than State(value)
-REQUESTS_BY_VALUE = {reason.value: reason for reason in Wanted}
+REQUESTS_BY_VALUE = {reason.value: reason for reason in RequestReason}
 # Read only for selected pages, because these are most of a page's columns.
 DETAILS = """
     SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.status,

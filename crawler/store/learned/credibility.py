@@ -250,9 +250,9 @@ async def _write_source(
         "noise": quality.noise,
         "effective_recall": quality.effective_recall,
         "record": Jsonb(asdict(record)),
-        "weighed_recall": applied_quality.recall,
-        "weighed_noise": applied_quality.noise,
-        "weighed_silence": applied_quality.silence,
+        "applied_recall": applied_quality.recall,
+        "applied_noise": applied_quality.noise,
+        "applied_effective_recall": applied_quality.effective_recall,
         "signal_count": signal_count,
         "moved": has_moved,
     }

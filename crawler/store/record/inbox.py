@@ -57,7 +57,7 @@ ADMIT_SEEDS = """
 """
 TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %s"
 # The next record assigns due times to new pages of deferred groups.
-DEFER_NEW = "UPDATE prior SET is_moving = true WHERE domain_id = %s AND held_until IS NOT NULL AND NOT is_moving"
+DEFER_NEW = "UPDATE prior SET is_moving = true WHERE domain_id = %s AND deferred_until IS NOT NULL AND NOT is_moving"
 REQUEST_SEEDS = """
     UPDATE frontier SET due_at = CASE WHEN state <> 'unfetched' THEN least(due_at, %(at)s) END, request_reason =
     %(request_reason)s

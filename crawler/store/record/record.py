@@ -215,8 +215,8 @@ def _build_visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
     exchange_values = (visit.conditional, requests, visit.received_bytes, visit.saved_bytes, elapsed_ms)
     cash = target.cash if visit.recipients is not None else 0
     # Visits requested because of the canonical page would bias the calibration.
-    expected = None if target.requested is Wanted.BY_CANONICAL else visit.expected_change
-    plan_values = (cash, target.terms.shadow_price, target.requested is Wanted.BY_AUDIT, expected, visit.due_at)
+    expected = None if target.requested is RequestReason.BY_CANONICAL else visit.expected_change
+    plan_values = (cash, target.terms.shadow_price, target.requested is RequestReason.BY_AUDIT, expected, visit.due_at)
     return (
         *outcome_values,
         *change_values,

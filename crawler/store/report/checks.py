@@ -210,7 +210,7 @@ PAGE_RULES = {
         _build_rule_query("page", "encode(t.canonical, 'hex')", "t.canonical IS NOT NULL AND l.key IS NULL", CANONICAL),
     ),
     "wrong_bands": ("fingerprints are not in their four bands, or belong to no page", WRONG_BANDS),
-    "future_looks": (
+    "future_visits": (
         "pages were visited after the last visit of their domain",
         _build_rule_query("page", "t.last_visit_at::text", "t.last_visit_at > s.last_visit_at", STATE),
     ),

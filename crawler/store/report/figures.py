@@ -199,7 +199,7 @@ async def count_if_large(db: Database, domain: Domain, *, at: datetime, max_age:
 
 async def count_after_crawl(db: Database, domain: Domain, *, visits: int, at: datetime) -> None:
     """Count a large domain at the end of a crawl if the number of visits may have changed its figures."""
-    values = {"domain_id": domain.id, "small": MAX_SMALL_PAGES, "looks": visits, "moving": MIN_VISITED_SHARE}
+    values = {"domain_id": domain.id, "small": MAX_SMALL_PAGES, "visits": visits, "moving": MIN_VISITED_SHARE}
     if await fetch_row(db, IS_OUTDATED, values) is not None:
         await store_figures(db, domain, at=at)
 

@@ -140,9 +140,9 @@ def learnt(*novelties: float, at: datetime | None = None) -> TemplateNovelty:
     return known
 
 
-@pytest.mark.parametrize(("looks", "barren"), [(30, False), (40, True)])
-def test_template_alone_in_its_section_is_barren_after_about_thirty_visits(looks: int, barren: bool) -> None:
-    known = learnt(*[0.0] * looks)
+@pytest.mark.parametrize(("visits", "barren"), [(30, False), (40, True)])
+def test_template_alone_in_its_section_is_barren_after_about_thirty_visits(visits: int, barren: bool) -> None:
+    known = learnt(*[0.0] * visits)
 
     assert is_barren(known, known.evidence) is barren
 

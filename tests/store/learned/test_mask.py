@@ -16,7 +16,7 @@ from tests.core import pages
 texts = st.lists(st.sampled_from(["at 10:15", "at 10:16", "5 days", "sale", "boots é 漢", "6 days"]), max_size=4)
 
 
-def taught(looks: list[list[str]]) -> NoiseMask:
+def taught(visits: list[list[str]]) -> NoiseMask:
     """Return the mask after visits of a page with these paragraphs, each fetched twice."""
     domain = pages.Domain()
     shown = ["".join(f"<p>{text}<a href='/x?sid={n}'>x</a>" for text in look) for n, look in enumerate(visits)]
@@ -28,9 +28,9 @@ def taught(looks: list[list[str]]) -> NoiseMask:
 
 
 @settings(max_examples=40)
-@given(looks=st.lists(texts, max_size=4))
-def test_a_packed_mask_keeps_its_content_and_order(looks: list[list[str]]) -> None:
-    mask = taught(looks)
+@given(visits=st.lists(texts, max_size=4))
+def test_a_packed_mask_keeps_its_content_and_order(visits: list[list[str]]) -> None:
+    mask = taught(visits)
 
     found = MASK.unpack(pack_mask(mask))
 

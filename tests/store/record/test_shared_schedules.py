@@ -60,7 +60,7 @@ async def days(
     db: Database, domain: Domain, answers: Mapping[int, Response], first: int, last: int, *, every: int = 5
 ) -> Counter[int]:
     """Visit due pages every few days, with a plan after each, and return the number of visits of each page."""
-    looks = Counter[int]()
+    visits = Counter[int]()
     for n in range(first, last, every):
         visits += Counter(await day(db, domain, answers, at=START + n * DAY))
         await report.fill_fingerprints(db, domain)

@@ -108,7 +108,7 @@ async def test_a_small_domain_is_counted_at_query_time(db: Database, domain: Dom
     ("visits", "is_counted"), [(0, False), (MAX_SMALL_PAGES // 100 - 1, False), (MAX_SMALL_PAGES, True)]
 )
 async def test_a_crawl_with_many_visits_ends_with_a_count(
-    db: Database, domain: Domain, *, looks: int, is_counted: bool
+    db: Database, domain: Domain, *, visits: int, is_counted: bool
 ) -> None:
     await walked(db, domain)
     await report.count_after_crawl(db, domain, visits=visits, at=LATER)
