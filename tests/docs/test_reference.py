@@ -97,6 +97,36 @@ def test_every_prefect_event_is_explained() -> None:
     assert named == emitted
 
 
+def test_the_constants_of_the_documentation_are_defined_where_it_says() -> None:
+    rows = re.findall(
+        r"^\| (`[A-Z].*?) \| (core|store)(/\S+) \|", (DOCS / "tuning.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    missing = []
+    for names, layer, path in rows:
+        folder, braced, rest = path.partition("{")
+        files = [f"{folder}{stem}.py" for stem in rest.removesuffix("}.py").split(",")] if braced else [path]
+        source = "\n".join((DOCS.parent / "crawler" / f"{layer}{file}").read_text(encoding="utf-8") for file in files)
+        missing += [name for name in re.findall(r"`([A-Z_]+)`", names) if not re.search(rf"\b{name}\b.* = ", source)]
+
+    assert len(rows) > 20
+    assert missing == []
+
+
+def test_the_functions_of_the_architecture_exist() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8").partition("## Packages of core")[2]
+    rows = re.findall(r"^\| `([\w.]+)/?` \|.*\| (`.*) \|$", text.partition("\n## ")[0], re.MULTILINE)
+    missing = []
+    for place, names in rows:
+        root = DOCS.parent / "crawler" / "core" / place
+        source = "\n".join(
+            file.read_text(encoding="utf-8") for file in ([root] if root.is_file() else root.rglob("*.py"))
+        )
+        missing += [name for name in re.findall(r"`(\w+)`", names) if f"def {name}(" not in source]
+
+    assert len(rows) > 10
+    assert missing == []
+
+
 if __name__ == "__main__":
     for page in GENERATED:
         (DOCS / page).write_text(insert(page), encoding="utf-8")
