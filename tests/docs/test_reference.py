@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.core import Metric
 
 from crawler.cli.reference import escape_cell
+from crawler.core.change.change import Evidence
 from crawler.runtime.metrics.counting import CrawlCounts
 from crawler.runtime.metrics.families import (
     build_crawl_families,
@@ -82,6 +83,15 @@ def test_every_kind_of_event_is_explained() -> None:
     named = {name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split(" | ")[0])}
 
     assert named == {kind.value for kind in EventKind}
+
+
+def test_every_kind_of_evidence_is_explained() -> None:
+    table = (DOCS / "changes.md").read_text(encoding="utf-8").partition("## Evidence")[2].partition("\n## ")[0]
+    named = {name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split(" | ")[0])} - {
+        "evidence"
+    }
+
+    assert named == {evidence.value for evidence in Evidence}
 
 
 def test_every_prefect_event_is_explained() -> None:
