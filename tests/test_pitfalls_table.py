@@ -8,8 +8,9 @@ from tests import test_pitfalls_change_and_lifecycle, test_pitfalls_scheduling
 DOCUMENT = Path(__file__).parents[1] / "docs" / "pitfalls.md"
 TITLE = """# Failures of other crawlers, and the tests that cover them
 
-Which mistakes of other crawlers does recrawl avoid? The list comes from the sources and issue trackers of the named crawlers. The tests of each
-row fail if recrawl makes the same mistake. `python -m tests.test_pitfalls_table` generates this page from the tests.
+Which mistakes of other crawlers does recrawl avoid? The list comes from the sources and issue trackers of the named
+crawlers. The tests of each row fail if recrawl makes the same mistake. `python -m tests.test_pitfalls_table` generates
+this page from the tests.
 """
 
 
