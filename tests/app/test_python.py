@@ -64,7 +64,7 @@ def test_the_examples_of_the_documentation_run_as_they_stand(
 
     assert done.returncode == 0, done.stderr
     assert not done.stderr
-    assert "2 pages were looked at" in done.stdout
+    assert "2 visits" in done.stdout
     assert "A basket of pears costs four crowns this week" in done.stdout
     assert re.search(r"pears\.html.*\[basket\] of \[pears\]", done.stdout)
     assert done.stdout.count("added") >= 2

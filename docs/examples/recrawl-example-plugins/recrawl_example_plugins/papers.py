@@ -1,10 +1,10 @@
-"""A page score that prefers papers to the listings that contain them."""
+"""A score: papers are more important than the lists that link to them."""
 
 from urllib.parse import urlsplit
 
 
 class Papers:
-    """A score that doubles the importance of pages under /abs/ and halves that of pages under /list/."""
+    """Doubles the importance of pages under /abs/ and halves it under /list/."""
 
     def score(self, url: str) -> float:
         path = urlsplit(url).path

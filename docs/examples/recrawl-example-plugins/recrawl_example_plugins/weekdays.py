@@ -1,4 +1,4 @@
-"""A revisit policy that visits pages on the next working day, for sites that are edited during the week."""
+"""A revisit policy for pages that people edit during the week: visit them on the next working day."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,7 +8,7 @@ SATURDAY = 5
 
 
 class Weekdays:
-    """A policy that revisits each page on the next morning that is not on a weekend."""
+    """Schedules every page for the next morning that is not on a weekend."""
 
     def choose_interval(self, visit: Any) -> timedelta:
         at: datetime = visit.at
