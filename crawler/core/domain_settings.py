@@ -116,13 +116,13 @@ class DomainSettings:
 
     @property
     def credentials(self) -> "Credentials":
-        """Return the credentials for the domain. Raise ValueError if a stored text cannot be parsed (see refusals)."""
+        """Return the credentials for the domain. Raise ValueError if a stored text cannot be parsed (see problems)."""
         from crawler.core.http.credentials import parse_credentials
 
         return parse_credentials(self.headers, self.auth, self.login, self.proxy)
 
     @property
-    def refusals(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Return why stored patterns and texts are invalid. A domain with any refusal is not crawled."""
         from crawler.core.http.urls import list_refusals
 

@@ -60,7 +60,7 @@ class PageRule:
         return bool(self._matches.search(get_path_and_query(url)))
 
     @property
-    def refusals(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Return why the pattern or expressions are invalid, one sentence each."""
         return (*list_refusals((self.pattern,)), *self.view.problems)
 

@@ -239,7 +239,7 @@ async def test_a_rejected_login_suspends_the_domain_for_longer_each_time_and_no_
     holds = [hold for result in (first, again) for hold in result.suspensions.values()]
     reason = "login_failed the form is shown again: the credentials were not accepted"
     assert {hold.reason for hold in holds} == {reason}
-    assert holds[1].refusals == 2
+    assert holds[1].rejections == 2
     assert club.tries == 2
     assert set(server.pages) == {"/login"}
 

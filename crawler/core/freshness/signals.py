@@ -79,7 +79,10 @@ class SourceQuality:
 
 def has_quality_moved(before: SourceQuality, now: SourceQuality) -> bool:
     """Whether the quality of a source changed so much that due times should be computed again."""
-    effective_recall = max((1 - before.effective_recall) / (1 - now.effective_recall), (1 - now.effective_recall) / (1 - before.effective_recall))
+    effective_recall = max(
+        (1 - before.effective_recall) / (1 - now.effective_recall),
+        (1 - now.effective_recall) / (1 - before.effective_recall),
+    )
     ratios = [each.recall / each.noise for each in (before, now)]
     return effective_recall > MOVED_SILENCE_RATIO or max(ratios) > MOVED_RATIO * min(ratios)
 

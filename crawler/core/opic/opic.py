@@ -174,7 +174,7 @@ class Economy:
     @property
     def window(self) -> float:
         """Return the importance window T = k M, in units of cash (as the domain's clock)."""
-        return self.passes * (self.coins - self.dormant)
+        return self.passes * (self.total_cash - self.dormant)
 
     def get_cash(self, key: PageKey) -> int:
         account = self.accounts[key]

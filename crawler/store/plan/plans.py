@@ -86,7 +86,7 @@ class PlanInput:
     """The input of a domain's plan. tracked: the number of pages in any state.  announced_s: the last crawl delay.
 
     importance, price, price_correction: from the last plan; price is None for the default.  planned_at: the time of the
-    last plan, or None.  held_until: the domain is suspended until then.  spent_today: requests of the UTC day.
+    last plan, or None.  resume_at: the domain is suspended until then.  spent_today: requests of the UTC day.
     waiting: pages that have been due since before the last plan, up to MAX_WAITING.
     """
 
@@ -104,7 +104,7 @@ class PlanInput:
 
     def is_suspended(self, *, at: datetime, min_duration: timedelta) -> bool:
         """Return whether the domain is paused, or suspended for longer than min_duration from `at` on."""
-        return self.domain.paused or (self.held_until is not None and self.held_until - at > min_duration)
+        return self.domain.paused or (self.resume_at is not None and self.resume_at - at > min_duration)
 
 
 @dataclass(frozen=True, slots=True)

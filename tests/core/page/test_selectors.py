@@ -142,6 +142,6 @@ def test_expressions_with_unbounded_time_are_rejected_in_one_sentence() -> None:
     assert time.process_time() - began < 1
     refused = View(ignore_text=("x", r"(a)\1"))
     assert refused.without_ignored("xaa") == "aa"
-    (said,) = refused.refusals
+    (said,) = refused.problems
     assert "could run forever" in said
     assert pickle.loads(pickle.dumps(refused)) == refused

@@ -44,8 +44,8 @@ def test_a_mask_that_is_too_large_loses_its_oldest_texts() -> None:
     domain = pages.Domain()
     for n in range(20):
         text = "".join(f"<p>said on page {n} in line {'a' * line} at NOW" for line in range(10))
-        domain.look(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=str(n))
-        domain.look(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=f"other {n}")
+        domain.visit(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=str(n))
+        domain.visit(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=f"other {n}")
     whole = len(compression.decompress(pack_mask(domain.mask), max_bytes=MASK.max_bytes))
 
     packed = pack_mask(domain.mask, max_bytes=whole - 1)
