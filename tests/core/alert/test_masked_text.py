@@ -26,6 +26,6 @@ def test_volatile_text_is_excluded() -> None:
             volatile, page=PageKey(page), differing=[(PAGE[2], again[2])], first=PAGE, second=again
         )
 
-    said = mask_text(again, NoiseMask(volatile=volatile))
+    text = mask_text(again, NoiseMask(volatile=volatile))
 
-    assert said == "Kettle\nCosts 1,299.00 crowns\nSeen by \u2026 people today"
+    assert text == "Kettle\nCosts 1,299.00 crowns\nSeen by \u2026 people today"

@@ -37,7 +37,7 @@ def test_default_delivery_is_immediate_and_ungrouped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("digest", "zone", "found", "told"),
+    ("digest", "zone", "found", "expected"),
     [
         ("1h", "UTC", "2026-03-03T12:20", "2026-03-03T13:00"),
         ("1h", "UTC", "2026-03-03T12:00", "2026-03-03T12:00"),
@@ -54,14 +54,14 @@ def test_default_delivery_is_immediate_and_ungrouped() -> None:
         ("Weekly@fri-17:30", "Asia/Kolkata", "2026-03-03T12:20", "2026-03-06T17:30"),
     ],
 )
-def test_digest_is_sent_at_the_next_boundary(digest: str, zone: str, found: str, told: str) -> None:
+def test_digest_is_sent_at_the_next_boundary(digest: str, zone: str, found: str, expected: str) -> None:
     release = timing(digest, zone=zone).compute_release(at(found, zone))
 
-    assert (release.at, release.is_grouped) == (at(told, zone), True)
+    assert (release.at, release.is_grouped) == (at(expected, zone), True)
 
 
 @pytest.mark.parametrize(
-    ("quiet", "found", "told"),
+    ("quiet", "found", "expected"),
     [
         ("22-07", "2026-03-03T21:59", "2026-03-03T21:59"),
         ("22-07", "2026-03-03T22:00", "2026-03-04T07:00"),
@@ -72,10 +72,10 @@ def test_digest_is_sent_at_the_next_boundary(digest: str, zone: str, found: str,
         ("02-03", "2026-10-25T02:30", "2026-10-25T03:00"),  # an hour that occurs twice is quiet both times
     ],
 )
-def test_quiet_hours_delay_and_group_notifications(quiet: str, found: str, told: str) -> None:
+def test_quiet_hours_delay_and_group_notifications(quiet: str, found: str, expected: str) -> None:
     release = timing(quiet=quiet, zone=VIENNA).compute_release(at(found, VIENNA))
 
-    assert (release.at, release.is_grouped) == (at(told, VIENNA), found != told)
+    assert (release.at, release.is_grouped) == (at(expected, VIENNA), found != expected)
 
 
 def test_digest_in_quiet_hours_waits_for_their_end() -> None:
@@ -92,12 +92,12 @@ def test_release_is_at_a_digest_boundary_outside_of_quiet_hours(
     minutes: int, digest: str, quiet: str, zone: str
 ) -> None:
     found = NOON + timedelta(minutes=minutes)
-    wish = timing(digest, quiet, zone)
+    delivery = timing(digest, quiet, zone)
 
-    told = wish.compute_release(found).at
+    expected = delivery.compute_release(found).at
 
-    assert found <= told <= found + timedelta(days=9 if "weekly" in digest else 3)
-    assert wish.quiet is None or wish.quiet.find_end(told, zone=ZoneInfo(zone)) == told
+    assert found <= expected <= found + timedelta(days=9 if "weekly" in digest else 3)
+    assert delivery.quiet is None or delivery.quiet.find_end(expected, zone=ZoneInfo(zone)) == expected
 
 
 @pytest.mark.parametrize(

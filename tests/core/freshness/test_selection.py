@@ -414,10 +414,10 @@ def test_each_candidate_is_selected_deferred_or_waits(
         assert page.unseen + days <= max(page.max_interval, page.unseen + FLOOR_RETRY_DAYS) + 1e-3
     for n in out:
         page = candidates[n]
-        worth = float(compute_values(page.a, page.b, page.weight, page.unseen)) >= MIN_SCORE * page.shadow_price * (
-            1 - 1e-9
-        )
-        due = page.due_in <= 0 if page.is_timed else worth or page.unseen >= page.max_interval
+        reaches_price = float(
+            compute_values(page.a, page.b, page.weight, page.unseen)
+        ) >= MIN_SCORE * page.shadow_price * (1 - 1e-9)
+        due = page.due_in <= 0 if page.is_timed else reaches_price or page.unseen >= page.max_interval
         assert page.is_unfetched or page.is_requested or due
 
 

@@ -150,10 +150,10 @@ words = st.builds(SignalState, st.floats(0, 0.95), st.integers(0, 255).map(float
 
 
 @given(st.floats(0.1, 50), st.floats(0.1, 500), st.floats(0, 300), words)
-def test_evidence_only_grows_with_any_signals(a: float, b: float, days: float, said: SignalState) -> None:
-    after_a, after_b = learn_changed_with_signals(a, b, days, said)
+def test_evidence_only_grows_with_any_signals(a: float, b: float, days: float, signals: SignalState) -> None:
+    after_a, after_b = learn_changed_with_signals(a, b, days, signals)
 
-    assert a <= after_a[0] <= a + min(float(said.count), 8.0) + 1
+    assert a <= after_a[0] <= a + min(float(signals.count), 8.0) + 1
     assert b * (1 - 1e-12) <= after_b[0] < math.inf
 
 

@@ -236,7 +236,7 @@ def test_user_may_omit_the_scheme(text: str, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "empty"),
         (" \t", "empty"),
@@ -250,8 +250,8 @@ def test_user_may_omit_the_scheme(text: str, url: str) -> None:
         ("example.com/" + "a" * 9000, "longer than"),
     ],
 )
-def test_error_explains_in_one_line_what_is_wrong(text: str, says: str) -> None:
-    with pytest.raises(ValueError, match=says) as caught:
+def test_error_explains_in_one_line_what_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
         parse_user_url(text)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 200
@@ -378,9 +378,9 @@ def test_regular_expressions_are_fast(pattern: str) -> None:
     "pattern", ["re:(?=a)", "re:(?<!a)b", r"re:(a)\1", "re:(?P<n>a)(?P=n)", "re:(?>a+)", "re:a{1001}"]
 )
 def test_pattern_that_needs_backtracking_has_a_refusal(pattern: str) -> None:
-    (said,) = list_refusals(("/a", pattern, "*b"))
-    assert said.startswith(f"the pattern {pattern!r} is not supported, because it could run forever")
-    assert "no look-around, no back-references" in said
+    (refusal,) = list_refusals(("/a", pattern, "*b"))
+    assert refusal.startswith(f"the pattern {pattern!r} is not supported, because it could run forever")
+    assert "no look-around, no back-references" in refusal
     assert (
         Scope(authority=Authority("example.com"), exclude=(pattern,)).find_exclusion(Url("https://example.com/ab"))
         is None

@@ -52,7 +52,7 @@ def test_difference_that_is_not_visible_has_evidence_markup(then: str, now: str)
 
 def test_difference_hidden_by_a_rule_takes_precedence_over_volatile_words() -> None:
     now = PRICE.replace("<b>12", "<b>13")
-    again = [now.replace("13", said) for said in ("17", "15")]
+    again = [now.replace("13", number) for number in ("17", "15")]
     for view in (View(ignore=(".price",)), View(ignore_text=(r"\d+\.\d+",))):
         visit = revisit(PRICE, now.replace("19.99", "99.99"), view=view, again=tuple(again))
 

@@ -26,26 +26,26 @@ from crawler.core.visit.links import compute_redirect_key, find_canonical, resol
 from crawler.core.visit.visit import State, Target, Visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
 
-CROWDED = MoveTarget(other_pages=BULK_REDIRECT_PAGES - 1)
+BULK = MoveTarget(other_pages=BULK_REDIRECT_PAGES - 1)
 HOME = fetched(status=301, location=Url(ROOT))
 
 
-def moved(before: Target, *, at: datetime = NOW, move_target: MoveTarget = CROWDED) -> Visit:
+def moved(before: Target, *, at: datetime = NOW, move_target: MoveTarget = BULK) -> Visit:
     return confirm_move(looked(before, HOME, at=at), move_target)
 
 
 def test_fifth_page_that_redirects_to_one_target_does_not_move() -> None:
     before = seen()
 
-    alone, crowded = moved(before, move_target=MoveTarget(other_pages=BULK_REDIRECT_PAGES - 2)), moved(before)
+    alone, bulk = moved(before, move_target=MoveTarget(other_pages=BULK_REDIRECT_PAGES - 2)), moved(before)
 
     assert (alone.change, alone.state) == (Change.MOVED, State.MOVED)
-    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.FETCHED, "bulk_redirect")
-    kept = after(crowded)
+    assert (bulk.change, bulk.state, bulk.reason) == (Change.UNKNOWN, State.FETCHED, "bulk_redirect")
+    kept = after(bulk)
     assert (kept.version, kept.validators, kept.belief, kept.outlinks) == (
         before.version, before.validators, before.belief, before.outlinks
     )  # fmt: skip
-    assert crowded.recipients is None
+    assert bulk.recipients is None
 
 
 def test_page_of_a_bulk_redirect_is_gone_after_a_week() -> None:
@@ -152,15 +152,15 @@ def test_no_target_of_a_move_discards_what_was_learned(
     ids=["304", "200", "404", "302"],
 )
 def test_visit_without_a_move_stays_as_it_is(visit: Visit) -> None:
-    assert confirm_move(visit, CROWDED) == visit
-    assert visit.led_to is not None or confirm_move(visit, replace(CROWDED, is_loop=True)) == visit
+    assert confirm_move(visit, BULK) == visit
+    assert visit.led_to is not None or confirm_move(visit, replace(BULK, is_loop=True)) == visit
 
 
 def test_temporary_redirect_loop_is_a_failure_and_rarely_retried_without_a_version() -> None:
     circle = MoveTarget(is_loop=True)
-    answer = fetched(status=302, location=Url(f"{ROOT}other"))
-    kept = confirm_move(looked(seen(), answer), circle)
-    never = confirm_move(looked(replace(target(), failures=2), answer), circle)
+    response = fetched(status=302, location=Url(f"{ROOT}other"))
+    kept = confirm_move(looked(seen(), response), circle)
+    never = confirm_move(looked(replace(target(), failures=2), response), circle)
 
     assert (kept.state, kept.reason, kept.failures) == (State.FETCHED, "redirects_in_a_circle", 1)
     assert never.reason == "redirects_in_a_circle"
@@ -170,10 +170,10 @@ def test_temporary_redirect_loop_is_a_failure_and_rarely_retried_without_a_versi
 def test_bulk_redirect_out_of_the_domain_is_recognized() -> None:
     away = looked(seen(), fetched(status=301, location=Url("http://parked.test/")))
 
-    crowded = confirm_move(away, CROWDED)
+    bulk = confirm_move(away, BULK)
 
     assert (away.moved_to, confirm_move(away, MoveTarget()).state) == (None, State.MOVED)
-    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.FETCHED, "bulk_redirect")
+    assert (bulk.change, bulk.state, bulk.reason) == (Change.UNKNOWN, State.FETCHED, "bulk_redirect")
 
 
 def test_login_page_with_return_address_is_one_target_for_all_pages() -> None:
@@ -237,7 +237,7 @@ KINDS: dict[str, Fetched | Unreached] = {
 
 
 def test_each_kind_of_failure_has_its_own_consequences() -> None:
-    visits = {name: looked(seen(), answer) for name, answer in KINDS.items()}
+    visits = {name: looked(seen(), response) for name, response in KINDS.items()}
 
     def names_of(holds: object) -> set[str]:
         return {name for name, visit in visits.items() if holds(visit)}  # type: ignore[operator]
@@ -254,13 +254,13 @@ def test_each_kind_of_failure_has_its_own_consequences() -> None:
     assert visits["429"].retry_after == timedelta(hours=2)
 
 
-@pytest.mark.parametrize("answer", KINDS.values(), ids=KINDS)
-def test_longest_interval_of_a_rule_limits_every_retry(answer: Fetched | Unreached) -> None:
+@pytest.mark.parametrize("response", KINDS.values(), ids=KINDS)
+def test_longest_interval_of_a_rule_limits_every_retry(response: Fetched | Unreached) -> None:
     terms = VisitTerms(max_interval=timedelta(hours=6))
     for before in (seen(), target()):
         page = replace(before, terms=terms)
         for n in range(12):
-            visit = looked(page, answer, at=NOW + n * DAY)
+            visit = looked(page, response, at=NOW + n * DAY)
             page = after(visit)
             assert visit.due_at - visit.at <= terms.max_interval
 
@@ -303,9 +303,9 @@ def test_delayed_refresh_is_a_link() -> None:
 
 
 def test_bulk_redirect_by_refresh_is_retried_like_others() -> None:
-    visit = confirm_move(looked(seen(), refresh(0)), CROWDED)
+    visit = confirm_move(looked(seen(), refresh(0)), BULK)
     while visit.state is State.FETCHED:
-        visit = confirm_move(looked(after(visit), refresh(0), at=visit.due_at), CROWDED)
+        visit = confirm_move(looked(after(visit), refresh(0), at=visit.due_at), BULK)
 
     assert (visit.at - NOW, visit.change) == (7 * DAY, Change.GONE)
 
@@ -315,11 +315,11 @@ def url_named(n: int, **more: object) -> Target:
     return target(url=url, key=compute_page_key(url), **more)
 
 
-def waits_of(page: Target, answer: Fetched, visits: int) -> list[float]:
+def waits_of(page: Target, response: Fetched, visits: int) -> list[float]:
     """Return the days between consecutive visits, each made when it is due."""
     waits, at = [], NOW
     for _ in range(visits):
-        visit = looked(page, answer, at=at)
+        visit = looked(page, response, at=at)
         waits.append((visit.due_at - at) / DAY)
         page, at = after(visit), visit.due_at
     return waits
@@ -349,14 +349,14 @@ def test_requested_visit_of_a_dead_link_does_not_extend_its_wait() -> None:
 
 
 def test_waits_of_redirecting_urls_grow() -> None:
-    answer = fetched(status=302, location=Url(ROOT + "next"))
+    response = fetched(status=302, location=Url(ROOT + "next"))
 
-    linked, led_to = waits_of(url_named(1), answer, 3), waits_of(url_named(1, redirects=2), answer, 2)
+    linked, led_to = waits_of(url_named(1), response, 3), waits_of(url_named(1, redirects=2), response, 2)
 
     assert 7 <= linked[0] < 10.5
     assert linked[1:] == pytest.approx([2 * linked[0], 4 * linked[0]])
     assert led_to[0] >= 60
-    assert waits_of(url_named(1, depth=0), answer, 3) == [7, 7, 7]  # of a seed
+    assert waits_of(url_named(1, depth=0), response, 3) == [7, 7, 7]  # of a seed
 
 
 def test_url_that_always_fails_waits_longer_than_a_week() -> None:
@@ -368,14 +368,14 @@ def test_url_that_always_fails_waits_longer_than_a_week() -> None:
 
 
 def test_target_of_many_redirects_in_a_row_is_deferred_longer() -> None:
-    answer = fetched(status=302, location=Url(ROOT + "next"))
-    found = [count_redirects_to_new(looked(url_named(1, redirects=n), answer)) for n in range(8)]
-    again = looked(url_named(1, state=State.FETCHED, status=302), answer)
+    response = fetched(status=302, location=Url(ROOT + "next"))
+    found = [count_redirects_to_new(looked(url_named(1, redirects=n), response)) for n in range(8)]
+    again = looked(url_named(1, state=State.FETCHED, status=302), response)
 
     assert found == list(range(1, 9))
     assert [compute_redirect_deferral(n) / DAY for n in found] == [0, 0, 0, 0, 0, 1, 2, 4]
     assert compute_redirect_deferral(count_redirects_to_new(again)) == DAY
-    assert count_redirects_to_new(looked(seen(), answer)) == 0
+    assert count_redirects_to_new(looked(seen(), response)) == 0
     assert count_redirects_to_new(looked(target(), fetched(html("<p>text <a href=/x>x</a>")))) == 0
 
 

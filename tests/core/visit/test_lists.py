@@ -33,30 +33,30 @@ KNOWN = DomainKnowledge(
 )
 
 
-def said(date: ListDate, *, before: datetime | None, seen: datetime | None) -> datetime | None:
+def find_time(date: ListDate, *, before: datetime | None, seen: datetime | None) -> datetime | None:
     return find_signal_time(date, before=before, last_good_at=seen, now=NOW)
 
 
 def test_date_is_a_signal_only_if_it_moved_past_the_last_visit() -> None:
     exact = ListDate(NOW - HOUR)
-    assert said(exact, before=None, seen=NOW - 2 * HOUR) == NOW - HOUR
-    assert said(exact, before=NOW - DAY, seen=NOW - 2 * HOUR) == NOW - HOUR
-    assert said(exact, before=exact.at, seen=NOW - 2 * HOUR) is None  # the date has not moved
-    assert said(exact, before=NOW, seen=NOW - 2 * HOUR) is None  # the date moved back
-    assert said(exact, before=NOW - DAY, seen=NOW - HOUR / 2) is None  # the visit was later
-    assert said(exact, before=NOW - DAY, seen=None) is None  # not visited yet
+    assert find_time(exact, before=None, seen=NOW - 2 * HOUR) == NOW - HOUR
+    assert find_time(exact, before=NOW - DAY, seen=NOW - 2 * HOUR) == NOW - HOUR
+    assert find_time(exact, before=exact.at, seen=NOW - 2 * HOUR) is None  # the date has not moved
+    assert find_time(exact, before=NOW, seen=NOW - 2 * HOUR) is None  # the date moved back
+    assert find_time(exact, before=NOW - DAY, seen=NOW - HOUR / 2) is None  # the visit was later
+    assert find_time(exact, before=NOW - DAY, seen=None) is None  # not visited yet
 
 
 def test_moved_day_may_include_the_visit_and_first_day_must_be_after_it() -> None:
     today = ListDate(NOW.replace(hour=0), DAY)
-    assert said(today, before=NOW - 3 * DAY, seen=NOW - HOUR) == NOW
-    assert said(today, before=None, seen=NOW - HOUR) is None
-    assert said(today, before=None, seen=NOW - DAY) == NOW
+    assert find_time(today, before=NOW - 3 * DAY, seen=NOW - HOUR) == NOW
+    assert find_time(today, before=None, seen=NOW - HOUR) is None
+    assert find_time(today, before=None, seen=NOW - DAY) == NOW
 
 
 def test_date_far_in_the_future_is_ignored() -> None:
-    assert said(ListDate(NOW + HOUR), before=NOW - DAY, seen=NOW - HOUR) == NOW
-    assert said(ListDate(NOW + 2 * DAY), before=NOW - DAY, seen=NOW - HOUR) is None
+    assert find_time(ListDate(NOW + HOUR), before=NOW - DAY, seen=NOW - HOUR) == NOW
+    assert find_time(ListDate(NOW + 2 * DAY), before=NOW - DAY, seen=NOW - HOUR) is None
 
 
 def test_hints_no_better_than_chance_have_no_value() -> None:
@@ -108,9 +108,9 @@ def test_include_patterns_do_not_apply_to_lists_but_exclusions_do() -> None:
 def revisit(target: Target, body: str, *, new_pages: int = 0) -> tuple[Change, Evidence, Target]:
     """Return the findings of a visit, and the target of the next one."""
     found = listed(body)
-    answer = Fetched(200, body.encode(), len(body), HOUR / 3600)
+    response = Fetched(200, body.encode(), len(body), HOUR / 3600)
     assert found.kind is not None
-    visit = build_list_visit(target, answer, found, ListResult(found.kind, new_pages=new_pages), now=NOW)
+    visit = build_list_visit(target, response, found, ListResult(found.kind, new_pages=new_pages), now=NOW)
     assert visit.recipients == () == visit.links
     version = visit.snapshot.version if visit.snapshot else target.version
     known = ListStats(kind=found.kind.value, reads=1)
@@ -129,10 +129,10 @@ def test_list_has_changed_only_if_it_is_informative() -> None:
 
 
 def test_url_that_never_was_a_list_is_rarely_revisited() -> None:
-    answer = Fetched(200, b"<html>", 6, HOUR / 3600)
+    response = Fetched(200, b"<html>", 6, HOUR / 3600)
     never = Target(compute_page_key(HERE), HERE, 0, State.UNFETCHED, PRIOR, list_stats=ListStats())
-    visit = build_no_list_visit(never, answer, "no_list", now=NOW)
+    visit = build_no_list_visit(never, response, "no_list", now=NOW)
     assert (visit.state, visit.reason, visit.due_at - NOW) == (State.GONE, "no_list", 30 * DAY)
     _, _, was = revisit(never, "<urlset><url><loc>/a</loc></url>", new_pages=1)
-    visit = build_no_list_visit(was, answer, "no_list", now=NOW)
+    visit = build_no_list_visit(was, response, "no_list", now=NOW)
     assert (visit.state, visit.reason, visit.due_at - NOW) == (State.FETCHED, "no_list", HOUR)

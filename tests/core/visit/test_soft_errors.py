@@ -61,14 +61,14 @@ def count_visits_until_accepted(body: bytes, *, most: int = 20) -> int:
     return most
 
 
-def saying(answer: TextSketch, *, well: int) -> SoftErrorMemory:
+def remember_probe(answer: TextSketch, *, good_visits: int) -> SoftErrorMemory:
     soft_errors = record_probe_response(record_probe_sent(NO_SOFT_ERRORS, now=NOW), answer)
-    for _ in range(well):
+    for _ in range(good_visits):
         soft_errors = record_good_visit(soft_errors, None)
     return soft_errors
 
 
-def sorry() -> TextSketch:
+def sketch_not_found() -> TextSketch:
     parsed = parse_body(SORRY, url=Url(ROOT + "nowhere"), content_type="text/html", robots_tag=None)
     return sketch_blocks(select_own_text(parsed.blocks, KNOWN.mask))
 
@@ -142,7 +142,7 @@ def test_no_content_is_withheld_longer_than_two_days(gap: timedelta, fails_betwe
 
 
 def test_unproven_soft_404_is_accepted_as_content_after_two_days() -> None:
-    soft_errors = saying(sorry(), well=0)
+    soft_errors = remember_probe(sketch_not_found(), good_visits=0)
     page, visits = seen(BODY), []
     for _ in range(3):
         visits.append(revisit(page, SORRY, soft_errors=soft_errors))
@@ -175,7 +175,7 @@ def codes(page: int, day: int, *, kept: int = 20, new: int = 180) -> bytes:
 
 
 def test_pages_of_codes_are_no_shared_text_and_a_probe_shows_the_change() -> None:
-    soft_errors = record_probe_response(record_probe_sent(NO_SOFT_ERRORS, now=NOW + DAY), sorry())
+    soft_errors = record_probe_response(record_probe_sent(NO_SOFT_ERRORS, now=NOW + DAY), sketch_not_found())
     changes = []
     for n in range(6):
         visit = revisit(seen(codes(n, 1)), codes(n, 2), before=codes(n, 1), soft_errors=soft_errors)
@@ -235,17 +235,17 @@ def test_soft_error_keeps_validators_estimate_and_version() -> None:
     assert after(visit).version == before.version
 
 
-@pytest.mark.parametrize("well", [0, 2])
-def test_soft_404_is_not_confirmed_while_no_other_page_is_fine(well: int) -> None:
-    once = revisit(seen(BODY), SORRY, soft_errors=saying(sorry(), well=well))
-    twice = revisit(after(once), SORRY, soft_errors=saying(sorry(), well=well))
+@pytest.mark.parametrize("good_visits", [0, 2])
+def test_soft_404_is_not_confirmed_while_no_other_page_is_fine(good_visits: int) -> None:
+    once = revisit(seen(BODY), SORRY, soft_errors=remember_probe(sketch_not_found(), good_visits=good_visits))
+    twice = revisit(after(once), SORRY, soft_errors=remember_probe(sketch_not_found(), good_visits=good_visits))
 
     assert (once.reason, twice.reason) == ("soft_404", "soft_404")
     assert twice.state is State.FETCHED
 
 
 def test_soft_404_is_confirmed_like_a_404() -> None:
-    soft_errors = saying(sorry(), well=3)
+    soft_errors = remember_probe(sketch_not_found(), good_visits=3)
     once = revisit(seen(BODY), SORRY, soft_errors=soft_errors)
     twice = revisit(after(once), SORRY, soft_errors=soft_errors)
     still = revisit(after(twice), SORRY, soft_errors=soft_errors)
@@ -255,7 +255,7 @@ def test_soft_404_is_confirmed_like_a_404() -> None:
 
 
 def test_page_that_redirects_like_the_not_found_probe_is_a_soft_404() -> None:
-    soft_errors = saying(sketch_target(compute_page_key(Url(ROOT + "elsewhere"))), well=3)
+    soft_errors = remember_probe(sketch_target(compute_page_key(Url(ROOT + "elsewhere"))), good_visits=3)
     visit = decide_visit(seen(BODY), AWAY, now=NOW, knowledge=replace(KNOWN, soft_errors=soft_errors))
 
     assert (visit.change, visit.reason) == (Change.UNKNOWN, "soft_404")
@@ -275,7 +275,9 @@ def test_pages_that_all_redirect_to_one_target_are_a_shared_text() -> None:
 
 
 def test_new_pages_are_compared_with_not_found_text_after_the_boilerplate_is_learned() -> None:
-    known = replace(KNOWN, mask=replace(KNOWN.mask, visits=10_000), soft_errors=saying(sorry(), well=0))
+    known = replace(
+        KNOWN, mask=replace(KNOWN.mask, visits=10_000), soft_errors=remember_probe(sketch_not_found(), good_visits=0)
+    )
     urls = [Url(f"{ROOT}{n}") for n in range(40)]
     pages = [Target(compute_page_key(url), url, 1, State.UNFETCHED, PRIOR) for url in urls]
 

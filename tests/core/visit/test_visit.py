@@ -90,8 +90,8 @@ def seen(body: bytes = html("<p>price 19.99"), *, ago: timedelta = DAY) -> Targe
     return after(decide_visit(target(), fetched(body), now=NOW - ago, knowledge=KNOWN))
 
 
-def looked(before: Target, answer: Response, *, at: datetime = NOW) -> Visit:
-    return decide_visit(before, answer, now=at, knowledge=KNOWN)
+def looked(before: Target, response: Response, *, at: datetime = NOW) -> Visit:
+    return decide_visit(before, response, now=at, knowledge=KNOWN)
 
 
 def test_first_visit_makes_a_snapshot() -> None:
@@ -191,27 +191,27 @@ FAILURES: list[Response] = [
 ]
 
 
-@pytest.mark.parametrize("answer", FAILURES, ids=lambda a: getattr(a, "status", None) or a.reason)
-def test_failure_keeps_what_was_learned(answer: Response) -> None:
+@pytest.mark.parametrize("response", FAILURES, ids=lambda a: getattr(a, "status", None) or a.reason)
+def test_failure_keeps_what_was_learned(response: Response) -> None:
     before = seen()
 
-    kept = after(looked(before, answer))
+    kept = after(looked(before, response))
 
     assert (kept.version, kept.validators, kept.belief) == (before.version, before.validators, before.belief)
     assert (kept.received_bytes, kept.last_good_at) == (before.received_bytes, before.last_good_at)
 
 
 @given(st.lists(st.sampled_from([None, *FAILURES]), min_size=1, max_size=12))
-def test_errors_in_between_leave_the_same_knowledge(answers: list[Response | None]) -> None:
+def test_errors_in_between_leave_the_same_knowledge(responses: list[Response | None]) -> None:
     """None is a successful visit. Successful visits alone, at the same times, must teach the same."""
     with_errors = without = seen()
-    for n, answer in enumerate(answers, start=1):
+    for n, response in enumerate(responses, start=1):
         at = NOW + n * DAY
-        if answer is None:
+        if response is None:
             body = fetched(html(f"<p>version {n // 2}"))
             with_errors, without = (after(looked(page, body, at=at)) for page in (with_errors, without))
         else:
-            with_errors = after(looked(with_errors, answer, at=at))
+            with_errors = after(looked(with_errors, response, at=at))
             if with_errors.state is State.GONE:
                 return  # the second 404 is no error
 
@@ -439,14 +439,14 @@ def test_two_virtual_years_of_a_static_page_stay_conditional() -> None:
     gap=st.timedeltas(timedelta(0), 4000 * DAY),
     belief=st.builds(RateEstimate, a=st.floats(0.01, 1e4), b=st.floats(0.01, 1e4)),
     importance=st.floats(0, 1e6),
-    answer=st.sampled_from([NotModified(elapsed=timedelta(0)), fetched(html("<p>new")), *FAILURES]),
+    response=st.sampled_from([NotModified(elapsed=timedelta(0)), fetched(html("<p>new")), *FAILURES]),
 )
 def test_next_visit_is_never_in_the_past_and_within_the_longest_interval(
-    gap: timedelta, belief: RateEstimate, importance: float, answer: Response
+    gap: timedelta, belief: RateEstimate, importance: float, response: Response
 ) -> None:
     page = replace(seen(ago=gap), belief=belief, importance=importance)
 
-    visit = looked(page, answer)
+    visit = looked(page, response)
 
     assert visit.due_at >= NOW
     assert visit.due_at <= NOW + TERMS.max_interval
@@ -454,9 +454,9 @@ def test_next_visit_is_never_in_the_past_and_within_the_longest_interval(
 
 
 def test_decide_visit_is_deterministic() -> None:
-    page, answer = seen(), fetched(html("<p>other"))
+    page, response = seen(), fetched(html("<p>other"))
 
-    assert looked(page, answer) == looked(page, answer)
+    assert looked(page, response) == looked(page, response)
 
 
 def test_nofollow_page_has_no_links() -> None:
@@ -503,9 +503,11 @@ def test_page_with_a_canonical_link_gives_it_all_its_cash() -> None:
 def test_last_modified_seconds_before_a_visit_is_honest(seconds: float, honest: bool | None) -> None:
     """seconds: before the Date of the response, which is an hour off the local clock."""
     date = NOW + timedelta(hours=1)
-    said = Validators('"2"', format_datetime(date - timedelta(seconds=seconds), usegmt=True))
+    validators = Validators('"2"', format_datetime(date - timedelta(seconds=seconds), usegmt=True))
 
-    visit = looked(seen(), fetched(html("<p>price 20.99"), validators=said, date=format_datetime(date, usegmt=True)))
+    visit = looked(
+        seen(), fetched(html("<p>price 20.99"), validators=validators, date=format_datetime(date, usegmt=True))
+    )
 
     assert visit.change is Change.CHANGED
     assert visit.modified_honest is honest
@@ -513,8 +515,8 @@ def test_last_modified_seconds_before_a_visit_is_honest(seconds: float, honest: 
 
 def test_without_a_date_header_clocks_may_differ_by_a_minute() -> None:
     def honest(seconds: int) -> bool | None:
-        said = Validators('"2"', format_datetime(NOW - timedelta(seconds=seconds), usegmt=True))
-        return looked(seen(), fetched(html("<p>price 20.99"), validators=said)).modified_honest
+        validators = Validators('"2"', format_datetime(NOW - timedelta(seconds=seconds), usegmt=True))
+        return looked(seen(), fetched(html("<p>price 20.99"), validators=validators)).modified_honest
 
     assert [honest(seconds) for seconds in (-61, -59, 0, 59, 61)] == [False, None, None, None, True]
 
@@ -525,8 +527,8 @@ def test_last_modified_of_this_minute_does_not_affect_the_rate() -> None:
     date = format_datetime(NOW, usegmt=True)
 
     def believed(seconds: int) -> RateEstimate:
-        said = Validators('"2"', format_datetime(NOW - timedelta(seconds=seconds), usegmt=True))
-        return looked(trusting, fetched(html("<p>price 20.99"), validators=said, date=date)).rate_estimate
+        validators = Validators('"2"', format_datetime(NOW - timedelta(seconds=seconds), usegmt=True))
+        return looked(trusting, fetched(html("<p>price 20.99"), validators=validators, date=date)).rate_estimate
 
     assert believed(30) == looked(seen(), fetched(html("<p>price 20.99"))).rate_estimate
     assert believed(3600) != believed(30)
