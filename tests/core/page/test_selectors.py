@@ -100,7 +100,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(view: dict[str, tuple[str, ...]
 
 def test_a_rule_names_so_many_places_and_no_more() -> None:
     PageRule("/", view=View(ignore=("p",) * MAX_SELECTORS))
-    with pytest.raises(ValueError, match="50 of a kind"):
+    with pytest.raises(ValueError, match="more than 50 selectors"):
         PageRule("/", view=View(ignore=("p",) * (MAX_SELECTORS + 1)))
 
 
