@@ -28,17 +28,17 @@ CHANGE: Mapping[str, Shown] = {
         test_changes.test_a_server_whose_clock_is_wrong_gets_its_own_date_back,
     ),
     "a hash of the bytes makes every token a change (Nutch, Heritrix)": (
-        test_visit.test_what_no_reader_sees_is_no_change,
-        test_changes.test_what_differs_at_every_request_is_no_change_but_an_edit_is,
-        test_living.test_changes_are_found_but_clocks_and_tokens_are_not,
+        test_visit.test_invisible_difference_is_no_change,
+        test_changes.test_what_differs_at_every_request_is_no_change_and_an_edit_beside_it_is,
+        test_living.test_changes_are_found_and_clocks_and_tokens_are_none,
     ),
     "words that come once are dropped, so that the edit of a price is not seen (Nutch)": (
-        test_visit.test_one_digit_of_a_price_is_a_change,
-        test_changes.test_an_edit_that_others_miss_is_one_more_version_and_one_event,
+        test_visit.test_changed_digit_of_a_price_is_a_change,
+        test_changes.test_an_edit_that_others_miss_is_one_version_more_and_one_event,
     ),
     "digits are ignored (BUbiNG)": (
-        test_visit.test_one_digit_of_a_price_is_a_change,
-        test_changes.test_an_edit_that_others_miss_is_one_more_version_and_one_event,
+        test_visit.test_changed_digit_of_a_price_is_a_change,
+        test_changes.test_an_edit_that_others_miss_is_one_version_more_and_one_event,
     ),
     "sorted characters are compared (Firecrawl)": (
         test_changes.test_an_edit_that_others_miss_is_one_more_version_and_one_event,
@@ -67,8 +67,8 @@ CHANGE: Mapping[str, Shown] = {
 
 LIFECYCLE: Mapping[str, Shown] = {
     "404, 410, 429 and 500 are one class (StormCrawler)": (
-        test_lifecycle.test_404_410_429_and_500_are_four_things_and_redirects_no_response_and_refusals_others,
-        test_lives.test_404_410_500_and_429_have_different_states_events_and_waits,
+        test_lifecycle.test_each_kind_of_failure_has_its_own_consequences,
+        test_lives.test_404_410_500_and_429_are_four_things_in_states_events_and_waits,
     ),
     "a parent that is not modified or skipped orphans and deletes its children (Norconex)": (
         test_lives.test_months_of_304_from_parents_and_skipped_visits_do_not_affect_children,

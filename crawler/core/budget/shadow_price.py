@@ -143,7 +143,7 @@ def update_price_correction(
 
 
 def compute_price_decay(days: float) -> float:
-    """Return the factor on the price after `days` days' worth of requests went to pages below the price."""
+    """Return the factor on the price after the requests of `days` days went to pages below the price."""
     return exp(-FALL_PER_DAY * days)
 
 

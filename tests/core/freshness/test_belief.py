@@ -33,7 +33,7 @@ gaps = st.floats(1e-6, 1e5).map(lambda days: timedelta(days=days))
 
 
 def posterior_moments(belief: RateEstimate, days: float) -> tuple[float, float]:
-    """Means of rate and of ln rate under rate^(a-1) exp(-b rate) (1 - exp(-rate t)), by adding up a fine grid."""
+    """Return the means of rate and ln rate under rate^(a-1) exp(-b rate) (1 - exp(-rate t)), on a fine grid."""
     log_rate = np.linspace(-60, 12, 400_001)
     rate = np.exp(log_rate)
     log_density = belief.a * log_rate - belief.b * rate + np.log(-np.expm1(-rate * days))
@@ -43,7 +43,7 @@ def posterior_moments(belief: RateEstimate, days: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize("a", [0.1, 0.5, 1.0, 3.0, 40.0])
 @pytest.mark.parametrize("days", [0.01, 1.0, 30.0, 1000.0])
-def test_a_change_gives_the_exact_mean_and_mean_logarithm(a: float, days: float) -> None:
+def test_change_gives_the_exact_mean_and_mean_logarithm(a: float, days: float) -> None:
     belief = RateEstimate(a, 10.0)
 
     after = update_changed(belief, gap=timedelta(days=days))
@@ -53,15 +53,15 @@ def test_a_change_gives_the_exact_mean_and_mean_logarithm(a: float, days: float)
     assert float(compute_digamma(after.a)) - math.log(after.b) == pytest.approx(mean_log, abs=1e-4)
 
 
-def test_no_change_adds_the_gap_and_nothing_else() -> None:
+def test_no_change_only_adds_the_gap() -> None:
     assert update_unchanged(RateEstimate(2.0, 5.0), gap=timedelta(days=3)) == RateEstimate(2.0, 8.0)
 
 
-def test_a_known_instant_of_change_counts_as_one_event() -> None:
+def test_change_at_a_known_time_counts_as_one_event() -> None:
     assert update_changed_at(RateEstimate(2.0, 5.0), age=timedelta(days=3)) == RateEstimate(3.0, 8.0)
 
 
-def test_changed_at_once_is_one_event_and_changed_at_last_teaches_nothing() -> None:
+def test_change_after_a_very_short_gap_is_one_event_and_after_a_very_long_gap_no_evidence() -> None:
     at_once = update_changed(PRIOR, gap=timedelta(microseconds=1))
     at_last = update_changed(PRIOR, gap=timedelta(days=1e8))
 
@@ -70,7 +70,7 @@ def test_changed_at_once_is_one_event_and_changed_at_last_teaches_nothing() -> N
 
 
 @given(belief=beliefs, gap=gaps)
-def test_updates_stay_numbers_and_move_the_right_way(belief: RateEstimate, gap: timedelta) -> None:
+def test_updates_are_finite_and_move_in_the_right_direction(belief: RateEstimate, gap: timedelta) -> None:
     up, down = update_changed(belief, gap=gap), update_unchanged(belief, gap=gap)
 
     assert all(math.isfinite(x) and x > 0 for x in (up.a, up.b, down.a, down.b))
@@ -79,7 +79,7 @@ def test_updates_stay_numbers_and_move_the_right_way(belief: RateEstimate, gap: 
 
 
 @given(belief=beliefs, gap=gaps)
-def test_freshness_and_expected_change_are_two_sides_of_one_chance(belief: RateEstimate, gap: timedelta) -> None:
+def test_fresh_and_change_probability_add_up_to_one(belief: RateEstimate, gap: timedelta) -> None:
     fresh = float(compute_fresh_chance(belief.a, belief.b, gap / DAY))
 
     assert 0 <= fresh <= 1
@@ -96,7 +96,7 @@ def test_evidence_only_grows(a: float, b: float, gap: float) -> None:
     assert b <= b_after <= b + gap + 1e-9
 
 
-def test_whole_arrays_learn_what_single_pages_learn() -> None:
+def test_arrays_learn_the_same_as_single_pages() -> None:
     a, b, days = np.array([0.5, 1.0, 40.0]), np.array([10.0, 3.0, 0.5]), np.array([0.0, 1.0, 1e5])
 
     a_after, b_after = learn_changed(a, b, days)
@@ -105,7 +105,7 @@ def test_whole_arrays_learn_what_single_pages_learn() -> None:
     assert list(zip(a_after, b_after, strict=True)) == [(belief.a, belief.b) for belief in each]
 
 
-def test_many_looks_come_to_the_exact_posterior_mean() -> None:
+def test_many_visits_converge_to_the_exact_posterior_mean() -> None:
     rng = np.random.default_rng(5)
     rate = rng.gamma(0.8, 1 / 20, 2000)
     days = rng.exponential(15, (12, 2000))
@@ -124,7 +124,7 @@ def test_many_looks_come_to_the_exact_posterior_mean() -> None:
 
 
 def exact_means(a: float, b: float, days: Numbers, found: NDArray[np.bool_]) -> Floats:
-    """Posterior means by adding up a fine grid, without any projection on a Gamma."""
+    """Return posterior means on a fine grid, without approximation by a Gamma."""
     log_rate = np.linspace(-30, 5, 20_001)
     rate = np.exp(log_rate)
     means = []
@@ -138,7 +138,7 @@ def exact_means(a: float, b: float, days: Numbers, found: NDArray[np.bool_]) -> 
 
 
 @given(belief=beliefs, prior=beliefs, gap=gaps)
-def test_fading_goes_toward_the_prior_and_never_past_it(
+def test_fading_moves_toward_the_prior_and_never_past_it(
     belief: RateEstimate, prior: RateEstimate, gap: timedelta
 ) -> None:
     after = fade_estimate(belief, prior=prior, gap=gap)
@@ -147,7 +147,7 @@ def test_fading_goes_toward_the_prior_and_never_past_it(
         assert min(then, at) * (1 - 1e-9) <= now <= max(then, at) * (1 + 1e-9)
 
 
-def test_a_year_leaves_a_third_of_old_evidence_however_many_looks_it_had() -> None:
+def test_one_year_leaves_about_a_third_of_old_evidence() -> None:
     a, b = np.asarray(10.5), np.asarray(1010.0)
     for _ in range(52):
         a, b = fade_evidence(a, b, PRIOR.a, PRIOR.b, 7.0)
@@ -157,7 +157,7 @@ def test_a_year_leaves_a_third_of_old_evidence_however_many_looks_it_had() -> No
     assert float(a) == pytest.approx(float(fade_evidence(10.5, 1010.0, PRIOR.a, PRIOR.b, 52 * 7.0)[0]))
 
 
-def test_the_credible_interval_holds_its_mass() -> None:
+def test_credible_interval_contains_its_mass() -> None:
     belief = RateEstimate(3.0, 20.0)
     drawn = np.random.default_rng(1).gamma(belief.a, 1 / belief.b, 100_000)
 
@@ -168,13 +168,13 @@ def test_the_credible_interval_holds_its_mass() -> None:
 
 
 @given(belief=beliefs, mass=st.floats(0.01, 0.99))
-def test_the_credible_interval_is_an_interval(belief: RateEstimate, mass: float) -> None:
+def test_credible_interval_has_ordered_finite_bounds(belief: RateEstimate, mass: float) -> None:
     low, high = compute_credible_interval(belief, mass=mass)
 
     assert 0 <= low <= high < math.inf
 
 
-def test_a_last_modified_of_now_or_of_before_the_last_look_is_not_believed() -> None:
+def test_last_modified_of_now_or_before_the_last_visit_is_not_credible() -> None:
     ages = np.array([0.0, 30 / 86_400, 0.5, 3.0, 3.1, 365.0, np.nan, -1.0])
 
     assert is_credible_age(ages, 3.0).tolist() == [False, False, True, True, False, False, False, False]

@@ -1,4 +1,4 @@
-"""What every look asks for is said of one page by `math`: the same as whole arrays say."""
+"""The scalar functions for one page agree with the array functions."""
 
 from datetime import timedelta
 from typing import Any
@@ -29,7 +29,7 @@ from crawler.core.freshness.signals import (
 figures = st.floats(0.01, 1e4)
 beliefs = st.builds(RateEstimate, figures, figures)
 gaps = st.floats(-1, 1e5)
-worths = st.builds(
+source_qualities = st.builds(
     SourceQuality,
     recall=st.floats(0, 1),
     noise=st.floats(1e-6, 10),
@@ -43,7 +43,7 @@ def about(expected: float | tuple[float, float]) -> Any:
 
 
 @given(belief=beliefs, prior=beliefs, gap=gaps)
-def test_what_a_belief_says_and_learns_alone(belief: RateEstimate, prior: RateEstimate, gap: float) -> None:
+def test_scalar_estimate_functions_agree_with_arrays(belief: RateEstimate, prior: RateEstimate, gap: float) -> None:
     waited = timedelta(days=gap)
     days = waited / DAY
 
@@ -57,9 +57,12 @@ def test_what_a_belief_says_and_learns_alone(belief: RateEstimate, prior: RateEs
 
 
 @given(
-    belief=beliefs, gap=gaps, signals=st.lists(st.integers(0, 300), max_size=3), sources=st.lists(worths, max_size=3)
+    belief=beliefs,
+    gap=gaps,
+    signals=st.lists(st.integers(0, 300), max_size=3),
+    sources=st.lists(source_qualities, max_size=3),
 )
-def test_what_signals_make_of_a_gap(
+def test_scalar_signal_functions_agree_with_arrays(
     belief: RateEstimate, gap: float, signals: list[int], sources: list[SourceQuality]
 ) -> None:
     many = combine_signals([signals], [sources], np.array([belief.rate_per_day]))
