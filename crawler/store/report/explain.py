@@ -353,7 +353,7 @@ class Explanation:
 
 
 async def explain_url(db: Database, domain: Domain, url: Url, *, at: datetime, defaults: CrawlDefaults) -> Explanation:
-    """Return everything that is known about a URL of the domain. url: in the domain's canonical spelling."""
+    """Return everything that is known about a URL of the domain. url: normalized for the domain."""
     values = {"domain_id": domain.id, "key": compute_page_key(url), "url": url, "at": at, "most": MAX_LINKS}
     async with db.transaction() as connection:
         (domain_row,) = await fetch_dicts(connection, DOMAIN, values)
