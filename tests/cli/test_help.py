@@ -133,7 +133,7 @@ def test_without_arguments_help_is_shown_with_a_usage_exit_code(recrawl: Recrawl
         (("report", "--at", "yesterday"), "no ISO 8601 instant"),
         (("report", "--at", "0001-01-01"), "not between"),
         (("report", "--days", "0"), "--days"),
-        (("changes", "--since", "soon"), "no cursor, no span such as 7d, and no day"),
+        (("changes", "--since", "soon"), "not a cursor, a duration such as 7d, or a day"),
         (("crawl", "a.test", "--max-run-time", "5x"), "no span of time"),
         (("domains", "add", "a.test", "--delay", "200w 1"), "no span of time"),
         (("domains", "add", "a.test", "--delay", "inf"), "longer than a century"),

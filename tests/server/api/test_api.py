@@ -187,7 +187,7 @@ def test_what_cannot_be_asked_is_a_problem_in_a_sentence(crawled: Site, program:
         ("changes", {"limit": 100_000}, 400, "limit: Input should be less than or equal to 1000, not '100000'"),
         ("changes", {"after": "-1"}, 400, "after: Input should be greater than or equal to 0, not '-1'"),
         ("changes", {"what": "nowhere.example"}, 400, "is not registered"),
-        ("changes", {"kind": "odd"}, 400, "no kind of change"),
+        ("changes", {"kind": "odd"}, 400, "not a kind of change"),
         ("changes", {"after": 4}, 400, "the feed ends at 3, so that nothing can be after cursor 4"),
         ("changes", {"since": "soon"}, 400, "since: "),
         ("changes", {"colour": "red"}, 400, "colour is no parameter"),
