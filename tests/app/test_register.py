@@ -168,7 +168,7 @@ async def test_a_root_that_robots_txt_forbids_is_not_requested(server: Server) -
     found = await ask(f"http://example.test:{server.port}/open/")
 
     assert paths(server) == ["/robots.txt"]
-    assert "does not let its root be asked" in found.warning
+    assert "forbids its root page" in found.warning
     assert found.robots is not None
     assert (found.authority, found.requests) == (f"example.test:{server.port}", 1)
 

@@ -94,7 +94,7 @@ def test_other_settings_leave_the_rules(ruled: Recrawl) -> None:
 
 
 IMPOSSIBLE = {
-    ("add", "a.test", "/a"): "says nothing: add --min-interval",
+    ("add", "a.test", "/a"): "has no effect: add --min-interval",
     ("add", "a.test", "docs", "--once"): "must begin with",
     ("add", "a.test", "re:(", "--once"): "not a regular expression",
     ("add", "a.test", "/a", "--min-interval", "2d", "--max-interval", "1d"): "longer than the maximum",
