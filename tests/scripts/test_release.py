@@ -81,7 +81,7 @@ def test_a_good_state_has_no_faults_and_gets_an_annotated_tag(project: Path) -> 
         ("## [Unreleased]\n\n- More.\n\n## [1.2.3] - 2026-11-22\n\n- All.\n", "'[Unreleased]'"),
         ("## [1.2.30] - 2026-11-22\n\n- All.\n", "'[1.2.30]"),
         ("## [1.2.3]\n\n- All.\n", "YEAR-MONTH-DAY"),
-        ("## [1.2.3] - 2026-11-22\n\n## [1.2.2] - 2026-10-01\n\n- All.\n", "tells nothing of 1.2.3"),
+        ("## [1.2.3] - 2026-11-22\n\n## [1.2.2] - 2026-10-01\n\n- All.\n", "has no entry for 1.2.3"),
     ],
 )
 def test_a_changelog_that_is_not_about_this_version_is_a_fault(project: Path, changelog: str, fault: str) -> None:
@@ -106,7 +106,7 @@ def test_a_wheel_holds_the_product_with_its_types_and_nothing_else(tmp_path: Pat
     assert wheel_faults(wheel_of(tmp_path, typed), "1.2.3") == []
     assert wheel_faults(wheel_of(tmp_path, [*typed[1:], "scripts/release.py"]), "1.2.3") == [
         "the wheel lacks crawler/py.typed",
-        "the wheel holds scripts, which is no part of the product",
+        "the wheel contains scripts, which is not part of the product",
     ]
 
 
