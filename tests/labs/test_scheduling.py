@@ -53,8 +53,8 @@ def test_a_trace_is_replayed_from_its_file(labs: Recrawl, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("nowhere",), "no world is called 'nowhere'; there are log-normal"),
-        (("--policy", "luck"), "no policy is called 'luck'; there are ours"),
+        (("nowhere",), "unknown world 'nowhere'; choose one of log-normal"),
+        (("--policy", "luck"), "unknown policy 'luck'; choose one of ours"),
         (("--budget", "0%"), "not above 0"),
         (("--trace", "missing.csv"), "missing.csv"),
     ],
@@ -98,7 +98,7 @@ def test_a_domains_looks_become_a_history_and_too_few_are_refused() -> None:
         history_of("a.test", {}, {})
 
 
-def test_a_domain_that_nobody_registered_has_no_history(labs: Recrawl) -> None:
+def test_an_unregistered_domain_has_no_history(labs: Recrawl) -> None:
     done = labs("replay-domain", "nowhere.test")
 
     assert done.code == 2
