@@ -93,8 +93,8 @@ def test_discovery_compares_all_orders(labs: Recrawl) -> None:
 def test_nutch_shows_its_table(labs: Recrawl) -> None:
     done = labs("nutch")
 
-    assert "4   E       1*         1.25*      0.5*       0.25       0.75*" in done.out
-    assert "truth           0.33      1.70      0.47      1.05      1.45" in done.out
+    assert "4   E        1*         1.25*      0.5*       0.25       0.75*" in done.out
+    assert "truth            0.33      1.70      0.47      1.05      1.45" in done.out
     assert labs("nutch", "--json").json["rounds"][5]["scores"]["B"] == 1.25
 
 
@@ -124,10 +124,10 @@ def test_a_domain_that_was_crawled_can_be_measured(recrawl: Recrawl, labs: Recra
     ("arguments", "complaint"),
     [
         (("opic", "--selection", "luck"), "unknown selection 'luck'; choose one of greedy, cycle, random"),
-        (("opic", "--window", "sliding"), "'sliding' is no window"),
+        (("opic", "--window", "sliding"), "'sliding' is not a window"),
         (("opic", "--window", "fixed:0"), "above 0"),
         (("opic", "--pages", "100001"), "--pages"),
-        (("discovery", "--way", "best"), "'best' is no way"),
+        (("discovery", "--way", "best"), "unknown way 'best'"),
         (("discovery", "--limit", "1.5"), "--limit"),
         (("windows", "--graph", "./nowhere"), "the folder ./nowhere does not exist"),
         (("windows", "--graph", "a.test"), "a.test is not registered"),

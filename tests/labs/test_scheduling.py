@@ -83,7 +83,7 @@ def test_dais_experiment_and_the_estimators_print_their_tables(labs: Recrawl) ->
     dai = labs("dai", "--pages", "5", "--looks", "10")
     biases = labs("estimator", "--pages", "100", "--json")
 
-    assert "redundant looks spared" in dai.out
+    assert "redundant visits saved" in dai.out
     assert {"ours", "naive", "padded"} <= set(biases.json["points"][0])
 
 

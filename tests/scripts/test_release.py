@@ -61,7 +61,7 @@ def test_the_version_is_what_the_package_names(project: Path) -> None:
 @pytest.mark.parametrize("line", ["", '__version__ = "1.2"', '__version__ = "1.2.3.dev1"', "__version__ = version()"])
 def test_a_version_of_another_form_is_refused(project: Path, line: str) -> None:
     (project / "crawler" / "__init__.py").write_text(line)
-    with pytest.raises(ReleaseError, match=r"of the form 1\.2\.3"):
+    with pytest.raises(ReleaseError, match=r"no version such as 1\.2\.3"):
         named_version(project)
 
 
@@ -113,7 +113,7 @@ def test_a_wheel_holds_the_product_with_its_types_and_nothing_else(tmp_path: Pat
 @pytest.mark.parametrize(
     ("metadata", "fault"),
     [
-        (METADATA.replace("1.2.3", "1.2.4"), "of version 1.2.4"),
+        (METADATA.replace("1.2.3", "1.2.4"), "has version 1.2.4"),
         (METADATA.replace("Summary: A crawler", "Summery: A crawler"), "summery"),
         (METADATA.partition("\n\n")[0] + "\n\n", "no description"),
     ],
