@@ -305,4 +305,4 @@ def test_what_the_worker_of_a_running_stack_does_not_know_is_said_at_once(
     assert (added.code, tried.code, len(hook.got)) == (0, 0, 1)
     for done in (added, tried):
         for name in ("HOOK_OF_TEST", "KEY_OF_TEST"):
-            assert f"The running stack was started without {name}, and cannot use it: recrawl down, then" in done.err
+            assert f"The local stack was started without {name} and cannot use it: set {name}, then" in done.err

@@ -101,8 +101,8 @@ def worker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Settings]
 @pytest.mark.parametrize("worker", [{"OTHER": "1"}], indirect=True)
 def test_stack_without_the_variable_is_reported(worker: Settings) -> None:
     assert explain_missing_in_worker(worker, MAIL) == (
-        "the running stack was started without MAIL_OF_TEST, and cannot use it: "
-        "recrawl down, then recrawl up where MAIL_OF_TEST is set"
+        "the local stack was started without MAIL_OF_TEST and cannot use it: "
+        "set MAIL_OF_TEST, then run recrawl down and recrawl up"
     )
     assert explain_missing_in_worker(worker, parse_reference("block:mail")) == ""
 
@@ -116,7 +116,7 @@ def test_stack_with_the_variable_or_its_file_is_accepted(worker: Settings) -> No
 def test_stack_with_another_value_is_reported(worker: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAIL_OF_TEST", "b")
 
-    assert "was started with another MAIL_OF_TEST" in explain_missing_in_worker(worker, MAIL)
+    assert "was started with another value of MAIL_OF_TEST" in explain_missing_in_worker(worker, MAIL)
 
 
 def test_check_needs_a_worker_of_this_home_or_an_external_database(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ async def test_crawling_goes_on_from_a_dump_and_nothing_is_asked_for_twice(
     again = run(empty_database_url, "db", "restore", f"{file}")
     assert again.code == 2
     assert "not empty" in again.complaint
-    assert "is no file" in run(empty_database_url, "db", "restore", f"{tmp_path / 'none'}").complaint
+    assert "is not a file" in run(empty_database_url, "db", "restore", f"{tmp_path / 'none'}").complaint
     assert "cannot be written" in run(database_url, "db", "dump", f"{tmp_path / 'none' / 'file'}").complaint
 
 
@@ -109,7 +109,7 @@ async def test_an_empty_home_takes_a_dump_and_a_full_one_refuses_it(
     assert "/aa" in told.out
     again = command("db", "restore", f"{file}", database_url=None, home=home)
     assert again.code == 2
-    assert "holds 1 domains" in again.complaint
+    assert "already has 1 domains" in again.complaint
 
 
 def test_what_is_no_dump_or_a_part_of_one_leaves_the_database_empty(

@@ -156,7 +156,7 @@ def test_data_of_another_major_version_is_refused_in_one_clear_line(home: Path) 
     data = home / "postgres" / "13" / "data"
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("13\n")
-    with pytest.raises(StackFailed, match=r"holds data of Postgres 13 .* has only Postgres \d+: install") as failure:
+    with pytest.raises(StackFailed, match=r"holds data of Postgres 13, .* has only Postgres \d+: install") as failure:
         ensure_postgres(home)
     assert "\n" not in str(failure.value)
     assert list((home / "postgres").glob("1*")) == [home / "postgres" / "13"]
@@ -232,7 +232,9 @@ def owners(folder: Path) -> set[int]:
 def test_an_account_that_cannot_be_made_is_told_in_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(account, "SERVER_ACCOUNT", "recrawl-test-account")
-    with pytest.raises(StackFailed, match=r"neither useradd nor adduser is here.*: make it \(useradd") as failure:
+    with pytest.raises(
+        StackFailed, match=r"neither useradd nor adduser is installed.*: create it \(useradd"
+    ) as failure:
         create_user()
     assert "\n" not in str(failure.value)
 

@@ -132,6 +132,6 @@ def test_other_commands_find_the_running_server(visitor: Visitor, recrawl: Recra
     parts = {part["name"]: part for part in recrawl("status", "--json").json["parts"]}
     shown = recrawl("ui")
 
-    assert parts["Pages"]["is_running"]
-    assert visitor.address in parts["Pages"]["detail"]
+    assert parts["Web UI"]["is_running"]
+    assert visitor.address in parts["Web UI"]["detail"]
     assert f"{visitor.address}/enter" in shown.out

@@ -59,7 +59,7 @@ def test_feed_addresses_are_listed_and_revoked_by_name(crawled: Site, stranger: 
 
     seen = {address: stranger.get(path_of(address)).status for address in (phone, before["feed"], other)}
     assert seen == {phone: 401, before["feed"]: 200, other: 200}
-    assert recrawl("feed", "--revoke", "phone").complaint.endswith("by the name phone: recrawl feed --list")
+    assert recrawl("feed", "--revoke", "phone").complaint.endswith("no feed address named phone: run recrawl feed --list to see all")
     again = recrawl("feed", "--name", "phone").out.strip()
     assert again != phone  # reusing a name does not restore the old address
     assert (stranger.get(path_of(again)).status, stranger.get(path_of(phone)).status) == (200, 401)

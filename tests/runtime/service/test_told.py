@@ -91,14 +91,14 @@ def test_a_worker_wants_a_prefect_server(tmp_path: Path, database_url: str) -> N
 def test_deploy_tells_what_it_waited_for_in_vain(tmp_path: Path, database_url: str) -> None:
     done = with_server("deploy", "--wait", "0", database_url=database_url, home=tmp_path)
     assert done.code == 1
-    assert "no Prefect server answers at http://127.0.0.1:9/api: not within 0 s" in done.err
+    assert "no Prefect server answers at http://127.0.0.1:9/api: gave up after 0 s" in done.err
 
 
 def test_where_nothing_runs_nothing_is_well(tmp_path: Path, database_url: str) -> None:
     done = with_server("health", "--json", database_url=database_url, home=tmp_path)
     told = {part["part"]: part["problem"] for part in json.loads(done.out)["parts"]}
     assert done.code == 1
-    assert "nothing runs in" in told["Service"]
+    assert "no service runs in" in told["Service"]
     assert told["Database"] == ""
     assert "no Prefect server answers" in told["Prefect server"]
 
