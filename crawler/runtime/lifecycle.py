@@ -68,7 +68,7 @@ def _start_parts(home: Path, settings: Settings, *, deployments: Path, report: R
     external = find_external_api(settings, children.find_child(home, children.SERVER))
     if external is not None and not is_responding(None, external):
         raise StackFailed(
-            f"no Prefect server answers at {external.url} (PREFECT_API_URL): start it or unset PREFECT_API_URL"
+            f"no Prefect server responds at {external.url} (PREFECT_API_URL): start it or unset PREFECT_API_URL"
         )
     database_setting = settings.database_url
     if database_setting is not None:

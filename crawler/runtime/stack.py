@@ -102,7 +102,7 @@ def find_server(settings: Settings) -> PrefectApi:
     if api is None:
         raise StackFailed("no Prefect server is running: run recrawl up")
     if not is_responding(server, api):
-        raise StackFailed(f"no Prefect server answers at {api.url}: run recrawl up")
+        raise StackFailed(f"no Prefect server responds at {api.url}: run recrawl up")
     return api
 
 

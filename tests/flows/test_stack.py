@@ -536,7 +536,7 @@ def test_a_server_of_somebody_else_is_used_and_left_alone(stack: Stack, tmp_path
 
 def test_a_server_that_is_not_there_is_told_in_one_clear_line(home: Path) -> None:
     nowhere = settings_of(home).model_copy(update={"prefect_api_url": "http://127.0.0.1:1/api"})
-    with pytest.raises(StackFailed, match=r"no Prefect server answers at .* \(PREFECT_API_URL\)"):
+    with pytest.raises(StackFailed, match=r"no Prefect server responds at .* \(PREFECT_API_URL\)"):
         start_stack(nowhere, report=print, deployments=STAGE)
 
 

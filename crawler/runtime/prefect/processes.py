@@ -77,7 +77,9 @@ def wait_for_server(home: Path, server: Child, *, restart: Callable[[], Child], 
         if _wait_until_ready(home, server, report=report):
             return server
         if server.process.is_running():
-            raise StackFailed(f"the Prefect server does not answer: see {children.get_log_file(home, children.SERVER)}")
+            raise StackFailed(
+                f"the Prefect server does not respond: see {children.get_log_file(home, children.SERVER)}"
+            )
         if is_port_free(server.port):
             break
         server = restart()

@@ -60,7 +60,7 @@ def find_schema_problem(url: str) -> str:
 
 def find_server_problem(api: PrefectApi) -> str:
     """Return why the Prefect server cannot be used yet; empty if it can."""
-    return "" if is_responding(None, api) else f"no Prefect server answers at {api.url}"
+    return "" if is_responding(None, api) else f"no Prefect server responds at {api.url}"
 
 
 def wait_until_usable(find_problem: Callable[[], str], *, wait: Wait, report: Report) -> bool:

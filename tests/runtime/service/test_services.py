@@ -215,7 +215,7 @@ def test_workers_continue_while_one_is_killed_and_the_server_is_down(
         assert several.is_well("worker", f"worker{survivors[0]}"), "a probe would end a worker that crawls"
         away = several.run("worker", "recrawl", "health", replica=f"worker{survivors[0]}")
         assert away.returncode == 1
-        assert "no Prefect server answers" in away.stdout
+        assert "no Prefect server responds" in away.stdout
 
         wanted = SITES * PAGES
         until(lambda: rows(several, "SELECT count(*) FROM page WHERE version > 0") >= wanted)

@@ -89,7 +89,7 @@ def test_worker_needs_a_prefect_server(tmp_path: Path, database_url: str) -> Non
 def test_deploy_reports_what_it_waited_for(tmp_path: Path, database_url: str) -> None:
     done = with_server("deploy", "--wait", "0", database_url=database_url, home=tmp_path)
     assert done.code == 1
-    assert "no Prefect server answers at http://127.0.0.1:9/api: gave up after 0 s" in done.err
+    assert "no Prefect server responds at http://127.0.0.1:9/api: gave up after 0 s" in done.err
 
 
 def test_health_check_without_services_fails(tmp_path: Path, database_url: str) -> None:
@@ -98,7 +98,7 @@ def test_health_check_without_services_fails(tmp_path: Path, database_url: str) 
     assert done.code == 1
     assert "no service runs in" in told["Service"]
     assert told["Database"] == ""
-    assert "no Prefect server answers" in told["Prefect server"]
+    assert "no Prefect server responds" in told["Prefect server"]
 
 
 def test_errors_are_json_lines_with_the_json_log_format(tmp_path: Path) -> None:
