@@ -284,7 +284,7 @@ def test_a_command_is_run_in_its_own_home_and_another_says_so_with_the_next_step
 
     assert (asked.code, asked.out) == (1, "Nothing is told\n")
     for said in (asked.complaint, listed.out, tried.complaint, in_json):
-        assert "was added in another home" in said
+        assert "was added with another RECRAWL_HOME" in said
         assert "recrawl notify remove 1, and recrawl notify add it again" in said
 
 

@@ -28,7 +28,7 @@ async def test_command_of_another_home_is_reported_after_hours(db: Database, tmp
 
     assert (none_yet.elsewhere, soon.elsewhere) == ({}, {})
     assert late.elsewhere.keys() == {one.id}
-    assert "added in another home" in late.elsewhere[one.id]
+    assert "added with another RECRAWL_HOME" in late.elsewhere[one.id]
     assert "it has not run since" in late.elsewhere[one.id]
     assert f"recrawl notify remove {one.id}" in late.elsewhere[one.id]
     assert (late.failed, by_its_own.messages, by_its_own.undelivered) == ({}, 2, {})
