@@ -285,7 +285,7 @@ def test_a_command_is_run_in_its_own_home_and_another_says_so_with_the_next_step
     assert (asked.code, asked.out) == (1, "Nothing is told\n")
     for said in (asked.complaint, listed.out, tried.complaint, in_json):
         assert "was added with another RECRAWL_HOME" in said
-        assert "recrawl notify remove 1, and recrawl notify add it again" in said
+        assert "recrawl notify remove 1 and add it again with recrawl notify add" in said
 
 
 def test_what_the_worker_of_a_running_stack_does_not_know_is_said_at_once(

@@ -74,7 +74,7 @@ class Cluster:
 
     @property
     def data_folder(self) -> Path:
-        """The folder that it works in."""
+        """The data folder."""
         return self.home / "postgres" / str(self.binaries.major) / "data"
 
     def _execute(self, statement: sql.Composed) -> None:
@@ -85,14 +85,14 @@ class Cluster:
         except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
             raise
         except psycopg.Error as error:
-            raise StackFailed(f"the embedded Postgres refuses: {' '.join(str(error).split())}") from error
+            raise StackFailed(f"the embedded Postgres reported an error: {' '.join(str(error).split())}") from error
 
 
 def ensure_postgres(home: Path, *, durable: bool = True) -> Cluster:
-    """The Postgres of `home`, made and started where it is not there yet; safe to call from many processes at once.
+    """Return the Postgres of `home`; create and start it if needed. Concurrent calls of several processes are safe.
 
-    durable: False lets a crash of the machine lose everything, for tests.
-    Raises StackFailed where there is no program, no space, no port, data of another major version, or no right to it.
+    durable: false for tests, where a crash of the machine may lose all data. Raises StackFailed if there is no program,
+    disk space or port, if the data has another major version, or if it belongs to another user.
     """
     home = home.resolve()
     ensure_private_folder(home, "postgres")
