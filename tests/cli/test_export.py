@@ -105,5 +105,5 @@ def test_an_index_is_made_followed_and_rid_of_what_is_forgotten(site: Path, data
         notes.write_text("not made by SQLite, and longer than the head of such a file would have to be, by some lines")
         code, _, said = run("sync", f"{notes}")
         assert code == 1
-        assert "no index that can be written" in said
+        assert "cannot be written" in said
         assert len(said.splitlines()) == 1

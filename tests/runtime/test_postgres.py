@@ -268,7 +268,7 @@ def test_folder_of_another_user_gives_a_one_line_error(home: Path) -> None:
         "except e.StackFailed as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", command, home], capture_output=True, text=True, check=True)
-    assert "set RECRAWL_HOME to a folder of yours" in done.stdout
+    assert "set RECRAWL_HOME to a folder that you own" in done.stdout
     assert done.stdout.count("\n") == 1
 
 
