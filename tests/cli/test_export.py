@@ -107,5 +107,5 @@ def test_an_index_is_created_synced_and_cleared_of_removed_domains(
         notes.write_text("not made by SQLite, and longer than the head of such a file would have to be, by some lines")
         code, _, said = run("sync", f"{notes}")
         assert code == 1
-        assert "no index that can be written" in said
+        assert "cannot be written" in said
         assert len(said.splitlines()) == 1

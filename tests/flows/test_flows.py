@@ -229,9 +229,9 @@ def test_important_events_have_automations(stack: Stack) -> None:
     names = {each["name"] for each in ask(stack.api, "/automations/filter", {})}
     assert {
         "recrawl: a crawl has failed",
-        "recrawl: a domain is less fresh than wanted",
-        "recrawl: a report is not true",
-        "recrawl: a domain's traffic is off",
+        "recrawl: a domain is below its freshness target",
+        "recrawl: estimates differ from observations",
+        "recrawl: a domain's traffic is unusual",
     } <= names
 
 

@@ -55,9 +55,9 @@ def crawled(recrawl: Recrawl, site: Site) -> Site:
 
 
 @pytest.fixture
-def program(recrawl: Recrawl, stranger: Visitor) -> Program:
+def program(recrawl: Recrawl, anonymous: Visitor) -> Program:
     token = recrawl("tokens", "add", "search").out.strip()
-    return Program(stranger, token)
+    return Program(anonymous, token)
 
 
 def problem(seen: Seen) -> Mapping[str, Any]:
