@@ -112,7 +112,8 @@ def test_no_file_holds_a_secret() -> None:
 def test_the_image_takes_what_the_lock_names_and_runs_as_nobody_else() -> None:
     text = CONTAINERFILE.read_text()
     assert "--require-hashes --no-deps --only-binary=:all: -r requirements.lock" in text
-    assert "pip install --no-deps --no-build-isolation --no-index ." in text
+    assert "pip wheel --no-deps --no-build-isolation --no-index --wheel-dir /wheels ." in text
+    assert "pip install --no-deps --no-index /wheels/recrawl-*.whl" in text
     *_, last = text.split("FROM ${BASE}")
     assert re.findall(r"^USER (\S+)", last, re.MULTILINE) == [f"{USER}:{USER}"]
     assert text.count("FROM ") == 2
