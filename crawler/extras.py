@@ -61,7 +61,8 @@ def build_install_command(extra: str, *, prefix: Path = Path(sys.prefix), python
     if find_spec("pip") is not None:
         return shlex.join([python, "-m", "pip", "install", *requirements])
     if installer == "pip":  # which has removed itself: only the container image does that
-        return f"docker build -f deployments/container/Containerfile --build-arg EXTRAS={extra} -t recrawl ."
+        option = "CHROMIUM=yes" if extra == "browser" else f"EXTRAS={extra}"
+        return f"docker build -f deployments/container/Containerfile --build-arg {option} -t recrawl ."
     return shlex.join(["uv", "pip", "install", "--python", python, *requirements])
 
 

@@ -112,7 +112,8 @@ def test_no_file_contains_a_secret() -> None:
 def test_image_installs_the_lock_and_runs_as_a_separate_user() -> None:
     text = CONTAINERFILE.read_text()
     assert "--require-hashes --no-deps --only-binary=:all: -r requirements.lock" in text
-    assert "pip install --no-deps --no-build-isolation --no-index ." in text
+    assert "pip wheel --no-deps --no-build-isolation --no-index --wheel-dir /wheels ." in text
+    assert "pip install --no-deps --no-index /wheels/recrawl-*.whl" in text
     *_, last = text.split("FROM ${BASE}")
     assert re.findall(r"^USER (\S+)", last, re.MULTILINE) == [f"{USER}:{USER}"]
     assert text.count("FROM ") == 2

@@ -9,6 +9,7 @@ import resource
 import shlex
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -31,8 +32,8 @@ VARIABLE = "RECRAWL_BROWSER"
 # Headless shell first: it needs a third of the CPU time per page.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 REMEDY = (
-    "install one with `apt-get install chromium-headless-shell` or `playwright install chromium-headless-shell`, "
-    f"or name one in {VARIABLE}"
+    "install one with `apt-get install chromium-headless-shell` or "
+    f"`{shlex.quote(sys.executable)} -m playwright install chromium-headless-shell`, or name one in {VARIABLE}"
 )
 _DOWNLOADS = ("chromium_headless_shell-*/*/*headless*shell*", "chromium-*/*/chrome")
 DISCARD_PROXY = "http://127.0.0.1:9"  # the discard port, for requests outside of any tab
