@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser
 
-from benchmarks.change.ours import known_of, new_target
+from benchmarks.change.ours import initial_knowledge, new_target
 from benchmarks.harness.table import table
 from benchmarks.harness.timings import percentile_ms
 from benchmarks.pages.documents import PACKAGES, Document, answered, document, documents, of_size
@@ -91,7 +91,7 @@ def options() -> argparse.ArgumentParser:
 def taught(package: str, *, pages: int) -> DomainKnowledge:
     """What is known of a site after a first look at some of its pages."""
     found = [document(package, file) for file in islice(documents(package), pages)]
-    known = known_of(found[0].url)
+    known = initial_knowledge(found[0].url)
     mask = known.mask
     for page in found:
         mask = update_mask(mask, Observation(compute_page_key(page.url), read(page, FIRST).blocks, START))
