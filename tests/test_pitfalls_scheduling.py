@@ -21,11 +21,11 @@ Shown = tuple[Callable[..., object], ...]
 SCHEDULING: Mapping[str, Shown] = {
     "a page keeps its cash after giving it away, so that every re-read inflates scores (Nutch)": (
         test_opic.test_total_cash_is_conserved_by_all_operations,
-        test_cash.test_two_hundred_rereads_of_one_page_leave_its_rank_and_do_not_raise_its_importance,
+        test_cash.test_two_hundred_revisits_of_a_page_do_not_raise_its_importance,
     ),
     "a leaf's cash is lost (Nutch)": (
         test_opic.test_page_without_links_pays_the_virtual_page,
-        test_cash.test_a_leaf_gives_its_cash_to_the_reserve_which_pays_it_to_all_pages,
+        test_cash.test_a_leaf_pays_the_virtual_page_which_pays_all_pages,
     ),
     "the next time lands in the past (Nutch)": (
         test_value.test_page_is_due_within_bounds_when_its_value_reaches_the_price,
@@ -42,7 +42,7 @@ SCHEDULING: Mapping[str, Shown] = {
     "the newest due goes first, and the most overdue starves (StormCrawler)": (
         test_selection.test_longest_overdue_page_comes_first_among_equal_values,
         test_selection.test_equal_pages_do_not_starve_each_other,
-        test_claim_plans.test_of_equal_value_a_claim_hands_out_the_longest_overdue_first,
+        test_claim_plans.test_of_equal_value_the_longest_overdue_pages_are_selected_first,
     ),
     "the change rate is (changes + 1) / time, biased for fast and for new pages (Aduana)": (
         test_estimate.test_ten_irregular_looks_give_the_rate_within_five_percent_of_bias,

@@ -127,6 +127,4 @@ def check(labelled: Sequence[Pair], visits: Sequence[Sequence[PageVisit]]) -> No
     old, new = ({visit.page: compute_digest(visit.response.body).hex() for visit in seen} for seen in visits)
     for pair in labelled:
         if (old[pair.url], new[pair.url]) != (pair.digest_old, pair.digest_new):
-            raise CorpusError(
-                f"{pair.page} differs from the labelled version; label it again"
-            )
+            raise CorpusError(f"{pair.page} differs from the labelled version; label it again")

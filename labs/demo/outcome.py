@@ -108,7 +108,7 @@ async def examples_of(db: Database, domain: Domain) -> tuple[FeedItem, ...]:
     return tuple(item for item in newest if any(edit.before and edit.after for edit in item.blocks))[:EXAMPLES]
 
 
-def verdicts(site: Site, looks: Mapping[str, list[ReplayedLook]]) -> tuple[int, int, int]:
+def verdicts(site: Site, visits: Mapping[str, list[ReplayedLook]]) -> tuple[int, int, int]:
     """Count detected changes, changes that the server hid, and verdicts "changed" without a change."""
     recognised = lied_away = false_alarms = 0
     for path, seen in visits.items():

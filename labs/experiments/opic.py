@@ -85,7 +85,7 @@ class Crawl:
     @property
     def passes(self) -> float:
         """Return the clock, in multiples of the cash in circulation."""
-        return self.economy.clock / (self.economy.coins - self.economy.dormant)
+        return self.economy.clock / (self.economy.total_cash - self.economy.dormant)
 
     def become(self, graph: Graph) -> None:
         """Change the links; later visits see the new ones."""

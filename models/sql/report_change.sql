@@ -37,7 +37,7 @@ COMMENT ON COLUMN report_change.parts IS
     'what changed: text, link, image, title, meta; empty if the blocks were not compared';
 COMMENT ON COLUMN report_change.pages IS
     'for a change of the template, the number of pages it was seen on; otherwise null';
-COMMENT ON COLUMN report_change.amount IS
+COMMENT ON COLUMN report_change.magnitude IS
     'change magnitude: share of the page''s text that changed, 0 to 1; null if unknown or without a content change';
 COMMENT ON COLUMN report_change.blocks IS
     'the first 50 blocks that changed, as [part, before, after]; null if the blocks were not compared';

@@ -19,7 +19,7 @@ SELECT d.id AS domain_id,
        f.boosted,
        CASE WHEN p.canonical IS NOT NULL THEN NULL
             WHEN f.state = 'fetched' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
-            WHEN f.state = 'fetched' AND p.version > 0 AND h.silence IS NULL  -- inlined: a third of the time
+            WHEN f.state = 'fetched' AND p.version > 0 AND h.effective_recall IS NULL  -- inlined: a third of the time
             THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,
                                 activity_gap(greatest(now(), s.last_visit_at), s.activity_at, s.activity_ahead,
                                          p.last_good_at))

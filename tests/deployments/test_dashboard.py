@@ -189,7 +189,7 @@ async def metrics(lively: Database, tmp_path: Path) -> AsyncIterator[tuple[int, 
     of_subscriptions = list(build_subscription_families(await subscriptions.list_subscriptions(lively), at=now))
 
     def collected() -> list[Metric]:
-        tally.looks["unchanged"] += 30  # a crawl in progress
+        tally.visits["unchanged"] += 30  # a crawl in progress
         write_counts(folder / "1-x.json", me, tally)
         return [
             *of_domains,

@@ -54,7 +54,9 @@ def iterate_sentences(source: str) -> Iterator[tuple[int, str]]:
                 documented.add(id(first.value))
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
-            if id(node) in documented or not re.search(r"\b(?:SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|SET)\b", node.value):
+            if id(node) in documented or not re.search(
+                r"\b(?:SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|SET)\b", node.value
+            ):
                 for number, line in enumerate(node.value.splitlines()):
                     yield node.lineno + number, line
     for number, line in enumerate(source.splitlines(), 1):

@@ -122,9 +122,7 @@ async def test_a_wrong_freshness_report_is_found_and_reported(db: Database) -> N
     assert "The freshness reported for rosy.test is wrong" in told
     assert "reported for fair.test" not in told
     assert f"| {idle.authority} | 0 | 0 | - | - | 0 | - | - |" in told
-    assert "agree with what visits found" in render_audits(
-        [each for each in found if each.domain.id != rosy.id]
-    )
+    assert "agree with what visits found" in render_audits([each for each in found if each.domain.id != rosy.id])
 
 
 async def test_wrong_chances_of_change_in_scheduled_visits_are_a_separate_finding(db: Database) -> None:

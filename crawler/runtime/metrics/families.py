@@ -70,8 +70,8 @@ MAX_SUBSCRIPTIONS = 100  # the longest overdue ones; each has four time series
 
 def build_crawl_families(counts: CrawlCounts) -> Iterator[Metric]:
     """Yield all counters; those without events are 0, so that rates start correctly."""
-    yield _build_counters("recrawl_looks", "Recorded visits, by outcome.", "outcome", OUTCOMES, counts.looks)
-    yield _build_counters("recrawl_failed_looks", "Failed visits, by reason.", "reason", (), counts.failures)
+    yield _build_counters("recrawl_visits", "Recorded visits, by outcome.", "outcome", OUTCOMES, counts.visits)
+    yield _build_counters("recrawl_failed_visits", "Failed visits, by reason.", "reason", (), counts.failures)
     yield _build_counters("recrawl_leases", "Ended leases, by outcome.", "end", LEASE_OUTCOMES, counts.leases)
     for name, (family, meaning) in SUMS.items():
         yield CounterMetricFamily(family, meaning, value=counts.sums[name])
@@ -129,12 +129,12 @@ def build_domain_families(domains: Sequence[DomainGauge], calibration: Sequence[
     for name, meaning, get_value in GAUGES:
         yield _build_gauges(name, meaning, "domain", ((each.domain, get_value(each)) for each in domains))
     gauges_by_kind = [("audit" if each.audit else "other", each) for each in calibration]
-    visits = ((kind, each.looks) for kind, each in gauges_by_kind)
-    yield _build_gauges("recrawl_calibration_looks", "Conclusive visits of the last week.", "looks", visits)
+    visits = ((kind, each.visits) for kind, each in gauges_by_kind)
+    yield _build_gauges("recrawl_calibration_visits", "Conclusive visits of the last week.", "visits", visits)
     changes = GaugeMetricFamily(
         "recrawl_calibration_changes",
         "Changes in these visits: expected before, and found.",
-        labels=["looks", "changes"],
+        labels=["visits", "changes"],
     )
     for kind, each in gauges_by_kind:
         changes.add_metric([kind, "expected"], each.expected)
@@ -142,7 +142,7 @@ def build_domain_families(domains: Sequence[DomainGauge], calibration: Sequence[
     yield changes
     deviations = ((kind, each.deviations) for kind, each in gauges_by_kind)
     meaning = "Standard deviations by which the found changes exceed the expected ones."
-    yield _build_gauges("recrawl_calibration_deviations", meaning, "looks", deviations)
+    yield _build_gauges("recrawl_calibration_deviations", meaning, "visits", deviations)
 
 
 def build_subscription_families(subscriptions: Sequence[Subscription], *, at: datetime) -> Iterator[Metric]:

@@ -76,9 +76,9 @@ def tally(
     return VerdictTally(fates.total(), fates["found"], fates["merged"], fates["pending"], fates["before"])
 
 
-def fates_of(changes: Sequence[datetime], looks: Sequence[datetime]) -> Iterator[str]:
+def fates_of(changes: Sequence[datetime], visits: Sequence[datetime]) -> Iterator[str]:
     """Yield what became of each change of one page: a field of VerdictTally."""
-    next_looks = [bisect_left(looks, change) for change in changes]  # a visit at the same instant sees the change
+    next_looks = [bisect_left(visits, change) for change in changes]  # a visit at the same instant sees the change
     for n, look in enumerate(next_looks):
         if look == 0:
             yield "before" if visits else "pending"

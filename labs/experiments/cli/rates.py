@@ -27,10 +27,10 @@ def revisit_periods(*, visits: int, pages: int, seed: int, figures: Path | None,
     return DONE
 
 
-def _show_tracks(timing: str, tracks: Sequence[Track], looks: int) -> None:
+def _show_tracks(timing: str, tracks: Sequence[Track], visits: int) -> None:
     """Show periods after AFTER visits and the usefulness of visits, then the sums of each rule."""
-    after = min(AFTER, looks)
-    say(f"\nPages that change by {timing}: the period after {after} visits, and the second half of {looks}\n")
+    after = min(AFTER, visits)
+    say(f"\nPages that change by {timing}: the period after {after} visits, and the second half of {visits}\n")
     numbers = ["true period", "mean", "median", "redundant", "fresh", "visits a day"]
     show_table(
         ["rule", *numbers],
@@ -83,7 +83,7 @@ def _dai_charts(timing: str, tracks: Sequence[Track]) -> Iterator[tuple[str, Cha
         f"time-dai-{timing}",
         Chart(
             title=f"Similarity: mean period relative to the true one; pages change by {timing}",
-            x_label="looks",
+            x_label="visits",
             y_label="mean period / true period",
             series=(*series, Series("true period", ((1.0, 1.0), (last, 1.0)))),
             is_log_x=True,

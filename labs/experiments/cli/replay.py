@@ -52,7 +52,7 @@ def replay(text: str, *, budgets: tuple[float, ...], seeds: int, jobs: int, figu
     return DONE
 
 
-def history_of(name: str, looks: dict[Url, list[ReplayedLook]], importance: dict[Url, float]) -> tuple[History, float]:
+def history_of(name: str, visits: dict[Url, list[ReplayedLook]], importance: dict[Url, float]) -> tuple[History, float]:
     """Return a domain's good visits as a history, with their number per day.
 
     importance: of the pages that have cash; other pages get the minimum of these.

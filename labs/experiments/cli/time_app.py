@@ -176,7 +176,7 @@ def replay_domain(
 
 @app.command()
 def dai(
-    looks: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="Visits per page.")] = 60,
+    visits: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="Visits per page.")] = 60,
     pages: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Pages for each period.")] = 100,
     seed: Seed = 1,
     figures: Figures = None,

@@ -74,8 +74,8 @@ def nutch(scene: Scene, order: Queue) -> Adaptive:
     the original, a page that would wait longer is not due at once, again and again.
     """
 
-    def step(interval: Floats, looks: LookBatch, unchanged_for: Floats) -> tuple[Floats, Floats]:
-        grown = interval * np.where(looks.changed, 1 - 0.2, 1 + 0.4)
+    def step(interval: Floats, visits: LookBatch, unchanged_for: Floats) -> tuple[Floats, Floats]:
+        grown = interval * np.where(visits.changed, 1 - 0.2, 1 + 0.4)
         # The interval grows to the time since the last detected change, and the due time moves towards that change.
         return np.maximum(grown, unchanged_for), unchanged_for * 0.3
 
@@ -93,10 +93,10 @@ def stormcrawler(scene: Scene) -> Adaptive:
     return Adaptive(scene, MultiplyDivide(step, first=1.0, min_interval=HOUR, max_interval=14.0), Queue.DUE)
 
 
-def likeness_step(interval: Floats, looks: LookBatch, _: Floats) -> tuple[Floats, Floats]:
+def likeness_step(interval: Floats, visits: LookBatch, _: Floats) -> tuple[Floats, Floats]:
     """Double the interval if the versions are similar; otherwise shorten it by their difference, down to half."""
-    unlike = np.minimum(looks.distance_bits / 32, 1.0)
-    alike = ~looks.changed | (looks.distance_bits <= TOLERANCE_BITS)
+    unlike = np.minimum(visits.distance_bits / 32, 1.0)
+    alike = ~visits.changed | (visits.distance_bits <= TOLERANCE_BITS)
     return interval * np.where(alike, 2.0, 2.0**-unlike), np.zeros(len(interval))
 
 

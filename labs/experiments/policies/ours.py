@@ -195,7 +195,7 @@ class Ours:
         """Return the days by which the hosts' activity is ahead of the calendar since the pages were visited."""
         return self._activities.ahead(self._scene.host[pages], self._since[pages])
 
-    def _by_site(self, looks: LookBatch) -> Floats:
+    def _by_site(self, visits: LookBatch) -> Floats:
         """Return the gaps in days of the hosts' activity."""
         return np.maximum(
             visits.gap + self._activities.ahead(self._scene.host[visits.page], self._since[visits.page]), 0.0

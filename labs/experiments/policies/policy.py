@@ -53,7 +53,7 @@ class Policy(Protocol):
         """Return at most `slots` pages to visit now, none twice.  room: what each host still allows; None: no limit."""
         ...
 
-    def learn(self, looks: LookBatch) -> None:
+    def learn(self, visits: LookBatch) -> None:
         """Learn the results of visits."""
         ...
 

@@ -103,7 +103,7 @@ def history_of_looks(
     name: str, days: float, visits: Mapping[str, Sequence[tuple[float, bool]]], *, importance: Mapping[str, float]
 ) -> History:
     """Build a history from each page's visits in order: (days from the first visit of all, whether it changed)."""
-    every = [look for found in looks.values() for look in found]
+    every = [look for found in visits.values() for look in found]
     return History(
         name=name,
         days=days,

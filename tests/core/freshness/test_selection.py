@@ -284,7 +284,7 @@ def test_each_page_uses_its_own_terms() -> None:
 
 
 def test_fetched_page_with_rule_once_is_only_revisited_for_a_user() -> None:
-    wanted = [Wanted.NONE, Wanted.BY_AUDIT, Wanted.BY_USER, Wanted.NONE, Wanted.NONE]
+    wanted = [RequestReason.NONE, RequestReason.BY_AUDIT, RequestReason.BY_USER, RequestReason.NONE, RequestReason.NONE]
     count = len(wanted)
     head = build_candidates(
         CandidateColumns(

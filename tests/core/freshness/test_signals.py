@@ -100,7 +100,7 @@ def test_only_the_strongest_of_several_sources_counts() -> None:
 
 
 def test_silence_of_a_dead_source_is_no_evidence() -> None:
-    assert replace(GOOD, liveliness=0.0).silence == 0.0
+    assert replace(GOOD, liveliness=0.0).effective_recall == 0.0
     assert compute_aged_days(PAGE.a, PAGE.b, 7.0, signals_of(0, replace(GOOD, liveliness=0.0))).tolist() == [
         pytest.approx(7.0)
     ]

@@ -45,8 +45,8 @@ def test_backoff_doubles_and_respects_retry_after() -> None:
     )
 
 
-@given(refusals=st.integers(1, 10**6), asked=st.none() | st.timedeltas(timedelta(0)))
-def test_backoff_is_bounded(refusals: int, asked: timedelta | None) -> None:
+@given(rejections=st.integers(1, 10**6), asked=st.none() | st.timedeltas(timedelta(0)))
+def test_backoff_is_bounded(rejections: int, asked: timedelta | None) -> None:
     assert (
         MIN_BACKOFF
         <= compute_backoff(rejections, requested_wait=asked, max_backoff=DAY, max_requested_wait=MONTH)

@@ -26,11 +26,11 @@ USUAL = [hour(n, errors=n % 3, latency_ms=180.0 + 60 * (n % 24 > 12) + n % 7) fo
         (hour(0), ""),
         (hour(0, errors=3), ""),
         (hour(0, errors=30), "30 of 100 visits failed; 1 % is usual"),
-        (hour(0, looks=6, errors=4), ""),  # too few visits
+        (hour(0, visits=6, errors=4), ""),  # too few visits
         (hour(0, latency_ms=300), ""),
         (hour(0, latency_ms=2400), "responses took 2,400 ms; "),
-        (hour(0, looks=3, latency_ms=2400), ""),
-        (hour(0, looks=0, errors=0, latency_ms=None), ""),
+        (hour(0, visits=3, latency_ms=2400), ""),
+        (hour(0, visits=0, errors=0, latency_ms=None), ""),
     ],
 )
 def test_hour_far_from_the_baseline_is_an_anomaly(now: TrafficHour, message: str) -> None:

@@ -95,7 +95,7 @@ def test_masked_differences_occasionally_get_a_second_fetch() -> None:
 
 def due_after_change(bits: int, *, usual: ExpectedMagnitude | None = None) -> timedelta:
     """Return how long after a change the next visit is due if only the distance of the versions is known."""
-    before = replace(seen(html(PRICE)), terms=VisitTerms(amount=usual))
+    before = replace(seen(html(PRICE)), terms=VisitTerms(magnitude=usual))
     verdict = Verdict(Change.CHANGED, Evidence.BLOCKS, bits, 0.02)
     return build_learned_visit(before, verdict, now=NOW).due_at - NOW
 

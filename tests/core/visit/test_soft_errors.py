@@ -98,9 +98,9 @@ def test_many_failures_before_a_soft_error_do_not_count() -> None:
     page = seen(BODY)
     for _ in range(11):
         page = after(looked(page, fetched(status=500)))
-    looks = 0
+    visits = 0
     while not (visit := revisit(page, LOGIN)).is_good:
-        looks, page = looks + 1, after(visit)
+        visits, page = visits + 1, after(visit)
 
     assert visits == 2
 

@@ -244,8 +244,8 @@ def test_response_404_is_confirmed_within_the_hour_with_any_rule(minutes: int) -
     assert (twice.change, twice.state, twice.next_request) == (Change.GONE, State.GONE, RequestReason.NONE)
 
 
-@pytest.mark.parametrize("wanted", [Wanted.BY_USER, Wanted.BY_URL])
-def test_frequent_requests_confirm_a_404_ten_minutes_after_the_first(wanted: Wanted) -> None:
+@pytest.mark.parametrize("wanted", [RequestReason.BY_USER, RequestReason.BY_URL])
+def test_frequent_requests_confirm_a_404_ten_minutes_after_the_first(wanted: RequestReason) -> None:
     visit = looked(replace(seen(), requested=wanted), fetched(status=404))
     minutes = 0
     while visit.state is State.FETCHED:

@@ -81,7 +81,7 @@ async def test_failed_leases_are_counted_by_outcome(tmp_path: Path, folder: Path
     assert sum_counts(folder).leases == {"lost": 1, "broken": 1}
 
 
-def one_process(home: Path, looks: int) -> None:
+def one_process(home: Path, visits: int) -> None:
     """Count like a crawling process until it is killed."""
     counted, own = open_counts_writer(home), uuid4()
     for done in range(1, visits + 1):
@@ -98,7 +98,7 @@ def test_killed_processes_are_counted_once(tmp_path: Path, folder: Path) -> None
         each.join()
     open_counts_writer(tmp_path).count_progress(uuid4(), stats(same=100))
 
-    assert [sum_counts(folder).looks["unchanged"] for _ in range(3)] == [137, 137, 137]
+    assert [sum_counts(folder).visits["unchanged"] for _ in range(3)] == [137, 137, 137]
     assert len(list(folder.glob("*-*.json"))) == 1  # that of this process
 
 
@@ -107,7 +107,7 @@ def test_kill_between_merging_and_deleting_counts_nothing_twice(folder: Path) ->
     file = folder / "1-dead.json"
     write_counts(file, gone, CrawlCounts(visits=Counter(unchanged=5)))
     saved = file.read_bytes()
-    assert sum_counts(folder).looks["unchanged"] == 5
+    assert sum_counts(folder).visits["unchanged"] == 5
     file.write_bytes(saved)  # as if the merging process was killed before it deleted the file
 
     assert sum_counts(folder).visits["unchanged"] == 5
@@ -188,5 +188,5 @@ def fetched(port: int, path: str, *, accept: str = "text/plain") -> str:
 
 
 def test_total_of_an_earlier_version_is_read(folder: Path) -> None:
-    (folder / TOTAL).write_text(json.dumps({"tally": {"looks": {"unchanged": 2}}, "taken": []}))
-    assert sum_counts(folder).looks["unchanged"] == 2
+    (folder / TOTAL).write_text(json.dumps({"tally": {"visits": {"unchanged": 2}}, "taken": []}))
+    assert sum_counts(folder).visits["unchanged"] == 2
