@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from csv import DictReader
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -116,10 +117,8 @@ def visits_of(package: str, pages: Sequence[str], root: Path, at: datetime) -> I
     for number, page in enumerate(pages):
         body = (root / page).read_bytes()
         response = Fetched(200, body, len(body), timedelta(milliseconds=80), content_type="text/html")
-        # A second fetch returns the same file.
-        yield PageVisit(
-            url_of(package, page), at + number * BETWEEN_PAGES, response, lambda response=response: response
-        )  # type: ignore[misc]
+        again = partial(lambda response: response, response)  # a second fetch returns the same file
+        yield PageVisit(url_of(package, page), at + number * BETWEEN_PAGES, response, again)
 
 
 def check(labelled: Sequence[Pair], visits: Sequence[Sequence[PageVisit]]) -> None:
@@ -127,6 +126,4 @@ def check(labelled: Sequence[Pair], visits: Sequence[Sequence[PageVisit]]) -> No
     old, new = ({visit.page: compute_digest(visit.response.body).hex() for visit in seen} for seen in visits)
     for pair in labelled:
         if (old[pair.url], new[pair.url]) != (pair.digest_old, pair.digest_new):
-            raise CorpusError(
-                f"{pair.page} differs from the labelled version; label it again"
-            )
+            raise CorpusError(f"{pair.page} differs from the labelled version; label it again")
