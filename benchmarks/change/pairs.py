@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from csv import DictReader
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -116,10 +117,8 @@ def visits_of(package: str, pages: Sequence[str], root: Path, at: datetime) -> I
     for number, page in enumerate(pages):
         body = (root / page).read_bytes()
         response = Fetched(200, body, len(body), timedelta(milliseconds=80), content_type="text/html")
-        # A second fetch returns the same file.
-        yield PageVisit(
-            url_of(package, page), at + number * BETWEEN_PAGES, response, lambda response=response: response
-        )  # type: ignore[misc]
+        again = partial(lambda response: response, response)  # a second fetch returns the same file
+        yield PageVisit(url_of(package, page), at + number * BETWEEN_PAGES, response, again)
 
 
 def check(labelled: Sequence[Pair], visits: Sequence[Sequence[PageVisit]]) -> None:

@@ -1,4 +1,4 @@
-"""The made-up sites on which detectors of change are scored are what they say: noise is noise, and edits are edits."""
+"""The generated sites that score change detectors contain the noise and the edits that their labels name."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ UNSEEN = {"comment", "csrf-meta", "hidden", "inline-script", "nonce", "charset",
 
 @cache
 def site(number: int = 0, *, is_held_out: bool = False) -> Site:
-    """One of the first two, whose packages other tests need, too."""
+    """Return one of the first two sites, whose packages other tests need as well."""
     corpus("postgresql-doc-15" if number == 0 else "python3.11-doc")
     return plan.site(1, number, is_held_out)
 
 
 def with_noise(made: Site, *kinds: str) -> Site:
-    """The same pages, with only this noise."""
+    """Return the site with only this noise."""
 
     def noisy(page: Page) -> Page:
         section = replace(
@@ -68,7 +68,7 @@ def test_one_seed_gives_the_same_bytes_and_another_seed_others(is_held_out: bool
 @pytest.mark.soak
 @pytest.mark.corpus
 @pytest.mark.parametrize("number", [0, 1])
-def test_without_noise_the_bytes_differ_at_just_the_looks_that_are_labelled_changed(number: int) -> None:
+def test_without_noise_only_visits_labelled_changed_have_other_bytes(number: int) -> None:
     made = site(number)
     quiet = with_noise(made)
     scored = 0
@@ -84,7 +84,7 @@ def test_without_noise_the_bytes_differ_at_just_the_looks_that_are_labelled_chan
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("kind", [*WIDGETS, *REWRITES, "charset"])
-def test_noise_differs_from_look_to_look(kind: str) -> None:
+def test_noise_differs_from_visit_to_visit(kind: str) -> None:
     noisy = with_noise(site(), kind)
     page = next(page for page in noisy.pages if not page.kind)
 
@@ -93,7 +93,7 @@ def test_noise_differs_from_look_to_look(kind: str) -> None:
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("kind", sorted(UNSEEN))
-def test_noise_that_nobody_sees_leaves_the_text_as_it_is(kind: str) -> None:
+def test_invisible_noise_does_not_change_the_text(kind: str) -> None:
     noisy, quiet = with_noise(site(), kind), with_noise(site())
 
     for page in range(0, 32, 3):
@@ -102,7 +102,7 @@ def test_noise_that_nobody_sees_leaves_the_text_as_it_is(kind: str) -> None:
 
 
 @pytest.mark.corpus
-def test_a_second_look_moves_clocks_but_neither_dates_nor_prices() -> None:
+def test_second_fetch_changes_clocks_but_not_dates_or_prices() -> None:
     page = next(page for page in site().pages if page.kind == "price-daily")
     quiet, later = with_noise(site()), timedelta(seconds=15)
 
@@ -134,7 +134,7 @@ def test_an_edit_does_what_its_name_says(kind: str) -> None:
 
     assert one != other
     if kind in {"price-digit", "date-digit", "table-number", "number-in-text", "sign-in-code", "picture"}:
-        assert abs(len(one) - len(other)) <= 1  # a day of "9" and one of "10" are written apart
+        assert abs(len(one) - len(other)) <= 1  # a day of "9" and one of "10" have different lengths
         assert sum((Counter(one) - Counter(other)).values()) == 1
     if kind in {"price-transposed", "section-moved", "rows-swapped"}:
         assert Counter(one) == Counter(other)
@@ -148,7 +148,7 @@ def test_an_edit_does_what_its_name_says(kind: str) -> None:
 
 
 @pytest.mark.corpus
-def test_an_edit_of_the_template_shows_on_all_pages_at_one_look_and_is_labelled_the_same() -> None:
+def test_template_change_appears_on_all_pages_at_one_visit_and_is_labelled_unchanged() -> None:
     made = site()
     quiet = replace(with_noise(made), reformed=made.reformed)
     number = next(n for n, at in enumerate(made.rounds) if at >= made.reform.at)
@@ -168,7 +168,7 @@ def test_each_kind_of_noise_stands_alone_in_two_sections() -> None:
 
 
 @pytest.mark.corpus
-def test_half_of_an_a_b_test_is_scored_only_when_it_was_seen_before() -> None:
+def test_variant_of_an_a_b_test_is_scored_only_after_it_was_seen() -> None:
     noisy = with_noise(site(), "a-b")
     pages = [page for page in noisy.pages if not page.kind]
     assert pages
@@ -195,7 +195,7 @@ def test_the_pools_share_no_words_no_formats_and_no_class_names() -> None:
     assert {dialect.language for dialect in held_out.POOL} > {"de", "ru", "ja"}
 
 
-def test_all_of_it_has_the_kinds_and_sequences_that_were_promised() -> None:
+def test_the_full_benchmark_has_the_documented_kinds_and_sequences() -> None:
     assert plan.SITES * plan.SECTIONS * plan.PAGES_PER_SECTION >= 1_000
     assert len(EDITS) + len(plan.NOISES) + len(set(plan.REFORMS)) >= 25
     assert plan.VISITS >= 5
@@ -203,13 +203,13 @@ def test_all_of_it_has_the_kinds_and_sequences_that_were_promised() -> None:
 
 @pytest.mark.soak
 @pytest.mark.corpus
-def test_a_digest_of_the_bytes_finds_every_edit_and_a_detector_that_looks_again_is_charged() -> None:
-    class Asking:
+def test_byte_digest_finds_every_edit_and_second_fetches_are_counted() -> None:
+    class FetchingTwice:
         def judge(self, visits: Sequence[PageVisit]) -> Sequence[bool | None]:
             return [visit.again().body == visit.again().body for visit in visits]
 
     result = measure(
-        (1, 1, False), detectors=["raw", "asking"], made={"raw": DETECTORS["raw digest"], "asking": Asking}
+        (1, 1, False), detectors=["raw", "asking"], made={"raw": DETECTORS["raw digest"], "asking": FetchingTwice}
     )
 
     assert bench.figures(result.judged, "raw").recall == 1
@@ -218,7 +218,7 @@ def test_a_digest_of_the_bytes_finds_every_edit_and_a_detector_that_looks_again_
     assert result.sequences == 32
 
 
-def test_precision_and_recall_are_counted_over_looks() -> None:
+def test_precision_and_recall_are_computed_over_visits() -> None:
     judged = [
         Judged("p", n, "k", changed, {"d": said})
         for n, (changed, said) in enumerate(
@@ -231,7 +231,7 @@ def test_precision_and_recall_are_counted_over_looks() -> None:
     assert bench.right(judged, "d") == "57.1"
 
 
-def test_a_text_profile_keeps_frequent_words_and_drops_what_comes_once() -> None:
+def test_text_profile_keeps_frequent_words_and_drops_words_that_occur_once() -> None:
     assert profile("price 19.99, the price of the lamp: the the") == (("the", 4), ("price", 2))
     assert profile("one two of it") == (("one", 1), ("two", 1))
     assert profile("the price is 20 the price") == profile("the price is 21 the price")

@@ -1,4 +1,4 @@
-"""Real pairs of versions are labelled once each, and scored only as they were when they were labelled."""
+"""Each labelled pair of versions has one label, and is scored only if its files match the label."""
 
 from collections import Counter
 from dataclasses import replace

@@ -18,7 +18,7 @@ import pytest
 
 from benchmarks.fleet.findings import fleet_of, problems
 from benchmarks.fleet.leases import Killed, LeaseWatch, recorded_pages
-from benchmarks.fleet.sites import Asked, name_of, read_log
+from benchmarks.fleet.sites import SiteRequest, name_of, read_log
 from benchmarks.fleet.trial import helper
 from crawler.runtime.children import SERVICE_TAG
 from crawler.runtime.machine import find_free_port
@@ -181,7 +181,7 @@ def test_workers_continue_while_one_is_killed_and_the_server_is_down(
     addresses = [f"127.0.0.{2 + n}" for n in range(SITES)]
     paths = frozenset({"/"} | {f"/{name_of(n)}" for n in range(1, PAGES)})
 
-    def asked() -> list[Asked]:
+    def asked() -> list[SiteRequest]:
         return [each for each in read_log(log) if each.path in paths]
 
     with ExitStack() as stack:
@@ -197,8 +197,8 @@ def test_workers_continue_while_one_is_killed_and_the_server_is_down(
         tags = [(several.home(f"worker{n}") / "run" / SERVICE_TAG).read_text() for n in range(3)]
 
         def in_the_middle() -> list[int]:
-            """Return the workers that have requested pages of a site under a lease that they still hold."""
-            asking = watch.asked(asked(), paths)
+            """Return the workers that requested pages under a lease that they still hold."""
+            asking = watch.requested(asked(), paths)
             return [n for n, tag in enumerate(tags) if any(len(pages) >= 3 for pages in asking.get(tag, {}).values())]
 
         until(lambda: len({each.site for each in asked()}) >= 3 and bool(in_the_middle()))
@@ -206,8 +206,8 @@ def test_workers_continue_while_one_is_killed_and_the_server_is_down(
         survivors = [n for n in range(3) if n != victim]
         workers[victim].kill()
         at = time.monotonic()
-        held = watch.asked([each for each in asked() if each.began <= at], paths)[tags[victim]]
-        killed = Killed(asked=held, recorded=recorded_pages(several.database_url), at=at)
+        held = watch.requested([each for each in asked() if each.began <= at], paths)[tags[victim]]
+        killed = Killed(requested=held, recorded=recorded_pages(several.database_url), at=at)
         server.process.kill()
         server.process.wait()
         before = len(asked())
