@@ -76,7 +76,7 @@ class Ours:
         self._targets[page] = replace(
             target,
             state=visit.state,
-            belief=visit.rate_estimate,
+            rate_estimate=visit.rate_estimate,
             version=version,
             received_bytes=visit.received_bytes,
             status=visit.status,
@@ -95,7 +95,7 @@ def _parse(response: Fetched, page: Url) -> Parsed:
 
 
 def new_target(page: Url) -> Target:
-    return Target(key=compute_page_key(page), url=page, depth=1, state=State.UNFETCHED, belief=PRIOR)
+    return Target(key=compute_page_key(page), url=page, depth=1, state=State.UNFETCHED, rate_estimate=PRIOR)
 
 
 def initial_knowledge(page: Url) -> DomainKnowledge:

@@ -177,8 +177,8 @@ def older_domains(trial: Trial, *, by_kind: bool, seed: int) -> OlderDomains:
         gap = day - last[pages]
         changed = rng.random(len(pages)) < -np.expm1(-rate[pages] * gap)
         prior = prior_a[domain[pages]], prior_b[domain[pages]]
-        belief = add_prior(rate_a[pages], rate_b[pages], *prior)
-        up, down = learn_changed(*belief, gap), learn_unchanged(*belief, gap)
+        rate_estimate = add_prior(rate_a[pages], rate_b[pages], *prior)
+        up, down = learn_changed(*rate_estimate, gap), learn_unchanged(*rate_estimate, gap)
         learnt = np.where(changed, up[0], down[0]), np.where(changed, up[1], down[1])
         rate_a[pages], rate_b[pages] = subtract_prior(*learnt, *prior)
         last[pages] = day

@@ -162,7 +162,7 @@ async def test_overdue_subscriptions_are_listed_the_longest_first(lively: Databa
         )
     (longest, *_) = states = await subscriptions.list_subscriptions(lively)
     families = {each.name: each.samples for each in build_subscription_families(states, at=now)}
-    untold = {each.labels["subscription"]: each.value for each in families["recrawl_subscription_untold_seconds"]}
+    untold = {each.labels["subscription"]: each.value for each in families["recrawl_subscription_delay_seconds"]}
     assert longest.unread_since is not None
     assert len(untold) == MAX_SUBSCRIPTIONS
     assert untold[str(longest.id)] == (now - longest.unread_since).total_seconds() > 0

@@ -86,7 +86,7 @@ def test_all_reports_give_the_same_page_counts(
     assert "Dead links (1)" in page
 
     metrics = asyncio.run(gauges(database_url))
-    assert metrics["recrawl_domain_known_pages"] == [3]
+    assert metrics["recrawl_domain_fetched_pages"] == [3]
     assert metrics["recrawl_domain_gone_pages"] == [1]
     assert metrics["recrawl_domain_dead_links"] == [1]
     assert metrics["recrawl_domain_withheld_pages"] == [0]

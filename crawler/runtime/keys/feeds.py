@@ -49,17 +49,17 @@ class FeedSelection:
 
 @dataclass(frozen=True, slots=True)
 class FeedAddress:
-    """An issued address. wanted: its feed, or None for all links of the web UI."""
+    """An issued address. selection: its feed, or None for all links of the web UI."""
 
     name: str
     created_at: datetime
-    wanted: FeedSelection | None
+    selection: FeedSelection | None
     key: str = field(repr=False)
 
     @property
     def path(self) -> str:
         """The path with its token."""
-        return _build_path(self.key, self.wanted or FeedSelection())
+        return _build_path(self.key, self.selection or FeedSelection())
 
 
 ADDRESSES = NamedRecords("feed-addresses", TypeAdapter(list[FeedAddress]))
@@ -71,13 +71,13 @@ def ensure_address(home: Path, name: str, selection: FeedSelection, *, at: datet
         raise BadInput(f"the name of a feed must be one line of at most {MAX_NAME_CHARS} characters, not {WEB_UI_NAME}")
     with ADDRESSES.edit(home) as addresses:
         for each in addresses:
-            if each.name == name and each.wanted != selection:
+            if each.name == name and each.selection != selection:
                 raise BadInput(f"{name} is the name of another feed: use another name, or --revoke it first")
             if each.name == name:
                 return each
         if len(addresses) >= MAX_ADDRESSES:
             raise BadInput(f"there are already {MAX_ADDRESSES} feed addresses, which is the maximum: revoke some")
-        address = FeedAddress(name=name, created_at=at, wanted=selection, key=secrets.token_urlsafe(KEY_BYTES))
+        address = FeedAddress(name=name, created_at=at, selection=selection, key=secrets.token_urlsafe(KEY_BYTES))
         addresses.append(address)
     return address
 
@@ -88,7 +88,7 @@ def list_addresses(home: Path) -> Sequence[FeedAddress]:
     shared = []
     if key_file.exists():
         created_at = datetime.fromtimestamp(key_file.stat().st_mtime, UTC)
-        shared = [FeedAddress(name=WEB_UI_NAME, created_at=created_at, wanted=None, key=read_secret(key_file))]
+        shared = [FeedAddress(name=WEB_UI_NAME, created_at=created_at, selection=None, key=read_secret(key_file))]
     return tuple(sorted([*ADDRESSES.read(home), *shared], key=lambda each: each.name))
 
 
@@ -116,7 +116,7 @@ def build_linked_path(home: Path, selection: FeedSelection) -> str:
 
 def may_read(home: Path, selection: FeedSelection, token: str) -> bool:
     """Return whether a token is valid for this feed."""
-    keys = [each.key for each in ADDRESSES.read(home) if each.wanted == selection]
+    keys = [each.key for each in ADDRESSES.read(home) if each.selection == selection]
     keys += filter(None, [read_secret(_get_shared_key_file(home))])
     return any(hmac.compare_digest(_build_token(key, selection).encode(), token.encode()) for key in keys)
 

@@ -52,15 +52,15 @@ MAX_DOMAINS = 100  # each has a dozen time series; further domains are summed up
 GAUGES: tuple[tuple[str, str, Callable[[DomainGauge], float | None]], ...] = (
     ("recrawl_domain_freshness_ratio", "Freshness, weighted by importance.", lambda d: d.freshness),
     ("recrawl_domain_freshness_target_ratio", "Freshness target.", lambda d: d.target_freshness),
-    ("recrawl_domain_known_pages", "Fetched pages that exist.", lambda d: d.pages_fetched),
-    ("recrawl_domain_unread_pages", "Discovered pages that were never fetched.", lambda d: d.pages_unfetched),
+    ("recrawl_domain_fetched_pages", "Fetched pages that exist.", lambda d: d.pages_fetched),
+    ("recrawl_domain_unfetched_pages", "Discovered pages that were never fetched.", lambda d: d.pages_unfetched),
     ("recrawl_domain_gone_pages", "Pages that are gone.", lambda d: d.pages_gone),
     ("recrawl_domain_dead_links", "Linked URLs that never were a page.", lambda d: d.dead_links),
     ("recrawl_domain_withheld_pages", "Pages whose new content is withheld.", lambda d: d.pages_withheld),
     ("recrawl_domain_due_pages", "Fetched pages that are due.", lambda d: d.due),
-    ("recrawl_domain_oldest_look_seconds", "Age of the oldest last visit of a page.", lambda d: d.oldest_visit_s),
+    ("recrawl_domain_oldest_visit_seconds", "Age of the oldest last visit of a page.", lambda d: d.oldest_visit_s),
     ("recrawl_domain_leased", "Domains that are being crawled.", lambda d: d.leased),
-    ("recrawl_domain_held", "Domains that are suspended.", lambda d: d.held),
+    ("recrawl_domain_suspended", "Domains that are suspended.", lambda d: d.held),
     ("recrawl_domain_waiting", "Domains that wait for a worker process.", lambda d: d.waiting),
     ("recrawl_domains", "Domains in this label.", lambda d: d.domains),
 )
@@ -156,7 +156,7 @@ def build_subscription_families(subscriptions: Sequence[Subscription], *, at: da
         ("recrawl_subscription_failures", "Consecutive failures of the receiver.", lambda s: s.failures),
         ("recrawl_subscription_waiting_changes", "Changes that wait for delivery.", lambda s: s.waiting),
         (
-            "recrawl_subscription_untold_seconds",
+            "recrawl_subscription_delay_seconds",
             "Time since the oldest overdue change.",
             compute_unnotified_seconds,
         ),

@@ -212,7 +212,7 @@ class PageFacts:
     clock: float | None
     circulating: int
     domain_clock: float
-    belief: RateEstimate
+    rate_estimate: RateEstimate
     prior: RateEstimate
     magnitudes: ChangeMagnitudes
     group_magnitude: float
@@ -436,4 +436,4 @@ def _build_page(row: dict[str, Any]) -> PageFacts:
         "signals": tuple(row["signals"]),
     }
     magnitudes = ChangeMagnitudes(row.pop("magnitude_total"), row.pop("magnitude_changes"))
-    return PageFacts(**row | kinds | {"belief": rate_estimate, "prior": prior, "magnitudes": magnitudes})
+    return PageFacts(**row | kinds | {"rate_estimate": rate_estimate, "prior": prior, "magnitudes": magnitudes})

@@ -67,8 +67,8 @@ def test_refits_recover_the_true_prior() -> None:
     for _ in range(25):
         gap = rng.exponential(10, 3000)
         found = rng.random(3000) < -np.expm1(-rates * gap)
-        belief = add_prior(*evidence, prior.a, prior.b)
-        up, down = learn_changed(*belief, gap), learn_unchanged(*belief, gap)
+        rate_estimate = add_prior(*evidence, prior.a, prior.b)
+        up, down = learn_changed(*rate_estimate, gap), learn_unchanged(*rate_estimate, gap)
         learnt = np.where(found, up[0], down[0]), np.where(found, up[1], down[1])
         evidence = subtract_prior(*learnt, prior.a, prior.b)
         found_moments = compute_moments(*add_prior(*evidence, prior.a, prior.b), group, group_count=1)

@@ -107,13 +107,13 @@ def test_silence_of_a_dead_source_is_no_evidence() -> None:
 
 
 def posterior_moments(
-    belief: RateEstimate, days: float, recall: float, count: int, ratio: float
+    rate_estimate: RateEstimate, days: float, recall: float, count: int, ratio: float
 ) -> tuple[float, float]:
     """Return the means of rate and ln rate, given a change and the signals, on a fine grid."""
     log_rate = np.linspace(-30, 8, 200_001)
     rate = np.exp(log_rate)
     chance = np.exp(-recall * rate * days + count * np.log1p(ratio * rate)) - np.exp(-rate * days)
-    log_density = belief.a * log_rate - belief.b * rate + np.log(np.maximum(chance, 1e-300))
+    log_density = rate_estimate.a * log_rate - rate_estimate.b * rate + np.log(np.maximum(chance, 1e-300))
     weight = np.exp(log_density - log_density.max())
     weight /= weight.sum()
     return float((weight * rate).sum()), float((weight * log_rate).sum())

@@ -27,11 +27,11 @@ LEAST, MOST = timedelta(minutes=10), timedelta(days=180)
 beliefs = st.builds(RateEstimate, a=st.floats(1e-2, 1e4), b=st.floats(1e-2, 1e4))
 
 
-def mean_value(belief: RateEstimate, days: float) -> float:
+def mean_value(rate_estimate: RateEstimate, days: float) -> float:
     """Return the value of a visit at a known rate, averaged over the posterior on a fine grid."""
     log_rate = np.linspace(-40, 12, 400_001)
     rate = np.exp(log_rate)
-    log_density = belief.a * log_rate - belief.b * rate
+    log_density = rate_estimate.a * log_rate - rate_estimate.b * rate
     weight = np.exp(log_density - log_density.max())
     gain = (1 - (1 + rate * days) * np.exp(-rate * days)) / rate
     return float((gain * weight).sum() / weight.sum())
@@ -40,30 +40,34 @@ def mean_value(belief: RateEstimate, days: float) -> float:
 @pytest.mark.parametrize("a", [0.5, 1.0, 1.0000001, 3.0, 50.0])
 @pytest.mark.parametrize("days", [0.1, 1.0, 30.0, 300.0])
 def test_value_is_the_mean_over_the_posterior(a: float, days: float) -> None:
-    belief = RateEstimate(a, 10.0)
+    rate_estimate = RateEstimate(a, 10.0)
 
-    assert float(compute_values(belief.a, belief.b, compute_weight(2.0), timedelta(days=days) / DAY)) == pytest.approx(
-        2 * mean_value(belief, days), rel=1e-4
-    )
+    assert float(
+        compute_values(rate_estimate.a, rate_estimate.b, compute_weight(2.0), timedelta(days=days) / DAY)
+    ) == pytest.approx(2 * mean_value(rate_estimate, days), rel=1e-4)
 
 
-@given(belief=beliefs, importance=st.floats(0, 1e4), price=st.floats(1e-4, 1e3))
+@given(rate_estimate=beliefs, importance=st.floats(0, 1e4), price=st.floats(1e-4, 1e3))
 def test_page_is_due_within_bounds_when_its_value_reaches_the_price(
-    belief: RateEstimate, importance: float, price: float
+    rate_estimate: RateEstimate, importance: float, price: float
 ) -> None:
-    wait = compute_interval(belief, importance=importance, shadow_price=price, min_interval=LEAST, max_interval=MOST)
+    wait = compute_interval(
+        rate_estimate, importance=importance, shadow_price=price, min_interval=LEAST, max_interval=MOST
+    )
 
     assert LEAST <= wait <= MOST
     if LEAST < wait < MOST:
-        assert float(compute_values(belief.a, belief.b, compute_weight(importance), wait / DAY)) == pytest.approx(
-            price, rel=1e-3
-        )
+        assert float(
+            compute_values(rate_estimate.a, rate_estimate.b, compute_weight(importance), wait / DAY)
+        ) == pytest.approx(price, rel=1e-3)
 
 
-@given(belief=beliefs, days=st.floats(0, 1e4))
-def test_value_grows_with_time(belief: RateEstimate, days: float) -> None:
-    now = float(compute_values(belief.a, belief.b, compute_weight(1.0), timedelta(days=days) / DAY))
-    later = float(compute_values(belief.a, belief.b, compute_weight(1.0), timedelta(days=days * 1.5 + 1) / DAY))
+@given(rate_estimate=beliefs, days=st.floats(0, 1e4))
+def test_value_grows_with_time(rate_estimate: RateEstimate, days: float) -> None:
+    now = float(compute_values(rate_estimate.a, rate_estimate.b, compute_weight(1.0), timedelta(days=days) / DAY))
+    later = float(
+        compute_values(rate_estimate.a, rate_estimate.b, compute_weight(1.0), timedelta(days=days * 1.5 + 1) / DAY)
+    )
 
     assert 0 <= now <= later * (1 + 1e-9)
     assert math.isfinite(later)
@@ -71,10 +75,17 @@ def test_value_grows_with_time(belief: RateEstimate, days: float) -> None:
 
 @pytest.mark.parametrize("price", [0.0, 5e-324, 1e308, math.inf])
 def test_extreme_prices_give_a_due_time_within_bounds(price: float) -> None:
-    for belief in (RateEstimate(0.5, 10.0), RateEstimate(1.0, 1e-6), RateEstimate(1e6, 1e6), RateEstimate(0.1, 1e9)):
+    for rate_estimate in (
+        RateEstimate(0.5, 10.0),
+        RateEstimate(1.0, 1e-6),
+        RateEstimate(1e6, 1e6),
+        RateEstimate(0.1, 1e9),
+    ):
         assert (
             LEAST
-            <= compute_interval(belief, importance=1.0, shadow_price=price, min_interval=LEAST, max_interval=MOST)
+            <= compute_interval(
+                rate_estimate, importance=1.0, shadow_price=price, min_interval=LEAST, max_interval=MOST
+            )
             <= MOST
         )
 
@@ -86,9 +97,9 @@ def test_page_that_changes_too_fast_is_visited_at_the_longest_interval() -> None
 
 
 def test_more_important_page_is_due_sooner() -> None:
-    belief = RateEstimate(2.0, 20.0)
+    rate_estimate = RateEstimate(2.0, 20.0)
     waits = [
-        compute_interval(belief, importance=w, shadow_price=0.25, min_interval=LEAST, max_interval=MOST)
+        compute_interval(rate_estimate, importance=w, shadow_price=0.25, min_interval=LEAST, max_interval=MOST)
         for w in (0.1, 1.0, 10.0)
     ]
 
@@ -150,12 +161,14 @@ def test_scalar_gap_agrees_with_arrays(a: float, b: float, weight: float, price:
     assert compute_page_gain(a, y) == pytest.approx(float(compute_gain(a, y)), rel=1e-9)
 
 
-@given(belief=beliefs, price=st.floats(1e-4, 1e3), more=st.floats(1.01, 100))
-def test_higher_price_is_later_and_higher_importance_is_sooner(belief: RateEstimate, price: float, more: float) -> None:
-    defaults = float(solve_gap(belief.a, belief.b, 1.0, price))
+@given(rate_estimate=beliefs, price=st.floats(1e-4, 1e3), more=st.floats(1.01, 100))
+def test_higher_price_is_later_and_higher_importance_is_sooner(
+    rate_estimate: RateEstimate, price: float, more: float
+) -> None:
+    defaults = float(solve_gap(rate_estimate.a, rate_estimate.b, 1.0, price))
 
-    assert float(solve_gap(belief.a, belief.b, 1.0, price * more)) >= defaults * (1 - 1e-9)
-    assert float(solve_gap(belief.a, belief.b, more, price)) <= defaults * (1 + 1e-9)
+    assert float(solve_gap(rate_estimate.a, rate_estimate.b, 1.0, price * more)) >= defaults * (1 - 1e-9)
+    assert float(solve_gap(rate_estimate.a, rate_estimate.b, more, price)) <= defaults * (1 + 1e-9)
 
 
 def test_due_gaps_of_arrays_agree_with_single_pages() -> None:

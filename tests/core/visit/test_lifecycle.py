@@ -42,8 +42,8 @@ def test_fifth_page_that_redirects_to_one_target_does_not_move() -> None:
     assert (alone.change, alone.state) == (Change.MOVED, State.MOVED)
     assert (bulk.change, bulk.state, bulk.reason) == (Change.UNKNOWN, State.FETCHED, "bulk_redirect")
     kept = after(bulk)
-    assert (kept.version, kept.validators, kept.belief, kept.outlinks) == (
-        before.version, before.validators, before.belief, before.outlinks
+    assert (kept.version, kept.validators, kept.rate_estimate, kept.outlinks) == (
+        before.version, before.validators, before.rate_estimate, before.outlinks
     )  # fmt: skip
     assert bulk.recipients is None
 
@@ -138,7 +138,11 @@ def test_no_target_of_a_move_discards_what_was_learned(
         assert at < visit.due_at <= at + page.terms.max_interval
         page = after(visit)
 
-    assert (page.version, page.belief, page.validators) == (before.version, before.belief, before.validators)
+    assert (page.version, page.rate_estimate, page.validators) == (
+        before.version,
+        before.rate_estimate,
+        before.validators,
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,7 +214,7 @@ def test_gone_or_moved_page_with_a_304_is_restored(status: int) -> None:
     visit = looked(away, NotModified(elapsed=timedelta(0)), at=NOW + DAY)
 
     assert (visit.change, visit.state, visit.snapshot) == (Change.RESTORED, State.FETCHED, None)
-    assert visit.rate_estimate == away.belief  # the time away is no evidence of its changes
+    assert visit.rate_estimate == away.rate_estimate  # the time away is no evidence of its changes
 
 
 def test_gone_page_stays_gone_while_robots_txt_excludes_it() -> None:

@@ -11,7 +11,7 @@ from crawler.core.visit.visit import DomainKnowledge, State, Target
 from tests.core.pages import HERE, NOON
 
 KNOWN = DomainKnowledge(scope=Scope(get_authority(HERE)), rules=ALLOW_ALL, agent="recrawl")
-TARGET = Target(key=compute_page_key(HERE), url=HERE, depth=1, state=State.FETCHED, belief=PRIOR)
+TARGET = Target(key=compute_page_key(HERE), url=HERE, depth=1, state=State.FETCHED, rate_estimate=PRIOR)
 TEXT = "A kettle of steel for those who drink tea, in the morning and at night, and who like it hot and strong."
 KETTLE = f"<html><head><title>Kettle</title></head><body><h1>Kettle</h1><p>{TEXT}</p><p>{{}}</p></body></html>"
 SHORT = "<html><head><title>Kettle</title></head><body><h1>Kettle</h1><p>Price {} EUR</p></body></html>"

@@ -210,7 +210,7 @@ def test_always_missing_end_tag_is_no_sign_of_truncation() -> None:
 
 
 def test_soft_error_recognized_late_keeps_the_head_outcome() -> None:
-    lively = replace(seen(BODY), belief=RateEstimate(50.0, 1.0))
+    lively = replace(seen(BODY), rate_estimate=RateEstimate(50.0, 1.0))
     other = PAGE % (b"", b" ".join(word + bytes([97 + n]) for word in WORDS for n in range(20)))
     visit = replace(revisit(lively, other), head_outcome=HeadOutcome.DIFFERED)
     assert visit.change is Change.CHANGED
@@ -231,7 +231,7 @@ def test_soft_error_keeps_validators_estimate_and_version() -> None:
     visit = revisit(before, LOGIN)
 
     assert (visit.reason, visit.snapshot, visit.validators, visit.links) == ("login", None, None, None)
-    assert visit.rate_estimate == before.belief
+    assert visit.rate_estimate == before.rate_estimate
     assert after(visit).version == before.version
 
 

@@ -57,7 +57,7 @@ def target(**more: object) -> Target:
         "url": url,
         "depth": 1,
         "state": State.UNFETCHED,
-        "belief": PRIOR,
+        "rate_estimate": PRIOR,
     }
     return Target(**(given | more))  # type: ignore[arg-type]
 
@@ -68,7 +68,7 @@ def after(visit: Visit) -> Target:
     return replace(
         visit.target,
         state=visit.state,
-        belief=visit.rate_estimate,
+        rate_estimate=visit.rate_estimate,
         validators=visit.validators if visit.validators is not None else visit.target.validators,
         received_bytes=visit.body_bytes if visit.body_bytes is not None else visit.target.received_bytes,
         version=shot.version if shot else visit.target.version,
@@ -197,7 +197,11 @@ def test_failure_keeps_what_was_learned(response: Response) -> None:
 
     kept = after(looked(before, response))
 
-    assert (kept.version, kept.validators, kept.belief) == (before.version, before.validators, before.belief)
+    assert (kept.version, kept.validators, kept.rate_estimate) == (
+        before.version,
+        before.validators,
+        before.rate_estimate,
+    )
     assert (kept.received_bytes, kept.last_good_at) == (before.received_bytes, before.last_good_at)
 
 
@@ -215,7 +219,7 @@ def test_errors_in_between_leave_the_same_knowledge(responses: list[Response | N
             if with_errors.state is State.GONE:
                 return  # the second 404 is no error
 
-    assert (with_errors.belief, with_errors.version) == (without.belief, without.version)
+    assert (with_errors.rate_estimate, with_errors.version) == (without.rate_estimate, without.version)
     assert with_errors.validators == without.validators
 
 
@@ -437,14 +441,14 @@ def test_two_virtual_years_of_a_static_page_stay_conditional() -> None:
 
 @given(
     gap=st.timedeltas(timedelta(0), 4000 * DAY),
-    belief=st.builds(RateEstimate, a=st.floats(0.01, 1e4), b=st.floats(0.01, 1e4)),
+    rate_estimate=st.builds(RateEstimate, a=st.floats(0.01, 1e4), b=st.floats(0.01, 1e4)),
     importance=st.floats(0, 1e6),
     response=st.sampled_from([NotModified(elapsed=timedelta(0)), fetched(html("<p>new")), *FAILURES]),
 )
 def test_next_visit_is_never_in_the_past_and_within_the_longest_interval(
-    gap: timedelta, belief: RateEstimate, importance: float, response: Response
+    gap: timedelta, rate_estimate: RateEstimate, importance: float, response: Response
 ) -> None:
-    page = replace(seen(ago=gap), belief=belief, importance=importance)
+    page = replace(seen(ago=gap), rate_estimate=rate_estimate, importance=importance)
 
     visit = looked(page, response)
 

@@ -84,7 +84,7 @@ def _number(url: str, domain: Domain) -> int:
     return int(url.removeprefix(domain.root) or 0)
 
 
-async def belief(db: Database, domain: Domain, n: int) -> tuple[float, float]:
+async def rate_estimate(db: Database, domain: Domain, n: int) -> tuple[float, float]:
     async with db.transaction() as connection:
         values = domain.id, key(domain, n)
         cursor = await connection.execute("SELECT rate_a, rate_b FROM page WHERE domain_id = %s AND key = %s", values)
@@ -159,14 +159,14 @@ async def test_a_change_of_the_canonical_page_requests_its_duplicates_which_keep
 
 async def test_a_duplicate_that_did_not_change_gets_its_own_schedule_and_estimate(db: Database, domain: Domain) -> None:
     canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
-    before = await belief(db, domain, follower)
+    before = await rate_estimate(db, domain, follower)
     await make_due(db, at, canonical, domain=domain)
 
     await day(db, domain, site(domain, {canonical: NEXT, follower: LONG}), at=at)
     visits = await days(db, domain, site(domain, {canonical: NEXT, follower: LONG}), SETTLED + 5, SETTLED + 105)
 
     assert await duplicates(db, domain) == {}
-    assert (await belief(db, domain, follower))[1] > before[1]
+    assert (await rate_estimate(db, domain, follower))[1] > before[1]
     assert visits[follower] >= 2
 
 
