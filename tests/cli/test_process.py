@@ -381,7 +381,7 @@ def test_somebody_elses_table_by_our_name_is_one_line(empty_database_url: str, t
     done = command("db", "upgrade", database_url=empty_database_url, home=tmp_path)
 
     assert done.code == 1
-    assert "give it one of its own" in done.complaint
+    assert "use another database" in done.complaint
 
 
 @pytest.mark.usefixtures("later_release")
