@@ -381,7 +381,7 @@ def test_another_table_with_our_name_is_a_one_line_error(empty_database_url: str
     done = command("db", "upgrade", database_url=empty_database_url, home=tmp_path)
 
     assert done.code == 1
-    assert "give it one of its own" in done.complaint
+    assert "use another database" in done.complaint
 
 
 @pytest.mark.usefixtures("later_release")
