@@ -33,7 +33,7 @@ SCHEDULING: Mapping[str, Shown] = {
     ),
     "a ceiling of the interval wipes signature and modified time of the most stable pages (Nutch)": (
         test_visit.test_two_virtual_years_of_a_static_page_stay_conditional,
-        test_changes.test_a_year_of_a_static_page_stays_conditional_and_keeps_its_estimates,
+        test_changes.test_a_year_of_a_static_page_stays_conditional_and_keeps_what_was_learnt,
     ),
     "one timeout or redirect wipes signature and interval (StormCrawler)": (
         test_visit.test_errors_in_between_leave_the_same_knowledge,
@@ -56,7 +56,7 @@ SCHEDULING: Mapping[str, Shown] = {
         test_reference.test_the_reference_is_what_the_program_does,
     ),
     "schedule or back-off are kept in memory and lost at a restart (ACHE, URLFrontier)": (
-        test_kill.test_after_kill_9_and_restart_due_times_and_backoff_are_the_same,
+        test_kill.test_killed_with_9_and_started_again_due_times_and_backoff_are_the_same,
     ),
 }
 

@@ -90,7 +90,7 @@ def test_a_paused_subscription_is_named_where_it_holds_versions_back(recrawl: Re
     assert recrawl("notify", "add", "https://example.com/told").code == 0
     assert recrawl("notify", "pause", "1").code == 0
     assert recrawl("domains", "set", NAME, *SET, "--quota", "1").code == 0
-    assert "stay for" not in recrawl("prune", "--dry-run").err  # the reader is up to date
+    assert "are kept for" not in recrawl("prune", "--dry-run").err  # it has read all that there is
     assert recrawl("db", "sql", "--write", "UPDATE subscription SET position = 0 RETURNING 1").code == 0
 
     said = recrawl("prune").err
