@@ -28,16 +28,16 @@ CHANGE: Mapping[str, Shown] = {
         test_changes.test_a_server_whose_clock_is_wrong_gets_its_own_date_back,
     ),
     "a hash of the bytes makes every token a change (Nutch, Heritrix)": (
-        test_visit.test_what_no_reader_sees_is_no_change,
+        test_visit.test_invisible_difference_is_no_change,
         test_changes.test_what_differs_at_every_request_is_no_change_and_an_edit_beside_it_is,
         test_living.test_changes_are_found_and_clocks_and_tokens_are_none,
     ),
     "words that come once are dropped, so that the edit of a price is not seen (Nutch)": (
-        test_visit.test_one_digit_of_a_price_is_a_change,
+        test_visit.test_changed_digit_of_a_price_is_a_change,
         test_changes.test_an_edit_that_others_miss_is_one_version_more_and_one_event,
     ),
     "digits are ignored (BUbiNG)": (
-        test_visit.test_one_digit_of_a_price_is_a_change,
+        test_visit.test_changed_digit_of_a_price_is_a_change,
         test_changes.test_an_edit_that_others_miss_is_one_version_more_and_one_event,
     ),
     "sorted characters are compared (Firecrawl)": (
@@ -48,13 +48,13 @@ CHANGE: Mapping[str, Shown] = {
     ),
     "variants of a page are reported again and again (changedetection.io before it compared with several versions)": (
         test_changes.test_a_variant_that_was_seen_before_is_no_change_and_an_edit_beside_it_is,
-        test_volatile.test_a_variant_that_was_shown_within_seconds_is_no_news_and_a_third_one_is,
+        test_volatile.test_variant_shown_within_seconds_is_no_change_and_a_third_text_is,
         test_changes.test_a_variant_that_holds_for_a_day_is_told_until_it_was_back_twice_and_an_edit_beside_it_is,
-        test_variants.test_words_that_went_and_came_back_twice_are_a_variant_and_no_change,
-        test_variants.test_what_differs_beside_a_variant_is_news,
+        test_variants.test_words_that_returned_twice_are_a_variant,
+        test_variants.test_difference_beside_a_variant_is_a_change,
     ),
     "the version before is not found, so that everything is new (Firecrawl)": (
-        test_cash.test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again,
+        test_cash.test_a_record_killed_at_any_statement_leaves_no_trace_and_can_be_repeated,
         test_kill.test_killed_again_and_again_at_random_nothing_is_lost_and_nothing_is_there_twice,
         test_record.test_a_late_holder_records_nothing,
     ),
@@ -67,7 +67,7 @@ CHANGE: Mapping[str, Shown] = {
 
 LIFECYCLE: Mapping[str, Shown] = {
     "404, 410, 429 and 500 are one class (StormCrawler)": (
-        test_lifecycle.test_404_410_429_and_500_are_four_things_and_redirects_no_response_and_refusals_others,
+        test_lifecycle.test_each_kind_of_failure_has_its_own_consequences,
         test_lives.test_404_410_500_and_429_are_four_things_in_states_events_and_waits,
     ),
     "a parent that is not modified or skipped orphans and deletes its children (Norconex)": (
@@ -82,9 +82,9 @@ LIFECYCLE: Mapping[str, Shown] = {
     ),
     "a page that starts to redirect stays as it was (StormCrawler)": (
         test_lives.test_a_page_that_moves_is_told_of_over_a_chain_of_redirects,
-        test_record.test_a_moved_page_passes_its_cash_and_later_payments_on,
-        test_cash.test_a_page_that_starts_to_redirect_leaves_with_its_history_and_its_cash,
-        test_cash.test_history_follows_a_page_that_moved_to_one_that_has_moved_on,
+        test_record.test_a_moved_page_passes_on_its_cash_and_later_payments,
+        test_cash.test_a_page_that_starts_to_redirect_passes_on_its_history_and_cash,
+        test_cash.test_history_follows_a_chain_of_moves,
     ),
     "known pages are never fetched again, and this is called incremental (deltafetch, Brozzler)": (
         test_changes.test_a_known_page_that_changed_is_asked_for_by_its_schedule_and_told,

@@ -49,7 +49,7 @@ TOTAL = "total.json"
 class CrawlCounts:
     """Counts since the start of a process.
 
-    looks: visits by outcome.  failures: failed visits by reason.  leases: leases by outcome.  sums: requests, bytes and
+    visits: visits by outcome.  failures: failed visits by reason.  leases: leases by outcome.  sums: requests, bytes and
     pages by name.  lease_seconds: ended leases by index in LEASE_BUCKETS; longer ones have the index after the last.
     """
 
