@@ -291,8 +291,8 @@ def test_a_spent_byte_budget_is_shown(recrawl: Recrawl) -> None:
 
 
 IMPOSSIBLE = {
-    ("--budget-bytes", "much"): "'much' is no size",
-    ("--budget-bytes", "-1"): "'-1' is no size",
+    ("--budget-bytes", "much"): "'much' is not a size",
+    ("--budget-bytes", "-1"): "'-1' is not a size",
     ("--budget-bytes", "2000000 TB"): "more than a million terabytes",
     ("--target-freshness", "95"): "'95' is not a share",
     ("--target-freshness", "100%"): "'100%' is not a share",

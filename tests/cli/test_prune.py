@@ -64,8 +64,8 @@ def test_a_dry_run_shows_what_prune_then_deletes(recrawl: Recrawl, lived: int) -
     assert recrawl("prune", "--give-back").code == 0
     thinned = recrawl("show", url, "--version", "9")
     assert thinned.code == 1
-    assert "was thinned out" in thinned.complaint
-    assert "was thinned out" in recrawl("diff", url, "--from", "9").complaint
+    assert "is no longer stored" in thinned.complaint
+    assert "is no longer stored" in recrawl("diff", url, "--from", "9").complaint
     assert "version 3 of" in recrawl("show", url, "--version", "3").complaint
     told = recrawl("versions", url, "--json").json["versions"]
     assert [(each["number"], each["is_stored"]) for each in told][:4] == [

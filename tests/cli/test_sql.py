@@ -194,7 +194,7 @@ def test_an_existing_role_loses_its_privileges_and_stays(recrawl: Recrawl, datab
 
     taken = recrawl("db", "revoke", role)
 
-    assert "stays" in taken.complaint
+    assert "still exists" in taken.complaint
     with psycopg.connect(database_url, autocommit=True) as owner:
         asked = "SELECT has_table_privilege(%s, 'report_page', 'SELECT')"
         assert owner.execute(asked, (role,)).fetchone() == (False,)
