@@ -16,14 +16,14 @@ PACKAGES = ("crawler", "flows", "models")
 
 # Words that texts must not use, and what to write in their place.
 WORDS = {
-    r"(?<!who )(?<!nobody )\blooks?\b(?! (?:like|alike|up|for|into)\b)|\blooked at\b": "visit",
+    r"\blooks?\b(?!-around)(?! (?:alive|for|into|like|small|them|up)\b)|\blooked at\b": "visit",
     r"\bworth\b": "value",
     r"\b(?:usual|today's) price\b|\bthe price of (?:a (?:visit|request)|requests)\b": "minimum value, shadow price",
     r"\bcoins?\b": "cash",
     r"\b(?:held|hold|holds) back\b|\bput off\b|\blet go\b": "deferred, resumed",
     r"\bhand(?:s|ed)? out\b": "select, dispatch",
     r"\bleft alone\b": "suspended",
-    r"\b(?:told|tells)\b": "reported, says, notified",
+    r"\b(?:told|tells)\b(?! apart)": "reported, says, notified",
     r"\basked for by\b": "requested by",
     r"\banew\b|\breckon": "again, recompute",
     r"\bof one's own\b|\bpages? of your own\b|\blets? you in\b": "web UI, login link",
@@ -38,6 +38,7 @@ WORDS = {
 }
 BANNED = re.compile("|".join(f"(?:{word})" for word in WORDS), re.IGNORECASE)
 # The left columns of the standard terms as names: of functions, classes, parameters, columns and keys.
+SQL = re.compile(r"\b(?:SELECT|INSERT|UPDATE|DELETE)\b")
 NAMES = re.compile(
     r"^(?:most|least|shown|said|told|asked)_|_(?:asked|told|worth|looks?)$|^looks?$|^look_(?!up)|^(?:worth|coins|reserve|rung|leader|rider"
     r"|crew|belief|wanted|wish|counted_as|hold_until|favou?red)$"
@@ -46,19 +47,14 @@ NAMES = re.compile(
 
 def iterate_sentences(source: str) -> Iterator[tuple[int, str]]:
     """Yield docstrings, comments and other strings with a space of a Python source; no SQL."""
-    documented = set()
-    for node in ast.walk(tree := ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
-            first = node.body[0]
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                documented.add(id(first.value))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
-            if id(node) in documented or not re.search(
-                r"\b(?:SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|SET)\b", node.value
-            ):
-                for number, line in enumerate(node.value.splitlines()):
-                    yield node.lineno + number, line
+    for node in ast.walk(ast.parse(source)):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and " " in node.value
+            and not SQL.search(node.value)
+        ):
+            yield from enumerate(node.value.splitlines(), node.lineno)
     for number, line in enumerate(source.splitlines(), 1):
         if found := re.search(r"(?:^|\s)# (.*)", line):
             yield number, found[1]

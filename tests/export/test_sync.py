@@ -92,7 +92,7 @@ async def test_index_equals_the_site_after_each_sync(db: Database, file: Path) -
             again = await sync(db, domain, index)
             await next_day(db, domain, shop)
             changed = await sync(db, domain, index)
-            whole = await sync(db, domain, index, anew=True)
+            whole = await sync(db, domain, index, full=True)
             shop.gone = {4, 5}
             for _ in range(4):  # until they are gone
                 await next_day(db, domain, shop)

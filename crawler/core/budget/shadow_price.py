@@ -81,7 +81,7 @@ def solve_shadow_price(work: Workload, budget: Budget, *, shares: Shares = DEFAU
 
 
 def solve_shadow_prices(work: Workload, limits: Floats, budget: float, *, shares: Shares = DEFAULT_SHARES) -> Floats:
-    """Solve the price of a request in each domain if all domains share a budget.
+    """Solve the shadow price of a request in each domain if all domains share a budget.
 
     limits: requests per day of each domain: the lower of its own budget and what politeness allows; inf for no limit.
     A byte budget is expressed as the requests that the domain makes at its own shadow price.

@@ -49,8 +49,8 @@ TOTAL = "total.json"
 class CrawlCounts:
     """Counts since the start of a process.
 
-    visits: visits by outcome.  failures: failed visits by reason.  leases: leases by outcome.  sums: requests, bytes and
-    pages by name.  lease_seconds: ended leases by index in LEASE_BUCKETS; longer ones have the index after the last.
+    visits: by outcome.  failures: failed visits by reason.  leases: by outcome.  sums: requests, bytes and pages by
+    name.  lease_seconds: ended leases by index in LEASE_BUCKETS; longer ones have the index after the last.
     """
 
     visits: Counter[str] = field(default_factory=Counter)
