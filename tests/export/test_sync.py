@@ -328,7 +328,7 @@ def test_errors_of_sqlite_are_one_line(file: Path) -> None:
     with SqliteIndex(file) as index:
         with closing(sqlite3.connect(file)) as db:
             db.execute("DROP TABLE sync")
-        with pytest.raises(CrawlerError, match="no index that can be written: no such table"):
+        with pytest.raises(CrawlerError, match="cannot be written: no such table"):
             index.apply_pages("a.test", (), cursor=1)
 
 
