@@ -70,7 +70,7 @@ def test_a_command_names_the_extra_that_it_lacks(words: str, extra: str, databas
     assert not [*home.glob("pages*"), *home.glob("index*")]
 
 
-@pytest.mark.parametrize("words", ["--help", "report", "export a.test", "plan a.test"])
+@pytest.mark.parametrize("words", ["--help", "report", "export a.test"])
 def test_a_command_that_needs_no_extra_works_without_any(words: str, database_url: str, home: Path) -> None:
     done = recrawl(words, database_url, home)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import typer
 
+from crawler.cli import main
 from crawler.cli.app import app
 from tests.commands import Recrawl, command
 from tests.patience import PATIENCE_S
@@ -156,3 +157,21 @@ def test_the_command_itself_ends_with_the_code(tmp_path: Path) -> None:
 
     assert done.code == 2
     assert "nothing to crawl" in done.complaint
+
+
+@pytest.mark.parametrize(
+    ("shell", "variables"),
+    [
+        ("bash", {"COMP_WORDS": "recrawl cra", "COMP_CWORD": "1"}),
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "recrawl cra"}),
+        ("fish", {"_TYPER_COMPLETE_ARGS": "recrawl cra", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}),
+    ],
+)
+def test_a_shell_completes_commands(
+    shell: str, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {**variables, "_RECRAWL_COMPLETE": f"complete_{shell}"}.items():
+        monkeypatch.setenv(name, value)
+
+    assert main([]) == 0
+    assert "crawl" in capsys.readouterr().out
