@@ -59,8 +59,9 @@ format: setup-test ## put all files into the agreed format
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-docs: setup-docs ## make the reference pages of settings and commands again, and of all docs a site in .cache/site
+docs: setup-docs ## generate the reference pages, and build the documentation as a site in .cache/site
 	@$(BIN)/python -m crawler.cli.reference
+	@$(BIN)/python -m tests.docs.test_reference
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
 	@echo "Look at it: .cache/site/index.html"
 

@@ -1,3 +1,3 @@
-"""An incremental web crawler that keeps copies of chosen web domains fresh in Postgres."""
+"""recrawl, an incremental web crawler that keeps copies of chosen web domains fresh in Postgres."""
 
-__version__ = "0.1.0"  # the only place that names it: pyproject.toml, --version and the User-Agent read it here
+__version__ = "0.1.0"  # single source: pyproject.toml, --version and the User-Agent read it

@@ -1,4 +1,4 @@
-"""`python -m crawler` is the same as `recrawl`."""
+"""Entry point of `python -m crawler`, which is the same as `recrawl`."""
 
 import sys
 

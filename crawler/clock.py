@@ -1,4 +1,4 @@
-"""Knowledge time: an instant of the user's choice, plus what has elapsed since."""
+"""Knowledge time: a start instant that the user may choose, plus the time elapsed since then."""
 
 import time
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Tells the time of due dates, beliefs, back-off and budget days.
+    """The time used for due times, change-rate estimates, back-off and budget days.
 
-    Leases, deadlines and the gaps between requests run in real time instead, and do not ask here.
+    Leases, deadlines and the delays between requests use real time instead.
     """
 
     start: datetime
@@ -17,7 +17,7 @@ class Clock:
 
     @classmethod
     def from_instant(cls, instant: datetime | None) -> "Clock":
-        """A clock that shows `instant` now, or the real time."""
+        """Return a clock that starts at `instant`, or at the real time if it is None."""
         return cls(start=instant or datetime.now(UTC))
 
     def now(self) -> datetime:

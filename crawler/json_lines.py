@@ -1,4 +1,4 @@
-"""JSON as programs read it: values as the command and the API write them, and log records, a line each."""
+"""JSON output: values as the command and the API write them, and log records as one line each."""
 
 import dataclasses
 import json
@@ -15,12 +15,12 @@ _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", 
 
 
 def format_json(document: object) -> str:
-    """Return a document of our values as JSON."""
+    """Serialize a document, which may contain recrawl's own value types, to JSON."""
     return json.dumps(document, default=convert_to_plain)
 
 
 def convert_to_plain(value: object) -> object:
-    """Return a value as JSON has it: instants in ISO 8601, spans in seconds, bytes in hexadecimal. Raise TypeError."""
+    """Convert a value to a JSON type: instants to ISO 8601, spans to seconds, bytes to hexadecimal. Raise TypeError."""
     match value:
         case datetime():
             return value.isoformat()
@@ -37,29 +37,29 @@ def convert_to_plain(value: object) -> object:
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return get_field_values(value)
         case _:
-            raise TypeError(f"{type(value).__name__} has no place in JSON")
+            raise TypeError(f"{type(value).__name__} cannot be converted to JSON")
 
 
 def get_field_values(value: "DataclassInstance") -> dict[str, object]:
-    """Return a value's fields by name, without those that its repr leaves out."""
+    """Return a value's fields by name, without those that its repr omits."""
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}
 
 
 def format_json_line(event: str, *, level: str = "info", at: datetime | None = None, **facts: object) -> str:
-    """One event. at: when it happened; None for now."""
+    """Format one event as a JSON line. at: when it happened; None for now."""
     document = {"at": (at or datetime.now(UTC)).isoformat(), "level": level, "event": event, **facts}
     return json.dumps(document, ensure_ascii=False, default=str)
 
 
 def extract_facts(record: logging.LogRecord) -> dict[str, object]:
-    """What was told beside the event's name."""
+    """Return the extra attributes of a log record."""
     return {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
 
 
 class JsonLineFormatter(logging.Formatter):
-    """Records as documents: when, how grave, what, which logger, the facts, and the error.
+    """A formatter that writes log records as JSON lines: time, level, event, facts, logger and error.
 
-    Configurations of logging, such as Prefect's, give a format; there is but one.
+    Logging configurations such as Prefect's pass a format; it is ignored.
     """
 
     def __init__(self, *_: object, **__: object) -> None:

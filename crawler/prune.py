@@ -1,8 +1,8 @@
-"""What is kept of the past, applied: `prune` goes through the domains, chunk by chunk.
+"""Pruning: apply the retention settings of domains.
 
-Versions are thinned out, old visits packed, and what is too old is forgotten. `enforce_quota` does for one domain what
-cannot wait for the night; `foretold` says what it would free. Every chunk is a transaction of its own, so that a crawl
-goes on beside it, and whatever ends it, the next one goes on.
+`prune_domains` thins out old versions, packs old visits, and deletes visits and changes that are too old.
+`enforce_quota` thins out one domain that exceeds its quota. `estimate_pruning` estimates what pruning would free.
+Each chunk is one transaction: crawls continue meanwhile, and an interrupted pruning is continued by the next one.
 """
 
 from collections.abc import Sequence
@@ -19,23 +19,24 @@ from crawler.store.retention.changes import SlowestReader
 from crawler.store.retention.estimate import SizeEstimate, estimate_size
 from crawler.store.retention.versions import ThinResult, VersionRef
 
-SAMPLE_MARGIN = 0.6  # of the quota, as a sample tells it: the mean of 200 pages is hardly ever off by so much
-MAX_FILL_CHUNKS = 100  # chunks of events: what `recrawl duplicates` has to read of them before they go
+SAMPLE_MARGIN = 0.6  # share of the quota: an estimate from 200 pages is hardly ever further off than this
+MAX_FILL_CHUNKS = 100  # chunks of events whose fingerprints `recrawl duplicates` needs before they are deleted
 
 
 @dataclass(slots=True)
 class PruneStats:
-    """What was taken of a domain, or with a dry run what would be.
+    """What pruning deleted from a domain, or would delete in a dry run.
 
-    versions: thinned out, of which `over_quota` are beyond what the settings ask, since the quota was exceeded.
-    bodies: that no version says any more.  freed_bytes: of texts and bodies, as they were stored.
-    packed: visits.  merged: visits whose packs of a month were merged.  visits, changes: forgotten.
-    unread: changes that are old enough to be forgotten and stay, since `reader` has not read them.
-    deferred_versions: versions that stay for it, beyond what the settings keep, and of a domain above its quota beyond
-    the newest.  reader: whoever holds something back; empty where nobody does.  reader_since: when the oldest change
-    was found that it has not read.  remedy: what a person can do about it.  stored_bytes: that texts and bodies take
-    afterwards.  excess_bytes: bytes above the quota that remain, since a page's newest version is never taken, nor one
-    to be read yet.
+    versions: versions that were thinned out; `over_quota` of them only because the quota was exceeded.
+    bodies: bodies that no version refers to any longer.  freed_bytes: stored size of the deleted texts and bodies.
+    packed: visits that were packed.  merged: visits in packs that were merged into one pack per month.
+    visits, changes: how many were deleted.
+    unread: changes that are old enough to be deleted but are kept because `reader` has not read them.
+    deferred_versions: versions that are kept for that reader only.
+    reader: the reader for which data is kept; empty if there is none.
+    reader_since: when the oldest change was found that it has not read.  remedy: what the user can do about it.
+    stored_bytes: size of texts and bodies after pruning.
+    excess_bytes: bytes above the quota that remain because newest versions and unread versions are never deleted.
     """
 
     domain: str
@@ -57,26 +58,26 @@ class PruneStats:
 
     @property
     def deferral_note(self) -> str:
-        """What stays for a reader, for whom, since when, and the next step, as a sentence; empty where nothing does."""
+        """Return a sentence about what is kept for which reader, since when, and what to do; empty if nothing is."""
         if not self.reader:
             return ""
         deferred_counts = ((self.deferred_versions, "versions"), (self.unread, "old changes"))
         what = " and ".join(f"{count:,} {noun}" for count, noun in deferred_counts if count)
         since = f" since {self.reader_since:%Y-%m-%d %H:%M %Z}" if self.reader_since else ""
-        return f"{what} stay for {self.reader}, which has not read what was found{since} ({self.remedy})"
+        return f"{what} are kept for {self.reader}, which has not read the changes{since} ({self.remedy})"
 
 
 async def prune_domains(
     db: Database, requested: Sequence[Domain], *, at: datetime, dry_run: bool = False
 ) -> list[PruneStats]:
-    """Prune domains, one after the other; a dry run changes nothing, and says what would go.
+    """Prune domains one after the other. A dry run only counts what would be deleted.
 
-    at: real time, for months that are over; ages count by each domain's last visit, so that one that nobody looks at
-    loses nothing.
+    at: the current real time, which decides which months are over. Ages are measured from each domain's last visit,
+    so a domain that is not crawled loses nothing.
     """
     results = []
     for domain in requested:
-        # Others took their time: what is asked to be kept now is kept, and what was removed is not pruned.
+        # Pruning the domains before may take long; meanwhile settings may change and domains may be removed.
         current = await domains.find_domain(db, domain.authority)
         if current is not None:
             results.append(await prune_domain(db, current, at=at, dry_run=dry_run))
@@ -86,7 +87,7 @@ async def prune_domains(
 
 
 async def prune_domain(db: Database, domain: Domain, *, at: datetime, dry_run: bool = False) -> PruneStats:
-    """Prune one domain. Raises BadInput if it was removed meanwhile."""
+    """Prune one domain. Raise BadInput if it was removed meanwhile."""
     last_visit_at = (await domains.read_status(db, domain, at=at)).last_visit_at
     pruning = await _begin_pruning(db, domain, dry_run=dry_run)
     if last_visit_at is not None:
@@ -101,10 +102,10 @@ async def prune_domain(db: Database, domain: Domain, *, at: datetime, dry_run: b
 
 
 async def enforce_quota(db: Database, domain: Domain) -> PruneStats | None:
-    """Thin out the versions of a domain that takes more than its quota; None where it does not, or has none.
+    """Thin out the versions of a domain that exceeds its quota; return None if it has no quota or does not exceed it.
 
-    First as its settings say, then the oldest ones. A domain with room to spare is told by a sample of its pages, so
-    that this costs little and can be done every hour.
+    Apply its retention settings first, then delete the oldest versions. A sample of pages is enough to recognize a
+    domain far below its quota, so this is cheap enough to run every hour.
     """
     quota = domain.settings.quota
     if quota is None:
@@ -122,7 +123,7 @@ async def enforce_quota(db: Database, domain: Domain) -> PruneStats | None:
 
 
 async def estimate_pruning(db: Database, domain: Domain) -> SizeEstimate:
-    """What the versions of a domain take, and what of it the next pruning frees, by a sample of its pages."""
+    """Estimate the size of a domain's versions, and how much the next pruning frees, from a sample of its pages."""
     read_until = (await _begin_pruning(db, domain, dry_run=True)).read_until
     return await estimate_size(db, domain, read_until=read_until)
 
@@ -134,7 +135,7 @@ async def _begin_pruning(db: Database, domain: Domain, *, dry_run: bool) -> "_Pr
 
 @dataclass(slots=True)
 class _Pruning:
-    """The pruning of one domain, step by step. reader: who must read all changes and has read least of them."""
+    """The pruning of one domain, step by step. reader: of those who must read all changes, the one furthest behind."""
 
     db: Database
     domain: Domain
@@ -147,7 +148,7 @@ class _Pruning:
         return self.reader.position if self.reader is not None else None
 
     async def thin_versions(self) -> None:
-        """Thin out versions as the settings say."""
+        """Thin out versions according to the retention settings."""
         after: PageKey | None = PageKey(b"")
         while after is not None:
             choice = await versions.find_versions_to_thin(self.db, self.domain, after=after, read_until=self.read_until)
@@ -156,7 +157,7 @@ class _Pruning:
             after = choice.last
 
     async def enforce_quota(self) -> None:
-        """Thin out the oldest versions until the rest is within the quota."""
+        """Delete the oldest versions until the rest is within the quota."""
         quota = self.domain.settings.quota
         if quota is None:
             return
@@ -165,7 +166,7 @@ class _Pruning:
             choice = await versions.find_oldest_versions(self.db, self.domain, after=last, read_until=self.read_until)
             last, deferred_count = choice.last, deferred_count + choice.deferred_count
             if last is None:
-                # all but the newest were looked at
+                # every version except the newest ones was considered
                 self.result.deferred_versions = max(self.result.deferred_versions, deferred_count)
                 return
             sizes = accumulate((name.size for name in choice.versions), initial=0)
@@ -174,11 +175,11 @@ class _Pruning:
             excess -= thinned.freed_bytes
             self.result.over_quota += thinned.versions
             if chosen and len(chosen) < len(choice.versions):
-                last = chosen[-1]  # bodies that others say as well freed less than they seemed to
-                deferred_count -= choice.deferred_count  # these are looked at once more
+                last = chosen[-1]  # bodies shared with other versions freed less than computed
+                deferred_count -= choice.deferred_count  # the next round counts them again
 
     async def forget_and_pack_visits(self, last_visit_at: datetime) -> None:
-        """Forget visits that are too old, pack old ones, and merge the packs of months that are over."""
+        """Delete visits that are too old, pack old ones, and merge the packs of months that are over."""
         db, domain, result, max_age = self.db, self.domain, self.result, self.domain.settings.keep_visits
         if max_age is not None and self.dry_run:
             result.visits = await visits.count_visits(db, domain, before=last_visit_at - max_age)
@@ -197,7 +198,7 @@ class _Pruning:
             result.merged += packs.visits if self.dry_run else await visits.merge_packs(db, domain, packs)
 
     async def forget_changes(self, last_visit_at: datetime) -> None:
-        """Forget changes that are too old, unless somebody has still to read them."""
+        """Delete changes that are too old, except those that a reader has not read yet."""
         max_age = self.domain.settings.keep_changes
         if max_age is None:
             return
@@ -215,26 +216,26 @@ class _Pruning:
             remaining = await changes.forget_changes(self.db, self.domain, remaining)
 
     async def note_reader(self) -> None:
-        """Note the reader that holds something back, if any."""
+        """Note the reader for which data is kept, if any."""
         if self.reader is not None and (self.result.deferred_versions or self.result.unread):
             self.result.reader, self.result.remedy = str(self.reader), self.reader.remedy
             self.result.reader_since = await changes.find_first_unread_at(self.db, self.domain, self.reader)
 
     async def sweep_bodies(self) -> None:
-        """Take the bodies that no version says."""
+        """Delete the bodies that no version refers to."""
         after: bytes | None = b""
         while after is not None:
             swept, after = await versions.sweep_bodies(self.db, self.domain, after=after)
             self._add_counts(swept)
 
     async def finish(self) -> PruneStats:
-        """Return what was done, with what is stored afterwards."""
+        """Return the counts, with the size stored after pruning."""
         stored, quota = await self._compute_stored_bytes(), self.domain.settings.quota
         self.result.stored_bytes, self.result.excess_bytes = stored, max(0, stored - quota) if quota is not None else 0
         return self.result
 
     async def _compute_stored_bytes(self) -> int:
-        """Return what texts and bodies take; in a dry run what they would."""
+        """Return the size of texts and bodies; in a dry run, the size that they would have after pruning."""
         return await versions.compute_stored_bytes(self.db, self.domain) - (
             self.result.freed_bytes if self.dry_run else 0
         )

@@ -1,4 +1,4 @@
-"""Secrets that stand in files, as containers and systemd hand them over: NAME_FILE names the file of variable NAME."""
+"""Secrets in files, as containers and systemd pass them: NAME_FILE names a file with the value of variable NAME."""
 
 import os
 from pathlib import Path
@@ -11,10 +11,10 @@ MAX_BYTES = 65_536
 
 
 def read_variable(name: str) -> str | None:
-    """The value of a variable, or else what the file says that NAME_FILE names, without the line's end.
+    """Return the value of a variable, or else the content of the file that NAME_FILE names, without trailing newlines.
 
-    The variable goes before: a process gives it to those that it starts. Raises BadInput for a file that cannot be
-    read.
+    The variable takes precedence, because processes pass it to their child processes. Raise BadInput if the file
+    cannot be read.
     """
     value, file = os.environ.get(name), os.environ.get(f"{name}{SUFFIX}")
     if value is not None or not file:
@@ -28,7 +28,7 @@ def read_variable(name: str) -> str | None:
 
 
 def add_password(url: str, password: str) -> str:
-    """A database URL with a password in it; one that it has stays."""
+    """Return a database URL with the password inserted, unless it contains one already."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     if not at or ":" in user:

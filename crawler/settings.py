@@ -1,4 +1,4 @@
-"""One frozen Settings, built once at the entrance; every default with its unit and its reason."""
+"""The settings of the process, read once from environment variables. Every default states its unit and reason."""
 
 import os
 from datetime import timedelta
@@ -27,7 +27,7 @@ def _split_names(value: object) -> object:
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
-# Each may stand in a file instead, which the variable's name with _FILE behind it names.
+# Each of these can be read from a file instead: <VARIABLE>_FILE names the file.
 SECRETS = {
     "database_url": "RECRAWL_DATABASE_URL",
     "database_password": "RECRAWL_DATABASE_PASSWORD",
@@ -41,7 +41,7 @@ Seconds = Annotated[Span, Field(gt=timedelta(0))]
 
 
 def find_default_home() -> Path:
-    """The nearest .recrawl of this folder or of one above; where there is none, one place for each user (XDG)."""
+    """Return the nearest .recrawl folder here or above; if there is none, a folder per user (XDG)."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / ".recrawl").is_dir():
@@ -50,167 +50,194 @@ def find_default_home() -> Path:
 
 
 class Settings(BaseSettings):
-    """What is the same for every domain. Each field is read from RECRAWL_<NAME>; domains override what is theirs."""
+    """Settings that apply to all domains, read from RECRAWL_<NAME>. A domain's own settings override them."""
 
     model_config = SettingsConfigDict(env_prefix="RECRAWL_", frozen=True, extra="ignore")
 
-    # Where things live.
+    # Where data is stored.
     home: Path = Field(
         default_factory=find_default_home,
-        description="folder of the local stack: databases, logs, run files; unset: the .recrawl of this folder or of "
-        "the nearest one above, else ~/.local/share/recrawl",
+        description="folder of the local stack: databases, logs, run files; if not set: .recrawl in this folder or in "
+        "the nearest parent folder, else ~/.local/share/recrawl",
     )
-    database_url: SecretStr | None = Field(default=None, description="a Postgres to use instead of the embedded one")
+    database_url: SecretStr | None = Field(
+        default=None, description="URL of a Postgres database to use instead of the embedded one"
+    )
     database_password: SecretStr | None = Field(
-        default=None, description="of the user in the two database URLs, where they name none themselves"
+        default=None, description="password for the two database URLs, if they contain none"
     )
     prefect_database_url: SecretStr | None = Field(
-        default=None, description="a database of Prefect's alone, for `recrawl server`"
+        default=None, description="URL of a separate database for Prefect, used by `recrawl server`"
     )
     prefect_api_url: str | None = Field(
-        default=None, validation_alias="PREFECT_API_URL", description="a Prefect server to use instead of a local one"
+        default=None,
+        validation_alias="PREFECT_API_URL",
+        description="URL of a Prefect server to use instead of the local one",
     )
     prefect_api_auth_string: SecretStr | None = Field(
         default=None,
         validation_alias="PREFECT_API_AUTH_STRING",
-        description="what that server asks for, user:password; a local one has its own",
+        description="login of that Prefect server, as user:password; the local server creates its own",
     )
     prefect_port: int | None = Field(
-        default=None, ge=1, le=65535, description="port of the local Prefect server; unset: 4200, or a free one"
+        default=None, ge=1, le=65535, description="port of the local Prefect server; if not set: 4200 or a free port"
     )
 
-    # What others see of it.
+    # Web UI, metrics and logs.
     web_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_names)] = Field(
         default=(),
-        description="origins by which browsers reach `recrawl serve` beside where it listens, with commas between "
-        "them, such as https://recrawl.example.com behind a proxy",
+        description="additional origins by which browsers reach `recrawl serve`, separated by commas, such as "
+        "https://recrawl.example.com behind a proxy",
     )
     metrics_port: int | None = Field(
-        default=None, ge=1, le=65535, description="port of the metrics for Prometheus; unset: there are none"
+        default=None, ge=1, le=65535, description="port for Prometheus metrics; if not set, no metrics are served"
     )
     metrics_host: str = Field(default="127.0.0.1", description="address on which metrics are served")
     log_format: Literal["text", "json"] = Field(
-        default="text", description="what is told on stderr: lines for people, or JSON lines for programs"
+        default="text", description="format of the log on stderr: text for people, JSON lines for programs"
     )
 
-    # Who we say we are.
+    # How the crawler identifies itself.
     user_agent: str = Field(
-        default="recrawl", pattern=r"^[A-Za-z_-]+$", description="product token that robots.txt names"
+        default="recrawl",
+        pattern=r"^[A-Za-z_-]+$",
+        description="product token: the name in the User-Agent header that robots.txt rules match",
     )
-    contact: str = Field(default="", description="URL or address in the User-Agent for whoever runs the site")
+    contact: str = Field(
+        default="", description="URL or email address in the User-Agent header, for operators of the sites"
+    )
 
-    # What installed packages add.
+    # Plugins of installed packages.
     plugins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_names)] = Field(
         default=(),
-        description="names of the plugins that are used, with commas between them (docs/extending.md); an installed "
-        "package alone changes nothing",
+        description="names of the plugins to use, separated by commas (docs/extending.md); installing a package "
+        "alone changes nothing",
     )
 
     # Leases.
     lease_term: Seconds = Field(
         default=timedelta(seconds=60),
-        description="how long a lease lasts without renewal; a killed worker's domain waits this long, "
-        "and no request may take longer",
+        description="time until a lease expires without renewal: after a worker is killed, its domain waits this long; "
+        "also the upper limit of one request's time",
     )
-    concurrent_domains: int = Field(default=8, ge=1, description="domains that one shift walks at the same time")
-    max_batch_size: int = Field(default=100, ge=1, le=5000, description="visits recorded in one transaction, at most")
+    concurrent_domains: int = Field(default=8, ge=1, description="domains that one crawl run crawls at the same time")
+    max_batch_size: int = Field(
+        default=100, ge=1, le=5000, description="maximum number of visits recorded in one transaction"
+    )
     max_batch_age: Seconds = Field(
-        default=timedelta(seconds=5), description="a batch is recorded when it is this old, however small"
+        default=timedelta(seconds=5), description="age at which a batch of visits is recorded even if it is not full"
     )
     max_run_time: Seconds = Field(
-        default=timedelta(minutes=10), description="a scheduled shift ends after this long, and the next one goes on"
+        default=timedelta(minutes=10), description="time limit of a scheduled crawl run; the next run continues"
     )
 
     run_retention: Span = Field(
         default=timedelta(days=14),
-        ge=timedelta(hours=2),  # Prefect takes no less than one
-        description="for how long the stack's own Prefect server keeps runs that have ended, with their logs; a server "
-        "elsewhere has its own setting, PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD",
+        ge=timedelta(hours=2),  # Prefect's own minimum is one hour
+        description="time for which the local Prefect server keeps finished runs and their logs; on another Prefect "
+        "server, set PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD",
     )
 
     # One request.
     request_timeout: Seconds = Field(
-        default=timedelta(seconds=20), description="a request's whole time, from connecting to the last byte"
+        default=timedelta(seconds=20), description="time limit of one request, from connecting to the last byte"
     )
     max_body_bytes: int = Field(
-        default=10_000_000, ge=1024, description="larger bodies, on the wire or expanded, are cut off and recorded so"
+        default=10_000_000,
+        ge=1024,
+        description="maximum size of a body, compressed or decompressed; larger bodies are truncated and marked so",
     )
     crawl_processes: int | None = Field(
         default=None,
         ge=1,
-        description="processes that crawl several domains when one has its core to capacity; unset: as many as cores",
+        description="maximum number of processes that crawl domains, started when the first uses its core fully; "
+        "if not set: one per core",
     )
     parser_processes: int | None = Field(
-        default=None, ge=0, description="processes that read pages; 0: the crawl's own; unset: as many as cores, 2 to 9"
+        default=None,
+        ge=0,
+        description="processes that parse pages; 0: parse in the crawling process; if not set: one per core, 2 to 9",
     )
     exempt_addresses: tuple[Network, ...] = Field(
         default=("127.0.0.0/8", "::1/128"),
-        description="networks where one address serves many independent sites, so that no address slot is taken",
+        description="networks where one address serves many independent sites; domains there do not share the limit "
+        "of requests per address",
     )
 
-    # A browser, for pages that their scripts write.
+    # A browser, for pages that are rendered by scripts.
     browser: str | None = Field(
         default=None,
-        description="path or name of the browser; unset: Playwright's own, chromium-headless-shell, chromium or "
-        "google-chrome, whichever is found first",
+        description="path or name of the browser; if not set: the first one found of Playwright's browser, "
+        "chromium-headless-shell, chromium and google-chrome",
     )
     render_timeout: Seconds = Field(
-        default=timedelta(seconds=20), description="a page's whole time in the browser; a page that takes longer hangs"
+        default=timedelta(seconds=20), description="time limit for rendering one page in the browser"
     )
 
-    # Politeness where neither the domain's settings nor robots.txt say otherwise.
+    # Politeness, unless the domain's settings or robots.txt say otherwise.
     delay: Span = Field(
         default=timedelta(seconds=1),
         ge=timedelta(0),
-        description="from the end of an answer to the next request; nothing for domains added with --allow-private",
+        description="time from the end of a response to the next request; none for domains added with --allow-private",
     )
-    parallelism: int = Field(default=1, ge=1, le=256, description="requests to one domain at a time")
+    parallelism: int = Field(default=1, ge=1, le=256, description="simultaneous requests to one domain")
     private_parallelism: int = Field(
-        default=8, ge=1, le=256, description="the same, for domains added with --allow-private: one's own servers"
+        default=8,
+        ge=1,
+        le=256,
+        description="simultaneous requests to a domain added with --allow-private, which is your own server",
     )
     max_backoff: Seconds = Field(
-        default=timedelta(days=1), description="no back-off of ours is longer; Retry-After may be"
+        default=timedelta(days=1), description="maximum back-off after failures, unless Retry-After demands more"
     )
     max_retry_after: Seconds = Field(
-        default=timedelta(days=30), description="a longer Retry-After is a mistake or a joke, and is cut to this"
+        default=timedelta(days=30), description="maximum Retry-After that is respected; longer ones are cut to this"
     )
 
     # Size of a domain.
-    max_pages: int = Field(default=1_000_000, ge=1, description="pages of one domain; further links pay the reserve")
+    max_pages: int = Field(
+        default=1_000_000, ge=1, description="maximum number of pages of one domain; further links are not added"
+    )
     max_depth: int = Field(
-        default=25, ge=0, description="links from a seed; above the web's diameter of about 17, below any calendar"
+        default=25,
+        ge=0,
+        description="maximum number of links from a seed: more than the web's diameter of about 17, and few enough to "
+        "end endless calendars",
     )
 
     probe_sitemaps: bool = Field(
         default=True,
-        description="/sitemap.xml and /sitemap_index.xml are asked for where robots.txt names no sitemap: once, and "
+        description="whether to request /sitemap.xml and /sitemap_index.xml if robots.txt names no sitemap: once, and "
         "rarely again",
     )
 
-    # Time.
+    # Budgets and revisits.
     budget_per_day: int | None = Field(
-        default=None, ge=0, description="requests of all domains together in a UTC day; unset: no limit"
+        default=None, ge=0, description="maximum requests of all domains together per UTC day; if not set: no limit"
     )
     bytes_per_day: int | None = Field(
-        default=None, ge=0, description="bytes received by all domains together in a UTC day; unset: no limit"
+        default=None,
+        ge=0,
+        description="maximum bytes received by all domains together per UTC day; if not set: no limit",
     )
     pace: bool = Field(
-        default=True, description="budgets are spread over the day; recrawl crawl spends them as fast as it can anyway"
+        default=True,
+        description="whether to spread budgets over the day; `recrawl crawl` always spends them as fast as it can",
     )
-    min_value: float = Field(default=0.25, gt=0, description="importance x days that a request must be worth")
-    min_interval: Seconds = Field(default=timedelta(minutes=10), description="no page is due sooner again")
-    max_interval: Seconds = Field(default=timedelta(days=180), description="no page waits longer: nothing is abandoned")
+    min_value: float = Field(default=0.25, gt=0, description="minimum value of a visit, in importance x days")
+    min_interval: Seconds = Field(default=timedelta(minutes=10), description="minimum time between visits of a page")
+    max_interval: Seconds = Field(default=timedelta(days=180), description="maximum time between visits of a page")
     min_discovery_share: float = Field(
-        default=0.3, ge=0, le=1, description="of the requests, guaranteed to first fetches while there are any"
+        default=0.3, ge=0, le=1, description="share of requests guaranteed to unfetched pages while there are any"
     )
     min_revisit_share: float = Field(
-        default=0.3, ge=0, le=1, description="of the requests, guaranteed to looking again while something is due"
+        default=0.3, ge=0, le=1, description="share of requests guaranteed to revisits while any are due"
     )
 
     @model_validator(mode="before")
     @classmethod
     def _read_secret_files(cls, raw_values: Any) -> Any:
-        """The values with those that stand in files, and the database URLs with their password."""
+        """Return the values, with secrets read from files and the password inserted into the database URLs."""
         from_files = {
             name: secret for name, env in SECRETS.items() if name not in raw_values and (secret := read_variable(env))
         }
@@ -223,13 +250,13 @@ class Settings(BaseSettings):
 
     @property
     def user_agent_header(self) -> str:
-        """The User-Agent header: product, version, and how to reach whoever runs it."""
+        """Return the User-Agent header: product, version and contact."""
         product = f"{self.user_agent}/{__version__}"
         return f"{product} (+{self.contact})" if self.contact else product
 
     @property
     def defaults(self) -> CrawlDefaults:
-        """What holds for pages where neither plan nor rules say otherwise."""
+        """Return the crawl settings of pages for which neither the plan nor a rule says otherwise."""
         return CrawlDefaults(
             shadow_price=self.min_value,
             min_interval=self.min_interval,
@@ -243,21 +270,21 @@ class Settings(BaseSettings):
 
     @property
     def shared_budget(self) -> SharedBudget:
-        """What all domains together may spend on a day."""
+        """Return the daily budget of all domains together."""
         return SharedBudget(self.budget_per_day, self.bytes_per_day)
 
     def uses_whole_budget(self, domain_settings: DomainSettings) -> bool:
-        """Whether scheduled crawls make each request of the domain's budget."""
+        """Return whether scheduled crawl runs spend the domain's whole budget."""
         return domain_settings.uses_whole_budget and self.defaults.fills_budgets
 
     def choose_delay(self, domain_settings: DomainSettings, *, is_own: bool) -> timedelta:
-        """The domain's delay before robots.txt had its say: one's own servers need none."""
+        """Return the domain's delay before robots.txt is applied. is_own: the user's own server, which needs none."""
         if domain_settings.delay is not None:
             return domain_settings.delay
         return timedelta(0) if is_own else self.delay
 
     def choose_parallelism(self, domain_settings: DomainSettings, *, is_own: bool) -> int:
-        """How many pages of the domain are looked at at a time."""
+        """Return how many pages of the domain are fetched at the same time."""
         return domain_settings.parallelism or (self.private_parallelism if is_own else self.parallelism)
 
 
@@ -266,15 +293,15 @@ EXAMPLE_LIST = '["127.0.0.0/8"]'
 
 @cache
 def get_settings() -> Settings:
-    """The process's settings, read from the environment the first time."""
+    """Return the settings of the process, which the first call reads from the environment."""
     try:
         return Settings()
-    except SettingsError as error:  # the only settings that are more than a word are lists
-        raise BadInput(f"RECRAWL_EXEMPT_ADDRESSES is no JSON list such as {EXAMPLE_LIST}") from error
+    except SettingsError as error:  # only lists are parsed as JSON
+        raise BadInput(f"RECRAWL_EXEMPT_ADDRESSES is not a JSON list such as {EXAMPLE_LIST}") from error
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0])  # what follows is a place in its list
+        name = str(first["loc"][0])  # the rest is an index into the setting's list
         name = name if name.startswith("PREFECT") else f"RECRAWL_{name.upper()}"
-        if "error" in first.get("ctx", {}):  # a sentence of ours, which names what was given
+        if "error" in first.get("ctx", {}):  # our own message, which quotes the input
             raise BadInput(f"{name}: {first['ctx']['error']}") from error
         raise BadInput(f"{name}: {first['msg']} (it is {first['input']!r})") from error

@@ -1,34 +1,34 @@
-"""Instants and spans of time as people write them."""
+"""Parse and format instants and time spans as people write them."""
 
 import math
 import re
 from datetime import UTC, datetime, timedelta
 
-FIRST_YEAR, LAST_YEAR = 1970, 2200  # beyond them arithmetic on instants runs out of room
+FIRST_YEAR, LAST_YEAR = 1970, 2200  # outside of them, arithmetic on instants may overflow
 
 
 def parse_instant(text: str) -> datetime:
-    """An instant in ISO 8601, in UTC; without a time zone it is UTC already.
+    """Parse an ISO 8601 instant and return it in UTC; without a time zone it is taken as UTC.
 
-    ValueError, a sentence for a person, where it is none, or one that nothing could be reckoned with.
+    Raise ValueError with a message for users if it is not an instant, or too far in the past or future.
     """
     try:
         parsed = datetime.fromisoformat(text.strip())
     except ValueError as error:
-        raise ValueError(f"{text!r} is no ISO 8601 instant such as 2026-01-31T12:00Z") from error
+        raise ValueError(f"{text!r} is not an ISO 8601 instant such as 2026-01-31T12:00Z") from error
     if not FIRST_YEAR <= parsed.year < LAST_YEAR:
         raise ValueError(f"{text!r} is not between {FIRST_YEAR} and {LAST_YEAR}")
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 def format_instant(at: datetime) -> str:
-    """To the minute, in the machine's time zone, in a form that `instant` reads."""
+    """Format an instant to the minute, in the machine's time zone, so that `parse_instant` can parse it."""
     local = at.astimezone()
     return f"{local:%Y-%m-%d %H:%M}{'Z' if not local.utcoffset() else local.isoformat()[-6:]}"
 
 
 def format_typed_instant(at: datetime) -> str:
-    """The first whole minute that is not before `at`, in one word, for a command that a person is to type."""
+    """Format the instant rounded up to a whole minute, without spaces, for use in a command line."""
     minute = at.replace(second=0, microsecond=0)
     return format_instant(minute if minute == at else minute + timedelta(minutes=1)).replace(" ", "T")
 
@@ -41,9 +41,9 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 
 def parse_span(text: str) -> timedelta:
-    """A number and s, m, h, d or w; several may follow one another, as in 1h30m; a bare number means seconds.
+    """Parse a time span such as 30s, 12h, 7d or 1h30m; the units are s, m, h, d and w, and seconds without a unit.
 
-    ValueError, a sentence for a person, where it is none, or longer than a century.
+    Raise ValueError with a message for users if it is not a span, or longer than a century.
     """
     normalized = text.strip().lower()
     parts = _PART.findall(normalized)
@@ -55,7 +55,7 @@ def parse_span(text: str) -> timedelta:
         except ValueError:
             seconds = math.nan
     if math.isnan(seconds) or seconds < 0:
-        raise ValueError(f"{text!r} is no span of time such as 30s, 12h or 7d")
+        raise ValueError(f"{text!r} is not a time span such as 30s, 12h or 7d")
     if seconds > MAX_SPAN.total_seconds():
         raise ValueError(f"{text!r} is longer than a century")
     return timedelta(seconds=seconds)

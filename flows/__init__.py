@@ -1,1 +1,1 @@
-"""When to run: the only code, beside the local stack's, that knows Prefect."""
+"""The Prefect flows, which run recrawl on a schedule. Besides the local stack, only this package uses Prefect."""

@@ -1,4 +1,4 @@
-"""crawl, recrawl, add: a shift over what is due, over a domain, over a new one; a task run for each lease."""
+"""The flows crawl, recrawl and add: crawl what is due, a domain in full, or a new domain. Each lease is a task run."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -23,22 +23,22 @@ from flows.lease import Progress, run_as_task, show_markdown, try_prefect_call
 from flows.notify import show_delivery
 from flows.result import render_markdown, summarize_shift
 
-STACK = "RECRAWL_STACK"  # the local stack's name: it frees the leases of runs that it finds dead
-MAX_NAMED = 3  # waiting domains in the message of a run's state
+STACK = "RECRAWL_STACK"  # the tag of the local stack, which frees the leases of dead runs
+MAX_NAMED = 3  # waiting domains listed in the message of a run's state
 
 
 class BrokenDomains(Exception):
-    """An error of our own has ended the leases of some domains; the others were crawled."""
+    """An internal error that ended the leases of some domains; the others were crawled."""
 
 
-@flow(name="crawl", flow_run_name=build_run_name("crawl", without="crawl all that is due"), persist_result=False)
+@flow(name="crawl", flow_run_name=build_run_name("crawl", without="crawl all due pages"), persist_result=False)
 @report_errors
 async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[str, object]]:
-    """Look at the pages that are due, and at those that were never fetched, the most valuable first.
+    """Crawl due and unfetched pages, the most valuable first.
 
     Args:
-        domain: Only this domain, such as docs.example.com; empty for all that are registered.
-        pages: At most so many pages; 0 for as many as are due.
+        domain: Only this domain, such as docs.example.com; empty for all registered domains.
+        pages: The maximum number of pages; 0 for all that are due.
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
@@ -56,11 +56,11 @@ def _format_recrawl_name() -> str:
 @flow(name="recrawl", flow_run_name=_format_recrawl_name, persist_result=False)
 @report_errors
 async def recrawl(domain: str, prefix: str = "", at: str = "") -> State[dict[str, object]]:
-    """Make every page of a domain due now, or those under a prefix, and look at them.
+    """Make all pages of a domain, or those under a URL prefix, due now and crawl them.
 
     Args:
         domain: A registered domain, such as docs.example.com.
-        prefix: What the pages' URLs begin with: a path such as /blog/ or a whole URL; empty for all of the domain.
+        prefix: The prefix of the pages' URLs: a path such as /blog/ or a whole URL; empty for the whole domain.
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
@@ -78,12 +78,12 @@ async def add(
     crawl_now: bool = True,
     domain_settings: SettingsForm = SettingsForm(),  # noqa: B008
 ) -> dict[str, object] | State[dict[str, object]]:
-    """Register a domain and read it for the first time.
+    """Register a domain and crawl it for the first time.
 
     Args:
-        site: A name such as docs.example.com, or the URL of a page to begin with.
-        crawl_now: Look at its pages at once; else they wait for the next scheduled crawl.
-        domain_settings: What is left as it is means the default; all of it can be changed later.
+        site: A name such as docs.example.com, or the URL of a page to start with.
+        crawl_now: Crawl the domain immediately; else it waits for the next scheduled crawl.
+        domain_settings: The settings of the domain. You can change all of them later.
 
     """
     chosen, now = get_settings(), datetime.now(UTC)
@@ -102,10 +102,10 @@ async def add(
 async def run_crawl(
     db: AppDatabase, targets: app.CrawlTargets, *, at: datetime | None, pages: int | None = None, **facts: object
 ) -> State[dict[str, object]]:
-    """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact.
+    """Crawl until nothing is due, the time limit is reached or the run is canceled; then show a Markdown artifact.
 
-    Returns the state of the run: the figures of what was done beside other facts, and what was done and why domains
-    wait as its message.
+    Return the state of the run. Its data are the counts and the other `facts`; its message says what was done and why
+    domains wait.
     """
     clock = Clock.from_instant(at)
     progress: dict[UUID, Progress] = {}
@@ -140,15 +140,15 @@ async def run_crawl(
         get_run_logger().info("%s", line)
     if app.has_effect(shift) or any(wait.pages for _, wait in waits):
         summary = render_markdown(shift, waiting, origin=get_web_ui_origin(get_settings()))
-        await show_markdown(summary, key="crawl-result", description="What this run did")
+        await show_markdown(summary, key="crawl-result", description="Crawl results")
     if result.was_stopped:
         await end_early()
     await show_delivery(result.delivered)
     if result.notify_error:
-        get_run_logger().warning("%s; the next run of notify tells what was found", result.notify_error)
+        get_run_logger().warning("%s; the next notify run sends the notifications", result.notify_error)
     if shift.broken:
         raise BrokenDomains("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
-    more = [f"{len(waiting) - MAX_NAMED} more domains wait"] if len(waiting) > MAX_NAMED else []
+    more = [f"{len(waiting) - MAX_NAMED} more domains are waiting"] if len(waiting) > MAX_NAMED else []
     done = log_lines[:1] if app.has_effect(shift) or not waiting else []
     message = "; ".join([*done, *waiting[:MAX_NAMED], *more])
     return Completed(data=facts | shift.stats.as_dict(), message=message)

@@ -1,7 +1,7 @@
-"""What a run is called, and how it ends before its time.
+"""Names of runs, their cancellation, and their error messages.
 
-Told to end, it does so in good order: what is in flight is recorded, and its domains are given back. What its user can
-mend, it says in one line.
+A canceled run finishes and records its requests in progress, and releases its domains. Errors that the user can fix are
+reported in one line.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ Result = TypeVar("Result")
 
 @contextmanager
 def stop_on_sigterm() -> Iterator[asyncio.Event]:
-    """An event that a SIGTERM sets, which is how Prefect and the system end a run.
+    """Return an event that SIGTERM sets, the signal by which Prefect and the system end a run.
 
-    Prefect's own handler raises an exception wherever the program happens to be. In one of ten cancellations that is
-    inside a callback of asyncio, which swallows it: the run goes on, and is killed half a minute later.
+    Prefect's own handler raises an exception at whatever point the program is. In one of ten cancellations, that is
+    inside a callback of asyncio, which swallows it, so the run continues until it is killed half a minute later.
     """
     stop = asyncio.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield stop  # signals go to the main thread, so nobody can tell this one
+        yield stop  # only the main thread can handle signals
         return
     loop = asyncio.get_running_loop()
     prefect_handler = signal.getsignal(signal.SIGTERM)
@@ -46,19 +46,16 @@ def stop_on_sigterm() -> Iterator[asyncio.Event]:
 
 
 async def end_early() -> None:
-    """Leave the run's last state to whoever told it to end: the worker that cancels it, else Prefect's crash handling.
-
-    Always raises.
-    """
+    """End a run after a SIGTERM: as canceled if Prefect is canceling it, else as crashed. Always raises."""
     async with get_client() as client:
         run = await client.read_flow_run(flow_run.id)
     if run.state is not None and run.state.is_cancelling():
-        raise Abort("cancelled")  # says nothing to the server; the worker calls the run cancelled when this has ended
+        raise Abort("cancelled")  # the worker sets the final state when this process has ended
     raise TerminationSignal(signal.SIGTERM)
 
 
 def report_errors(work: Callable[Params, Awaitable[Result]]) -> Callable[Params, Awaitable[Result | State[Any]]]:
-    """A run that fails by what its user gave, or by a database that is away, says so in a line, and shows no code."""
+    """Return a failed state with a one-line message for a CrawlerError, such as bad input, instead of a traceback."""
 
     @wraps(work)
     async def wrapper(*args: Params.args, **kwargs: Params.kwargs) -> Result | State[Any]:
@@ -71,7 +68,7 @@ def report_errors(work: Callable[Params, Awaitable[Result]]) -> Callable[Params,
 
 
 def build_run_name(work: str, *, without: str = "") -> Callable[[], str]:
-    """Return what names the runs of a flow by their domain. without: the name of one that is given none."""
+    """Return a function that names runs by their domain. without: the name of runs without a domain."""
 
     def format_name() -> str:
         domain = flow_run.parameters.get("domain")

@@ -1,4 +1,4 @@
-"""The forms of the user interface: a domain's settings, a field for each; knowledge time; domains to choose from."""
+"""The parameter forms of the Prefect UI: domain settings, knowledge time, and the list of domains."""
 
 import re
 from datetime import datetime
@@ -14,12 +14,12 @@ from crawler.errors import BadInput
 from crawler.runtime.prefect.api import offer_domains
 
 _CHOICE = re.compile(r"[a-z]+(\|[a-z]+)+")  # a pattern that is a list of words
-# Typed as for the command: 95%, 500MB, 3d. What nobody has typed is empty.
+# Typed as in the command: 95%, 500MB, 3d. Empty means the default.
 _TEXT_KINDS = {SettingKind.SHARE, SettingKind.BYTES, SettingKind.DELAY, SettingKind.SPAN}
 
 
 def _build_field(setting: Setting, position: int) -> tuple[Any, Any]:
-    """Type and description of one field. position: in the form, which Prefect sorts by it."""
+    """Return the type and the Field of a setting. position: its position in the form."""
     about: dict[str, Any] = {
         "title": setting.label or setting.name,
         "description": setting.help,
@@ -45,13 +45,13 @@ def _build_field(setting: Setting, position: int) -> tuple[Any, Any]:
 if TYPE_CHECKING:
 
     class SettingsForm(BaseModel):
-        """Settings of a domain, by name."""
+        """The settings of a domain, by name."""
 
 else:
     SettingsForm = create_model(
         "SettingsForm",
         __config__=ConfigDict(extra="forbid"),
-        __doc__="Settings of a domain; what is left as it is means the default.",
+        __doc__="Settings of a domain. Unchanged fields have their default values.",
         **{
             setting.name: _build_field(setting, n)
             for n, setting in enumerate(SETTINGS)
@@ -61,7 +61,7 @@ else:
 
 
 def build_patch(form: SettingsForm) -> SettingsPatch:
-    """What was filled in. Raises BadInput, with the label of the field."""
+    """Return the settings that differ from their defaults. Raises BadInput, with the label of the field."""
     values = {setting: getattr(form, setting.name, setting.default) for setting in SETTINGS}
     return make_patch(
         {
@@ -79,7 +79,7 @@ def _parse_value(setting: Setting, value: Any) -> Any:
 
 
 def parse_instant(text: str) -> datetime | None:
-    """The knowledge time that a run was given, or None for the present. Raises BadInput."""
+    """Parse the knowledge time of a run; None for now. Raises BadInput."""
     if not text:
         return None
     try:
@@ -89,6 +89,6 @@ def parse_instant(text: str) -> datetime | None:
 
 
 async def update_forms(db: AppDatabase) -> None:
-    """Let the forms that ask for a domain offer those that are registered now."""
+    """Update the forms in Prefect so that they offer the registered domains."""
     async with get_client() as client:
         await offer_domains(client, db)

@@ -1,4 +1,4 @@
-"""One lease as one Prefect task run, with its progress to look at and an event at its end."""
+"""A lease as a Prefect task run, with a progress artifact and an event at its end."""
 
 import asyncio
 import logging
@@ -20,13 +20,13 @@ log = logging.getLogger("recrawl.flows")
 T = TypeVar("T")
 
 LEASE_ENDED = "recrawl.lease.ended"
-UPDATE_INTERVAL = timedelta(seconds=2)  # each update is a call of the server
-CONNECT_TIMEOUT = timedelta(seconds=5)  # a server on a busy machine accepts a connection long before it answers
-PREFECT_TIMEOUT = timedelta(seconds=30)  # Prefect's client itself tries for more than a minute while no server answers
+UPDATE_INTERVAL = timedelta(seconds=2)  # each update is a request to the Prefect server
+CONNECT_TIMEOUT = timedelta(seconds=5)  # even on a busy machine, a running server accepts connections sooner
+PREFECT_TIMEOUT = timedelta(seconds=30)  # Prefect's client would retry for more than a minute
 
 
 class Progress:
-    """The progress of one lease for its artifact: looks done of those that are known to be waiting."""
+    """The progress of one lease, for its artifact. pending: the pages that are due at the start."""
 
     def __init__(self, *, pending: int) -> None:
         self._pending = pending
@@ -34,14 +34,11 @@ class Progress:
 
     @property
     def percent(self) -> float:
-        """Looks done, in percent; pages found on the way come on top of those that were waiting at first."""
+        """Return the finished visits in percent of the pending pages and those found during the crawl."""
         return min(100.0 * self.stats.visits / max(self._pending + self.stats.new_pages, self.stats.visits, 1), 100.0)
 
     async def keep_updating(self, creation: "asyncio.Task[UUID | None]") -> None:
-        """Bring the artifact up to date now and then, until cancelled.
-
-        creation: makes it; None where nobody listens.
-        """
+        """Update the artifact at intervals, until canceled. creation: creates it; returns None without a server."""
         artifact = await asyncio.shield(creation)
         while artifact is not None:
             await asyncio.sleep(UPDATE_INTERVAL.total_seconds())
@@ -49,33 +46,33 @@ class Progress:
 
 
 async def try_prefect_call(call: Awaitable[T]) -> T | None:
-    """Show something in Prefect, or go on without: while its server is down crawling goes on, its results are safe."""
+    """Await a call of Prefect; return None if it fails. Crawling must continue while the Prefect server is down."""
     try:
         async with asyncio.timeout(PREFECT_TIMEOUT.total_seconds()):
             return await call
-    except Exception as error:  # noqa: BLE001  whatever ails Prefect, it is not the crawl's affair
-        log.warning("prefect.silent", extra={"error": repr(error)})
+    except Exception as error:  # noqa: BLE001  no failure of Prefect may end the crawl
+        log.warning("prefect.call_failed", extra={"error": repr(error)})
         return None
 
 
 async def show_markdown(text: str, *, key: str, description: str) -> None:
-    """Show a text as an artifact of this run. key: of all its versions."""
+    """Show a text as an artifact of this run. key: the artifact's key, under which Prefect keeps all versions."""
     await try_prefect_call(acreate_markdown_artifact(text, key=key, description=description))
 
 
 def emit(event: str, name: str, payload: dict[str, Any], *, kind: str = "domain") -> None:
-    """Emit an event for automations, about a domain or another kind of thing."""
+    """Emit an event for automations. name: the resource it is about.  kind: the kind of resource."""
     resource = {"prefect.resource.id": f"recrawl.{kind}.{name}", "prefect.resource.name": name}
     emit_event(event=event, resource=resource, payload=payload)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
-    """Crawl one lease. The domain is the first argument, so that the run shows it.
+    """Crawl one lease. domain: shown by the task run, so it is the first argument.
 
-    The crawl waits for no answer of the server: while that is away the lease would be over before anything was asked.
+    The crawl does not wait for the Prefect server: if that is down, the lease would end before the first request.
     """
-    artifact_call = acreate_progress_artifact(0.0, description=f"{domain}: pages looked at")
+    artifact_call = acreate_progress_artifact(0.0, description=f"{domain}: visited pages")
     creation = asyncio.create_task(try_prefect_call(artifact_call), name=f"artifact-{domain}")
     updating = asyncio.create_task(progress.keep_updating(creation), name=f"progress-{domain}")
     try:
@@ -89,13 +86,15 @@ async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], p
     if artifact is not None:
         await try_prefect_call(aupdate_progress_artifact(artifact, progress=100.0))
     emit(
-        LEASE_ENDED, domain, result.stats.as_dict() | {"hold": result.suspension.reason if result.suspension else None}
+        LEASE_ENDED,
+        domain,
+        result.stats.as_dict() | {"suspension": result.suspension.reason if result.suspension else None},
     )
     return result
 
 
 async def is_prefect_reachable() -> bool:
-    """Whether somebody listens where the Prefect server is; true where none is named."""
+    """Return whether the Prefect server accepts connections; true if no server is configured."""
     api_url = urlsplit(PREFECT_API_URL.value() or "")
     if api_url.hostname is None:
         return True
@@ -110,13 +109,13 @@ async def is_prefect_reachable() -> bool:
 
 
 async def run_as_task(lease: Lease, crawl_it: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
-    """Crawl the lease as a task run that carries its domain in name and tags.
+    """Crawl the lease as a task run with the domain in its name and tags.
 
-    While the server is away it is crawled without one: a task run with tags begins by asking the server, for so long
-    that the lease would be over.
+    While the Prefect server is down, crawl without a task run: a task run with tags first requests the server, and
+    would retry until the lease is over.
     """
     if not await is_prefect_reachable():
-        log.warning("prefect.away", extra={"domain": lease.domain.authority})
+        log.warning("prefect.unreachable", extra={"domain": lease.domain.authority})
         return await crawl_it()
     name = lease.domain.authority
     run = crawl_lease.with_options(task_run_name=name, tags=[f"domain:{name}"])

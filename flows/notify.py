@@ -1,4 +1,4 @@
-"""notify: tell those who have asked for it what has changed."""
+"""The flow notify: send due notifications."""
 
 from datetime import timedelta
 
@@ -8,23 +8,23 @@ from prefect.states import Completed
 from crawler.app.database import open_configured_database
 from crawler.app.delivery.notifications import DeliveryStats, count_failing, deliver_due
 from crawler.clock import Clock
-from crawler.format.values import format_delivered, format_undelivered
+from crawler.format.values import format_count, format_delivered, format_undelivered
 from crawler.settings import get_settings
 from flows.ending import report_errors
 from flows.form import parse_instant
 from flows.lease import show_markdown
 
-NOT_ALL_NOTIFIED = "NotAllTold"  # what automations may wait for: prefect.flow-run.NotAllTold
-TIME_LIMIT = timedelta(minutes=4)  # the next run comes after five, and goes on with what a slow target has left
+NOT_ALL_NOTIFIED = "NotAllTold"  # a state name for automations: prefect.flow-run.NotAllTold
+TIME_LIMIT = timedelta(minutes=4)  # the next run starts after five minutes, and sends what is left
 
 
 @flow(name="notify", flow_run_name="notify", persist_result=False)
 @report_errors
 async def notify(at: str = "") -> State[dict[str, int]]:
-    """Tell what is due to those who have asked for it: new changes, digests, what a target has not taken before.
+    """Send the due notifications: new changes, digests, and messages that failed before.
 
-    A run in which somebody was not told ends in the state NotAllTold, which is a kind of Completed: all else was done,
-    and the next runs try again.
+    A run with failed messages ends in the state NotAllTold, of the type Completed: all others were sent, and the next
+    runs try again.
 
     Args:
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
@@ -38,12 +38,14 @@ async def notify(at: str = "") -> State[dict[str, int]]:
     counts = {"changes": stats.changes, "messages": stats.messages, "failed": len(stats.undelivered)}
     if stats.undelivered:
         return Completed(name=NOT_ALL_NOTIFIED, message=" ".join(describe_undelivered(stats)), data=counts)
-    deferred_note = f" {waiting} that failed before are left alone for a while." if waiting else ""
+    deferred_note = (
+        f" {format_count(waiting, 'subscription')} that failed before will be tried later." if waiting else ""
+    )
     return Completed(message=f"{describe_delivered(stats)}{deferred_note}", data=counts)
 
 
 async def show_delivery(stats: DeliveryStats) -> None:
-    """Say in the run's log and by an artifact what was sent. No address is shown."""
+    """Show in the run's log and an artifact what was sent, without addresses."""
     log = get_run_logger()
     if stats.messages:
         log.info("%s", format_delivered(stats.changes, stats.messages))
@@ -51,14 +53,14 @@ async def show_delivery(stats: DeliveryStats) -> None:
         log.warning("%s", format_undelivered(number, why))
     if stats.messages or stats.undelivered:
         summary = "\n\n".join([describe_delivered(stats), *describe_undelivered(stats)])
-        await show_markdown(summary, key="notify-result", description="What was told")
+        await show_markdown(summary, key="notify-result", description="Sent notifications")
 
 
 def describe_delivered(stats: DeliveryStats) -> str:
-    """How much was told."""
+    """Return the number of sent notifications as a sentence."""
     return f"{format_delivered(stats.changes, stats.messages)}."
 
 
 def describe_undelivered(stats: DeliveryStats) -> list[str]:
-    """Who was not told, and why."""
+    """Return a sentence for each subscription whose delivery failed."""
     return [f"S{format_undelivered(number, why)[1:]}." for number, why in stats.undelivered.items()]

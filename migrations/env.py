@@ -1,4 +1,4 @@
-"""Where Alembic meets the database: the connection comes from crawler.store.database, never from a file."""
+"""The Alembic environment. The connection is passed in by crawler.store.database, never read from a file."""
 
 from alembic import context
 
@@ -7,7 +7,7 @@ from models import metadata
 
 
 def run() -> None:
-    """Migrate over the connection that the caller put into the configuration."""
+    """Run the migrations over the connection that the caller put into the configuration."""
     context.configure(
         connection=context.config.attributes["connection"],
         target_metadata=metadata,

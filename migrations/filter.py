@@ -1,4 +1,4 @@
-"""What of a database counts as our schema."""
+"""The filter for Alembic's comparison of the database with the models."""
 
 from typing import Any
 
@@ -6,5 +6,5 @@ from models import metadata
 
 
 def ours(_thing: Any, name: str | None, kind: str, reflected: bool, _against: Any) -> bool:  # noqa: FBT001
-    """Partitions are storage, not schema: only their parents are compared with the models."""
+    """Return whether to compare an object with the models; partitions are skipped, only their parents compared."""
     return not (kind == "table" and reflected and name not in metadata.tables)

@@ -1,4 +1,4 @@
-"""The tables. No behavior; importing this package gives the whole metadata."""
+"""The tables, without behavior. Importing this package loads the metadata of all of them."""
 
 from sqlmodel import SQLModel
 

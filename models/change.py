@@ -1,4 +1,4 @@
-"""The change feed: gapless per domain where it is recorded, and in one order where it is read."""
+"""The change feed: events are numbered without gaps per domain, and the feed puts all domains' events in one order."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from models.page import HASH_BY_DOMAIN
 
 
 class Event(Table, table=True):
-    """One change of a page, of the site's boilerplate or of what is held back; numbered from 1 without gaps."""
+    """A change of a page, of the site's boilerplate or of what is deferred. Numbered per domain from 1 without gaps."""
 
     __table_args__ = (
         CheckConstraint("number >= 1", name="event_number"),
@@ -33,17 +33,17 @@ class Event(Table, table=True):
     change: str = Field(sa_column=text())
     version: int = Field(sa_column=integer())
     distance_bits: int | None = Field(sa_column=smallint(nullable=True))
-    # What changed: text, link, image, title, meta; and the first blocks that did, as [part, before, after].
+    # parts: what changed, of text, link, image, title, meta. blocks: the first that changed, as [part, before, after].
     parts: str = Field(sa_column=text(default=""))
     blocks: list[list[str | None]] | None = Field(sa_column=jsonb(nullable=True))
-    # Of a change of the boilerplate, on how many pages it was seen.
+    # For a change of the boilerplate, the number of pages on which it was seen.
     pages: int | None = Field(sa_column=integer(nullable=True, default=None))
-    amount: float | None = Field(sa_column=double(nullable=True))  # the part of the page that changed, 0 to 1
-    source: str | None = Field(sa_column=text(nullable=True))  # of a hint: who gave it
+    amount: float | None = Field(sa_column=double(nullable=True))  # share of the page that changed, 0 to 1
+    source: str | None = Field(sa_column=text(nullable=True))  # for a hint: who gave it
 
 
 class Feed(Table, table=True):
-    """All domains' events in one order. A cursor is a position here."""
+    """The events of all domains in one order. A cursor is a position in it."""
 
     __table_args__ = (UniqueConstraint("domain_id", "number", name="feed_once"),)
     position: int = Field(sa_column=bigint(key=True))
@@ -53,7 +53,7 @@ class Feed(Table, table=True):
 
 
 class FeedReader(Table, table=True):
-    """Who reads the feed and keeps a cursor here, after which nothing is forgotten. domain_id: null for all domains."""
+    """A reader that keeps its cursor here. Changes after it are not deleted. domain_id: null for all domains."""
 
     __table_args__ = (CheckConstraint("position >= 0", name="feed_reader_position"),)
     name: str = Field(sa_column=text(key=True))

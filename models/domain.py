@@ -1,4 +1,4 @@
-"""What a user registers, what its lease holder keeps about it, and what others may leave for the holder."""
+"""The tables of domains: settings, state kept by the lease holder, and the inbox of requests to the holder."""
 
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -29,16 +29,16 @@ from models.columns import (
     timestamptz_array,
 )
 
-# Rows that every look rewrites need room on their own page for a HOT update.
+# Rows that every visit updates need free space on their heap page for HOT updates.
 HOT_UPDATE_STORAGE = {"info": {"storage": "fillfactor = 50"}}
-# Settings that have a default, and may be null: what they bound is kept for ever.
+# Settings with a default that may also be null, which means: keep forever.
 OPTIONAL_LIMITS = {"keep_visits_s", "keep_changes_s"}
 
 
 class Domain(Table, table=True):
-    """Settings of one authority, written by its user. Null means: as everywhere.
+    """A registered domain with its settings. A null setting takes the global default.
 
-    There is a column for each setting of the table in crawler/core/domain_settings.py, within its bounds.
+    Each setting in crawler/core/domain_settings.py has a column here, with a check of its bounds.
     """
 
     __table_args__ = (
@@ -56,7 +56,7 @@ class Domain(Table, table=True):
 
 
 def _build_setting_column(setting: Setting) -> Column[Any]:
-    """Return the column of a setting, with the same default; spans are kept in seconds."""
+    """Return the column of a setting, with the same default. Time spans are stored in seconds."""
     default = get_value(DomainSettings(), setting)
     if isinstance(default, timedelta):
         default = default.total_seconds()
@@ -81,7 +81,7 @@ def _build_setting_column(setting: Setting) -> Column[Any]:
 
 
 def _build_bounds_check(setting: Setting) -> CheckConstraint | None:
-    """Return the check of a setting's bounds; None for one without any."""
+    """Return the check of a setting's bounds, or None if it has none."""
     column = setting.column
     match setting.kind:
         case SettingKind.COUNT | SettingKind.NUMBER:
@@ -105,7 +105,7 @@ for _setting in SETTINGS:
 
 
 class Rule(DomainTable, table=True):
-    """A user's rule for the pages of one pattern. pages: so many of them are admitted, where max_pages limits that."""
+    """A user's rule for the pages that match a pattern. pages: how many were admitted; counted if max_pages is set."""
 
     __table_args__ = (
         CheckConstraint(
@@ -128,7 +128,7 @@ class Rule(DomainTable, table=True):
 
 
 class Prior(DomainTable, table=True):
-    """The prior of a group of pages for the change rate of each: Gamma(a, b), b in days. no 0: the whole domain."""
+    """The prior Gamma(a, b) of the change rates of a group's pages, b in days. no 0: the whole domain (template *)."""
 
     __table_args__ = (
         UniqueConstraint("domain_id", "template", name="prior_template"),
@@ -139,18 +139,18 @@ class Prior(DomainTable, table=True):
     a: float = Field(sa_column=double())
     b: float = Field(sa_column=double())
     pages: int = Field(sa_column=bigint(default="0"))
-    amount: float = Field(sa_column=double(default="0.1"))  # of a change of such a page: the part of it that changes
-    # Of first looks at pages of the group: how many of late, and how much of what they said was new, in looks.
+    amount: float = Field(sa_column=double(default="0.1"))  # expected magnitude of a change of such a page
+    # First visits of pages in the group: their number, and the sum of their shares of new content; both fade.
     first_visits: float = Field(sa_column=double(default="0"))
     novelty: float = Field(sa_column=double(default="0"))
-    held_until: datetime | None = Field(sa_column=timestamptz(nullable=True))  # the last time given to a page held back
+    held_until: datetime | None = Field(sa_column=timestamptz(nullable=True))  # latest due time of a deferred page
     is_moving: bool = Field(sa_column=boolean())
 
 
 class KindPrior(Table, table=True):
-    """What is expected of a page of a new domain, by the kind of its site (crawler/core/freshness/prior.py).
+    """The prior of pages of a new domain, by kind of site (crawler/core/freshness/prior.py).
 
-    kind: "*" for domains of any.  pages, domains: that were looked at again, and from which it was learnt.
+    kind: "*" for all kinds.  pages, domains: the number of revisited pages and of domains from which it was learned.
     """
 
     __table_args__ = (CheckConstraint("a > 0 AND b > 0", name="kind_prior_gamma"),)
@@ -163,16 +163,16 @@ class KindPrior(Table, table=True):
 
 
 class DomainMemory(DomainTable, table=True):
-    """What visits have taught of a domain, packed; a row for each kind (crawler/store/learned/memories.py)."""
+    """Something learned from the visits of a domain, packed; one row per kind (crawler/store/learned/memories.py)."""
 
     kind: str = Field(sa_column=text(key=True))
     memory: bytes = Field(sa_column=bytea())
 
 
 class DomainTrust(DomainTable, table=True):
-    """How far the validators of one group of pages can be believed (crawler/core/validators.py).
+    """The reliability of the validators of one group of pages (crawler/core/validators.py).
 
-    prior_no: of the group.  revisits: handed out since the last lie.  stats: by validator, what looks found.
+    prior_no: the group.  revisits: revisits dispatched since the last lie.  stats: findings of visits, by validator.
     """
 
     prior_no: int = Field(sa_column=smallint(key=True))
@@ -184,14 +184,14 @@ class DomainTrust(DomainTable, table=True):
 class DomainSource(DomainTable, table=True):
     """A source of change signals about a domain's pages (crawler/core/freshness/source_record.py).
 
-    no: from 0; pages count its signals by that.  signals: taken in so far.  recall, noise, silence: what its word is
-    worth; weighed: the same when due times were last made by it.  record: what looks have found.
+    no: index of the source in page.signals, from 0.  signals: the number received.  recall, noise, silence: its
+    measured reliability.  weighed_*: the values with which due times were last computed.  record: findings of visits.
     """
 
     __table_args__ = (
         UniqueConstraint("domain_id", "source", name="domain_source_name"),
         CheckConstraint(
-            "no >= 0 AND signals >= 0 AND recall BETWEEN 0 AND 1 AND noise > 0 AND silence BETWEEN 0 AND 1",
+            "no >= 0 AND signals >= 0 AND recall BETWEEN 0 AND 1 AND noise > 0 AND effective_recall BETWEEN 0 AND 1",
             name="domain_source_bounds",
         ),
     )
@@ -201,63 +201,65 @@ class DomainSource(DomainTable, table=True):
     measured_at: datetime = Field(sa_column=timestamptz())
     recall: float = Field(sa_column=double())
     noise: float = Field(sa_column=double())
-    silence: float = Field(sa_column=double())
-    weighed_recall: float = Field(sa_column=double())
-    weighed_noise: float = Field(sa_column=double())
-    weighed_silence: float = Field(sa_column=double())
+    effective_recall: float = Field(sa_column=double())
+    applied_recall: float = Field(sa_column=double())
+    applied_noise: float = Field(sa_column=double())
+    applied_effective_recall: float = Field(sa_column=double())
     record: dict[str, Any] = Field(sa_column=jsonb(default="{}"))
 
 
 class DomainPlan(DomainTable, table=True):
-    """What the plan says about a domain, written by whoever plans."""
+    """The plan of a domain, written by the planner. finding: what the plan cannot achieve, or empty."""
 
     __table_args__ = (CheckConstraint("price_request > 0 AND price_byte >= 0", name="domain_plan_price"),)
     importance: float = Field(sa_column=double(default=None))
     planned_at: datetime = Field(sa_column=timestamptz())
-    # What a request and a byte must be worth, in importance x days; null: as everywhere.
+    # Shadow prices of a request and of a byte, in importance x days; null: the global default.
     price_request: float | None = Field(sa_column=double(nullable=True))
     price_byte: float = Field(sa_column=double(default="0"))
     longest_s: float | None = Field(sa_column=double(nullable=True))
-    budget_per_day: int | None = Field(sa_column=integer(nullable=True, default=None))  # what a target asks for
+    budget_per_day: int | None = Field(
+        sa_column=integer(nullable=True, default=None)
+    )  # the budget that a freshness target needs
     price_correction: float = Field(sa_column=double(default="1"))
-    mean_magnitude: float = Field(sa_column=double(default="0.1"))  # to expect of a change, over the domain's pages
+    mean_magnitude: float = Field(sa_column=double(default="0.1"))  # expected change magnitude over all pages
     finding: str = Field(sa_column=text(default=""))
 
 
 class Calibration(DomainTable, table=True):
-    """One day's looks: the chances of change that were given before them, and the changes that they found."""
+    """The predicted chances of change of one day's visits, and the changes that the visits found."""
 
     day: date = Field(sa_column=Column(Date, primary_key=True))
     audit: bool = Field(sa_column=Column(Boolean, primary_key=True))
-    looks: int = Field(sa_column=bigint())
+    visits: int = Field(sa_column=bigint())
     expected: float = Field(sa_column=double())
     found: int = Field(sa_column=bigint())
     variance: float = Field(sa_column=double())
 
 
 class Ledger(Table, table=True):
-    """Requests and bytes of one UTC day that all domains together have spent. One row."""
+    """The requests and bytes that all domains together have spent on one UTC day. A single row."""
 
     __table_args__ = (CheckConstraint("no = 1", name="ledger_one"),)
     no: int = Field(sa_column=smallint(key=True))
     day: date = Field(sa_column=Column(Date, nullable=False))
     spent_requests: int = Field(sa_column=bigint())
     spent_bytes: int = Field(sa_column=bigint())
-    forgotten_places: int = Field(sa_column=bigint(default="0"))  # of the feed, of domains that were removed since
+    forgotten_places: int = Field(sa_column=bigint(default="0"))  # positions in the feed of deleted domains
 
 
 class DomainAlias(Table, table=True):
-    """Another name of a domain, seen when its root was fetched at registration."""
+    """Another name of a domain, found when its root was fetched at registration."""
 
     authority: str = Field(sa_column=text(key=True))
     domain_id: int = Field(sa_column=foreign_key("domain"))
 
 
 class DomainState(DomainTable, table=True):
-    """The narrow hot row that a claim locks: lease, times, economy, ledger. The holder alone writes it."""
+    """The narrow hot row that a claim locks: lease, times, economy, ledger. Only the lease holder writes it."""
 
     __table_args__ = (
-        CheckConstraint("reserve >= 0 AND dormant >= 0", name="domain_state_reserve"),
+        CheckConstraint("virtual_page_cash >= 0 AND dormant >= 0", name="domain_state_cash"),
         CheckConstraint("(lease_token IS NULL) = (leased_until IS NULL)", name="domain_state_lease_whole"),
         Index("domain_state_wake", "wake_at", "domain_id"),
         HOT_UPDATE_STORAGE,
@@ -267,49 +269,50 @@ class DomainState(DomainTable, table=True):
     leased_until: datetime | None = Field(sa_column=timestamptz(nullable=True))
     holder: str | None = Field(sa_column=text(nullable=True))
     next_request_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    # The delay in force: after the last possible request of a holder that died, nobody sends sooner.
+    # The crawl delay in force: after a holder dies, the next one waits this long after its last possible request.
     delay_s: float = Field(sa_column=double(default="0"))
     addresses: list[str] = Field(sa_column=text_array())
-    # When to come again, in knowledge time.
+    # When to crawl the domain again, in knowledge time.
     wake_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    # Before this the last release had nothing to wake for, though pages may be due: by the pace of its budget.
+    # Until then, the pace of the budget keeps the domain from being crawled, though pages may be due.
     paced_until: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    closed_from: datetime | None = Field(sa_column=timestamptz(nullable=True))  # its hours are closed from then
-    opens_at: datetime | None = Field(sa_column=timestamptz(nullable=True))  # until then, as last found
+    closed_from: datetime | None = Field(sa_column=timestamptz(nullable=True))  # its crawl hours are closed from then
+    opens_at: datetime | None = Field(sa_column=timestamptz(nullable=True))  # its crawl hours are closed until then
     resume_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     resume_reason: str = Field(sa_column=text(default=""))
-    refusals: int = Field(sa_column=integer())
+    rejections: int = Field(sa_column=integer())
     last_visit_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    # The economy: coins in all, in the reserve, and kept for pages not yet known; clock: coins settled so far.
+    # The OPIC economy: all cash, the cash of the virtual page, the cash kept for pages still to be discovered
+    # (dormant), and the cash settled so far (clock).
     coins: int = Field(sa_column=bigint())
-    reserve: int = Field(sa_column=bigint(default="0"))
+    virtual_page_cash: int = Field(sa_column=bigint(default="0"))
     dormant: int = Field(sa_column=bigint())
     clock: float = Field(sa_column=double(default="0"))
     newcomers_cash: float = Field(sa_column=double(default="0"))
     newcomers_clock: float = Field(sa_column=double(default="0"))
-    window_passes: float = Field(sa_column=double(default="24"))  # for which histories are kept today
-    # Pages that are known at all, whatever became of them.
+    window_passes: float = Field(sa_column=double(default="24"))  # the importance window in use
+    # Number of pages in any state.
     tracked: int = Field(sa_column=bigint(default="0"))
     # The ledger of one UTC day.
     budget_day: date | None = Field(sa_column=Column(Date, nullable=True))
     spent_requests: int = Field(sa_column=integer())
     spent_bytes: int = Field(sa_column=bigint(default="0"))
     spent_floor: int = Field(sa_column=integer())
-    # The site's activity: limits of its days, and days by which it is ahead of the calendar at each.
+    # The site activity: the bounds of its days, and the days by which it is ahead of the calendar at each bound.
     activity_at: list[datetime] = Field(sa_column=timestamptz_array())
     activity_ahead: list[float] = Field(sa_column=double_array())
-    # Mean requests and bytes of a look, by kind.
+    # Mean requests and bytes of a visit, by kind.
     costs: dict[str, Any] = Field(sa_column=jsonb(default="{}"))
     # The change feed.
     next_event: int = Field(sa_column=bigint(default="1"))
     stamped_event: int = Field(sa_column=bigint(default="0"))
-    # What the feed has forgotten: events before the first one, and up to which position.
+    # What was deleted from the feed: the events before first_event, up to position forgotten_until.
     first_event: int = Field(sa_column=bigint(default="1"))
     forgotten_until: int = Field(sa_column=bigint(default="0"))
 
 
 class Pool(DomainTable, table=True):
-    """Pages that the reserve pays alike: how many, and what each was paid since the beginning."""
+    """A pool of pages, each of which the virtual page pays the same. dividend: paid to each page since the start."""
 
     __table_args__ = (
         CheckConstraint("pages >= 0", name="pool_pages"),
@@ -322,7 +325,7 @@ class Pool(DomainTable, table=True):
 
 
 class Robots(DomainTable, table=True):
-    """The domain's robots.txt: the last good copy, and how the last request for it ended."""
+    """The robots.txt of a domain: the last good copy, and the outcome of the last request."""
 
     body: bytes | None = Field(sa_column=bytea(nullable=True))
     outcome: str = Field(sa_column=text())
@@ -332,7 +335,7 @@ class Robots(DomainTable, table=True):
 
 
 class AddressSlot(Table, table=True):
-    """A network address, held with a lease, so that of many names on one server one is crawled at a time."""
+    """A network address that a lease holds: of several domains on one server, only one is crawled at a time."""
 
     address: str = Field(sa_column=text(key=True))
     domain_id: int = Field(sa_column=foreign_key("domain"))
@@ -341,7 +344,7 @@ class AddressSlot(Table, table=True):
 
 
 class Inbox(Table, table=True):
-    """Messages for the holder of a domain's lease; append-only, drained in chunks."""
+    """Messages to the holder of a domain's lease. Append-only, drained in chunks."""
 
     __table_args__ = (
         CheckConstraint(
@@ -357,14 +360,14 @@ class Inbox(Table, table=True):
 
 
 def interval() -> Any:
-    """A length of time, where there is one."""
+    """Return a nullable column of a time span."""
     return Column(Interval, nullable=True)
 
 
 class DomainFigures(DomainTable, table=True):
-    """Counts and freshness of all pages of a domain.
+    """The counts and the freshness of all pages of a domain.
 
-    near_duplicates: groups of near-duplicates; null where not looked for.
+    near_duplicates: groups of near duplicates; null if they were not computed.
     """
 
     counted_at: datetime = Field(sa_column=timestamptz())
@@ -383,9 +386,9 @@ class DomainFigures(DomainTable, table=True):
 
 
 class FreshnessFigures(DomainTable, table=True):
-    """Freshness, ages and intervals of a part of a domain's pages: all, those of a template or of a decile.
+    """Freshness, ages and intervals of all pages of a domain, of a URL template or of a decile of importance.
 
-    template: empty but for a template's row.  decile: of importance, 1 to 10; 0 but for a decile's row.
+    template: empty except in rows by template.  decile: 1 to 10; 0 except in rows by decile.
     """
 
     __table_args__ = (
@@ -405,7 +408,7 @@ class FreshnessFigures(DomainTable, table=True):
 
 
 class TopPage(DomainTable, table=True):
-    """The most important pages of a domain, by what they are asked for. ranking: a state, or all, failing, rendered."""
+    """The most important pages of a domain, by ranking. ranking: a state, or all, failing, rendered."""
 
     ranking: str = Field(sa_column=text(key=True))
     place: int = Field(sa_column=smallint(key=True))

@@ -1,4 +1,4 @@
-"""Everything about one page. Hot columns live apart from wide ones, so that a look is a HOT update of each."""
+"""The tables of pages. Hot columns are kept apart from wide ones, so a visit is a HOT update of each table."""
 
 from datetime import datetime
 
@@ -27,12 +27,15 @@ HASH_BY_DOMAIN = "HASH (domain_id)"
 
 
 def build_hot_storage(fill: int) -> dict[str, str]:
-    """Storage of partitions whose rows every look rewrites: they need room on their own page for a HOT update."""
+    """Return the storage parameters of partitions whose rows every visit updates: room for HOT updates.
+
+    fill: the fill factor, in percent.
+    """
     return {"storage": f"fillfactor = {fill}, autovacuum_vacuum_scale_factor = 0.05"}
 
 
 class Page(PageTable, table=True):
-    """A URL that we keep looking at. Wide, and without an index on anything that a look changes."""
+    """A page. A wide row, without an index on any column that a visit changes."""
 
     __table_args__ = (
         CheckConstraint("octet_length(key) = 16", name="page_key"),
@@ -45,37 +48,39 @@ class Page(PageTable, table=True):
     )
     url: str = Field(sa_column=text())
     first_seen_at: datetime = Field(sa_column=timestamptz())
-    # Validators and size of the last good answer.
+    # Validators and size of the last good response.
     etag: str | None = Field(sa_column=text(nullable=True))
     last_modified: str | None = Field(sa_column=text(nullable=True))
     received_bytes: int = Field(sa_column=integer())
-    # What its own looks have added to the prior of its group; together, Gamma(a, b) over its change rate, b in days.
+    # What its visits add to the prior of its group. The sum is the change-rate estimate Gamma(a, b), b in days.
     rate_a: float = Field(sa_column=double(default="0"))
     rate_b: float = Field(sa_column=double(default="0"))
     prior_no: int = Field(sa_column=smallint(default="0"))
-    # How much the changes found have changed: the sum of their amounts, and how many there were.
+    # The sum of the magnitudes of its changes, and the number of these changes.
     magnitude_total: float = Field(sa_column=double(default="0"))
     magnitude_changes: float = Field(sa_column=double(default="0"))
-    # New pages that a change of it announces on average, by what first looks at such pages turned out to be worth.
+    # Mean number of new pages that a change of the page announces, each weighted by the value of its first visit.
     announces: float = Field(sa_column=double(default="0"))
-    # What the looks found.
+    # What the visits found.
     status: int | None = Field(sa_column=smallint(nullable=True))
     reason: str = Field(sa_column=text(default=""))
     visits: int = Field(sa_column=integer())
     changes: int = Field(sa_column=integer())
     failures: int = Field(sa_column=smallint(default="0"))
-    # looks in a row that met the soft error that `reason` names
+    # consecutive visits with the soft error that `reason` names
     soft_errors: int = Field(sa_column=smallint(default="0"))
-    # Since when other content than the last Snapshot's is withheld, as it may be a soft error's.
+    # Since when new content is withheld because it may be a soft error.
     withheld_since: datetime | None = Field(sa_column=timestamptz(nullable=True))
     last_visit_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     last_good_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     last_change_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    missing_since: datetime | None = Field(sa_column=timestamptz(nullable=True))  # its first 404, until a look decides
+    missing_since: datetime | None = Field(
+        sa_column=timestamptz(nullable=True)
+    )  # its first 404, until it is confirmed or not
     moved_to: bytes | None = Field(sa_column=bytea(nullable=True))
-    redirects: int = Field(sa_column=smallint(default="0"))  # that led to it one after another from a page's link
-    led_to: bytes | None = Field(sa_column=bytea(nullable=True))  # by its last redirect, for good or for now
-    # The last Snapshot, in short: what a judgement compares with.
+    redirects: int = Field(sa_column=smallint(default="0"))  # length of the redirect chain from a link to it
+    led_to: bytes | None = Field(sa_column=bytea(nullable=True))  # target of its last redirect of either kind
+    # The last Snapshot in short, to compare visits with.
     version: int = Field(sa_column=integer())
     body_digest: bytes | None = Field(sa_column=bytea(nullable=True))
     text_digest: bytes | None = Field(sa_column=bytea(nullable=True))
@@ -83,21 +88,21 @@ class Page(PageTable, table=True):
     shape_digest: bytes | None = Field(sa_column=bytea(nullable=True))
     fingerprint: int | None = Field(sa_column=bigint(nullable=True))
     is_rendered: bool = Field(sa_column=boolean())  # in a browser
-    # Signals of change since its last good look: a byte for each source of the domain, by its number; and by that, too,
-    # when each source last said that it had changed.
+    # Change signals since its last successful visit: a count of one byte for each source, by source number, and the
+    # time of the last signal of each source.
     signals: bytes = Field(sa_column=bytea(default=""))
     signaled_at: list[datetime | None] = Field(sa_column=timestamptz_array())
-    # Whose schedule it shares, as long as their main texts are the same; it is due by a clock of its own.
+    # The canonical page whose schedule it shares while their main texts are equal; it has its own due time.
     canonical: bytes | None = Field(sa_column=bytea(nullable=True))
-    # Its URL, or its canonical link, too, says that it is that page: then it is not visited whenever that one changes.
+    # Its URL or its canonical link also identifies it as that page: a change of that page does not request a visit.
     is_copy: bool = Field(sa_column=boolean())
 
 
 class Frontier(PageTable, table=True):
-    """Which page next: state, due time, and a rank for pages never fetched (crawler/core/opic/order.py).
+    """The crawl order of pages: state, due time, and the rank of unfetched pages (crawler/core/opic/order.py).
 
-    due_at: of a new page, when it may be asked for, since pages like it have brought nothing new; null: in its turn.
-    section: the page's group, by which such pages are found (page.prior_no).
+    due_at: for an unfetched page, until when it is deferred; null if it waits in discovery order.
+    section: the page's group (page.prior_no), by which deferred pages are found.
     """
 
     __table_args__ = (
@@ -135,16 +140,16 @@ class Frontier(PageTable, table=True):
     due_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     boosted: bool = Field(sa_column=boolean())
     url_score: float = Field(sa_column=double(default="1"))
-    # Whether the next look at it is request_reason whatever it is worth: 1 by a user, 2 as one of an audit's random
-    # sample, 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others, 5
-    # to confirm a first 404: before all others once it is due, 6 since it is stored without what its scripts write, and
-    # a browser should read it, 8 since a list names it, and it never was a page before.
+    # Why the next visit is requested whatever its value (0: it is not). 1: by a user; 2: by an audit, for its sample;
+    # 3: its canonical page has changed; 4: by a user who named its URL, before all others; 5: to confirm a first 404,
+    # before all others once it is due; 6: it is stored without what its scripts add and should be rendered; 8: a URL
+    # list names it and it never was a page.
     request_reason: int = Field(sa_column=smallint(default="0"))
     section: int = Field(sa_column=smallint(default="0"))
 
 
 class Cash(PageTable, table=True):
-    """A page's part in the economy; no row, no part. Its cash is net + the dividend of its pool."""
+    """A page's account in the OPIC economy. Pages without a row take no part. Cash is net + the pool's dividend."""
 
     __table_args__ = (
         CheckConstraint("pool BETWEEN 0 AND 3", name="cash_pool"),
@@ -157,9 +162,9 @@ class Cash(PageTable, table=True):
 
 
 class PageLinks(PageTable, table=True):
-    """The distinct in-domain links of the last reading, 16 bytes each, along which an unchanged page settles.
+    """The distinct in-domain links of the last parsed version, along which an unchanged page settles its cash.
 
-    external_domains: other domains it links to.  external_link_counts: by how many links each.
+    targets: keys of 16 bytes each.  external_domains: linked domains.  external_link_counts: links to each of them.
     """
 
     __table_args__ = (
@@ -177,7 +182,7 @@ class PageLinks(PageTable, table=True):
 class Snapshot(PageTable, table=True):
     """One version of a page, written only when something changed.
 
-    is_stored: its text, its headers and its body are there; of one that was thinned out only this row is.
+    is_stored: text, headers and body are stored; of versions removed by retention, only this row remains.
     """
 
     __table_args__ = (
@@ -190,7 +195,7 @@ class Snapshot(PageTable, table=True):
     title: str = Field(sa_column=text())
     language: str = Field(sa_column=text())
     content_type: str = Field(sa_column=text())
-    headers: str = Field(sa_column=text(default=""))  # of the answer, a line each
+    headers: str = Field(sa_column=text(default=""))  # of the response, one per line
     text: str = Field(sa_column=text())
     body_digest: bytes = Field(sa_column=bytea())
     text_digest: bytes = Field(sa_column=bytea())
@@ -202,7 +207,7 @@ class Snapshot(PageTable, table=True):
 
 
 class Content(Table, table=True):
-    """A body, once per domain and digest, compressed."""
+    """A compressed body, stored once per domain and digest."""
 
     __table_args__ = (
         CheckConstraint("encoding IN ('identity', 'zstd')", name="content_encoding"),
@@ -216,7 +221,7 @@ class Content(Table, table=True):
 
 
 class PageFingerprint(PageTable, table=True):
-    """The fingerprint of a page's last version, as far as the events were read; pages with little text have none."""
+    """The fingerprint of a page's last version, up to FingerprintCursor. Pages with little text have none."""
 
     __table_args__ = (
         Index("page_fingerprint_pages", "domain_id", "fingerprint", "key"),
@@ -226,10 +231,9 @@ class PageFingerprint(PageTable, table=True):
 
 
 class FingerprintBand(Table, table=True):
-    """A quarter of a fingerprint, with which to find those that differ in three bits at most: one quarter is equal.
+    """A quarter of a fingerprint, to find those within three bits: they share at least one equal quarter.
 
-    band: 65536 times the number of the quarter, 0 to 3, plus its 16 bits. Four rows for a fingerprint, however many
-    pages have it.
+    band: 65536 times the number of the quarter, 0 to 3, plus its 16 bits. Each distinct fingerprint has four rows.
     """
 
     __table_args__ = (
@@ -242,7 +246,7 @@ class FingerprintBand(Table, table=True):
 
 
 class FingerprintCursor(DomainTable, table=True):
-    """Up to which of its events a domain's fingerprints are filled in."""
+    """The last event of a domain whose fingerprint is stored."""
 
     event: int = Field(sa_column=bigint(default="0"))
 
@@ -250,10 +254,10 @@ class FingerprintCursor(DomainTable, table=True):
 class UrlList(DomainTable, table=True):
     """A page that is a URL list: a sitemap, an index, a feed or a text file (crawler/core/visit/lists.py).
 
-    kind: "" for one that was never read.  found_by: how it became known.  value: of a look that tells anything, in
-    pages of mean importance.  entries, others, excluded, unusable, finding: of the last look.  reads,
-    informative_reads, new_pages, hints: of all looks.  hints_checked: of the hints, those that a look has tested since;
-    hints_true: that were so;  hints_expected: changes that were to be expected at these looks without them.
+    kind: "" if it was never read.  found_by: how it was discovered.  value: the value of an informative visit, in pages
+    of mean importance.  entries, others, excluded, unusable, finding: results of the last visit.  reads,
+    informative_reads, new_pages, hints: totals of all visits.  hints_checked: hints that a visit has checked since.
+    hints_true: checked hints that were true.  hints_expected: changes expected in these visits without the hints.
     """
 
     __table_args__ = (
@@ -281,9 +285,9 @@ class UrlList(DomainTable, table=True):
 
 
 class Announced(PageTable, table=True):
-    """The last date that the lists of one source gave a page.
+    """The last date that the lists of one source give a page.
 
-    list_key: of the list that gave it.  is_open: it tells of a change that no look has tested yet.
+    list_key: the list that gives it.  is_open: the date signals a change that no visit has checked yet.
     """
 
     __table_args__ = (

@@ -1,6 +1,6 @@
 """The schema as SQL: tables with their partitions and indexes, functions, views, and the rows of a new database.
 
-Functions and views stand in models/sql, in files that run in the order of `DEFINITIONS`.
+Functions and views are in models/sql. The files run in the order of `DEFINITIONS`.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from sqlalchemy.sql.ddl import ExecutableDDLElement
 
 from models import metadata
 
-# Measured with 1, 4 and 16: docs/decisions/0046-four-partitions.md. The planner takes as long with each.
+# Measured with 1, 4 and 16 (docs/decisions/0046-four-partitions.md): planning takes equally long with each.
 DEFAULT_PARTITIONS = 4
 DEFINITIONS = (
     "functions",
@@ -37,13 +37,13 @@ DEFINITIONS = (
 )
 INITIAL_ROWS = "INSERT INTO ledger (no, day, spent_requests, spent_bytes) VALUES (1, '1970-01-01', 0, 0)"
 SQL = Path(__file__).parent / "sql"
-DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # others double each percent sign
+DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # other styles double percent signs
 
 
 def list_statements(*, partitions: int) -> list[str]:
-    """List the statements that create the whole schema in an empty database; some hold several, without parameters.
+    """List the statements that create the schema in an empty database. An item may hold several statements.
 
-    partitions: how many each table gets that is partitioned by the hash of its domain.
+    partitions: the number of partitions of each table that is partitioned by hash of its domain.
     """
     tables = [statement for table in metadata.sorted_tables for statement in list_table_statements(table, partitions)]
     return [*tables, *map(read_definitions, DEFINITIONS), INITIAL_ROWS]
@@ -52,7 +52,7 @@ def list_statements(*, partitions: int) -> list[str]:
 def list_table_statements(table: Table, partitions: int) -> Iterator[str]:
     """List the statements that create a table with its partitions and indexes."""
     yield _compile(CreateTable(table))
-    storage = table.info.get("storage")  # parameters of the table, or of each of its partitions
+    storage = table.info.get("storage")  # for the table, or for each partition
     options = f" WITH ({storage})" if storage else ""
     partitioned_by = str(table.dialect_options["postgresql"]["partition_by"])
     if partitioned_by.startswith("HASH"):
@@ -70,7 +70,7 @@ def list_table_statements(table: Table, partitions: int) -> Iterator[str]:
 
 
 def read_definitions(name: str) -> str:
-    """Read a file of models/sql, with the columns of a visit put in."""
+    """Read a file of models/sql and fill in the columns of table visit."""
     statements = (SQL / f"{name}.sql").read_text()
     if name != "visits":
         return statements

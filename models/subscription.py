@@ -1,4 +1,4 @@
-"""Who is told of changes, what waits to be told, and the messages that carry it. No secret stands here."""
+"""The tables of subscriptions, of pending notifications and of the messages that carry them. They hold no secrets."""
 
 from datetime import datetime
 from typing import Any
@@ -26,9 +26,9 @@ from models.columns import (
 
 
 class Subscription(Table, table=True):
-    """A wish to be told of changes. target, secret: where secrets stand, never what they are.
+    """A subscription to changes. target, secret: references to secrets, never their values.
 
-    position: of the feed, up to which it was read.  failures: of its target, in a row.
+    position: the feed is read up to here.  failures: consecutive failures of the target.
     """
 
     __table_args__ = (
@@ -41,7 +41,7 @@ class Subscription(Table, table=True):
     id: int = Field(sa_column=identity())
     target: str = Field(sa_column=text())
     secret: str = Field(sa_column=text(default=""))
-    seal: str = Field(sa_column=text(default=""))  # of a command: the proof that this machine's user has set it
+    seal: str = Field(sa_column=text(default=""))  # for a command: signature of the local user who set it
     allow_private: bool = Field(sa_column=boolean())
     domain_id: int | None = Field(sa_column=foreign_key("domain", nullable=True))
     pattern: str = Field(sa_column=text(default=""))
@@ -62,12 +62,12 @@ class Subscription(Table, table=True):
     delivered: int = Field(sa_column=bigint(default="0"))  # changes
     delivered_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     paused_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    pause_position: int | None = Field(sa_column=bigint(nullable=True))  # where the feed ended then
-    max_bytes: int = Field(sa_column=integer(default="262144"))  # of a message to a webhook or a program
+    pause_position: int | None = Field(sa_column=bigint(nullable=True))  # end of the feed at that time
+    max_bytes: int = Field(sa_column=integer(default="262144"))  # maximum size of a message to a webhook or a program
 
 
 class Message(Table, table=True):
-    """One message on its way, gone when it was taken. token: what a receiver knows it by, however often it comes."""
+    """A message that is not delivered yet; deleted on delivery. token: identifies it to the receiver over all tries."""
 
     __table_args__ = (
         CheckConstraint("state IN ('waiting', 'dead')", name="message_state"),
@@ -84,7 +84,7 @@ class Message(Table, table=True):
 
 
 class Notice(Table, table=True):
-    """One change that is to be told to one subscriber: in no message yet, or in one that was not taken yet."""
+    """A pending notification: a change for one subscription, in no message yet or in one not delivered yet."""
 
     __table_args__ = (
         Index("notice_message", "message_id", "position"),

@@ -1,4 +1,4 @@
-"""Finished looks, append-only: the last ones a row each, older ones packed, in partitions by time.
+"""The tables of visits, append-only: recent visits are rows, partitioned by time; older ones are packed.
 
 The functions visits_of, old_visits_of and visits_between and the view every_visit read both (models/sql/visits.sql). A
 pack has an array for each column of a visit.
@@ -18,10 +18,10 @@ from models.page import HASH_BY_DOMAIN
 
 
 class Visit(PageTable, table=True):
-    """One look: what came, what it meant, what it cost, when next."""
+    """A finished fetch of a page: the response, the verdict, the cost and the next due time."""
 
     __table_args__ = (
-        CheckConstraint("answer IN ('fetched', 'not_modified', 'unreached')", name="visit_answer"),
+        CheckConstraint("outcome IN ('fetched', 'not_modified', 'unreached')", name="visit_outcome"),
         CheckConstraint(
             "change IN ('added', 'unchanged', 'cosmetic', 'changed', 'moved', 'gone', 'restored', 'unknown')",
             name="visit_change",
@@ -30,7 +30,7 @@ class Visit(PageTable, table=True):
         {"postgresql_partition_by": "RANGE (at)"},
     )
     at: datetime = Field(sa_column=timestamptz(key=True))
-    answer: str = Field(sa_column=text())
+    outcome: str = Field(sa_column=text())
     status: int | None = Field(sa_column=smallint(nullable=True))
     reason: str = Field(sa_column=text(default=""))
     change: str = Field(sa_column=text())
@@ -44,19 +44,19 @@ class Visit(PageTable, table=True):
     cash: int = Field(sa_column=bigint(default="0"))
     expected: float | None = Field(sa_column=double(nullable=True))
     due_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    price: float | None = Field(sa_column=double(nullable=True))
+    shadow_price: float | None = Field(sa_column=double(nullable=True))
     audit: bool = Field(sa_column=boolean())
     parts: str = Field(sa_column=text(default=""))
-    amount: float | None = Field(sa_column=double(nullable=True))  # of the change found: the part of the page, 0 to 1
-    rendering: str = Field(sa_column=text(default=""))  # why it was rendered, or was not, or what became of it
-    added_words: int | None = Field(sa_column=integer(nullable=True, default=None))  # by its scripts
+    amount: float | None = Field(sa_column=double(nullable=True))  # share of the page that changed, 0 to 1
+    rendering: str = Field(sa_column=text(default=""))  # why it was or was not rendered, or the result
+    added_words: int | None = Field(sa_column=integer(nullable=True, default=None))  # added by its scripts
     added_links: int | None = Field(sa_column=integer(nullable=True, default=None))
 
 
 class VisitPack(Table, table=True):
-    """Old visits of a domain at pages whose keys begin alike: every column as an array, in the order of keys and time.
+    """Old visits of pages whose keys share a prefix: each column as an array, ordered by key and time.
 
-    bits, bucket: how many bits of the keys are alike, and which.  keys: 16 bytes each, one after the other.
+    bits, bucket: length in bits and value of the shared prefix.  keys: concatenated keys of 16 bytes each.
     """
 
     __table_args__ = (

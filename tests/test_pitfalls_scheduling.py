@@ -21,11 +21,11 @@ Shown = tuple[Callable[..., object], ...]
 SCHEDULING: Mapping[str, Shown] = {
     "a page keeps its cash after giving it away, so that every re-read inflates scores (Nutch)": (
         test_opic.test_coins_are_conserved_whatever_happens,
-        test_cash.test_two_hundred_rereads_of_one_page_leave_its_rank_and_do_not_raise_its_importance,
+        test_cash.test_two_hundred_revisits_of_a_page_do_not_raise_its_importance,
     ),
     "a leaf's cash is lost (Nutch)": (
         test_opic.test_a_leaf_pays_the_reserve,
-        test_cash.test_a_leaf_gives_its_cash_to_the_reserve_which_pays_it_to_all_pages,
+        test_cash.test_a_leaf_pays_the_virtual_page_which_pays_all_pages,
     ),
     "the next time lands in the past (Nutch)": (
         test_value.test_a_page_is_due_within_bounds_and_exactly_when_it_is_worth_its_price,
@@ -33,7 +33,7 @@ SCHEDULING: Mapping[str, Shown] = {
     ),
     "a ceiling of the interval wipes signature and modified time of the most stable pages (Nutch)": (
         test_visit.test_two_virtual_years_of_a_static_page_stay_conditional,
-        test_changes.test_a_year_of_a_static_page_stays_conditional_and_keeps_what_was_learnt,
+        test_changes.test_a_year_of_a_static_page_stays_conditional_and_keeps_its_estimates,
     ),
     "one timeout or redirect wipes signature and interval (StormCrawler)": (
         test_visit.test_a_sequence_with_errors_in_between_leaves_the_same_knowledge,
@@ -42,7 +42,7 @@ SCHEDULING: Mapping[str, Shown] = {
     "the newest due goes first, and the most overdue starves (StormCrawler)": (
         test_selection.test_of_equal_value_the_longest_overdue_goes_first,
         test_selection.test_a_page_is_never_starved_by_others_of_its_kind,
-        test_claim_plans.test_of_equal_value_a_claim_hands_out_the_longest_overdue_first,
+        test_claim_plans.test_of_equal_value_the_longest_overdue_pages_are_selected_first,
     ),
     "the change rate is (changes + 1) / time, biased for fast and for new pages (Aduana)": (
         test_estimate.test_ten_irregular_looks_give_the_rate_within_five_percent_of_bias,
@@ -56,7 +56,7 @@ SCHEDULING: Mapping[str, Shown] = {
         test_reference.test_the_reference_is_what_the_program_does,
     ),
     "schedule or back-off are kept in memory and lost at a restart (ACHE, URLFrontier)": (
-        test_kill.test_killed_with_9_and_started_again_due_times_and_backoff_are_the_same,
+        test_kill.test_after_kill_9_and_restart_due_times_and_backoff_are_the_same,
     ),
 }
 

@@ -41,7 +41,7 @@ def test_every_command_of_the_tutorial_does_what_it_says(tmp_path: Path) -> None
 
     said = done.stdout
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^First seen +4 \(", said, re.MULTILINE)
+    assert re.search(r"^Added +4 \(", said, re.MULTILINE)
     assert "A basket of pears costs 4 crowns this week." in said
     assert "[-4-]{+5+}" in said
     assert "[-quinces" not in said

@@ -25,7 +25,7 @@ def test_a_span_is_a_number_with_a_unit_or_seconds(text: str, length: timedelta)
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "-1s", "nan", "1h 30", "5x", "1e400x", "PT1M"])
 def test_what_is_no_span_is_a_sentence(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^'.*' is no span of time such as 30s, 12h or 7d$"):
+    with pytest.raises(ValueError, match=r"^'.*' is not a time span such as 30s, 12h or 7d$"):
         parse_span(text)
 
 
@@ -53,7 +53,7 @@ def test_an_instant_is_utc_unless_it_says_otherwise(text: str, at: datetime) -> 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "12:00"])
 def test_what_is_no_instant_is_a_sentence(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^'.*' is no ISO 8601 instant such as "):
+    with pytest.raises(ValueError, match=r"^'.*' is not an ISO 8601 instant such as "):
         parse_instant(text)
 
 

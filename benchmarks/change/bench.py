@@ -24,7 +24,7 @@ BAR = 0.97
 class Figures:
     """Of one detector over some looks. precision, recall: 1 where nothing was said or nothing was to be found."""
 
-    looks: int
+    visits: int
     changed: int
     precision: float
     recall: float
@@ -112,11 +112,11 @@ def totals(judged: Sequence[Judged]) -> Mapping[str, Sequence[Judged]]:
 
 
 def report(result: Result, detectors: Sequence[str], *, is_held_out: bool, seed: int) -> str:
-    again = [f"{name} {result.again.get(name, 0) / max(1, result.looks):.3f}" for name in detectors]
+    again = [f"{name} {result.again.get(name, 0) / max(1, result.visits):.3f}" for name in detectors]
     pool = "held-out" if is_held_out else "development"
     return "\n".join(
         [
-            f"{result.sequences:,} sequences, {result.looks:,} looks, pool {pool}, seed {seed}; judged rightly, %:",
+            f"{result.sequences:,} sequences, {result.visits:,} looks, pool {pool}, seed {seed}; judged rightly, %:",
             "",
             kinds_table(result, detectors),
             "",
@@ -140,17 +140,17 @@ def kinds_table(result: Result, detectors: Sequence[str]) -> str:
         (kind, "same" if is_same else "changed", len(judged), *(right(judged, detector) for detector in detectors))
         for (is_same, kind), judged in by_kind(result.judged).items()
     ]
-    return table(("kind", "label", "looks", *detectors), rows)
+    return table(("kind", "label", "visits", *detectors), rows)
 
 
 def totals_table(parts: Mapping[str, Sequence[Judged]], detectors: Sequence[str]) -> str:
     rows = [
-        (what, detector, n.looks, n.changed, f"{n.precision:.3f}", f"{n.recall:.3f}")
+        (what, detector, n.visits, n.changed, f"{n.precision:.3f}", f"{n.recall:.3f}")
         for what, judged in parts.items()
         for detector in detectors
         for n in [figures(judged, detector)]
     ]
-    return table(("", "detector", "looks", "changed", "precision", "recall"), rows)
+    return table(("", "detector", "visits", "changed", "precision", "recall"), rows)
 
 
 def right(judged: Sequence[Judged], detector: str) -> str:
@@ -160,11 +160,11 @@ def right(judged: Sequence[Judged], detector: str) -> str:
 def summary(result: Result, detectors: Sequence[str]) -> Mapping[str, object]:
     return {
         "sequences": result.sequences,
-        "looks": result.looks,
+        "visits": result.visits,
         "again": result.again,
         "separation": {name: separation(result.judged, name) for name in detectors},
         "kinds": [
-            {"kind": kind, "changed": not is_same, "looks": len(judged)}
+            {"kind": kind, "changed": not is_same, "visits": len(judged)}
             | {"right": {name: sum(each.is_right(name) for each in judged) for name in detectors}}
             for (is_same, kind), judged in by_kind(result.judged).items()
         ],

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol, TypeVar, runtime_checkable
 
-from benchmarks.change.looks import Look
 from benchmarks.change.ours import Ours
+from benchmarks.change.visits import Look
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent, extract_content
@@ -23,7 +23,7 @@ Sign = TypeVar("Sign")
 class Detector(Protocol):
     """Judges one site, round by round, and may remember whatever it likes."""
 
-    def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
+    def judge(self, visits: Sequence[Look]) -> Sequence[bool | None]:
         """For each look of a round whether the page changed since the look before; None for a page's first look."""
 
 
@@ -47,12 +47,12 @@ class SimHashes(Detector):
     def _sign(self, look: Look) -> Fingerprint | None:
         return compute_fingerprint(self._text(look.answer, look.page))
 
-    def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
-        for look in looks:
+    def judge(self, visits: Sequence[Look]) -> Sequence[bool | None]:
+        for look in visits:
             before, now = self._last.get(look.page), self._sign(look)
             self._bits[look.page] = None if before is None or now is None else count_distance_bits(before, now)
             self._last[look.page] = now
-        return [self._judge(look) for look in looks]
+        return [self._judge(look) for look in visits]
 
     def bits(self, page: Url) -> int | None:
         return self._bits.get(page)
@@ -64,8 +64,8 @@ class Compared(Detector):
     def __init__(self, sign: Callable[[Look], Sign], differ: Callable[[Sign, Sign], bool]) -> None:
         self._judge = _comparing(sign, differ)
 
-    def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
-        return [self._judge(look) for look in looks]
+    def judge(self, visits: Sequence[Look]) -> Sequence[bool | None]:
+        return [self._judge(look) for look in visits]
 
 
 def _comparing(sign: Callable[[Look], Sign], differ: Callable[[Sign, Sign], bool]) -> Callable[[Look], bool | None]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.change.looks import Look
+from benchmarks.change.visits import Look
 from crawler.core.change.change import Change
 from crawler.core.freshness.estimates import PRIOR
 from crawler.core.http.response import Fetched
@@ -36,8 +36,7 @@ class Ours:
         return self._bits.get(page)
 
     def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
-        visits = [self._look(look) for look in looks]
-        return [self._record(visit) for visit in visits]
+        return [self._record(visit) for visit in [self._look(look) for look in looks]]
 
     def _look(self, look: Look) -> Visit:
         known = self._known or known_of(look.page)

@@ -16,8 +16,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from benchmarks.change.detectors import DETECTORS, Detector, Measuring
-from benchmarks.change.looks import Look
 from benchmarks.change.score import EMPTY, Judged, Result
+from benchmarks.change.visits import Look
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.fingerprint import compute_digest
@@ -78,16 +78,16 @@ def measure(
     """One package, seen twice by detectors that have seen nothing else."""
     roots = [fetch(labelled[0].package, version=version) for version in (labelled[0].old, labelled[0].new)]
     pages = {pair.page for pair in labelled} | set(others(roots))
-    looks = [list(round_of(labelled[0].package, sorted(pages), root, AT + n * APART)) for n, root in enumerate(roots)]
-    check(labelled, looks)
+    visits = [list(round_of(labelled[0].package, sorted(pages), root, AT + n * APART)) for n, root in enumerate(roots)]
+    check(labelled, visits)
     said: dict[str, Mapping[Url, bool | None]] = {}
     measuring: dict[str, Measuring] = {}
     for name in detectors:
         detector = made[name]()
-        detector.judge(looks[0])
+        detector.judge(visits[0])
         if isinstance(detector, Measuring):
             measuring[name] = detector
-        said[name] = {look.page: verdict for look, verdict in zip(looks[1], detector.judge(looks[1]), strict=True)}
+        said[name] = {look.page: verdict for look, verdict in zip(visits[1], detector.judge(visits[1]), strict=True)}
     judged = (
         Judged(
             page=pair.url,
@@ -119,9 +119,9 @@ def round_of(package: str, pages: Sequence[str], root: Path, at: datetime) -> It
         yield Look(url_of(package, page), at + number * BETWEEN_PAGES, answer, lambda answer=answer: answer)  # type: ignore[misc]
 
 
-def check(labelled: Sequence[Pair], looks: Sequence[Sequence[Look]]) -> None:
+def check(labelled: Sequence[Pair], visits: Sequence[Sequence[Look]]) -> None:
     """What was read is what was labelled; CorpusError if not."""
-    old, new = ({look.page: compute_digest(look.answer.body).hex() for look in seen} for seen in looks)
+    old, new = ({look.page: compute_digest(look.answer.body).hex() for look in seen} for seen in visits)
     for pair in labelled:
         if (old[pair.url], new[pair.url]) != (pair.digest_old, pair.digest_new):
             raise CorpusError(f"{pair.page} is not as it was when it was labelled")

@@ -141,8 +141,8 @@ def _pages(
         url = Url(f"https://{host}/{section.path}/{source.name}-{at}.html")
         is_long = has_long and at == 0
         others = [other for other in firsts if other is not firsts[at]]
-        kind, looks, contents = _life(firsts[at], others, section, deck, rng, is_long=is_long)
-        edited_at = tuple(rounds[look] - BEFORE_A_LOOK for look in looks)
+        kind, visits, contents = _life(firsts[at], others, section, deck, rng, is_long=is_long)
+        edited_at = tuple(rounds[look] - BEFORE_A_LOOK for look in visits)
         pages.append(Page(url, section, kind, contents, edited_at, LONG_LOOKS if is_long else LOOKS))
     return tuple(pages)
 
@@ -157,12 +157,12 @@ def _life(
     if not is_long and rng.random() >= EDITED_SHARE:
         return "", (), (first,)
     for kind in _offered(section, deck, rng, is_long=is_long):
-        looks = _looks(kind, rng)
-        contents = _edited(first, others, kind, times=len(looks), rng=rng)
+        visits = _looks(kind, rng)
+        contents = _edited(first, others, kind, times=len(visits), rng=rng)
         if contents is not None:
             if kind in deck:
                 deck.remove(kind)
-            return kind, looks, contents
+            return kind, visits, contents
     raise AssertionError("every page has a title to edit, and titles are dealt three times")
 
 

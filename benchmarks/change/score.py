@@ -7,10 +7,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
-from benchmarks.change import looks, plan
+from benchmarks.change import plan, visits
 from benchmarks.change.detectors import DETECTORS, Detector, Measuring, text_of
-from benchmarks.change.looks import Labelled, Look
 from benchmarks.change.site import Site
+from benchmarks.change.visits import Labelled, Look
 
 FIRST_LOOK = 1
 MOST_SHOWN_CHARS = 90
@@ -44,12 +44,12 @@ class Result:
 
     judged: tuple[Judged, ...]
     sequences: int
-    looks: int
+    visits: int
     again: Mapping[str, int]
 
     def __add__(self, other: "Result") -> "Result":
         again = {name: self.again.get(name, 0) + other.again.get(name, 0) for name in {**self.again, **other.again}}
-        return Result(self.judged + other.judged, self.sequences + other.sequences, self.looks + other.looks, again)
+        return Result(self.judged + other.judged, self.sequences + other.sequences, self.visits + other.visits, again)
 
 
 def separation(judged: Sequence[Judged], detector: str) -> float | None:
@@ -101,7 +101,7 @@ def measure(
     again = dict.fromkeys(detectors, 0)
     judged: list[Judged] = []
     count = 0
-    for labelled in looks.rounds(site):
+    for labelled in visits.rounds(site):
         said = {}
         for detector, judge in judges.items():
             asked, counters = _asked(labelled, site)
@@ -114,9 +114,9 @@ def measure(
     return Result(wanted, len(site.pages), count, again)
 
 
-def _asked(labelled: Sequence[Labelled], site: Site) -> tuple[Sequence[Look], Sequence[looks.Again]]:
+def _asked(labelled: Sequence[Labelled], site: Site) -> tuple[Sequence[Look], Sequence[visits.Again]]:
     """The looks with counters of their own."""
-    counters = [looks.Again(site, each.page, each.look.at) for each in labelled]
+    counters = [visits.Again(site, each.page, each.look.at) for each in labelled]
     asked = [
         Look(each.look.page, each.look.at, each.look.answer, counter)
         for each, counter in zip(labelled, counters, strict=True)
@@ -147,7 +147,7 @@ def _judged(
 
 def difference(site: Site, each: Labelled) -> str:
     """The lines of text in which two looks in a row differ; where there are none, of the bytes."""
-    before = looks.look_before(site, each)
+    before = visits.look_before(site, each)
     one, other = (text_of(look.answer, look.page).split("\n") for look in (before, each.look))
     if one == other:
         one, other = (look.answer.body.decode("utf-8", "replace").split("\n") for look in (before, each.look))

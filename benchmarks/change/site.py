@@ -45,7 +45,7 @@ class Page:
     kind: str
     contents: tuple[Content, ...]
     edited_at: tuple[datetime, ...]
-    looks: int
+    visits: int
 
     def version(self, at: datetime) -> int:
         """How many edits there were."""

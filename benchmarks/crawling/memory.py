@@ -38,14 +38,14 @@ class Step:
 
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
-    steps, looks, per_second = measure(given)
+    steps, visits, per_second = measure(given)
     if given.json:
         told = [(each.pages, each.max_bytes, each.last_bytes) for each in steps]
-        print(json.dumps({"looks": looks, "per_second": per_second, "steps": told}))
+        print(json.dumps({"visits": visits, "per_second": per_second, "steps": told}))
         return 0
     print(table(HEAD, [(each.pages, each.max_bytes / 1e6, each.last_bytes / 1e6) for each in steps]))
     most_mb, growth = max(each.max_bytes for each in steps) / 1e6, steps[-1].max_bytes / steps[1].max_bytes
-    print(f"\n{looks:,} pages, {per_second:.0f} a second")
+    print(f"\n{visits:,} pages, {per_second:.0f} a second")
     print(f"Most {most_mb:.0f} MB, bar {BAR_MB:.0f}: {'held' if most_mb < BAR_MB else 'missed'} on this machine")
     print(f"The last tenth has {growth:.2f} times the memory of the second: {'flat' if growth < FLAT else 'growing'}")
     print(f"\n{described('nginx', 'psycopg')}")
@@ -72,10 +72,10 @@ def measure(given: argparse.Namespace) -> tuple[list[Step], int, float]:
         command = [*RECRAWLER.command(server.url, given.parallelism), "--pages", str(given.pages)]
         done = succeeded(command, place.environment, folder=place.folder)
         ended = [each.ended for each in server.requests() if each.status == 200]
-    looks = int(json.loads(done.output)["visits"])
+    visits = int(json.loads(done.output)["visits"])
     marks = [ended[len(ended) * n // STEPS] for n in range(STEPS)]
     parts: list[list[int]] = [[] for _ in marks]
     for sample in done.memory[:-1]:  # the last may be of a process that is ending
         parts[max(bisect(marks, sample.at) - 1, 0)].append(sample.bytes)
     steps = [Step(len(ended) * (n + 1) // STEPS, max(part), part[-1]) for n, part in enumerate(parts) if part]
-    return steps, looks, looks / (done.ended - ended[0])
+    return steps, visits, visits / (done.ended - ended[0])

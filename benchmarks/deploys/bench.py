@@ -31,7 +31,7 @@ from crawler.planner.plan import plan_domains
 from crawler.settings import Settings
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database
-from labs.experiments.looks import costs, looks_by_url
+from labs.experiments.visits import costs, looks_by_url
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
@@ -160,9 +160,9 @@ async def crawled(
             if site.day >= WARM_UP * days and step % SHIFTS == SHIFTS - 1:
                 found = await report.read_domain_report(db, domain, at=at, window=DAY)
                 said.append((found.freshness_plain or 0.0) if found is not None else 0.0)
-    looks = {get_path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
+    visits = {get_path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
     pages = {f"/{page.name}.html" for page in history.pages}
-    times = {path: [(look.at - START) / DAY for look in seen] for path, seen in looks.items() if path in pages}
+    times = {path: [(look.at - START) / DAY for look in seen] for path, seen in visits.items() if path in pages}
     requests = (await costs(db, domain)).requests - before
     span = WARM_UP * days, float(days)
     turns = in_turn(history, times, requests=requests, since=1.0, until=float(days))

@@ -21,7 +21,7 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.table import table
 from benchmarks.harness.timings import backend_of, cpu_of
 from benchmarks.store.aged import TERM, aged
-from benchmarks.store.looks import Kind, Spent, one_batch
+from benchmarks.store.visits import Kind, Spent, one_batch
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
 from crawler.store import claim, domains, record
@@ -92,13 +92,13 @@ def main(arguments: Sequence[str]) -> int:
         with new_database(given.home) as url:
             claims.append(asyncio.run(claims_among(url, count, given)))
     with new_database(given.home) as url:
-        looks, left = asyncio.run(month(url, given))
+        visits, left = asyncio.run(month(url, given))
     if given.json:
-        told = {"claims": [asdict(each) for each in claims], "looks": looks, "left": [asdict(each) for each in left]}
+        told = {"claims": [asdict(each) for each in claims], "visits": visits, "left": [asdict(each) for each in left]}
         print(json.dumps(told))
         return 0
     print(table(CLAIM_HEAD, [each.row for each in claims]))
-    print(f"\n{given.pages:,} pages, {given.days} days, {looks:,} revisits\n")
+    print(f"\n{given.pages:,} pages, {given.days} days, {visits:,} revisits\n")
     print(table(MONTH_HEAD, [each.row for each in left]))
     print(f"\n{described('psycopg')}")
     return 0

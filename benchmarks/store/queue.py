@@ -22,7 +22,7 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
 from benchmarks.store.aged import aged
-from benchmarks.store.looks import Kind, Spent, one_batch
+from benchmarks.store.visits import Kind, Spent, one_batch
 from benchmarks.store.workers import Work, all_ready, at_once
 from crawler.cli.plot import Chart, Series
 from crawler.core.domain import Lease

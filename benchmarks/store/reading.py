@@ -68,12 +68,12 @@ FILL = """
     SELECT m.domain_id, m.key, v, %(first)s + (n %% 1000000 * interval '1 second' + (v - 1) * interval '1 day') * 7,
            'Page ' || n, 'en', 'text/html', repeat('some words of page ' || n || ' ', 12), key, key, key
       FROM made m, generate_series(1, 1 + m.changed::int) v WHERE m.state IN ('fetched', 'gone', 'moved');
-    INSERT INTO visit (domain_id, key, at, answer, status, change, evidence, conditional, requests, received_bytes,
+    INSERT INTO visit (domain_id, key, at, outcome, status, change, evidence, conditional, requests, received_bytes,
                        saved_bytes, elapsed_ms)
     SELECT domain_id, key, at, 'fetched', 200, CASE WHEN number = 1 THEN 'added' ELSE 'changed' END, 'blocks', false, 1,
            20000, 0, 50
       FROM snapshot;
-    INSERT INTO visit (domain_id, key, at, answer, status, reason, change, evidence, conditional, requests,
+    INSERT INTO visit (domain_id, key, at, outcome, status, reason, change, evidence, conditional, requests,
     received_bytes,
                        saved_bytes, elapsed_ms)
     SELECT domain_id, key, %(last)s - n %% 30 * interval '1 day',
@@ -83,7 +83,7 @@ FILL = """
            CASE state WHEN 'fetched' THEN 'unchanged' WHEN 'excluded' THEN 'unknown' ELSE state END, 'not_modified',
            true, (state <> 'excluded')::int, 300, 20000, 30
       FROM made WHERE state <> 'unfetched' ON CONFLICT DO NOTHING;
-    INSERT INTO event (domain_id, number, at, key, url, change, version, parts, blocks, amount)
+    INSERT INTO event (domain_id, number, at, key, url, change, version, parts, blocks, magnitude)
     SELECT s.domain_id, row_number() OVER (PARTITION BY s.domain_id ORDER BY s.at, m.n), s.at, s.key, m.url,
            CASE WHEN s.number = 1 THEN 'added' ELSE 'changed' END, s.number,
            CASE WHEN s.number = 1 THEN '' ELSE 'text' END,
@@ -93,7 +93,7 @@ FILL = """
     INSERT INTO feed (position, domain_id, number, appended_at)
     SELECT row_number() OVER (ORDER BY at, domain_id, number), domain_id, number, at FROM event;
     UPDATE domain_state s
-       SET clock = 2e9, dormant = 0, coins = 10 ^ 15, last_visit_at = %(last)s, tracked = c.many,
+       SET clock = 2e9, dormant = 0, total_cash = 10 ^ 15, last_visit_at = %(last)s, tracked = c.many,
            next_event = c.many * 2, stamped_event = c.many * 2
       FROM (SELECT domain_id, count(*) AS many FROM made GROUP BY domain_id) c WHERE c.domain_id = s.domain_id;
     UPDATE pool p SET pages = c.many

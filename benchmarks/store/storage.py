@@ -34,15 +34,16 @@ SENTENCE = (
 )
 # Each unchanged look again, an hour later each time; coins are never twice the same.
 REPEAT = """
-    INSERT INTO visit (domain_id, key, at, answer, status, reason, change, evidence, distance_bits, conditional,
+    INSERT INTO visit (domain_id, key, at, outcome, status, reason, change, evidence, distance_bits, conditional,
     requests,
-                       received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit, parts, amount,
+                       received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, shadow_price, audit, parts,
+                       magnitude,
                        rendering, added_words, added_links)
-    SELECT domain_id, key, at + n * interval '1 hour', answer, status, reason, change, evidence, distance_bits,
+    SELECT domain_id, key, at + n * interval '1 hour', outcome, status, reason, change, evidence, distance_bits,
     conditional,
            requests, received_bytes, saved_bytes, elapsed_ms + (random() * 20)::int,
            (cash * random())::bigint, expected * random(), due_at + (n + random()) * interval '1 hour',
-           price * (1 + n / 1000.0), audit, parts, amount, rendering, added_words, added_links
+           shadow_price * (1 + n / 1000.0), audit, parts, magnitude, rendering, added_words, added_links
       FROM visit, generate_series(%(first)s::int, %(last)s::int) n
      WHERE change = 'unchanged' AND at >= %(since)s AND at < %(since)s + interval '1 hour'
 """

@@ -1,4 +1,4 @@
-"""What recrawl can do, each verb once: for the command, the web UI, the HTTP API, the flows, and for your programs.
+"""The operations of recrawl, used by the command, the web UI, the HTTP API, the flows and Python programs.
 
     from crawler.app import open_app
 
@@ -8,9 +8,9 @@
         for page in app.pages("docs.example.com"):
             print(page.url, page.text)
 
-`async with open_app()` gives the same verbs for asyncio. The names of this package are the public Python API
-(docs/python.md); they are imported when they are first used, since the modules beside it need few of them. Functions
-in those modules take and return values: they never print and never read a command line.
+`async with open_app()` offers the same methods for asyncio. The names of this package are the public Python API
+(docs/python.md). They are imported on first use, because most other modules need few of them. The functions in these
+modules take and return values; they never print and never read the command line.
 """
 
 from importlib import import_module

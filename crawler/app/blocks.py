@@ -1,4 +1,4 @@
-"""What of a page is compared, piece by piece, and what a new rule would leave of it: picked in the page's own text."""
+"""Which blocks of a page are compared, and a preview of a rule made from a block that the user picked."""
 
 import re
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ from crawler.store import report
 from crawler.store.learned.memories import read_mask
 from crawler.store.report import VersionContent
 
-MAX_EXPRESSION_CHARS = 300  # characters of an expression that is made of a text
+MAX_EXPRESSION_CHARS = 300  # of the text from which an expression is made
 ALL_PAGES = "/"  # the pattern of all pages of a domain
 
 
 class PickAction(StrEnum):
-    """What is to become of the piece that was picked."""
+    """What the rule does with the picked block."""
 
     IGNORE_TEXT = "ignore_text"
     IGNORE = "ignore"
@@ -36,10 +36,10 @@ class PickAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlockPickRequest:
-    """A pick as it was typed. piece: its number on the page, from 1; 0 for none.
+    """A picked block. piece: its number on the page, from 1; 0 for none.
 
-    said: the expression or selector, as its user has changed it; empty for the one that is made of the piece.
-    pattern: of the pages that the rule is for.
+    said: the expression or selector as edited by the user; empty for the suggested one.
+    pattern: the pattern of the pages to which the rule applies.
     """
 
     piece: int = 0
@@ -50,9 +50,10 @@ class BlockPickRequest:
 
 @dataclass(frozen=True, slots=True)
 class BlockFacts:
-    """A page's pieces under today's rules, and under a rule that is not made yet. said: what that rule would say.
+    """The blocks of a page under the current rules, and under a rule that is not saved yet.
 
-    picked: the number of the piece.  why_not: why no rule can be made of the pick; empty if one can, or none is asked.
+    said: the expression or selector of that rule.  preview: the blocks under that rule.
+    why_not: why no rule can be made of the picked block; empty if one can, or none was picked.
     """
 
     url: Url
@@ -66,19 +67,19 @@ class BlockFacts:
 
     @property
     def left_out(self) -> int:
-        """How many pieces the new rule leaves out, beside those that are already."""
+        """Return how many more blocks the new rule ignores."""
         return sum(_is_left_out(block) for block in self.preview) - sum(_is_left_out(piece) for piece in self.pieces)
 
     @property
     def page_pattern(self) -> str:
-        """The pattern of this page alone."""
+        """Return the pattern that matches only this page."""
         return f"{get_path_and_query(self.url)}$"
 
 
 async def read_blocks(
     db: AppDatabase, domain: Domain, url: Url, request: BlockPickRequest, *, parsers: ParserPool
 ) -> BlockFacts | None:
-    """The pieces of a page's last version; None where no body of it is kept."""
+    """Return the blocks of a page's last version; None if its body is not stored."""
     content = await report.read_version(db, domain, url)
     if content is None or content.body is None:
         return None
@@ -89,7 +90,7 @@ async def read_blocks(
         return facts
     expression = request.said or suggest_expression(content, blocks[request.piece - 1].text, request.way)
     if not expression:
-        return replace(facts, why_not="this piece has no place of its own: ignore its text instead")
+        return replace(facts, why_not="no selector identifies this block alone: ignore its text instead")
     try:
         rule = make_pick_rule(rules, replace(request, said=expression))
     except BadInput as error:
@@ -99,7 +100,7 @@ async def read_blocks(
 
 
 def make_pick_rule(rules: Sequence[PageRule], request: BlockPickRequest) -> PageRule:
-    """The rule of the pick's pattern with what is ignored or watched more. Raises BadInput."""
+    """Return the existing or new rule of the request's pattern, extended by the picked block. Raises BadInput."""
     before = next((rule for rule in rules if rule.pattern == request.pattern), None)
 
     def build_rule() -> PageRule:
@@ -112,9 +113,9 @@ def make_pick_rule(rules: Sequence[PageRule], request: BlockPickRequest) -> Page
 
 
 def suggest_expression(content: VersionContent, text: str, action: PickAction) -> str:
-    """What a rule would say of a piece: an expression for its text with any numbers in it, or a selector of its place.
+    """Suggest an expression that matches a block's text with any numbers, or a selector of the block.
 
-    Empty where it has no place of its own.
+    Return an empty string if no selector identifies the block alone.
     """
     if action is PickAction.IGNORE_TEXT:
         quoted = re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", sanitize_text(text[:MAX_EXPRESSION_CHARS]))
@@ -129,7 +130,7 @@ def _is_left_out(block: ExplainedBlock) -> bool:
 async def _explain_version(
     db: AppDatabase, domain: Domain, content: VersionContent, rules: Sequence[PageRule], *, parsers: ParserPool
 ) -> list[ExplainedBlock]:
-    """The blocks of a version with what of each would be compared under these rules."""
+    """Return the blocks of a version with their masked parts under these rules."""
     parser = DomainParser(parsers, PageRules(tuple(rules)))
     body = content.body or b""
     response = Fetched(200, body, len(body), timedelta(0), content.version.content_type)

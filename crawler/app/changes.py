@@ -1,4 +1,4 @@
-"""What changed: the newest changes, those after a cursor, and those that are found from now on."""
+"""The change feed: the newest changes, changes after a cursor, and changes as they are found."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -18,16 +18,16 @@ from crawler.store.domains import list_names
 from crawler.store.report import BlockChange, ChangeFilter, EventKind, FeedItem
 
 ALL_KINDS = frozenset(EventKind)
-CHANGES_PER_BATCH = 500  # changes that are read at a time
-CHANGES_WITH_BLOCKS_PER_BATCH = 100  # likewise with blocks: of each change at most 50 blocks of 500 characters, twice
+CHANGES_PER_BATCH = 500
+CHANGES_WITH_BLOCKS_PER_BATCH = 100  # each with up to 50 blocks of twice 500 characters
 
 
 @dataclass(frozen=True, slots=True)
 class ChangesQuery:
-    """Which changes are wanted. what: of a domain, a page, or what lies beneath a URL; None for all domains.
+    """A query of the change feed.
 
-    domain: of that one, instead.  since: a cursor of the feed, a span before now, or an instant; None for all.
-    kinds: None as usual.
+    what: a domain, a page or a URL prefix; None for all domains.  domain: a domain, instead of `what`.
+    since: a cursor, a duration before now, or a time; None for all.  kinds: None for the default kinds.
     """
 
     what: str | None = None
@@ -38,7 +38,7 @@ class ChangesQuery:
 
 @dataclass(frozen=True, slots=True)
 class NewestChanges:
-    """Changes, the newest first, with how many there are of each kind. end: the cursor behind all of them."""
+    """Changes, newest first, with the count of each kind. end: the cursor after all of them."""
 
     items: list[FeedItem]
     counts: Mapping[EventKind, int]
@@ -51,7 +51,7 @@ class NewestChanges:
 class ChangesPage:
     """Changes in the order of the feed.
 
-    next_cursor: the cursor from which to go on.  has_more: whether some follow at once.
+    next_cursor: the cursor for the next call.  has_more: whether there are already more changes.
     """
 
     items: list[FeedItem]
@@ -62,9 +62,9 @@ class ChangesPage:
 async def list_changes(
     db: AppDatabase, query: ChangesQuery, *, max_count: int, at: datetime | None = None
 ) -> NewestChanges:
-    """Return the newest changes with the blocks that changed. at: knowledge time; None for now.
+    """Return the newest changes with their changed blocks. at: knowledge time; None for now.
 
-    Without kinds it lists what is news, and counts pages that were seen for the first time, too.
+    Without kinds, all kinds except added and hint are listed, and added pages are counted, too.
     Raises BadInput, CursorTooOld, CursorAhead.
     """
     instant = at or datetime.now(UTC)
@@ -81,7 +81,7 @@ async def list_changes(
 async def read_changes(
     db: AppDatabase, query: ChangesQuery, *, max_count: int, blocks: bool, at: datetime | None = None
 ) -> ChangesPage:
-    """Return changes in the order of the feed, of all kinds unless some are named. Raises as `list_changes` does."""
+    """Return changes in the order of the feed, by default of all kinds. Raises as `list_changes` does."""
     where = replace(await make_change_filter(db, query, at=at), kinds=query.kinds or ALL_KINDS)
     items, end = await report.read_feed_from(db, where, max_count=max_count + 1, with_blocks=blocks)
     more, shown = len(items) > max_count, items[:max_count]
@@ -91,9 +91,9 @@ async def read_changes(
 async def follow_changes(
     db: AppDatabase, query: ChangesQuery, *, from_now: bool, on_outage: Callable[[StoreUnavailable], None]
 ) -> AsyncGenerator[FeedItem]:
-    """Give changes in the order of the feed as they are found, without an end. Raises as `list_changes` does.
+    """Yield changes in the order of the feed as they are found, without end. Raises as `list_changes` does.
 
-    from_now: none that were found before.  on_outage: called when the database is away, which is asked again.
+    from_now: skip changes found before.  on_outage: called when the database is unavailable, before the next attempt.
     """
     where = replace(await make_change_filter(db, query), kinds=query.kinds or ALL_KINDS)
     if from_now:
@@ -110,7 +110,7 @@ async def iterate_changes(
     follow: bool,
     on_outage: Callable[[StoreUnavailable], None] | None = None,
 ) -> AsyncGenerator[FeedItem]:
-    """Give the changes of a filter in the order of the feed. follow: go on with what is found from now on.
+    """Yield the changes of a filter in the order of the feed. follow: continue with changes as they are found.
 
     on_outage: as in `follow_changes`; None to raise StoreUnavailable.  Raises CursorTooOld, CursorAhead.
     """
@@ -144,14 +144,14 @@ async def read_newest_changes(
     since: datetime | None = None,
     before: tuple[datetime, int] | None = None,
 ) -> list[FeedItem]:
-    """Return the newest changes with the blocks that changed. before: the place after which to go on."""
+    """Return the newest changes with their changed blocks. before: time and position after which to continue."""
     await report.append_to_feed(db, at=at)
     where = ChangeFilter(domain_id=only_domain.id if only_domain is not None else None, kinds=kinds, since=since)
     return await report.list_newest_changes(db, where, before=before, max_count=max_count)
 
 
 async def make_change_filter(db: AppDatabase, query: ChangesQuery, *, at: datetime | None = None) -> ChangeFilter:
-    """Return the filter of a query, without its kinds, and bring the feed up to date. Raises BadInput, CursorTooOld."""
+    """Update the feed and return the filter of a query, without its kinds. Raises BadInput, CursorTooOld."""
     if query.domain is not None:
         where = ChangeFilter(domain_id=(await get_domain(db, query.domain)).id)
     else:
@@ -174,9 +174,9 @@ async def make_change_filter(db: AppDatabase, query: ChangesQuery, *, at: dateti
 async def read_changes_within(
     db: AppDatabase, where: ChangeFilter, *, max_count: int, max_chars: int, at: datetime
 ) -> ChangesPage:
-    """Return changes behind the cursor of a filter, with their blocks, until one of the bounds is reached.
+    """Return changes after the cursor of a filter, with their blocks, until a limit is reached.
 
-    max_chars: of the texts of blocks together; the part that passes it is still returned.
+    max_chars: the limit of all block texts together; the batch that exceeds it is still returned.
     """
     await report.append_to_feed(db, at=at)
     changes: list[FeedItem] = []

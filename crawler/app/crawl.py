@@ -1,6 +1,7 @@
-"""Crawl these domains, now, in this process: one implementation for the command, the Python API and the flows.
+"""Crawl domains in this process: one implementation for the command, the Python API and the flows.
 
-`find_targets` turns what a user named into domains and requested pages; `crawl` crawls them until nothing is due.
+`find_targets` converts the names that a user gave to domains and requested pages; `crawl` crawls them until nothing is
+due.
 """
 
 import asyncio
@@ -44,8 +45,8 @@ from crawler.runtime.secrets import build_secret_finder
 from crawler.settings import Settings
 from crawler.store import claim, domains, report
 
-MAX_COUNTED = 100  # domains whose due pages are counted
-NOTIFY_TIMEOUT = timedelta(seconds=30)  # at the end of a crawl; `recrawl notify run` and the flow go on with the rest
+MAX_COUNTED = 100  # domains; due pages are counted only up to this number of domains
+NOTIFY_TIMEOUT = timedelta(seconds=30)  # at the end of a crawl; `recrawl notify run` and the flow send the rest
 EXPECTED_WAITS = {
     WaitReason.BUDGET_SPENT,
     WaitReason.BYTES_SPENT,
@@ -53,16 +54,16 @@ EXPECTED_WAITS = {
     WaitReason.OUTSIDE_HOURS,
 }
 
-# Register a domain that a user named; return it with the response of its root, if that was fetched just now.
+# Registers a domain that a user named, and returns it with the response of its root if that was just fetched.
 Register = Callable[[str], Awaitable[tuple[Domain, Fetched | None]]]
 
 
 class CrawlTargets(NamedTuple):
-    """What to crawl.
+    """The domains and pages to crawl.
 
-    domains: None for all that are registered.  registered: those of them that were registered before.
-    prefetched: responses of roots that were fetched during registration, so that they are not fetched twice.
-    requested: pages that were named, each with its domain.
+    domains: None for all registered domains.  registered: those of them that were registered before.
+    prefetched: responses of roots fetched during registration, to avoid fetching them twice.
+    requested: the requested pages, each with its domain.
     """
 
     domains: Sequence[Domain] | None
@@ -73,14 +74,15 @@ class CrawlTargets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CrawlRequest:
-    """How to crawl some targets.
+    """The options of a crawl.
 
-    role: who crawls, in the name of the leases' holder.  stack: the local stack that frees the leases if it dies.
+    role: the part of the lease holder's name that says what crawls.
+    stack: the tag of the local stack, which frees the leases of dead processes.
     at: knowledge time; None for now.
-    max_pages, time_limit, stop: end the crawl early; what is in flight then is still recorded.
-    ignore_pace: spend what is left of the daily budget now, instead of spreading it over the day.
-    notify: tell subscribers what was found, for at most `NOTIFY_TIMEOUT`.
-    count_leases: add what was done to the metrics that RECRAWL_HOME keeps of its workers.
+    max_pages, time_limit, stop: end the crawl early; requests in progress are still finished and recorded.
+    ignore_pace: spend the rest of the daily budget now instead of spreading it over the day.
+    notify: send notifications at the end, for at most `NOTIFY_TIMEOUT`.
+    count_leases: add the counts of this crawl to the worker metrics in RECRAWL_HOME.
     """
 
     role: str
@@ -96,14 +98,16 @@ class CrawlRequest:
 
 @dataclass(slots=True)
 class CrawlResult:
-    """What a crawl has done, and why domains wait.
+    """The result of a crawl, and why domains wait.
 
-    at: knowledge time at its end.  waits: domains that were left waiting; without a `Wait`, nothing was to be done.
-    next_due_at: when the first of the named domains has something due.
-    was_stopped: `stop` ended it.  pages_left: pages that were due then; None where there are too many domains to count.
-    exclusions: URLs that were named and may not be fetched, and why not.
-    pruned: domains whose versions were thinned out to keep their quota, or that exceed it.
-    delivered: which subscribers were told.  notify_error: why it broke off; the next delivery goes on from there.
+    at: knowledge time at its end.
+    waits: domains that still wait or were not fetched; without a `Wait`, nothing was due.
+    next_due_at: when the first page of the named domains is due.
+    was_stopped: whether `stop` ended the crawl.
+    pages_left: the pages due after a stop; None if there are too many domains to count.
+    exclusions: requested URLs that may not be fetched, with the reason.
+    pruned: domains whose versions were deleted to keep their storage quota, or that exceed it.
+    delivered: the notifications sent.  notify_error: why sending them was aborted; the next delivery continues.
     """
 
     shift: ShiftResult
@@ -120,18 +124,18 @@ class CrawlResult:
 
     @property
     def stats(self) -> CrawlStats:
-        """The counts of all domains together."""
+        """Return the counts of all domains together."""
         return self.shift.stats
 
     @property
     def idle_reasons(self) -> dict[str, str]:
-        """Why domains wait, as the end of a sentence that begins with the name of the domain."""
+        """Return by domain why it waits, as the end of a sentence that begins with the domain's name."""
         waits = ((domain, format_wait(wait, domain, now=self.at)) for domain, wait in self.waits)
-        return {domain.authority: sentence or "had nothing to look at" for domain, sentence in waits}
+        return {domain.authority: sentence or "had nothing to fetch" for domain, sentence in waits}
 
     @property
     def problem_domains(self) -> set[str]:
-        """The idle domains that should worry the user: a limit that was set is not an error."""
+        """Return the domains that wait because of a problem, not because of a limit that the user set."""
         return {
             domain.authority
             for domain, wait in self.waits
@@ -144,14 +148,14 @@ class CrawlResult:
 
     @property
     def is_well(self) -> bool:
-        """Whether every domain could be crawled. A page that failed alone is no problem."""
+        """Return whether every domain could be crawled. Single failed pages do not count."""
         return not (
             self.shift.suspensions or self.shift.lost or self.shift.broken or self.problem_domains or self.exclusions
         )
 
 
 def has_effect(shift: ShiftResult) -> bool:
-    """Whether a crawl did anything; most runs of a schedule find nothing due."""
+    """Return whether a crawl did anything. Most scheduled runs find nothing due."""
     return bool(shift.stats.requests or shift.stats.visits or shift.stats.excluded or shift.suspensions or shift.broken)
 
 
@@ -163,11 +167,11 @@ async def find_targets(
     register: Register | None = None,
     only_due: bool = False,
 ) -> CrawlTargets:
-    """Return the domains that these names and URLs mean, or all where none is named.
+    """Return the domains of these names and URLs, or all domains without names.
 
-    The page of a URL with a path is requested, whether it is due or not, unless `only_due`.
-    register: called for a name that is not registered; without it such a name raises BadInput. Nothing is registered
-    if any of the names is not a URL. Raises BadInput for an instant before the last visit of a domain, too.
+    The page of a URL with a path is requested even if it is not due, unless `only_due` is set.
+    register: called for a name that is not registered; without it, such a name raises BadInput. Nothing is registered
+    if any name is invalid. Raises BadInput if `at` is before the last visit of a domain.
     """
     if not names:
         if at is not None:
@@ -205,10 +209,10 @@ async def crawl(
     clock: Clock | None = None,
     hooks: ShiftHooks | None = None,
 ) -> CrawlResult:
-    """Crawl until nothing is due or a limit of the request is reached, then keep quotas and tell subscribers.
+    """Crawl until nothing is due or a limit is reached, then enforce storage quotas and send notifications.
 
-    clock: shows the request's instant; given by a caller whose hooks read the same clock.
-    Raises BadInput for plugins that cannot be used and for an instant before the last visit of a domain.
+    clock: a clock that starts at the request's time, if the caller's hooks read it, too.
+    Raises BadInput for unusable plugins, and for a time before the last visit of a domain.
     """
     clock = clock or Clock.from_instant(request.at)
     if request.ignore_pace:
@@ -250,7 +254,7 @@ async def crawl(
 
 
 async def count_due_pages(db: AppDatabase, selected: Sequence[Domain] | None, *, at: datetime) -> int | None:
-    """Return how many pages are due in these domains, or in all; None where counting them would take long."""
+    """Return how many pages are due in these domains, or in all; None if counting them would take too long."""
     counted = await find_domains(db) if selected is None else selected
     if len(counted) > MAX_COUNTED:
         return None
@@ -258,7 +262,7 @@ async def count_due_pages(db: AppDatabase, selected: Sequence[Domain] | None, *,
 
 
 async def free_dead_leases(db: AppDatabase) -> None:
-    """Free what killed processes of this machine still hold of the embedded Postgres, which no other machine uses."""
+    """Free the leases of dead processes on this machine. Only valid for the embedded Postgres."""
     for holder in await report.list_holders(db):
         machine, _, rest = holder.partition("/")
         pid = rest.partition("/")[0]
@@ -281,7 +285,7 @@ def _wrap_hooks(hooks: ShiftHooks, settings: Settings) -> ShiftHooks:
 
 
 async def _charge_request(db: AppDatabase, domain: Domain, response: Fetched, *, at: datetime) -> None:
-    """Charge a request that no visit was made of to its domain and to the shared budget."""
+    """Charge a request without a visit to its domain and to the shared budget."""
     usage = {"requests": 1, "received_bytes": response.received_bytes}
     await claim.charge(db, domain, **usage, at=at)
     if db.settings.shared_budget.is_limited:
@@ -289,9 +293,9 @@ async def _charge_request(db: AppDatabase, domain: Domain, response: Fetched, *,
 
 
 async def _add_outlook(db: AppDatabase, result: CrawlResult) -> None:
-    """Add why domains wait, when the next one is due and, after a stop, how much is left.
+    """Add to the result why domains wait, when the next page is due and, after a stop, how many pages are left.
 
-    The next report of a large domain counts it anew where this crawl may have changed much of it.
+    Large domains of which much may have changed are marked to be counted again by the next report.
     """
     if result.was_stopped:
         result.pages_left = await count_due_pages(db, result.domains, at=result.at)
@@ -309,7 +313,7 @@ async def _add_outlook(db: AppDatabase, result: CrawlResult) -> None:
 
 
 async def _find_waits(db: AppDatabase, result: CrawlResult) -> Sequence[tuple[Domain, Wait | None]]:
-    """Return the domains that a crawl has left waiting: named ones, or those in which something is due."""
+    """Return the domains that wait after a crawl: the named ones, or all in which something is due."""
     if result.domains is None:
         return await list_waiting_domains(db, at=result.at, requested=has_effect(result.shift))
     waits: list[tuple[Domain, Wait | None]] = []
@@ -323,7 +327,7 @@ async def _find_waits(db: AppDatabase, result: CrawlResult) -> Sequence[tuple[Do
 
 
 async def _enforce_quotas(db: AppDatabase, names: Collection[str]) -> list[PruneStats]:
-    """Thin out the versions of crawled domains that take more than their quota, as it is set now."""
+    """Delete versions of crawled domains that exceed their storage quota."""
     crawled = [await domains.find_domain(db, Authority(name)) for name in names]
     limited = [each for each in crawled if each is not None and each.settings.quota is not None]
     pruned = [await enforce_quota(db, domain) for domain in limited]
@@ -331,7 +335,7 @@ async def _enforce_quotas(db: AppDatabase, names: Collection[str]) -> list[Prune
 
 
 async def _notify_subscribers(db: AppDatabase, result: CrawlResult, *, clock: Clock, stop: asyncio.Event) -> None:
-    """Tell subscribers what was found. Whoever cannot be told now is told later, which fails no crawl."""
+    """Send notifications. Failures do not fail the crawl; they are tried again later."""
     try:
         result.delivered = await deliver_due(db, clock=clock, max_duration=NOTIFY_TIMEOUT, stop=stop)
     except StoreUnavailable as error:

@@ -1,4 +1,4 @@
-"""Open the database of the settings: for one command, for a flow, for a server, for a program."""
+"""Open the database that the settings select."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -16,17 +16,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AppDatabase(database.Database):
-    """The database of a crawl, open, with the settings of whoever opened it."""
+    """An open database with the settings of the process that opened it."""
 
     settings: Settings
 
 
 @asynccontextmanager
 async def open_configured_database(settings: Settings, *, connections: int = 8) -> AsyncIterator[AppDatabase]:
-    """Open the database that the settings name, with the newest schema, as long as the block runs.
+    """Open the database that the settings select, with the current schema, for the duration of the block.
 
-    Without a name it is that of the Postgres in RECRAWL_HOME, which is started and stopped where nobody else needs it.
-    Raises StoreUnavailable where nothing answers, CrawlerError for a database that the user has to migrate.
+    The default is the embedded Postgres in RECRAWL_HOME, which is started if needed and stopped if nothing else uses
+    it. Raises StoreUnavailable if the database does not respond, and CrawlerError if the user must migrate it.
     """
     with open_crawl_database(settings) as url:
         async with database.open_database(url, max_connections=connections) as db:
@@ -42,7 +42,7 @@ def run_with_database(
 ) -> T:
     """Run asynchronous work as `open_configured_database` does, for a program without an event loop.
 
-    run: what runs the loop, for whoever handles signals. Postgres is started before the loop, and stopped after it.
+    run: runs the event loop; for callers that handle signals. Postgres starts before the loop and stops after it.
     """
 
     async def run_work(url: str) -> T:

@@ -39,16 +39,16 @@ from crawler.store import claim, domains, record
 from crawler.store.domains import DomainSummary, list_domains
 from crawler.store.retention.estimate import SizeEstimate
 
-MAX_CONCURRENT_PROBES = 16  # asked at a time: each is another server
+MAX_CONCURRENT_PROBES = 16  # each probe requests another server
 
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """What became of one name that was to be registered.
+    """The result of registering one name.
 
-    domain: that was registered, or that has this name already; None if there is none.  error: why nothing was
-    registered.  warning: what was wrong with the root.  root_response: the page of the root, for the first visit, which
-    pays for it; only where it was asked for.
+    domain: the registered domain, or the one that already has this name; None if there is none.
+    error: why nothing was registered.  warning: what was wrong with the root.
+    root_response: the response of the root, for the first visit, which is charged for it; only if requested.
     """
 
     name: str
@@ -60,7 +60,7 @@ class AddResult:
 
     @property
     def new_domain(self) -> Domain:
-        """The domain that was registered now. Raises BadInput, with the error, where none was."""
+        """Return the newly registered domain. Raises BadInput with the error if there is none."""
         if self.domain is None or not self.is_new:
             raise BadInput(self.error)
         return self.domain
@@ -75,12 +75,12 @@ async def add_domains(
     keep_responses: bool = False,
     at: datetime,
 ) -> list[AddResult]:
-    """Register what each name or URL names, all with the same settings; return what became of each, in their order.
+    """Register names or URLs, all with the same settings; return the results in the same order.
 
-    The roots of those that are unknown are fetched side by side, unless `offline`.  keep_responses: return the pages of
-    roots and charge nobody for them; the caller makes visits of
-    them, or charges their requests.
-    Raises BadInput for settings that cannot be.
+    The roots of unknown domains are fetched concurrently, unless `offline`.
+    keep_responses: return the responses of the roots without charging them; the caller must record visits of them, or
+    charge their requests.
+    Raises BadInput for invalid settings.
     """
     domain_settings = make_domain_settings(patch, db.settings)
     registered = {name: domain for name in names if (domain := await _find_registered(db, name)) is not None}
@@ -99,7 +99,7 @@ async def add_domains(
                         db, existing, delay=db.settings.choose_delay(existing.settings, is_own=existing.is_own_server)
                     )
                     await charge_probe(db, existing, candidate, at=at)
-                candidate = existing  # named by a name of it that was not known
+                candidate = existing  # the name is a new alias of a known domain
             if isinstance(candidate, Domain):
                 added.append(AddResult(name, candidate, error=str(domains.build_already_registered_error(candidate))))
                 continue
@@ -126,14 +126,14 @@ async def add_domains(
 
 
 def make_domain_settings(patch: SettingsPatch, settings: Settings) -> DomainSettings:
-    """Return the settings of a domain that would be registered now. Raises BadInput."""
+    """Return the settings of a new domain. Raises BadInput."""
     domain_settings = patch.apply_to(DomainSettings())
     require_policy(domain_settings.revisit, settings.plugins)
     return replace(domain_settings, seeds=tuple(map(parse_typed_url, patch.seeds)))
 
 
 async def _find_registered(db: AppDatabase, name: str) -> Domain | None:
-    """Return the domain that was registered before by this name; its root is not fetched."""
+    """Return the domain that is already registered under this name, without fetching its root."""
     try:
         return await domains.find_domain(db, get_authority(parse_typed_url(name)))
     except BadInput:
@@ -144,8 +144,8 @@ async def _find_registered(db: AppDatabase, name: str) -> Domain | None:
 async def _open_root_probe(
     db: AppDatabase, domain_settings: DomainSettings, *, at: datetime
 ) -> AsyncIterator[RootProbe]:
-    """Open what fetches the roots of domains with these settings; the shared budget is charged in the end."""
-    from crawler.fetch import Http  # noqa: PLC0415  aiohttp has 8 MB, and whoever shows pages fetches nothing
+    """Open a fetcher of the roots of domains with these settings. The shared budget is charged at the end."""
+    from crawler.fetch import Http  # noqa: PLC0415  aiohttp takes 8 MB, and the web UI does not need it
 
     requests_left = await claim.count_shared_requests_left(db, db.settings.shared_budget, at=at)
     async with Http(
@@ -186,7 +186,7 @@ async def _probe_all(
                 return (
                     candidate
                     if offline
-                    else replace(candidate, warning=f"{candidate.authority} was not asked: {skip_reason}")
+                    else replace(candidate, warning=f"{candidate.authority} was not fetched: {skip_reason}")
                 )
             async with slots:
                 return await probe_domain(probe, name, max_requests=max_requests)
@@ -199,20 +199,17 @@ async def _probe_all(
 
 
 def _explain_skipped_probe(domain_settings: DomainSettings, *, at: datetime) -> str:
-    """Return why the root of a domain with these settings is not fetched, as part of a sentence; empty if it is."""
+    """Return why the root of a domain with these settings is not fetched, as a clause; empty if it is."""
     if domain_settings.is_special:
-        return "only its crawl uses its credentials, proxy and certificates"
+        return "its credentials, proxy and certificates are only used by a crawl"
     opens_at = find_opening(parse_stored_hours(domain_settings.hours), at)
-    return f"its hours are closed until {format_when(opens_at, now=at)}" if opens_at > at else ""
+    return f"it is outside its crawl hours until {format_when(opens_at, now=at)}" if opens_at > at else ""
 
 
 def list_missing_secrets(
     settings: Settings, domain_settings: DomainSettings, *, unless: DomainSettings | None = None
 ) -> list[str]:
-    """Return a sentence for each secret of a domain that is not there.
-
-    unless: settings that named secrets before; nothing is said of these.
-    """
+    """Return a sentence for each missing secret of a domain. unless: earlier settings, whose secrets are skipped."""
     before = unless.credentials.references if unless is not None else ()
     references = [each for each in domain_settings.credentials.references if each not in before]
     return [why for reference in references if (why := explain_missing(settings, reference))]
@@ -225,13 +222,13 @@ def get_domain_state(listed: DomainSummary, *, at: datetime) -> str:
     if listed.holder:
         return "being crawled"
     if find_opening(listed.domain.hours, at) > at:
-        return "closed"
-    return "left alone" if listed.resume_at is not None and listed.resume_at > at else "active"
+        return "outside hours"
+    return "suspended" if listed.resume_at is not None and listed.resume_at > at else "active"
 
 
 @dataclass(frozen=True, slots=True)
 class DomainDetails:
-    """How a domain stands. wait: why nothing of it is fetched now, if so.  storage: what its versions take."""
+    """The state of a domain. wait: why it is not being fetched now; None if it is.  storage: that of its versions."""
 
     domain: Domain
     status: DomainStatus
@@ -240,7 +237,7 @@ class DomainDetails:
 
 
 async def inspect_domain(db: AppDatabase, name: str, *, at: datetime | None = None) -> DomainDetails:
-    """Return how a domain stands at an instant; None is now. Raises BadInput for one before its last visit."""
+    """Return the state of a domain at a time (None for now). Raises BadInput if that is before its last visit."""
     domain = await get_domain(db, name)
     if at is not None:
         await require_not_before_last_visit(db, [domain], at)
@@ -269,9 +266,9 @@ def describe_domain(domain: Domain) -> dict[str, object]:
 async def change_settings(
     db: AppDatabase, domain: Domain, patch: SettingsPatch, *, unset: Sequence[str] = (), at: datetime
 ) -> Domain:
-    """Put the named options back at their defaults, then apply the patch; return the changed domain. Raises BadInput.
+    """Reset the options in `unset`, then apply the patch; return the changed domain. Raises BadInput.
 
-    Seeds are added to the ones there are, and may be paths of the domain.
+    Seeds are added to the existing ones, and may be paths of the domain.
     """
     domain_settings = patch.apply_to(reset_settings(domain.settings, unset))
     if "revisit" in patch.values:
@@ -282,18 +279,18 @@ async def change_settings(
 
 
 async def estimate_storage(db: AppDatabase, before: Domain, after: Domain) -> SizeEstimate | None:
-    """Return what the versions of a changed domain take; None where what is kept of them did not change."""
+    """Return the storage of a changed domain's versions; None if its retention settings did not change."""
     return None if has_same_retention(before.settings, after.settings) else await estimate_pruning(db, after)
 
 
 async def reset_clocks(db: AppDatabase, names: Sequence[str], *, at: datetime) -> list[tuple[Domain, datetime | None]]:
-    """Let visits that are later than `at` count as made then; return the last one of each domain, None without any."""
+    """Set the time of visits later than `at` to `at`; return the last of them per domain, None if there is none."""
     selected = [await get_domain(db, name) for name in names]
     return [(domain, await record.reset_clock(db, domain, at=at)) for domain in selected]
 
 
 async def set_paused(db: AppDatabase, names: Sequence[str], *, paused: bool) -> list[Domain]:
-    """Pause domains, or resume them; return them. Raises BadInput for an unknown name, and changes nothing then."""
+    """Pause or resume domains; return them. Raises BadInput for an unknown name, without any change."""
     selected = [await get_domain(db, name) for name in names]
     for domain in selected:
         await domains.set_paused(db, domain, paused=paused)
@@ -301,7 +298,7 @@ async def set_paused(db: AppDatabase, names: Sequence[str], *, paused: bool) -> 
 
 
 async def remove_domains(db: AppDatabase, names: Sequence[str]) -> list[Domain]:
-    """Forget domains and everything about them; return them. Raises BadInput for an unknown name, and removes none."""
+    """Delete domains with all their data; return them. Raises BadInput for an unknown name, without any change."""
     selected = [await get_domain(db, name) for name in names]
     for domain in selected:
         await domains.remove(db, domain)

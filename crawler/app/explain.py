@@ -1,4 +1,4 @@
-"""Why a page was fetched or not, when it is next and why, and what is known of its content: for every surface."""
+"""Explanations of URLs: whether and when a page is fetched and why, and what is known about its content."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -35,14 +35,18 @@ from crawler.store.report import AnnouncedDate, Explanation, FeedItem, ListRepor
 
 @dataclass(frozen=True, slots=True)
 class UrlExplanation:
-    """All that is known of a URL of a registered domain, with the sentences that every surface shows.
+    """Everything that is known about a URL of a registered domain, with sentences for users.
 
-    untracked: why it is not one of the domain's pages; empty for one that is, and only then the rest says something.
-    refused: why it may not be fetched now; empty if it may.  next: when it is fetched next and why.
-    change_rate: how often it changes.  waits: why its domain is not being fetched now.
-    due: when it would be due at today's price.  fresh: the chance that the stored version is what the server has.
-    value: of a visit now, in importance x days.  shadow_price: that it has to be worth; None under another policy.
-    rate_interval: changes a day, with a chance of 90%.  rules: of the domain, with the scores of plugins.
+    rules: the domain's rules, with the scores of plugins.
+    refused: why it may not be fetched now; empty if it may.
+    untracked: why it is not a page of the domain; empty if it is. The fields below are only set for a page.
+    next: when it is fetched next and why.  change_rate: how often it changes.
+    waits: why its domain is not being fetched now.
+    due: when it would be due at the current shadow price.
+    fresh: the probability that the stored version is current.
+    value: the value of a visit now, in importance x days.
+    shadow_price: the minimum value of a visit; None under another revisit policy.
+    rate_interval: the 90% credible interval of the change rate, in changes per day.
     """
 
     url: Url
@@ -65,7 +69,7 @@ class UrlExplanation:
 
 @dataclass(frozen=True, slots=True)
 class UnknownUrl:
-    """A URL of no registered domain. reason: says so."""
+    """A URL of an unregistered domain. reason: a message that says so."""
 
     url: Url
     reason: str
@@ -83,7 +87,7 @@ async def explain_url(db: AppDatabase, text: str, *, at: datetime | None) -> Url
 
 
 async def explain_page(db: AppDatabase, domain: Domain, url: Url, *, at: datetime) -> UrlExplanation:
-    """Explain a URL of a domain at an instant."""
+    """Explain a URL of a domain at a time."""
     settings, rules = db.settings, PageRules(domain.settings.rules, load_plugins(db.settings.plugins).page_score)
     scope = make_page_scope(domain, settings)
     url = scope.to_domain_url(url)
@@ -128,15 +132,15 @@ async def explain_refusal(db: AppDatabase, domain: Domain, url: Url, *, at: date
 
 
 def make_page_scope(domain: Domain, settings: Settings) -> Scope:
-    """Return which URLs are pages of a domain, with the depth that holds where its user set none."""
+    """Return the scope of a domain, with the default depth if its settings have none."""
     return domain.build_scope(max_depth=settings.max_depth, accepts=load_plugins(settings.plugins).accepts)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedContent:
-    """What is compared of a page's last version, and what its last change was.
+    """How much of a page's last version is compared, and its last change.
 
-    blocks: of the whole.  masked: of them, those of which nothing is compared.  words: masked in the others.
+    blocks: all blocks.  masked: the blocks that are masked as a whole.  words: the masked words in the others.
     """
 
     blocks: int
@@ -147,10 +151,10 @@ class ComparedContent:
 
 @dataclass(frozen=True, slots=True)
 class PageDetails:
-    """What an explanation says of a page's content and of lists.
+    """The content of a page, and its relation to sitemaps and feeds.
 
-    content: None if the body of its last version is not kept.  source: what it is as a sitemap or feed; None for
-    other pages.  dates: that sitemaps and feeds gave it.
+    content: None if the body of its last version is not stored.  source: facts about the page as a sitemap or feed;
+    None for other pages.  dates: the dates that sitemaps and feeds give for the page.
     """
 
     content: ComparedContent | None
@@ -159,7 +163,7 @@ class PageDetails:
 
 
 async def explain_details(db: AppDatabase, explanation: UrlExplanation) -> PageDetails:
-    """Return what is compared of a page, and what sitemaps and feeds say of it."""
+    """Return how much of a page is compared, and what sitemaps and feeds contain about it."""
     key = compute_page_key(explanation.url)
     page = explanation.known.page
     content = await _read_compared_content(db, explanation.domain, page) if page else None

@@ -1,4 +1,4 @@
-"""Domains at a glance: all of them with their freshness and costs, and one of them with all that is known of it."""
+"""Data for the web UI: an overview of all domains, and the details of one domain."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -22,22 +22,22 @@ from crawler.store.plan import Calibration
 from crawler.store.report import ANY_AGE, MAX_AGE, DomainReport, ListReport, NearDuplicateGroup, PageLine, PastFreshness
 from crawler.store.subscriptions import Subscription
 
-WINDOW = timedelta(days=30)  # that figures are summed over, as `recrawl report` does
-PAST_INSTANTS = 30  # at which past freshness is reckoned
-DOMAINS_PER_PAGE = 24  # on one page
-PAST_PAGES = 500  # by which past freshness is told, half of them the most important ones
-UNDELIVERED_AFTER = timedelta(hours=1)  # after which somebody is not told: whoever tells does so every few minutes
-CARD_PAGES, CARD_INSTANTS = 200, 15  # likewise, where a page shows many domains, and each small
-MAX_WEIGHED = 300  # pages in the plot of what to worry about, the most important ones
-FORECAST_PAGES = 2000  # of the domain, by chance: freshness to 0.8 points, in a tenth of the time and memory of a plan
-MAX_STALE_PAGES = 10  # of them in the table
-TRAFFIC_HOURS = 48  # of traffic
-MAX_GROUPED = 20  # pages of a group: failing, gone and the like
+WINDOW = timedelta(days=30)  # of the counts, as in `recrawl report`
+PAST_INSTANTS = 30  # points of the freshness history
+DOMAINS_PER_PAGE = 24
+PAST_PAGES = 500  # sampled for the freshness history; half of them are the most important ones
+UNDELIVERED_AFTER = timedelta(hours=1)  # a delivery is overdue after this; deliveries run every few minutes
+CARD_PAGES, CARD_INSTANTS = 200, 15  # as PAST_PAGES and PAST_INSTANTS, for the small charts of the overview
+MAX_WEIGHED = 300  # most important pages in the plot of likely stale pages
+FORECAST_PAGES = 2000  # random sample: accurate to 0.8 points, in a tenth of the time and memory of a plan
+MAX_STALE_PAGES = 10  # rows of the table of likely stale pages
+TRAFFIC_HOURS = 48
+MAX_GROUPED = 20  # pages per group, such as failing or gone pages
 
 
 @dataclass(frozen=True, slots=True)
 class DomainCard:
-    """One domain in short. past: its freshness over the window, today's report last."""
+    """The summary of one domain. past: its freshness history over the window, ending with the report's."""
 
     domain: Domain
     report: DomainReport
@@ -46,34 +46,34 @@ class DomainCard:
 
     @property
     def saved_share(self) -> float | None:
-        """The part of all bytes that were not sent for validators and the like."""
+        """Return the share of bytes that were not transferred, because of validators and other savings."""
         total_bytes = self.report.received_bytes + self.report.saved_bytes
         return self.report.saved_bytes / total_bytes if total_bytes else None
 
     @property
     def is_below(self) -> bool:
-        """Whether the copy is less fresh than its user wants."""
+        """Return whether the freshness is below the domain's target."""
         target, fresh = self.report.target_freshness, self.report.freshness
         return target is not None and fresh is not None and fresh < target
 
 
 @dataclass(frozen=True, slots=True)
 class UncountedCard:
-    """A large domain that was never counted before, and is now. tracked: its pages, whatever became of them."""
+    """The summary of a large domain that is being counted for the first time. tracked: its pages of all states."""
 
     domain: Domain
     tracked: int
 
 
-# None for a domain that was removed meanwhile.
+# Returns None for a domain that was removed meanwhile.
 FindCard = Callable[[Domain], Coroutine[Any, Any, DomainCard | UncountedCard | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class HomeFacts:
-    """Domains in short. more: the name after which the next domains stand; empty where these are the last.
+    """The overview of domains. more: the name after which the next page starts; empty on the last page.
 
-    uncounted: those of its domains that are being counted.  untold: subscriptions that fail, or gave messages up.
+    uncounted: domains on this page that are being counted.  untold: subscriptions with failed or overdue deliveries.
     """
 
     at: datetime
@@ -85,14 +85,14 @@ class HomeFacts:
 
 
 async def make_uncounted_card(db: AppDatabase, domain: Domain) -> UncountedCard:
-    """Return the card of a domain that was never counted."""
+    """Return the summary of a domain that was never counted."""
     return UncountedCard(domain, await report.count_tracked_pages(db, domain))
 
 
 async def summarize_domains(db: AppDatabase, find_card: FindCard, *, at: datetime, after: str = "") -> HomeFacts:
-    """Return the domains in short, by name, those that follow `after`."""
+    """Return one page of the overview, with the domains after this name in alphabetical order."""
     following = await domains.list_domains_after(db, after, max_count=DOMAINS_PER_PAGE + 1)
-    async with _open_task_group() as tasks:  # several connections: a page of small domains is many short questions
+    async with _open_task_group() as tasks:  # uses several connections, since each domain takes several short queries
         lookups = [tasks.create_task(find_card(domain)) for domain in following[:DOMAINS_PER_PAGE]]
     cards = [each.result() for each in lookups]
     next_after = following[DOMAINS_PER_PAGE - 1].authority if len(following) > DOMAINS_PER_PAGE else ""
@@ -121,14 +121,14 @@ async def summarize_domain(
     instants: int = PAST_INSTANTS,
     max_age: timedelta = MAX_AGE,
 ) -> DomainCard | None:
-    """Return one domain in short; None if it was removed meanwhile.
+    """Return the summary of a domain; None if it was removed meanwhile.
 
-    sample: pages by which past freshness is told, at so many instants.  max_age: as in report.domain_report.
+    sample, instants: the pages and points of the freshness history.  max_age: as in `read_domain_report`.
     """
     domain_report = await report.read_domain_report(db, domain, at=at, window=window, max_age=max_age)
     if domain_report is None:
         return None
-    # Evenly over the window, or over the domain's life where that is shorter.
+    # Spread the points over the window, or over the time since registration if that is shorter.
     span = min(window, max(domain_report.at - domain.registered_at, timedelta(0)))
     sample_times = [domain_report.at - span + span * n / instants for n in range(instants)]
     past = await report.read_freshness_history(db, domain, instants=sample_times, sample_size=sample)
@@ -148,7 +148,7 @@ async def summarize_domain(
 
 @dataclass(frozen=True, slots=True)
 class StalePage:
-    """A page and how much of the domain's importance is probably out of date with it."""
+    """A likely stale page. staleness: the probability that its copy is stale.  share: of all expected staleness."""
 
     page: PageLine
     staleness: float
@@ -157,7 +157,7 @@ class StalePage:
 
 @dataclass(frozen=True, slots=True)
 class PageGroup:
-    """Pages that somebody may look for, the most important first. count: of them all; None for more than shown."""
+    """A titled group of pages, most important first. count: the size of the group; None if unknown."""
 
     title: str
     pages: tuple[PageLine, ...]
@@ -166,7 +166,7 @@ class PageGroup:
 
 @dataclass(frozen=True, slots=True)
 class DomainFacts:
-    """All about one domain. wait: why nothing of it is fetched now, if so."""
+    """The details of one domain. wait: why it is not being fetched now; None if it is."""
 
     card: DomainCard
     wait: Wait | None
@@ -189,7 +189,7 @@ class DomainFacts:
 
     @property
     def doubled(self) -> ForecastStep | None:
-        """What twice the requests would buy."""
+        """Return the forecast for twice the budget."""
         steps = self.forecast.steps if self.forecast else ()
         return next((step for step in steps if step.factor == 2.0), None)
 
@@ -197,13 +197,12 @@ class DomainFacts:
 async def examine_domain(
     db: AppDatabase, card: DomainCard, *, max_age: timedelta = MAX_AGE, max_planned_domains: int | None = None
 ) -> DomainFacts:
-    """Return all about the domain of a card, at the instant of its report.
+    """Return the details of the domain of a card, at the time of its report.
 
-    max_age: as in report.domain_report.  max_planned_domains: no forecast that is worked out with more domains than
-    that.
+    max_age: as in `read_domain_report`.  max_planned_domains: skip the forecast if it involves more domains than this.
     """
     domain, now = card.domain, card.report.at
-    async with _open_task_group() as tasks:  # several connections, since each waits for the database
+    async with _open_task_group() as tasks:  # uses several connections
         weighing = tasks.create_task(report.list_top_pages(db, domain, top=MAX_WEIGHED, at=now, max_age=max_age))
         forecasting = tasks.create_task(
             compute_forecast(
@@ -231,7 +230,7 @@ async def examine_domain(
 async def _list_page_groups(
     db: AppDatabase, domain: Domain, card: DomainCard, *, max_age: timedelta
 ) -> tuple[PageGroup, ...]:
-    """The pages that fail, are gone, have moved or may not be fetched, and those that need a browser."""
+    """Return the groups of failing, gone, moved and excluded pages, dead links and rendered pages."""
 
     async def list_group(which: str) -> tuple[PageLine, ...]:
         at = card.report.at
@@ -244,7 +243,7 @@ async def _list_page_groups(
         ("Gone", PageCategory.GONE, card.report.gone),
         ("Dead links", PageCategory.DEAD_LINK, card.report.dead_links),
         ("Moved", PageCategory.MOVED, card.report.moved),
-        ("May not be fetched", PageCategory.EXCLUDED, card.report.excluded),
+        ("Excluded", PageCategory.EXCLUDED, card.report.excluded),
     ):
         groups += [PageGroup(title, await list_group(state), count)] if count else []
     groups.append(PageGroup("Rendered in a browser", rendered := await list_group(report.RENDERED), len(rendered)))
@@ -256,7 +255,7 @@ async def _list_page_groups(
 
 
 def rank_stale_pages(pages: Sequence[PageLine]) -> tuple[StalePage, ...]:
-    """Return the pages by importance times the chance that the copy is out of date."""
+    """Return the pages ranked by importance times the probability that the copy is stale."""
     visited = [
         (page, page.importance, 1 - page.freshness)
         for page in pages
@@ -266,12 +265,12 @@ def rank_stale_pages(pages: Sequence[PageLine]) -> tuple[StalePage, ...]:
     stale_pages = [
         StalePage(page, staleness, importance * staleness / total_importance) for page, importance, staleness in visited
     ]
-    return tuple(sorted(stale_pages, key=lambda worry: -worry.share)[:MAX_STALE_PAGES])
+    return tuple(sorted(stale_pages, key=lambda stale: -stale.share)[:MAX_STALE_PAGES])
 
 
 @asynccontextmanager
 async def _open_task_group() -> AsyncIterator[asyncio.TaskGroup]:
-    """Tasks that all have to succeed; where one fails, what a caller can do something about is raised, not a group."""
+    """Open a task group; if a task fails, raise the most relevant exception instead of an exception group."""
     try:
         async with asyncio.TaskGroup() as tasks:
             yield tasks

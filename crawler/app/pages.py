@@ -1,4 +1,4 @@
-"""Pages of domains: found by what a user typed, listed, their versions compared, and their duplicates."""
+"""Pages of domains: look them up, list them, compare their versions, and find near duplicates."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -36,9 +36,9 @@ from crawler.store.report import (
 )
 from crawler.times import format_instant
 
-# a number, the one of so long ago or of an instant; None: the newest
+# A version number, a duration before now, or a time; None for the newest version.
 VersionSelector = int | timedelta | datetime | None
-FAILED = "failed"  # no state of its own: whatever the page is, its newest visit brought no good response
+FAILED = "failed"  # not a page state: pages of any state whose last visit had no usable response
 STATES = (*(each.value for each in PageCategory), FAILED)
 
 
@@ -50,10 +50,7 @@ async def resolve_page(db: AppDatabase, text: str) -> tuple[Domain, Url]:
 
 
 async def make_target_filter(db: AppDatabase, text: str) -> ChangeFilter:
-    """Return the filter for the changes of a domain, of one page, or of all pages beneath a URL that is no page.
-
-    Raises BadInput.
-    """
+    """Return the filter for the changes of a domain or a page, or of a URL prefix if it is no page. Raises BadInput."""
     domain, url = await resolve_page(db, text)
     if url == domain.root:
         return ChangeFilter(domain_id=domain.id)
@@ -65,32 +62,31 @@ async def make_target_filter(db: AppDatabase, text: str) -> ChangeFilter:
 async def read_version(
     db: AppDatabase, domain: Domain, url: Url, selector: VersionSelector, *, now: datetime
 ) -> VersionContent:
-    """Return the version that `wanted` names. Raises CrawlerError if there is none."""
+    """Return the selected version of a page. Raises CrawlerError if it does not exist or is no longer stored."""
     number = selector if isinstance(selector, int) else None
     at = now - selector if isinstance(selector, timedelta) else selector if isinstance(selector, datetime) else None
     content = await report.read_version(db, domain, url, number=number, at=at)
     if content is not None and not content.version.is_stored:
         raise CrawlerError(
-            f"version {content.version.number} of {url}, of {format_instant(content.version.at)}, "
-            f"was thinned out: its text"
-            f" is not kept (--keep-versions); recrawl versions {url} tells of which it is"
+            f"the text of version {content.version.number} of {url}, of {format_instant(content.version.at)}, "
+            f"is no longer stored (--keep-versions); to see which are: recrawl versions {url}"
         )
     if content is not None:
         return content
     newest = await report.list_versions(db, domain, url, max_count=1)
     if not newest:
-        raise CrawlerError(f"no version of {url} is kept: recrawl explain {url} says why")
+        raise CrawlerError(f"no version of {url} is stored; for the reason: recrawl explain {url}")
     if number is not None and 0 < number < newest[0].number:
-        raise CrawlerError(f"version {number} of {url} is forgotten (--keep-changes): recrawl versions {url}")
+        raise CrawlerError(f"version {number} of {url} was deleted (--keep-changes): recrawl versions {url}")
     if number is not None:
         raise BadInput(f"{url} has no version {number}; its newest is {newest[0].number}: recrawl versions {url}")
     first = await report.read_version(db, domain, url, number=1)
-    first_seen = f"; it was first seen at {format_instant(first.version.at)}" if first else ""
-    raise CrawlerError(f"nothing is known of {url} at {format_instant(at or datetime.now(UTC))}{first_seen}")
+    first_seen = f"; it was first fetched at {format_instant(first.version.at)}" if first else ""
+    raise CrawlerError(f"{url} had no version at {format_instant(at or datetime.now(UTC))}{first_seen}")
 
 
 async def list_versions(db: AppDatabase, text: str, *, max_count: int, now: datetime) -> tuple[Url, list[PageVersion]]:
-    """Return the versions of a page, the newest first. Raises CrawlerError, with the reason, if none is kept."""
+    """Return the versions of a page, newest first. Raises CrawlerError if none is stored."""
     domain, url = await resolve_page(db, text)
     await read_version(db, domain, url, None, now=now)
     return url, await report.list_versions(db, domain, url, max_count=max_count)
@@ -104,7 +100,7 @@ async def find_version(db: AppDatabase, text: str, selector: VersionSelector, *,
 
 @dataclass(frozen=True, slots=True)
 class VersionDiff:
-    """Two versions of a page of a domain and what differs between them."""
+    """Two versions of a page and their differences."""
 
     domain: Domain
     before: VersionContent
@@ -117,15 +113,15 @@ async def compare_versions(
 ) -> VersionDiff:
     """Compare two versions of a page, block by block and word by word.
 
-    before: None for the version before the other one.  context: unchanged blocks beside a change.
-    Raises CrawlerError if one of them is not kept.
+    before: None for the version before `after`.  context: the number of unchanged blocks around a change.
+    Raises CrawlerError if one of them is not stored.
     """
     domain, url = await resolve_page(db, text)
     new = await read_version(db, domain, url, after, now=now)
     if before is None and new.version.number == 1:
         raise CrawlerError(
-            f"{url} has one version{' until then' if after is not None else ''}, seen first "
-            f"{format_when(new.version.at, now=now)}, and nothing to compare it with: recrawl show {url}"
+            f"{url} has only one version{' up to then' if after is not None else ''}, of "
+            f"{format_when(new.version.at, now=now)}, so there is nothing to compare: recrawl show {url}"
         )
     old = await read_version(db, domain, url, new.version.number - 1 if before is None else before, now=now)
     async with ParserPool(1, inline_bodies=2, plugins=load_plugins(db.settings.plugins)) as parsers:
@@ -136,7 +132,11 @@ async def compare_versions(
 
 @dataclass(frozen=True, slots=True)
 class VersionsQuery:
-    """Which versions are to be compared, 0 for the newest and the one before it; and from which on they are listed."""
+    """The versions to compare and list.
+
+    before, after: version numbers; 0 for the version before `after`, and for the newest version.
+    older_than: list only versions with lower numbers; None for all.
+    """
 
     before: int = 0
     after: int = 0
@@ -145,9 +145,9 @@ class VersionsQuery:
 
 @dataclass(frozen=True, slots=True)
 class PageHistory:
-    """The versions of a page. more: the number of the last one listed, if there are older ones; else 0.
+    """The versions of a page. more: the number of the last listed version if there are older ones; else 0.
 
-    content: of the version that was asked for.  compared: None if there are no two versions whose bodies are kept.
+    content: the content of the selected version.  compared: None if two stored versions are not available.
     """
 
     versions: tuple[PageVersion, ...]
@@ -159,7 +159,7 @@ class PageHistory:
 async def read_history(
     db: AppDatabase, domain: Domain, url: Url, query: VersionsQuery, *, max_count: int, parsers: ParserPool
 ) -> PageHistory:
-    """Return the versions of a page, the newest first, with the content of one and what differs from another."""
+    """Return the versions of a page, newest first, with the content of one and its differences from another."""
     versions = await report.list_versions(db, domain, url, max_count=max_count + 1, before=query.older_than)
     content = await report.read_version(db, domain, url, number=query.after or None)
     return PageHistory(
@@ -173,7 +173,7 @@ async def read_history(
 async def _compare(
     db: AppDatabase, domain: Domain, after: VersionContent, number: int, *, parsers: ParserPool
 ) -> VersionDiff | None:
-    """Compare a version with the one of a number; 0: with the one before it."""
+    """Compare a version with the one of this number, or for 0 with the one before it. Return None if not possible."""
     if after.version.number < 2:
         return None
     before = await report.read_version(db, domain, after.url, number=number or after.version.number - 1)
@@ -181,14 +181,14 @@ async def _compare(
         return None
     if before.version.number > after.version.number:
         before, after = after, before
-    if not (before.version.is_stored and after.version.is_stored):  # thinned out: there is nothing to compare
+    if not (before.version.is_stored and after.version.is_stored):  # its text was deleted
         return None
     return VersionDiff(domain, before, after, await diff_versions(db, domain, before, after, parsers=parsers))
 
 
 @dataclass(frozen=True, slots=True)
 class PageListing:
-    """Pages of some domains. past: of the one domain as it was at an instant before its last visit; None for now."""
+    """Pages of some domains. past: the pages of one domain at a time before its last visit; None for now."""
 
     domains: list[Domain]
     pages: list[PageLine]
@@ -200,12 +200,13 @@ async def list_pages(
 ) -> PageListing:
     """List the most important pages of a domain, or of all domains.
 
-    state: one of STATES, or None for all.  at: as they were, or as if it were then; None for now.  Raises BadInput.
+    state: one of STATES; None for all.  at: a past time, or a later time to act as if it were then; None for now.
+    Raises BadInput.
     """
     if state is not None and state not in STATES:
-        raise BadInput(f"{state!r} is no state of a page; there are {', '.join(STATES)}")
+        raise BadInput(f"{state!r} is not a page state: use one of {', '.join(STATES)}")
     if text is None and state is None:
-        raise BadInput("pages of which domain? recrawl pages DOMAIN, or --state for those of all domains")
+        raise BadInput("no domain is given: recrawl pages DOMAIN, or use --state to list pages of all domains")
     selected = await find_domains(db, text or None)
     if at is not None and text and state is None:
         last = (await domains.read_status(db, selected[0], at=at)).last_visit_at
@@ -225,9 +226,10 @@ async def list_pages(
 async def list_duplicates(
     db: AppDatabase, text: str | None, *, max_bits: int, max_count: int, max_members: int
 ) -> list[NearDuplicateGroup]:
-    """Return groups of pages whose main texts are nearly the same, the largest first; one more than max_count.
+    """Return groups of near-duplicate pages, largest first, up to max_count + 1 per domain.
 
-    text: a domain; None for all.  max_bits: in which fingerprints may differ.  max_members: pages named of each group.
+    text: a domain; None for all.  max_bits: the largest SimHash distance, of 64 bits.
+    max_members: the number of pages returned per group.
     """
     groups: list[NearDuplicateGroup] = []
     for domain in await find_domains(db, text):
@@ -241,7 +243,7 @@ async def list_duplicates(
 async def list_page_duplicates(
     db: AppDatabase, text: str, *, max_bits: int, max_count: int
 ) -> tuple[Url, list[NearDuplicate] | None]:
-    """Return the pages that are nearly the same as one page, one more than max_count; None if it is not compared."""
+    """Return the near duplicates of a page, up to max_count + 1; None if the page is not compared."""
     domain, url = await resolve_page(db, text)
     await report.fill_fingerprints(db, domain)
     return url, await report.find_near_duplicates(
@@ -252,10 +254,9 @@ async def list_page_duplicates(
 async def read_texts(
     db: AppDatabase, domain: Domain, *, after: PageKey, max_count: int, max_chars: int | None
 ) -> tuple[list[ExportedPage], PageKey | None]:
-    """Return the pages behind a key that are there, each with its newest text, and the key to go on from.
+    """Return the fetched pages after a key, each with its newest text, and the key for the next call (None at the end).
 
-    max_chars: of the texts together, None without a bound; the first page is returned whatever its length.  The key is
-    None at the end.
+    max_chars: the limit of all texts together, which the first page may exceed; None for no limit.
     """
     batch = await report.read_pages_to_export(db, domain, after=after, max_count=max_count)
     chars, shown = 0, 0
@@ -271,9 +272,9 @@ async def read_texts(
 async def find_text(
     db: AppDatabase, text: str, *, number: int | None = None, at: datetime | None = None
 ) -> tuple[Url, VersionContent | None]:
-    """Return the URL as its domain spells it, and the newest version, the one of a number, or the newest at an instant.
+    """Return the URL as its domain spells it, and a version: the newest, the one with this number, or that of a time.
 
-    Raises BadInput for a domain that is not registered.
+    Raises BadInput if the domain is not registered.
     """
     domain, url = await resolve_page(db, text)
     return url, await report.read_version(db, domain, url, number=number, at=at)
@@ -282,7 +283,7 @@ async def find_text(
 async def list_versions_before(
     db: AppDatabase, text: str, *, before: int | None, max_count: int
 ) -> tuple[list[PageVersion], int | None]:
-    """Return versions of a page, the newest first, and the number before which to go on; None at the end."""
+    """Return versions of a page, newest first, and the value of `before` for the next call; None at the end."""
     domain, url = await resolve_page(db, text)
     versions = await report.list_versions(db, domain, url, max_count=max_count, before=before)
     last = versions[-1].number if len(versions) == max_count else 1

@@ -1,4 +1,4 @@
-"""What a crawl would fetch now, and what that would cost, without touching anything."""
+"""A preview of a crawl: what it would fetch now, and at what cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ MAX_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class CrawlPreview:
-    """What a crawl of one domain would begin with. first: the best pages, in their order, due or not.
+    """The start of a crawl of one domain.
 
-    delay: between two requests.  requested: pages that are requested by their URLs, and so are fetched first, due or
-    not.
+    first: the first pages to be fetched, in order.  wait: why nothing would be fetched now; None if it would.
+    delay: the time between two requests.  requested: pages that were requested by their URLs, which are fetched first.
     """
 
     domain: Domain
@@ -37,32 +37,32 @@ class CrawlPreview:
 
     @property
     def requested_not_due(self) -> tuple[Url, ...]:
-        """Pages that are named and would not be looked at otherwise, as far as all that is due is listed."""
+        """Return the requested pages that are not due; empty if not all due pages are listed."""
         is_complete = self.backlog.fetches <= len(self.first)
         return tuple(set(self.requested) - {target.url for target in self.first}) if is_complete else ()
 
     @property
     def requests(self) -> int:
-        """Of pages; robots.txt and what is found on the way come on top."""
+        """Return the number of requests for pages, without robots.txt and pages found during the crawl."""
         allowed = [limit for limit in (self.max_pages, self.status.budget_left) if limit is not None]
         due = max(self.backlog.fetches, len(self.first))
         return max(min([due + len(self.requested_not_due), *allowed]), 0)
 
     @property
     def max_bytes(self) -> float:
-        """If every page were sent in full, each as large as it was, and new ones as large as the others."""
+        """Return the bytes if all pages are sent in full and new pages have the mean size."""
         workload = self.backlog
         total_bytes = workload.fetched_bytes + workload.unfetched * workload.mean_bytes
         return total_bytes * self.requests / max(workload.fetches, 1)
 
     @property
     def min_time(self) -> timedelta:
-        """What the delay alone takes; a longer one in robots.txt counts in addition."""
+        """Return the time that the delays between requests take, without a longer delay of robots.txt."""
         return self.requests * self.delay
 
 
 class CrawlPreviews(NamedTuple):
-    """What a crawl would begin with, domain by domain, and which names are not registered."""
+    """The previews of the domains, and the names that are not registered."""
 
     domains: Sequence[CrawlPreview]
     unregistered: Sequence[Authority]
@@ -71,7 +71,7 @@ class CrawlPreviews(NamedTuple):
 async def preview_crawl(
     db: AppDatabase, names: Sequence[str] = (), *, max_pages: int | None = None, at: datetime | None = None
 ) -> CrawlPreviews:
-    """Return what a crawl of these names, or of all domains, would begin with. Raises BadInput as the crawl does."""
+    """Preview a crawl of these names, or of all domains. Raises BadInput as the crawl does."""
     registered: dict[int, Domain] = {}
     unregistered: dict[Authority, None] = {}
     for authority in (get_authority(parse_typed_url(name)) for name in names):
@@ -95,7 +95,7 @@ async def _preview_domain(
     first = await frontier.preview_targets(
         db, domain, max_targets=min(max_pages or MAX_SHOWN, MAX_SHOWN), at=at, defaults=defaults
     )
-    # What would keep this crawl from fetching: it needs no worker, and where it names the domain, no pace.
+    # This crawl needs no worker, and it ignores the pace if it names the domain.
     wait = await find_wait(db, domain, at=at)
     is_blocked = wait is not None and (wait.reason.is_obstacle or (wait.reason is WaitReason.PACED and not names))
     return CrawlPreview(
@@ -111,7 +111,7 @@ async def _preview_domain(
 
 
 def _parse_page(text: str, domain: Domain) -> Url | None:
-    """Return the page of a domain that a URL names; None for a bare name, or another domain's."""
+    """Return the URL as a page of the domain; None for a name without a path or another domain's URL."""
     url = parse_typed_url(text)
     scope = make_scope(domain, domain.settings)
     is_page = get_path_and_query(url) != "/" and get_authority(url) in {domain.authority, *domain.aliases}

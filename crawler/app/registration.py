@@ -1,7 +1,7 @@
-"""How a domain gets in, and how what a user typed is found again.
+"""Registration of domains, and lookup of the domain or page that a user typed.
 
-Of a new domain robots.txt is asked and, where that allows it, its root, so that one name stands for it; redirects are
-followed within the registrable domain.
+When a domain is registered, its robots.txt and, if allowed, its root page are fetched, and redirects are followed
+within the registrable domain, so that each site is registered under one name.
 """
 
 from collections.abc import Collection, Iterable
@@ -34,21 +34,25 @@ from crawler.store.database import Database
 from crawler.store.domain_rows import put_robots
 from crawler.times import format_instant, format_typed_instant
 
-if TYPE_CHECKING:  # aiohttp has 8 MB, and whoever shows pages asks no web
+if TYPE_CHECKING:  # aiohttp takes 8 MB, and the web UI does not need it
     from crawler.fetch import Http
 
-MAX_REDIRECTS = 5  # apex to www and http to https are two; more is a loop or a joke
-MIN_SIMILARITY = 0.8  # of difflib's ratio: one letter of five, or a subdomain that was left out
+MAX_REDIRECTS = 5  # apex to www and http to https are two
+MIN_SIMILARITY = 0.8  # difflib's ratio: one letter in five differs, or a subdomain is missing
 
 
 @dataclass(frozen=True, slots=True)
 class DomainCandidate:
     """A domain to be registered.
 
-    aliases: the other names, through which the root's redirects led.  addresses: of the authority, none when offline.
-    seeds: beside the root.  warning: what went wrong with the root, or an empty string; the crawl will record it.
-    requests, received_bytes: what asking took, for the domain's ledger.  robots: its robots.txt, empty where there is
-    none; None where it was not had.  crawl_delay: that this one wants.  root_response: of the root, if that is a page.
+    aliases: the other names in the redirects of the root.
+    addresses: the IP addresses of the authority; empty when offline.
+    seeds: seeds in addition to the root.
+    warning: what went wrong with the root; empty if nothing did.
+    requests, received_bytes: the costs of the probe, charged to the domain's budget.
+    robots: the body of robots.txt; empty if there is none, None if it could not be fetched.
+    crawl_delay: the delay that robots.txt requires.
+    root_response: the response of the root, if it is a page.
     """
 
     authority: Authority
@@ -68,7 +72,7 @@ class DomainCandidate:
         return Url(f"{self.scheme}://{self.authority}/")
 
     def exclude_root_response(self) -> "DomainCandidate":
-        """FoundDomain less the request and bytes of the root's answer, which are on the account of its first look."""
+        """Return the candidate without the costs of the root's response, which its first visit will be charged for."""
         if self.root_response is None:
             return self
         received_bytes = self.received_bytes - self.root_response.received_bytes
@@ -76,7 +80,7 @@ class DomainCandidate:
 
 
 def parse_typed_url(text: str) -> Url:
-    """What a person typed, as a URL. Raises BadInput."""
+    """Parse the URL or name that a user typed. Raises BadInput."""
     try:
         return parse_user_url(text)
     except ValueError as error:
@@ -84,34 +88,35 @@ def parse_typed_url(text: str) -> Url:
 
 
 def parse_candidate(text: str) -> DomainCandidate:
-    """A domain to be registered without asking it: authority and scheme as they were typed. Raises BadInput."""
+    """Return the candidate for a typed name or URL without any request. Raises BadInput."""
     url = parse_typed_url(text)
     candidate = DomainCandidate(authority=get_authority(url), scheme=get_scheme(url))
     return replace(candidate, seeds=_make_extra_seed(url, candidate))
 
 
 async def probe_domain(probe: RootProbe, text: str, *, max_requests: int | None = None) -> DomainCandidate:
-    """Ask the root of what a person typed, a URL or a name, and follow it within the registrable domain.
+    """Fetch the root page of a typed URL or name, and follow its redirects within the registrable domain.
 
-    Each root's robots.txt is asked before, and the root only where that allows it; else the domain is registered as far
-    as the redirects led.
+    The robots.txt of each root is fetched first. If it forbids the root, the domain is registered as far as the
+    redirects led. A URL with a path adds that page as a seed. A server that refuses connections, times out or fails is
+    registered with a warning.
 
-    A URL with a path registers the domain with that path as one more seed.  max_requests: requests that its budget
-    allows; with none it is registered as it was typed, and where they end on the way, as the last redirect says. Raises
-    BadInput for a name without an address, an address that may not be asked, and a root that leads to somebody else's
-    domain. A server that refuses, is silent or fails is registered with a warning.
+    max_requests: the requests that the domain's budget allows. Without any, the domain is registered as typed; if they
+    run out, as the last redirect says.
+    Raises BadInput for a name that cannot be resolved, an address that may not be requested, and a root that redirects
+    to another registrable domain.
     """
     url = parse_typed_url(text)
     chain = RedirectChain(probe, _make_root(url), max_requests)
     if not chain.may_request():
         return replace(
-            parse_candidate(text), warning=f"{get_authority(url)} was not asked: no budget allows a request today"
+            parse_candidate(text), warning=f"{get_authority(url)} was not fetched: the budget allows no request today"
         )
     addresses = await _resolve_addresses(probe.http_client, get_authority(url))
     response = await chain.fetch_root(chain.current_root)
     has_scheme = "://" in text.partition("?")[0]
     if not has_scheme and _is_unreachable(response) and chain.may_request():
-        # Without a scheme http was our guess.
+        # The user typed no scheme, and http was a guess.
         secure = Url(f"https://{get_authority(url)}/")
         https_response = await chain.fetch_root(secure)
         if not _is_unreachable(https_response):
@@ -147,11 +152,11 @@ async def probe_domain(probe: RootProbe, text: str, *, max_requests: int | None 
 async def register_candidate(
     db: Database, candidate: DomainCandidate, domain_settings: DomainSettings, *, delay: timedelta, at: datetime
 ) -> Domain:
-    """Register what was found, with the user's settings. Raises BadInput for a seed or a pattern that cannot be.
+    """Register a candidate with the user's settings. Raises BadInput for an invalid seed or pattern.
 
-    delay: the first lease asks nobody before it has passed, or the longer one that robots.txt wants; nothing where
-    nobody was asked just now. What asking took is on the account of the domain's day, and a robots.txt that was had is
-    not asked for again.
+    The costs of the probe are charged to the domain's budget, and a fetched robots.txt is stored.
+    delay: the time until the first request of a crawl, unless robots.txt requires a longer one; zero if no request was
+    made just now.
     """
     seeds = tuple(dict.fromkeys([*candidate.seeds, *domain_settings.seeds]))
     domain_settings = replace(domain_settings, seeds=normalize_seeds(make_scope(candidate, domain_settings), seeds))
@@ -172,13 +177,13 @@ async def register_candidate(
 
 
 async def charge_probe(db: Database, domain: Domain, candidate: DomainCandidate, *, at: datetime) -> None:
-    """Put what asking a domain's root took on its account."""
+    """Charge the requests of a probe to the domain's budget."""
     if candidate.requests:
         await claim.charge(db, domain, requests=candidate.requests, received_bytes=candidate.received_bytes, at=at)
 
 
 def make_scope(domain: DomainCandidate | Domain, domain_settings: DomainSettings) -> Scope:
-    """The URLs that would be pages under these settings. Raises BadInput for a pattern that is none."""
+    """Return the scope of a domain under these settings. Raises BadInput for an invalid pattern."""
     try:
         return Scope(
             authority=domain.authority,
@@ -193,7 +198,7 @@ def make_scope(domain: DomainCandidate | Domain, domain_settings: DomainSettings
 
 
 def normalize_seeds(scope: Scope, seeds: Collection[Url]) -> tuple[Url, ...]:
-    """The seeds as the domain spells them. Raises BadInput for one that is not a page of it."""
+    """Return the seeds as URLs of the domain. Raises BadInput for a seed that is not a page of it."""
     for seed in seeds:
         refusal = scope.find_exclusion(seed)
         if refusal is ExclusionReason.OTHER_DOMAIN:
@@ -209,24 +214,27 @@ async def _resolve_addresses(http_client: "Http", authority: Authority) -> tuple
         return addresses
     _require_allowed_address(addresses, authority)
     raise BadInput(
-        f"{get_host(authority)} cannot be resolved: "
-        f"check the spelling, or register it with --offline ({addresses.detail})"
+        f"{get_host(authority)} cannot be resolved ({addresses.detail}): "
+        f"check the spelling, or register it with --offline"
     )
 
 
 def _require_allowed_address(response: Response | None, authority: Authority) -> None:
-    """Raise BadInput if the address may not be asked; a private one could be allowed by the user."""
+    """Raise BadInput if the address may not be requested. The user can allow private addresses."""
     if not isinstance(response, Unreached) or response.reason is not FailureReason.ADDRESS:
         return
     from crawler.fetch import find_refusal  # noqa: PLC0415  as above
 
     may_be_allowed = find_refusal(response.detail.partition(" ")[0], allow_private=True) is None
-    remedy = ": add --allow-private if that is your own server" if may_be_allowed else ""
-    raise BadInput(f"{authority} is not asked, since {response.detail}{remedy}")
+    remedy = ": add --allow-private if it is your own server" if may_be_allowed else ""
+    raise BadInput(f"{authority} may not be requested because {response.detail}{remedy}")
 
 
 def _find_next_root(response: Response | None, chain: RedirectChain) -> Url | None:
-    """The root to which a root's redirect leads, if it is another one of the same registrable domain."""
+    """Return the root that a root redirects to; None without a redirect to another root.
+
+    Raises BadInput if it belongs to another registrable domain.
+    """
     if (
         not isinstance(response, Fetched)
         or response.status not in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS
@@ -235,7 +243,7 @@ def _find_next_root(response: Response | None, chain: RedirectChain) -> Url | No
         return None
     here, there = get_authority(chain.current_root), get_authority(response.location)
     if get_registrable_domain(here) != get_registrable_domain(there):
-        raise BadInput(f"{here} leads to another domain, {there}: register that one instead")
+        raise BadInput(f"{here} redirects to another domain, {there}: register that one instead")
     next_root = _make_root(response.location)
     return None if next_root == chain.current_root else next_root
 
@@ -246,27 +254,25 @@ def _format_warning(response: Response | None, chain: RedirectChain) -> str:
         case None:
             return _explain_unfetched_root(chain)
         case Unreached(reason=reason, detail=detail):
-            return f"{authority} does not answer ({reason.value}: {detail}); the crawl will try again"
+            return f"{authority} did not respond ({reason.value}: {detail}); the crawl will try again"
         case Fetched(status=status) if status >= 500:
-            return f"{authority} answers its root with status {status}; the crawl will try again"
+            return f"{authority} returned status {status} for its root page; the crawl will try again"
         case _ if _find_next_root(response, chain) is not None:
-            return f"{authority} redirects its root in a circle"
+            return f"{authority} redirects its root page in a loop"
         case _:
             return ""
 
 
 def _explain_unfetched_root(chain: RedirectChain) -> str:
-    """Why the root was not asked; nothing where only the budget's requests were at their end."""
+    """Return why the root was not fetched; empty if only the budget was exhausted."""
     authority, robots_response = get_authority(chain.current_root), chain.robots_responses.get(chain.current_root)
     match robots_response:
         case Unreached(reason=reason, detail=detail):
-            return (
-                f"{authority} has a robots.txt that cannot be had ({reason.value}: {detail}); the crawl will try again"
-            )
+            return f"the robots.txt of {authority} is unavailable ({reason.value}: {detail}); the crawl will try again"
         case Fetched(status=status) if chain.get_robots(chain.current_root) is None:
-            return f"{authority} answers its robots.txt with status {status}; the crawl will try again"
+            return f"{authority} returned status {status} for its robots.txt; the crawl will try again"
         case Fetched() if not chain.allows(chain.current_root):
-            return f"{authority} has a robots.txt that does not let its root be asked"
+            return f"the robots.txt of {authority} forbids its root page"
         case _:
             return ""
 
@@ -280,18 +286,18 @@ def _make_root(url: Url) -> Url:
 
 
 def _make_extra_seed(url: Url, candidate: DomainCandidate) -> tuple[Url, ...]:
-    """The page that was typed, under the authority that was found; empty if that is the root."""
+    """Return the typed page under the candidate's authority as a seed; empty for the root."""
     path = get_path_and_query(url)
     return () if path == "/" else (Url(candidate.root + path[1:]),)
 
 
 def parse_authority(text: str) -> Authority:
-    """The authority of a name or a URL. Raises BadInput."""
+    """Return the authority of a typed name or URL. Raises BadInput."""
     return get_authority(parse_typed_url(text))
 
 
 async def get_domain(db: Database, text: str) -> Domain:
-    """The registered domain of that name, alias or URL. Raises BadInput."""
+    """Return the registered domain with this name, alias or URL. Raises BadInput."""
     authority = parse_authority(text)
     domain = await domains.find_domain(db, authority)
     if domain is None:
@@ -300,7 +306,7 @@ async def get_domain(db: Database, text: str) -> Domain:
 
 
 async def find_domains(db: Database, name: str | None = None, *, at: datetime | None = None) -> list[Domain]:
-    """Return the domain of that name, or all. Raises BadInput, also where `at` is before a last visit; None is now."""
+    """Return the domain with this name, or all. Raises BadInput, also if `at` is before a domain's last visit."""
     if name is not None:
         selected = [await get_domain(db, name)]
     else:
@@ -311,9 +317,9 @@ async def find_domains(db: Database, name: str | None = None, *, at: datetime | 
 
 
 async def format_not_registered(db: Database, authority: Authority) -> str:
-    """The sentence about a name that is not registered, with the one that may have been meant."""
+    """Return a message that a name is not registered, with a suggestion if a similar one is."""
     names = await domains.list_names(db)
-    # Of another port of the host if there is one, else one spelt much like it.
+    # Suggest another port of the same host, else a name with a similar spelling.
     same_host = [name for name in names if get_host(name) == get_host(authority)]
     suggestions = get_close_matches(authority, same_host or names, n=1, cutoff=0 if same_host else MIN_SIMILARITY)
     return f"{authority} is not registered: recrawl domains add {authority}" + (
@@ -322,21 +328,21 @@ async def format_not_registered(db: Database, authority: Authority) -> str:
 
 
 async def require_not_before_last_visit(db: Database, selected: Iterable[Domain], at: datetime | None) -> None:
-    """Raise BadInput for an instant before a domain's last visit: knowledge does not run backwards. None is now."""
+    """Raise BadInput if a time is before the last visit of a domain. at: None for now."""
     instant = at or datetime.now(UTC)
     for domain in selected:
         last = (await domains.read_status(db, domain, at=instant)).last_visit_at
         if last is not None and last > instant:
-            subject = "that instant is" if at is not None else "now is"
+            subject = "the given time" if at is not None else "the current time"
             raise BadInput(
-                f"{domain.authority} was last visited at {format_instant(last)}, and {subject} before that: "
-                f"if that time was wrong: recrawl domains reset-clock {domain.authority}; "
-                f"or name a later instant, such as --at {format_typed_instant(last)}"
+                f"{domain.authority} was last visited at {format_instant(last)}, and {subject} is before that: "
+                f"use a later time, such as --at {format_typed_instant(last)}; "
+                f"if the last visit has a wrong time: recrawl domains reset-clock {domain.authority}"
             )
 
 
 def parse_url_prefix(domain: Domain, prefix: str) -> Url:
-    """The URL prefix that a user typed as a path or a URL; empty for all pages of the domain. Raises BadInput."""
+    """Parse a URL prefix that a user typed as a path or URL; empty for all pages of the domain. Raises BadInput."""
     if not prefix:
         return domain.root
     url = parse_typed_url(f"{domain.root}{prefix[1:]}" if prefix.startswith("/") else prefix)

@@ -1,4 +1,4 @@
-"""How fresh each domain is, how true that is, what keeping it so costs, and what other budgets would buy."""
+"""Reports on domains: freshness, its accuracy and costs, plans, and forecasts for other budgets."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -28,15 +28,13 @@ from crawler.store.learned.credibility import TrustRow, list_trust_rows
 from crawler.store.plan import Calibration, load_calibration
 from crawler.store.report import ANY_AGE, MAX_AGE, DomainReport, ListReport, SourceReport
 
-FINGERPRINT_CHUNKS = (
-    20  # chunks of events of each domain in one run, so that 100,000 take half a minute; the next goes on
-)
+FINGERPRINT_CHUNKS = 20  # per domain and run, so 100,000 events take half a minute; the next run continues
 HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class FullReport:
-    """All that is reported of one domain."""
+    """The full report of one domain."""
 
     domain_report: DomainReport
     calibration: Calibration
@@ -48,9 +46,9 @@ class FullReport:
 async def report_domains(
     db: AppDatabase, name: str | None, *, window: timedelta, at: datetime | None
 ) -> tuple[list[FullReport], list[str]]:
-    """Return the reports of one domain, or of all, and a sentence for each where a requested page waits.
+    """Return the reports of one domain or all, and a sentence for each domain in which a requested page waits.
 
-    at: knowledge time, which must not be before a last visit; None for now.  Raises BadInput.
+    at: knowledge time, not before a domain's last visit; None for now.  Raises BadInput.
     """
     selected = await find_domains(db, name, at=at)
     instant = at or datetime.now(UTC)
@@ -71,9 +69,9 @@ async def report_domains(
 async def measure_freshness(
     db: AppDatabase, selected: Collection[Domain], *, window: timedelta, at: datetime, max_age: timedelta = MAX_AGE
 ) -> list[DomainReport]:
-    """Return how fresh domains are, and what that took; without those that were removed meanwhile.
+    """Return the freshness and costs of domains, except those removed meanwhile.
 
-    max_age: figures of a large domain may be as old as that.
+    max_age: the maximum age of the stored figures of a large domain.
     """
     domain_reports = [
         await report.read_domain_report(db, each, at=at, window=window, max_age=max_age) for each in selected
@@ -82,13 +80,13 @@ async def measure_freshness(
 
 
 async def read_calibration(db: AppDatabase, domain: Domain, domain_report: DomainReport) -> Calibration:
-    """Return what audits say of the finished UTC days within the report's window."""
+    """Return the results of audits for the whole UTC days within the report's window."""
     today = domain_report.at.astimezone(UTC).date()
     return await load_calibration(db, domain, since=today - max(domain_report.window, DAY), until=today)
 
 
 async def list_hours(db: AppDatabase, name: str | None, *, hours: int, at: datetime) -> list[tuple[str, JudgedHour]]:
-    """Return the whole hours before an instant in which a domain, or any of them, was visited, with its name."""
+    """Return the whole hours before `at` in which domains were visited, each with the domain's name."""
     selected, last = await find_domains(db, name), timedelta(hours=hours)
     return [
         (domain.authority, hour) for domain in selected for hour in await judge_hours(db, domain, at=at, window=last)
@@ -96,20 +94,20 @@ async def list_hours(db: AppDatabase, name: str | None, *, hours: int, at: datet
 
 
 def find_next_fetch_time(domain_report: DomainReport) -> datetime | None:
-    """Return when something is due that may be fetched; None if nothing will be due."""
+    """Return when the next page is due and may be fetched; None if nothing will be due."""
     due_at = domain_report.next_due_at
     return None if due_at is None else max(due_at, domain_report.suspended_until or due_at)
 
 
 def get_shadow_price(settings: Settings, domain_report: DomainReport) -> float | None:
-    """Return the price by which pages are revisited; None where a policy of a plugin says when."""
+    """Return the shadow price by which pages are revisited; None under another revisit policy."""
     if domain_report.revisit != "value" and is_known_policy(domain_report.revisit, settings.plugins):
         return None
     return settings.min_value if domain_report.price is None else domain_report.price
 
 
 def lacks_worker(settings: Settings, domain_reports: Sequence[DomainReport]) -> bool:
-    """Whether something is due, and the worker that would fetch it does not run."""
+    """Return whether pages are due but no worker is running."""
     is_waiting = any(
         (at := find_next_fetch_time(each)) is not None and at <= each.at and not each.paused and each.holder is None
         for each in domain_reports
@@ -119,7 +117,7 @@ def lacks_worker(settings: Settings, domain_reports: Sequence[DomainReport]) -> 
 
 @dataclass(frozen=True, slots=True)
 class BelowTarget:
-    """A domain whose copies are less fresh than its user wants."""
+    """A domain whose freshness is below its target."""
 
     domain: str
     freshness: float
@@ -129,7 +127,11 @@ class BelowTarget:
 
 @dataclass(frozen=True, slots=True)
 class HourlyPlan:
-    """What is done every hour. pruned: domains that had outgrown their quotas.  traffic: last hours that were off."""
+    """The result of the hourly plan.
+
+    pruned: domains that exceeded their storage quotas.  below: domains below their targets.
+    traffic: recent hours with anomalous traffic.
+    """
 
     planned: Sequence[PlannedDomain]
     pruned: Sequence[PruneStats]
@@ -138,9 +140,9 @@ class HourlyPlan:
 
 
 async def plan_budgets(db: AppDatabase, *, only: str | None = None, at: datetime | None) -> list[PlannedDomain]:
-    """Set the prices of all domains, or of one as if there were no other. Raises BadInput.
+    """Plan the visits of all domains and set their shadow prices. Raises BadInput.
 
-    at: knowledge time, which must not be before a last visit; None for now.
+    only: plan this domain as if there were no others.  at: knowledge time, not before a last visit; None for now.
     """
     load_plugins(db.settings.plugins)
     selected = await find_domains(db, only, at=at)
@@ -149,7 +151,7 @@ async def plan_budgets(db: AppDatabase, *, only: str | None = None, at: datetime
 
 
 async def plan_hourly(db: AppDatabase, *, at: datetime) -> HourlyPlan:
-    """Plan all domains, make pages comparable, propose shared schedules, count, keep quotas, look for what is off."""
+    """Plan all domains and do the hourly upkeep: fingerprints, shared schedules, figures, quotas, traffic checks."""
     planned = await plan_domains(db, at=at, settings=db.settings)
     planned_domains = [each.domain for each in planned]
     for domain in planned_domains:
@@ -174,9 +176,9 @@ async def _find_below_target(db: AppDatabase, planned: PlannedDomain, *, at: dat
 
 
 async def forecast_domain(db: AppDatabase, name: str, *, at: datetime | None) -> tuple[Domain, Forecast | None]:
-    """Return what more and fewer requests would buy in a domain; None if no page could become stale yet.
+    """Forecast the freshness of a domain for several budgets; None if it has no fetched pages.
 
-    at: as in `plan`.  Raises BadInput.
+    at: as in `plan_budgets`.  Raises BadInput.
     """
     load_plugins(db.settings.plugins)
     (domain,) = await find_domains(db, name, at=at)
@@ -184,9 +186,9 @@ async def forecast_domain(db: AppDatabase, name: str, *, at: datetime | None) ->
 
 
 async def draw_audits(db: AppDatabase, name: str | None, *, at: datetime | None) -> list[DomainAudit]:
-    """Draw pages for the next crawl to look at by chance, and compare earlier looks with what was reported.
+    """Draw random pages for the next crawl to visit, and compare earlier visits with the reported freshness.
 
-    name: of one domain; None for all.  at: as in `plan`.  Raises BadInput.
+    name: a domain; None for all.  at: as in `plan_budgets`.  Raises BadInput.
     """
     selected = await find_domains(db, name, at=at)
     return await audit_domains(db, at=at or datetime.now(UTC), only=None if name is None else selected[0])

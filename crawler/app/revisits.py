@@ -1,4 +1,4 @@
-"""Revisits before their time: refresh pages, which makes them due now, or leave hints that they have changed."""
+"""Requested revisits: make pages due now, or record hints that they may have changed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -22,26 +22,28 @@ from crawler.runtime.stack import find_running_stack
 from crawler.settings import Settings
 from crawler.store import domains, report
 
-MAX_HINTS = 10_000  # URLs at a time
+MAX_HINTS = 10_000  # URLs per call
 NOT_REGISTERED = "not_registered"
 
 
 @dataclass(frozen=True, slots=True)
 class HintResult:
-    """What became of hints. accepted: how many by domain.  rejected: how many by reason."""
+    """The numbers of recorded hints by domain, and of rejected hints by reason."""
 
     accepted: dict[str, int]
     rejected: dict[str, int]
 
 
 def require_source(source: str) -> None:
-    """Raise BadInput for what cannot name a source of hints."""
+    """Raise BadInput for an invalid name of a source of hints."""
     if not SOURCE_NAME.fullmatch(source):
-        raise BadInput(f"{source!r} is no name of a source: a small letter, then up to 31 of a-z, 0-9, dot, _ and -")
+        raise BadInput(
+            f"{source!r} is not a valid source name: use a lowercase letter, then up to 31 of a-z, 0-9, dot, _ and -"
+        )
 
 
 async def record_hints(db: AppDatabase, urls: Iterable[Url], *, source: str, at: datetime) -> HintResult:
-    """Leave a hint for each URL that its domain's scope allows. Raises BadInput for what cannot name a source."""
+    """Record a hint for each URL in the scope of its domain. Raises BadInput for an invalid source name."""
     require_source(source)
     by_authority: defaultdict[Authority, list[Url]] = defaultdict(list)
     for url in urls:
@@ -68,7 +70,7 @@ async def record_hints(db: AppDatabase, urls: Iterable[Url], *, source: str, at:
 
 @dataclass(frozen=True, slots=True)
 class RefreshResult:
-    """A request to fetch all pages under a prefix. pages: how many there are.  wait: why they are not fetched now."""
+    """A request to revisit all pages under a URL prefix. pages: their number.  wait: why they are not fetched now."""
 
     domain: Domain
     prefix: Url
@@ -77,16 +79,16 @@ class RefreshResult:
 
     @property
     def command(self) -> str:
-        """The command that fetches what was requested: one page alone where it is one."""
+        """Return the command that fetches the requested pages."""
         is_page = self.pages == 1 and not self.prefix.endswith("/")
         return f"recrawl crawl {self.prefix if is_page else self.domain.authority}"
 
 
 async def request_refresh(db: AppDatabase, name: str, *, prefix: str = "", at: datetime | None = None) -> RefreshResult:
-    """Make the pages of a domain due whose URLs begin with a prefix.
+    """Make the pages of a domain under a URL prefix due.
 
-    name: a domain, or the URL of one of its pages, which stands for that page alone.  prefix: a path or a URL; empty
-    for what the name says.  at: None for now.  Raises BadInput.
+    name: a domain, or the URL of one of its pages.  prefix: a path or URL; empty for all pages, or for the page that
+    `name` gives.  at: None for now.  Raises BadInput.
     """
     domain = await get_domain(db, name)
     await require_not_before_last_visit(db, [domain], at)
@@ -99,9 +101,9 @@ async def request_refresh(db: AppDatabase, name: str, *, prefix: str = "", at: d
 
 
 def start_recrawl(settings: Settings, domain: Domain, prefix: Url) -> str | None:
-    """Let the running stack fetch what is due under a prefix; return where to watch it, or None without a stack.
+    """Start a run of the local stack that fetches what is due under a prefix; return its URL, or None without a stack.
 
-    Blocks while the Prefect server answers. Raises StackFailed where it does not.
+    Blocks until the Prefect server responds. Raises StackFailed if it does not.
     """
     stack = find_running_stack(settings)
     if stack is None:

@@ -1,4 +1,4 @@
-"""Asking the roots of domains that are not registered yet: politely, and within what budgets leave."""
+"""Fetching the root pages of unregistered domains, within politeness rules and budgets."""
 
 import asyncio
 from collections import defaultdict
@@ -23,11 +23,14 @@ if TYPE_CHECKING:  # as in registration.py
 
 @dataclass(slots=True)
 class RootProbe:
-    """Asks roots, those on one address one after the other, never sooner than `delay` after the last answer.
+    """A fetcher of root pages. Requests to one address are sequential, at least `delay` after the last response.
 
-    agent: the product token by which robots.txt names us.  max_requests: requests that all of them together may still
-    take; None: no limit.  language: as in Http.fetch.  exempt: networks where one address serves many independent
-    sites.  private_delay: in place of `delay` where all addresses are private ones.  deadline: of one request.
+    agent: the product token for robots.txt.
+    max_requests: the limit of requests to all roots together; None for no limit.
+    language: as in Http.fetch.
+    exempt: networks in which one address serves many independent sites.
+    private_delay: the delay for private addresses; None for `delay`.
+    deadline: the time limit of one request.
     """
 
     http_client: "Http"
@@ -40,22 +43,22 @@ class RootProbe:
     deadline: timedelta = timedelta(seconds=20)
     requests: int = 0
     received_bytes: int = 0
-    # By address, or by name where there is none, or one that many share.
+    # By address, or by name if the address is unknown or shared by many sites.
     _pacing_keys: dict[Authority, str] = field(default_factory=dict)
     _slots: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     _pacers: dict[str, Pacer] = field(default_factory=dict)
 
     @property
     def is_exhausted(self) -> bool:
-        """No more may be asked."""
+        """Return whether the limit of requests is reached."""
         return self.max_requests is not None and self.requests >= self.max_requests
 
     async def slow_down(self, authority: Authority, delay: timedelta) -> None:
-        """Ask an authority no sooner than so long after the last request."""
+        """Raise the delay between requests to an authority."""
         self._pacers[await self._find_pacing_key(authority)].raise_delay(delay)
 
     async def _find_pacing_key(self, authority: Authority) -> str:
-        """What is paced for this authority: its first address, whatever else stands there."""
+        """Return the key by which requests to an authority are paced: its first address, else its name."""
         if authority not in self._pacing_keys:
             addresses = await self.http_client.resolve_addresses(authority)
             slotted_addresses = [] if isinstance(addresses, Unreached) else list_slot_addresses(addresses, self.exempt)
@@ -66,12 +69,12 @@ class RootProbe:
         return self._pacing_keys[authority]
 
     def exclude_request(self, response: Response) -> None:
-        """Do not count a request that somebody else will account for."""
+        """Do not count a request that the caller will charge."""
         self.requests -= 1
         self.received_bytes -= response.received_bytes
 
     async def fetch(self, url: Url, limits: RequestLimits = DEFAULT_LIMITS) -> Response:
-        """One request, when the authority's turn has come."""
+        """Send one request when the pace of the authority allows it."""
         self.requests += 1
         pacing_key = await self._find_pacing_key(get_authority(url))
         async with self._slots[pacing_key]:
@@ -85,10 +88,10 @@ class RootProbe:
 
 @dataclass(slots=True)
 class RedirectChain:
-    """The names that a root's redirects led through, and what following them took.
+    """The state of following a root's redirects.
 
-    current_root: the root that was reached.  max_requests: requests; None: no limit.  robots_responses: what each
-    root's robots.txt said.
+    current_root: the last root.  max_requests: None for no limit.  names: the authorities before the current one.
+    robots_responses: the response of each root's robots.txt.  redirected_robots: roots whose robots.txt is elsewhere.
     """
 
     probe: RootProbe
@@ -96,19 +99,19 @@ class RedirectChain:
     max_requests: int | None = None
     names: list[Authority] = field(default_factory=list)
     robots_responses: dict[Url, Response] = field(default_factory=dict)
-    redirected_robots: set[Url] = field(default_factory=set)  # whose robots.txt stands elsewhere
+    redirected_robots: set[Url] = field(default_factory=set)
     requests: int = 0
     received_bytes: int = 0
 
     def may_request(self) -> bool:
-        """Whether the budgets leave one more request."""
+        """Return whether the budgets allow one more request."""
         return not self.probe.is_exhausted and (self.max_requests is None or self.requests < self.max_requests)
 
     async def fetch_root(self, root: Url) -> Response | None:
-        """What a root says; it is asked after its robots.txt and only where that allows it. None if it was not asked.
+        """Fetch a root after its robots.txt, and only if that allows it. Return None if it was not fetched.
 
-        Where nobody answers the request for robots.txt, that is the answer. A robots.txt that cannot be had for another
-        reason forbids to ask (RFC 9309), as does one that wants a longer delay than a request may take.
+        If the server does not respond to the request for robots.txt, that failure is returned. The root is not fetched
+        if robots.txt is unavailable for another reason (RFC 9309), or requires a delay above the request's deadline.
         """
         if root not in self.robots_responses and not await self._fetch_robots(root):
             return None
@@ -127,15 +130,15 @@ class RedirectChain:
         return await self._send(root)
 
     def allows(self, root: Url) -> bool:
-        """Whether the robots.txt of a root, as far as it is known, lets it be asked."""
+        """Return whether the robots.txt of a root, as far as it is known, allows the root."""
         return self.get_robots_rules(root).allows(root, self.probe.agent)
 
     def get_robots_rules(self, root: Url) -> RobotsRules:
-        """The rules of a root's robots.txt."""
+        """Return the rules of a root's robots.txt."""
         return parse_robots(self.get_robots(root) or b"")
 
     def get_robots(self, root: Url) -> bytes | None:
-        """The robots.txt of a root, empty where there is none; None where it could not be had."""
+        """Return the robots.txt of a root: empty if there is none, None if it is unavailable."""
         response = self.robots_responses.get(root)
         if not isinstance(response, Fetched) or response.status >= 500 or response.status in OVERLOAD_STATUSES:
             return None

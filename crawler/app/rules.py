@@ -1,4 +1,4 @@
-"""A domain's rules: what its user says about the pages of a pattern."""
+"""Rules of domains: settings for the pages that match a pattern."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,29 +13,28 @@ from crawler.errors import BadInput
 from crawler.store import domains
 from crawler.store.domain_rows import count_limited_pages
 
-MAX_RULES = 1000  # each is asked about every page that is handed out
+MAX_RULES = 1000  # each is evaluated for every page that is dispatched
 
 
 def make_rule(build: Callable[[], PageRule]) -> PageRule:
-    """Return the rule that `build` makes. Raises BadInput where it raises ValueError, or the rule says nothing."""
+    """Return the rule that `build` creates. Raises BadInput if it raises ValueError or the rule has no effect."""
     try:
         rule = build()
     except ValueError as error:
         raise BadInput(str(error)) from error
     if not rule.has_effect:
         raise BadInput(
-            f"the rule for {rule.pattern} says nothing: add --min-interval, --max-interval, --weight, "
-            f"--once, --max-pages, --ignore, "
-            "--ignore-text, --watch or --render"
+            f"the rule for {rule.pattern} has no effect: add --min-interval, --max-interval, --weight, --once, "
+            "--max-pages, --ignore, --ignore-text, --watch or --render"
         )
     return rule
 
 
 def merge_rule(before: Sequence[PageRule], rule: PageRule, *, first: bool = False) -> tuple[PageRule, ...]:
-    """Return the rules with one more, or one in place of that of its pattern. Raises BadInput for too many."""
+    """Return the rules with one added, or replaced if its pattern exists. Raises BadInput for too many rules."""
     others = tuple(each for each in before if each.pattern != rule.pattern)
     if len(others) >= MAX_RULES:
-        raise BadInput(f"{MAX_RULES} rules are the most that a domain may have")
+        raise BadInput(f"a domain may have at most {MAX_RULES} rules")
     if first:
         return (rule, *others)
     if len(others) == len(before):
@@ -44,17 +43,17 @@ def merge_rule(before: Sequence[PageRule], rule: PageRule, *, first: bool = Fals
 
 
 async def add_rule(db: AppDatabase, domain: Domain, rule: PageRule, *, first: bool = False, at: datetime) -> Domain:
-    """Add a rule, or put it in place of the one of its pattern; return the changed domain. first: before all others."""
+    """Add a rule, or replace the one with its pattern; return the changed domain. first: insert before the others."""
     return await _set_rules(db, domain, merge_rule(domain.settings.rules, rule, first=first), at=at)
 
 
 async def remove_rule(db: AppDatabase, domain: Domain, pattern: str, *, at: datetime) -> Domain:
-    """Remove the rule of a pattern; return the changed domain. Raises BadInput where there is none."""
+    """Remove the rule with this pattern; return the changed domain. Raises BadInput if there is none."""
     before = domain.settings.rules
     after = tuple(rule for rule in before if rule.pattern != pattern)
     if len(after) == len(before):
         patterns = ", ".join(rule.pattern for rule in before) or "none"
-        raise BadInput(f"there is no rule for {pattern}; there are: {patterns}")
+        raise BadInput(f"there is no rule for {pattern}; the existing patterns are: {patterns}")
     return await _set_rules(db, domain, after, at=at)
 
 
@@ -63,11 +62,11 @@ async def _set_rules(db: AppDatabase, domain: Domain, rules: tuple[PageRule, ...
 
 
 def describe_rule(rule: PageRule) -> dict[str, object]:
-    """Return a rule for JSON; null where it says nothing."""
+    """Return a rule for JSON; None for what it does not set."""
     return {
         "pattern": rule.pattern,
-        "least_seconds": None if rule.min_interval is None else rule.min_interval.total_seconds(),
-        "most_seconds": None if rule.max_interval is None else rule.max_interval.total_seconds(),
+        "min_interval_seconds": None if rule.min_interval is None else rule.min_interval.total_seconds(),
+        "max_interval_seconds": None if rule.max_interval is None else rule.max_interval.total_seconds(),
         "weight": rule.weight,
         "once": rule.once,
         "max_pages": rule.max_pages,

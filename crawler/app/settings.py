@@ -1,4 +1,4 @@
-"""The settings of domains: reading what was typed, putting it in place of what was there, describing the result."""
+"""Settings of domains: parse typed values, apply them, and convert settings to JSON."""
 
 import math
 import re
@@ -22,15 +22,15 @@ from crawler.errors import BadInput
 
 MAX_DIGITS = 10
 FLAG_VALUES = {"yes": True, "no": False}
-MAX_FACTOR = 1_000_000  # times anything
-BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}  # as networks count them
-MAX_BYTES = 10**18  # the day's sum of them has to fit 64 bits
+MAX_FACTOR = 1_000_000
+BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+MAX_BYTES = 10**18  # sums per day must fit 64 bits
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?b)?", re.IGNORECASE | re.ASCII)
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)", re.ASCII)
 
 
 def parse_interval(text: str) -> timedelta:
-    """Parse a span of time above 0, such as 12h."""
+    """Parse a duration above 0, such as 12h. Raises ValueError."""
     length = times.parse_span(text)
     if length <= timedelta(0):
         raise ValueError(f"{text!r} is not above 0")
@@ -38,10 +38,10 @@ def parse_interval(text: str) -> timedelta:
 
 
 def parse_size(text: str) -> int:
-    """Parse a number of bytes: a number and kB, MB, GB or TB, in powers of ten; a bare number means bytes."""
+    """Parse a size in bytes, optionally with kB, MB, GB or TB (powers of ten). Raises ValueError."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no size such as 500MB, 2GB or 1000000")
+        raise ValueError(f"{text!r} is not a size such as 500MB, 2GB or 1000000")
     count = round(Decimal(match[1]) * BYTES[(match[2] or "").lower()])
     if count > MAX_BYTES:
         raise ValueError(f"{text!r} is more than a million terabytes")
@@ -49,20 +49,20 @@ def parse_size(text: str) -> int:
 
 
 def parse_share(text: str) -> float:
-    """Parse a share of the whole, above 0 and below 1: 95% or 0.95."""
+    """Parse a share above 0 and below 1, such as 95% or 0.95. Raises ValueError."""
     match = _SHARE.fullmatch(text.strip())
     number = float(Decimal(match[1]) / (100 if match[2] else 1)) if match else 0.0
     if not 0 < number < 1:
-        raise ValueError(f"{text!r} is no share above 0 and below 1, such as 95% or 0.95")
+        raise ValueError(f"{text!r} is not a share above 0 and below 1, such as 95% or 0.95")
     return number
 
 
 def parse_positive(text: str) -> float:
-    """Parse a number above 0 that is small enough to be multiplied with others of its kind."""
+    """Parse a number above 0, and up to MAX_FACTOR. Raises ValueError."""
     try:
         number = float(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no number") from error
+        raise ValueError(f"{text!r} is not a number") from error
     if not math.isfinite(number) or number <= 0:
         raise ValueError(f"{text!r} is not above 0")
     if number > MAX_FACTOR:
@@ -81,7 +81,7 @@ PARSERS: dict[SettingKind, Callable[[str], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class SettingsPatch:
-    """Settings that a user gave, by name; what is not in it was not given."""
+    """The settings that a user gave, by name."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
 
@@ -90,25 +90,25 @@ class SettingsPatch:
         return list(self.values.get("seeds", ()))
 
     def apply_to(self, domain_settings: DomainSettings) -> DomainSettings:
-        """Return the settings with the given values in place of theirs, except seeds, which need the domain's scope.
+        """Return the settings with the given values, except seeds, which need the domain's scope.
 
-        A target takes the place of the other one. Raises BadInput for what cannot be.
+        A target replaces the other kind of target. Raises BadInput for invalid values.
         """
         replaced = {BY_NAME[name].replaced_setting for name in self.values} - {""}
         others = {name: BY_NAME[name].default for name in replaced}
         values = {name: value for name, value in self.values.items() if name != "seeds"}
         try:
             return replace_values(domain_settings, others | values)
-        except ValueError as error:  # a pattern that is none, two targets
+        except ValueError as error:  # an invalid pattern, or two targets
             raise BadInput(str(error)) from error
 
     def is_change_of(self, domain_settings: DomainSettings) -> bool:
-        """Return whether anything was given that is not so already."""
+        """Return whether the patch would change these settings."""
         return self.apply_to(domain_settings) != domain_settings or bool(self.seeds)
 
 
 def make_patch(values: Mapping[str, Any]) -> SettingsPatch:
-    """Return the patch of values by name, leaving out those that are None."""
+    """Return a patch of the values that are not None."""
     return SettingsPatch(
         {
             name: tuple(value) if isinstance(value, list) else value
@@ -119,7 +119,7 @@ def make_patch(values: Mapping[str, Any]) -> SettingsPatch:
 
 
 def parse_field(setting: Setting, text: str) -> Any:
-    """Parse the value of a setting that was filled into a form. Raises BadInput, which names the field by its label."""
+    """Parse the value of a setting in a form. Raises BadInput, with the label of the field."""
     try:
         return (
             _parse_number(setting, text)
@@ -135,19 +135,19 @@ def _parse_number(setting: Setting, text: str) -> int | float:
     if setting.kind is SettingKind.COUNT:
         is_number = text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
         if not (is_number and setting.min_value <= int(text) <= setting.max_value):
-            raise ValueError(f"{text!r} is no whole number from {setting.min_value:g} to {setting.max_value:,}")
+            raise ValueError(f"{text!r} is not a whole number from {setting.min_value:g} to {setting.max_value:,}")
         return int(text)
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not setting.min_value <= number <= setting.max_value:
-        raise ValueError(f"{text!r} is no number from {setting.min_value:g} to {setting.max_value:g}")
+        raise ValueError(f"{text!r} is not a number from {setting.min_value:g} to {setting.max_value:g}")
     return number
 
 
 def parse_text(setting: Setting, text: str) -> Any:
-    """Parse the value of a setting that is no number and has no bounds. Raises ValueError."""
+    """Parse the value of a setting that is not a bounded number. Raises ValueError."""
     if setting.kind in PARSERS:
         return PARSERS[setting.kind](text)
     if setting.kind is SettingKind.FLAG:
@@ -162,7 +162,7 @@ def parse_text(setting: Setting, text: str) -> Any:
 
 
 def reset_settings(domain_settings: DomainSettings, options: Iterable[str]) -> DomainSettings:
-    """Return the settings with the named options back at their defaults. Raises BadInput for an unknown name."""
+    """Return the settings with the named options reset to their defaults. Raises BadInput for an unknown name."""
     by_option, defaults = {get_option_name(setting): setting for setting in SETTINGS}, DomainSettings()
     for option in (option.removeprefix("--") for option in options):
         if option in by_option:
@@ -171,7 +171,7 @@ def reset_settings(domain_settings: DomainSettings, options: Iterable[str]) -> D
         elif option == "rules":
             domain_settings = replace(domain_settings, rules=defaults.rules)
         else:
-            raise BadInput(f"there is no setting {option!r}; there are {', '.join([*by_option, 'rules'])}")
+            raise BadInput(f"there is no setting {option!r}: use one of {', '.join([*by_option, 'rules'])}")
     return domain_settings
 
 

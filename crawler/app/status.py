@@ -1,4 +1,4 @@
-"""Why is nothing of a domain fetched right now, and when will it be? One answer for every surface."""
+"""Why a domain is not being fetched now, and when it will be."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -13,12 +13,12 @@ from crawler.format.values import format_count, format_when
 from crawler.runtime.stack import is_without_worker
 from crawler.store import claim, domains
 
-MAX_CHECKED_DOMAINS = 1000  # domains, to find those that wait
-MAX_WAITING_DOMAINS = 10  # of these
+MAX_CHECKED_DOMAINS = 1000  # candidates that are checked
+MAX_WAITING_DOMAINS = 10  # domains that are returned
 
 
 class WaitReason(StrEnum):
-    """Why a domain is not being fetched. The first ones let nobody fetch from it, the last three only a schedule."""
+    """Why a domain is not being fetched. The last three do not prevent a crawl that names the domain."""
 
     PAUSED = "paused"
     LEASED = "leased"
@@ -35,12 +35,12 @@ class WaitReason(StrEnum):
 
     @property
     def is_obstacle(self) -> bool:
-        """Whether nobody may fetch from the domain now, not even a user who names it."""
+        """Return whether the reason prevents all crawls, even one that names the domain."""
         return self not in {WaitReason.PACED, WaitReason.NOT_DUE, WaitReason.NO_WORKER}
 
 
 _SENTENCES = {
-    WaitReason.PAUSED: "is paused; to go on: recrawl domains resume {name}",
+    WaitReason.PAUSED: "is paused; to continue: recrawl domains resume {name}",
     WaitReason.LEASED: "is being crawled by {detail}",
     WaitReason.CLOCK_BEHIND: (
         "was last visited at {until}, which is later than now, so nothing is fetched before then; "
@@ -49,12 +49,12 @@ _SENTENCES = {
     WaitReason.SUSPENDED: "is suspended until {until}: {detail}",
     WaitReason.OUTSIDE_HOURS: "is outside its crawl hours until {until}",
     WaitReason.BUDGET_SPENT: (
-        "has spent its daily budget of {detail} requests and goes on at {until}; "
-        "to go on sooner: recrawl domains set {name} --budget N"
+        "has spent its daily budget of {detail} requests and continues at {until}; "
+        "to continue sooner: recrawl domains set {name} --budget N"
     ),
-    WaitReason.BYTES_SPENT: "has spent its daily byte budget and goes on at {until}",
+    WaitReason.BYTES_SPENT: "has spent its daily byte budget and continues at {until}",
     WaitReason.SHARED_BUDGET_SPENT: (
-        "waits until {until}: the daily budget of all domains together is spent (RECRAWL_BUDGET_PER_DAY)"
+        "waits until {until}: the shared daily budget of all domains is spent (RECRAWL_BUDGET_PER_DAY)"
     ),
     WaitReason.ADDRESS_BUSY: "shares its address with a domain that is being crawled",
     WaitReason.PACED: (
@@ -65,7 +65,7 @@ _SENTENCES = {
 }
 _WITHOUT_END = {
     WaitReason.BUDGET_SPENT: "has a budget of 0 requests a day; to change it: recrawl domains set {name} --budget N",
-    WaitReason.NOT_DUE: "has no page that will be due",
+    WaitReason.NOT_DUE: "has no pages that will become due",
 }
 
 
@@ -73,9 +73,9 @@ _WITHOUT_END = {
 class Wait:
     """Why a domain is not being fetched now.
 
-    until: knowledge time; None where it does not end by itself, or nobody knows when.
-    detail: the holder of the lease, the reason of a suspension, or the number of requests in a spent budget.
-    pages: pages that a user has requested and that wait, counted up to a limit of the store.
+    until: the end of the wait in knowledge time; None if it has no known end.
+    detail: the holder of the lease, the reason for a suspension, or the size of a spent budget in requests.
+    pages: the number of waiting pages that a user requested, up to a limit of the store.
     """
 
     reason: WaitReason
@@ -85,7 +85,7 @@ class Wait:
 
 
 async def find_wait(db: AppDatabase, domain: Domain, *, at: datetime) -> Wait | None:
-    """Return why nothing of a domain is being fetched at an instant; None if a worker fetches from it any moment.
+    """Return why a domain is not being fetched at a time; None if a worker will fetch from it immediately.
 
     Raises BadInput if the domain was removed meanwhile.
     """
@@ -122,21 +122,21 @@ def _find_obstacle(domain: Domain, status: DomainStatus, *, at: datetime) -> Wai
 
 
 def _find_idleness(status: DomainStatus, *, at: datetime, is_shared: bool) -> Wait | None:
-    """Return why nobody claims a domain that may be claimed: it sleeps by its pace, or nothing of it is due.
+    """Return why a domain that could be crawled is idle: it is paced, or nothing is due.
 
-    is_shared: all domains together have a budget.
+    is_shared: whether there is a shared budget of all domains.
     """
     if status.wake_at is None or status.wake_at <= at:
         return None if status.wake_at is not None else Wait(WaitReason.NOT_DUE)
     if status.paced_until is None or status.wake_at > status.paced_until:
         return Wait(WaitReason.NOT_DUE, status.wake_at)
-    # Without a budget it rests for a minute after a lease that made no request.
+    # Without a budget, it pauses for a minute after a lease without requests, which is not pacing.
     has_budget = status.budget is not None or status.bytes_left is not None or is_shared
     return Wait(WaitReason.PACED, status.wake_at) if has_budget else None
 
 
 def _find_next_day_start(domain: Domain, at: datetime) -> datetime:
-    """Return when the budgets of the next UTC day begin, within the hours of the domain."""
+    """Return the start of the next UTC day, when budgets renew, or the next opening of the domain's hours after it."""
     midnight = datetime.combine(at.astimezone(UTC).date() + timedelta(days=1), time(), tzinfo=UTC)
     return find_opening(domain.hours, midnight)
 
@@ -144,10 +144,10 @@ def _find_next_day_start(domain: Domain, at: datetime) -> datetime:
 async def list_waiting_domains(
     db: AppDatabase, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False
 ) -> list[tuple[Domain, Wait]]:
-    """Return domains in which pages are due or requested and wait, with the reason; the first ones by name.
+    """Return domains in which due or requested pages wait, with the reason, up to MAX_WAITING_DOMAINS by name.
 
-    only: look at these.  requested: leave out those where no page is requested.  That no worker runs, or that nothing
-    is due, is no reason here.
+    only: check only these domains.  requested: skip domains without requested pages.  Domains that wait for a worker,
+    or in which nothing is due, are not returned.
     """
     waits: list[tuple[Domain, Wait]] = []
     for domain in await domains.find_waiting_domains(
@@ -162,7 +162,7 @@ async def list_waiting_domains(
 
 
 async def format_page_wait(db: AppDatabase, domain: Domain, *, at: datetime) -> str:
-    """Return `format_wait` of the domain of a page, which says itself when it is due."""
+    """Return `format_wait` of a page's domain; empty if nothing is due, because the page shows its own due time."""
     wait = await find_wait(db, domain, at=at)
     is_about_due = wait is not None and wait.reason is WaitReason.NOT_DUE
     return "" if is_about_due else format_wait(wait, domain, now=at)
@@ -171,13 +171,13 @@ async def format_page_wait(db: AppDatabase, domain: Domain, *, at: datetime) -> 
 async def format_waits(
     db: AppDatabase, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False
 ) -> list[str]:
-    """Return a sentence for each domain in which something waits, as `list_waiting_domains` finds them."""
+    """Return a sentence for each domain that `list_waiting_domains` returns."""
     waits = await list_waiting_domains(db, at=at, only=only, requested=requested)
     return [f"{domain.authority} {format_wait(wait, domain, now=at)}" for domain, wait in waits]
 
 
 def format_wait(wait: Wait | None, domain: Domain, *, now: datetime) -> str:
-    """Return the end of a sentence that begins with the name of the domain; empty where nothing holds it up."""
+    """Return the wait as the end of a sentence that begins with the domain's name; empty without a wait."""
     if wait is None:
         return ""
     sentence = _WITHOUT_END.get(wait.reason) if wait.until is None else None

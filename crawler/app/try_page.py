@@ -1,4 +1,4 @@
-"""Try a page: fetch it once, record nothing, and show what of it would be compared and what would be news."""
+"""Try a page: fetch it without recording it, and determine which blocks are compared and which changes count."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -23,7 +23,7 @@ from crawler.store.report import read_target
 
 
 async def try_url(db: AppDatabase, text: str, *, how: TryOptions, at: datetime | None) -> TryResult:
-    """Try the page of a registered domain that a user typed. at: knowledge time; None for now. Raises BadInput."""
+    """Try a page of a registered domain. at: knowledge time; None for now. Raises BadInput."""
     url = parse_typed_url(text)
     load_plugins(db.settings.plugins)
     domain = await get_domain(db, text)
@@ -32,7 +32,7 @@ async def try_url(db: AppDatabase, text: str, *, how: TryOptions, at: datetime |
 
 
 async def try_domain_url(db: AppDatabase, domain: Domain, url: Url, *, how: TryOptions, clock: Clock) -> TryResult:
-    """Try a page of a domain; if it may not be fetched now, `refusal` says why in words."""
+    """Try a page of a domain. If it may not be fetched now, the result's `problem` says why."""
     home = domain.build_scope(max_depth=db.settings.max_depth).to_domain_url(url)
     wait = await find_wait(db, domain, at=clock.now())
     if wait is not None and wait.reason.is_obstacle:
@@ -44,7 +44,7 @@ async def try_domain_url(db: AppDatabase, domain: Domain, url: Url, *, how: TryO
 
 
 def list_differences(result: TryResult) -> list[tuple[Difference, MaskReason]]:
-    """Return what differs from the last version, one by one, each with the reason if it is no news."""
+    """Return the differences from the last version, each with the reason why it does not count as a change, if any."""
     if result.baseline is None or result.parsed is None:
         return []
     differences = compute_difference(result.baseline.blocks, result.parsed.blocks, result.new_mask.volatile)
@@ -55,14 +55,14 @@ def list_differences(result: TryResult) -> list[tuple[Difference, MaskReason]]:
 
 
 def list_volatile_differences(result: TryResult) -> list[Difference]:
-    """Return what differed between this fetch and the next one, seconds later."""
+    """Return the differences between this fetch and the next one, seconds later."""
     if result.parsed is None or not result.second_fetches:
         return []
     return compute_difference(result.parsed.blocks, result.second_fetches[0], result.old_mask.volatile).single_changes
 
 
 def list_blocks(result: TryResult) -> list[ExplainedBlock]:
-    """Return the blocks of the page, each with what of it is compared, and why not the rest."""
+    """Return the blocks of the page, each with its masked parts and the reason."""
     if result.parsed is None:
         return []
     return explain_blocks(

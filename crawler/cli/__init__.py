@@ -1,8 +1,8 @@
-"""The command `recrawl`: parses what was typed, calls crawler.app, prints what it gives.
+"""The `recrawl` command: parse the arguments, call crawler.app and print the result.
 
-Each command has a module in a folder by subject: its options, its help and what it prints. Where printing takes many
-lines there is a module `*_output` beside it. `app.PLACES` says where each is. A command's module is imported by
-`--help`, so that it takes what is heavy (most of crawler.app and crawler.format, its output module) from `lazy`.
+Folders group the commands by subject. The module of a command holds its options, its help and short output; longer
+output is in a module `*_output` beside it. `app.COMMAND_LOCATIONS` lists all commands. `--help` imports the module of a
+command, so these modules import heavy code (most of crawler.app, crawler.format and their output module) from `lazy`.
 """
 
 from crawler.cli.main import main

@@ -1,4 +1,4 @@
-"""The command `recrawl`: which commands there are, and where each stands. They are imported when they are asked for."""
+"""The list of all commands of `recrawl` and the root command. Each command is imported when it is first used."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -13,14 +13,14 @@ from crawler import __version__
 
 
 class CommandLocation(NamedTuple):
-    """Where a command stands below crawler.cli, and the panel of the help in which it is listed."""
+    """The module of a command below crawler.cli, its name there, and the help panel that lists it."""
 
     module: str
     attribute: str
     panel: str | None = None
 
 
-INSPECT_PANEL, RUN_PANEL, SERVICES_PANEL = "Look", "Run", "Run in containers and as services"
+INSPECT_PANEL, RUN_PANEL, SERVICES_PANEL = "Inspect", "Run", "Run in containers and as services"
 COMMAND_LOCATIONS = {
     "crawl": CommandLocation("crawling.crawl", "crawl"),
     "refresh": CommandLocation("crawling.refresh", "refresh"),
@@ -62,7 +62,7 @@ COMMAND_LOCATIONS = {
 
 @cache
 def load_command(name: str) -> Any:
-    """The command, or the group of commands, that is typed so."""
+    """Import and return the command or command group of this name."""
     location, wrapper = COMMAND_LOCATIONS[name], typer.Typer()
     command = getattr(import_module(f"crawler.cli.{location.module}"), location.attribute)
     if isinstance(command, typer.Typer):
@@ -73,7 +73,7 @@ def load_command(name: str) -> Any:
 
 
 class LazyCommands(Mapping[str, Any]):
-    """All commands by name, each imported when it is looked up."""
+    """A mapping of all commands by name. Looking up a name imports the command."""
 
     def __getitem__(self, name: str) -> Any:
         return load_command(name)
@@ -90,7 +90,7 @@ class CommandGroup(TyperGroup):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.commands = LazyCommands()  # type: ignore[assignment]  # it is only read
+        self.commands = LazyCommands()  # type: ignore[assignment]  # Click only reads it
 
 
 app = typer.Typer(
@@ -109,14 +109,12 @@ def _print_version(is_requested: bool) -> None:  # noqa: FBT001  typer calls it 
 
 @app.callback()
 def root(
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Tell on stderr what happens, event by event.")
-    ] = False,
-    version: Annotated[  # noqa: ARG001  answered by its callback, before any command
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Tell the version, and stop.")
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log events to stderr.")] = False,
+    version: Annotated[  # noqa: ARG001  its callback handles it before any command
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Keep a copy of chosen web domains fresh in Postgres, with as few requests as it can.
+    """Keep a fresh copy of web domains in Postgres with as few requests as possible.
 
     Examples:
 
@@ -125,9 +123,9 @@ def root(
         recrawl changes --since 7d
         recrawl up
 
-    Without RECRAWL_DATABASE_URL everything is kept in the folder RECRAWL_HOME, in a Postgres of its own: the .recrawl
-    of this folder or of one above, else ~/.local/share/recrawl. `recrawl status` tells which.
-    Exit codes: 0 done, 1 a problem was found, 2 it cannot be asked for like this, 3 a cursor is too old.
+    Without RECRAWL_DATABASE_URL, recrawl stores everything in an embedded Postgres in the folder RECRAWL_HOME. The
+    default is the folder .recrawl here or in a parent folder, else ~/.local/share/recrawl. `recrawl status` shows it.
+    Exit codes: 0 success, 1 a problem was found, 2 invalid usage, 3 a cursor is too old.
     """
     from crawler.cli import logs
 

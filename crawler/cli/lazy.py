@@ -1,4 +1,4 @@
-"""The modules that commands need when they run; the code of each runs when it is first used: `--help` needs none."""
+"""Modules that commands need when they run. Each is executed on first use, so `--help` executes none of them."""
 
 import sys
 from importlib.util import LazyLoader, find_spec, module_from_spec
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from crawler.cli.running import sql_output
     from crawler.format import domain_settings, kinds, reasons
 
-# Modules are used first by the main thread: LazyLoader of Python 3.11 knows of no other.
+# The main thread must use each module first: LazyLoader of Python 3.11 is not thread-safe.
 PACKAGES = (
     *("crawler.app", "crawler.app.delivery", "crawler.app.running", "crawler.format", "crawler.cli"),
     *(f"crawler.cli.{folder}" for folder in ("crawling", "delivery", "domains", "pages", "reports", "running")),
@@ -26,7 +26,7 @@ PACKAGES = (
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Find a module of one of the packages: this is called by `from crawler.cli.lazy import NAME`, once for each."""
+    """Return the module of this name from one of the packages; `from crawler.cli.lazy import NAME` calls this."""
     specs = (find_spec(f"{package}.{name}") for package in PACKAGES)
     spec = next(filter(None, specs), None)
     if spec is None or spec.loader is None:

@@ -1,4 +1,4 @@
-"""Where log events go: one line each on stderr, the facts as key=value, or as JSON for programs."""
+"""Logging to stderr: one line per event, with the facts as key=value or as JSON."""
 
 import logging
 import os
@@ -9,12 +9,12 @@ from crawler.json_lines import JsonLineFormatter, extract_facts
 
 
 def wants_json() -> bool:
-    """Whether stderr is read by a program. The settings say the same, and take longer than a help text may."""
+    """Return whether RECRAWL_LOG_FORMAT asks for JSON. Loading the settings would make `--help` too slow."""
     return os.environ.get("RECRAWL_LOG_FORMAT") == "json"
 
 
 class _TextHandler(logging.Handler):
-    """Through the console that also draws the progress bar, so that neither tears the other."""
+    """A handler that prints through the console of the progress bar, so the two do not overwrite each other."""
 
     def emit(self, record: logging.LogRecord) -> None:
         facts = " ".join(f"{name}={value}" for name, value in extract_facts(record).items())
@@ -25,7 +25,7 @@ class _TextHandler(logging.Handler):
 
 
 class _JsonHandler(logging.Handler):
-    """Straight to stderr, whoever has put another in its place."""
+    """A handler that writes JSON lines to the current sys.stderr, even after it was replaced."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class _JsonHandler(logging.Handler):
 
 
 def set_up(*, level: int) -> None:
-    """Send the events of recrawl to stderr, from this level on."""
+    """Log the events of recrawl at this level and above to stderr."""
     logger = logging.getLogger("recrawl")
     logger.handlers = [_JsonHandler() if wants_json() else _TextHandler()]
     logger.setLevel(level)

@@ -1,4 +1,4 @@
-"""The entrance of the command: arguments in, an exit code out, one line for whatever goes wrong."""
+"""The entry point of the command: run it, print each error in one line and return an exit code."""
 
 import gc
 import os
@@ -14,20 +14,20 @@ from crawler.cli.app import app
 from crawler.cli.session import DONE, INTERRUPTED, PROBLEM, TOO_OLD, USAGE
 from crawler.errors import BadInput, CrawlerError, CursorTooOld
 
-# New objects after which the garbage collector looks through them. What a command imports makes a hundred thousand that
-# stay: to look through them every 700, as is usual, is a tenth of what starting takes.
+# The garbage collector's threshold for new objects. Imports create about 100,000 objects that stay; with the default of
+# 700, collecting takes a tenth of the start-up time.
 YOUNG_OBJECTS = 100_000
-# For multiplying matrices, which nobody here does; numpy starts them at once.
+# numpy starts these threads on import; they only serve matrix multiplication, which recrawl does not use.
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 def main(arguments: Sequence[str] | None = None, *, app: typer.Typer = app, program: str = "recrawl") -> int:
     """Run one command, and return its exit code.
 
-    0: done.  1: a problem was found, or something failed.  2: it cannot be asked for like this.  3: a cursor of the
-    change feed is older than what is kept.  128 + n: ended by signal n, after everything that was begun is put in
-    order.  A reader of the output that goes away changes nothing of that.
-    app, program: of another command line with the same conventions.
+    0: success.  1: a problem was found or something failed.  2: invalid usage.  3: a cursor of the change feed is older
+    than the changes that are kept.  128 + n: ended by signal n, after cleaning up.  A closed stdout does not change the
+    exit code.
+    app, program: another command line with the same conventions, such as that of the labs.
     """
     signal.signal(signal.SIGTERM, _exit_on_sigterm)
     os.environ.update(NO_THREADS | os.environ)
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None, *, app: typer.Typer = app, prog
     streams.make_streams_sturdy()
     try:
         code = int(app(arguments, prog_name=program, standalone_mode=False) or DONE)
-        sys.stdout.flush()  # a full disk is met here, not when Python ends
+        sys.stdout.flush()  # report a full disk here, not when Python exits
         return code
     except SystemExit as ended:
         return int(ended.code or DONE)
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None, *, app: typer.Typer = app, prog
 
 
 def print_error(message: str) -> None:
-    """One line on stderr, whatever is in the message."""
+    """Print the message as one line on stderr, without its line breaks."""
     from crawler.cli.logs import wants_json
     from crawler.json_lines import format_json_line
 
@@ -57,11 +57,11 @@ def print_error(message: str) -> None:
     if wants_json():
         sys.stderr.write(format_json_line(line, level="error") + "\n")
         return
-    print(f"recrawl: {line}", file=sys.stderr)  # noqa: T201  the one place that speaks when nothing else is set up
+    print(f"recrawl: {line}", file=sys.stderr)  # noqa: T201  the consoles may not be set up yet
 
 
 def _print_usage_error(error: typer.TyperException) -> int:
-    """A usage error in one line; what is no error but a plea for help, in full."""
+    """Print a usage error in one line with the help command to run. A request for help has no message."""
     message = error.format_message()
     context = getattr(error, "ctx", None)
     if message:
@@ -70,5 +70,5 @@ def _print_usage_error(error: typer.TyperException) -> int:
 
 
 def _exit_on_sigterm(number: int, _frame: FrameType | None) -> None:
-    """SIGTERM leaves through every `finally`, so that nothing stays running."""
+    """Raise SystemExit on SIGTERM, so every `finally` runs and no process is left behind."""
     raise SystemExit(128 + number)

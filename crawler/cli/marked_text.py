@@ -1,4 +1,4 @@
-"""Words that differ, as people see them: in colour where there is some, as [-old-]{+new+} elsewhere."""
+"""Word differences for a terminal: in color where supported, else as [-old-]{+new+}."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ STYLES = {RunKind.KEPT: "", RunKind.OLD: "red strike", RunKind.NEW: "bold green"
 
 
 def mark_runs(runs: Iterable[WordRun]) -> Text:
-    """Runs of words in one line, harmless to the terminal whatever a page says."""
+    """Format runs of words as one line, without control characters."""
     runs = [replace(run, text=make_printable(run.text).replace("\n", " ")) for run in runs]
     if get_stdout().color_system is None:
         return Text(format_runs(runs))
@@ -21,7 +21,7 @@ def mark_runs(runs: Iterable[WordRun]) -> Text:
 
 
 def say_indented(text: Text, *, indent: int, hanging: int = 0) -> None:
-    """A paragraph that begins `indent` columns from the left; its other lines stand `hanging` columns further in."""
+    """Print a paragraph indented by `indent` columns, and all lines but the first by `hanging` columns more."""
     console = get_stdout()
     if not console.is_terminal:
         console.print(Text(" " * indent) + text, soft_wrap=True)
@@ -32,5 +32,5 @@ def say_indented(text: Text, *, indent: int, hanging: int = 0) -> None:
 
 
 def join_parts(parts: Sequence[str]) -> str:
-    """Facts of one line, those that say something."""
+    """Join the parts that are not empty with commas."""
     return ", ".join(part for part in parts if part)

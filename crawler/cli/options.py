@@ -1,4 +1,4 @@
-"""How options and arguments are declared, each with its help text, and those that several commands share."""
+"""Helpers that declare options and arguments, and the options that several commands share."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -12,46 +12,46 @@ NO_DOMAIN = "No domain is registered: recrawl domains add URL"
 
 
 def declare_option(metavar: str, help_text: str, *names: str, **kwargs: Any) -> Any:
-    """Declare an option with a value. metavar: what stands for the value in the help text.  given: as typer has it.
+    """Declare an option with a value.
 
-    names: where there are none, the name of the parameter counts.
+    metavar: the placeholder of the value in the help.  names: the option's names; by default the parameter's name.
     """
     return typer.Option(*names, metavar=metavar, help=help_text, **kwargs)
 
 
 def declare_flag(name: str, help_text: str, *, short: str | None = None) -> Any:
-    """Declare an option without a value, as `--name` and, where there is one, as `-n`."""
+    """Declare an option without a value. name: the long form.  short: the short form, such as `-f`."""
     return typer.Option(*filter(None, (name, short)), help=help_text)
 
 
 def declare_argument(metavar: str, help_text: str, **kwargs: Any) -> Any:
-    """Declare an argument. metavar: what stands for it in the help text.  given: as typer has it."""
+    """Declare an argument. metavar: its placeholder in the help."""
     return typer.Argument(metavar=metavar, help=help_text, **kwargs)
 
 
 At = Annotated[
     datetime | None,
     declare_option(
-        "INSTANT",
-        "Act as if it were this instant: ISO 8601, UTC unless it says so, not before a domain's last visit.",
+        "TIME",
+        "Act as if it were this time: ISO 8601, in UTC without an offset. May not be before a domain's last visit.",
         parser=values.parse_instant,
     ),
 ]
-Json = Annotated[bool, declare_flag("--json", "Print one JSON document on stdout, and nothing else there.")]
-Why = Annotated[bool, declare_flag("--why", "With the figures behind it: beliefs, prices, coins.")]
+Json = Annotated[bool, declare_flag("--json", "Print one JSON document to stdout.")]
+Why = Annotated[bool, declare_flag("--why", "Also show the figures behind it, such as change rates, values and cash.")]
 PageUrl = Annotated[str, declare_argument("URL", "A page of a registered domain.")]
 
-DomainName = Annotated[str, declare_argument("DOMAIN", "A registered name, or any URL of it.")]
-DomainOrAll = Annotated[str | None, declare_argument("DOMAIN", "One domain; else all.")]
-DomainNames = Annotated[list[str], declare_argument("DOMAIN", "Registered names, or URLs of them.")]
-Top = Annotated[int, declare_option("N", "How many.", min=1, max=1_000_000)]
+DomainName = Annotated[str, declare_argument("DOMAIN", "A registered domain, or any URL of it.")]
+DomainOrAll = Annotated[str | None, declare_argument("DOMAIN", "One domain. Default: all domains.")]
+DomainNames = Annotated[list[str], declare_argument("DOMAIN", "Registered domains, or any URLs of them.")]
+Top = Annotated[int, declare_option("N", "Maximum number of rows.", min=1, max=1_000_000)]
 Kinds = Annotated[
     str | None,
     declare_option(
         "KINDS",
-        "With commas: added, changed, moved, gone, excluded, restored, template, deferred, resumed, hint; "
-        "without it all but added and hint.",
+        "Kinds of changes, separated by commas: added, changed, moved, gone, excluded, restored, template, deferred, "
+        "resumed, hint. Default: all except added and hint.",
     ),
 ]
 
-Offline = Annotated[bool, declare_flag("--offline", "Register without asking anybody, not even for an address.")]
+Offline = Annotated[bool, declare_flag("--offline", "Register without any network request, including DNS.")]

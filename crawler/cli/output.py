@@ -1,4 +1,4 @@
-"""What goes out: tables and lines for people, one JSON document for programs; stderr for everything in between."""
+"""Output of commands: text and tables or one JSON document on stdout; progress, logs and remarks on stderr."""
 
 import json
 import sys
@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING
 from crawler.errors import CursorAhead, CursorTooOld
 from crawler.json_lines import convert_to_plain, format_json_line
 
-if TYPE_CHECKING:  # rich has 4 MB, and a process that shows pages says two lines
+if TYPE_CHECKING:  # rich takes 4 MB, and `recrawl serve` prints two lines
     from rich.console import Console
     from rich.table import Table
 
-MIN_TEXT_WIDTH = 16  # characters of a text that a column of a table shows in a line, at least
-PIPE_WIDTH = 10_000  # a line of a pipe is as long as it is; URLs of 8 kB are cut nowhere
+MIN_TEXT_WIDTH = 16  # characters that a text column of a table gets at least
+PIPE_WIDTH = 10_000  # never wrap lines in a pipe; URLs have up to 8 kB
 
 
 @cache
 def get_stdout() -> "Console":
-    """What was asked for. No colours and no line breaks where nobody looks."""
+    """Return the console for results. Outside a terminal it has no colors and does not wrap lines."""
     return _make_console(stderr=False)
 
 
 @cache
 def get_stderr() -> "Console":
-    """Progress, logs and remarks."""
+    """Return the console for progress, logs and remarks."""
     return _make_console(stderr=True)
 
 
@@ -40,19 +40,19 @@ def _make_console(*, stderr: bool) -> "Console":
 
 
 def say(text: str, *, style: str = "") -> None:
-    """A line of the answer."""
+    """Print a line of the result to stdout."""
     from rich.text import Text
 
     get_stdout().print(Text(make_printable(text), style), soft_wrap=True)
 
 
 def say_heading(text: str) -> None:
-    """The one heading of an answer."""
+    """Print the heading of the result to stdout."""
     say(text, style="bold")
 
 
 def remark(text: str) -> None:
-    """A line beside the answer."""
+    """Print a line that is not part of the result to stderr."""
     from rich.text import Text
 
     from crawler.cli.logs import wants_json
@@ -65,7 +65,7 @@ def remark(text: str) -> None:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = ()) -> None:
-    """A table; the columns named in `right` hold numbers. Where it is too wide, each row is a paragraph of its own."""
+    """Print a table, or a paragraph per row if the table is too wide. right: the columns that hold numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -85,13 +85,13 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: 
 
 
 def show_rows(rows: Iterable[Mapping[str, str]], *, right: Iterable[str] = ()) -> None:
-    """Print a table of rows, at least one, each with its cells by heading. right: the headings of numbers."""
+    """Print a table of at least one row, each a mapping from heading to cell. right: the columns that hold numbers."""
     rows = list(rows)
     show_table(list(rows[0]), [list(row.values()) for row in rows], right=right)
 
 
 def _compute_min_width(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: set[str]) -> int:
-    """Characters that a table needs for its numbers, and for a readable piece of each text."""
+    """Return the width in characters that the table needs for its numbers and a readable part of each text."""
     widest = [max((len(row[n]) for row in rows), default=0) for n in range(len(columns))]
     widths = [
         max(len(name), wide if name in right else min(wide, MIN_TEXT_WIDTH))
@@ -101,7 +101,7 @@ def _compute_min_width(columns: Sequence[str], rows: Sequence[Sequence[str]], *,
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Names and values, one pair a line; pairs without a value are left out. An address is never broken."""
+    """Print one name and value per line. Pairs with an empty value are omitted, and URLs are never wrapped."""
     from rich.table import Table
     from rich.text import Text
 
@@ -128,30 +128,30 @@ def _print_table(table: "Table") -> None:
     if console.is_terminal:
         console.print(table)
         return
-    # A column is as wide as its widest cell: without this every line of a pipe would end in blanks.
+    # A column is as wide as its widest cell, so lines in a pipe would end in blanks.
     with console.capture() as capture:
         console.print(table)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
 
 
 def make_printable(text: str) -> str:
-    """Text without characters that would steer the terminal; what servers say goes through here."""
+    """Replace control characters, which could steer the terminal. All text from servers must pass through here."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 
 def pick_fields(value: object, *names: str) -> dict[str, object]:
-    """Return some fields of a value by name, for a document."""
+    """Return the named fields of a value, for a JSON document."""
     return {name: getattr(value, name) for name in names}
 
 
 def print_json(document: object) -> None:
-    """The one document of --json."""
+    """Print the JSON document of --json."""
     json.dump(document, sys.stdout, default=convert_to_plain, indent=2 if sys.stdout.isatty() else None)
     sys.stdout.write("\n")
 
 
 def print_outcome(document: object, text: str, *, as_json: bool) -> None:
-    """Print what a command has done: a document with --json, else lines for people."""
+    """Print the outcome of a command: the document with --json, else the text."""
     if as_json:
         print_json(document)
     else:
@@ -166,9 +166,9 @@ def print_listing(
     empty: str,
     as_json: bool,
 ) -> bool:
-    """Print what a command has found: a document with --json, else a table, or the line `empty` without rows.
+    """Print the document with --json, else a table of the rows, or the line `empty` if there are none.
 
-    Return whether it was a table, for what is said beneath it.
+    Return whether a table was printed, so the caller can add remarks.
     """
     if as_json:
         print_json(document)
@@ -182,7 +182,7 @@ def print_listing(
 
 
 def print_json_line(document: object) -> None:
-    """One of many documents, in a line, for whoever reads along."""
+    """Print one of several JSON documents in a line, and flush."""
     json.dump(document, sys.stdout, default=convert_to_plain)
     sys.stdout.write("\n")
     sys.stdout.flush()
@@ -190,10 +190,7 @@ def print_json_line(document: object) -> None:
 
 @contextmanager
 def report_cursor_errors(*, as_json: bool) -> Iterator[None]:
-    """With --json, a document for a cursor that is too old, or beyond the end.
-
-    The complaint and the exit code are as without.
-    """
+    """With --json, print a document if a cursor is too old or beyond the end, and let the error pass."""
     try:
         yield
     except CursorAhead as error:

@@ -1,4 +1,4 @@
-"""Line charts in plain characters, for a terminal or a log."""
+"""Line charts made of characters, for a terminal or a log."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,14 +8,14 @@ from rich.text import Text
 from crawler.cli.output import get_stdout, say
 from crawler.format.axes import Axis, format_tick, make_axis
 
-DOTS = "●○◆◇▲△■□"  # one for each line of a chart
+DOTS = "●○◆◇▲△■□"  # one symbol per line of a chart
 COLORS = ("blue", "red", "green", "magenta", "yellow", "cyan", "white", "bright_black")
-PLOT_WIDTH = 72  # characters, where there is room
+PLOT_WIDTH = 72  # characters, if the terminal is wide enough
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line: points in order of x. Numbers that are not finite, or that a logarithm has not, make no point."""
+    """A line of a chart: points in order of x. Infinite values, and on a log axis values <= 0, are not drawn."""
 
     label: str
     points: tuple[tuple[float, float], ...]
@@ -23,7 +23,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Some lines over the same axes; lines beyond the eighth look like the first ones."""
+    """Lines over the same axes. Symbols repeat after the eighth line."""
 
     title: str
     x_label: str
@@ -33,13 +33,13 @@ class Chart:
     is_log_y: bool = False
 
     def make_axes(self) -> tuple[Axis, Axis]:
-        """The axes that hold all points."""
+        """Return the x and y axes that contain all points."""
         points = [point for series in self.series for point in series.points]
         horizontal = make_axis((x for x, _ in points), is_log=self.is_log_x)
         return horizontal, make_axis((y for _, y in points), is_log=self.is_log_y)
 
     def scale_points(self, series: Series) -> list[tuple[float, float]]:
-        """The points of a line that can be shown, x and y from 0 to 1."""
+        """Return the points of a line that can be drawn, with x and y scaled to 0..1."""
         x_axis, y_axis = self.make_axes()
         return [
             (x_axis.normalize(x), y_axis.normalize(y))
@@ -48,11 +48,11 @@ class Chart:
         ]
 
 
-NamedCharts = list[tuple[str, Chart]]  # each with the name of its file, without the ending
+NamedCharts = list[tuple[str, Chart]]  # pairs of a file name without extension, and its chart
 
 
 def show_plots(charts: NamedCharts) -> None:
-    """Print the charts, in colors where the terminal has them."""
+    """Print the charts, in color where the terminal supports it."""
     width = max(min(get_stdout().width - 16, PLOT_WIDTH), 20)
     for _, chart in charts:
         say("")
@@ -64,9 +64,10 @@ def show_plots(charts: NamedCharts) -> None:
 
 
 def render_plot(chart: Chart, *, width: int = 72, height: int = 16) -> list[str]:
-    """The chart, a string for each row, blanks at no row's end.
+    """Render the chart as a list of rows without trailing blanks.
 
-    width, height: of the plot itself, in characters, at least 8 and 3.  Where two lines meet, the first one is seen.
+    width, height: the size of the plot area in characters, at least 8 and 3.  The first of two lines that meet is drawn
+    on top.
     """
     cells = [[" "] * width for _ in range(height)]
     for n, series in reversed(list(enumerate(chart.series))):
@@ -87,7 +88,7 @@ def render_plot(chart: Chart, *, width: int = 72, height: int = 16) -> list[str]
 
 
 def _interpolate(points: list[tuple[float, float]], *, width: int) -> list[tuple[float, float]]:
-    """The points, and one for every column between two of them."""
+    """Return the points with linear interpolation for every column in between."""
     filled = list(points[:1])
     for (x, y), (next_x, next_y) in pairwise(points):
         steps = max(round(abs(next_x - x) * (width - 1)), 1)
@@ -96,7 +97,7 @@ def _interpolate(points: list[tuple[float, float]], *, width: int) -> list[tuple
 
 
 def _label_rows(axis: Axis, height: int) -> list[str]:
-    """The number beside each row, or nothing."""
+    """Return the label of each row, empty where it has none."""
     numbers = [""] * height
     for mark in axis.marks():
         numbers[round((1 - axis.normalize(mark)) * (height - 1))] = format_tick(mark)
@@ -104,7 +105,7 @@ def _label_rows(axis: Axis, height: int) -> list[str]:
 
 
 def _label_columns(axis: Axis, width: int) -> str:
-    """The numbers below, each centred on its column, those left out that would touch another."""
+    """Return the line of x labels, each centered on its column. Labels that would overlap are omitted."""
     line = ""
     for mark in axis.marks():
         number = format_tick(mark)

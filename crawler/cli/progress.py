@@ -1,4 +1,4 @@
-"""Bars on stderr while something goes on; nothing where that is no terminal."""
+"""Progress bars on stderr. They are disabled outside a terminal."""
 
 from uuid import UUID
 
@@ -9,7 +9,7 @@ from crawler.cli.output import get_stderr
 
 
 class ProgressBar(progress.Progress):
-    """A bar that is there while the block runs."""
+    """A progress bar, shown inside its `with` block."""
 
     def __init__(self, *, title: str, total: int | None = None) -> None:
         super().__init__(
@@ -29,18 +29,18 @@ class ProgressBar(progress.Progress):
 
 
 class CrawlProgress(ProgressBar):
-    """Looks of a crawl.
+    """The progress of a crawl, counted in visits.
 
-    pending: looks that were due at the start; those at pages found on the way come on top.  max_pages: looks, or None.
+    pending: the pages that are due at the start; pages found during the crawl are added.  max_pages: the limit.
     """
 
     def __init__(self, *, pending: int, max_pages: int | None) -> None:
-        super().__init__(title="asking")
+        super().__init__(title="crawling")
         self._pending, self._max_pages = pending, max_pages
         self._counts: dict[UUID, CrawlStats] = {}
 
     def record_batch(self, lease: Lease, stats: CrawlStats) -> None:
-        """A batch of the lease is recorded; the tally is the lease's so far."""
+        """Show that a batch was recorded. stats: the totals of this lease so far."""
         self._counts[lease.token] = stats
         counts = self._counts.values()
         visits, new_pages = sum(each.visits for each in counts), sum(each.new_pages for each in counts)
@@ -58,11 +58,11 @@ class CrawlProgress(ProgressBar):
 
 
 class ExportProgress(ProgressBar):
-    """Pages that are exported."""
+    """The progress of an export, counted in pages."""
 
     def __init__(self) -> None:
         super().__init__(title="pages")
 
     def __call__(self, pages: int) -> None:
-        """Show that so many are written."""
+        """Show the number of pages written so far."""
         self.update(self.task, completed=pages)

@@ -1,4 +1,4 @@
-"""One command's time with the database: found or started, of the right schema, left as it was; and its exit code."""
+"""Running a command's work on the database, interrupts, and exit codes."""
 
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
@@ -6,27 +6,28 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crawler.cli.output import remark
 
-if TYPE_CHECKING:  # --help needs none of them
+if TYPE_CHECKING:  # keep --help fast
     import asyncio
 
     from crawler.app.database import AppDatabase
     from crawler.settings import Settings
 
 T = TypeVar("T")
-# What the exit code of a command means. A command that returns nothing is done.
+# Exit codes. A command that returns None was successful.
 DONE = 0
-PROBLEM = 1  # a problem was found, or something that the user can mend failed
-USAGE = 2  # it cannot be asked for like this
-INTERRUPTED = 130  # as shells have it: 128 + SIGINT
-TOO_OLD = 3  # a cursor of the change feed is older than what is kept
+PROBLEM = 1  # a problem was found, or something failed that the user can fix
+USAGE = 2  # invalid usage
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
+TOO_OLD = 3  # a cursor of the change feed is older than the changes that are kept
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """The first Ctrl-C (or SIGTERM) asks the work to finish, the second ends it.
+    """A handler of Ctrl-C and SIGTERM.
 
-    Work that cannot finish early is ended by the first.
+    The first signal sets `stop`, so that the work can finish; the second cancels it. If not `patient`, the first
+    signal cancels it.
     """
 
     def __init__(self, *, patient: bool) -> None:
@@ -39,7 +40,7 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int:
-        """Return 128 + the signal that asked to stop, as shells have it; 0 where nobody did."""
+        """Return 128 + the signal number, as in shells; 0 if there was no signal."""
         return 0 if self.signal_number is None else 128 + self.signal_number
 
     def watch_task(self, task: "asyncio.Task[object] | None") -> None:
@@ -50,7 +51,7 @@ class Interrupts:
             asyncio.get_running_loop().add_signal_handler(number, self._interrupt, number)
 
     async def run_until_stop(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """What some work gives; None where the user asked to stop before it ended: then it is cancelled."""
+        """Return the result of the work, or cancel it and return None if a signal arrives first."""
         import asyncio
 
         task, stop = asyncio.create_task(work), asyncio.create_task(self.stop.wait())
@@ -66,7 +67,7 @@ class Interrupts:
         first, self.signal_number = self.signal_number is None, signal_number
         if first and self._patient:
             self.stop.set()
-            remark("Stopping: what is under way is still recorded (once more to stop at once)")
+            remark("Stopping: requests in progress are finished and recorded. Press Ctrl-C again to stop immediately")
         elif self._work is not None:
             self._work.cancel()
 
@@ -81,10 +82,10 @@ def settings() -> "Settings":
 def run_on_database(
     work: "Callable[[AppDatabase, Interrupts], Awaitable[T]]", *, connections: int = 2, patient: bool = False
 ) -> T:
-    """Run asynchronous work on the crawl's database, and leave everything running that ran before, nothing else.
+    """Run asynchronous work on the database. An embedded Postgres is started if needed, and stopped afterwards.
 
-    patient: the work looks at `Interrupts.stop` and ends early by itself.
-    Raises SystemExit, 128 + the signal, where it was ended by one.
+    patient: the work checks `Interrupts.stop` and ends early when it is set.
+    Raises SystemExit with 128 + the signal number if a signal cancels the work.
     """
     import asyncio
 
@@ -103,7 +104,7 @@ def run_on_database(
         except asyncio.CancelledError as error:
             raise SystemExit(128 + (interrupts.signal_number or signal.SIGINT)) from error
         finally:
-            signal.signal(signal.SIGTERM, terminate)  # the event loop has put the system's default in its place
+            signal.signal(signal.SIGTERM, terminate)  # the event loop resets it to the default
 
     return run_with_database(
         lambda db: work(db, interrupts), settings(), connections=connections, run=run_until_interrupt

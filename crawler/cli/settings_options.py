@@ -1,4 +1,4 @@
-"""The options that the table of a domain's settings makes."""
+"""Command options generated from the table of domain settings."""
 
 import inspect
 from collections.abc import Callable
@@ -11,8 +11,8 @@ import typer
 from crawler.app.settings import PARSERS, SETTINGS, Setting, SettingKind, SettingsPatch, make_patch, parse_text
 from crawler.cli import values
 
-PANELS = {False: "Settings of the domain", True: "What is important in the domain"}
-TYPES: dict[SettingKind, Any] = {  # of the value that the command is given
+PANELS = {False: "Domain settings", True: "Page importance"}
+TYPES: dict[SettingKind, Any] = {  # the type of the option's parsed value
     SettingKind.COUNT: int,
     SettingKind.NUMBER: float,
     SettingKind.FACTOR: float,
@@ -30,9 +30,9 @@ EMPTY_PATCH = SettingsPatch()
 
 
 def add_settings_options(*, of_crawl: bool = False) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
-    """Give a command the options of the table in place of its parameter `patch`.
+    """Return a decorator that replaces the parameter `patch` of a command by the options of all settings.
 
-    of_crawl: only those that `recrawl crawl` offers.
+    of_crawl: add only the options that `recrawl crawl` offers.
     """
     offered = [setting for setting in SETTINGS if setting.is_crawl_option or not of_crawl]
 
@@ -56,7 +56,7 @@ def add_settings_options(*, of_crawl: bool = False) -> Callable[[Callable[..., i
 
 
 def _make_parameter(setting: Setting) -> inspect.Parameter:
-    # Made here, not written, so that the type checker cannot read it.
+    # The annotation is built at run time, which the type checker cannot follow.
     annotation = Annotated[TYPES[setting.kind] | None, _make_option(setting)]  # type: ignore[valid-type,name-defined]
     return inspect.Parameter(setting.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
 

@@ -1,4 +1,4 @@
-"""stdout and stderr that outlive their readers: what was begun is finished, and ends with its own exit code."""
+"""stdout and stderr that ignore a closed pipe, so the work finishes and the command returns its exit code."""
 
 import io
 import os
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class _SturdyFile(io.FileIO):
-    """A file that goes silent when it cannot be written to any more.
+    """A file that discards further output after a write failed.
 
-    is_result: raises CrawlerError once where that is something to mend, such as a full disk; a reader that went away
-    is none. What is only said beside the result is not worth ending a crawl for, and there is nowhere left to say so.
+    is_result: raise CrawlerError once if a write fails for a reason that the user can fix, such as a full disk, but not
+    for a closed pipe. A failure of stderr must not end a crawl, and cannot be reported anywhere.
     """
 
     is_silent = False
@@ -39,7 +39,7 @@ class _SturdyFile(io.FileIO):
 
 
 def make_streams_sturdy() -> None:
-    """Make the process's own stdout and stderr sturdy; others, put in their place by whoever calls us, stay."""
+    """Replace the process's original stdout and stderr by sturdy ones. Streams that a caller put there stay."""
     if sys.stdout is sys.__stdout__:
         sys.stdout = _make_sturdy(sys.stdout, 1)
     if sys.stderr is sys.__stderr__:
@@ -47,11 +47,11 @@ def make_streams_sturdy() -> None:
 
 
 def _make_sturdy(stream: TextIO | None, number: int) -> TextIO:
-    if stream is None:  # closed before we began, as by >&-
+    if stream is None:  # closed by the shell with >&-
         return Path(os.devnull).open("w", encoding="utf-8")
     return io.TextIOWrapper(
         io.BufferedWriter(_SturdyFile(number, is_result=number == 1)),
         encoding=stream.encoding,
-        errors="backslashreplace",  # whatever the terminal's encoding, pages are in any script
+        errors="backslashreplace",  # pages may contain characters that the terminal's encoding lacks
         line_buffering=stream.isatty() or number == 2,
     )

@@ -1,4 +1,4 @@
-"""What people type and read: instants, spans of time, sizes."""
+"""Parsers of typed values: times, durations, addresses and cursors."""
 
 import ipaddress
 from collections.abc import Callable
@@ -17,7 +17,7 @@ DAYS_BACK = {"today": 0, "yesterday": 1}
 
 
 def make_typer_parser(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """The parser with refusals that typer shows: BadParameter in place of ValueError."""
+    """Wrap a parser so that it raises BadParameter, which typer shows, in place of ValueError."""
 
     @wraps(parse)
     def parse_typed(text: str) -> T:
@@ -37,12 +37,15 @@ parse_positive_option = make_typer_parser(parse_positive)
 
 @make_typer_parser
 def parse_ip_address(text: str) -> str:
-    """An address to listen on."""
+    """Parse an IP address to listen on."""
     return str(ipaddress.ip_address(text))
 
 
 def parse_since(text: str, *, now: datetime) -> int | timedelta | datetime:
-    """Where to begin in the feed: a cursor of an earlier call, a span before now, a day or an instant (UTC)."""
+    """Parse a position in the change feed: a cursor, a duration before now, a day or a time (UTC).
+
+    Raises typer.BadParameter.
+    """
     lowered = text.strip().lower()
     if lowered.isascii() and lowered.isdigit() and len(lowered) <= 18:
         return int(lowered)
@@ -55,5 +58,5 @@ def parse_since(text: str, *, now: datetime) -> int | timedelta | datetime:
         return times.parse_span(text)
     except ValueError as error:
         raise typer.BadParameter(
-            f"{text!r} is no cursor, no span such as 7d, and no day such as yesterday or 2026-11-22"
+            f"{text!r} is not a cursor, a duration such as 7d, or a day such as yesterday or 2026-11-22"
         ) from error

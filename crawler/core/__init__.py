@@ -1,7 +1,6 @@
 """The decisions of recrawl: pure functions and frozen values.
 
-Nothing here waits, reads a clock, the settings or a row, or writes a log. Eleven rooms by subject, each using only
-those that stand below it: validators, visit, soft_errors, change, volatile, novelty, budget, freshness, cash, page,
-http. Beside them stand `domain` (Domain, its settings, Lease, Hold) and `page_rules` (what a user says about pages of a
-pattern).
+Nothing here waits, logs, or reads a clock, a setting or a row. The subject packages are layered: each imports only
+packages below it (docs/architecture.md). Beside them are `domain` (Domain, Lease, Suspension), `domain_settings`
+(settings per domain) and `page_rules` (rules of a user for the pages that match a pattern).
 """

@@ -1,4 +1,4 @@
-"""A Domain as its user registered it, and the Lease by which one worker holds it."""
+"""The Domain that a user registered, and the Lease by which one worker holds it."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from crawler.core.http.urls import Authority, Scope, Url, get_host
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """One authority that a user registered. addresses: that its name led to when it was last looked up."""
+    """One authority that a user registered. addresses: the result of the last DNS lookup."""
 
     id: int
     authority: Authority
@@ -26,12 +26,12 @@ class Domain:
 
     @property
     def is_own_server(self) -> bool:
-        """Whether its server is its user's own."""
+        """Whether the server belongs to the user (see the function is_own_server)."""
         return is_own_server(self.authority, self.addresses, allow_private=self.settings.allow_private)
 
     @property
     def hours(self) -> Hours:
-        """When it may be asked."""
+        """Return when the domain may be crawled."""
         return parse_stored_hours(self.settings.hours)
 
     @property
@@ -39,7 +39,7 @@ class Domain:
         return Url(f"{self.scheme}://{self.authority}/")
 
     def build_scope(self, *, max_depth: int, accepts: Callable[[Url], bool] | None = None) -> Scope:
-        """Which URLs are pages of this domain. max_depth: where the user set none.  accepts: see Scope."""
+        """Return the scope of the domain. max_depth: the limit if the user set none.  accepts: see Scope."""
         domain_settings = self.settings
         return Scope(
             authority=self.authority,
@@ -53,10 +53,10 @@ class Domain:
 
 
 def parse_stored_hours(text: str) -> Hours:
-    """The hours of a domain's settings.
+    """Parse the stored hours of a domain.
 
-    Stored ones that this machine cannot read, as of a zone that it does not know, are all hours here: a domain with
-    such is not crawled at all (DomainSettings.refusals).
+    Return ALWAYS for hours that this machine cannot parse, for example with an unknown time zone. That is safe because
+    such a domain is not crawled at all (DomainSettings.refusals).
     """
     try:
         return parse_hours(text)
@@ -65,9 +65,10 @@ def parse_stored_hours(text: str) -> Hours:
 
 
 def is_own_server(authority: Authority, addresses: Collection[str], *, allow_private: bool) -> bool:
-    """Whether a server is its user's own: it may be private, and it is. A public one is asked politely all the same.
+    """Whether a server belongs to the user: private addresses are allowed, and all its addresses are private.
 
-    addresses: that the name leads to; where none is known, the name has to be a private address itself.
+    A public server always gets the usual delay. addresses: what the name resolves to; if none are known, the name
+    itself must be a private address.
     """
     return allow_private and all(map(is_private, addresses or [get_host(authority)]))
 
@@ -76,8 +77,8 @@ def is_own_server(authority: Authority, addresses: Collection[str], *, allow_pri
 class RobotsCopy:
     """The stored robots.txt of a domain.
 
-    body: the last good copy, None if there never was one.  outcome: how the last request for it ended.
-    good_at: when the body was received.  due_at: when to ask again.
+    body: the last good copy, or None.  outcome: how the last request for it ended.
+    good_at: when the body was received.  due_at: when to fetch it again.
     """
 
     body: bytes | None
@@ -89,14 +90,14 @@ class RobotsCopy:
 
 @dataclass(frozen=True, slots=True)
 class Suspension:
-    """A domain that is left alone until an instant (knowledge time), and why.
+    """Until when a domain is suspended (knowledge time), and why.
 
-    refusals: how many times in a row, which the next back-off is counted from.
+    refusals: the number of refusals in a row, which determines the next back-off.
     """
 
     until: datetime
     reason: str
-    refusals: int
+    rejections: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,8 @@ class Lease:
     """A domain held by one worker. Only the holder of the token writes the domain's pages.
 
     wait: real time from the claim until the domain's delay allows the first request.
-    refusals: 429s and 503s in a row before this lease.  slots: addresses that are held with it.
-    since: monotonic seconds of the machine, read before the claim was sent; the lease lasts a term from then on.
+    refusals: the number of 429s and 503s in a row before this lease.  slots: addresses held together with the domain.
+    since: the monotonic clock of the machine in seconds, read before the claim was sent; the lease ends a term later.
     """
 
     domain: Domain
@@ -113,7 +114,7 @@ class Lease:
     holder: str
     term: timedelta
     wait: timedelta
-    refusals: int
+    rejections: int
     robots: RobotsCopy | None
     slots: tuple[str, ...] = ()
     since: float = 0.0
@@ -121,20 +122,20 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class DomainStatus:
-    """Why a domain can or cannot be claimed now. Instants of the lease are real time, the others knowledge time."""
+    """Why a domain can or cannot be claimed now. leased_until is real time, other instants are knowledge time."""
 
     paused: bool
     holder: str | None
     leased_until: datetime | None
     wake_at: datetime | None
-    paced_until: datetime | None  # before this the budget had nothing, as the last release found
+    paced_until: datetime | None  # until then the paced budget is used up, according to the last release
     resume_at: datetime | None
     resume_reason: str
     next_request_at: datetime | None
     last_visit_at: datetime | None
     addresses_busy: bool
-    has_inbox: bool  # something waits there to be applied by the next lease
-    requested: int  # pages that a user has requested and that were not fetched since, MAX_REQUESTED at most
-    budget: int | None  # requests a day, by its user or by the plan
-    budget_left: int | None  # requests of the day
-    bytes_left: int | None  # below 0 by what the last bodies were over
+    has_inbox: bool  # the next lease applies it
+    requested: int  # pages that a user requested and that were not fetched since; at most MAX_REQUESTED
+    budget: int | None  # requests per day, set by the user or the plan
+    budget_left: int | None  # requests left today
+    bytes_left: int | None  # negative if the last bodies exceeded the limit

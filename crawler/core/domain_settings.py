@@ -1,7 +1,7 @@
-"""The settings of a domain: a value, and a table of how each setting is typed, stored and shown.
+"""The settings of a domain, and a table that says how each is entered, stored and displayed.
 
-The command's options, JSON, the columns (models/domain.py) and docs/commands.md follow from the table: the next setting
-is a field and an entry here. Nothing heavy is imported: --help reads this.
+Command-line options, JSON keys, columns (models/domain.py) and docs/commands.md are derived from the table: to add a
+setting, add a field and a table entry. --help imports this module, so it imports nothing heavy.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from crawler.core.page_rules import PageRule
     from crawler.core.rendering.memory import RenderMode
 
-# RFC 9110, 12.5.4: a language range, or any, with the weight of the user's preference.
+# RFC 9110, 12.5.4: a language range or "*", with an optional weight.
 LANGUAGE_PATTERN = (
     r"(?:[a-zA-Z]{1,8}(?:-[a-zA-Z0-9]{1,8})*|\*)"
     r"(?:[ \t]*;[ \t]*[qQ]=(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?"
@@ -28,7 +28,7 @@ LANGUAGE_PATTERN = (
 
 REVISIT_PATTERN = (
     r"fixed (?!0+(?:\.0+)?[smhdw])[0-9]{1,6}(?:\.[0-9]{1,3})?[smhdw]"
-    r"|[A-Za-z][A-Za-z0-9_.-]{0,62}"  # value, similarity, or a plugin; who knows the plugins asks whether there is one
+    r"|[A-Za-z][A-Za-z0-9_.-]{0,62}"  # value, similarity, or a plugin; whether the plugin exists is checked elsewhere
 )
 
 
@@ -40,10 +40,11 @@ def _build_ordering() -> "Ordering":
 
 @dataclass(frozen=True, slots=True)
 class DomainSettings:
-    """The settings of a domain that its user may give. None and empty mean the defaults.
+    """The settings of a domain that a user can set. None and empty values mean the default.
 
-    rules: about pages of a pattern, each pattern once.
-    ValueError, a sentence for the user, for two targets, an impossible one, or two rules of one pattern.
+    rules: page rules; no two have the same pattern.
+    Raises ValueError with a message for the user if both targets are set, a target is out of range, or two rules have
+    the same pattern.
     """
 
     seeds: tuple["Url", ...] = ()
@@ -93,39 +94,39 @@ class DomainSettings:
 
             check_unique_patterns(self.rules)
         if self.insecure_tls and self.ca_file:
-            raise ValueError("either certificates are checked by --ca-file, or with --insecure-tls not at all")
+            raise ValueError("--ca-file and --insecure-tls exclude each other: set one of them")
         if self.target_freshness is not None and self.max_age is not None:
-            raise ValueError("a domain has one target, a share that is fresh or an age, and not both")
+            raise ValueError("a domain has only one target: set --target-freshness or --max-age, not both")
         if self.target_freshness is not None and not 0 < self.target_freshness < 1:
-            raise ValueError(f"a target of {self.target_freshness:g} is not between 0 and 1")
+            raise ValueError(f"the target freshness {self.target_freshness:g} is not between 0 and 1")
         if self.max_age is not None and self.max_age <= timedelta(0):
-            raise ValueError("a target age must be above 0")
+            raise ValueError("the maximum age must be above 0")
 
     @property
     def uses_whole_budget(self) -> bool:
-        """Whether each request of its budget is made: no target says how many fewer would do."""
+        """Whether the crawl spends its whole budget, because no target could be met with fewer requests."""
         return self.budget_per_day is not None and self.target_freshness is None and self.max_age is None
 
     @property
     def is_special(self) -> bool:
-        """The domain is asked in another way than others: it is shown something, or another way leads there."""
+        """Whether requests to the domain use credentials, cookies, a proxy or special TLS settings."""
         return bool(
             self.headers or self.auth or self.login or self.cookies or self.proxy or self.ca_file or self.insecure_tls
         )
 
     @property
     def credentials(self) -> "Credentials":
-        """What the domain is shown. ValueError for what was stored and cannot be read (see refusals)."""
+        """Return the credentials for the domain. Raise ValueError if a stored text cannot be parsed (see problems)."""
         from crawler.core.http.credentials import parse_credentials
 
         return parse_credentials(self.headers, self.auth, self.login, self.proxy)
 
     @property
-    def refusals(self) -> tuple[str, ...]:
-        """Why patterns and texts that were stored before are not used; a domain with one is not crawled."""
+    def problems(self) -> tuple[str, ...]:
+        """Return why stored patterns and texts are invalid. A domain with any refusal is not crawled."""
         from crawler.core.http.urls import list_refusals
 
-        of_rules = (refusal for rule in self.rules for refusal in rule.refusals)
+        of_rules = (problem for rule in self.rules for problem in rule.problems)
         of_texts = (
             refusal for setting in SETTINGS for refusal in list_setting_refusals(setting, get_value(self, setting))
         )
@@ -133,7 +134,7 @@ class DomainSettings:
 
 
 def _build_refusal_check(module: str, parser: str) -> Callable[[str], str]:
-    """Return what says why a parser refuses a text, or "". The module is imported when it is first asked."""
+    """Return a function that returns a parser's error message for a text, or "". It imports the module when called."""
 
     def explain_refusal(text: str) -> str:
         try:
@@ -147,18 +148,18 @@ def _build_refusal_check(module: str, parser: str) -> Callable[[str], str]:
 
 def _explain_file_refusal(text: str) -> str:
     is_path = text.startswith("/") and text.isprintable()
-    return "" if is_path else "a file of certificates is named by its whole path, as it is where it is crawled"
+    return "" if is_path else "the certificate file needs an absolute path, valid on the machine that crawls"
 
 
 def _build_retention_setting(option: str, help_text: str, label: str) -> Setting:
-    """Return the setting that says for how long something of the past is kept. help_text: its help."""
+    """Return a setting for how long past data is kept."""
     return Setting(SettingKind.SPAN, option, help_text, label=label, phrase="for {}", is_crawl_option=False)
 
 
-# How each setting is typed, stored and shown, by the name of its field in DomainSettings, or else in its ordering.
+# By the name of the field in DomainSettings or in its ordering.
 TABLE = {
     "seeds": Setting(
-        SettingKind.TEXTS, "--seed URL", "Begin here too, beside the root; may be repeated.", label="Seeds"
+        SettingKind.TEXTS, "--seed URL", "Start here in addition to the root; may be repeated.", label="Seeds"
     ),
     "budget_per_day": Setting(
         SettingKind.COUNT,
@@ -178,7 +179,7 @@ TABLE = {
     "target_freshness": Setting(
         SettingKind.SHARE,
         "--target-freshness SHARE",
-        "So much of the domain, by importance, is to be fresh: 95%. The plan finds the requests that takes.",
+        "Share of the domain, by importance, to keep fresh: 95%. The plan finds how many requests that takes.",
         label="Target",
         phrase="{} fresh",
         replaced_setting="max_age",
@@ -187,7 +188,7 @@ TABLE = {
     "max_age": Setting(
         SettingKind.SPAN,
         "--max-age SPAN",
-        "No page is to be longer unseen: 3d. Instead of --target-freshness; a budget caps both.",
+        "Visit each page at least this often: 3d. An alternative to --target-freshness; a budget caps both.",
         label="Target",
         phrase="no page older than {}",
         replaced_setting="target_freshness",
@@ -196,25 +197,25 @@ TABLE = {
     "delay": Setting(
         SettingKind.DELAY,
         "--delay SECONDS",
-        "From the end of an answer to the next request; the delay of robots.txt holds where it is longer.",
+        "Pause between a response and the next request; a longer Crawl-delay in robots.txt takes precedence.",
         label="Delay",
     ),
     "latency_factor": Setting(
         SettingKind.NUMBER,
         "--latency-factor NUMBER",
-        "A pause is at least so many times what answers take, up to 30 s, so that a slow server gets longer ones; "
-        "2 unless said. 0: never. Without a delay there is no pause to lengthen.",
+        "Lengthen the pause to at least this many times the response time, up to 30 s; default 2, 0 turns this off. "
+        "It has no effect without a delay.",
         max_value=100,
         label="Slow server",
-        phrase="pauses for {} times what its answers take",
-        default_text="pauses for twice what its answers take",
+        phrase="pause at least {} times the response time",
+        default_text="pause at least twice the response time",
         is_crawl_option=False,
     ),
     "hours": Setting(
         SettingKind.TEXT,
         "--hours HOURS",
-        "When it may be asked, and how fast: 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun', or '22-06 x2; 06-22 "
-        "x0.5 Europe/Vienna' for twice as fast by night. What is not named is closed.",
+        "When to crawl and how fast: 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun', or '22-06 x2; 06-22 "
+        "x0.5 Europe/Vienna' to double the speed at night. No requests are made at other times.",
         explain_refusal=_build_refusal_check("crawler.core.budget.hours", "parse_hours"),
         label="Hours",
         default_text="at any time",
@@ -223,8 +224,8 @@ TABLE = {
     "headers": Setting(
         SettingKind.TEXTS,
         "--header HEADER",
-        "Send this header to the domain, 'X-Key: env:DOCS_KEY'; its value stands in the environment (env:NAME) or "
-        "in a Prefect secret block (block:NAME); may be repeated.",
+        "Send this header to the domain: 'X-Key: env:DOCS_KEY'. Its value is read from the environment (env:NAME) or "
+        "a Prefect secret block (block:NAME); may be repeated.",
         explain_refusal=_build_refusal_check("crawler.core.http.credentials", "parse_header"),
         label="Headers",
         needs_full_recrawl=True,
@@ -240,7 +241,7 @@ TABLE = {
     "login": Setting(
         SettingKind.TEXT,
         "--login LOGIN",
-        "Log in by a form before pages are asked: '/login user=env:DOCS_USER password=env:DOCS_PASSWORD'.",
+        "Log in with a form before crawling: '/login user=env:DOCS_USER password=env:DOCS_PASSWORD'.",
         explain_refusal=_build_refusal_check("crawler.core.http.credentials", "parse_login"),
         label="Login",
         needs_full_recrawl=True,
@@ -248,7 +249,7 @@ TABLE = {
     "cookies": Setting(
         SettingKind.FLAG,
         "--cookies/--no-cookies",
-        "Send back the cookies that it sets, while a crawl runs; with --login always.",
+        "Send back cookies that the domain sets during a crawl run; always on with --login.",
         label="Cookies",
         phrase="sent back",
         needs_full_recrawl=True,
@@ -256,14 +257,15 @@ TABLE = {
     "proxy": Setting(
         SettingKind.TEXT,
         "--proxy PROXY",
-        "Ask by way of an http proxy that tunnels: 'http://proxy.example:3128', and 'env:USER env:PASSWORD' after it.",
+        "Use an HTTP proxy that supports CONNECT: 'http://proxy.example:3128', optionally followed by "
+        "'env:USER env:PASSWORD'.",
         explain_refusal=_build_refusal_check("crawler.core.http.credentials", "parse_proxy"),
         label="Proxy",
     ),
     "ca_file": Setting(
         SettingKind.TEXT,
         "--ca-file PATH",
-        "Trust the certificates in this file (PEM), and no others.",
+        "Trust only the certificates in this PEM file.",
         explain_refusal=_explain_file_refusal,
         label="Certificates",
         phrase="only those in {}",
@@ -271,47 +273,54 @@ TABLE = {
     "insecure_tls": Setting(
         SettingKind.FLAG,
         "--insecure-tls/--no-insecure-tls",
-        "Do not ask whose certificate it is: anybody on the way may read and change what is sent.",
+        "Do not verify TLS certificates: others on the network can then read and change the traffic.",
         label="TLS",
-        phrase="INSECURE: no certificate is checked",
+        phrase="INSECURE: certificates are not verified",
     ),
     "parallelism": Setting(
-        SettingKind.COUNT, "--parallelism N", "Requests at a time.", min_value=1, max_value=256, label="Parallelism"
+        SettingKind.COUNT,
+        "--parallelism N",
+        "Maximum number of concurrent requests.",
+        min_value=1,
+        max_value=256,
+        label="Parallelism",
     ),
     "include": Setting(
         SettingKind.TEXTS,
         "--include PATTERN",
-        "Only paths like '/docs/', '*.html$' or 're:/20../'; may be repeated.",
+        "Crawl only paths that match, such as '/docs/', '*.html$' or 're:/20../'; may be repeated.",
         label="Include",
         needs_full_recrawl=True,
     ),
     "exclude": Setting(
         SettingKind.TEXTS,
         "--exclude PATTERN",
-        "No paths like this; may be repeated.",
+        "Do not crawl paths that match; may be repeated.",
         label="Exclude",
         needs_full_recrawl=True,
     ),
     "max_depth": Setting(
         SettingKind.COUNT,
         "--max-depth N",
-        "Links away from the nearest seed.",
+        "Maximum number of links from the nearest seed.",
         max_value=32_000,
-        label="Depth",
+        label="Maximum depth",
         needs_full_recrawl=True,
     ),
-    "max_pages": Setting(SettingKind.COUNT, "--max-pages N", "Pages to keep.", min_value=1, label="Pages at most"),
+    "max_pages": Setting(
+        SettingKind.COUNT, "--max-pages N", "Maximum number of pages.", min_value=1, label="Maximum pages"
+    ),
     "weight": Setting(
         SettingKind.FACTOR,
         "--weight NUMBER",
-        "Worth beside other domains; 1 unless said.",
+        "Importance relative to other domains; default 1.",
         label="Weight",
         default_text="1",
     ),
     "allow_private": Setting(
         SettingKind.FLAG,
         "--allow-private/--no-allow-private",
-        "It is your own server: private addresses may be asked.",
+        "Allow private addresses, because the server is your own.",
         label="Private addresses",
         phrase="allowed",
         default_text="refused",
@@ -319,70 +328,70 @@ TABLE = {
     "language": Setting(
         SettingKind.TEXT,
         "--language LIST",
-        "Ask for pages in these languages (Accept-Language): 'de-AT, de;q=0.8'.",
+        "Request pages in these languages (Accept-Language): 'de-AT, de;q=0.8'.",
         pattern=rf"{LANGUAGE_PATTERN}(?:[ \t]*,[ \t]*{LANGUAGE_PATTERN})*",
-        mismatch="no list of languages such as 'de-AT, de;q=0.8'",
+        mismatch="not a list of languages such as 'de-AT, de;q=0.8'",
         label="Language",
         needs_full_recrawl=True,
     ),
     "order": Setting(
         SettingKind.TEXT,
         "--order ORDER",
-        "Which new pages come first: opic (most cash), breadth (by levels), depth (depth first), mixed (cash and URL).",
+        "Which new pages are fetched first: opic (most cash), breadth (breadth-first), depth (depth-first), "
+        "mixed (cash and URL score).",
         pattern="opic|breadth|depth|mixed",
-        mismatch="none of opic, breadth, depth, mixed",
+        mismatch="not one of opic, breadth, depth, mixed",
         column="discovery_order",
     ),
     "url_weight": Setting(
-        SettingKind.NUMBER, "--url-weight SHARE", "How much the URL says in order mixed.", max_value=1
+        SettingKind.NUMBER, "--url-weight SHARE", "Share of the URL score with --order mixed.", max_value=1
     ),
-    "boost": Setting(SettingKind.TEXTS, "--boost PATTERN", "Paths that matter more to you; may be repeated."),
+    "boost": Setting(SettingKind.TEXTS, "--boost PATTERN", "Paths that are more important to you; may be repeated."),
     "boost_factor": Setting(
         SettingKind.FACTOR,
         "--boost-factor NUMBER",
-        "How many times as important a boosted page is at least, and its URL scores.",
+        "Minimum factor by which --boost raises the importance and the URL score of a page.",
     ),
     "discovery_weight": Setting(
         SettingKind.NUMBER,
         "--discovery-weight NUMBER",
-        "Weight of new pages beside revisits, in requests and importance; 10 to 0: new pages first.",
+        "Weight of new pages relative to revisits, in requests and importance; default 1. With --revisit-weight 0, "
+        "new pages always come first.",
         max_value=1000,
     ),
     "revisit_weight": Setting(
         SettingKind.NUMBER,
         "--revisit-weight NUMBER",
-        "Weight of revisits beside new pages; 1 each unless said.",
+        "Weight of revisits relative to new pages; default 1.",
         max_value=1000,
     ),
     "external_link_weight": Setting(
         SettingKind.NUMBER,
         "--external-link-weight NUMBER",
-        "As how many links within the domain one to another domain counts; 0 unless said.",
+        "Weight of a link to another domain; default 0.",
         max_value=1000,
-        label="External links",
-        phrase="count {} each",
-        default_text="do not count",
+        label="External link weight",
+        default_text="0",
         is_about_importance=True,
     ),
     "change_weight": Setting(
         SettingKind.TEXT,
         "--change-weight WHAT",
-        "What a change counts: magnitude (by how much of the page it changes) or equal (each the same).",
+        "Weight of a change: magnitude (how much of the page changes) or equal (all changes count the same).",
         pattern="magnitude|equal",
-        mismatch="neither amount nor changes",
-        label="Changes count",
-        phrase="as {}",
-        default_text="by their magnitude",
+        mismatch="not one of magnitude, equal",
+        label="Change weight",
+        default_text="magnitude",
         needs_reweighing=True,
         is_crawl_option=False,
     ),
     "importance_mix": Setting(
         SettingKind.NUMBER,
         "--importance-mix SHARE",
-        "How far a page's importance decides how often it is visited: 0 (all pages alike) to 1 (importance alone); "
-        "0.5 unless said.",
+        "How much importance counts in the value of a visit: 0 (all pages count the same) to 1 (importance alone); "
+        "default 0.5.",
         max_value=1,
-        label="Importance decides",
+        label="Importance mix",
         phrase="{} of the value of a visit",
         default_text="0.5 of the value of a visit",
         needs_reweighing=True,
@@ -391,11 +400,11 @@ TABLE = {
     "revisit": Setting(
         SettingKind.TEXT,
         "--revisit POLICY",
-        "When pages are visited again: value (when a visit is worth it), similarity (sooner the less alike two "
-        "versions were), 'fixed 7d' (each after so long), or the name of a plugin.",
+        "When to revisit pages: value (when the value of a visit is high enough), similarity (the sooner, the less "
+        "similar the last two versions are), 'fixed 7d' (at this interval), or the name of a plugin.",
         pattern=REVISIT_PATTERN,
-        mismatch="none of value, similarity, fixed with a span such as 'fixed 7d', and the name of a plugin",
-        label="Looked at again",
+        mismatch="not one of value, similarity, 'fixed' with an interval (fixed 7d), or the name of a plugin",
+        label="Revisits",
         phrase="by policy: {}",
         default_text="by value",
         needs_reweighing=True,
@@ -404,27 +413,27 @@ TABLE = {
     "render": Setting(
         SettingKind.TEXT,
         "--render WHEN",
-        "Pages in a browser: auto (where their scripts add what is kept), always, or never.",
+        "Render pages in a browser: auto (if scripts add content), always, or never.",
         pattern="auto|always|never",
-        mismatch="none of auto, always, never",
-        label="In a browser",
-        default_text="where it adds anything",
+        mismatch="not one of auto, always, never",
+        label="Browser rendering",
+        default_text="auto",
         needs_full_recrawl=True,
     ),
     "internal_link_weight": Setting(
         SettingKind.NUMBER,
         "--internal-link-weight NUMBER",
-        "What a link within the domain counts beside those; 1 unless said. 0: no link passes importance on.",
+        "Weight of a link within the domain; default 1. With 0, such links pass on no importance.",
         max_value=1000,
-        label="Internal links",
-        phrase="count {} each",
-        default_text="count 1 each",
+        label="Internal link weight",
+        default_text="1",
         is_about_importance=True,
     ),
     "virtual_page_share": Setting(
         SettingKind.NUMBER,
         "--virtual-page-share SHARE",
-        "Share of a page's cash that goes to all pages by the virtual page, and not along its links; 0.15 unless said.",
+        "Share of a page's cash that goes to the virtual page, and so to all pages, instead of along its links; "
+        "default 0.15.",
         max_value=1,
         label="Virtual page share",
         phrase="{} of each visit's cash",
@@ -434,8 +443,8 @@ TABLE = {
     "importance_window": Setting(
         SettingKind.FACTOR,
         "--importance-window PASSES",
-        "How far back importance looks, in passes of the domain's clock; 24 unless said.",
-        label="Window",
+        "Length of the window over which importance is measured, in passes over the domain; default 24.",
+        label="Importance window",
         phrase="{} passes",
         default_text="24 passes",
         is_about_importance=True,
@@ -443,35 +452,37 @@ TABLE = {
     "keep_versions": Setting(
         SettingKind.COUNT,
         "--keep-versions N",
-        "Keep the newest N versions of each page, however old; 50 unless said. Of older ones recrawl prune thins "
-        "out texts and bodies.",
+        "Keep the newest N versions of each page, whatever their age; default 50. recrawl prune thins out the texts "
+        "and bodies of older versions.",
         min_value=1,
         label="Versions kept",
         phrase="the newest {}",
         is_crawl_option=False,
     ),
     "keep_daily": _build_retention_setting(
-        "--keep-daily SPAN", "Of versions before those the last of each day, for so long; 90d unless said.", "One a day"
+        "--keep-daily SPAN", "How long to keep the last older version of each day; default 90d.", "Daily versions"
     ),
     "keep_weekly": _build_retention_setting(
-        "--keep-weekly SPAN", "And the last of each week, for so long; 730d unless said.", "One a week"
+        "--keep-weekly SPAN", "How long to keep the last older version of each week; default 730d.", "Weekly versions"
     ),
     "keep_monthly": _build_retention_setting(
-        "--keep-monthly SPAN", "And the last of each month, for so long; for ever unless said.", "One a month"
+        "--keep-monthly SPAN",
+        "How long to keep the last older version of each month; default forever.",
+        "Monthly versions",
     ),
     "keep_visits": _build_retention_setting(
         "--keep-visits SPAN",
-        "How long each look is remembered; 730d unless said. What was learnt from it stays.",
-        "Looks kept",
+        "How long to keep visits; default 730d. What recrawl learned from them stays.",
+        "Visits kept",
     ),
     "keep_changes": _build_retention_setting(
-        "--keep-changes SPAN", "How long the change feed goes back; 730d unless said.", "Changes kept"
+        "--keep-changes SPAN", "How long to keep changes in the change feed; default 730d.", "Changes kept"
     ),
     "quota": Setting(
         SettingKind.BYTES,
         "--quota SIZE",
-        "Texts and bodies of the domain may take so much: 2GB. Beyond it the oldest versions go first, never a "
-        "page's newest: every hour, and after recrawl crawl.",
+        "Maximum size of the domain's stored texts and bodies: 2GB. Above it, recrawl deletes the oldest versions, but "
+        "never the newest version of a page, every hour and after recrawl crawl.",
         label="Quota",
         is_crawl_option=False,
     ),
@@ -480,9 +491,9 @@ DEFAULTS = {each.name: each.default for each in fields(DomainSettings)}
 
 
 def _complete_setting(name: str, setting: Setting) -> Setting:
-    """Return a setting of the table with its name, its default, and its names elsewhere."""
+    """Return a setting of the table with its name, default, column and JSON key."""
     in_seconds = setting.kind in {SettingKind.DELAY, SettingKind.SPAN}
-    is_of_ordering = name not in DEFAULTS  # whose defaults are its own
+    is_of_ordering = name not in DEFAULTS  # Ordering has its own defaults
     of_importance = setting.is_about_importance or is_of_ordering
     return replace(
         setting,
@@ -501,30 +512,30 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def list_setting_refusals(setting: Setting, value: Any) -> tuple[str, ...]:
-    """Why the texts of a setting cannot be used; none where it says nothing of that."""
+    """Return why texts of a setting are invalid; empty if all are valid or the setting has no check."""
     texts = () if setting.explain_refusal is None or not value else (value,) if isinstance(value, str) else value
     return tuple(filter(None, map(setting.explain_refusal, texts))) if setting.explain_refusal else ()
 
 
 def get_value(domain_settings: DomainSettings, setting: Setting) -> Any:
-    """The value that a setting has."""
+    """Return the value of a setting."""
     return getattr(domain_settings.ordering if setting.is_in_ordering else domain_settings, setting.name)
 
 
 def has_same_reading(one: DomainSettings, other: DomainSettings) -> bool:
-    """Whether a page that was read under the one says under the other what it said then."""
+    """Whether switching between the two needs no full recrawl: a page has the same content under both."""
     return all(get_value(one, each) == get_value(other, each) for each in SETTINGS if each.needs_full_recrawl)
 
 
 def has_same_weighing(one: DomainSettings, other: DomainSettings) -> bool:
-    """Whether nothing by which pages are weighed and due is another: neither rules nor what the table marks so."""
+    """Whether weights and due times are the same under both: the page rules and all settings with needs_reweighing."""
     return one.rules == other.rules and all(
         get_value(one, each) == get_value(other, each) for each in SETTINGS if each.needs_reweighing
     )
 
 
 def replace_values(domain_settings: DomainSettings, values: Mapping[str, Any]) -> DomainSettings:
-    """The settings with these values, by name, in place of what was there. ValueError for what cannot be."""
+    """Return the settings with some values replaced, by name. Raise ValueError for an invalid combination."""
     ordering_values = {
         name: value for name, value in values.items() if name in BY_NAME and BY_NAME[name].is_in_ordering
     }

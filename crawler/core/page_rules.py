@@ -1,4 +1,4 @@
-"""A user's rules for the pages of a pattern: how often to look, how much they matter, how many there may be."""
+"""A user's rules for pages that match a pattern: revisit intervals, weight, maximum number of pages, and view."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,18 +8,18 @@ from crawler.core.http.urls import Url, UrlPattern, get_path_and_query, list_ref
 from crawler.core.page.selectors import FULL_VIEW, View, merge_views
 from crawler.core.rendering.memory import RenderMode
 
-MAX_SELECTORS = 50  # selectors to ignore, to watch, and expressions
+MAX_SELECTORS = 50  # per rule and kind: selectors to ignore, selectors to watch, and expressions
 
 
 @dataclass(frozen=True, slots=True)
 class PageRule:
-    """A rule for the pages whose path and query match `pattern`, written as in Scope. None: the rule leaves it open.
+    """A rule for pages whose path and query match `pattern` (written as in Scope). None means not set.
 
-    min_interval, max_interval: the shortest and the longest time from one look at a page to the next.
-    weight: how many times as important such a page is.  once: a page that was had is not looked at again.
-    max_pages: so many pages of the pattern are admitted, 0 for none.
-    view: the parts of such a page that are compared.  render: whether such a page is rendered in a browser.
-    ValueError, a sentence for a person, if these contradict each other.
+    min_interval, max_interval: the bounds of the time between two visits to a page.
+    weight: a factor on the importance of a page.  once: a fetched page is never revisited.
+    max_pages: the maximum number of pages that match the pattern; 0 admits none.
+    view: the parts of a page that are compared.  render: whether pages are rendered in a browser.
+    Raises ValueError with a message for the user if a value is out of range or values contradict each other.
     """
 
     pattern: str
@@ -37,15 +37,15 @@ class PageRule:
         if any(
             interval is not None and interval <= timedelta(0) for interval in (self.min_interval, self.max_interval)
         ):
-            raise ValueError(f"an interval of the rule for {self.pattern} is not above 0")
+            raise ValueError(f"an interval in the rule for {self.pattern} is not above 0")
         if self.min_interval is not None and self.max_interval is not None and self.min_interval > self.max_interval:
-            raise ValueError(f"the least interval of the rule for {self.pattern} is longer than the most")
+            raise ValueError(f"in the rule for {self.pattern}, the minimum interval is longer than the maximum")
         if self.weight is not None and not 0 < self.weight < float("inf"):
             raise ValueError(f"the weight of the rule for {self.pattern} is not above 0")
         if self.max_pages is not None and self.max_pages < 0:
-            raise ValueError(f"the rule for {self.pattern} cannot admit {self.max_pages} pages")
+            raise ValueError(f"the maximum number of pages in the rule for {self.pattern} is below 0: {self.max_pages}")
         if max(map(len, (self.view.ignore, self.view.watch, self.view.ignore_text))) > MAX_SELECTORS:
-            raise ValueError(f"{MAX_SELECTORS} of a kind are the most places that the rule for {self.pattern} may name")
+            raise ValueError(f"the rule for {self.pattern} has more than {MAX_SELECTORS} selectors of one kind")
 
     @property
     def has_effect(self) -> bool:
@@ -53,23 +53,23 @@ class PageRule:
 
     @property
     def has_terms(self) -> bool:
-        """Whether it says how often to look at such a page, or how much it matters."""
+        """Whether the rule sets an interval, a weight, or `once`."""
         return self.once or (self.min_interval, self.max_interval, self.weight) != (None, None, None)
 
     def matches(self, url: Url) -> bool:
         return bool(self._matches.search(get_path_and_query(url)))
 
     @property
-    def refusals(self) -> tuple[str, ...]:
-        """Why its expressions are not used, a sentence for each of which that is so."""
-        return (*list_refusals((self.pattern,)), *self.view.refusals)
+    def problems(self) -> tuple[str, ...]:
+        """Return why the pattern or expressions are invalid, one sentence each."""
+        return (*list_refusals((self.pattern,)), *self.view.problems)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleTerms:
-    """The merged rules for one page. Always: least <= most where both are given.
+    """The merged rules for one page. Invariant: min_interval <= max_interval if both are set.
 
-    min_interval, max_interval: as in PageRule, None for the default.  weight: 1 unless a rule gives one.
+    min_interval, max_interval: as in PageRule; None means the default.
     """
 
     min_interval: timedelta | None = None
@@ -80,10 +80,10 @@ class RuleTerms:
 
 @dataclass(frozen=True, slots=True)
 class PageRules:
-    """A domain's rules in their order; of each thing the first one that matches and says something about it holds.
+    """The rules of a domain, in order. For each setting, the first matching rule that sets it applies.
 
-    page_score: what else a page's importance is multiplied by, 0 or more; None for nothing.
-    ValueError if two of them have the same pattern.
+    page_score: a further factor on the importance of a page, 0 or more, or None.
+    Raises ValueError if two rules have the same pattern.
     """
 
     rules: tuple[PageRule, ...] = ()
@@ -93,9 +93,9 @@ class PageRules:
         check_unique_patterns(self.rules)
 
     def merge_terms(self, url: Url) -> RuleTerms:
-        """The merged terms of all rules that match a page.
+        """Merge the terms of all rules that match a page.
 
-        A least and a most of two rules may contradict each other: then the one of the earlier rule holds for both.
+        If the minimum of one rule and the maximum of another contradict each other, the earlier rule sets both.
         """
         min_interval = max_interval = weight = None
         once = False
@@ -111,28 +111,28 @@ class PageRules:
         return RuleTerms(min_interval, max_interval, 1.0 if weight is None else weight, once)
 
     def compute_score(self, url: Url) -> float:
-        """The page's score; 1 where nothing gives one."""
+        """Return the page score, or 1 without page_score."""
         return 1.0 if self.page_score is None else self.page_score(url)
 
     def compute_weight(self, url: Url) -> float:
-        """How many times as important a page is by rules and score together."""
+        """Return the factor on a page's importance from rules and score together."""
         return self.merge_terms(url).weight * self.compute_score(url)
 
     def merge_view(self, url: Url) -> View:
-        """The merged View of all rules that match a page."""
+        """Merge the views of all rules that match a page."""
         return merge_views(rule.view for rule in self.rules if rule.view and rule.matches(url))
 
     def get_render_mode(self, url: Url) -> RenderMode | None:
-        """Whether a page is rendered in a browser; None where no rule says."""
+        """Return the render mode of a page, or None if no rule sets it."""
         return next((rule.render for rule in self.rules if rule.render is not None and rule.matches(url)), None)
 
     def list_limiting_rules(self, url: Url) -> tuple[int, ...]:
-        """The rules that limit the number of pages like this one, by index; the page counts for each of them."""
+        """Return the indexes of all rules that limit the number of pages and match. The page counts for each."""
         return tuple(n for n, rule in enumerate(self.rules) if rule.max_pages is not None and rule.matches(url))
 
 
 def check_unique_patterns(rules: tuple[PageRule, ...]) -> None:
-    """ValueError, naming the pattern, if two rules have the same one."""
+    """Raise ValueError if two rules have the same pattern."""
     seen: set[str] = set()
     for rule in rules:
         if rule.pattern in seen:

@@ -1,8 +1,8 @@
-"""Which versions of a page are kept: the newest ones, then one a day, one a week, one a month.
+"""Selection of the versions of a page to keep: the newest ones, then one per day, week and month.
 
-Days, weeks and months are nested: a week is days 1 to 7, 8 to 14, 15 to 21 or 22 to the end of a month, all in UTC. So
-the last version of a month is the last of its week and of its day, and whatever a rule keeps later, the finer rules
-before it have kept: thinning day by day leaves what thinning once would leave.
+Days, weeks and months are nested: a week is days 1 to 7, 8 to 14, 15 to 21 or 22 to the end of a month, all in UTC. The
+last version of a month is therefore the last of its week and of its day, and the finer rules have kept whatever a
+coarser rule keeps later. Pruning every day leaves the same versions as pruning once.
 """
 
 from collections.abc import Collection, Iterable
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from crawler.core.domain_settings import DomainSettings
 
-# The settings that say what is kept of a domain's past.
+# The settings that decide how much of a domain's history is kept.
 RETENTION_SETTINGS = (
     "keep_versions",
     "keep_daily",
@@ -25,7 +25,7 @@ RETENTION_SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class DatedVersion:
-    """A version by its number, and when it was first seen. Later versions have higher numbers."""
+    """A version by its number, with the time when it was first seen. Later versions have higher numbers."""
 
     number: int
     at: datetime
@@ -34,19 +34,21 @@ class DatedVersion:
 def select_stored_versions(
     versions: Iterable[DatedVersion], domain_settings: DomainSettings, *, now: datetime, needed: Collection[int] = ()
 ) -> frozenset[int]:
-    """The numbers of the versions that stay: the newest `keep_versions` of a page, and others by their age.
+    """Return the numbers of the versions to keep: the newest `keep_versions` of a page, and others by age.
 
-    Of older versions the last of each day, week and month stays, as long as it is not older than `keep_daily`,
-    `keep_weekly` and `keep_monthly`; None: for ever.
-    versions: all of a page whose text is still there.  now: not before any of them.  needed: stay whatever their age.
-    Always: the newest stays; what stays at an instant stayed at every earlier one; a second pass takes nothing more.
+    Of older versions, the last of each day, week and month is kept up to an age of `keep_daily`, `keep_weekly` and
+    `keep_monthly`; None means forever.
+    versions: all of a page whose text is still stored.  now: not before any of them.  needed: versions to keep at any
+    age.
+    Invariants: the newest is kept; what is kept at an instant was kept at every earlier one; a second pass removes
+    nothing.
     """
     newest_first = sorted(versions, key=lambda version: -version.number)
     stored = {version.number for version in newest_first[: max(domain_settings.keep_versions, 1)]}
     covered_periods: set[tuple[int, ...]] = set()
     for version in newest_first:
         at, age = version.at.astimezone(UTC), now - version.at
-        # Tuples of unlike lengths, so that no period is taken for another.
+        # Tuples of different lengths, so that no period equals one of another kind.
         month = (at.year, at.month)
         week = (*month, min((at.day - 1) // 7, 3))
         day = (*week, at.day)
@@ -59,11 +61,11 @@ def select_stored_versions(
             period = month
         if version.number in needed or (period is not None and period not in covered_periods):
             stored.add(version.number)
-        # Whatever rule keeps a version, it is the last of its day, week and month for all others.
+        # Whichever rule keeps a version, it is the last of its day, week and month for the other rules too.
         covered_periods |= {day, week, month}
     return frozenset(stored)
 
 
 def has_same_retention(one: DomainSettings, other: DomainSettings) -> bool:
-    """Whether as much of the past is kept under the one as under the other."""
+    """Return whether two settings keep the same amount of history."""
     return all(getattr(one, name) == getattr(other, name) for name in RETENTION_SETTINGS)

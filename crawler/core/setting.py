@@ -1,4 +1,4 @@
-"""What one setting of a domain is: its kind, its bounds, and how it is typed, kept, sent and shown."""
+"""The description of one setting of a domain: its kind, its bounds, and how it is entered, stored and displayed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,32 +11,36 @@ MAX_COUNT = 2**31 - 1  # a column of 32 bits
 class SettingKind(StrEnum):
     """The type and unit of a setting."""
 
-    COUNT = "count"  # a whole number from `least` to `most`
-    NUMBER = "number"  # from `least` to `most`
+    COUNT = "count"  # an integer from min_value to max_value
+    NUMBER = "number"  # from min_value to max_value
     FACTOR = "factor"  # a number above 0
-    SHARE = "share"  # above 0 and below 1, typed as 95% or 0.95
-    BYTES = "bytes"  # typed as 500MB
+    SHARE = "share"  # above 0 and below 1, entered as 95% or 0.95
+    BYTES = "bytes"  # entered as 500MB
     DELAY = "delay"  # seconds, 0 or more
-    SPAN = "span"  # a length of time above 0, typed as 3d, kept in seconds
+    SPAN = "span"  # a duration above 0, entered as 3d, stored in seconds
     TEXTS = "texts"  # the option may be repeated
-    TEXT = "text"  # as `pattern` has it
+    TEXT = "text"  # matches `pattern`
     FLAG = "flag"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: how its user types it, and how it is kept, sent and shown.
+    """One setting: how it is entered, validated, stored and displayed.
 
-    option, help: of the command line, the option with the word for its value.
-    min_value, max_value: bounds of a count or a number.  pattern, mismatch: of a text, a regular expression for the
-    whole of it, and what a text is that does not match.  explain_refusal: why a text cannot be used, a sentence that
-    repeats no secret; empty if it can.  column, key: in the table domain and in JSON, where they are not the name with
-    the unit.  label: of its line in `domains show`; without one there is none.  phrase: around the value.
-    default_text: of the default.  replaced_setting: another setting, which this one takes the place of.
-    needs_full_recrawl: where it becomes another, every page is read again in full.  needs_reweighing: where it becomes
-    another, all pages are weighed again.  is_about_importance: it says what is important in the domain.
-    is_crawl_option: `recrawl crawl` offers it, for new domains; none that is of importance.  name, default,
-    is_in_ordering: of the field, and whether of DomainSettings.ordering; filled in by the table.
+    option, help: the command-line option with its metavariable, and its help text.
+    min_value, max_value: the bounds of a count or number.
+    pattern, mismatch: a regular expression that must match a whole text, and the end of the error message if it does
+    not ("'x' is ...").
+    explain_refusal: returns why a text is invalid, in a sentence without secrets, or "".
+    column, key: the column of table domain and the JSON key; by default the name with its unit.
+    label: the label in `domains show`; settings without one are not shown there.
+    phrase, default_text: how `domains show` displays a value and the default.
+    replaced_setting: another setting that is cleared when this one is set.
+    needs_full_recrawl, needs_reweighing: a change makes recrawl fetch all pages in full, or weigh them again.
+    is_about_importance: the setting affects the importance of pages.
+    is_crawl_option: `recrawl crawl` offers it for new domains; never true for settings about importance.
+    name, default, is_in_ordering: the field, its default, and whether it is a field of DomainSettings.ordering;
+    filled in by the table.
     """
 
     kind: SettingKind

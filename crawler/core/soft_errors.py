@@ -1,8 +1,8 @@
-"""Recognise soft errors: answers with status 200 that are no version of their page (soft 404, login, block, truncated).
+"""Detection of soft errors: responses with status 200 that are not a version of their page.
 
-Evidence decides, never a list of words: what the domain answers for a path that cannot exist (the not-found probe),
-one text on many pages that said different things before (a shared text), a password field that is new, and how much
-of the page's own text is gone.
+Examples are soft 404s, logins, block pages and truncated bodies. Detection uses evidence, not lists of words: the
+domain's response for a path that cannot exist (the not-found probe), one text on many pages that had different texts
+before (a shared text), a new password field, and the share of the page's own text that is missing.
 """
 
 import re
@@ -19,18 +19,18 @@ from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.words import split_words
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
-MAX_WORDS = 256  # hashes kept of one text, the smallest ones (Broder, 1997)
-MAX_DIFFERENT_WORDS = 4  # by which two copies of one text may differ: a name, a code, the address that was asked for
-MIN_COMMON_SHARE = 0.9  # of the words of both texts together, where that allows more than MAX_DIFFERENT_WORDS to differ
-MIN_BOILERPLATE_BLOCKS = 2  # blocks of boilerplate, to tell a page of the site by them,
-MIN_BOILERPLATE_SHARE = 0.8  # and the share of them that is still there
-MIN_NUMBERS_SHARE = 0.5  # of a text's words, above which it is made of numbers and codes, and they count,
-MIN_NUMBERS = 20  # if it has so many: a short notice may consist of an incident's number and its time
-MAX_KEPT_SHARE = 0.25  # of a page's own text, where all of it counts as gone
+MAX_WORDS = 256  # hashes stored per text, the smallest ones (Broder, 1997)
+MAX_DIFFERENT_WORDS = 4  # between two copies of one text: a name, a code, the requested address
+MIN_COMMON_SHARE = 0.9  # of the words of both texts together, if that allows more than MAX_DIFFERENT_WORDS to differ
+MIN_BOILERPLATE_BLOCKS = 2  # boilerplate blocks needed to recognize a page of the site,
+MIN_BOILERPLATE_SHARE = 0.8  # and the share of them that must remain
+MIN_NUMBERS_SHARE = 0.5  # of a text's words: from this share on, it consists of numbers and codes, which then count,
+MIN_NUMBERS = 20  # if it has at least this many; a short notice may consist of an incident number and a time
+MAX_KEPT_SHARE = 0.25  # of a page's own text, below which it counts as replaced completely
 
 _LAST_HASH = (1 << 32) - 1
 
-TextSketch = frozenset[int]  # hashes of the words of a text; empty for a text without words
+TextSketch = frozenset[int]  # hashes of a text's words; empty for a text without words
 EMPTY_SKETCH: TextSketch = frozenset()
 
 
@@ -38,8 +38,8 @@ EMPTY_SKETCH: TextSketch = frozenset()
 class TextReplacement:
     """How much of a page's own text, without boilerplate, was replaced since its last Snapshot.
 
-    before, after: number of words then and now.  kept: share of the text before that is still there, 0 to 1.
-    added: share of the text now that is new, 0 to 1.
+    before, after: the number of words in each version.
+    kept: the share of the old text that remains, 0 to 1.  added: the share of the new text that is new, 0 to 1.
     """
 
     before: int
@@ -49,14 +49,14 @@ class TextReplacement:
 
     @property
     def is_complete(self) -> bool:
-        """Whether next to nothing of the page's own text is left."""
+        """Return whether almost nothing of the page's own text remains."""
         return self.before > 0 and self.kept < MAX_KEPT_SHARE
 
 
 def are_similar(first: TextSketch, second: TextSketch, *, ignored: TextSketch = EMPTY_SKETCH) -> bool:
-    """Whether two texts are one, but for a few words. A text without words is like none.
+    """Return whether two texts are equal except for a few words. A text without words is not similar to any.
 
-    ignored: words that count on neither side.
+    ignored: words that do not count on either side.
     """
     if not first or not second:
         return False
@@ -68,16 +68,16 @@ def are_similar(first: TextSketch, second: TextSketch, *, ignored: TextSketch = 
 
 
 def _get_last_hash(sketch: TextSketch) -> int:
-    """The largest hash up to which a sketch holds all the words of its text."""
+    """Return the largest hash up to which a sketch contains all words of its text."""
     return max(sketch) if len(sketch) >= MAX_WORDS else _LAST_HASH
 
 
 def sketch_blocks(blocks: Iterable[Block], *, is_seed: bool = False) -> TextSketch:
-    """Return the words of some blocks as a sketch.
+    """Return a sketch of the words of some blocks.
 
-    Words with a digit are left out, as they are times and incident numbers. Where a text is made of them (a price list,
-    a timetable, results) they are kept: without them all such pages would be one text. Not so of a seed: its page is
-    compared with what stands in place of others, and may list their numbers.
+    Words with a digit are times and incident numbers and are left out. If a text consists of them (a price list, a
+    timetable, results), they are kept, because otherwise all such pages would have the same sketch. They are left out
+    for a seed in any case: it is compared with texts that replace other pages, and may list their numbers.
     """
     words = [word.casefold() for block in blocks for word in split_words(block)]
     with_digits = {word for word in words if not word.isalpha() and any(map(str.isdigit, word))}
@@ -88,29 +88,29 @@ def sketch_blocks(blocks: Iterable[Block], *, is_seed: bool = False) -> TextSket
 
 
 def sketch_url(url: Url) -> TextSketch:
-    """The words of a URL, which its page may repeat ("/x was not found")."""
+    """Return a sketch of the words of a URL, which its page may repeat ("/x was not found")."""
     return _keep_smallest({_hash_word(word) for word in re.findall(r"\w+|[^\w\s]", url.casefold())})
 
 
 def sketch_target(key: PageKey) -> TextSketch:
-    """The target of a redirect as a sketch, compared in place of a text."""
+    """Return a sketch of a redirect's target, which is compared like a text."""
     return frozenset({crc32(key)})
 
 
 def select_own_text(page: BlockList, mask: NoiseMask) -> tuple[Block, ...]:
-    """The text blocks of a page that are its own, not the site's boilerplate."""
+    """Return the text blocks of a page that are not boilerplate."""
     return tuple(block for block in _iterate_text_blocks(page, mask) if not mask.is_boilerplate(block))
 
 
 def select_boilerplate(page: BlockList, mask: NoiseMask) -> tuple[Block, ...]:
-    """The text blocks of a page that belong to the site's boilerplate; the complement of `own_text`."""
+    """Return the text blocks of a page that are boilerplate; the complement of `select_own_text`."""
     return tuple(block for block in _iterate_text_blocks(page, mask) if mask.is_boilerplate(block))
 
 
 def keeps_boilerplate(before: BlockList, after: BlockList, mask: NoiseMask) -> bool:
-    """Whether the site's boilerplate is on a page as it was; False where too little of it is known.
+    """Return whether the site's boilerplate is still on a page; False if too little boilerplate is known.
 
-    Who answers in place of a page seldom has its menus and its footer.
+    A response that replaces a page rarely has the site's menus and footer.
     """
     forms_before, forms_after = (
         {mask.compute_form(block) for block in select_boilerplate(page, mask)} for page in (before, after)
@@ -121,9 +121,9 @@ def keeps_boilerplate(before: BlockList, after: BlockList, mask: NoiseMask) -> b
 
 
 def measure_replacement(before: Sequence[Block], after: Sequence[Block]) -> TextReplacement:
-    """How much of a page's own blocks was replaced.
+    """Measure how much of a page's own blocks was replaced.
 
-    Pairs of words are compared, since single words are common to all texts of a language.
+    Pairs of words are compared, because all texts in a language share single words.
     """
     old_pairs, new_pairs = _count_word_pairs(before), _count_word_pairs(after)
     common = (old_pairs & new_pairs).total()
@@ -151,49 +151,50 @@ def _keep_smallest(hashes: set[int]) -> TextSketch:
     return frozenset(sorted(hashes)[:MAX_WORDS])
 
 
-MIN_PAGES = 3  # pages that said different things before and say one thing now: then it is the site's doing
-SHARED_WITHIN = timedelta(days=1)  # between two pages that turn into one text, until ENOUGH_PAGES have
-# for which a text of ENOUGH_PAGES is known, counted from the last page that showed it
+MIN_PAGES = 3  # pages that had different texts before and now have the same one, to attribute it to the site
+SHARED_WITHIN = timedelta(days=1)  # between two pages that turn into the same text, until MIN_PAGES did
+# A text of MIN_PAGES pages is known for this long after the last page that showed it.
 MAX_TEXT_AGE = timedelta(days=30)
-MAX_SHARED_TEXTS = 32  # of one domain; the oldest are forgotten first
-MIN_WORDS_WITHOUT_SNAPSHOT = 5  # of a page without a Snapshot; a shorter text equals another by chance
-MIN_WORDS_BEFORE = 20  # own words in the Snapshot, below which their loss proves nothing
-SHRUNK_SHARE = 1 / 3  # of the words of before; less is SHRUNK rather than REPLACED
-MIN_PROBE_WAIT = timedelta(hours=1)  # from one not-found probe to the next; doubles while the answer stays the same
+MAX_SHARED_TEXTS = 32  # per domain; the oldest are dropped first
+MIN_WORDS_WITHOUT_SNAPSHOT = 5  # of a page without a Snapshot; shorter texts are equal by chance
+MIN_WORDS_BEFORE = 20  # own words in the Snapshot; losing fewer proves nothing
+SHRUNK_SHARE = 1 / 3  # of the words before; a smaller share is SHRUNK rather than REPLACED
+MIN_PROBE_WAIT = timedelta(hours=1)  # between two not-found probes; doubles while the response stays the same
 MAX_PROBE_WAIT = timedelta(days=30)
 
 
 class SoftError(StrEnum):
-    """Kind of soft error: why an answer is no version of its page."""
+    """The kind of soft error: why a response is not a version of its page."""
 
-    SOFT_404 = "soft_404"  # what the domain answers for a path that cannot exist
-    LOGIN = "login"  # a form for a password, in place of what the page said
-    SHARED_TEXT = "shared_text"  # one text, or one redirect, on many pages: maintenance, consent, block, captcha, login
+    SOFT_404 = "soft_404"  # the domain's response for a path that cannot exist
+    LOGIN = "login"  # a password form instead of the page's text
+    SHARED_TEXT = "shared_text"  # one text or redirect on many pages: maintenance, consent, block, captcha, login
     TRUNCATED = "truncated"
-    EMPTY = "empty_body"  # not a byte
+    EMPTY = "empty_body"  # no bytes
     BLANK = "no_text"
-    SHRUNK = "shrunk"  # little text is left, and that is new; perhaps a block page that no other sign has shown yet
-    REPLACED = "replaced"  # another text of about the same length, without the site's frame around it
+    SHRUNK = "shrunk"  # little text is left, for the first time; perhaps a block page without other signs
+    REPLACED = "replaced"  # another text of similar length, without the site's boilerplate
 
 
-# From the first look that met a soft error on, the new content is withheld no longer: the next look that shows it is
-# the page's next version. Follow-up looks are scheduled so that one falls on this instant.
+# The maximum time since the first visit with a soft error for which the new content is withheld. The next visit that
+# finds it makes it the page's next version. Follow-up visits are scheduled so that one falls on this instant.
 MAX_WITHHELD = timedelta(days=2)
-# After so many looks in a row the content is accepted sooner. The pauses double from an hour on: 5 looks take 15 hours.
+# After this many visits in a row, the content is accepted sooner. The pauses start at one hour and double: 5 visits
+# take 15 hours.
 VISITS_UNTIL_ACCEPTED = {
     SoftError.SHRUNK: 2,
     SoftError.REPLACED: 2,
     SoftError.TRUNCATED: 5,
     SoftError.BLANK: 5,
 }
-VISITS_UNTIL_GONE = 2  # of a soft 404, as of a 404
+VISITS_UNTIL_GONE = 2  # for a soft 404, as for a 404
 
 
 @dataclass(frozen=True, slots=True)
 class SharedText:
-    """A text, or the target of a redirect, that pages turned into.
+    """A text, or the target of a redirect, that replaced several pages.
 
-    previous_digests: digests of what each page said before.
+    previous_digests: the digests of each page's previous text.
     """
 
     sketch: TextSketch
@@ -202,20 +203,20 @@ class SharedText:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether enough pages turned into the text to call it the site's doing."""
+        """Return whether the text replaced enough pages to attribute it to the site."""
         return len(self.previous_digests) >= MIN_PAGES
 
 
 @dataclass(frozen=True, slots=True)
 class SoftErrorMemory:
-    """A domain's memory of soft errors: texts shown in place of its pages; immutable, and bounded.
+    """What a domain's soft errors have shown so far: texts that replace its pages. Immutable and bounded.
 
-    not_found_text: text of the last answer to a not-found probe; empty where its status said 404.
-    answered_probe_at: when the probe was sent that brought this answer; None where there was none yet.
-    front_page_text: text of a seed.  shows_front_page: unknown paths are answered with the front page.
-    probed_at, probe_wait: when the last probe was sent, and how long no other one is.
-    good_visits: looks since the probe that brought other pages as they are, counted up to ENOUGH_PAGES.
-    replaced_groups: groups of pages, one of which had its text replaced for good.
+    not_found_text: the text of the last response to a not-found probe; empty if its status was 404.
+    answered_probe_at: when that probe was sent; None if none was answered yet.
+    front_page_text: the text of a seed.  shows_front_page: whether unknown paths return the front page.
+    probed_at, probe_wait: when the last probe was sent, and how long no other one is sent.
+    good_visits: visits since the probe that found other pages intact, counted up to MIN_PAGES.
+    replaced_groups: groups of pages in which one page had its text replaced permanently.
     """
 
     shared_texts: tuple[SharedText, ...] = ()
@@ -230,7 +231,7 @@ class SoftErrorMemory:
 
     @property
     def is_proven(self) -> bool:
-        """Whether other pages were well since the probe: then its answer is no block page that hides the whole site."""
+        """Return whether other pages were intact since the probe; then its response is not a site-wide block page."""
         return self.good_visits >= MIN_PAGES
 
 
@@ -239,15 +240,17 @@ NO_SOFT_ERRORS = SoftErrorMemory()
 
 @dataclass(frozen=True, slots=True)
 class SoftErrorSignals:
-    """The signs in an answer by which a soft error is recognised.
+    """The signals in a response that show a soft error.
 
-    own_text: the page's own text; nothing where the Snapshot had the same words, which then prove nothing.
-    ignored_words: words that prove nothing, of the boilerplate and of the page's URL.
-    replacement: of the Snapshot's own text; None for a page without a Snapshot.  snapshot_digest: the Snapshot's main
-    digest.  is_cut: the body ends too early, and the Snapshot's did not.  is_empty: the body has not a byte. is_blank:
-    there is no text where there was some.  has_password_field: there is one, and the Snapshot had none. changes_often:
-    the page changes so often that a new text is no surprise.  keeps_boilerplate: the site's boilerplate is around its
-    text as it was, or nothing but numbers differs.  group: of the page.  is_seed: the page is a seed of the domain.
+    own_text: the page's own text; empty if it is similar to the Snapshot's, which proves nothing.
+    ignored_words: words of the boilerplate and of the page's URL, which prove nothing.
+    replacement: the replacement of the Snapshot's own text; None for a page without a Snapshot.
+    snapshot_digest: the Snapshot's main digest.  is_cut: the body ends too early, and the Snapshot's did not.
+    is_empty: the body has no bytes.  is_blank: the page has no text, and had some.
+    has_password_field: the page has a password field, and the Snapshot had none.
+    changes_often: the page changes so often that a new text is expected.
+    keeps_boilerplate: the site's boilerplate is unchanged, or only numbers differ.
+    group: the page's group.  is_seed: the page is a seed of the domain.
     """
 
     own_text: TextSketch
@@ -267,7 +270,7 @@ class SoftErrorSignals:
 def collect_text_signals(
     after: BlockList, mask: NoiseMask, *, url: Url, is_seed: bool, before: BlockList | None = None
 ) -> SoftErrorSignals:
-    """The signals in the text of a page. before: the blocks of its Snapshot; None where it has none."""
+    """Collect the signals in the text of a page. before: the blocks of its Snapshot; None without one."""
     text = select_own_text(after, mask)
     own_sketch = sketch_blocks(text, is_seed=is_seed)
     ignored = sketch_blocks(select_boilerplate(after, mask)) | sketch_url(url)
@@ -277,7 +280,7 @@ def collect_text_signals(
     replacement = measure_replacement(own_before, text)
     has_boilerplate = replacement.is_complete and (
         keeps_boilerplate(before, after, mask)
-        # Else the two are one, but for a few words, when all words with a digit are left out.
+        # Otherwise the texts must be similar when all words with a digit are left out.
         or are_similar(sketch_blocks(own_before, is_seed=True), sketch_blocks(text, is_seed=True))
     )
     if are_similar(sketch_blocks(own_before, is_seed=is_seed), own_sketch, ignored=ignored):
@@ -286,7 +289,7 @@ def collect_text_signals(
 
 
 def recognize_soft_error(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> SoftError | None:
-    """The soft error that an answer shows, or None where the answer is a version of its page."""
+    """Return the soft error that a response shows, or None if it is a version of its page."""
     replacement = signals.replacement
     if signals.is_blank:
         return SoftError.EMPTY if signals.is_empty else SoftError.BLANK
@@ -300,10 +303,9 @@ def recognize_soft_error(signals: SoftErrorSignals, soft_errors: SoftErrorMemory
 def _recognize_fetched_page(
     signals: SoftErrorSignals, replacement: TextReplacement, soft_errors: SoftErrorMemory, *, now: datetime
 ) -> SoftError | None:
-    """Return the soft error of a page whose own text is gone altogether, or None.
+    """Return the soft error of a page whose own text was replaced completely, or None.
 
-    That all of a text is another is no evidence by itself, once a not-found probe has shown that nothing stands before
-    the whole domain.
+    A complete replacement is not evidence once a not-found probe has shown that nothing hides the whole domain.
     """
     if replacement.after == 0:
         return SoftError.BLANK  # only boilerplate is left
@@ -318,7 +320,7 @@ def _recognize_fetched_page(
     if replacement.after < SHRUNK_SHARE * replacement.before:
         return SoftError.SHRUNK
     is_expected = signals.changes_often or signals.keeps_boilerplate or signals.group in soft_errors.replaced_groups
-    # The answer to a probe that was sent lately says what the domain shows now.
+    # The response to a recent probe is what the domain shows now.
     is_answered = soft_errors.answered_probe_at is not None and now - soft_errors.answered_probe_at < MIN_PROBE_WAIT
     return None if is_expected or is_answered else SoftError.REPLACED
 
@@ -326,9 +328,9 @@ def _recognize_fetched_page(
 def _recognize_first_visit(
     signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime
 ) -> SoftError | None:
-    """The soft error shown by a page without a Snapshot, or None.
+    """Return the soft error of a page without a Snapshot, or None.
 
-    If the domain answers unknown paths with its front page, no soft 404 is reported, since any page may look like it.
+    If the domain returns its front page for unknown paths, no soft 404 is reported, because any page may resemble it.
     """
     if signals.is_seed or len(signals.own_text) < MIN_WORDS_WITHOUT_SNAPSHOT:
         return None
@@ -341,7 +343,7 @@ def _recognize_first_visit(
 
 
 def is_shared(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> bool:
-    """Whether enough pages, this one among them, have turned into the page's text lately."""
+    """Return whether enough pages, including this one, turned into the page's text recently."""
     shared_text = _find_shared_text(signals, soft_errors, now=now)
     return shared_text is not None and len({*shared_text.previous_digests, signals.snapshot_digest}) >= MIN_PAGES
 
@@ -357,7 +359,7 @@ def _find_shared_text(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *
 
 
 def remember_shared_text(soft_errors: SoftErrorMemory, signals: SoftErrorSignals, *, now: datetime) -> SoftErrorMemory:
-    """The domain's memory after the own text of one more page was replaced altogether."""
+    """Return the domain's memory after one more page's own text was replaced completely."""
     if not signals.own_text or not signals.snapshot_digest:
         return soft_errors
     shared_text = _find_shared_text(signals, soft_errors, now=now)
@@ -369,31 +371,32 @@ def remember_shared_text(soft_errors: SoftErrorMemory, signals: SoftErrorSignals
     return replace(soft_errors, shared_texts=(*others, shared)[-MAX_SHARED_TEXTS:])
 
 
-# The not-found probe: what the domain answers for a path that cannot exist
+# The not-found probe: a request for a path that cannot exist
 
 
 def is_probe_due(soft_errors: SoftErrorMemory, *, now: datetime, lacks_evidence: bool = False) -> bool:
-    """Return whether the domain may be sent a not-found probe.
+    """Return whether a not-found probe may be sent to the domain.
 
-    lacks_evidence: nothing but a probe can tell whether a page shows a soft error; then the wait is the shortest one.
+    lacks_evidence: only a probe can show whether a page has a soft error. Then the minimum wait applies.
     """
     wait = min(soft_errors.probe_wait, MIN_PROBE_WAIT) if lacks_evidence else soft_errors.probe_wait
     return soft_errors.probed_at is None or now - soft_errors.probed_at >= wait
 
 
 def record_probe_sent(soft_errors: SoftErrorMemory, *, now: datetime) -> SoftErrorMemory:
-    """The domain's memory when a not-found probe is sent: no other one is due while its answer is under way."""
+    """Return the domain's memory after a not-found probe is sent. No other one is due while it is pending."""
     return replace(soft_errors, probed_at=now, probe_wait=max(soft_errors.probe_wait, MIN_PROBE_WAIT))
 
 
 def record_probe_response(
     soft_errors: SoftErrorMemory, not_found_text: TextSketch, *, keep_good_count: bool = False
 ) -> SoftErrorMemory:
-    """The domain's memory after the answer to a not-found probe; the wait doubles while the answer stays the same.
+    """Return the domain's memory after the response to a not-found probe. The wait doubles while the response is the
+    same.
 
-    not_found_text: text of the answer.
+    not_found_text: the text of the response.
     keep_good_count: the page that caused this probe also caused the last one. Then the count of good pages since is
-    kept; otherwise each probe would reset it and no page could ever be confirmed gone.
+    kept; otherwise each probe would reset it, and no page could ever be confirmed gone.
     """
     is_same = not_found_text == soft_errors.not_found_text or are_similar(not_found_text, soft_errors.not_found_text)
     is_same = is_same and soft_errors.answered_probe_at is not None
@@ -410,7 +413,7 @@ def record_probe_response(
 
 
 def record_good_visit(soft_errors: SoftErrorMemory, signals: SoftErrorSignals | None) -> SoftErrorMemory:
-    """The domain's memory after a page was found as it is. signals: of a seed that was read, or None."""
+    """Return the domain's memory after a page was found intact. signals: of a seed that was read, or None."""
     if signals is not None and signals.is_seed and signals.own_text:
         is_front = are_similar(soft_errors.not_found_text, signals.own_text, ignored=signals.ignored_words)
         soft_errors = replace(soft_errors, front_page_text=signals.own_text, shows_front_page=is_front)

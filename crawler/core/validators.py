@@ -1,12 +1,13 @@
-"""Trust in validators, by group of pages: how far ETag, Last-Modified and the rest can be believed.
+"""Trust in validators by group of pages: whether ETag, Last-Modified and similar statements are reliable.
 
-A *challenge* is a full look in spite of validators. Its body is compared with what the server said: a change under
-equal validators is a lie, and an equal body under other validators is a flap, which makes them useless.
-`choose_validators` says which may be sent, `is_validator_check_due` which revisit is a challenge,
-`is_unchanged_by_head` what a HEAD decides.
+A validator check is a full visit that sends no validators. Its body is compared with the server's statement. A change
+with equal validators is a lie. An equal body with other validators is a flap, which makes them useless.
+`choose_validators` returns the validators to send, `is_validator_check_due` decides which revisit is a check, and
+`is_unchanged_by_head` evaluates the response to a HEAD request.
 
-The revisits of a whole domain count, or a site of many small groups would pay for as many first rounds. A group is
-challenged for itself where the domain's count may pass it over. A young group is suspected of what others have shown.
+The revisits of the whole domain count; otherwise a site of many small groups would need a first round of checks for
+each group. A group has checks of its own if the domain's count may miss it. A young group is suspected of what other
+groups have shown.
 """
 
 from collections.abc import Mapping
@@ -19,29 +20,27 @@ from crawler.core.http.response import NO_VALIDATORS, Fetched, NotModified, Resp
 from crawler.core.visit.update import build_learned_visit
 from crawler.core.visit.visit import HeadOutcome, Target, Visit
 
-DECAY = 0.8  # weight of a finding beside the next one: five honest findings outweigh a lie
-MAX_LIES = 0.25  # missed changes, of the changes seen and one honest one more: a new group's first lie is too much
-MAX_FLAPS = 0.25  # flaps, of the looks at an unchanged body and one more
-MAX_FADED_LIES = 0.1  # faded lies, below which the last one was more than ten changes ago
-MAX_IGNORED = 0.9  # of the looks at an unchanged body; above it, conditional requests are never honoured
-MIN_HONEST_FINDINGS = (
-    3.0  # honest findings, faded, before Last-Modified tells when a page changed: five in a row, or more
-)
+DECAY = 0.8  # weight of a finding relative to the next one: five honest findings outweigh a lie
+MAX_LIES = 0.25  # missed changes, as a share of the changes plus one honest one: a new group's first lie exceeds it
+MAX_FLAPS = 0.25  # flaps, as a share of the visits with an unchanged body, plus one
+MAX_FADED_LIES = 0.1  # decayed lies, below which the last one was more than ten changes ago
+MAX_IGNORED = 0.9  # of the visits with an unchanged body; above it, the server ignores conditional requests
+# Honest findings, decayed, before Last-Modified dates a change: at least five in a row.
+MIN_HONEST_FINDINGS = 3.0
 
-DISTRUSTED_TEST_EVERY = (
-    4  # of the changes of pages whose validators are not believed, one in so many is a test, at one request
-)
+# Of the changes of pages with distrusted validators, one in this many is a test, which costs one request.
+DISTRUSTED_TEST_EVERY = 4
 
 
 class Validator(StrEnum):
-    """Kind of statement that a server makes about a version, by which a change can be told without a body."""
+    """The kind of a server's statement about a version, which can show a change without a body."""
 
     ETAG = "etag"
     LAST_MODIFIED = "last_modified"
-    LENGTH = "length"  # how long the body is
-    DATE = "date"  # Last-Modified again, as the instant of the change
-    CONDITION = "condition"  # the server answers 304 to a validator that is still valid
-    HEAD = "head"  # the answer to a HEAD request
+    LENGTH = "length"  # length of the body
+    DATE = "date"  # Last-Modified as the instant of the change
+    CONDITION = "condition"  # the server responds with 304 to a valid validator
+    HEAD = "head"  # the response to a HEAD request
 
 
 SENT_VALIDATORS = (Validator.ETAG, Validator.LAST_MODIFIED)
@@ -49,10 +48,10 @@ SENT_VALIDATORS = (Validator.ETAG, Validator.LAST_MODIFIED)
 
 @dataclass(frozen=True, slots=True)
 class ValidatorStats:
-    """How one validator behaved in the looks at a group; fading sums, the newest look counts 1.
+    """The behavior of one validator in visits of a group, as decaying sums in which the newest visit counts 1.
 
-    changes_seen: looks that found a change and tested the validator.  missed: those where it said that nothing changed.
-    unchanged: looks at an equal body.  flapped: those under another value of the validator.
+    changes_seen: visits that found a change and tested the validator.  missed: those where it reported no change.
+    unchanged: visits with an equal body.  flapped: those with another value of the validator.
     """
 
     changes_seen: float = 0.0
@@ -70,17 +69,17 @@ class ValidatorStats:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the validator missed no change lately. A length needs that: it may be equal where bodies differ."""
+        """Return whether the validator missed no change recently. Lengths need this: different bodies may share one."""
         return self.is_proven and self.missed < MAX_FADED_LIES
 
     @property
     def is_useless(self) -> bool:
-        """Whether the validator was of no use at all lately, more than once."""
+        """Return whether the validator was useless in nearly all recent visits, and more than once."""
         return self.flapped > max(1.0, MAX_IGNORED * self.unchanged)
 
     @property
     def is_proven(self) -> bool:
-        """Whether the validator has earned trust, rather than only not lost it."""
+        """Return whether the validator has earned trust, rather than merely not lost it."""
         return self.is_honest and self.changes_seen - self.missed >= MIN_HONEST_FINDINGS
 
 
@@ -89,10 +88,10 @@ NO_STATS = ValidatorStats()
 
 @dataclass(frozen=True, slots=True)
 class ValidatorTrust:
-    """How far one group's validators can be believed.
+    """The trust in one group's validators.
 
-    revisits: of pages with validators, handed out since the last lie.  validator_checks: full looks in spite of
-    validators.
+    revisits: selected revisits of pages with validators since the last lie.
+    validator_checks: full visits despite validators.
     """
 
     revisits: int = 0
@@ -107,23 +106,23 @@ NO_TRUST = ValidatorTrust()
 
 
 def choose_validators(stored: Validators, trust: ValidatorTrust) -> Validators:
-    """The validators of a page that are sent: none that lie, and none that flap beside one that does not.
+    """Return the validators of a page to send: none that lie, and none that flap if another one is steady.
 
-    A validator that flaps costs bodies and hides no change: alone it may still spare some.
+    A validator that flaps costs downloads but hides no change; without an alternative, it may still save some.
     """
     if not stored or not trust.stats:
-        return stored  # the common case: a claim calls this for each page that it scores
+        return stored  # the common case; claiming calls this for each page that it scores
     honest = [kind for kind in SENT_VALIDATORS if trust.get_stats(kind).is_honest]
     steady = [kind for kind in honest if trust.get_stats(kind).is_steady]
     return keep_validators(stored, steady) or keep_validators(stored, honest)
 
 
 def choose_validators_to_verify(visit: Visit) -> Validators:
-    """The old validators that one more request must send after a page has changed, to see whether they get a body.
+    """Return the old validators to send in one more request after a change, to test whether the server sends a body.
 
-    A server that ignores its own validators answers them with a body all the same; only a request tells. It is sent
-    after each challenge, and after one change in DISTRUSTED_TEST_EVERY where nothing is believed any more: otherwise
-    trust would be hard to win back.
+    A server that ignores its own validators responds to old ones with a body too, which only a request can show. It is
+    sent after each validator check, and after one in DISTRUSTED_TEST_EVERY changes if nothing is trusted any more.
+    Otherwise trust could hardly be regained.
     """
     target = visit.target
     if visit.change is not Change.CHANGED or visit.validators is None or target.version is None:
@@ -144,7 +143,7 @@ def choose_validators_to_verify(visit: Visit) -> Validators:
 
 
 def update_trust(trust: ValidatorTrust, visit: Visit) -> ValidatorTrust:
-    """Trust in a group's validators after a look at one of its pages."""
+    """Return the trust in a group's validators after a visit of one of its pages."""
     stats = {kind: _update_stats(trust.get_stats(kind), finding) for kind, finding in _collect_findings(visit).items()}
     target = visit.target
     is_full = visit.validators is not None and (
@@ -158,22 +157,22 @@ def update_trust(trust: ValidatorTrust, visit: Visit) -> ValidatorTrust:
 
 
 def has_lied(visit: Visit) -> bool:
-    """Whether a look found a change that the validators or the length, by which the page is asked for, denied."""
+    """Return whether a visit found a change that the validators or the length used for the page denied."""
     target, findings = visit.target, _collect_findings(visit)
     by_length = target.expected_head is not None and not target.expected_head
     used_validators = (*SENT_VALIDATORS, Validator.LENGTH) if by_length else SENT_VALIDATORS
     return any(findings.get(kind) is LIE for kind in used_validators)
 
 
-# The findings of one look about one validator.
+# The findings of one visit about one validator.
 TRUE = ValidatorStats(changes_seen=1)  # the body changed, and so did the validator
 LIE = ValidatorStats(changes_seen=1, missed=1)  # the body changed, the validator did not
 STEADY = ValidatorStats(unchanged=1)  # the body is equal, and so is the validator
-FLAP = ValidatorStats(unchanged=1, flapped=1)  # the body is equal, the validator is another
+FLAP = ValidatorStats(unchanged=1, flapped=1)  # the body is equal, the validator differs
 
 
 def _collect_findings(visit: Visit) -> dict[Validator, ValidatorStats]:
-    """The finding of a look about each validator that it tested."""
+    """Return the finding of a visit about each validator that it tested."""
     target, sent_now = visit.target, visit.validators
     findings: dict[Validator, ValidatorStats] = {}
     if visit.modified_honest is not None:
@@ -193,7 +192,7 @@ def _collect_findings(visit: Visit) -> dict[Validator, ValidatorStats]:
     if visit.change is Change.UNCHANGED and visit.verdict.evidence is Evidence.BYTES:
         sent = [kind for kind in SENT_VALIDATORS if get_validator_value(target.validators, kind)]
         if any(get_validator_value(target.validators, kind) == get_validator_value(sent_now, kind) for kind in sent):
-            findings[Validator.CONDITION] = FLAP  # a 304 was due
+            findings[Validator.CONDITION] = FLAP  # a 304 was expected
         for kind in SENT_VALIDATORS:
             if get_validator_value(target.stored_validators, kind):
                 is_as_before = get_validator_value(target.stored_validators, kind) == get_validator_value(
@@ -204,13 +203,13 @@ def _collect_findings(visit: Visit) -> dict[Validator, ValidatorStats]:
 
 
 def _was_head_useless(visit: Visit) -> bool:
-    """Whether a HEAD cost one more request and told nothing."""
+    """Return whether a HEAD cost one more request without a result."""
     is_same = visit.verdict.evidence in {Evidence.BYTES, Evidence.NOT_MODIFIED} and visit.change is Change.UNCHANGED
     return visit.head_outcome is HeadOutcome.USELESS or (visit.head_outcome is HeadOutcome.DIFFERED and is_same)
 
 
 def _judge_change(visit: Visit, target: Target, sent_now: Validators, kind: Validator) -> ValidatorStats | None:
-    """The finding about a validator after a change; None where the server's answer to it is not known."""
+    """Return the finding about a validator after a change, or None if the server's response to it is unknown."""
     stored_value = get_validator_value(target.stored_validators, kind)
     if not stored_value:
         return None
@@ -231,7 +230,7 @@ def _update_stats(stat: ValidatorStats, finding: ValidatorStats) -> ValidatorSta
 
 
 def get_validator_value(validators: Validators, kind: Validator) -> str | None:
-    """The value of a validator: an ETag for weak comparison (RFC 9110, section 8.8.3.2), or Last-Modified."""
+    """Return the value of a validator: an ETag for weak comparison (RFC 9110, section 8.8.3.2), or Last-Modified."""
     if kind is Validator.LAST_MODIFIED:
         return validators.last_modified
     return validators.etag and validators.etag.removeprefix("W/")
@@ -244,24 +243,24 @@ def keep_validators(validators: Validators, kinds: list[Validator]) -> Validator
     )
 
 
-WHOLE_DOMAIN = -1  # in place of a group's number: all pages of a domain, of which only the revisits are counted
+WHOLE_DOMAIN = -1  # replaces a group's number: all pages of a domain, of which only the revisits are counted
 
-FIRST_STRETCH = 4  # revisits with one challenge among them, at first
+FIRST_STRETCH = 4  # revisits with one check among them, at first
 FIRST_STRETCHES = 5  # number of stretches of that length
-STRETCH_FACTOR = 4  # factor from one later stretch to the next
-LONGEST_STRETCH = 100  # revisits with one challenge among them, in the end
-LAST_STRETCH_START = 100  # revisits, from which on each stretch is the longest
-GOLDEN_RATIO = 0.6180339887498949  # its multiples fall evenly and never in step with a round of the group's pages
-DOMINANT_SHARE = (
-    0.9  # the part of its domain's revisits from which on a group is challenged by the domain's count alone
-)
-YOUNG_REVISITS = FIRST_STRETCH * FIRST_STRETCHES  # revisits of a group about which others may know better
+STRETCH_FACTOR = 4  # growth of later stretches
+LONGEST_STRETCH = 100  # revisits with one check among them, at last
+LAST_STRETCH_START = 100  # revisits, from which on each stretch has the maximum length
+# its multiples are evenly distributed and never in step with rounds over the group's pages
+GOLDEN_RATIO = 0.6180339887498949
+# The share of its domain's revisits from which on only the domain's count decides a group's checks.
+DOMINANT_SHARE = 0.9
+YOUNG_REVISITS = FIRST_STRETCH * FIRST_STRETCHES  # of a group, while other groups' findings count
 
 
 def is_validator_check(revisit: int) -> bool:
-    """Whether the revisit of this number, from 0, is a challenge: 5 of the first 20, later 1 of 100.
+    """Return whether the revisit with this number, from 0, is a validator check: 5 of the first 20, later 1 of 100.
 
-    Each stretch of revisits has one challenge; the first 200 have 8. Never more than 200 revisits go by without one.
+    Each stretch of revisits has one check; the first 200 revisits have 8. At most 200 revisits pass without one.
     """
     number, start, length = 0, 0, FIRST_STRETCH
     while revisit >= start + length:
@@ -275,12 +274,11 @@ def is_validator_check(revisit: int) -> bool:
 
 
 def is_validator_check_due(trust: ValidatorTrust, group_revisit: int, domain_revisit: int) -> bool:
-    """Whether a revisit is a validator check.
+    """Return whether a revisit is a validator check.
 
     group_revisit, domain_revisit: its number in the group and in the domain, from 0.
-
-    For a group that has nearly all of the revisits, the domain's count is enough. A group whose validators lied is
-    challenged as often as a new domain; any other group now and then.
+    For a group with nearly all revisits, the domain's count suffices. A group whose validators lied is checked as often
+    as a new domain, any other group rarely.
     """
     if is_validator_check(domain_revisit):
         return True
@@ -291,13 +289,13 @@ def is_validator_check_due(trust: ValidatorTrust, group_revisit: int, domain_rev
 
 
 def update_domain_trust(domain_trust: ValidatorTrust, visit: Visit, group_trust: ValidatorTrust) -> ValidatorTrust:
-    """The domain's count of revisits after a look: back to 0 where validators lied that the page's group believed."""
+    """Return the domain's count of revisits after a visit: 0 if validators lied that the page's group trusted."""
     is_news = has_lied(visit) and bool(choose_validators(visit.target.stored_validators, group_trust))
     return replace(domain_trust, revisits=0) if is_news else domain_trust
 
 
 def find_suspected_validators(trusts: Mapping[int, ValidatorTrust]) -> frozenset[Validator]:
-    """The validators that have lied in every group where a change has put them to the test. trusts: by group."""
+    """Return the validators that lied in every group in which a change tested them. trusts: by group."""
     tested = {
         kind: [one for each in trusts.values() if (one := each.get_stats(kind)).changes_seen]
         for kind in SENT_VALIDATORS
@@ -308,7 +306,7 @@ def find_suspected_validators(trusts: Mapping[int, ValidatorTrust]) -> frozenset
 
 
 def apply_suspicion(trust: ValidatorTrust, suspected: frozenset[Validator]) -> ValidatorTrust:
-    """The trust in a group where some validators are suspected: a young group without a test of its own believes it."""
+    """Return the trust in a group, in which suspected validators count as liars while it is young and untested."""
     unknown = [kind for kind in suspected if not trust.get_stats(kind).changes_seen]
     if not unknown or trust.revisits >= YOUNG_REVISITS:
         return trust
@@ -317,10 +315,10 @@ def apply_suspicion(trust: ValidatorTrust, suspected: frozenset[Validator]) -> V
 
 
 def choose_head_validators(stored: Validators, trust: ValidatorTrust) -> Validators | None:
-    """The validators that a HEAD must repeat, beside the length, for the page to count as unchanged.
+    """Return the validators that a HEAD response must repeat, besides the length, for the page to count as unchanged.
 
-    Empty where the length alone is believed. None where a HEAD is of no use: a conditional request spares the body, or
-    neither validators nor length are honest.
+    Empty if the length alone is trusted. None if a HEAD is useless, because a conditional request saves the body, or
+    because neither validators nor length are honest.
     """
     if not trust.stats:
         return None
@@ -334,7 +332,7 @@ def choose_head_validators(stored: Validators, trust: ValidatorTrust) -> Validat
 
 
 def is_unchanged_by_head(target: Target, response: Response) -> bool:
-    """Whether the answer to a HEAD repeats the length and validators known of a page."""
+    """Return whether the response to a HEAD repeats the known length and validators of a page."""
     if not isinstance(response, Fetched) or response.status != 200 or target.expected_head is None:
         return False
     if response.declared_bytes not in {None, target.received_bytes}:
@@ -349,7 +347,7 @@ def is_unchanged_by_head(target: Target, response: Response) -> bool:
 
 
 def build_spared_visit(target: Target, response: Fetched, *, now: datetime) -> Visit:
-    """The Visit of a look that a HEAD decided, without a body."""
+    """Build the Visit that a HEAD decided without a body."""
     return replace(
         build_learned_visit(target, Verdict(Change.UNCHANGED, Evidence.HEAD), now=now),
         status=response.status,
@@ -362,7 +360,7 @@ def build_spared_visit(target: Target, response: Fetched, *, now: datetime) -> V
 
 
 def judge_head(head: Response, response: Response) -> HeadOutcome:
-    """The outcome of a HEAD that was followed by a request for the body."""
+    """Return the outcome of a HEAD that was followed by a request for the body."""
     if isinstance(response, NotModified):
         return HeadOutcome.DIFFERED
     if not isinstance(head, Fetched) or not isinstance(response, Fetched) or head.status != response.status:

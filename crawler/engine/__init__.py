@@ -1,7 +1,7 @@
-"""WALKS: one shift, one lease, one page at a time through the rooms.
+"""The crawl engine: crawl runs, leases and single visits.
 
-`run_shift` claims domains and crawls several at once; `crawl_lease` crawls one and gives it back, whatever happens; the
-coordinator's head tells how the parts work together. `try_page` is one look that records nothing, `diff_versions` reads
-two stored versions of a page again. A `PacedServer` is how anybody here or in registration asks the web. Uses core,
-web, store, settings and clock; the command, the flows and registration call it.
+`run_shift` claims domains and crawls several at once. `crawl_lease` crawls one domain and always releases its lease;
+the docstring of `coordinator` explains how the parts work together. `try_page` fetches a page without recording it.
+`diff_versions` compares two stored versions of a page. All requests, also those of registration, go through a
+`PacedServer`. Uses core, fetch, store, settings and clock; used by the CLI, the flows and registration.
 """

@@ -1,24 +1,24 @@
-"""One lease from its claim to its release: a coordinator, who alone writes to the store, and those who look at pages.
+"""Crawl one domain under a lease: a coordinator, which alone writes to the store, and several fetch workers.
 
 How the parts work together
 ---------------------------
-`run` starts three kinds of tasks in one group, and ends when the coordinator does:
+`run` starts three kinds of tasks in one group and ends when the coordinator ends:
 
-- The renewer keeps the lease by timer. While the store is silent it cannot, and the LeaseDeadline holds every request
-  back, so that none is sent that the lease may not outlast.
-- Lookers, as many as the domain may be asked at once: each takes a Target from the TargetQueue, has the Visitor fetch
-  and decide it, and leaves the Visit with the CircuitBreaker. What that lets through is with the Recorder.
-- The coordinator first has `prepare` apply what others left for the domain and read robots.txt. Then it goes
-  round: top up the queue; say whose fault failures are; record, when a batch is full or old, or nobody can go on
-  without it; else wait for news. It ends when nobody looks, all is recorded, and the frontier and the inbox have
-  nothing more, or the lease is to end.
+- The renewer renews the lease by timer. While the store does not respond, the LeaseDeadline blocks every request that
+  might outlast the lease.
+- Fetch workers, as many as the domain's parallelism: each takes a Target from the TargetQueue, has the Visitor fetch
+  and decide it, and gives the Visit to the CircuitBreaker. Visits that the breaker passes on go to the Recorder.
+- The coordinator first has `prepare_lease` apply the domain's inbox and read robots.txt. Then it loops: refill the
+  queue; decide whether failures are the fault of the pages or of the domain; record the batch if it is full or old, or
+  if no worker can continue before; otherwise wait for news. It ends when the lease must end, or when no worker is busy,
+  everything is recorded, and the frontier and the inbox are empty.
 
-Two events join them: lookers wait for `work`, the coordinator for `news`. Nothing else is shared between the tasks but
-the objects named above, each of which alone writes its own state: requests and bytes are numbers of the LeaseBudget,
-delays of the Pacer, the knowledge of the domain is the Visitor's.
+Two events connect them: workers wait for `_has_work`, the coordinator waits for `_has_news`. The tasks share nothing
+else except the objects named above. Each object alone changes its own state: the LeaseBudget counts requests and bytes,
+the Pacer keeps the delays, the Visitor keeps the knowledge of the domain.
 
-What must hold: every request was taken from the budget before; a page is handed out to one looker and not again until
-its visit is recorded; a visit is recorded once, or never, and then the page is seen again.
+Invariants: every request is debited from the budget before it is sent. A page is dispatched to one worker, and not
+again until its visit is recorded. A visit is recorded at most once; if it is not recorded, the page is fetched again.
 """
 
 import asyncio
@@ -55,19 +55,19 @@ from crawler.store.claim import EMPTY_LEASE_END, LeaseEnd
 
 log = logging.getLogger("recrawl.lease")
 
-IDLE_PAUSE = timedelta(minutes=1)  # of knowledge time, after a lease that made no request
+IDLE_PAUSE = timedelta(minutes=1)  # knowledge time before the next claim, after a lease that made no request
 RELEASE_DEADLINE = timedelta(seconds=10)
-# a domain that our own code chokes on, or that has a bad pattern; the others go on
-ERROR_SUSPENSION = timedelta(hours=1)
-MISSING_SECRET_SUSPENSION = timedelta(minutes=10)  # a domain of which a secret is missing: that bothers nobody's server
-BAD_PATTERN = "bad_pattern"  # the reason of a hold: a pattern of its settings is not used
+ERROR_SUSPENSION = timedelta(hours=1)  # after an internal error or a bad pattern, so that other domains get their turn
+MISSING_SECRET_SUSPENSION = timedelta(minutes=10)  # short, since no request is sent
+BAD_PATTERN = "bad_pattern"  # reason of a suspension: a pattern in the domain's settings is not accepted
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlLimits:
-    """Where a crawl ends early; what is in flight then is still recorded.
+    """Limits at which a crawl ends early; visits in progress are still recorded.
 
-    max_visits: looks, at most; None: no limit.  time_limit: of a shift.  stop: ends the crawl when set.
+    max_visits: the maximum number of visits; None: no limit.  time_limit: the time limit of a crawl run.
+    stop: ends the crawl when set.
     """
 
     max_visits: int | None = None
@@ -76,9 +76,9 @@ class CrawlLimits:
 
 
 class LeaseCrawler:
-    """Crawls a domain under one lease.
+    """The crawl of a domain under one lease.
 
-    session: what the domain is shown.  progress: called after each record.
+    session: the domain's HTTP client, credentials and cookies.  progress: called after each recorded batch.
     """
 
     def __init__(
@@ -96,10 +96,10 @@ class LeaseCrawler:
         self._browsers = resources.browsers
         self._stop = limits.stop
         self.stats = CrawlStats(leases=1)
-        self._is_paused = False  # by its user, since the claim
+        self._is_paused = False  # by the user, since the claim
         self._is_finished = False
         self._has_news = asyncio.Event()  # for the coordinator
-        self._has_work = asyncio.Event()  # for those who look
+        self._has_work = asyncio.Event()  # for the fetch workers
         self._breaker = CircuitBreaker(store)
         self._budget = LeaseBudget(store)
         self._deadline = LeaseDeadline(lease)
@@ -120,14 +120,14 @@ class LeaseCrawler:
 
     @property
     def suspension(self) -> Suspension | None:
-        """Why and until when the domain is left alone after this lease."""
+        """Return why and until when the domain is suspended after this lease."""
         return self._breaker.suspension
 
     def _is_ending(self) -> bool:
         return self.suspension is not None or self._stop.is_set() or self._is_paused
 
     def build_lease_end(self) -> LeaseEnd:
-        """What is left over when the lease ends now. Requests in flight may have been sent; they stay debited."""
+        """Return what to give back when the lease ends now. Requests in flight may have been sent and stay debited."""
         self._targets.return_waiting()
         return LeaseEnd(
             self._budget.compute_refund(),
@@ -138,10 +138,10 @@ class LeaseCrawler:
         )
 
     def _compute_not_before(self) -> datetime | None:
-        """Return the earliest time at which the domain is claimed again; None where its due times alone decide.
+        """Return the earliest time at which the domain may be claimed again; None if its due times alone decide.
 
-        A lease that made no request though it might have does not wake the domain at once: the next one would find as
-        little. What is requested meanwhile comes by the inbox, which wakes the domain whatever this says.
+        After a lease that could make requests but made none, the next one would find nothing either, so it is delayed.
+        Requested visits arrive through the inbox, which wakes the domain regardless of this time.
         """
         not_before = self._budget.not_before
         if self.stats.requests or not self._targets.is_exhausted or self._is_ending():
@@ -151,7 +151,7 @@ class LeaseCrawler:
         return idle_until if not_before is None else max(not_before, idle_until)
 
     async def run(self) -> None:
-        """Crawl until nothing is due, or the lease is to end."""
+        """Crawl until nothing is due or the lease must end."""
         domain = self._store.lease.domain
         renderer = PageRenderer(self._browsers, self._requester, domain)
         async with contextlib.aclosing(renderer), asyncio.TaskGroup() as tasks:
@@ -166,7 +166,7 @@ class LeaseCrawler:
                     visitor = Visitor(self._store, self._requester, reader, knowledge, login=self._login)
                     recorder = Recorder(self._store, self._budget, self._breaker, stored=knowledge)
                     for n in range(self._targets.parallelism):
-                        tasks.create_task(self._run_fetch_worker(visitor, recorder), name=f"look-{n}")
+                        tasks.create_task(self._run_fetch_worker(visitor, recorder), name=f"fetch-{n}")
                     await self._coordinate(visitor, recorder)
             finally:
                 self._is_finished = True
@@ -174,12 +174,12 @@ class LeaseCrawler:
                 renewer.cancel()
 
     async def _renew_lease(self) -> None:
-        """Renew by timer, well before the end."""
+        """Renew the lease by timer, well before it expires."""
         pause = self._store.lease.term / 4
         while True:
             await asyncio.sleep(pause.total_seconds())
             sent = time.monotonic()
-            with contextlib.suppress(StoreUnavailable):  # the deadline holds requests back meanwhile
+            with contextlib.suppress(StoreUnavailable):  # the deadline blocks requests meanwhile
                 self._is_paused = not await self._store.renew()
                 self._deadline.extend(since=sent)
             if self._is_paused:
@@ -195,11 +195,11 @@ class LeaseCrawler:
                 recorder.add(
                     await settle_pending(breaker, self._requester.request_url, root=root, knowledge=visitor.knowledge)
                 )
-            # No wait from here to that for news: what happens meanwhile would be news that is forgotten.
+            # No await from here to the wait for news: news that arrived meanwhile would be lost by `clear`.
             is_idle = self._budget.is_idle
             if not targets.is_empty and not self._requester.is_stopping:
                 self._has_work.set()
-            # Without targets, the links of the batch are all the work that may be left.
+            # Without targets, only the links of the unrecorded batch may bring more work.
             if not recorder.is_empty and (
                 is_idle or self.suspension is not None or targets.is_empty or recorder.is_due
             ):
@@ -207,13 +207,13 @@ class LeaseCrawler:
             elif is_idle and self._requester.is_stopping:
                 return
             elif self._requester.is_stopping and not targets.is_empty:
-                continue  # it was told to stop while these were handed out: nobody looks at them, or has news of them
+                continue  # stopped while these targets were being selected: `refill` returns them
             elif is_idle and targets.is_exhausted:
                 if targets.visits_left == 0:
                     return
                 if not await recorder.request_renders(visitor) and not await apply_updates(self._store):
                     return
-                targets.is_exhausted = False  # somebody wanted something
+                targets.is_exhausted = False  # there may be requested pages now
             else:
                 self._has_news.clear()
                 with contextlib.suppress(TimeoutError):  # then the batch is old enough
@@ -230,7 +230,7 @@ class LeaseCrawler:
         self._progress(self.stats)
 
     async def _run_fetch_worker(self, visitor: Visitor, recorder: Recorder) -> None:
-        """Look at one page after the other, as long as there are any."""
+        """Fetch one page after the other until the crawl is finished."""
         while not self._is_finished:
             may_fetch = not (self._requester.is_stopping or self._breaker.is_in_doubt or recorder.is_full)
             target = self._targets.pop_target() if may_fetch else None
@@ -251,17 +251,17 @@ class LeaseCrawler:
 async def crawl_lease(
     store: LeasedStore, resources: CrawlResources, *, limits: CrawlLimits, progress: Callable[[CrawlStats], None]
 ) -> LeaseResult:
-    """Crawl a domain under its lease until nothing is due, or it must be left alone, and release it.
+    """Crawl a domain under its lease until nothing is due or it must be suspended, then release the lease.
 
-    progress: called after each record.
-    A domain with a pattern that is not used is left alone: without it other pages would be crawled than its user said.
-    So is one for which a secret is missing: without it other pages would be read.
-    Raises LeaseLost where another worker took the domain, StoreUnavailable where the database stays silent. What was
-    recorded before is safe; the rest will be looked at again.
+    progress: called after each recorded batch.
+    A domain with an invalid pattern is suspended: without the pattern, pages outside of the intended scope would be
+    crawled. A domain with a missing secret is suspended, too: without it, pages would have other content.
+    Raise LeaseLost if another worker claimed the domain, and StoreUnavailable if the database does not come back.
+    Visits recorded before that are safe; the other pages are fetched again.
     """
     domain = store.lease.domain
-    if domain.settings.refusals:
-        log.warning("lease.pattern", extra={"domain": domain.authority, "patterns": domain.settings.refusals})
+    if domain.settings.problems:
+        log.warning("lease.pattern", extra={"domain": domain.authority, "patterns": domain.settings.problems})
         return await _suspend_domain(store, BAD_PATTERN, span=ERROR_SUSPENSION)
     session = await resources.open_session(domain)
     if isinstance(session, str):
@@ -282,9 +282,9 @@ async def crawl_lease(
 
 
 async def _suspend_domain(store: LeasedStore, reason: str, *, span: timedelta) -> LeaseResult:
-    """Leave a domain alone that cannot be asked until its user has seen to something; no request is sent."""
+    """Suspend a domain until its user has fixed something, without sending a request."""
     stats = CrawlStats(leases=1, outages=Counter([reason]))
-    suspension = Suspension(until=store.clock.now() + span, reason=reason, refusals=store.lease.refusals)
+    suspension = Suspension(until=store.clock.now() + span, reason=reason, rejections=store.lease.rejections)
     try:
         await store.suspend_domain(suspension)
     finally:
@@ -293,15 +293,15 @@ async def _suspend_domain(store: LeasedStore, reason: str, *, span: timedelta) -
 
 
 async def _suspend_after_error(store: LeasedStore) -> None:
-    """Leave a domain alone that an error of our own has ended, so that it does not end every shift."""
+    """Suspend a domain whose crawl ended with an internal error, so that it does not end every crawl run."""
     until = store.clock.now() + ERROR_SUSPENSION
     with contextlib.suppress(StoreUnavailable, LeaseLost, TimeoutError):
         async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
-            await store.suspend_domain(Suspension(until=until, reason="error", refusals=store.lease.refusals))
+            await store.suspend_domain(Suspension(until=until, reason="error", rejections=store.lease.rejections))
 
 
 async def release_lease(store: LeasedStore, end: LeaseEnd = EMPTY_LEASE_END) -> None:
-    """Give the domain back, whatever happened; if that fails, the lease runs out by itself. Twice does no harm."""
+    """Release the domain, even during cancellation. If this fails, the lease expires later. Idempotent."""
 
     async def release() -> None:
         with contextlib.suppress(StoreUnavailable, TimeoutError):
@@ -314,7 +314,7 @@ async def release_lease(store: LeasedStore, end: LeaseEnd = EMPTY_LEASE_END) -> 
         try:
             await asyncio.shield(releasing)
         except asyncio.CancelledError:
-            # A run that is cancelled is cancelled several times: by its signal and by every group of tasks around it.
+            # A cancelled run is cancelled several times: by its signal and by each task group around it.
             was_cancelled = True
     if was_cancelled:
         raise asyncio.CancelledError

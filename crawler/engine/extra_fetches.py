@@ -1,4 +1,4 @@
-"""Requests beside the look itself: the page seconds later, a page that cannot exist, and is the domain there at all?"""
+"""Extra requests: fetch a page again seconds later, probe a missing page, check whether the domain is up."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -18,16 +18,16 @@ from crawler.engine.requests.breaker import CircuitBreaker
 from crawler.engine.requests.robots import RequestUrl
 from crawler.engine.store_port import LeasedStore
 
-# Reads a second answer for a page in the way in which the first was read.
+# Reads a second response for a page in the same way as the first.
 RereadPage = Callable[[Fetched], Awaitable[Parsed | None]]
 
 
 async def load_baseline(
     store: LeasedStore, target: Target, response: Fetched, parsed: Parsed, *, parser: DomainParser
 ) -> Baseline | None:
-    """The page's last Snapshot, block by block; None where it is not kept, or nothing in it can be read.
+    """Load the blocks of the page's last snapshot; None if it is not stored or has no readable blocks.
 
-    response, parsed: what the page says now.
+    response, parsed: the page as it is now.
     """
     stored = await store.load_stored_body(target, parsed)
     if stored is None:
@@ -50,7 +50,7 @@ async def refetch_page(
     now: datetime,
     knowledge: DomainKnowledge,
 ) -> BlockList | None:
-    """The page as it is a moment later; empty where another page came, None where no request could be had."""
+    """Fetch the page again and return its blocks: empty if another page came, None if no request may be sent."""
     response = await request_url(target.url)
     if response is None:
         return None
@@ -65,12 +65,11 @@ async def refetch_page(
 async def probe_not_found(
     target: Target, request_url: RequestUrl, reader: PageReader, *, knowledge: DomainKnowledge, is_rendered: bool
 ) -> TextSketch | None:
-    """What the domain answers for a URL that cannot exist; None if it gave no answer, or may not be asked.
+    """Return the domain's response for a URL that cannot exist; None if there is none or the URL may not be fetched.
 
-    is_rendered: the answer is read as a browser shows it.
+    is_rendered: whether the response is rendered in a browser.
     """
-    # A page that nobody can have made, beside this one. Its name begins with a digit, since differing numbers prove
-    # nothing when texts are compared later.
+    # An impossible name in the folder of the target. It begins with a digit because comparisons ignore numbers.
     folder = target.url.partition("?")[0].rpartition("/")[0]
     url = Url(f"{folder}/0{compute_digest(target.key).hex()}")
     if find_exclusion(url, depth=target.depth, knowledge=knowledge):
@@ -87,28 +86,28 @@ async def probe_not_found(
 async def settle_pending(
     breaker: CircuitBreaker, request_url: RequestUrl, *, root: Url, knowledge: DomainKnowledge
 ) -> list[Visit]:
-    """Say whose fault silence and errors are, and give the visits as they are recorded.
+    """Decide whether timeouts and errors are the fault of the pages or of the domain, and return the visits to record.
 
-    If the domain is there and well, it was the pages' own.  root: the domain's front page.
+    If the domain works, the pages are at fault.  root: the domain's front page.
     """
     is_in_doubt, suspects = breaker.is_in_doubt, breaker.release_as_page_faults()
     are_page_faults = breaker.suspension is None
     if are_page_faults and is_in_doubt and any(visit.is_server_error for visit in suspects):
         are_page_faults = await _is_domain_up(suspects, request_url, root=root, knowledge=knowledge)
     elif are_page_faults and any(visit.no_response for visit in suspects):
-        # Without a budget for robots.txt, nothing is known against the domain.
+        # Without a budget for robots.txt, the domain is assumed to work.
         response = await request_url(Url(f"{root}robots.txt"))
         are_page_faults = not (isinstance(response, Unreached) and response.reason in NETWORK_FAILURES)
     if not are_page_faults:
         return breaker.release_as_outage(suspects)
-    breaker.is_half_open = False  # the domain is there: any number of looks at a time
+    breaker.is_half_open = False  # the domain works: allow parallel fetches again
     return suspects
 
 
 async def _is_domain_up(
     suspects: Sequence[Visit], request_url: RequestUrl, *, root: Url, knowledge: DomainKnowledge
 ) -> bool:
-    """Ask for the front page, unless that is one of the suspects; whether there is an answer that is no 5xx."""
+    """Fetch the front page, unless it is one of the suspects; return whether it responds without a 5xx status."""
     if any(visit.target.url == root for visit in suspects) or find_exclusion(root, depth=0, knowledge=knowledge):
         return False
     response = await request_url(root)

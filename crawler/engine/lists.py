@@ -1,4 +1,4 @@
-"""URL lists in a crawl: where they are looked for, and how what they name gets into the store, chunk by chunk."""
+"""URL lists (sitemaps and feeds) in a crawl: where to find them, and how to admit their entries to the store."""
 
 from dataclasses import replace
 
@@ -11,16 +11,16 @@ from crawler.core.visit.visit import DomainKnowledge, ListResult, Target
 from crawler.engine.store_port import LeasedStore
 from crawler.store.record import ListChunk, ListChunkResult
 
-DEFAULT_SITEMAP_PATHS = ("sitemap.xml", "sitemap_index.xml")  # where a site has one without saying so
-MAX_ROBOTS_SITEMAPS = 1000  # lists that one robots.txt names
-CHUNK_ENTRIES = 1000  # admitted in one transaction
-LIST_LIMITS = RequestLimits(first_bytes=MAX_LIST_BYTES)  # of a longer list the beginning counts
+DEFAULT_SITEMAP_PATHS = ("sitemap.xml", "sitemap_index.xml")  # tried if robots.txt names none
+MAX_ROBOTS_SITEMAPS = 1000  # per robots.txt
+CHUNK_ENTRIES = 1000  # entries admitted in one transaction
+LIST_LIMITS = RequestLimits(first_bytes=MAX_LIST_BYTES)  # only the beginning of a longer list is read
 
 
 async def admit_list(
     store: LeasedStore, target: Target, url_list: UrlList, *, knowledge: DomainKnowledge
 ) -> ListResult:
-    """Have the store admit what a list names; what that brought. One that says what it said brings nothing."""
+    """Admit the entries of a list to the store and return the counts. An unchanged list is skipped."""
     assert url_list.kind is not None
     result = ListResult(
         kind=url_list.kind, entries=len(url_list.entries), unusable=url_list.unusable, finding=url_list.finding
@@ -49,9 +49,9 @@ async def admit_list(
 
 
 def find_site_lists(lease: Lease, knowledge: DomainKnowledge, *, tries_default_paths: bool) -> ListChunk:
-    """The lists that robots.txt names or, where it names none, those in the usual places.
+    """Return the lists that robots.txt names or, if it names none, the default sitemap URLs.
 
-    Lists on other hosts are not this domain's to ask for.
+    Lists on other hosts are omitted: they are outside of this domain.
     """
     entries = [ListEntry(url, is_list=True) for url in knowledge.rules.sitemaps[:MAX_ROBOTS_SITEMAPS]]
     found_by = "robots"

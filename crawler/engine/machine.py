@@ -1,4 +1,4 @@
-"""How a process that crawls, or shows pages, for long uses its machine: cores, memory, and processes that it starts."""
+"""Use of the machine by long-running processes: cores, memory and child processes."""
 
 import asyncio
 import ctypes
@@ -11,37 +11,38 @@ from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-# glibc takes larger pieces from the system and gives them back at once. Left alone it learns from the first bodies of
-# some megabytes to keep such pieces, which small ones then break up: it stays as large as ever.
+# glibc maps larger allocations separately and returns them to the system at once. By default it raises this threshold
+# after the first bodies of some megabytes; then fragmentation keeps the process large.
 LARGE_BYTES = 256 << 10
-# Environments of processes that are started. Nobody here multiplies matrices, and threads for that are started when
-# numpy is loaded. Readers are bound in memory before they can be asked.
+# Environments of child processes. Importing numpy starts OpenBLAS threads, which are not needed here. Parser processes
+# need the threshold as a variable, because their memory limit applies before their own code runs.
 SINGLE_THREAD_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 READER_ENVIRONMENT = SINGLE_THREAD_ENVIRONMENT | {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
-MAX_ARENAS = 2  # of memory for threads, each of which keeps what it was given; few of ours ask for any at the same time
-BUFFER_BYTES = 4 << 20  # of messages from a child
-_MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+MAX_ARENAS = 2  # memory arenas of threads: each keeps its free memory, and few threads allocate at the same time
+BUFFER_BYTES = 4 << 20  # for messages from a child process
+_MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
 
 
-# Where a process sees its control groups, and which are its own.
+# Where control groups are mounted, and the file that names those of this process.
 CGROUPS, PROCESS_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
-# This very package, installed or not, and what else the user has Python look for.
+# Child processes import this copy of the package, installed or not.
 _PATHS = (str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")]))
 
 
 def build_child_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a Python of ours that this process starts."""
+    """Return the environment of a Python child process."""
     return {**os.environ, **extra, "PYTHONPATH": os.pathsep.join(_PATHS)}
 
 
 async def start_child(
     *arguments: str, extra: Mapping[str, str], stderr: int | None = None
 ) -> tuple[Process, asyncio.StreamReader, asyncio.StreamWriter]:
-    """Start a Python of ours, and return it with the two directions of the socket at its stdin. OSError if it cannot.
+    """Start a Python child process and return it with a reader and a writer for the socket at its stdin.
 
-    extra: see child_environment.  stderr: as in asyncio.create_subprocess_exec.
+    extra: additional environment variables.  stderr: as in asyncio.create_subprocess_exec.
+    Raise OSError if it cannot be started.
     """
     ours, theirs = socket.socketpair()
     try:
@@ -52,7 +53,7 @@ async def start_child(
             stdin=theirs.fileno(),
             stdout=DEVNULL,
             stderr=stderr,
-            start_new_session=True,  # Ctrl-C is for the crawl, which still wants to record what it has
+            start_new_session=True,  # Ctrl-C must reach only the crawl, which still records its visits
             env=build_child_environment(extra),
         )
     except BaseException:
@@ -64,17 +65,17 @@ async def start_child(
 
 
 def count_usable_cores() -> int:
-    """Cores that this process may run on, or fewer where a container or a service has a quota of processor time."""
+    """Return the number of cores that this process may use, considering CPU affinity and cgroup quotas."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, math.ceil(min(cores, read_cpu_quota(CGROUPS, PROCESS_CGROUPS))))
 
 
 def read_cpu_quota(root: Path, cgroup_file: Path) -> float:
-    """How many cores' worth of time the control groups of a process leave it; infinite where none of them has a bound.
+    """Return the CPU quota of a process in cores: the lowest of all its control groups; infinity if none has a quota.
 
-    root: where they are mounted.  cgroup_file: the file that names the process's own; the bounds of all groups around
-    it hold, too. A container of 2 cores on a machine of 64 may run on all 64, and has a quota of 2. Source: the
-    kernel's documentation, `cpu.max` of cgroup v2 and `cpu.cfs_quota_us` of v1, which may be mounted both.
+    root: the folder where control groups are mounted.  cgroup_file: the file that names the groups of the process.
+    A container with 2 of 64 cores may run on all 64 and has a quota of 2. Source: the kernel's documentation of
+    `cpu.max` (cgroup v2) and `cpu.cfs_quota_us` (v1); both versions may be mounted at once.
     """
     try:
         lines = cgroup_file.read_text(encoding="utf-8").splitlines()
@@ -96,30 +97,30 @@ def read_cpu_quota(root: Path, cgroup_file: Path) -> float:
 
 
 def _read_quota(files: Sequence[Path]) -> float:
-    """Microseconds over the period that they are for, which stand in one file or in two."""
+    """Return quota divided by period, both in microseconds, from one file (cgroup v2) or two (v1)."""
     try:
         microseconds, period = (word for file in files for word in file.read_text(encoding="ascii").split())
-    except (OSError, ValueError):  # a root has none, and neither has what a container does not see
+    except (OSError, ValueError):  # root groups have no such files, and a container does not see outer groups
         return math.inf
     return math.inf if microseconds in {"max", "-1"} else int(microseconds) / int(period)
 
 
 def prepare_memory() -> None:
-    """Get a process ready for its work, once all is loaded that stays until it ends.
+    """Tune garbage collection and malloc. Call it once, after all imports.
 
-    The garbage collector is spared what is loaded: to look through all of it takes longer than to hand out 500 pages,
-    and happens while they are handed out. Nor is it looked through once before: of the hundred thousand objects that
-    imports leave, some forty are garbage. What large bodies took is given back to the system.
+    Exclude imported objects from garbage collection: scanning them takes longer than selecting 500 pages. They are not
+    collected before either, because only about forty of the hundred thousand objects are garbage. Make glibc return
+    the memory of large bodies to the system.
     """
     gc.freeze()
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of Linux
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # Linux only
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
         mallopt(_M_ARENA_MAX, MAX_ARENAS)
 
 
 def trim_memory() -> None:
-    """Give free memory to the system, that of cycles first: some milliseconds, after `prepare_memory`."""
+    """Collect garbage and return free memory to the system. Takes a few milliseconds after `prepare_memory`."""
     gc.collect()
     if _MALLOC_TRIM is not None:
         _MALLOC_TRIM(0)

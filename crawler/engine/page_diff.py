@@ -1,4 +1,4 @@
-"""Two stored versions of a page, read again and compared for people."""
+"""Compare two stored versions of a page for display."""
 
 from datetime import timedelta
 
@@ -26,10 +26,10 @@ async def diff_versions(
     parsers: ParserPool,
     context: int = CONTEXT,
 ) -> PageDiff:
-    """The difference between two versions of a page, block by block and word by word.
+    """Return the difference between two versions of a page, block by block and word by word.
 
-    All that differs is told; what the domain's noise mask or a rule of its user hides is marked as no news. Where a
-    body is not kept or cannot be read, the main texts are compared line by line.
+    All differences are included; those hidden by the domain's noise mask or by a user's rule are marked as
+    insignificant. If a body is not stored or cannot be parsed, the main texts are compared line by line.
     """
     parser = DomainParser(parsers, PageRules(domain.settings.rules))
     old_blocks, new_blocks = (
@@ -49,7 +49,7 @@ async def diff_versions(
 
 
 async def _parse_blocks(parser: DomainParser, version: VersionContent, *, ignores_rules: bool) -> BlockList:
-    """The blocks of a version that say something; none where its body is not kept or cannot be read."""
+    """Return the non-empty blocks of a version; none if its body is not stored or cannot be parsed."""
     if version.body is None:
         return ()
     response = Fetched(

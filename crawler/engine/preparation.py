@@ -1,4 +1,4 @@
-"""What happens under a lease before its first look: the inbox, today's price, robots.txt, and what is known."""
+"""Prepare a lease before its first visit: inbox, due times, robots.txt, login and knowledge of the domain."""
 
 from crawler.core.http.robots import RobotsRules
 from crawler.core.visit.visit import DomainKnowledge
@@ -15,9 +15,10 @@ from crawler.plugins import load_plugins
 async def prepare_lease(
     store: LeasedStore, requester: Requester, breaker: CircuitBreaker, *, login: Login | None
 ) -> DomainKnowledge | None:
-    """Apply what others left for the domain, and read what is known of it; None if it may not be crawled now.
+    """Apply the domain's inbox and due times, then load its knowledge; return None if it may not be crawled now.
 
-    Then the breaker holds the domain, or the day's budget is spent.  login: before its pages.
+    In that case the breaker has suspended the domain, or the day's budget is spent.
+    login: done before any page is fetched; None if the domain needs none.
     """
     await drain_inbox(store)
     await store.update_due_times()
@@ -32,13 +33,13 @@ async def prepare_lease(
         return None
     knowledge = await load_knowledge(store, robots.rules)
     chunk = find_site_lists(store.lease, knowledge, tries_default_paths=store.settings.probe_sitemaps)
-    if chunk.links:  # they are made pages, if they are none yet
+    if chunk.links:  # add them as pages unless they exist
         await store.admit_list_chunk(chunk)
     return knowledge
 
 
 async def drain_inbox(store: LeasedStore) -> bool:
-    """Apply what others left in the domain's inbox; whether there was anything."""
+    """Apply the domain's inbox; return whether it contained anything."""
     count = 0
     while await store.drain_inbox():
         count += 1
@@ -46,19 +47,19 @@ async def drain_inbox(store: LeasedStore) -> bool:
 
 
 async def apply_updates(store: LeasedStore) -> bool:
-    """Apply what has come while pages were looked at: the inbox, and other due times, as after a deploy."""
+    """Apply what arrived during the crawl: the inbox, and changed due times such as after a deploy."""
     return await drain_inbox(store) | await store.update_due_times()
 
 
 def apply_crawl_delay(pacer: Pacer, rules: RobotsRules, *, agent: str) -> None:
-    """Keep the delay that robots.txt asks for, if that is the longer one."""
+    """Raise the delay to the Crawl-delay of robots.txt if that is longer."""
     delay = rules.get_crawl_delay(agent)
     if delay is not None:
         pacer.raise_delay(delay)
 
 
 async def load_knowledge(store: LeasedStore, rules: RobotsRules) -> DomainKnowledge:
-    """What is known of the leased domain before a look."""
+    """Load what is known of the leased domain."""
     mask, soft_errors, renders = await store.load_memories()
     settings = store.settings
     scope = store.lease.domain.build_scope(max_depth=settings.max_depth, accepts=load_plugins(settings.plugins).accepts)

@@ -1,4 +1,4 @@
-"""Visits that are decided and not stored yet, and how they are stored: many in one transaction."""
+"""Collect finished visits and record them in batches, one transaction each."""
 
 import time
 from collections.abc import Collection
@@ -14,40 +14,40 @@ from crawler.engine.visitor import Visitor
 from crawler.plugins import load_plugins
 from crawler.store.record import Batch
 
-BATCH_BYTES = 8 << 20  # of bodies and texts, from which on a batch is recorded however few visits it has
+BATCH_BYTES = 8 << 20  # size of bodies and texts at which a batch is recorded, even with few visits
 
 
 class Recorder:
-    """Collects the finished visits of one lease and records them. stored: what the store knows of the domain."""
+    """The finished visits of one lease, to be recorded. stored: the knowledge of the domain as the store has it."""
 
     def __init__(
         self, store: LeasedStore, budget: LeaseBudget, breaker: CircuitBreaker, *, stored: DomainKnowledge
     ) -> None:
         self._store, self._budget, self._breaker, self._settings = store, budget, breaker, store.settings
-        self._stored = stored  # as the store has it
+        self._stored = stored
         self._finished: list[Visit] = []
-        self._batch_bytes = 0  # of what they bring
-        self._oldest_at = 0.0  # monotonic seconds, when the first of them was complete
+        self._batch_bytes = 0  # size of their bodies and texts
+        self._oldest_at = 0.0  # when the first of them finished, in monotonic seconds
 
     @property
     def is_empty(self) -> bool:
-        """Every finished visit is stored."""
+        """Return whether all finished visits are recorded."""
         return not self._finished
 
     @property
     def is_full(self) -> bool:
-        """Return whether so much waits for a record that no further page may be fetched before."""
+        """Return whether the batch is so large that it must be recorded before further pages are fetched."""
         return self._batch_bytes >= BATCH_BYTES
 
     @property
     def is_due(self) -> bool:
-        """The batch is full, or old."""
+        """Return whether the batch is full or old enough to be recorded."""
         is_old = not self.is_empty and self._time_left <= 0
         return is_old or self.is_full or len(self._finished) >= self._settings.max_batch_size
 
     @property
     def seconds_until_due(self) -> float | None:
-        """Seconds to wait until the batch is old enough; None: there is none."""
+        """Return the seconds until the batch is old enough; None if it is empty."""
         return max(self._time_left, 0.01) if self._finished else None
 
     @property
@@ -55,20 +55,20 @@ class Recorder:
         return self._oldest_at + self._settings.max_batch_age.total_seconds() - time.monotonic()
 
     def add(self, visits: Collection[Visit]) -> None:
-        """Take in visits that can be recorded."""
+        """Add visits to the batch."""
         if visits and not self._finished:
             self._oldest_at = time.monotonic()
         self._finished += visits
         self._batch_bytes += sum(len(each.snapshot.body) + len(each.snapshot.text) for each in visits if each.snapshot)
 
     async def record(self, visitor: Visitor, *, dispatched: Collection[PageKey]) -> tuple[list[Visit], int, float]:
-        """Store what is finished, with what it taught the visitor of the domain. dispatched: as in Batch.
+        """Record the finished visits and the visitor's new knowledge of the domain. dispatched: as in Batch.
 
-        Return the visits, how many pages they made known, and when the lease was renewed by it (monotonic seconds).
+        Return the visits, how many new pages they added, and when this renewed the lease (in monotonic seconds).
         """
         finished, self._finished, self._batch_bytes = self._finished, [], 0
         visits = await self._store.judge_moves(finished)
-        # No wait from here to the record: what the visitor knows may grow meanwhile.
+        # No await from here to the record: the visitor's knowledge could change meanwhile.
         visits = [reconsider_visit(visit, visitor.knowledge) for visit in visits]
         edit = visitor.pop_boilerplate_edit(at=max(visit.at for visit in visits))
         to_render = visitor.pop_pages_to_render(is_exhausted=False)
@@ -92,7 +92,7 @@ class Recorder:
         return visits, new_pages, since
 
     async def request_renders(self, visitor: Visitor) -> bool:
-        """Have pages rendered that waited until the domain has no other page to fetch; whether there are any."""
+        """Request rendering of pages that waited until the domain has no other page; return whether there are any."""
         if not (pages := visitor.pop_pages_to_render(is_exhausted=True)):
             return False
         await self._store.request_renders(pages, visitor.knowledge.renders)

@@ -1,4 +1,4 @@
-"""The resources of a crawling process: HTTP clients, sessions, a browser, parser processes, and answers had before."""
+"""The resources of a crawling process: HTTP clients, sessions, a browser, parser processes, prefetched responses."""
 
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -22,19 +22,18 @@ from crawler.engine.requests.session import (
 from crawler.plugins import load_plugins
 from crawler.settings import Settings
 
-if TYPE_CHECKING:  # aiohttp has 8 MB, and whoever shows pages asks no web
+if TYPE_CHECKING:  # aiohttp takes 8 MB of memory, which processes without HTTP requests do not need
     from crawler.fetch import Http, Proxy
 
-CONNECTIONS_PER_DOMAIN = 64  # connections of a client that asks one domain alone
+CONNECTIONS_PER_DOMAIN = 64  # for a client that serves only one domain
 
 
 @dataclass(slots=True, eq=False)
 class CrawlResources:
-    """The HTTP clients of a process, one that may ask private addresses and one that never does; readers, browser.
+    """The HTTP clients (one may connect to private addresses, one never does), parsers and browser of a process.
 
-    prefetched: what pages said a moment ago, when their domains were registered; each counts as the page's first look.
-    settings, find_secret, stack: for domains that are asked in another way than others; their clients are closed with
-    the stack.
+    prefetched: responses fetched when domains were registered; each counts as the first visit of its page.
+    settings, find_secret, stack: used to open clients for domains with special settings; the stack closes them.
     """
 
     public_client: "Http"
@@ -48,13 +47,13 @@ class CrawlResources:
     _sessions: dict[int, tuple[Domain, DomainSession]] = field(default_factory=dict)
 
     def choose_client(self, domain: Domain) -> "Http":
-        """The client for a domain that is asked as all are, and for the addresses of every one."""
+        """Return the client for resolving the domain's addresses, and for fetching it if it has no special settings."""
         return self.private_client if domain.settings.allow_private else self.public_client
 
     async def open_session(self, domain: Domain) -> DomainSession | str:
-        """What the domain is shown, and by which client it is asked: one session as long as its settings stay.
+        """Return the domain's session, reused while its settings stay the same.
 
-        Or why there is none, as the reason of a hold: then nothing may be sent.
+        If a secret or certificate is missing, return the reason for a suspension instead: no request may be sent.
         """
         if not domain.settings.is_special:
             return DomainSession(domain, self.choose_client(domain), secrets={}, cookies=None)
@@ -66,7 +65,7 @@ class CrawlResources:
             return cached[1]
         try:
             client = await self._open_client(domain, secrets)
-        except OSError:  # of the file; ssl.SSLError is one
+        except OSError:  # includes ssl.SSLError
             return f"{NO_CERTIFICATES} {domain.settings.ca_file}"
         from crawler.fetch import DomainCookies  # noqa: PLC0415
 
@@ -76,7 +75,7 @@ class CrawlResources:
         return session
 
     async def _open_client(self, domain: Domain, secrets: Mapping[SecretReference, str]) -> "Http":
-        """A client of the domain's own where its proxy or whose certificates it believes differ from others'."""
+        """Open a separate client if the domain has a proxy or its own TLS settings; else return the common one."""
         from crawler.fetch import build_ssl_context  # noqa: PLC0415
 
         domain_settings = domain.settings
@@ -111,9 +110,10 @@ async def open_resources(
     prefetched: Mapping[Url, Fetched] | None = None,
     find_secret: FindSecret = read_environment_secret,
 ) -> AsyncIterator[CrawlResources]:
-    """Both clients, open until the block ends. connections: over all domains; each domain's parallelism is less.
+    """Open the resources until the block ends.
 
-    find_secret: where secrets are that domains name.  Raises PluginBroken before anything is opened.
+    connections: the maximum over all domains.  find_secret: looks up the secrets that domains refer to.
+    Raise PluginBroken before anything is opened.
     """
     plugins = load_plugins(settings.plugins)
     async with (

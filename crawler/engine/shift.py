@@ -1,4 +1,4 @@
-"""A shift: claims domains and crawls several leases at a time, until nothing is due or its time is up."""
+"""A shift (one crawl run): claim domains and crawl several at a time until nothing is due or the time is up."""
 
 import asyncio
 import logging
@@ -30,18 +30,18 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.shift")
 
-FEED_DELAY = timedelta(seconds=1)  # from a record until the feed has its changes, and who waits for them is told
-CLAIM_INTERVAL = timedelta(seconds=5)  # for domains that have become due while others are being crawled
+FEED_DELAY = timedelta(seconds=1)  # from a record until its changes are in the feed and subscribers are notified
+CLAIM_INTERVAL = timedelta(seconds=5)  # how often to look for domains that became due during the crawl
 
-# How one lease is crawled: given the lease, and what crawls it.
+# Runs the crawl of one lease: called with the lease and the function that crawls it.
 WrapCrawl = Callable[[Lease, Callable[[], Awaitable[LeaseResult]]], Awaitable[LeaseResult]]
 
 
 @dataclass(frozen=True, slots=True)
 class ShiftHooks:
-    """What is called for the leases of a shift.
+    """Callbacks for the leases of a shift.
 
-    progress: called after each record.  wrap_crawl: wraps the crawl of one lease (a flow's task).
+    progress: called after each recorded batch.  wrap_crawl: wraps the crawl of one lease, for example in a flow's task.
     """
 
     progress: Callable[[Lease, CrawlStats], None] = lambda _lease, _stats: None
@@ -49,7 +49,7 @@ class ShiftHooks:
 
 
 def build_holder_name(role: str) -> str:
-    """The name of a lease's holder, for people and for cleaning up: machine, process, role."""
+    """Return a name for the holder of leases, for display and for cleanup: machine, process and role."""
     return f"{socket.gethostname()}/{os.getpid()}/{role}"
 
 
@@ -64,10 +64,10 @@ async def run_shift(
     limits: CrawlLimits | None = None,
     hooks: ShiftHooks | None = None,
 ) -> ShiftResult:
-    """Crawl leases until nothing that may be claimed is due, or a limit is reached.
+    """Claim and crawl domains until none is due or a limit is reached.
 
-    holder: the name that the leases bear.  only: claim among these domains.
-    Raises StoreUnavailable where the database stays silent; a lost lease is counted, not raised.
+    holder: the name of the leases' holder.  only: claim only these domains.
+    Raise StoreUnavailable if the database does not come back. A lost lease is counted, not raised.
     """
     limits = limits or CrawlLimits()
     await retry_until_available(lambda _: ensure_visit_partition(db, at=clock.now()), about="shift")
@@ -79,7 +79,7 @@ async def run_shift(
         asyncio.TaskGroup() as tasks,
     ):
         pool = _LeasePool(db, resources, workers, settings, clock, limits.max_visits, ending, hooks or ShiftHooks())
-        feed_task = tasks.create_task(pool.publish_changes(), name="tell-changes")
+        feed_task = tasks.create_task(pool.publish_changes(), name="publish-changes")
         while not pool.is_over:
             lease = await pool.claim_domain(holder=holder, only=only) if pool.has_free_slot else None
             if lease is not None:
@@ -98,7 +98,7 @@ async def run_shift(
 
 @asynccontextmanager
 async def _linked_stop(ending: asyncio.Event, limits: CrawlLimits) -> AsyncIterator[None]:
-    """Set `ending` when the caller says stop, or the time is up; the caller's own event tells only what it said."""
+    """Set `ending` when the caller sets its stop event or the time is up; leave the caller's event unchanged."""
     timer = None
     if limits.time_limit is not None:
         timer = asyncio.get_running_loop().call_later(limits.time_limit.total_seconds(), ending.set)
@@ -118,11 +118,11 @@ async def _linked_stop(ending: asyncio.Event, limits: CrawlLimits) -> AsyncItera
 
 @dataclass(slots=True, eq=False)
 class _LeasePool:
-    """The leases of one shift, several at a time.
+    """The concurrent leases of one shift.
 
-    workers: by whom they are crawled.  max_visits: looks in all, at most.  stop: ends all of them when set.
-    unpublished: domains that were recorded since the feed was brought up to date.  recorded: there are any.
-    active_domains: domains that are being crawled, whatever the store says of their leases.
+    workers: the worker processes that crawl them.  max_visits: the maximum over all leases.  stop: ends all when set.
+    unpublished: domains with recorded changes that are not in the feed yet.  recorded: set while there are any.
+    active_domains: domains being crawled here, even if their leases have expired in the store.
     """
 
     db: Database
@@ -141,7 +141,7 @@ class _LeasePool:
 
     @property
     def has_free_slot(self) -> bool:
-        """Another lease may begin. With a limit on pages there is one at a time, so that the limit is exact."""
+        """Return whether another lease may start. With max_visits there is only one at a time, to keep it exact."""
         return len(self.running) < (self.settings.concurrent_domains if self.max_visits is None else 1)
 
     @property
@@ -171,7 +171,7 @@ class _LeasePool:
         return lease
 
     async def compute_claim_wait(self, only: Collection[Domain] | None) -> timedelta | None:
-        """How long until some domain that is not being crawled here can be claimed; None if none can."""
+        """Return the time until another domain can be claimed; None if none can."""
         exempt = self.settings.exempt_addresses
         return await self.call_store(
             lambda _: claim.compute_claim_wait(
@@ -180,7 +180,7 @@ class _LeasePool:
         )
 
     async def call_store(self, operation: Callable[[bool], Awaitable[T | None]]) -> T | None:
-        """What the store says; it may be away as long as the leases wait for it, or until the shift is to end: None."""
+        """Return the store's result, retrying while it is unavailable; None if the shift must end meanwhile."""
         try:
             return await retry_until_available(operation, about="shift", is_ending=self.stop.is_set)
         except StoreUnavailable:
@@ -211,7 +211,7 @@ class _LeasePool:
             log.warning("lease.lost", extra={"domain": lease.domain.authority})
             self.result.lost.append(lease.domain.authority)
         except WorkerLost as lost:
-            log.warning("helper.lost", extra={"domain": lease.domain.authority, "error": str(lost)})
+            log.warning("worker.lost", extra={"domain": lease.domain.authority, "error": str(lost)})
             self.result.add_lease(lease.domain, LeaseResult(lost.stats, suspension=None))
             await release_lease(store)  # to be claimed again
         except CrawlerError:
@@ -220,21 +220,21 @@ class _LeasePool:
             log.exception("lease.broken", extra={"domain": lease.domain.authority})
             self.result.broken[lease.domain.authority] = repr(error)
         except BaseException:
-            # A walk gives its domain back; a task of a flow that is cancelled before the walk begins does not.
+            # A crawl releases its domain, but a flow's task that is cancelled before the crawl starts does not.
             await release_lease(store)
             raise
         else:
             self.result.add_lease(lease.domain, result)
 
     async def update_addresses(self, lease: Lease) -> Lease | None:
-        """The lease with slots of the addresses that its domain has now; None where somebody else holds one.
+        """Update the lease to the addresses that its domain resolves to now; None if another worker holds one of them.
 
-        They may be others than at the last look, and nobody knows any of a domain that was registered offline.
+        Addresses may have changed since the last crawl, and a domain that was registered offline has none yet.
         """
         addresses = await self.resources.choose_client(lease.domain).resolve_addresses(lease.domain.authority)
         exempt = self.settings.exempt_addresses
         if isinstance(addresses, Unreached) or set(addresses) == set(lease.domain.addresses):
-            return lease  # that nobody answers is found by asking
+            return lease  # an unreachable domain is detected by its requests
         return await retry_until_available(
             lambda _: claim.change_addresses(self.db, lease, addresses, exempt=exempt), about=lease.domain.authority
         )
@@ -254,7 +254,7 @@ class _LeasePool:
         return await self.workers.crawl(lease, crawl_locally=crawl_locally, progress=progress)
 
     async def publish_changes(self) -> None:
-        """Append what is recorded to the feed while the shift goes on, so that who listens hears of it soon."""
+        """Append recorded changes to the feed during the shift, so that subscribers are notified soon."""
         while True:
             await self.recorded.wait()
             await asyncio.sleep(FEED_DELAY.total_seconds())
@@ -262,18 +262,18 @@ class _LeasePool:
             domain_ids, self.unpublished = self.unpublished, set()
             try:
                 await report.append_to_feed(self.db, at=self.clock.now(), only=domain_ids)
-            except StoreUnavailable:  # the leases say so
+            except StoreUnavailable:  # the leases report it
                 self.unpublished |= domain_ids
                 self.recorded.set()
 
     async def wait_for_change(self, *, only: Collection[Domain] | None) -> None:
-        """Wait until a lease ends or, if there is room for another, until some domain can be claimed."""
+        """Wait until a lease ends or, if there is a free slot, until a domain can be claimed."""
         timeout: timedelta | None = None
         if self.has_free_slot:
             delay = await self.compute_claim_wait(only)
             timeout = min(delay or CLAIM_INTERVAL, CLAIM_INTERVAL)
         if not self.running:
-            return  # the last one ended while the store was asked
+            return  # the last one ended during the store call
         await asyncio.wait(
             self.running,
             timeout=None if timeout is None else timeout.total_seconds(),
@@ -281,7 +281,7 @@ class _LeasePool:
         )
 
     async def wait_for_claim(self, *, only: Collection[Domain] | None) -> bool:
-        """Wait until a domain's delay allows its next request, if that is all that holds it back; else give up."""
+        """Wait until a domain can be claimed; return False if none can or the shift must stop."""
         delay = await self.compute_claim_wait(only)
         if delay is None:
             return False

@@ -1,4 +1,4 @@
-"""What a crawl did, counted while it goes on: one lease, or a whole shift."""
+"""Counts of what a crawl did, for one lease or a whole shift."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, fields
@@ -10,8 +10,8 @@ from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import RenderChoice
 from crawler.core.visit.visit import State, Visit
 
-MAX_LISTED_PAGES = 50  # pages of each kind
-# In the order in which they are shown, after looks and changes.
+MAX_LISTED_PAGES = 50  # for each kind of change
+# In display order, after visits and changes.
 OTHER_COUNTS = (
     *(
         "failed",
@@ -31,7 +31,7 @@ REPORTED_CHANGES = frozenset({Change.ADDED, Change.CHANGED, Change.GONE, Change.
 
 @dataclass(frozen=True, slots=True)
 class NotablePage:
-    """A page of which there is something to tell. reason: why its look failed; empty where it did not."""
+    """A page to report. reason: why its visit failed; empty if it did not."""
 
     url: Url
     reason: str = ""
@@ -41,13 +41,12 @@ class NotablePage:
 class CrawlStats:
     """Counts of one lease or of a whole shift.
 
-    new_pages: pages heard of for the first time, not yet fetched.  reasons: of `failed`, which is their sum.  excluded:
-    pages that are not asked for, by robots.txt or by their user's wish.  rendered: pages that a browser has shown.
-    without_browser: pages that would have been, and no browser was found.  outages: why domains could not be crawled,
-    each one before any look; these are no looks that failed.  absent_lists: looks for sitemaps and feeds that are not
-    there and never were, at their usual places.  dead_links: looks at pages that are not there and never were; of no
-    change.  dead_link_urls: the first of these that somebody has named.  notable_pages: the first ones that are worth
-    telling, by what was found; UNKNOWN for looks that failed.
+    new_pages: pages that were discovered and are unfetched.  reasons: why visits failed; `failed` is their sum.
+    excluded: pages that are not fetched because of robots.txt or the domain's scope.  rendered: pages that a browser
+    rendered.  without_browser: pages that needed rendering while no browser was found.  outages: why domains could not
+    be crawled at all; they are not counted as failed visits.  absent_lists: sitemaps and feeds that never existed at
+    the default URLs.  dead_links: visits of pages that never existed; they are no changes.  dead_link_urls: the first
+    of these that a user added.  notable_pages: the first pages to report for each change; UNKNOWN for failed visits.
     """
 
     visits: int = 0
@@ -63,7 +62,7 @@ class CrawlStats:
     changes: Counter[Change] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     outages: Counter[str] = field(default_factory=Counter)
-    parsed_bodies: int = 0  # bodies that had to be parsed
+    parsed_bodies: int = 0  # bodies that had to be parsed, because they were not identical to the stored ones
     leases: int = 0
     absent_lists: int = 0
     dead_links: int = 0
@@ -102,7 +101,7 @@ class CrawlStats:
         self.without_browser += visit.rendering.outcome == RenderChoice.NO_BROWSER
 
     def merge(self, other: "CrawlStats") -> None:
-        """Add what another crawl counted, without its time, since leases run side by side."""
+        """Add the counts of another crawl, but not its elapsed time, because leases run concurrently."""
         for each in fields(self):
             if each.name not in {"dead_link_urls", "notable_pages", "elapsed"}:
                 setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
@@ -115,12 +114,12 @@ class CrawlStats:
             self.notable_pages[change].append(page)
 
     def count_unlisted(self, change: Change) -> int:
-        """How many pages of which this was found are not among `pages`."""
+        """Return how many pages with this change are not listed in `notable_pages`."""
         count = self.failed if change is Change.UNKNOWN else self.changes[change]
         return max(count - len(self.notable_pages[change]), 0)
 
     def as_dict(self) -> dict[str, object]:
-        """The counts by name, for JSON, artifacts and events."""
+        """Return the counts by name, for JSON, artifacts and events."""
         counts: dict[str, object] = {"visits": self.visits, "not_modified": self.not_modified}
         counts |= {change.value: self.changes[change] for change in Change if change is not Change.UNKNOWN}
         for name in OTHER_COUNTS:
@@ -131,7 +130,7 @@ class CrawlStats:
 
 @dataclass(frozen=True, slots=True)
 class LeaseResult:
-    """What came of one lease. suspension: why the domain is left alone now, or None."""
+    """The result of one lease. suspension: why the domain is suspended now, or None."""
 
     stats: CrawlStats
     suspension: Suspension | None
@@ -139,9 +138,9 @@ class LeaseResult:
 
 @dataclass(slots=True)
 class ShiftResult:
-    """What a shift did: in all, by domain, and which domains are left alone now.
+    """The result of a shift: counts in total and by domain, and suspended domains.
 
-    lost: domains that another worker took over.  broken: domains that an error of our own has ended, and which error.
+    lost: domains that another worker claimed.  broken: domains whose crawl ended with an internal error, and the error.
     """
 
     stats: CrawlStats = field(default_factory=CrawlStats)
@@ -151,7 +150,7 @@ class ShiftResult:
     broken: dict[str, str] = field(default_factory=dict)
 
     def add_lease(self, domain: Domain, result: LeaseResult) -> None:
-        """Add what one lease did."""
+        """Add the result of one lease."""
         self.stats.merge(result.stats)
         domain_stats = self.by_domain.setdefault(domain.authority, CrawlStats())
         domain_stats.merge(result.stats)

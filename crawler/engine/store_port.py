@@ -1,4 +1,4 @@
-"""The store's verbs for one lease, as a crawl sees them: each is repeated while Postgres is away."""
+"""The store operations of one lease, each retried while Postgres is unavailable."""
 
 import asyncio
 import logging
@@ -35,17 +35,17 @@ STORE_PATIENCE = timedelta(minutes=10)  # a restart or a failover of Postgres is
 
 @cache
 def _warn_unknown_policy(revisit: str, domain: str, plugins: tuple[str, ...]) -> None:
-    """Say once that a domain's revisit policy is of a plugin that is not used any more, so that the price decides."""
+    """Warn once that a domain's revisit policy belongs to a plugin that is not configured; the default is used."""
     if not is_known_policy(revisit, plugins):
-        log.warning("revisit.unknown", extra={"policy": revisit, "domain": domain, "instead": "price"})
+        log.warning("revisit.unknown", extra={"policy": revisit, "domain": domain, "instead": "value"})
 
 
 class LeasedStore:
-    """What a crawl asks of the store under one lease; each verb is repeated while Postgres is away.
+    """The store operations of a crawl under one lease, each retried while Postgres is unavailable.
 
-    settings: by which the lease is crawled.  clock: the knowledge time that is written.  patience: how long a verb is
-    repeated; nothing: it is tried once.
-    Every verb raises LeaseLost where another worker has the domain, and StoreUnavailable where Postgres stays away.
+    clock: the source of the knowledge time that is written.  patience: how long to retry; zero: do not retry.
+    Each operation raises LeaseLost if another worker has the domain, and StoreUnavailable if Postgres does not come
+    back in time.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class LeasedStore:
 
     @property
     def max_pages(self) -> int:
-        """How many pages of the leased domain are kept."""
+        """Return the maximum number of pages of the leased domain."""
         return self.lease.domain.settings.max_pages or self.settings.max_pages
 
     async def debit(self, max_requests: int, *, waiting: int, spare: Refund) -> Grant:
-        """Take requests from the budgets of the day; see claim.debit. A repeated debit gives no bytes back."""
-        # The first attempt may have given the spare bytes back already.
+        """Debit requests from the day's budgets; see claim.debit."""
+        # A retry refunds nothing: the first attempt may have refunded the spare bytes already.
         return await self._retry_until_available(
             lambda retrying: claim.debit(
                 self._db,
@@ -85,7 +85,7 @@ class LeasedStore:
         )
 
     async def drain_inbox(self) -> bool:
-        """Apply a chunk of the domain's inbox, and say whether there was any."""
+        """Apply a chunk of the domain's inbox; return whether there was any."""
         return await self._retry_until_available(
             lambda _: record.drain_inbox(
                 self._db,
@@ -97,7 +97,7 @@ class LeasedStore:
         )
 
     async def update_due_times(self) -> bool:
-        """Give a slice of the domain's pages the due times of today's price; whether any waited for that."""
+        """Update the due times of some of the domain's pages to today's shadow price; return whether any were old."""
         defaults = self._defaults
         return await self._retry_until_available(
             lambda _: frontier.update_due_times(self._db, self.lease, at=self.clock.now(), defaults=defaults)
@@ -106,10 +106,10 @@ class LeasedStore:
     async def select_targets(
         self, max_targets: int, *, requested_only: int, dispatched: Collection[PageKey]
     ) -> list[Target]:
-        """The pages worth a fetch now, at most so many.
+        """Select the pages to fetch now.
 
-        requested_only: how many of them may only be pages that a user has requested.  dispatched: those that are handed
-        out already.
+        requested_only: how many of them must be pages that a user has requested.
+        dispatched: pages that are dispatched already.
         """
         defaults = self._defaults
         return await self._retry_until_available(
@@ -128,15 +128,15 @@ class LeasedStore:
         return await self._retry_until_available(lambda _: load_memories(self._db, self.lease.domain.id))
 
     async def write_delay(self, delay: timedelta) -> None:
-        """Say what delay is in force, before the first request that it spaces."""
+        """Write the current delay, before the first request that it applies to."""
         await self._retry_until_available(lambda _: claim.write_delay(self._db, self.lease, delay=delay))
 
     async def save_robots(self, copy: RobotsCopy, *, changed: bool) -> None:
-        """Keep what came of asking for robots.txt. changed: refused pages are asked about again."""
+        """Store the result of fetching robots.txt. changed: excluded pages are checked again."""
         await self._retry_until_available(lambda _: claim.save_robots(self._db, self.lease, copy, changed=changed))
 
     async def load_stored_body(self, target: Target, parsed: Parsed) -> StoredBody | None:
-        """The body of the page's last Snapshot, if it is kept. parsed: what the page says now."""
+        """Load the body of the page's last snapshot, if it is stored. parsed: the page as it is now."""
         if target.version is None:
             return None
         number, digest = target.version.number, parsed.version.text_digest
@@ -145,22 +145,22 @@ class LeasedStore:
         )
 
     async def judge_moves(self, visits: Sequence[Visit]) -> list[Visit]:
-        """The visits as they are to be recorded: a move that may be an outage is no move in them."""
+        """Return the visits to record; a move that may be an outage is changed to no move."""
         return await self._retry_until_available(lambda _: record.judge_moves(self._db, self.lease, visits))
 
     async def record(self, batch: Batch) -> int:
-        """Write all that the visits changed, once, and renew the lease; gives how many new pages were admitted."""
+        """Record the visits exactly once and renew the lease; return how many new pages were admitted."""
         return await self._retry_until_available(
             lambda retrying: record.record_visits(self._db, self.lease, batch, retrying=retrying)
         )
 
     async def request_renders(self, pages: Sequence[PageKey], renders: RenderMemory) -> None:
-        """Make stored pages due at once, to be read by a browser. renders: what is known of that, to be kept."""
+        """Make stored pages due at once, to be rendered by a browser. renders: the rendering memory to store."""
         at = self.clock.now()
         await self._retry_until_available(lambda _: record.request_renders(self._db, self.lease, pages, renders, at=at))
 
     async def admit_list_chunk(self, chunk: ListChunk) -> ListChunkResult:
-        """Admit what a sitemap or a feed names, and compare its dates with those it gave before."""
+        """Admit the entries of a sitemap or a feed, and compare their dates with the stored ones."""
         return await self._retry_until_available(
             lambda _: record.admit_list_chunk(
                 self._db,
@@ -173,15 +173,15 @@ class LeasedStore:
         )
 
     async def suspend_domain(self, suspension: Suspension) -> None:
-        """Leave the domain alone until an instant of knowledge time."""
+        """Suspend the domain until an instant of knowledge time."""
         await self._retry_until_available(lambda _: claim.suspend_domain(self._db, self.lease, suspension))
 
     async def renew(self) -> bool:
-        """Keep the lease for another term, in one attempt; False if the domain's user has paused it meanwhile."""
+        """Renew the lease for another term, without retries; return False if the user has paused the domain."""
         return await claim.renew(self._db, self.lease)
 
     async def release(self, end: LeaseEnd) -> None:
-        """Give the domain back, in one attempt. A lost lease is no error any more."""
+        """Release the domain, without retries. A lost lease is no error here."""
         await claim.release(self._db, self.lease, end, at=self.clock.now())
 
     async def _retry_until_available(self, operation: Callable[[bool], Awaitable[T]]) -> T:
@@ -195,9 +195,10 @@ async def retry_until_available(
     patience: timedelta = STORE_PATIENCE,
     is_ending: Callable[[], bool] = lambda: False,
 ) -> T:
-    """What the store says, once it does. `ask` is told if an answer, and with it a commit, may have been lost.
+    """Call an operation of the store until it succeeds, and return its result.
 
-    about: for the log.  Raises StoreUnavailable after so much patience, or when it is away and the caller is ending.
+    operation: called with True if it is a retry, so that an earlier attempt may have committed.
+    about: a label for the log.  Raise StoreUnavailable when patience is exhausted, or when the caller is ending.
     """
     give_up_at = time.monotonic() + patience.total_seconds()
     retrying = False

@@ -1,4 +1,4 @@
-"""The pages that a lease has ahead of it: handed out before they are needed, taken back if nobody gets to them."""
+"""The queue of pages to fetch under a lease: selected ahead of time, returned if they are not fetched."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -13,50 +13,50 @@ from crawler.engine.requests.requester import Requester
 from crawler.engine.store_port import LeasedStore
 
 BATCHES_AHEAD = 2
-# Requests of a limited budget that are taken ahead: those are lost to the day when the crawl is killed. What was taken
-# cannot be given back by whoever takes over, since nobody knows how much of it was sent.
+# Requests of a limited budget that are debited ahead. If the crawl is killed, they are lost for the day: whoever takes
+# over cannot refund them, because it is unknown how many were sent.
 LIMITED_AHEAD = 16
 
 
 class TargetQueue:
-    """Pages handed out under one lease. max_visits: so many at most; None: no limit."""
+    """The pages selected under one lease. max_visits: the maximum number of pages; None: no limit."""
 
     def __init__(
         self, store: LeasedStore, budget: LeaseBudget, requester: Requester, *, max_visits: int | None
     ) -> None:
         self._store, self._budget, self._requester, self._settings = store, budget, requester, store.settings
-        self.visits_left = max_visits  # that may still be handed out
-        self._waiting: deque[Target] = deque()  # at which nobody looks yet
-        self._day: date | None = None  # on which the requests of those were taken
-        self._dispatched: set[PageKey] = set()  # and not recorded
-        self.is_exhausted = False  # the frontier had nothing more when it was asked last
+        self.visits_left = max_visits  # how many more pages may be selected
+        self._waiting: deque[Target] = deque()  # selected and not taken by a worker
+        self._day: date | None = None  # the day on which their requests were debited
+        self._dispatched: set[PageKey] = set()  # selected and not recorded
+        self.is_exhausted = False  # whether the last selection found nothing
 
     @property
     def dispatched(self) -> frozenset[PageKey]:
-        """The pages that were handed out and are in no record yet."""
+        """Return the pages that are selected and not yet recorded."""
         return frozenset(self._dispatched)
 
     @property
     def is_empty(self) -> bool:
-        """No page waits to be looked at."""
+        """Return whether no page waits to be fetched."""
         return not self._waiting
 
     @cached_property
     def parallelism(self) -> int:
-        """How many pages of the domain are looked at at a time."""
+        """Return how many pages of the domain are fetched at the same time."""
         domain = self._store.lease.domain
         return self._settings.choose_parallelism(domain.settings, is_own=domain.is_own_server)
 
     @property
     def _is_stepwise(self) -> bool:
-        """Nothing is handed out ahead: depth first goes on from the page that was read last."""
+        """Return whether nothing is selected ahead: depth-first order continues from the page fetched last."""
         return self._store.lease.domain.settings.ordering.order is Order.DEPTH
 
     @property
     def lookahead(self) -> int:
-        """Pages to hand out ahead: two batches, or what the delay lets through in the time of two.
+        """Return how many pages to select ahead: two batches, or as many as the delay allows in the time of two.
 
-        Of a limited budget a few only, so that a crawl that is killed takes few requests with it.
+        With a limited budget they are few, so that a killed crawl loses few requests.
         """
         max_pages, delay = BATCHES_AHEAD * self._settings.max_batch_size, self._requester.pacer.delay
         if self._budget.is_limited:
@@ -66,25 +66,25 @@ class TargetQueue:
         return max(max_pages, self.parallelism)
 
     def pop_target(self) -> Target | None:
-        """The next page to look at; None where none waits whose request the present day has paid."""
+        """Return the next page to fetch; None if no page waits whose request was debited today."""
         self._drop_outdated()
         return self._waiting.popleft() if self._waiting else None
 
     async def refill(self, *, all_recorded: bool, only_one: bool = False) -> None:
-        """Top up the queue from the frontier.
+        """Refill the queue from the frontier.
 
-        all_recorded: every finished visit is stored.  only_one: hand out at most one page (circuit half open).
+        all_recorded: whether every finished visit is stored.  only_one: select at most one page (circuit half open).
         """
         is_stopping, has_bytes = self._requester.is_stopping, self._budget.has_bytes
         self._drop_outdated()
         if self._budget.is_day_over or is_stopping or not has_bytes:
             self.return_waiting()
         if is_stopping or (not has_bytes and not (self._budget.is_idle and all_recorded)):
-            return  # how much is left of the bytes is known when all is recorded
+            return  # the remaining bytes are known only when everything is recorded
         if only_one and not (self._budget.is_idle and all_recorded):
             return
         if self._is_stepwise and not all_recorded:
-            return  # what a page just read links to comes before all that was known
+            return  # the links of the page just fetched come first
         count = 1 if only_one else self.lookahead - len(self._waiting)
         if self._is_stepwise:
             count = min(count, self.parallelism - len(self._dispatched))
@@ -97,7 +97,7 @@ class TargetQueue:
         self.is_exhausted = not (count > 0 and await self._select_targets(count))
 
     async def _select_targets(self, count: int) -> bool:
-        """Ask the frontier for so many pages; whether there was any."""
+        """Select up to `count` pages from the frontier; return whether there were any."""
         grant = await self._budget.take_requests(count)
         if not grant.requests:
             return False
@@ -116,7 +116,7 @@ class TargetQueue:
         return bool(targets)
 
     def return_waiting(self) -> None:
-        """Let go of what waits: nobody will look at it."""
+        """Return all waiting pages to the frontier."""
         self._budget.return_assigned(len(self._waiting), day=self._day)
         if self.visits_left is not None:
             self.visits_left += len(self._waiting)
@@ -124,16 +124,16 @@ class TargetQueue:
         self._waiting.clear()
 
     def _drop_outdated(self) -> None:
-        """Let go of what was handed out on the account of another day."""
+        """Return the waiting pages if their requests were debited on another day."""
         if self._waiting and self._day != self._budget.day:
             self.return_waiting()
 
     def return_target(self, target: Target) -> None:
-        """Let go of a page whose look was not begun, and whose request is given back."""
+        """Return a page whose visit did not start and whose request is refunded."""
         self._dispatched.discard(target.key)
         self.visits_left = None if self.visits_left is None else self.visits_left + 1
 
     def mark_recorded(self, batch: Iterable[Visit]) -> None:
-        """These visits are in the store, with the links that they made known."""
+        """Note that these visits and their links are in the store."""
         self._dispatched.difference_update(visit.target.key for visit in batch)
         self.is_exhausted = False

@@ -1,4 +1,4 @@
-"""One polite look that is shown and not recorded: under a lease, by the rules, on the account of the day."""
+"""Fetch a page once without recording a visit: under a lease, with the domain's rules, delay and daily budget."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -41,15 +41,18 @@ from crawler.store.claim import LeaseEnd
 from crawler.store.database import Database
 from crawler.store.report import read_target
 
-PAIRS = 2  # of looks that have to agree on what is volatile
-BUSY = "another worker has the domain or its address just now: try again in a moment"
-CLOSED = "its hours are closed now: recrawl domains show says when they open"
-SPENT = "its budget allows no request today"
+PAIRS = 2  # pairs of fetches that must agree on what is volatile
+BUSY = "another worker is crawling the domain or its address; try again in a moment"
+CLOSED = "the domain's crawl hours are closed; recrawl domains show shows when they open"
+SPENT = "the domain's budget allows no more requests today"
 
 
 @dataclass(frozen=True, slots=True)
 class TryOptions:
-    """How a page is tried. again: twice more, each after the domain's delay.  screenshot: rendered, and pictured."""
+    """Options of a trial.
+
+    again: fetch the page twice more, each time after the domain's delay.  screenshot: render it and take a screenshot.
+    """
 
     again: bool = False
     screenshot: bool = False
@@ -60,14 +63,14 @@ DEFAULT_TRY = TryOptions()
 
 @dataclass(frozen=True, slots=True)
 class TryResult:
-    """What one look showed.
+    """The result of a trial.
 
-    problem: why the page was not asked for, or an empty string.  visit: what a crawl would make of the answer.
-    all_blocks: the blocks of the page, the user's rules not applied.  view: what the rules leave.  blocks_by_rule: what
-    each rule alone would leave.  baseline: the blocks of the last Snapshot, if there is one and it is kept.
-    second_fetches: the page as it was seconds later, once and once more.  old_mask: the domain's mask as it stands.
-    page: without scripts and, where that was wanted, in a browser;  no_browser_reason: why not.  new_mask: as it would
-    be after this look.
+    problem: why the page was not fetched or read; empty if it was.  visit: the visit that a crawl would record.
+    page: the page without scripts and, if needed, rendered in a browser.  no_browser_reason: why no browser was used.
+    all_blocks: the blocks of the page without the user's rules.  view: what remains with all rules.
+    blocks_by_rule: what remains with each rule alone.  baseline: the blocks of the last snapshot, if it is stored.
+    second_fetches: the blocks of the page when fetched again, up to twice.  old_mask: the domain's current noise mask.
+    new_mask: the noise mask after this visit.
     """
 
     target: Target
@@ -97,22 +100,21 @@ async def try_page(
     clock: Clock,
     options: TryOptions = DEFAULT_TRY,
 ) -> TryResult:
-    """Look at a page of the domain once.
+    """Fetch a page of the domain once, without recording a visit.
 
-    Of the page nothing is recorded. What is kept is what any request owes others: the domain's delay, its account of
-    the day, and its robots.txt.
+    The domain's delay, its daily budget and its robots.txt are updated as by any other request.
     """
     target = await read_target(db, domain, url)
-    if domain.settings.refusals:
-        return TryResult(target, clock.now(), problem=domain.settings.refusals[0])
+    if domain.settings.problems:
+        return TryResult(target, clock.now(), problem=domain.settings.problems[0])
     if find_opening(domain.hours, clock.now()) > clock.now():
         return TryResult(target, clock.now(), problem=CLOSED)
     session = await resources.open_session(domain)
     if isinstance(session, str):
-        return TryResult(target, clock.now(), problem=session)  # as the reason of a hold
+        return TryResult(target, clock.now(), problem=session)  # the reason of a suspension
     lease = await claim.claim(
         db,
-        at=NEVER,  # whether anything is due makes no difference
+        at=NEVER,  # claim the domain even if nothing is due
         holder=build_holder_name("try"),
         term=settings.lease_term,
         only=[domain],
@@ -121,14 +123,14 @@ async def try_page(
     )
     if lease is None:
         return TryResult(target, clock.now(), problem=BUSY)
-    unpaced = settings.model_copy(update={"pace": False})  # who asks for one page now does not wait for its turn
+    unpaced = settings.model_copy(update={"pace": False})  # a user who tries one page does not wait for pacing
     store = LeasedStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
     trial = _Trial(store, session, resources, takes_screenshots=options.screenshot)
     try:
         return await trial.run(target, again=options.again)
     finally:
         await trial.renderer.aclose()
-        # No record tells of what was received: it is charged here, and what was debited for it is given back.
+        # No visit records the received bytes, so charge them here; the lease end refunds what was debited for them.
         received_bytes = trial.budget.unrecorded_bytes
         with suppress(StoreUnavailable):
             await claim.charge(db, domain, requests=0, received_bytes=received_bytes, at=clock.now())
@@ -138,7 +140,7 @@ async def try_page(
 
 
 class _Trial:
-    """One look under one lease, which is kept from request to request."""
+    """A trial under one lease, which is renewed before each request."""
 
     def __init__(
         self, store: LeasedStore, session: DomainSession, resources: CrawlResources, *, takes_screenshots: bool
@@ -157,16 +159,16 @@ class _Trial:
         )
 
     def build_lease_end(self) -> LeaseEnd:
-        """What is left over when the lease ends now."""
+        """Return what to give back when the lease ends now."""
         is_shared = self._store.settings.shared_budget.is_limited
         return LeaseEnd(self.budget.compute_refund(), wait=self._requester.pacer.wait, is_shared=is_shared)
 
     async def _renew_lease(self, _max_duration: timedelta) -> None:
-        """Hold the lease for longer than a request takes. Raises LeaseLost."""
+        """Renew the lease for longer than a request takes. Raise LeaseLost if it is lost."""
         await self._store.renew()
 
     async def run(self, target: Target, *, again: bool) -> TryResult:
-        """The page as it is, and what a crawl would make of it."""
+        """Fetch the page and return it with the visit that a crawl would record."""
         knowledge = await self._load_knowledge()
         if isinstance(knowledge, str):
             return TryResult(target, self._clock.now(), problem=knowledge)
@@ -180,15 +182,15 @@ class _Trial:
         result = TryResult(target, now, response=response, old_mask=knowledge.mask, new_mask=knowledge.mask)
         if not isinstance(response, Fetched) or not 200 <= response.status < 300:
             return replace(result, visit=decide_visit(target, response, now=now, knowledge=knowledge))
-        # As a page that was never read: all of it is wanted, even where nothing differs.
+        # Treat the page as never fetched, so that it is parsed in full even if nothing differs.
         unread_target = replace(target, version=target.version and replace(target.version, body_digest=b""))
         page = await self._reader.read_page(unread_target, response, knowledge)
         result = replace(result, page=page, no_browser_reason=self.renderer.source.missing_reason)
         if page.failure is not None:
-            return replace(result, problem=f"it was had, and no browser shows it now ({page.failure.value})")
-        response, parsed = page.compared.answer, page.compared.parsed
+            return replace(result, problem=f"the page was fetched, but no browser can render it ({page.failure.value})")
+        response, parsed = page.compared.response, page.compared.parsed
         if parsed is None:
-            return replace(result, problem="it was had, and cannot be read in bounded time")
+            return replace(result, problem="the page was fetched, but it cannot be parsed within the limits")
         result = replace(await self._add_views(result, response), parsed=parsed)
         baseline = await load_baseline(self._store, target, response, parsed, parser=self._parser)
         second_fetches = await self._refetch_page(target, parsed, knowledge) if again else ()
@@ -204,12 +206,12 @@ class _Trial:
         return replace(result, visit=visit, baseline=baseline, second_fetches=second_fetches, new_mask=mask)
 
     async def _load_knowledge(self) -> DomainKnowledge | str:
-        """What is known of the domain; or why it may not be asked."""
+        """Load what is known of the domain, or return why no request may be sent."""
         robots = await load_robots(self._store, self._requester.fetch_extra)
         if robots.is_budget_spent:
             return self._no_request_reason
         if robots.outage is not None:
-            return f"its robots.txt cannot be had ({robots.outage})"
+            return f"the domain's robots.txt cannot be fetched ({robots.outage})"
         apply_crawl_delay(self._requester.pacer, robots.rules, agent=self._store.settings.user_agent)
         if self._session.login is not None and not await self._create_login().ensure_logged_in():
             return self._login_failed or self._no_request_reason
@@ -223,14 +225,13 @@ class _Trial:
 
     @property
     def _no_request_reason(self) -> str:
-        """Why no request was sent: only a crawl waits for the next one, or the budget is spent."""
-        requester = self._requester
-        return (
-            f"its next request is {requester.pacer.wait.total_seconds():.0f} s off" if requester.is_stopping else SPENT
-        )
+        """Return why no request was sent: a long delay, for which only a crawl waits, or a spent budget."""
+        if not self._requester.is_stopping:
+            return SPENT
+        return f"the domain allows its next request only in {self._requester.pacer.wait.total_seconds():.0f} s"
 
     async def _add_views(self, result: TryResult, response: Fetched) -> TryResult:
-        """The result with the blocks of the page: all, and as the user's rules leave them."""
+        """Return the result with the blocks of the page: all of them, and what remains with the user's rules."""
         url = result.target.url
         all_blocks = await self._parser.parse_blocks(response, url, view=FULL_VIEW)
         return replace(
@@ -241,7 +242,7 @@ class _Trial:
         )
 
     async def _refetch_page(self, target: Target, parsed: Parsed, knowledge: DomainKnowledge) -> tuple[BlockList, ...]:
-        """The page a moment later, and once more: what differs in two pairs of looks is volatile (core/noise)."""
+        """Fetch the page up to twice more; what differs in two pairs of fetches is volatile (see core/change)."""
         fetches: list[BlockList] = []
         read = partial(self._reader.reread_page, target, knowledge=knowledge, is_rendered=parsed.version.is_rendered)
         while len(fetches) < PAIRS:

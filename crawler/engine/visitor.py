@@ -1,4 +1,4 @@
-"""One look at a page: fetched, parsed, compared with the last Snapshot, and decided. Nothing is stored here."""
+"""Visit a page: fetch it, parse it, compare it with the last snapshot and decide. Nothing is stored here."""
 
 import asyncio
 from collections import defaultdict, deque
@@ -9,7 +9,7 @@ from functools import partial
 from crawler.core.change.change import Change
 from crawler.core.change.edits import BoilerplateEdit
 from crawler.core.change.observation import pop_boilerplate_edit
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.response import NO_VALIDATORS, Fetched, NotModified, Response, Unreached, Validators
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.fingerprint import Fingerprint, count_distance_bits
@@ -42,14 +42,14 @@ from crawler.engine.requests.login import Login, convert_to_unauthorized
 from crawler.engine.requests.requester import Requester, WebRequest
 from crawler.engine.store_port import LeasedStore
 
-MAX_RECENT_TEXTS = 64  # texts of new pages that are remembered
+MAX_RECENT_TEXTS = 64  # fingerprints of added pages that are remembered
 MIN_ALIKE = 3
-TOLERANCE_BITS = 16  # of 64: near enough to ask; short texts that differ in an address and a number are no nearer
+TOLERANCE_BITS = 16  # of 64: enough to send a probe; short texts that differ in an address and a number are this far
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraCost:
-    """What a look cost beside the one answer that it is decided by."""
+    """The cost of a visit's extra requests, beside the response that decides it."""
 
     requests: int = 0
     received_bytes: int = 0
@@ -59,9 +59,10 @@ class ExtraCost:
 
 
 class Visitor:
-    """Looks at the pages of one domain, any number of them at a time.
+    """A visitor of one domain's pages, any number of them concurrently.
 
-    knowledge: what is known of the domain; each look adds to it.  login: for pages that turn into its form.
+    knowledge: what is known of the domain; each visit may add to it.
+    login: used when a page responds with the login form; None if the domain has no login.
     """
 
     def __init__(
@@ -75,28 +76,28 @@ class Visitor:
     ) -> None:
         self.store, self.clock, self.requester, self.login = store, store.clock, requester, login
         self.reader, self.parser, self.knowledge = reader, reader.parser, knowledge
-        self._recent_texts: deque[Fingerprint] = deque(maxlen=MAX_RECENT_TEXTS)  # of pages read for the first time
+        self._recent_texts: deque[Fingerprint] = deque(maxlen=MAX_RECENT_TEXTS)  # of added pages
         self._probe_lock = asyncio.Lock()
-        self._list_lock = asyncio.Lock()  # while a list is asked for, read and admitted, so that one is in memory
-        self._extra_costs: defaultdict[PageKey, ExtraCost] = defaultdict(ExtraCost)  # of looks under way
+        self._list_lock = asyncio.Lock()  # held while a list is fetched, parsed and admitted: only one is in memory
+        self._extra_costs: defaultdict[PageKey, ExtraCost] = defaultdict(ExtraCost)  # of visits in progress
 
     def pop_boilerplate_edit(self, *, at: datetime) -> BoilerplateEdit | None:
-        """The change of the whole site's boilerplate that is due to be told, if any; it counts as told from now on."""
+        """Return the boilerplate change of the whole site that is due to be reported, if any, and mark it reported."""
         edit, mask = pop_boilerplate_edit(self.knowledge.mask, at=at)
         self.knowledge = replace(self.knowledge, mask=mask)
         return edit
 
     def pop_pages_to_render(self, *, is_exhausted: bool) -> tuple[PageKey, ...]:
-        """Return stored pages that a browser should read now; from then on they count as named.
+        """Return stored pages that a browser should render now, and mark them as returned.
 
-        is_exhausted: the domain has no other page to fetch.
+        is_exhausted: whether the domain has no other page to fetch.
         """
         pages, renders = self.reader.select_pages_to_render(self.knowledge.renders, is_exhausted=is_exhausted)
         self.knowledge = replace(self.knowledge, renders=renders)
         return pages
 
     async def visit_page(self, target: Target) -> Visit | None:
-        """One look at a page; None if it was not begun, or the lease ended before it did."""
+        """Visit a page; return None if the visit was not started, or the lease ended before it finished."""
         try:
             visit = await self._fetch_and_decide(target)
         finally:
@@ -106,7 +107,7 @@ class Visitor:
         )
 
     async def fetch_extra(self, target: Target, url: Url, *, validators: Validators = NO_VALIDATORS) -> Response | None:
-        """One request more for a look at a page; None where the budget has none left, or the lease is ending."""
+        """Send an extra request for a visit; return None if the budget is spent or the lease is ending."""
         response = await self.requester.fetch_extra(url, validators=validators)
         if response is not None:
             self._extra_costs[target.key] += ExtraCost(requests=1, received_bytes=response.received_bytes)
@@ -118,7 +119,7 @@ class Visitor:
         exclusion = find_exclusion(target.url, depth=target.depth, knowledge=self.knowledge)
         if exclusion:
             return build_excluded_visit(target, reason=exclusion, now=self.clock.now())
-        if target.requested is Wanted.TO_RENDER:  # nothing can be rendered of a 304
+        if target.requested is RequestReason.TO_RENDER:  # a 304 has no body to render
             target = replace(target, validators=NO_VALIDATORS, sends_head=False)
         if target.sends_head and await self.requester.reserve_request():
             return await self.visit_by_head(target)
@@ -132,7 +133,7 @@ class Visitor:
         return await self.check_validators(await self.decide_response(target, response, now=self.clock.now()))
 
     async def _visit_list(self, target: Target) -> Visit | None:
-        """A look at a sitemap or a feed: one at a time, since each may be large."""
+        """Visit a sitemap or a feed. Only one is fetched at a time, since each may be large."""
         exclusion = find_exclusion(target.url, depth=target.depth, knowledge=self.knowledge, is_list=True)
         if exclusion:
             return build_excluded_visit(target, reason=exclusion, now=self.clock.now())
@@ -145,7 +146,7 @@ class Visitor:
             return decide_visit(target, response, now=self.clock.now(), knowledge=self.knowledge)
 
     async def _decide_list(self, target: Target, response: Fetched) -> Visit:
-        """The visit of a body that is a list, or should be; a feed is read as a page as well."""
+        """Return the visit of a list, or of a body that should be one. A feed is also parsed as a page."""
         url_list = await self.parser.parse_url_list(response, target.url)
         now = self.clock.now()
         if url_list is None:
@@ -160,7 +161,7 @@ class Visitor:
         return build_list_visit(target, response, url_list, list_result, now=now)
 
     async def visit_by_head(self, target: Target) -> Visit | None:
-        """Look by HEAD, and ask for the body only if length or date is not as it was. That request is reserved."""
+        """Send a HEAD request, and fetch the body only if length or date differ. The second request is reserved."""
         day = self.requester.day
         head = await self.requester.fetch_target(WebRequest(target.url, method="HEAD"))
         if head is None:
@@ -183,9 +184,10 @@ class Visitor:
         return replace(visit, head_outcome=judge_head(head, response))
 
     async def log_in_if_required(self, target: Target, response: Response, *, logins: int) -> Response:
-        """The answer, or where it wants a login, what the page says after one. logins: done when it was asked.
+        """Return the response or, if it requires a login, log in and return the response after that.
 
-        What wants a login all the same is no version of the page, and no move of it.
+        logins: the number of logins before the request.
+        A response that still requires a login becomes a 401, so that it is neither a version nor a move of the page.
         """
         if self.login is None or not self.login.is_required_by(response, url=target.url):
             return response
@@ -196,7 +198,7 @@ class Visitor:
         return convert_to_unauthorized(retried) if self.login.is_required_by(retried, url=target.url) else retried
 
     async def decide_response(self, target: Target, response: Response, *, now: datetime) -> Visit:
-        """The visit that an answer makes; what it teaches of the domain is known from then on."""
+        """Return the visit for a response, and update the knowledge of the domain."""
         if not isinstance(response, Fetched):
             return await self._decide_reading(target, response, None, now=now)
         page = await self.reader.read_page(target, response, self.knowledge)
@@ -211,19 +213,19 @@ class Visitor:
         else:
             compared = page.compared
             visit = await self._decide_reading(
-                target, compared.answer, compared.parsed, now=now, is_shell=page.is_provisional
+                target, compared.response, compared.parsed, now=now, is_shell=page.is_provisional
             )
             if page.is_switch and page.stored.parsed is not None:
-                visit = switch_reading(visit, page.stored.answer, page.stored.parsed, knowledge=self.knowledge)
+                visit = switch_reading(visit, page.stored.response, page.stored.parsed, knowledge=self.knowledge)
         return replace(visit, rendering=page.rendering)
 
     async def _decide_reading(
         self, target: Target, response: Response, parsed: Parsed | None, *, now: datetime, is_shell: bool = False
     ) -> Visit:
-        """The visit that one reading of an answer makes. parsed: None where there is nothing to read.
+        """Return the visit for one reading of a response. parsed: the parsed page; None if there is no body.
 
-        is_shell: the page's scripts have not written it yet. All such pages look alike: that teaches nothing of the
-        boilerplate, and nothing of soft 404s where such pages differ in a browser.
+        is_shell: the page is an application shell that scripts have not filled yet. Shells are all alike, so they are
+        no evidence for boilerplate, nor for soft 404s if the pages need a browser.
         """
         baseline = comparison = None
         if isinstance(response, Fetched) and parsed is not None and needs_baseline(target, parsed):
@@ -237,7 +239,7 @@ class Visitor:
         visit = decide_with(knowledge=self.knowledge)
         is_in_doubt = may_be_soft_404(visit) or self._is_like_recent(visit)
         if is_in_doubt and not (is_shell and self.knowledge.renders.needs_shells):
-            async with self._probe_lock:  # a probe that another visit has sent answers for this one, too
+            async with self._probe_lock:  # a probe that another visit sends serves this one, too
                 lacks_evidence = visit.reason == SoftError.REPLACED
                 if is_probe_due(self.knowledge.soft_errors, now=visit.at, lacks_evidence=lacks_evidence):
                     await self.send_probe(target, is_rendered=parsed is not None and parsed.version.is_rendered)
@@ -254,7 +256,7 @@ class Visitor:
     async def compare_with_baseline(
         self, target: Target, parsed: Parsed, baseline: Baseline, *, now: datetime
     ) -> tuple[Baseline, Comparison]:
-        """The page compared with its last Snapshot and, where that would tell more, with itself seconds later."""
+        """Compare the page with its last snapshot and, where useful, with a second fetch seconds later."""
         comparison = compare_page(target, parsed, baseline, now=now, knowledge=self.knowledge)
         while not self.requester.is_stopping and should_fetch_again(
             target, comparison, baseline, now=now, knowledge=self.knowledge
@@ -273,7 +275,7 @@ class Visitor:
             if second_fetch is None:
                 break
             if not second_fetch:
-                # It has cost a request all the same: where such looks are not wanted, few more are taken.
+                # Count the fetch although it was useless, so that a site where this is common gets few more.
                 mask = self.knowledge.mask
                 self.knowledge = replace(self.knowledge, mask=replace(mask, second_fetches=mask.second_fetches + 1))
                 break
@@ -282,9 +284,9 @@ class Visitor:
         return baseline, comparison
 
     async def send_probe(self, target: Target, *, is_rendered: bool) -> None:
-        """Ask the domain for a URL that cannot exist, so that a soft 404 is recognised.
+        """Fetch a URL that cannot exist, to recognize soft 404s.
 
-        is_rendered: as a browser shows it, since the page in doubt was seen so.
+        is_rendered: whether to render the response in a browser, as the page in doubt was.
         """
         last = self.knowledge.soft_errors.probed_at
         is_later = bool(target.soft_errors and last and target.last_visit_at and target.last_visit_at <= last)
@@ -299,7 +301,7 @@ class Visitor:
             self.knowledge = replace(self.knowledge, soft_errors=soft_errors)
 
     async def check_validators(self, visit: Visit) -> Visit:
-        """The visit, with whether its doubted validators would have hidden its change (challenge)."""
+        """Check whether doubtful validators would have hidden the visit's change, and note it in the visit."""
         doubtful = choose_validators_to_verify(visit)
         if doubtful == NO_VALIDATORS or self.requester.is_stopping:
             return visit
@@ -309,7 +311,7 @@ class Visitor:
         return replace(visit, refused_304=not isinstance(response, NotModified))
 
     def _is_like_recent(self, visit: Visit) -> bool:
-        """Whether more texts of new pages are like this one than chance explains; remembers it."""
+        """Return whether unusually many recent added pages are similar to this one, and remember its text."""
         text = visit.snapshot.version.fingerprint if visit.change is Change.ADDED and visit.snapshot else None
         if text is None:
             return False

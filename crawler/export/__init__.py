@@ -1,8 +1,7 @@
-"""TAKES AWAY: the pages of a domain in forms that other programs read, as many as there are in the memory of a few.
+"""Export of pages to files and indexes.
 
-`export` reads pages from the store a batch at a time and gives them to a writer: lines of JSON, CSV, Parquet, WARC, or
-a folder of Markdown. `sync` keeps a PageIndex in step by the change feed: SqliteIndex for search by words, which
-`search` reads, PostgresIndex for embeddings; `open_in_thread` opens one beside the event loop. Writers and indexes are
-modules of their own and know nothing of the store. Uses core and the store; the command calls it. `cell` makes a value
-safe for a spreadsheet, here and wherever CSV is written.
+`export` reads pages from the store in batches and passes them to a writer: JSON lines, CSV, Parquet, WARC, or a folder
+of Markdown files. `sync` updates a PageIndex from the change feed: SqliteIndex for full-text search with `search`, or
+PostgresIndex for embeddings. `open_in_thread` opens an index outside the event loop. Writers and indexes do not access
+the store. `format_cell` makes a value safe for spreadsheets and is used wherever CSV is written.
 """

@@ -1,4 +1,4 @@
-"""Markdown in chunks for search by meaning: a part under each heading, long ones cut where their own words say."""
+"""Chunks of pages for semantic search: one section per heading, with content-defined cuts in long sections."""
 
 import re
 from collections import Counter
@@ -11,23 +11,21 @@ from crawler.export.markdown import render_markdown
 from crawler.export.markdown_splitter import find_open_fence, split_text
 from crawler.store.report import ExportedPage
 
-# Whoever changes how pages are cut, or chunks named, raises SCHEMA_VERSION (page_index.py), so that the next sync reads
-# all anew.
-MAX_CHARS = 4000  # of one chunk: a thousand words or so, which models that embed texts take whole
-MIN_CHARS_DIVISOR = 4  # a text is cut into chunks of a fourth of that at least
+# Raise SCHEMA_VERSION (page_index.py) after a change of the cuts or ids, so that the next sync reads all pages again.
+MAX_CHARS = 4000  # of one chunk, about a thousand words, which fits into most embedding models
+MIN_CHARS_DIVISOR = 4  # chunks of a split text have at least a fourth of MAX_CHARS
 ID_BYTES = 16
-ID_TEXT_CHARS = 200  # at the beginning of a chunk
+ID_TEXT_CHARS = 200  # from the beginning of a chunk, in its id
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a page. headings: those it stands under, the outermost first.  text: Markdown, without these.
+    """A part of a page. headings: the headings above it, outermost first.  text: its Markdown, without these headings.
 
-    id: of the page's URL and the headings; and unless it is the first under these, of the words it begins with, and its
-    place among those that begin alike. So it stays whatever else changes on the page, and, unless it is the chunk's
-    beginning, in the chunk.
+    id: a digest of the URL and the headings. For chunks after the first under the same headings, it also covers the
+    first words and a counter of equal beginnings. So edits elsewhere on the page, or later in the chunk, keep it.
     """
 
     id: str
@@ -36,25 +34,25 @@ class Chunk:
 
 
 def chunk_page(page: ExportedPage) -> Iterator[Chunk]:
-    """The chunks of a page; needs its body. Tables are not padded, so that a wide cell changes no row but its own."""
+    """Yield the chunks of a page; needs its body. Tables are not padded, so a wide cell changes only its own row."""
     return chunk_markdown(render_markdown(page, pads_tables=False), url=page.url)
 
 
 def chunk_markdown(markdown: str, *, url: Url, max_chars: int = MAX_CHARS) -> Iterator[Chunk]:
-    """The chunks of a page, in its order; headings without a text of their own have none."""
+    """Yield the chunks of a Markdown text in order; a heading without text has none."""
     occurrences: Counter[tuple[str, ...]] = Counter()
     for headings, text in _split_sections(markdown):
         for part in split_text(text, min_chars=max_chars // MIN_CHARS_DIVISOR, max_chars=max_chars):
             id_parts = (url, *headings)
             if occurrences[id_parts]:
-                id_parts += (f"\n{part.source.strip()[:ID_TEXT_CHARS]}",)  # no heading begins with a line's end
+                id_parts += (f"\n{part.source.strip()[:ID_TEXT_CHARS]}",)  # headings never begin with a newline
             occurrences[id_parts] += 1
             name = "\0".join((*id_parts, str(occurrences[id_parts])))
             yield Chunk(blake2b(name.encode(), digest_size=ID_BYTES).hexdigest(), headings, part.text)
 
 
 def _split_sections(markdown: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The texts between headings, each with those that it stands under."""
+    """Yield the texts between headings, each with the headings above it."""
     open_headings: dict[int, str] = {}
     lines: list[str] = []
     fence = ""

@@ -1,4 +1,4 @@
-"""One domain's pages from the store to a writer, in batches of bounded size."""
+"""Export of the pages of one domain to a writer, in batches of bounded size."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import ExportedPage, VersionKey
 
-PAGE_BATCH_SIZE = 200  # with bodies of up to ten megabytes each, though few are larger than a hundredth of that
-BODY_BATCH_SIZE = 20
+PAGE_BATCH_SIZE = 200
+BODY_BATCH_SIZE = 20  # bodies may have ten megabytes each, though few exceed a hundredth of that
 
 
 class Format(StrEnum):
-    """A form in which pages are taken."""
+    """A format of exported pages."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -28,22 +28,22 @@ class Format(StrEnum):
 
     @property
     def is_folder(self) -> bool:
-        """Whether it has a file for each page, and so no place for several versions of one."""
+        """Whether it writes a file per page, and so can have only one version of each."""
         return self is Format.MARKDOWN
 
     @property
     def is_binary(self) -> bool:
-        """Whether a terminal could not show it."""
+        """Whether it is unreadable in a terminal."""
         return self in {Format.PARQUET, Format.WARC}
 
     @property
     def has_chunks(self) -> bool:
-        """Whether it can have a row for each chunk."""
+        """Whether it can have a row per chunk."""
         return self in {Format.JSONL, Format.PARQUET}
 
 
 class RowKind(StrEnum):
-    """What a row, or a record, of an export is about."""
+    """What one row or record of an export describes."""
 
     PAGES = "pages"
     CHUNKS = "chunks"
@@ -52,7 +52,7 @@ class RowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PageSource:
-    """The pages of a domain to be written. with_bodies: with them."""
+    """A reader of the pages of a domain. with_bodies: whether to read the bodies."""
 
     db: Database
     domain: Domain
@@ -61,11 +61,11 @@ class PageSource:
 
     @property
     def batch_size(self) -> int:
-        """How many are in memory at a time."""
+        """The number of pages in memory."""
         return BODY_BATCH_SIZE if self.with_bodies else PAGE_BATCH_SIZE
 
     async def read_all(self) -> AsyncIterator[tuple[list[ExportedPage], None]]:
-        """All pages, or versions, by key; there is no cursor between them."""
+        """Yield batches of all pages or versions in the order of their keys, without cursors."""
         if self.row_kind is RowKind.VERSIONS:
             version_key: VersionKey | None = report.FIRST_VERSION
             while version_key is not None:
@@ -82,8 +82,9 @@ class PageSource:
             key = batch[-1].key
 
     async def read_changed(self, *, after: int, until: int) -> AsyncIterator[tuple[list[ExportedPage], int]]:
-        """The pages, or versions, of which the feed tells between two cursors, in its order, each time
-        with the cursor behind them. Raises CursorTooOld.
+        """Yield batches of the pages or versions that changed between two cursors of the feed, in its order.
+
+        Each batch comes with the cursor after it. Raises CursorTooOld.
         """
         has_versions = self.row_kind is RowKind.VERSIONS
         while after < until:
@@ -104,14 +105,14 @@ BODY_FORMATS = frozenset({Format.MARKDOWN, Format.WARC})
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """What was exported. cursor: of the feed, from which the next export goes on."""
+    """The result of an export. cursor: the feed cursor from which the next export continues."""
 
     pages: int
     cursor: int
 
 
 class PageWriter(Protocol):
-    """Takes pages one after the other."""
+    """A writer of pages in one format."""
 
     def write(self, page: ExportedPage) -> None: ...
 
@@ -128,7 +129,7 @@ async def export(
     row_kind: RowKind = RowKind.PAGES,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> ExportResult:
-    """Write the newest version of each page that is there; with `since` of those alone that changed after that cursor.
+    """Write the newest version of each fetched page, or only the changes after the cursor `since`.
 
     to: a folder for a format of files, else a binary stream.  row_kind: a row for each page, for each part of it under
     a heading, or for each version of any page.  on_progress: called with the pages so far. With `since`, pages that
@@ -138,7 +139,7 @@ async def export(
     """
     until = await report.read_feed_end(db)
     if since == 0 and await report.read_forgotten_until(db, domain.id):
-        since = None  # whoever has nothing misses nothing: the pages that are there are all of it
+        since = None  # a first export needs no old changes: it can read all pages instead
     source = PageSource(
         db=db, domain=domain, row_kind=row_kind, with_bodies=row_kind is RowKind.CHUNKS or output_format in BODY_FORMATS
     )
@@ -156,7 +157,7 @@ async def export(
 async def _open_writer(
     source: PageSource, output_format: Format, to: Path | BinaryIO, *, is_full_export: bool
 ) -> PageWriter:
-    """Open what writes a format. Each is imported when it is wanted: its library takes longer to load than all else."""
+    """Open the writer of a format. Each is imported on demand, because its library is slow to import."""
     authority, in_chunks = source.domain.authority, source.row_kind is RowKind.CHUNKS
     if isinstance(to, Path) or in_chunks:
         require_extra("markdown", "Markdown")

@@ -1,4 +1,4 @@
-"""Markdown of pages: the main content of each as headings, lists, tables and code, in files with a front matter."""
+"""Markdown files of pages: the main content with headings, lists, tables and code, after a YAML front matter."""
 
 import re
 from pathlib import Path
@@ -15,18 +15,18 @@ from crawler.core.page.media_type import detect_kind
 from crawler.errors import CrawlerError
 from crawler.store.report import ExportedPage
 
-NAME_BYTES = 120  # of a file, or of a folder; systems allow 255 with what is added
+NAME_BYTES = 120  # of a file or folder name; file systems allow 255, including the additions below
 INDEX = "index"
-TEMP_PREFIX = ".recrawl-"  # begins the names of files that are not whole yet
-MAX_HEAD_CHARS = 20_000  # characters of a line with a URL
+TEMP_PREFIX = ".recrawl-"  # of the names of unfinished files
+MAX_HEAD_CHARS = 20_000  # of the line with the URL
 _UNSAFE = re.compile(r"[^\w.~@=,+ -]")
 
 
 def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
-    """The main content of a page as Markdown. pads_tables: cells of a column are as wide as its widest.
+    """Return the main content of a page as Markdown. pads_tables: whether to pad the cells of a column to equal width.
 
-    Its main text where it is no web page, its body is not kept, or nothing else can be made of it, as of one that is
-    nested too deep.
+    Returns the main text instead if the page is not HTML, its body is not stored, or it cannot be converted, for
+    example because it is nested too deeply.
     """
     if page.body is None or detect_kind(page.body, page.content_type) != "html":
         return page.text
@@ -42,10 +42,10 @@ def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
 
 
 class MarkdownFolder:
-    """A file for each page, in folders as the site's paths are. A page that is not there any more loses its file.
+    """A writer of one Markdown file per page, in folders that follow the paths of the site. Removed pages lose theirs.
 
-    is_full_export: all pages of the domain are written, so that in the end files of other pages of it go. Files that
-    were not written for a page of that domain are left alone, and refused where a page needs their place.
+    is_full_export: whether all pages of the domain are written; then `close` deletes the files of its other pages.
+    Files of other origin are never changed; `write` raises CrawlerError if a page needs the path of one.
     """
 
     def __init__(self, folder: Path, *, authority: Authority, is_full_export: bool) -> None:
@@ -60,8 +60,8 @@ class MarkdownFolder:
                 path.unlink()
             return
         if existing_url != page.url and path.exists():
-            owner = f"a page of {get_authority(Url(existing_url))}" if existing_url else "no page of an export"
-            raise CrawlerError(f"{path} is {owner}: export each domain into a folder of its own")
+            owner = f"a page of {get_authority(Url(existing_url))}" if existing_url else "something else than an export"
+            raise CrawlerError(f"{path} already exists and belongs to {owner}: export each domain to a separate folder")
         path.parent.mkdir(parents=True, exist_ok=True)
         text = f"---\n{render_front_matter(page)}---\n\n{render_markdown(page)}"
         file = NamedTemporaryFile("w", dir=path.parent, prefix=TEMP_PREFIX, delete=False, encoding="utf-8")  # noqa: SIM115
@@ -74,17 +74,17 @@ class MarkdownFolder:
             Path(file.name).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Take out what an earlier export has left, of pages that are not there any more, where all were written."""
+        """After a full export, delete the files that earlier exports wrote for removed pages."""
         if self._started_ns is None:
             return
         for part in self._folder.rglob(f"{TEMP_PREFIX}*"):
-            part.unlink(missing_ok=True)  # of an export that was killed
+            part.unlink(missing_ok=True)  # left by an export that was killed
         for path in self._folder.rglob("*.md"):
             if path.stat().st_mtime_ns < self._started_ns and self._is_ours(path):
                 path.unlink(missing_ok=True)
 
     def _is_ours(self, path: Path) -> bool:
-        """Whether a file was written for a page of this domain."""
+        """Return whether a file was written for a page of this domain."""
         url = _read_url(path)
         return (
             url is not None
@@ -94,14 +94,14 @@ class MarkdownFolder:
 
 
 def _read_folder_clock(folder: Path) -> int:
-    """Now, by the clock that dates the files of a folder."""
+    """Return the current time of the file system's clock, in nanoseconds."""
     folder.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=folder, prefix=TEMP_PREFIX) as file:
         return Path(file.name).stat().st_mtime_ns
 
 
 def _read_url(path: Path) -> str | None:
-    """The URL at the head of a file that was written for a page; None for any other file, and where there is none."""
+    """Return the URL in the front matter of an exported file; None for other or missing files."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             head = [file.readline(MAX_HEAD_CHARS) for _ in range(2)]
@@ -117,7 +117,7 @@ def _read_url(path: Path) -> str | None:
 
 
 def render_front_matter(page: ExportedPage) -> str:
-    """What is known of a page, as YAML."""
+    """Return the metadata of a page as YAML."""
     names = ("url", "title", "language", "version", "version_at", "seen_at", "changed_at", "importance")
     front_fields = {name: getattr(page, name) for name in names}
     front_fields["digest"] = page.digest.hex() if page.digest is not None else None
@@ -125,9 +125,9 @@ def render_front_matter(page: ExportedPage) -> str:
 
 
 def build_path(url: Url) -> Path:
-    """The file of a page beneath the folder: its path, made safe; two pages have never the same.
+    """Return the unique relative path of a page's file: the path of its URL, made safe.
 
-    A name that had to be changed, and one with a query, has a part of the page's key in it.
+    A name that had to be changed, or that has a query, also contains a part of the page key.
     """
     parts = urlsplit(url)
     *folders, last = [unquote(part, errors="replace") for part in parts.path.split("/")[1:]]
@@ -138,12 +138,12 @@ def build_path(url: Url) -> Path:
 
 
 def _make_folder_name(name: str) -> str:
-    """The name of a folder, which no page's file can have."""
+    """Return a folder name that differs from all file names of pages."""
     return f"{name}~" if name.endswith(".md") else name
 
 
 def _make_safe_name(part: str) -> str:
-    """A name that is one on any system, and hides nothing."""
+    """Return a name that is valid on all systems and not hidden."""
     name = _UNSAFE.sub("_", part).strip(". ") or "_"
     while len(name.encode()) > NAME_BYTES:
         name = name[: len(name) - max(1, (len(name.encode()) - NAME_BYTES) // 4)]

@@ -1,7 +1,7 @@
-"""Where a long text of Markdown is cut: at places that the words around them choose, so that an edit moves few cuts.
+"""Content-defined splitting of long Markdown: the words around a position decide on a cut, so an edit moves few cuts.
 
-Of the places that leave a part neither too small nor too large the one is taken whose surroundings have the lowest
-digest. What stands far above decides about no cut: after a paragraph that was put in, the cuts are soon the same again.
+Of the positions that leave a part neither too small nor too large, the one whose context has the lowest digest is
+chosen. Text far above has no influence: a few parts after an inserted paragraph, the cuts are the same as before.
 Source: Muthitacharoen, Chen, Mazieres, "A Low-bandwidth Network File System", SOSP 2001; with the lowest digest of a
 window in place of a mask, after Bjorner, Blass, Gurevich, "Content-dependent chunking for differential compression, the
 local maximum approach", JCSS 2010.
@@ -12,23 +12,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-# On each side of a place, what decides whether it is a cut: so many words of so many characters. Rows of a table are
-# alike for a hundred characters of blanks.
+# The context on each side of a position: at most 12 words within 256 characters. Rows of a table may have a hundred
+# spaces in common.
 CONTEXT_CHARS, CONTEXT_WORDS = 256, 12
 RANK_BYTES = 8
-WRAPPER_DIVISOR = 4  # of a chunk a fence or a table's header takes no more than a fourth, or it is not repeated
+WRAPPER_DIVISOR = 4  # a fence or table header is repeated only if it takes at most a fourth of a chunk
 
 _FENCE = re.compile(r"[ \t]*(?:`{3,}(?!.*`)|~{3,})")
 _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")  # below the header of a table
-# Behind what a block is broken where it is too long: lines, else sentences, else words, else wherever it must.
+# A block that is too long is broken after lines, else after sentences, else after words, else anywhere.
 _ENDS = tuple(map(re.compile, (r"(?<=\n)", r"(?<=[.!?]\s)|(?<=[\u3002\uff01\uff1f])", r"(?<=\s)")))
 
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A part of a text. source: exactly what stands there.  text: Markdown that stands by itself.
+    """A part of a text. source: the exact original.  text: self-contained Markdown.
 
-    A fence that was cut is closed and opened again in `text`, and a table has its header.
+    In `text`, a split fence is closed and reopened, and a split table repeats its header.
     """
 
     source: str
@@ -37,9 +37,9 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """What is not cut, with the blanks behind it. depth: 0 at the end of a block, more the worse a cut behind it is.
+    """An unbreakable segment with the whitespace after it. depth: 0 at the end of a block; higher for worse cuts.
 
-    prefix, suffix: what a part needs that begins, or ends, with this piece.
+    prefix, suffix: the text to add to a part that begins, or ends, with this segment.
     """
 
     text: str
@@ -50,7 +50,7 @@ class _Segment:
 
 @dataclass(frozen=True, slots=True)
 class _Wrapper:
-    """What makes a part of a block a block: its head, and what closes it. tail: the block's own end."""
+    """The text that turns a part of a block into a block. head: its begin.  tail: its end.  close: closes a part."""
 
     head: str = ""
     tail: str = ""
@@ -58,14 +58,14 @@ class _Wrapper:
 
     @property
     def missing_close(self) -> str:
-        """What the block itself lacks at its end."""
+        """The closing text that the block itself lacks."""
         return "" if self.tail else self.close
 
 
 def split_text(text: str, *, min_chars: int, max_chars: int) -> Iterator[TextPart]:
-    """A text in parts of at most `most` characters, and of `least` where a place is; together all but blank lines.
+    """Split a text into parts of `min_chars`, if possible, to `max_chars` characters; only blank lines are dropped.
 
-    Cut between paragraphs, lists, tables and fenced code; within one that is longer, between lines, sentences, words.
+    It is cut between paragraphs, lists, tables and fenced code, and longer blocks between lines, sentences or words.
     """
     segments = list(_split_segments(text, max_chars))
     ranks = _compute_ranks(segments)
@@ -79,7 +79,7 @@ def split_text(text: str, *, min_chars: int, max_chars: int) -> Iterator[TextPar
 
 
 def find_open_fence(line: str, fence: str) -> str:
-    """The fence that is open behind a line, with its indentation; empty for none. fence: the one open before it."""
+    """Return the fence that is open after a line, with its indentation, or an empty string. fence: the one before."""
     if not fence:
         mark = _FENCE.match(line)
         return mark[0] if mark else ""
@@ -90,7 +90,7 @@ def find_open_fence(line: str, fence: str) -> str:
 def _find_end(
     segments: Sequence[_Segment], ranks: Sequence[tuple[int, bytes]], begin: int, *, min_chars: int, max_chars: int
 ) -> int:
-    """Where the part ends that begins at a piece: the index behind its last one."""
+    """Return the end of the part that begins at a segment, as the index after its last segment."""
     best, best_rank = begin + 1, None
     size = len(segments[begin].prefix)
     for end in range(begin + 1, len(segments) + 1):
@@ -106,7 +106,7 @@ def _find_end(
 
 
 def _compute_ranks(segments: Sequence[_Segment]) -> list[tuple[int, bytes]]:
-    """How little each piece's end is fit for a cut: by what it ends, then by a digest of what stands around it."""
+    """Return the rank of a cut after each segment, lower is better: by its depth, then by a digest of its context."""
     text = "".join(segment.text for segment in segments)
     ranks, offset = [], 0
     for segment in segments:
@@ -142,7 +142,7 @@ def _split_segments(text: str, max_chars: int) -> Iterator[_Segment]:
 
 
 def _split_blocks(text: str) -> Iterator[str]:
-    """Paragraphs, lists, tables and fenced code, each with the blank lines behind it."""
+    """Yield paragraphs, lists, tables and fenced code, each with the blank lines after it."""
     lines: list[str] = []
     fence, is_over = "", False
     for line in text.splitlines(keepends=True):
@@ -160,7 +160,7 @@ def _split_blocks(text: str) -> Iterator[str]:
 
 
 def _find_wrapper(block: str, max_chars: int) -> _Wrapper:
-    """What is repeated where a block is cut: its fence, or the header of a table; nothing where that is long."""
+    """Return what each part of a block repeats: its fence or table header, or nothing if that is long."""
     lines = block.splitlines(keepends=True)
     fence = find_open_fence(lines[0], "")
     if fence:
@@ -175,7 +175,7 @@ def _find_wrapper(block: str, max_chars: int) -> _Wrapper:
 
 
 def _break_text(text: str, max_chars: int, depth: int = 1) -> list[tuple[str, int]]:
-    """A text in pieces of at most so many characters, and how deep the cut behind each would go."""
+    """Break a text into segments of at most `max_chars` characters, each with the depth of a cut after it."""
     parts: list[tuple[str, int]] = []
     for part in filter(None, _ENDS[depth - 1].split(text)):
         if len(part.rstrip()) <= max_chars:

@@ -1,9 +1,9 @@
-"""An index of pages, whichever database holds it, kept in step with the store: what went is taken out, the rest put in.
+"""An index of pages, in any database, that is synchronized with the store by the change feed.
 
-The index keeps the cursor of the change feed itself, and commits it with what it was told up to there. So it does not
-matter when either side ends: what was not committed is told again, and putting a page twice is putting it once. With
-the cursor it keeps whose it is: positions of another database, of a copy that was restored, or of a domain that was
-registered anew mean other changes, and then all pages are read.
+The index stores the feed cursor and commits it together with the changes up to there. So either side may stop at any
+time: changes that were not committed are applied again, and writing a page twice has no effect. The index also stores
+the source of the cursor: in another database, a restored copy, or a domain that was registered again, positions mean
+other changes, and then all pages are read.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import ExportedPage
 
-SCHEMA_VERSION = 3  # of the tables, and of the chunks in them; kept in the index
-# What an older form lacks; then all pages are read anew, since they were cut by an older rule.
+SCHEMA_VERSION = 3  # of the tables and of the way pages are split into chunks; stored in the index
+# The changes of the tables by version. Then all pages are read again, because older versions split them otherwise.
 MIGRATIONS = {1: "ALTER TABLE sync ADD COLUMN source text;", 2: ""}
 RESET_CURSORS = "UPDATE sync SET cursor = NULL;"
 
@@ -53,9 +53,9 @@ UPDATE_CURSOR = "UPDATE sync SET cursor = %(cursor)s WHERE domain = %(domain)s"
 
 
 class PageIndex(ABC):
-    """An index of pages; a context manager. Each verb is a transaction of its own.
+    """An index of pages, to be used as a context manager. Each public method is one transaction.
 
-    Raises CrawlerError where the index cannot be written.
+    Raises CrawlerError if the index cannot be written.
     """
 
     _db: sqlite3.Connection | psycopg.Connection[TupleRow]
@@ -78,46 +78,46 @@ class PageIndex(ABC):
 
     @abstractmethod
     def _set_up(self) -> None:
-        """Make the tables, or bring older ones up to date."""
+        """Create the tables, or upgrade older ones."""
 
     @abstractmethod
     def sync_lock(self) -> AbstractAsyncContextManager[None]:
-        """Have the index for oneself among those that sync it; until it is free one waits."""
+        """Wait for other syncs of the index to end, and exclude them during the block."""
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[None]:
-        """Do all that is done in the block, or nothing of it."""
+        """Run the block as one transaction."""
 
     @abstractmethod
     def _execute(self, statement: str, **values: object) -> int:
-        """Execute a statement with values by name; return how many rows it touched."""
+        """Execute a statement with named values and return the number of affected rows."""
 
     @abstractmethod
     def _fetch(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement with values by name."""
+        """Return the rows of a statement with named values."""
 
     @abstractmethod
     def _put_chunks(self, page: ExportedPage) -> None:
-        """Put the chunks of a page in place of those that it had."""
+        """Replace the chunks of a page."""
 
     def list_domains(self) -> list[str]:
-        """The domains of which it has anything."""
+        """Return the domains in the index."""
         return [name for (name,) in self._fetch("SELECT domain FROM sync ORDER BY domain")]
 
     def remove_domain(self, domain: str) -> int:
-        """Take a domain out; gives how many pages went."""
+        """Remove a domain and return the number of removed pages."""
         with self._transaction():
             removed = self._execute("DELETE FROM page WHERE domain = %(domain)s", domain=domain)
             self._execute("DELETE FROM sync WHERE domain = %(domain)s", domain=domain)
         return removed
 
     def read_cursor(self, domain: str, *, source: str) -> int | None:
-        """Where the last sync of a domain ended; None where none did, or where it was of another source."""
+        """Return the cursor of the last sync of a domain; None without one, or if it was from another source."""
         rows = self._fetch(SELECT_CURSOR, domain=domain, source=source)
         return rows[0][0] if rows else None
 
     def apply_pages(self, domain: str, pages: Sequence[ExportedPage], *, cursor: int | None) -> int:
-        """Take pages in, and those out that are not there any more; gives how many went. cursor: kept with them."""
+        """Write available pages, delete the others, and store the cursor. Return the number of deleted pages."""
         removed = 0
         with self._transaction():
             self._execute("INSERT INTO sync (domain) VALUES (%(domain)s) ON CONFLICT DO NOTHING", domain=domain)
@@ -132,12 +132,12 @@ class PageIndex(ABC):
         return removed
 
     def begin_full_sync(self, domain: str, *, source: str) -> None:
-        """From now on count which pages of a domain are put. source: whose cursors are kept with them."""
+        """Start a full sync of a domain, which marks all pages that it writes. source: the source of its cursors."""
         with self._transaction():
             self._execute(BEGIN_FULL_SYNC, domain=domain, source=source)
 
     def end_full_sync(self, domain: str, *, cursor: int) -> int:
-        """Take out the pages that were not put since then, and keep the cursor; gives how many went."""
+        """Delete the pages that the full sync has not written, and store the cursor. Return their number."""
         with self._transaction():
             removed = self._execute(DELETE_MISSING_PAGES, domain=domain)
             self._execute(UPDATE_CURSOR, domain=domain, cursor=cursor)
@@ -150,7 +150,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """What a sync did. put, removed: pages.  is_anew: all pages were read, not those that changed alone."""
+    """The result of a sync. put, removed: numbers of pages.  is_anew: whether it read all pages, not only changes."""
 
     put: int
     removed: int
@@ -167,10 +167,10 @@ async def sync(
     on_progress: Callable[[int], None] = lambda _: None,
     thread: Executor | None = None,
 ) -> SyncResult:
-    """Bring an index to where a domain's feed ends. The first time, with a useless cursor, or `anew`, all is read.
+    """Apply the changes of a domain to an index, up to the end of the feed.
 
-    on_progress: called with the pages so far.  thread: in which the index is called (`open_in_thread`); None for this
-    one.
+    All pages are read in the first sync, if the stored cursor is not usable, or with `anew`.  on_progress: is called
+    with the number of pages so far.  thread: the thread of the index (see `open_in_thread`), or None for this one.
     """
     async with index.sync_lock():
         source, until = await report.read_feed_source(db, domain), await report.read_feed_end(db)
@@ -198,9 +198,9 @@ async def sync(
 
 @asynccontextmanager
 async def open_in_thread(index: IndexT) -> AsyncIterator[tuple[IndexT, Executor]]:
-    """An index, open until the block ends, and the thread in which alone it is to be called (`called`).
+    """Open an index for the block, with the only thread in which it may be called (see `call_in_thread`).
 
-    The thread does one thing after the other: what a cancelled caller has begun is done before the index is closed.
+    The thread runs one call at a time: a call whose caller was canceled finishes before the index is closed.
     """
     thread = ThreadPoolExecutor(1, thread_name_prefix="index")
     try:
@@ -214,7 +214,7 @@ async def open_in_thread(index: IndexT) -> AsyncIterator[tuple[IndexT, Executor]
 
 
 async def call_in_thread(thread: Executor | None, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """What a function gives that is called in a thread; None for the caller's own."""
+    """Call a function in a thread, or directly if the thread is None, and return its result."""
     if thread is None:
         return function(*args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(thread, partial(function, *args, **kwargs))

@@ -1,4 +1,4 @@
-"""Parquet: the rows of pages in columns, compressed, a group of rows at a time."""
+"""The Parquet writer, which writes compressed row groups."""
 
 from typing import BinaryIO
 
@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 from crawler.export.rows import CHUNK_COLUMNS, COLUMNS, Row, build_rows
 from crawler.store.report import ExportedPage
 
-GROUP_CHARS = 16 << 20  # of text, after which a group of rows is written
+GROUP_CHARS = 16 << 20  # of text per row group
 GROUP_ROWS = 10_000
 
 _INSTANT = pa.timestamp("us", tz="UTC")
-_TYPES = {  # of columns that are no strings
+_TYPES = {  # of the columns that are not strings
     "status": pa.int16(),
     "version": pa.int32(),
     "version_at": _INSTANT,
@@ -25,7 +25,7 @@ _TYPES = {  # of columns that are no strings
 
 
 class Parquet:
-    """One row for each page, or for each chunk of it."""
+    """A writer of Parquet with one row per page or chunk."""
 
     def __init__(self, stream: BinaryIO, *, in_chunks: bool) -> None:
         self._in_chunks = in_chunks

@@ -1,8 +1,8 @@
-"""An index of pages in Postgres, in chunks by heading with a column for embeddings: a table shaped for pgvector.
+"""An index of pages in Postgres: a table of chunks by heading, with an embedding column for pgvector.
 
 SELECT url, heading, text FROM recrawl_index.chunk ORDER BY embedding <=> %s LIMIT 10;
 
-What embeds texts fills the column where it is null; sync empties it where a chunk's text changes, and there alone.
+Your embedding program fills the column where it is null; sync sets it to null again when the text of a chunk changes.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -17,12 +17,12 @@ from crawler.export.page_index import MIGRATIONS, RESET_CURSORS, SCHEMA_VERSION,
 from crawler.store.database import build_libpq_url, format_one_line
 from crawler.store.report import ExportedPage
 
-SAYS_FORM = "recrawl sync, form {form}"  # the comment of its schema
-LOCK_KEY = 0x73796E63  # "sync": one at a time keeps an index
+SAYS_FORM = "recrawl sync, form {form}"  # the comment of the schema
+LOCK_KEY = 0x73796E63  # "sync"; one sync of an index runs at a time
 CONNECT_SECONDS = 20
 
-# vector is pgvector's type, without a number of dimensions, since the model decides that; real[] serves where the
-# extension is not installed, and ALTER TABLE ... TYPE vector makes it one later.
+# The type vector of pgvector has no number of dimensions here, because that depends on the model. Without the extension
+# the column is real[]; ALTER TABLE ... TYPE vector converts it later.
 TABLES = """
 CREATE SCHEMA recrawl_index;
 CREATE TABLE recrawl_index.sync (
@@ -38,9 +38,9 @@ CREATE TABLE recrawl_index.chunk (
 CREATE INDEX chunk_page ON recrawl_index.chunk (url);
 CREATE INDEX chunk_to_embed ON recrawl_index.chunk (id) WHERE embedding IS NULL;
 COMMENT ON COLUMN recrawl_index.chunk.embedding IS
-    'null until it is filled, and again when the text changes; the id of a chunk stays';
+    'null until your program fills it, and again after the text changes; the id of a chunk stays the same';
 """
-# Beside whatever else is searched, for what others have put onto its tables.
+# Keeps the other schemas of the search path, for triggers of users on these tables.
 SET_SEARCH_PATH = """
     SELECT set_config('search_path', concat_ws(', ', 'recrawl_index', nullif(s, '')), false)
       FROM current_setting('search_path') s
@@ -49,7 +49,7 @@ SET_SCHEMA_COMMENT = "COMMENT ON SCHEMA recrawl_index IS '{said}'"
 SELECT_SCHEMA_COMMENT = """
     SELECT obj_description(to_regnamespace('recrawl_index')::oid, 'pg_namespace'), to_regnamespace('recrawl_index')
 """
-# Wherever the extension was put: its schema need not be among those that are searched.
+# The schema of the extension may be outside the search path.
 SELECT_VECTOR_TYPE = """
     SELECT quote_ident(n.nspname) || '.vector'
       FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
@@ -66,7 +66,7 @@ UPSERT_CHUNK = """
 
 
 class PostgresIndex(PageIndex):
-    """The index in a database, in a schema of its own, which is made. url: postgresql://...
+    """An index in the schema recrawl_index of a database, which it creates. url: postgresql://...
 
     Another sync of the same index waits until this one ends.
     """
@@ -86,7 +86,7 @@ class PostgresIndex(PageIndex):
 
     @asynccontextmanager
     async def sync_lock(self) -> AsyncIterator[None]:
-        """Nothing more: whoever has it open has it alone."""
+        """Do nothing, because opening the index already locks it."""
         yield
 
     @contextmanager
@@ -103,7 +103,7 @@ class PostgresIndex(PageIndex):
             return self._db.execute(statement.encode(), values).fetchall()
 
     def _put_chunks(self, page: ExportedPage) -> None:
-        """Keep the embeddings of chunks whose texts are the same."""
+        """Replace the chunks of a page, and keep the embeddings of unchanged texts."""
         from crawler.export.chunks import chunk_page
 
         chunks = list(chunk_page(page))
@@ -123,7 +123,7 @@ class PostgresIndex(PageIndex):
                 (change for form, change in MIGRATIONS.items() if comment == SAYS_FORM.format(form=form)), None
             )
             if schema is not None and migration is None:
-                raise CrawlerError("its schema recrawl_index is no index of this recrawl: name another database")
+                raise CrawlerError("the schema recrawl_index is not an index of this version: use another database")
             (vector,) = self._db.execute(SELECT_VECTOR_TYPE).fetchone() or ("real[]",)
             with self._db.transaction():
                 statements = TABLES.format(vector=vector) if migration is None else f"{migration} {RESET_CURSORS}"
@@ -133,7 +133,7 @@ class PostgresIndex(PageIndex):
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
-    """What the index's server says against it, as one line of ours."""
+    """Convert errors of the server to a CrawlerError with one line."""
     try:
         yield
     except psycopg.Error as error:

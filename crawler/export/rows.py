@@ -1,4 +1,4 @@
-"""Pages as rows: the same names and values in lines of JSON, in CSV and in Parquet."""
+"""Pages as rows, with the same names and values in JSON lines, CSV and Parquet."""
 
 import csv
 import io
@@ -18,17 +18,17 @@ COLUMNS = (
 CHUNK_COLUMNS = ("url", "state", "chunk", "heading", "title", "language", "version", "version_at", "text")
 
 
-# A spreadsheet takes a cell that begins so for a formula. Source: OWASP, "CSV Injection".
+# Spreadsheets read cells with these prefixes as formulas. Source: OWASP, "CSV Injection".
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def build_rows(page: ExportedPage, *, in_chunks: bool) -> list[Row]:
-    """Return a page as rows: one by the names of COLUMNS, or one for each chunk by those of CHUNK_COLUMNS."""
+    """Return a page as one row with COLUMNS, or as a row per chunk with CHUNK_COLUMNS."""
     return list(_build_chunk_rows(page)) if in_chunks else [_build_page_row(page)]
 
 
 def _build_page_row(page: ExportedPage) -> Row:
-    """A page as one row, by the names of COLUMNS. A page that is not there any more has no text."""
+    """Return a page as one row with COLUMNS. A page that is no longer available has no text."""
     row = {name: getattr(page, name) for name in COLUMNS}
     row["state"], row["digest"] = page.state.value, page.digest.hex() if page.digest is not None else None
     if not page.has_content:
@@ -37,9 +37,9 @@ def _build_page_row(page: ExportedPage) -> Row:
 
 
 def _build_chunk_rows(page: ExportedPage) -> Iterator[Row]:
-    """A page as a row for each part of it under a heading, by the names of CHUNK_COLUMNS; needs its body.
+    """Yield a row with CHUNK_COLUMNS for each chunk of a page; needs its body.
 
-    A page that is not there any more is one row with no chunk: whoever keeps chunks deletes those that it had.
+    A page that is no longer available yields one row without a chunk, so that consumers can delete its old chunks.
     """
     from crawler.export.chunks import chunk_page
 
@@ -53,7 +53,7 @@ def _build_chunk_rows(page: ExportedPage) -> Iterator[Row]:
 
 
 class JsonLines:
-    """One JSON object in a line for each page, or for each chunk of it; UTF-8. Instants are in ISO 8601."""
+    """A writer of JSON lines in UTF-8, with one object per page or chunk. Instants are in ISO 8601."""
 
     def __init__(self, stream: BinaryIO, *, in_chunks: bool) -> None:
         self._stream, self._in_chunks = stream, in_chunks
@@ -67,7 +67,7 @@ class JsonLines:
 
 
 class Csv:
-    """One row for each page, behind a row of names; UTF-8. No cell is a formula."""
+    """A writer of CSV in UTF-8, with a header and one row per page. No cell is a formula."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
@@ -83,7 +83,7 @@ class Csv:
 
 
 def format_cell(value: object) -> object:
-    """A value as a cell: text that would be a formula begins with an apostrophe; numbers are as they are."""
+    """Return a value as a CSV cell. Text that would be a formula gets an apostrophe; numbers stay unchanged."""
     if value is None or isinstance(value, int | float):
         return value
     text = format_value(value)
@@ -91,7 +91,7 @@ def format_cell(value: object) -> object:
 
 
 def format_value(value: object) -> str:
-    """A value of a column in one word: instants in ISO 8601, bytes in hexadecimal digits."""
+    """Return a value as text: instants in ISO 8601, bytes in hexadecimal digits."""
     match value:
         case None:
             return ""

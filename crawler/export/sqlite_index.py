@@ -1,4 +1,4 @@
-"""A full-text index of pages in one file, and the search in it: SQLite with FTS5, in chunks by heading.
+"""A full-text index of pages by chunks, in one SQLite file with FTS5, and the search in it.
 
 SELECT p.url, c.heading, snippet(chunk_text, 1, '[', ']', '...', 12)
 FROM chunk_text JOIN chunk c ON c.rowid = chunk_text.rowid JOIN page p ON p.id = c.page
@@ -23,11 +23,11 @@ from crawler.errors import BadInput, CrawlerError
 from crawler.export.page_index import MIGRATIONS, RESET_CURSORS, SCHEMA_VERSION, PageIndex
 from crawler.store.report import ExportedPage
 
-BUSY_SECONDS = 30.0  # to wait for a reader, or for whoever else writes the file
-LOCK_POLL_SECONDS = 0.05  # between two questions whether another sync has ended
-_PLACEHOLDER = re.compile(r"%\((\w+)\)s")  # of a statement, as psycopg names it
+BUSY_SECONDS = 30.0  # to wait for other readers and writers of the file
+LOCK_POLL_SECONDS = 0.05  # between checks whether another sync has ended
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s")  # a named parameter of psycopg
 
-# Of two that open a new file at once, the second finds what the first has made.
+# IF NOT EXISTS, because two processes may open a new file at once.
 TABLES = """
 CREATE TABLE IF NOT EXISTS page (
     id INTEGER PRIMARY KEY,
@@ -36,8 +36,8 @@ CREATE TABLE IF NOT EXISTS page (
     title TEXT NOT NULL,
     language TEXT NOT NULL,
     version INTEGER NOT NULL,
-    version_at TEXT,   -- when that version was first seen, ISO 8601
-    seen_at TEXT,      -- the last good look
+    version_at TEXT,   -- when this version was first seen, ISO 8601
+    seen_at TEXT,      -- the last successful fetch
     importance REAL,
     pass INTEGER NOT NULL
 );
@@ -45,7 +45,7 @@ CREATE INDEX IF NOT EXISTS page_pass ON page (domain, pass);
 CREATE TABLE IF NOT EXISTS chunk (
     id TEXT NOT NULL UNIQUE,
     page INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
-    heading TEXT NOT NULL,  -- those above it, the outermost first, with " > " between
+    heading TEXT NOT NULL,  -- the headings above it, outermost first, separated by " > "
     text TEXT NOT NULL      -- Markdown
 );
 CREATE INDEX IF NOT EXISTS chunk_page ON chunk (page);
@@ -62,9 +62,9 @@ CREATE TABLE IF NOT EXISTS sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass I
 """
 
 MAX_WORDS = 32
-SEARCH_TIMEOUT = timedelta(seconds=20)  # of one search: a single letter with a * may stand for half of a large index
-PROGRESS_STEPS = 100_000  # of SQLite's machine, after which the clock is looked at: some milliseconds
-# A heading says more of what a part is about than one sentence of it.
+SEARCH_TIMEOUT = timedelta(seconds=20)  # a single letter with a * may match half of a large index
+PROGRESS_STEPS = 100_000  # SQLite instructions between checks of the clock, which take some milliseconds
+# A match in a heading counts three times, because headings describe the topic of a part.
 SEARCH_CHUNKS = """
     SELECT p.url, p.domain, p.title, p.version, p.version_at, c.id, c.heading,
            snippet(chunk_text, 1, '[', ']', ' ... ', 40)
@@ -77,7 +77,7 @@ SEARCH_CHUNKS = """
 
 
 class SqliteIndex(PageIndex):
-    """The index in a file, which is made. Raises CrawlerError for a file of another kind."""
+    """An index in a file, which it creates. Raises CrawlerError for a file of another kind."""
 
     _db: sqlite3.Connection
 
@@ -97,12 +97,12 @@ class SqliteIndex(PageIndex):
             if form == SCHEMA_VERSION:
                 return
             if form not in {0, *MIGRATIONS} or (form == 0 and tables):
-                raise CrawlerError(f"{self._file} is there, and no index of this recrawl: name another file")
+                raise CrawlerError(f"{self._file} exists and is not an index of this version: use another file")
             statements = f"{MIGRATIONS[form]} {RESET_CURSORS}" if form else TABLES
             self._db.executescript(f"BEGIN IMMEDIATE; {statements} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
 
     def _use_wal(self) -> None:
-        """Let readers go on reading. SQLite does not wait for somebody else who does the same to a new file."""
+        """Enable WAL, so that writes do not block readers. SQLite does not wait for another process that enables it."""
         end = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -116,16 +116,16 @@ class SqliteIndex(PageIndex):
 
     @asynccontextmanager
     async def sync_lock(self) -> AsyncIterator[None]:
-        """Have the file for oneself among those that sync it, in this process and others; until it is free one waits.
+        """Wait for other syncs of the file to end, and exclude them during the block, also in other processes.
 
-        The lock is a file of its own beside it, which the system frees when its holder ends, however it ends.
+        The lock is on a separate file next to it; the system releases it even if its holder is killed.
         """
         try:
             lock = os.open(f"{self._file}-sync", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise CrawlerError(f"{self._file}-sync cannot be written: {error.strerror or error}") from error
         try:
-            while not _try_lock(lock):  # noqa: ASYNC110  other processes have no event of ours
+            while not _try_lock(lock):  # noqa: ASYNC110  other processes cannot set an event
                 await asyncio.sleep(LOCK_POLL_SECONDS)
             yield
         finally:
@@ -133,13 +133,13 @@ class SqliteIndex(PageIndex):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All or nothing; the file is locked from the beginning, so that nobody else writes meanwhile."""
+        """Run the block as one transaction, with the file locked for writing from the beginning."""
         with _convert_errors(self._file):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
             except BaseException:
-                if self._db.in_transaction:  # a full disk has ended it already
+                if self._db.in_transaction:  # a full disk has already ended the transaction
                     self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
@@ -167,7 +167,7 @@ class SqliteIndex(PageIndex):
 
 
 def _try_lock(lock: int) -> bool:
-    """Whether the open file is ours now."""
+    """Try to lock an open file, and return whether that succeeded."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -177,19 +177,19 @@ def _try_lock(lock: int) -> bool:
 
 @contextmanager
 def _convert_errors(file: Path) -> Iterator[None]:
-    """What SQLite says against a file, as one line of ours."""
+    """Convert errors of SQLite to a CrawlerError with one line."""
     try:
         yield
     except sqlite3.Error as error:
-        raise CrawlerError(f"{file} is no index that can be written: {error}") from error
+        raise CrawlerError(f"the index {file} cannot be written: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A part of a page that says what was searched for.
+    """A part of a page that contains the search words.
 
-    chunk: the part's id, which stays (export/chunks.py).  heading: those it stands under.  excerpt: Markdown around the
-    words, which stand in brackets.  version_at: ISO 8601, when that version was first seen.
+    chunk: the stable id of the chunk (export/chunks.py).  heading: the headings above it.  excerpt: Markdown around the
+    words, which are in brackets.  version_at: when this version was first seen, in ISO 8601.
     """
 
     url: Url
@@ -203,26 +203,26 @@ class SearchHit:
 
 
 def is_searchable(file: Path) -> bool:
-    """Whether an index is there that can be searched: not before its tables are made."""
+    """Return whether the file is an index with tables, which can be searched."""
     try:
         with closing(_open_read_only(file)) as db:
             (form,) = db.execute("PRAGMA user_version").fetchone()
-            return 1 <= int(form) <= SCHEMA_VERSION  # older ones differ in what they keep for sync
+            return 1 <= int(form) <= SCHEMA_VERSION  # older versions differ only in the data for sync
     except sqlite3.Error:
         return False
 
 
 def require_words(words: str) -> None:
-    """Raise BadInput for what nothing can be searched for by: no words, or too many."""
+    """Raise BadInput if there are no search words, or too many."""
     _build_query(words)
 
 
 def search(
     file: Path, words: str, *, domain: str | None = None, max_count: int = 10, timeout: timedelta = SEARCH_TIMEOUT
 ) -> list[SearchHit]:
-    """The parts that have all of the words, in any order; a * at the end of a word stands for any ending.
+    """Return the parts that contain all words in any order, best first; a * at the end of a word matches any ending.
 
-    Raises BadInput for no words or too many, CrawlerError where the file is no index, or where it takes too long.
+    Raises BadInput for no words or too many, and CrawlerError if the file is not an index or the search times out.
     """
     query = _build_query(words)
     end = time.monotonic() + timeout.total_seconds()
@@ -233,9 +233,9 @@ def search(
     except sqlite3.Error as error:
         if time.monotonic() > end:
             raise CrawlerError(
-                f"the search takes longer than {timeout.total_seconds():g} s: say more words, or longer ones"
+                f"the search took longer than {timeout.total_seconds():g} s: use more words, or longer ones"
             ) from error
-        raise CrawlerError(f"{file} cannot be searched: {error}; recrawl sync {file} makes an index") from error
+        raise CrawlerError(f"{file} cannot be searched: {error}; create an index with recrawl sync {file}") from error
 
 
 def _open_read_only(file: Path) -> sqlite3.Connection:
@@ -243,7 +243,7 @@ def _open_read_only(file: Path) -> sqlite3.Connection:
 
 
 def _build_query(words: str) -> str:
-    """The words as FTS5 takes them: each a string of its own, so that none is an operator."""
+    """Return the words as an FTS5 query, each quoted, so that none is an operator."""
     bare = {word: word.rstrip("*").replace('"', "").replace("\0", "") for word in words.split()}
     valid_words = [word for word, bare_word in bare.items() if any(map(str.isalnum, bare_word))]
     if not valid_words or len(valid_words) > MAX_WORDS:

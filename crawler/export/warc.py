@@ -1,10 +1,10 @@
-"""WARC 1.1 (ISO 28500:2017): versions of pages as their servers sent them, or as a browser made them.
+"""The WARC 1.1 writer (ISO 28500:2017): versions of pages as their servers sent them, or as a browser rendered them.
 
-The status is that of the look that brought the version, and 200 where that look is forgotten (--keep-visits): no
-other answers than those of 200 to 299 bring one.
+The status is that of the visit that found the version, or 200 if that visit is no longer stored (--keep-visits), since
+only responses from 200 to 299 create a version.
 
-A body that an earlier record of the file has already is a revisit record. What has come compressed or in chunks is kept
-unpacked, so that these headers are left out, as the standard's own writers do.
+A body that an earlier record of the file already has becomes a revisit record. Bodies are stored without compression
+and chunked encoding, so the headers about these are omitted.
 """
 
 from http import HTTPStatus
@@ -17,24 +17,24 @@ from warcio.warcwriter import WARCWriter
 from crawler import __version__
 from crawler.store.report import ExportedPage
 
-TRANSFER_HEADERS = {"content-encoding", "content-length"}  # of what came, which is kept unpacked
-HTML = "text/html; charset=utf-8"  # of what a browser made
+TRANSFER_HEADERS = {"content-encoding", "content-length"}  # of the transfer; bodies are stored decoded
+HTML = "text/html; charset=utf-8"  # the type of rendered pages
 
 
 class Warc:
-    """Records, each compressed by itself. shared: digests of bodies that several pages have."""
+    """A writer of WARC records, each compressed separately. shared: the digests of bodies that several pages have."""
 
     def __init__(self, stream: BinaryIO, *, shared: frozenset[bytes], name: str) -> None:
         self._writer = WARCWriter(stream, gzip=True, warc_version="1.1")
         self._shared = shared
         self._first_records: dict[
             bytes, tuple[str, str, str]
-        ] = {}  # digest of WARC, URL and instant of such a body's record
+        ] = {}  # by body digest: the WARC digest, URL and time of its first record
         about = {"software": f"recrawl/{__version__}", "format": "WARC File Format 1.1"}
         self._writer.write_record(self._writer.create_warcinfo_record(name, about))
 
     def write(self, page: ExportedPage) -> None:
-        """One record for a page; none where it is not there any more, or its body is not kept."""
+        """Write the record of a page; none if the page is no longer available or its body is not stored."""
         if not page.has_content or page.body is None or page.version_at is None or page.digest is None:
             return
         at = page.version_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -58,7 +58,7 @@ class Warc:
             self._first_records[page.digest] = (record.rec_headers.get_header("WARC-Payload-Digest"), page.url, at)
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, because records are not buffered."""
 
 
 def _format_status(status: int) -> str:

@@ -1,10 +1,9 @@
-"""LOOKS: one request, one deadline.
+"""The HTTP client: one request within one deadline.
 
-`Http` sends one GET or HEAD with all sizes, times and addresses bounded (`guard` checks each address when it
-connects) and answers with a value, never an exception of the web. `DomainCookies` is what one domain has it keep, a
-`Proxy` the way to it, `build_ssl_context` whom it believes. `WebhookClient` sends messages to receivers that a user has
-named; `guard_sockets` checks the addresses of a process whose libraries open their own sockets. Uses core alone; it
-never meets the store.
+`Http` sends one request with limits on sizes, times and addresses (`guard` checks each address on connection). It
+returns failures of the web as values and never raises for them. `DomainCookies` is the cookie jar of one domain,
+`Proxy` an HTTP proxy, `build_ssl_context` sets the trusted certificates. `WebhookClient` sends messages to a user's
+receivers. `guard_sockets` checks addresses in a process whose libraries open their own sockets. Uses only core.
 """
 
 from crawler.fetch.connection import Proxy, build_ssl_context

@@ -1,8 +1,8 @@
-"""Connections that are checked and counted: which address is asked, and how much comes from it.
+"""Connections whose addresses are checked and whose received bytes are counted.
 
-Through an http proxy they are tunnels (CONNECT, RFC 9110, 9.3.6). The proxy is told an address that was resolved and
-checked here, never a name, so that it cannot look up another one than was checked. That goes for http as for https:
-asked in the other way, with the whole URL, a proxy goes by the name (RFC 9112, 3.2.2).
+Connections through an HTTP proxy are tunnels (CONNECT, RFC 9110, 9.3.6). The proxy gets an address that was resolved
+and checked here, never a name, which it might resolve differently. This also applies to http URLs: with an absolute URL
+in the request, the proxy would resolve the name itself (RFC 9112, 3.2.2).
 """
 
 import asyncio
@@ -26,27 +26,27 @@ from crawler.core.http.credentials import format_basic_auth
 from crawler.core.http.response import FailureReason
 from crawler.fetch import guard
 
-MAX_PROXY_HEAD_BYTES = 16 * 1024  # bytes of the proxy's answer
+MAX_PROXY_HEAD_BYTES = 16 * 1024  # of the proxy's response
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: |\r)")
 
-MAX_HEADER_BYTES = 16 * 1024  # one line; content security policies and cookies do grow beyond 8 kB
+MAX_HEADER_BYTES = 16 * 1024  # of one line; content security policies and cookies may exceed 8 kB
 MAX_HEADERS = 128
-MAX_INTERIM = 16  # answers before the answer (1xx); a server that sends more sends no other
-MAX_STALE_CONNECTIONS = 16  # met in a row before it counts as the server's fault: all that may be open
+MAX_INTERIM = 16  # interim responses (1xx) to one request; a server that sends more is broken
+MAX_STALE_CONNECTIONS = 16  # in a row, before the server is at fault; no more idle connections can be open
 BODY_DETAILS = {
-    FailureReason.TOO_LARGE: "a body beyond the limit, as it came or as it expands",
+    FailureReason.TOO_LARGE: "the body exceeds the size limit, compressed or decompressed",
     FailureReason.RESET: "the compressed body ends early",
-    FailureReason.GARBAGE: "the body is not in the encoding that was stated, or in one that was not asked for",
+    FailureReason.GARBAGE: "the body does not match its Content-Encoding, or has one that is not supported",
 }
 
 
 class ProxyError(aiohttp.ClientError):
-    """The proxy cannot be reached, or opens no tunnel. The message tells no credentials."""
+    """The proxy cannot be reached or opens no tunnel. The message contains no credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """An http proxy, and what it is shown."""
+    """An HTTP proxy with its credentials."""
 
     host: str
     port: int
@@ -54,7 +54,7 @@ class Proxy:
     password: str = field(default="", repr=False)
 
     async def open_tunnel(self, sock: socket.socket, address: str, port: int) -> None:
-        """Have the proxy at the other end of a connection pass on what comes to an address. Raises ProxyError."""
+        """Have the proxy at the other end of `sock` open a tunnel to an address. Raise ProxyError if it does not."""
         target = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
         if self.user or self.password:
@@ -63,83 +63,83 @@ class Proxy:
         await loop.sock_sendall(sock, "\r\n".join([*lines, "", ""]).encode())
         head = bytearray()
         while not head.endswith(b"\r\n\r\n"):
-            # One by one: what follows belongs to whoever is behind the proxy.
+            # Read byte by byte: what follows the head comes from the server behind the proxy.
             byte = await loop.sock_recv(sock, 1)
             head += byte
             if not byte or len(head) > MAX_PROXY_HEAD_BYTES:
-                raise ProxyError("the proxy hangs up, or gives no answer that is HTTP")
+                raise ProxyError("the proxy closed the connection or sent no HTTP response")
         status = _STATUS.match(bytes(head))
         if status is None:
-            raise ProxyError("the proxy gives no answer that is HTTP")
+            raise ProxyError("the proxy sent no HTTP response")
         if status[1] == b"407":
-            raise ProxyError("the proxy asks for other credentials (status 407)")
+            raise ProxyError("the proxy requires other credentials (status 407)")
         if not status[1].startswith(b"2"):
-            raise ProxyError(f"the proxy opens no tunnel (status {status[1].decode()})")
+            raise ProxyError(f"the proxy refused the tunnel (status {status[1].decode()})")
 
 
 @dataclass(slots=True)
 class Exchange:
-    """What happened below the client while one request was made."""
+    """The facts of one request that the client does not report."""
 
-    began_at: float  # of the send, once there is a connection
-    max_bytes: int = 0  # bytes that may come beside the head of the answer
+    began_at: float  # when the request was sent, once there is a connection
+    max_bytes: int = 0  # how many bytes may be received in addition to the head of the response
     public_only: bool = False
     address: str | None = None
     forbidden_reason: str | None = None  # why an address was refused
-    has_tried_address: bool = False  # an address that is allowed was asked
-    is_new_connection: bool = False  # the connection was made for this request
-    body_bytes: int = 0  # bytes of body
-    wire_bytes: int = 0  # bytes of all that came
-    interim_count: int = 0  # answers before the answer (1xx)
-    head_bytes: int | None = None  # bytes of the answer's own head, once it is there
-    is_framed: bool = False  # the body comes in chunks
-    excess: tuple[FailureReason, str] | None = None  # why no more was read
+    has_tried_address: bool = False  # whether an allowed address was tried
+    is_new_connection: bool = False  # whether the connection was opened for this request
+    body_bytes: int = 0
+    wire_bytes: int = 0  # all received bytes
+    interim_count: int = 0  # interim responses (1xx)
+    head_bytes: int | None = None  # size of the final response's head, once received
+    is_framed: bool = False  # whether the body is chunked
+    excess: tuple[FailureReason, str] | None = None  # why reading was stopped
 
     @property
     def received_bytes(self) -> int:
-        """Bytes that came: of the body, of the frames of its chunks and of interim answers."""
+        """Return the received bytes of the body, its chunk framing and interim responses."""
         if not self.is_framed and not self.interim_count:
             return self.body_bytes
         return max(self.body_bytes, self.wire_bytes - (self.head_bytes or 0))
 
     def reset_counts(self) -> None:
-        """Begin to count at the first byte behind what came on the connection before."""
+        """Restart counting for a new request on this connection."""
         self.wire_bytes, self.interim_count, self.head_bytes, self.is_framed = 0, 0, None, False
 
     def count_bytes(self, size: int) -> None:
-        """Count bytes that came, and see whether they are more than may come."""
+        """Count received bytes and check them against the limits."""
         self.wire_bytes += size
         if self.head_bytes is not None:
             if self.wire_bytes - self.head_bytes > self.max_bytes:
                 self.excess = FailureReason.TOO_LARGE, BODY_DETAILS[FailureReason.TOO_LARGE]
         elif self.wire_bytes > MAX_HEADERS * MAX_HEADER_BYTES:
-            self.excess = FailureReason.GARBAGE, "a head beyond the limit"
+            self.excess = FailureReason.GARBAGE, "the response head exceeds the size limit"
 
     def note_head(self, message: RawResponseMessage) -> None:
-        """Note the head of an answer, or of an interim one."""
+        """Note the head of a response, which may be an interim one."""
         if 100 <= message.code <= 199 and message.code != 101:
             self.interim_count += 1
             if self.interim_count > MAX_INTERIM:
-                self.excess = FailureReason.GARBAGE, f"more than {MAX_INTERIM} interim answers"
+                self.excess = FailureReason.GARBAGE, f"more than {MAX_INTERIM} interim responses"
             return
         fields = sum(len(name) + len(value) + len(b": \r\n") for name, value in message.raw_headers)
         self.head_bytes = len(f"HTTP/1.1 {message.code} {message.reason}\r\n\r\n") + fields
         self.is_framed = message.chunked
 
 
-# A request runs in one task from fetch to socket, so this is its own; the client has no other way to hand it down.
-EXCHANGE: ContextVar[Exchange] = ContextVar("trip")
+# A request runs in one task from fetch to socket, so a context variable can pass it through aiohttp.
+EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
 
 
 class SilentError(aiohttp.ClientError):
-    """The connection broke before the first byte of an answer."""
+    """The connection was lost before the first byte of a response."""
 
 
 class CountingProtocol(ResponseHandler):
-    """Counts what comes, since the client does not tell of frames and interim answers, and ends what is too much."""
+    """A protocol that counts received bytes, including framing and interim responses, and aborts at the limit."""
 
-    exchange: Exchange | None = None  # for which request it comes
-    tunnel_address: str | None = None  # the address that a tunnel leads to
+    exchange: Exchange | None = None  # the current request
+    tunnel_address: str | None = None  # the address behind a tunnel
 
     def data_received(self, data: bytes) -> None:
         if self.exchange is not None:
@@ -155,9 +155,9 @@ class CountingProtocol(ResponseHandler):
 
 
 class Connector(aiohttp.TCPConnector):
-    """Connects directly, or through a proxy.
+    """A connector that connects directly or through a proxy.
 
-    find_refusal: why an address may not be asked, for the request under way.
+    find_refusal: returns why the current request must not connect to an address, or None.
     """
 
     def __init__(self, *, proxy: Proxy | None, find_refusal: Callable[[str], str | None], **options: Any) -> None:
@@ -180,7 +180,7 @@ class Connector(aiohttp.TCPConnector):
         if isinstance(connection.protocol, CountingProtocol) and connection.protocol.tunnel_address is not None:
             exchange.address = connection.protocol.tunnel_address
         if exchange.public_only and exchange.address is not None and not exchange.is_new_connection:
-            # It was opened for a request that might go there.
+            # The reused connection was opened for a request without this restriction.
             reason = guard.find_refusal(exchange.address, allow_private=False)
             if reason is not None:
                 connection.release()
@@ -219,7 +219,7 @@ class Connector(aiohttp.TCPConnector):
         return transport, protocol
 
     async def _resolve_allowed(self, req: aiohttp.ClientRequest) -> str:
-        """An address behind the name of a request that may be asked. Raises ForbiddenAddressError if there is none."""
+        """Return the first allowed address of the request's host. Raise ForbiddenAddressError if there is none."""
         exchange = EXCHANGE.get()
         exchange.is_new_connection = True
         assert req.url.raw_host is not None
@@ -236,14 +236,14 @@ class Connector(aiohttp.TCPConnector):
         raise guard.ForbiddenAddressError(exchange.forbidden_reason or "no address")
 
     async def _open_tunnel(self, proxy: Proxy, address: str, port: int) -> socket.socket:
-        """A connection to an address through the proxy, which its user named: it may stand at a private one."""
+        """Connect to an address through the proxy. The proxy itself may have a private address."""
         try:
             (first, *_) = await self._resolve_host(proxy.host, proxy.port)
             family = socket.AF_INET6 if ":" in first["host"] else socket.AF_INET
             info = (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (first["host"], proxy.port))
             sock = guard.open_socket(info, allow_private=True)
         except OSError as error:
-            raise ProxyError(f"the proxy has no address that may be asked ({error.strerror or error})") from error
+            raise ProxyError(f"the proxy has no allowed address ({error.strerror or error})") from error
         try:
             sock.setblocking(False)  # noqa: FBT003 - the standard library's own signature
             await asyncio.get_running_loop().sock_connect(sock, (first["host"], proxy.port))
@@ -258,9 +258,9 @@ class Connector(aiohttp.TCPConnector):
 
 
 async def retry_if_stale(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Ask once more where a server had let go of an idle connection just as we used it: it has not seen the request.
+    """Retry a request if the server closed the idle connection that it was sent on, without seeing the request.
 
-    The client would do so on new connections, too, and ask twice a server that has just hung up on us.
+    aiohttp's own retry also applies to new connections, so a server that drops them would get two requests.
     """
     exchange = EXCHANGE.get()
     for _ in range(MAX_STALE_CONNECTIONS):
@@ -276,9 +276,9 @@ async def retry_if_stale(request: aiohttp.ClientRequest, handler: aiohttp.Client
 
 
 def build_ssl_context(*, ca_file: str = "", insecure: bool = False) -> ssl.SSLContext | None:
-    """Return whose certificates are believed: a file's and no others, or any; None for those that the machine believes.
+    """Build an SSL context that trusts only the certificates of a file, or any if insecure; None for the defaults.
 
-    OSError for a file that cannot be read, or holds no certificate (ssl.SSLError).
+    Raise OSError if the file cannot be read or contains no certificate (ssl.SSLError).
     """
     if insecure:
         context = ssl.create_default_context()

@@ -1,7 +1,7 @@
-"""Which addresses may be asked, and the places that see to it.
+"""Decide which addresses may be connected to, and enforce it.
 
-A client of ours is guarded where names are looked up and where sockets are made; a process whose libraries open their
-own sockets, where a socket connects.
+The HTTP client is guarded where names are resolved and where sockets are created. A process whose libraries open their
+own sockets is guarded where sockets connect.
 """
 
 import asyncio
@@ -16,23 +16,24 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.core.http.addresses import is_private_address
 
-Lookup = Callable[[str], Sequence[str]]  # a name's addresses; blocks; OSError if it has none
+Lookup = Callable[[str], Sequence[str]]  # returns a host's addresses; blocks; raises OSError if it has none
 AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]
 
 NOT_AN_ADDRESS = "not an address"
 PRIVATE = "a private address"
-# What Python reports before a socket sends something to an address (docs.python.org, "Audit events table").
+# Audit events before a socket sends something to an address (docs.python.org, "Audit events table").
 SOCKET_EVENTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 
-# Never asked, whatever the user said: no site lives there, but the credentials of cloud machines do (169.254.169.254
-# and the ones named below), and 0.0.0.0 is a second name of loopback. Source: IANA special-purpose registries.
+# Never allowed, not even with --allow-private: these addresses serve no sites, but some serve the credentials of cloud
+# machines (169.254.169.254 and those below), and 0.0.0.0 is an alias of loopback. Source: IANA special-purpose
+# registries.
 _NEVER_4 = tuple(
     IPv4Network(text)
     for text in (
         "0.0.0.0/8",
-        "100.100.100.200/32",  # Alibaba's metadata
-        "169.254.0.0/16",  # link-local, and most clouds' metadata
-        "192.0.0.0/24",  # protocol assignments, and Oracle's metadata
+        "100.100.100.200/32",  # metadata service of Alibaba Cloud
+        "169.254.0.0/16",  # link-local, and metadata services of most clouds
+        "192.0.0.0/24",  # protocol assignments, and metadata service of Oracle Cloud
         "192.0.2.0/24",  # this and two below: documentation
         "192.88.99.0/24",  # 6to4 relays
         "198.18.0.0/15",  # benchmarks
@@ -42,8 +43,8 @@ _NEVER_4 = tuple(
         "240.0.0.0/4",  # reserved, and broadcast
     )
 )
-_METADATA_6 = IPv6Address("fd00:ec2::254")  # Amazon's
-_GLOBAL_6 = IPv6Network("2000::/3")  # all that was ever given out
+_METADATA_6 = IPv6Address("fd00:ec2::254")  # of AWS
+_GLOBAL_6 = IPv6Network("2000::/3")  # all global unicast addresses assigned so far
 _NEVER_6 = tuple(
     IPv6Network(text)
     for text in (
@@ -52,21 +53,21 @@ _NEVER_6 = tuple(
         "3fff::/20",  # documentation
     )
 )
-_NAT64 = IPv6Network("64:ff9b::/96")  # how the whole IPv4 web looks from a network that has only IPv6
-# ISATAP (RFC 5214, 6.1) puts an IPv4 address behind 0:5efe or, where that is said to be unique, 200:5efe.
+_NAT64 = IPv6Network("64:ff9b::/96")  # IPv4 addresses as seen from an IPv6-only network
+# ISATAP (RFC 5214, 6.1) puts an IPv4 address after 0:5efe, or after 200:5efe if the address is globally unique.
 _ISATAP = 0x00005EFE
 _NOT_UNIVERSAL = 0xFDFFFFFF
 
 
 class ForbiddenAddressError(OSError):
-    """A connection to an address that may not be asked; raised before the first packet."""
+    """A connection to an address that is not allowed; raised before the first packet."""
 
 
 def find_refusal(address: str, *, allow_private: bool) -> str | None:
-    """Why this address may not be asked, as a phrase, or None if it may.
+    """Return why an address is not allowed, as a phrase, or None if it is allowed.
 
-    address: an IP literal, without brackets; a scope ("%eth0") is ignored. What is no address is refused.
-    An IPv6 address that carries an IPv4 one (mapped, 6to4, NAT64, ISATAP) is judged by what it carries.
+    address: an IP literal without brackets; a scope ("%eth0") is ignored. Anything else is refused.
+    An IPv6 address that embeds an IPv4 address (mapped, 6to4, NAT64, ISATAP) is judged by the embedded one.
     """
     try:
         parsed = ip_address(address.partition("%")[0])
@@ -84,30 +85,30 @@ def _judge_address(address: IPv4Address | IPv6Address, *, allow_private: bool) -
         is_private = address != _METADATA_6 and is_private_address(address)
         is_forbidden = not is_private and (address not in _GLOBAL_6 or any(address in network for network in _NEVER_6))
     if is_forbidden:
-        return "an address that nobody serves pages from"
+        return "an address that serves no websites"
     if is_private and not allow_private:
         return PRIVATE
     return None
 
 
 def look_up(host: str) -> tuple[str, ...]:
-    """A name's addresses by the machine's own resolver, in its order; OSError if it has none. Blocks."""
+    """Return a host's addresses from the system's resolver, in its order. Blocks. Raise OSError if there are none."""
     try:
         infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except UnicodeError as error:  # a label that the IDNA codec does not like
+    except UnicodeError as error:  # a label that the IDNA codec rejects
         raise socket.gaierror(socket.EAI_NONAME, "no such name") from error
     return tuple(dict.fromkeys(str(address[0]) for *_, address in infos))
 
 
 class Resolver(AbstractResolver):
-    """Names to addresses in threads of its own, so that one slow name server holds up nobody else."""
+    """A resolver with its own threads, so that a slow name server does not delay other work."""
 
     def __init__(self, threads: Executor, lookup: Lookup = look_up) -> None:
         self._threads = threads
         self._lookup = lookup
 
     async def look_up_all(self, host: str) -> tuple[str, ...]:
-        """All of them, allowed or not; OSError if there are none."""
+        """Return all addresses, allowed or not. Raise OSError if there are none."""
         loop = asyncio.get_running_loop()
         addresses = tuple(await loop.run_in_executor(self._threads, self._lookup, host))
         if not addresses:
@@ -125,14 +126,14 @@ class Resolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: there is nothing to close."""
 
 
 def open_socket(info: AddressInfo, *, allow_private: bool) -> socket.socket:
-    """A socket for one address, or ForbiddenAddressError.
+    """Create a socket for one address. Raise ForbiddenAddressError if it is not allowed.
 
-    Every connection passes here with the very address that it will go to: IP literals, for which no name is looked up,
-    and a name that answered with another address a moment ago.
+    Every connection passes here with its final address: also IP literals, for which nothing is resolved, and hosts that
+    resolve to a different address than before.
     """
     family, kind, protocol, _, address = info
     reason = find_refusal(str(address[0]), allow_private=allow_private)
@@ -142,47 +143,47 @@ def open_socket(info: AddressInfo, *, allow_private: bool) -> socket.socket:
 
 
 def _extract_carried(address: IPv6Address) -> tuple[IPv4Address | IPv6Address, ...]:
-    """The addresses by which one is judged: those that it carries, or else itself."""
+    """Return the addresses by which an address is judged: the embedded ones, or else itself."""
     if address.ipv4_mapped is not None:
         return (address.ipv4_mapped,)
     if address in _NAT64:
         return (IPv4Address(int(address) & 0xFFFFFFFF),)
     network = address if address.sixtofour is None else address.sixtofour
     if int(address) >> 32 & _NOT_UNIVERSAL == _ISATAP:
-        return network, IPv4Address(int(address) & 0xFFFFFFFF)  # reached through that network
+        return network, IPv4Address(int(address) & 0xFFFFFFFF)  # which is reached through that network
     return (network,)
 
 
 def guard_sockets(*, allow_private: bool) -> list[str]:
-    """Let all sockets of this process reach allowed addresses only, from now on. It cannot be undone.
+    """Restrict all sockets of this process to allowed addresses. It cannot be undone.
 
-    Return a list that grows with each refusal, as "127.0.0.1 is a private address": libraries replace the exception.
-    allow_private: private and loopback addresses, and Unix sockets, may be reached; cloud metadata never.
+    Return a list to which each refusal is appended, such as "127.0.0.1 is a private address", because libraries replace
+    the exception. allow_private: allow private and loopback addresses and Unix sockets; cloud metadata never.
     """
     refusals: list[str] = []
 
     def check(event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in SOCKET_EVENTS or arguments[1] is None:  # a message to where the socket is connected
+        if event not in SOCKET_EVENTS or arguments[1] is None:  # a message on a connected socket
             return
         sock, address = arguments[:2]
         if sock.family in {socket.AF_INET, socket.AF_INET6}:
             reason = find_refusal(str(address[0]), allow_private=allow_private)
             message = f"{address[0]} is {reason}" if reason is not None else ""
         else:
-            message = "" if allow_private else "a socket of this machine is a private address"
+            message = "" if allow_private else "a Unix socket is a private address"
         if message:
             refusals.append(message)
             raise ForbiddenAddressError(message)
 
     sys.addaudithook(check)
-    # A name is looked up before the check: Python reports it as it was given, and would look it up afterwards.
+    # Resolve names before the check: audit events contain the name, and Python would resolve it only afterwards.
     for name in ("connect", "connect_ex", "sendto"):
         setattr(socket.socket, name, _wrap_with_lookup(getattr(socket.socket, name)))
     return refusals
 
 
 def _wrap_with_lookup(method: Any) -> Any:
-    """Return a method of sockets whose last argument is an address, so that it looks up a name in it first."""
+    """Wrap a socket method whose last argument is an address, so that it resolves the host first."""
 
     def call(sock: socket.socket, *arguments: Any) -> Any:
         *leading, address = arguments
@@ -192,7 +193,7 @@ def _wrap_with_lookup(method: Any) -> Any:
 
 
 def _resolve_to_numeric(sock: socket.socket, address: Any) -> Any:
-    """Return an address with a numeric host in place of a name. OSError where the name has none."""
+    """Return the address with a numeric host. Raise OSError if the host has no address."""
     if sock.family not in {socket.AF_INET, socket.AF_INET6}:
         return address
     host, port = address[:2]

@@ -1,6 +1,6 @@
-"""One request, one deadline, one answer: whatever a server does becomes a value.
+"""Send one request within one deadline and return one value, whatever the server does.
 
-The cookies of one domain are kept in memory by the rules of RFC 6265; aiohttp's jar has the rules.
+The cookies of one domain are kept in memory by the rules of RFC 6265, which aiohttp's jar implements.
 """
 
 import asyncio
@@ -34,33 +34,33 @@ from crawler.fetch import connection, guard, responses
 T = TypeVar("T")
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-MAX_FRAMING = 8  # bytes that come for each one of a body of which only the beginning is wanted, at most
+MAX_FRAMING = 8  # received bytes per wanted byte, if only the beginning of a body is wanted
 DNS_TTL = timedelta(minutes=5)
 IDLE_TIMEOUT = timedelta(seconds=15)  # how long an unused connection is kept
 LOOKUP_DEADLINE = timedelta(seconds=10)
-MAX_COOKIES = 50  # RFC 6265, 6.1: at least so many of a domain; more is nobody's session
-MAX_COOKIE_BYTES = 4096  # of one, likewise
+MAX_COOKIES = 50  # per domain; the minimum that RFC 6265, 6.1, demands
+MAX_COOKIE_BYTES = 4096  # of one cookie; from the same section
 _LOOKUP_THREADS = 8
 _CONDITIONS = ("If-None-Match", "If-Modified-Since")
 
 
 class DomainCookies:
-    """A jar whose cookies are sent where they were set, and nowhere else. They are secrets: nothing here shows them.
+    """A cookie jar that sends cookies only where they were set. They are secrets and never shown.
 
-    More than MAX_COOKIES are not kept, nor one of more than MOST_BYTES. To be used within a running loop.
+    It keeps at most MAX_COOKIES, and none larger than MAX_COOKIE_BYTES. Use it within a running event loop.
     """
 
     def __init__(self) -> None:
-        # Addresses are hosts as good as names here: one's own servers have no other.
+        # Accept cookies from hosts that are IP addresses, as private servers often are.
         self._jar = aiohttp.CookieJar(unsafe=True, quote_cookie=False)
 
     def get_header(self, url: Url) -> str:
-        """The value of the header Cookie for a request; empty for none."""
+        """Return the value of the Cookie header for a request; empty if there is none."""
         cookies = self._jar.filter_cookies(URL(url, encoded=True))
         return "; ".join(f"{name}={morsel.coded_value}" for name, morsel in cookies.items())
 
     def store_cookies(self, url: Url, set_cookie_headers: Sequence[str]) -> None:
-        """Keep what an answer has set. set_cookie_headers: the values of its headers Set-Cookie."""
+        """Store the cookies of a response. set_cookie_headers: the values of its Set-Cookie headers."""
         names = {morsel.key for morsel in self._jar}
         for header in set_cookie_headers:
             name = header.partition("=")[0].strip()
@@ -71,14 +71,14 @@ class DomainCookies:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Http:
-    """Asks for one URL at a time, follows nothing, remembers nothing but connections and addresses.
+    """An HTTP client that follows no redirects and keeps only connections and resolved addresses.
 
-    user_agent: the whole header; it should name a page or an address where the owner of a site finds a person.
-    allow_private: private and loopback addresses may be asked; link-local ones (cloud metadata) never.
-    max_body_bytes: of a body as it comes and as it expands; above it the answer is TOO_LARGE.
-    connections: open at once, over all domains; more requests wait, and their deadlines run.
-    ssl_context: whose certificates are believed; None: those that the machine believes.  proxy: by which all is asked.
-    What is asked is resolved and checked here all the same. To be used in `async with`, by any number of tasks.
+    user_agent: the whole header; it should name a page or an address by which site owners can contact you.
+    allow_private: allow private and loopback addresses; link-local ones (cloud metadata) are never allowed.
+    max_body_bytes: limit of a body, compressed and decompressed; a larger one is TOO_LARGE.
+    connections: open at once, for all domains; further requests wait while their deadlines run.
+    ssl_context: the trusted certificates; None: the system's.  proxy: used for all requests; hosts are still resolved
+    and checked here. Use it in `async with`, with any number of tasks.
     """
 
     user_agent: str
@@ -119,7 +119,7 @@ class Http:
     async def __aexit__(self, *_: object) -> None:
         assert self._session is not None
         await self._session.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)  # a look-up can take minutes, and cannot be stopped
+        self._threads.shutdown(wait=False, cancel_futures=True)  # a lookup can take minutes and cannot be stopped
 
     async def relay(
         self,
@@ -129,7 +129,7 @@ class Http:
         limits: RequestLimits = DEFAULT_LIMITS,
         auth: RequestAuth = NO_AUTH,
     ) -> BrowserResponse | Unreached:
-        """What the server says to a page's own request, with all its headers; bounded and guarded as `fetch` is."""
+        """Send a page's own request with all its headers, with the limits and address checks of `fetch`."""
         assert self._session is not None, "use Http in `async with`"
         exchange = connection.Exchange(
             asyncio.get_running_loop().time(), max_bytes=self.max_body_bytes, public_only=limits.public_only
@@ -147,12 +147,12 @@ class Http:
         limits: RequestLimits = DEFAULT_LIMITS,
         auth: RequestAuth = NO_AUTH,
     ) -> Response:
-        """What the server says to one request for the URL, exactly as it is spelt.
+        """Request the URL exactly as it is written and return the response.
 
-        validators: sent back verbatim.  deadline: for everything, waiting for a connection included.
-        language: the header Accept-Language; none is sent where it is empty.  limits: of this request alone.
-        auth: what is shown beside; of what came, its cookies are told.
-        Never raises for anything that a server, a network or a name does.
+        validators: sent back verbatim.  deadline: for everything, including the wait for a connection.
+        language: the Accept-Language header; not sent if empty.  limits: limits of this request only.
+        auth: headers, form and cookie jar; the response's cookies are stored in the jar.
+        Never raise because of a server, a network or a name.
         """
         assert self._session is not None, "use Http in `async with`"
         first_bytes = limits.first_bytes
@@ -169,14 +169,14 @@ class Http:
     async def _run_bounded(
         self, exchange: connection.Exchange, operation: Awaitable[T], deadline: timedelta
     ) -> T | Unreached:
-        """What comes of a request within its deadline; whatever the web does to it is a value."""
+        """Run a request within its deadline; turn failures of the web into values."""
         token = connection.EXCHANGE.set(exchange)
         try:
             async with asyncio.timeout(deadline.total_seconds()):
                 return await operation
         except TimeoutError:
             return responses.build_unreached(
-                FailureReason.DEADLINE, f"no answer within {deadline.total_seconds():g} s", exchange
+                FailureReason.DEADLINE, f"no response within {deadline.total_seconds():g} s", exchange
             )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return responses.build_unreached(*(exchange.excess or responses.classify_error(error, exchange)), exchange)
@@ -186,7 +186,7 @@ class Http:
     async def resolve_addresses(
         self, authority: Authority, *, deadline: timedelta = LOOKUP_DEADLINE
     ) -> tuple[str, ...] | Unreached:
-        """The addresses behind an authority that may be asked; at least one, or why there is none."""
+        """Return the allowed addresses of an authority: at least one, or why there is none."""
         exchange = connection.Exchange(asyncio.get_running_loop().time())
         host = get_host(authority)
         try:
@@ -235,7 +235,7 @@ class Http:
     async def _relay_request(
         self, request: BrowserRequest, exchange: connection.Exchange, auth: RequestAuth
     ) -> BrowserResponse | Unreached:
-        # Where a jar is kept of the domain, the browser has none of it.
+        # If the domain has a cookie jar, the browser's own cookies are not sent.
         headers = {name: value for name, value in request.headers if auth.cookies is None or name != "cookie"}
         response, body = await self._send_and_read(request.method, request.url, headers, exchange, auth=auth)
         if isinstance(body, Unreached):
@@ -258,9 +258,9 @@ class Http:
         form: Sequence[tuple[str, str]] | None = None,
         first_bytes: int | None = None,
     ) -> tuple[aiohttp.ClientResponse, bytes | Unreached]:
-        """Send a request; return the response, and its body as decoded, or why that cannot be had.
+        """Send a request; return the response with its decoded body, or with the reason why there is none.
 
-        first_bytes: how many bytes of the body are wanted; None for all.
+        first_bytes: how many bytes of the body to read; None for all.
         """
         assert self._session is not None
         sent_headers = _add_auth(headers, url, auth)
@@ -275,11 +275,11 @@ class Http:
             declared = response.content_length
             if method == "GET" and first_bytes is None and declared is not None and declared > self.max_body_bytes:
                 return response, responses.build_unreached(
-                    FailureReason.TOO_LARGE, f"a body of {declared} bytes", exchange
+                    FailureReason.TOO_LARGE, f"the body has {declared} bytes", exchange
                 )
             body = await self._read_body(response, exchange, first_bytes)
         finally:
-            response.release()  # what was not read to its end is closed, not reused
+            response.release()  # closes a connection that was not read to its end
         if not isinstance(body, FailureReason):
             body = responses.decode_body(
                 body,
@@ -309,7 +309,7 @@ class Http:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _find_refusal(self, address: str) -> str | None:
-        """Why an address may not be asked for the request under way; None if it may."""
+        """Return why an address is not allowed for the current request; None if it is."""
         return guard.find_refusal(
             address, allow_private=self.allow_private and not connection.EXCHANGE.get().public_only
         )
@@ -333,7 +333,7 @@ def _build_headers(validators: Validators, language: str) -> dict[str, str]:
 
 
 def _add_auth(headers: dict[str, str], url: Url, auth: RequestAuth) -> dict[str, str]:
-    """The headers with those that let us in; a cookie of the user's own goes with those of the jar."""
+    """Return the headers with credentials; the user's own Cookie header is merged with the jar's cookies."""
     sent_headers = headers | dict(auth.headers)
     cookie = auth.cookies.get_header(url) if auth.cookies is not None else ""
     if cookie:

@@ -1,6 +1,6 @@
-"""What came of a request, as values: an answer, or why there is none, in text that can be stored and shown.
+"""Convert the result of a request to values: a response, or why there is none, in text that can be stored.
 
-Content-Encoding is taken off with a limit on what comes out.
+Bodies are decompressed with a limit on the decompressed size.
 """
 
 import asyncio
@@ -18,21 +18,21 @@ from crawler.fetch.connection import Exchange, ProxyError, SilentError
 MAX_VALIDATOR_CHARS = 2048
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
-ACCEPTED_ENCODINGS = "gzip, deflate"  # what every server has; better ones are not in the standard library
+ACCEPTED_ENCODINGS = "gzip, deflate"  # supported by every server; better ones are not in the standard library
 
 MAX_LAYERS = 3
-MAX_MEMBERS = 64  # a gzip file may be several, one after the other; each copies the rest, so thousands are an attack
+MAX_MEMBERS = 64  # concatenated members of a gzip body; decoding copies the rest for each, so thousands are an attack
 _GZIP = 16 + zlib.MAX_WBITS
-_UNSUPPORTED_ENCODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})  # known, but not asked for
+_UNSUPPORTED_ENCODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})  # known, but not accepted
 
 
 def build_fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, exchange: Exchange) -> Fetched:
-    """The answer to a request for this URL; body: as decoded."""
+    """Build the response to a request for this URL. body: after decompression."""
     headers = response.headers
     status = response.status
     robots_tags = headers.getall("X-Robots-Tag", ())
     return Fetched(
-        status=status if 100 <= status <= 599 else 500,  # RFC 9110, 15: what is no status counts as a server's error
+        status=status if 100 <= status <= 599 else 500,  # RFC 9110, 15: an invalid status counts as a server error
         body=body,
         received_bytes=exchange.received_bytes,
         elapsed=_compute_elapsed(exchange),
@@ -54,9 +54,9 @@ def build_fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, excha
 def build_not_modified(
     response: aiohttp.ClientResponse, exchange: Exchange, *, is_conditional: bool
 ) -> NotModified | Unreached:
-    """A 304; garbage where nothing was said of a copy (RFC 9110, 15.4.5)."""
+    """Build a 304 response, or garbage if the request was not conditional (RFC 9110, 15.4.5)."""
     if not is_conditional:
-        return build_unreached(FailureReason.GARBAGE, "not modified, though nothing was said of a copy", exchange)
+        return build_unreached(FailureReason.GARBAGE, "status 304 for a request without validators", exchange)
     return NotModified(
         elapsed=_compute_elapsed(exchange),
         validators=_read_validators(response),
@@ -76,7 +76,7 @@ def _read_validator(response: aiohttp.ClientResponse, name: str) -> str | None:
 
 
 def can_be_sent(value: str) -> bool:
-    """Whether a validator can be stored and sent back as it came: no control characters, no bytes that are no UTF-8."""
+    """Return whether a validator can be stored and sent back verbatim: printable, valid UTF-8 and not too long."""
     return value.isprintable() and len(value) <= MAX_VALIDATOR_CHARS
 
 
@@ -89,13 +89,13 @@ def _read_location(response: aiohttp.ClientResponse, url: Url) -> Url | None:
     target = response.headers.get("Location")
     if target is None:
         return None
-    # Bytes that are no UTF-8 are escaped one by one, as browsers do.
+    # Invalid UTF-8 is percent-encoded byte by byte, as in browsers.
     if not target.isascii():
         target = quote(target.encode("utf-8", "surrogateescape"), safe=_ASCII)
     return normalize_url(target, base=url)
 
 
-# The first that fits: the client's exceptions are also each other's.
+# The first match counts, because the client's exceptions inherit from each other.
 _REASONS: tuple[tuple[type[Exception], FailureReason], ...] = (
     (ProxyError, FailureReason.REFUSED),
     (aiohttp.ClientConnectorDNSError, FailureReason.DNS),
@@ -111,7 +111,7 @@ _REASONS: tuple[tuple[type[Exception], FailureReason], ...] = (
 
 
 def classify_error(error: Exception, exchange: Exchange) -> tuple[FailureReason, str]:
-    """What an exception of the client means, with a line for a person."""
+    """Classify an exception of the client; return the reason and a line for users."""
     if exchange.forbidden_reason and not exchange.has_tried_address:
         return FailureReason.ADDRESS, exchange.forbidden_reason
     reason = next(reason for kind, reason in _REASONS if isinstance(error, kind))
@@ -124,7 +124,7 @@ def classify_error(error: Exception, exchange: Exchange) -> tuple[FailureReason,
 
 
 def build_unreached(reason: FailureReason, detail: str, exchange: Exchange) -> Unreached:
-    """No answer, and why; detail: a line for a person."""
+    """Build the value for a missing response. detail: a line for users."""
     return Unreached(reason, _compute_elapsed(exchange), detail, exchange.received_bytes)
 
 
@@ -133,22 +133,23 @@ def _compute_elapsed(exchange: Exchange) -> timedelta:
 
 
 def format_one_line(text: str) -> str:
-    """The beginning of a text on one line, printable."""
+    """Return the beginning of a text as one printable line."""
     return replace_unprintable(" ".join(text.split()))[:200]
 
 
 def replace_unprintable(text: str) -> str:
-    """Text that can be stored and shown: nothing but printable characters."""
+    """Replace unprintable characters, so that the text can be stored and shown."""
     return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
 def decode_body(body: bytes, encoding: str, *, limit_bytes: int, is_part: bool = False) -> bytes | FailureReason:
-    """The body without its Content-Encoding, or why it cannot be had.
+    """Decompress a body, or return why that fails.
 
-    encoding: the header's value; several are taken off from the last to the first. What is no known encoding ("utf-8")
-    is ignored, as browsers do. RESET: it ends early. TOO_LARGE: it expands to more than limit_bytes, of which no more
-    than that was ever in memory. GARBAGE: not what it says.
-    is_part: the beginning is enough; what ends early or expands further gives what there is of it.
+    encoding: the Content-Encoding header; several encodings are undone from last to first. Unknown ones such as "utf-8"
+    are ignored, as in browsers.
+    is_part: whether the beginning is enough; then a body that ends early or is too large is cut.
+    Reasons: RESET if it ends early; TOO_LARGE if it exceeds limit_bytes, which are never exceeded in memory; GARBAGE if
+    it is not in its encoding.
     """
     layers = [name for name in (part.strip().lower() for part in encoding.split(",")) if name]
     if not body or not layers:
@@ -188,11 +189,11 @@ def _inflate(data: bytes, window_bits: int, limit_bytes: int, *, is_part: bool) 
         if not stream.eof:
             return FailureReason.RESET
         data = stream.unused_data
-        if window_bits != _GZIP or not data.startswith(b"\x1f\x8b"):  # what follows the last member is padding
+        if window_bits != _GZIP or not data.startswith(b"\x1f\x8b"):  # padding may follow the last member
             return parts[0] if len(parts) == 1 else b"".join(parts)
     return FailureReason.GARBAGE
 
 
 def _has_zlib_header(data: bytes) -> bool:
-    """RFC 9110 means zlib by "deflate", but some servers send the bare stream."""
+    """Return whether the data is zlib, which "deflate" means in RFC 9110; some servers send the bare stream."""
     return len(data) > 1 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0

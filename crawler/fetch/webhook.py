@@ -1,4 +1,4 @@
-"""Messages to a receiver that a user has named: one POST, one deadline, and what came of it as a value."""
+"""Send messages to a user's webhook receivers: one POST within one deadline, with the result as a value."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,17 +13,16 @@ from yarl import URL
 
 from crawler.fetch import guard
 
-IDLE_TIMEOUT = timedelta(seconds=2)  # a connection is kept for the next message of a burst, and no longer
-MAX_READ_BYTES = (
-    4096  # bytes of an answer, which nobody looks at: so much is read that the connection can be used again
-)
+IDLE_TIMEOUT = timedelta(seconds=2)  # keeps a connection only for the next message of a burst
+MAX_READ_BYTES = 4096  # of a response; it is read only to reuse the connection
 
 
 @dataclass(frozen=True, slots=True)
 class PostResult:
-    """What came of a message. status: None where there was no answer.  detail: in a few words, without the address.
+    """The result of sending a message.
 
-    retry_after, date: headers as they came.
+    status: None if there was no response.  detail: a short description without the URL, which may be a secret.
+    retry_after, date: headers of the response.
     """
 
     status: int | None
@@ -34,10 +33,10 @@ class PostResult:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class WebhookClient:
-    """Sends messages to one receiver after the other; follows no redirect. To be used in `async with`.
+    """A client that sends messages to receivers and follows no redirects. Use it in `async with`.
 
-    allow_private: private and loopback addresses may be asked; link-local ones (cloud metadata) never. Each address is
-    checked when a connection is made to it, whatever its name said before.
+    allow_private: allow private and loopback addresses; link-local ones (cloud metadata) are never allowed. Each
+    address is checked when it is connected to.
     """
 
     user_agent: str
@@ -66,9 +65,9 @@ class WebhookClient:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, deadline: timedelta) -> PostResult:
-        """Send a body; never raises for anything that a receiver, a network or a name does.
+        """Send a body. Never raise because of a receiver, a network or a name.
 
-        headers: beside those of the client.  deadline: for everything, the look-up of the name included.
+        headers: in addition to the client's.  deadline: for everything, including the resolution of the host.
         """
         assert self._session is not None, "use WebhookClient in `async with`"
         try:
@@ -79,7 +78,7 @@ class WebhookClient:
                 async with response:
                     await response.content.read(MAX_READ_BYTES)
         except TimeoutError:
-            return PostResult(None, f"no answer within {deadline.total_seconds():g} s")
+            return PostResult(None, f"no response within {deadline.total_seconds():g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return PostResult(None, _explain_error(error))
         return PostResult(
@@ -91,7 +90,7 @@ class WebhookClient:
 
 
 def _explain_error(error: Exception) -> str:
-    """Why there is no answer. Messages of the client are not repeated: they name the address, which may be a secret."""
+    """Explain a missing response without the client's messages, which contain the URL, which may be a secret."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, guard.ForbiddenAddressError):
@@ -99,14 +98,14 @@ def _explain_error(error: Exception) -> str:
         cause = cause.__cause__ or cause.__context__
     match error:
         case aiohttp.ClientConnectorDNSError():
-            return "its name has no address"
+            return "its host name has no address"
         case aiohttp.ClientSSLError():
-            return "its certificate is not believed"
+            return "its certificate is not trusted"
         case aiohttp.InvalidURL() | ValueError():
-            return "its address cannot be used"
+            return "its URL is invalid"
         case aiohttp.ServerDisconnectedError():
-            return "it hung up without an answer"
+            return "it closed the connection without a response"
         case OSError():
             return f"it cannot be reached ({error.strerror or type(error).__name__})"
         case _:
-            return f"it gives no answer that is HTTP ({type(error).__name__})"
+            return f"it sent no valid HTTP response ({type(error).__name__})"

@@ -1,1 +1,1 @@
-"""Values, reasons and kinds of changes as people read them, the same on every surface. Never prints."""
+"""Formatting of values, reasons and kinds of changes for users, shared by all surfaces. Never prints."""

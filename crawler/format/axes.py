@@ -1,29 +1,29 @@
-"""The axis of a chart: from a number to its place, and the numbers that are worth a mark."""
+"""Axes of charts: their scale and their tick marks."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-TICK_COUNT = 6  # about so many on an axis
+TICK_COUNT = 6  # the approximate number per axis
 STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A scale from low to high, low < high; of a logarithmic one both are above 0."""
+    """A linear or logarithmic scale from low to high, with low < high. On a log scale, both are above 0."""
 
     low: float
     high: float
     is_log: bool = False
 
     def normalize(self, value: float) -> float:
-        """Where a value stands: 0 at low, 1 at high."""
+        """Return the position of a value: 0 at low, 1 at high."""
         if self.is_log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
     def marks(self) -> list[float]:
-        """Round numbers on the axis: by 1, 2 and 5, or where that would be many by whole decades."""
+        """Return the tick marks: multiples of 1, 2 and 5, or only whole decades on a long log scale."""
         if not self.is_log:
             step = _choose_step(self.high - self.low)
             first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
@@ -35,9 +35,9 @@ class Axis:
 
 
 def make_axis(values: Iterable[float], *, is_log: bool = False) -> Axis:
-    """The axis that holds all the values, from a round number to a round number; a linear one begins at 0 or below.
+    """Return an axis between round numbers that contains all values. A linear axis contains 0.
 
-    is_log: values that are not above 0 are left out of account.
+    is_log: use a log scale, and ignore values that are not above 0.
     """
     finite = [value for value in values if math.isfinite(value) and (value > 0 or not is_log)]
     if not finite:
@@ -51,19 +51,19 @@ def make_axis(values: Iterable[float], *, is_log: bool = False) -> Axis:
 
 
 def format_tick(value: float) -> str:
-    """Return the number of a mark, as short as possible."""
+    """Format the number of a tick mark as short as possible."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"
 
 
 def _choose_step(length: float) -> float:
-    """A round number that goes about MARKS times into the length."""
+    """Return a round step that divides the length into about TICK_COUNT parts."""
     rough = length / TICK_COUNT
     decade = 10.0 ** math.floor(math.log10(rough))
     return next(step * decade for step in STEPS if step * decade >= rough * 0.999)
 
 
 def _round_down(value: float) -> float:
-    """The next number below of 1, 2 or 5 times a power of ten; of a negative value, the next away from 0."""
+    """Return the next lower number of the form 1, 2 or 5 times a power of ten, or its negative."""
     size = abs(value)
     decade = 10.0 ** math.floor(math.log10(size))
     steps = [step * decade for step in STEPS]

@@ -1,4 +1,4 @@
-"""The settings, rules and hours of domains in words, and what a change of them changed."""
+"""Formatting of domain settings, rules and crawl hours, and of changed settings."""
 
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ from crawler.format.values import format_bytes, format_count, format_share, form
 
 
 def format_setting(name: str, value: Any) -> str:
-    """Format the value of a setting; an empty string where it is the default and that goes without saying."""
+    """Format the value of a setting; the default has the setting's own text, which may be empty."""
     setting = BY_NAME[name]
     return (
         setting.default_text if value == setting.default else setting.phrase.format(_format_value(setting.kind, value))
@@ -49,49 +49,52 @@ def format_settings(domain_settings: DomainSettings) -> list[tuple[str, str]]:
 
 
 def format_all_settings(domain_settings: DomainSettings) -> list[tuple[str, str]]:
-    """Format the settings that have a label, and those that say together which pages come first."""
+    """Format the settings that have a label, and those of the crawl order."""
     ordering = domain_settings.ordering
     share = f", {ordering.url_weight:.0%} of importance by URL" if ordering.order is Order.MIXED else ""
     boosted = f"{', '.join(ordering.boost)} (by {ordering.boost_factor:g})" if ordering.boost else ""
     return [
         *format_settings(domain_settings),
         ("Order", f"{ordering.order}{share}"),
-        ("Favoured", boosted),
-        ("Reserve pays", f"new pages {ordering.discovery_weight:g}, known pages {ordering.revisit_weight:g}"),
+        ("Boost", boosted),
+        (
+            "Virtual page",
+            f"gives cash to unfetched pages {ordering.discovery_weight:g}, fetched pages {ordering.revisit_weight:g}",
+        ),
     ]
 
 
 def format_changed_settings(before: DomainSettings, after: DomainSettings) -> list[str]:
-    """Format the settings that differ, each from what to what; none where all are as they were."""
+    """Format the settings that differ, each with its old and new value."""
     pairs = zip(format_all_settings(before), format_all_settings(after), strict=True)
-    return [f"{label}: {was or 'as usual'} -> {now or 'as usual'}" for (label, was), (_, now) in pairs if was != now]
+    return [f"{label}: {was or 'default'} -> {now or 'default'}" for (label, was), (_, now) in pairs if was != now]
 
 
 def format_rule(rule: PageRule) -> str:
-    """Format a rule in a line."""
+    """Format a rule as one line."""
     parts = [
-        f"looked at no sooner than after {format_span(rule.min_interval)}" if rule.min_interval is not None else "",
-        f"no later than after {format_span(rule.max_interval)}" if rule.max_interval is not None else "",
+        f"revisited no sooner than after {format_span(rule.min_interval)}" if rule.min_interval is not None else "",
+        f"revisited no later than after {format_span(rule.max_interval)}" if rule.max_interval is not None else "",
         f"{rule.weight:g} times as important" if rule.weight is not None else "",
-        "never looked at again" if rule.once else "",
-        f"{format_count(rule.max_pages, 'page')} at most" if rule.max_pages is not None else "",
+        "never revisited" if rule.once else "",
+        f"at most {format_count(rule.max_pages, 'page')}" if rule.max_pages is not None else "",
         f"compared: {format_view(rule.view)}" if rule.view else "",
-        f"in a browser: {rule.render}" if rule.render is not None else "",
+        f"rendered: {rule.render}" if rule.render is not None else "",
     ]
     return f"{rule.pattern}: {', '.join(filter(None, parts))}"
 
 
 def format_view(view: View) -> str:
     """Format which parts of a page are compared; an empty string for all."""
-    ignored = " and ".join(view.ignore + tuple(f"what {text!r} finds" for text in view.ignore_text))
+    ignored = " and ".join(view.ignore + tuple(f"text that matches {text!r}" for text in view.ignore_text))
     watched = f"only {' and '.join(view.watch)}" if view.watch else ""
     return " ".join(filter(None, [watched or ("all" if ignored else ""), f"without {ignored}" if ignored else ""]))
 
 
 def format_opening(domain: Domain, *, at: datetime) -> str:
-    """Format whether the hours are open at an instant, how fast requests may be sent, and until when.
+    """Format whether the crawl hours are open at a time, until when, and at what speed.
 
-    An empty string where they are always open.
+    Return an empty string if they are always open.
     """
     if domain.hours.is_always:
         return ""

@@ -1,15 +1,15 @@
-"""The kinds of changes, as people say them."""
+"""Kinds of changes, as the user gives them."""
 
 from crawler.errors import BadInput
 from crawler.store.report import EventKind
 
-NEWS = frozenset(EventKind) - {EventKind.ADDED, EventKind.HINT}  # what people are shown unless they ask for others
+NEWS = frozenset(EventKind) - {EventKind.ADDED, EventKind.HINT}  # shown by default
 
 
 def parse_kinds(text: str) -> frozenset[EventKind]:
-    """The kinds in a list with commas, such as changed,gone. Raises BadInput."""
+    """Parse a comma-separated list of kinds, such as changed,gone. Raises BadInput."""
     names = {name.strip().lower() for name in text.split(",")} - {""}
     unknown = sorted(names - set(EventKind))
     if unknown or not names:
-        raise BadInput(f"{(unknown or [text])[0]!r} is no kind of change; there are {', '.join(EventKind)}")
+        raise BadInput(f"{(unknown or [text])[0]!r} is not a kind of change: use {', '.join(EventKind)}")
     return frozenset(map(EventKind, names))

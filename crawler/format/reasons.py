@@ -1,4 +1,4 @@
-"""What a crawl finds, and the names of reasons, as they are said to people."""
+"""Texts for users: headings for kinds of changes, and reasons of failures, masking and rendering."""
 
 from http import HTTPStatus
 
@@ -11,75 +11,75 @@ from crawler.core.visit.lifecycle import BULK_REDIRECT, REDIRECT_TO_EXISTING
 from crawler.engine.requests.login import LOGIN_FAILED
 from crawler.engine.requests.session import NO_CERTIFICATES, NO_SECRET
 
-# What a crawl found of pages that it names, in the order in which people want to see them.
+# Headings of the lists of pages in crawl results, in the order in which they are shown.
 HEADINGS = {
     Change.CHANGED: "Changed",
     Change.GONE: "Gone",
     Change.MOVED: "Moved",
-    Change.RESTORED: "Back",
+    Change.RESTORED: "Restored",
     Change.UNKNOWN: "Failed",
 }
-# Why a difference between two versions is no news, or a block is not compared.
+# Why a difference between two versions does not count as a change, or why a block is masked.
 NO_NEWS_WORDS = {
     MaskReason.NONE: "",
-    MaskReason.WORDS: "these words differ from look to look",
-    MaskReason.NOISE: "it came or went within seconds",
-    MaskReason.UNSTABLE: "nothing in its place stands still",
-    MaskReason.BOILERPLATE: "it is of the site, on nearly all pages",
-    MaskReason.DATE: "it tells the day of the look",
-    MaskReason.RULE: "a rule of yours leaves it out",
+    MaskReason.WORDS: "these words differ at every visit",
+    MaskReason.NOISE: "it appeared or disappeared within seconds",
+    MaskReason.UNSTABLE: "the content at this position changes all the time",
+    MaskReason.BOILERPLATE: "it is boilerplate on nearly all pages of the site",
+    MaskReason.DATE: "it is the date of the visit",
+    MaskReason.RULE: "a rule ignores it",
 }
-HTTP_PREFIX = "http_"  # how the reason begins where the status is the reason
+HTTP_PREFIX = "http_"  # the prefix of reasons that are a status code
 REASON_WORDS: dict[str, str] = {
-    FailureReason.DNS: "its name is not known",
+    FailureReason.DNS: "the host name cannot be resolved",
     FailureReason.REFUSED: "connection refused",
-    FailureReason.RESET: "the connection broke",
-    FailureReason.TLS: "no trustworthy encryption",
-    FailureReason.DEADLINE: "no answer in time",
-    FailureReason.TOO_LARGE: "larger than is read",
-    FailureReason.GARBAGE: "an answer that is not HTTP",
-    FailureReason.ADDRESS: "an address that may not be asked",
+    FailureReason.RESET: "connection reset",
+    FailureReason.TLS: "TLS failed, or its certificate is not valid",
+    FailureReason.DEADLINE: "no response in time",
+    FailureReason.TOO_LARGE: "the response is too large",
+    FailureReason.GARBAGE: "the response is not valid HTTP",
+    FailureReason.ADDRESS: "its IP address may not be requested",
     FailureReason.ROBOTS: "robots.txt forbids it",
-    FailureReason.LEASE: "cut short by the end of its lease",
-    SoftError.SOFT_404: "it shows what the domain shows for addresses that cannot exist",
-    SoftError.LOGIN: "a login stands in place of its text",
-    SoftError.SHARED_TEXT: "it shows what other pages also show in place of their texts",
-    SoftError.TRUNCATED: "its body ends before its end",
+    FailureReason.LEASE: "aborted at the end of the lease",
+    SoftError.SOFT_404: "soft 404: it looks like the domain's error page",
+    SoftError.LOGIN: "it shows a login form instead of its text",
+    SoftError.SHARED_TEXT: "it shows the same text as other pages instead of its own",
+    SoftError.TRUNCATED: "its body is truncated",
     SoftError.EMPTY: "its body is empty",
-    SoftError.BLANK: "it has no text any more",
-    SoftError.SHRUNK: "next to nothing of its text is left; a second look decides",
-    SoftError.REPLACED: "all of its text is another; a second look decides",
-    REDIRECT_TO_EXISTING: "it redirects to another page that is kept; a second look decides",
-    BULK_REDIRECT: "many pages redirect to one; later looks decide",
+    SoftError.BLANK: "it no longer has any text",
+    SoftError.SHRUNK: "almost all of its text is missing; a second visit decides",
+    SoftError.REPLACED: "all of its text was replaced; a second visit decides",
+    REDIRECT_TO_EXISTING: "it redirects to another existing page; a second visit decides",
+    BULK_REDIRECT: "many pages redirect to the same page; later visits decide",
 }
 
 RENDERING_WORDS: dict[str, str] = {
-    RenderChoice.ALWAYS: "rendered, as its user wants",
-    RenderChoice.PROBE: "rendered, to see whether pages like it need a browser",
-    RenderChoice.NEEDED: "rendered, since such pages need it",
-    RenderChoice.NEVER: "not rendered, as its user wants",
-    RenderChoice.NO_SCRIPTS: "none that run, so no browser is needed",
-    RenderChoice.NO_SIGNS: "not rendered: nothing in its HTML says that a part of it is missing",
-    RenderChoice.AWAITED: "not rendered until a page like it has shown whether that adds anything",
-    RenderChoice.NO_GAIN: "not rendered: they add nothing to such pages",
-    RenderChoice.NO_BROWSER: "it would be rendered, and there is no browser",
-    RenderFailure.CRASHED: "the browser's tab crashed",
+    RenderChoice.ALWAYS: "rendered, as set by a rule or setting",
+    RenderChoice.PROBE: "rendered, to find out whether pages like it need a browser",
+    RenderChoice.NEEDED: "rendered, because pages like it need a browser",
+    RenderChoice.NEVER: "not rendered, as set by a rule or setting",
+    RenderChoice.NO_SCRIPTS: "not rendered: it has no scripts that run",
+    RenderChoice.NO_SIGNS: "not rendered: its HTML shows no sign of missing content",
+    RenderChoice.AWAITED: "not rendered until another page like it shows whether rendering adds content",
+    RenderChoice.NO_GAIN: "not rendered: scripts add nothing to pages like it",
+    RenderChoice.NO_BROWSER: "it would be rendered, but there is no browser",
+    RenderFailure.CRASHED: "the browser tab crashed",
     RenderFailure.HUNG: "it hung in the browser",
-    RenderFailure.INCOMPLETE: "not all that they asked for came",
-    RenderFailure.TOO_LARGE: "what they wrote is above the bound of a body",
-    RenderFailure.NO_PAGE: "the browser made no page of it",
-    RenderFailure.ENDING: "cut short by the end of its lease",
+    RenderFailure.INCOMPLETE: "some requests of its scripts failed",
+    RenderFailure.TOO_LARGE: "the rendered page is too large",
+    RenderFailure.NO_PAGE: "the browser produced no page",
+    RenderFailure.ENDING: "aborted at the end of the lease",
 }
-# How a reason begins, and what is said in place of that; what follows is said as it is.
+# The prefixes of reasons about access, and the words that replace them.
 ACCESS_WORDS = {
     NO_SECRET: "the secret",
     LOGIN_FAILED: "its login failed:",
-    NO_CERTIFICATES: "a file of certificates cannot be read:",
+    NO_CERTIFICATES: "a certificate file cannot be read:",
 }
 
 
 def format_reason(reason: str) -> str:
-    """The name of a reason as it is said to people: what a connection does is not what robots.txt does."""
+    """Format the reason of a failure for users. Unknown reasons are returned unchanged."""
     begin, _, rest = reason.partition(" ")
     if begin in ACCESS_WORDS:
         return f"{ACCESS_WORDS[begin]} {rest}"
@@ -89,7 +89,7 @@ def format_reason(reason: str) -> str:
 
 
 def _format_status(status: str) -> str:
-    """A status with its standard phrase (RFC 9110, section 15): 503 Service Unavailable."""
+    """Format a status with its standard phrase (RFC 9110, section 15), such as 503 Service Unavailable."""
     try:
         return f"{status} {HTTPStatus(int(status)).phrase}"
     except ValueError:

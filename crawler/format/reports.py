@@ -1,4 +1,4 @@
-"""Figures of reports, plans and audits as people read them, and tables in Markdown."""
+"""Formatting of the figures of plans, forecasts and audits, and Markdown tables."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,25 +9,25 @@ from crawler.planner.plan import PlannedDomain
 
 # Where the budget of a forecast comes from.
 BUDGET_SOURCES = {
-    BudgetSource.BUDGET: "by its budget",
-    BudgetSource.TARGET: "by its target",
-    BudgetSource.OVERALL: "of what all domains together may make",
-    BudgetSource.PRICE: "as its pages' changes are worth; it has no budget of its own",
+    BudgetSource.BUDGET: "its own budget",
+    BudgetSource.TARGET: "needed for its target",
+    BudgetSource.OVERALL: "its share of the shared budget",
+    BudgetSource.PRICE: "by the value of visits; no budget is set",
 }
 
 
 def format_step(step: ForecastStep) -> str:
-    """Return the name of a step of a forecast: how many times today's budget it is, if it is any."""
+    """Return the label of a forecast step: its factor of today's budget, if it has one."""
     return "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}"
 
 
 def format_agreement(agreement: Agreement) -> tuple[str, str, str]:
-    """Return how many looks there were, what was expected of them, and what was found."""
-    return f"{agreement.looks:,}", format_share(agreement.expected_fresh), format_share(agreement.found_fresh)
+    """Return the number of visits, the expected fresh share and the fresh share that was found."""
+    return f"{agreement.visits:,}", format_share(agreement.expected_fresh), format_share(agreement.found_fresh)
 
 
 def format_plan(planned: PlannedDomain) -> tuple[str, ...]:
-    """Return importance, price, budget, requests a day and freshness; the budget as set, or what a target takes."""
+    """Return importance, shadow price, budget (as set, or as a target needs), requests per day and freshness."""
     budget = planned.domain.settings.budget_per_day
     budget = (
         budget if budget is not None or planned.plan.target_requests is None else round(planned.plan.target_requests)
@@ -42,6 +42,6 @@ def format_plan(planned: PlannedDomain) -> tuple[str, ...]:
 
 
 def render_markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a table, the first column of which holds names and the others numbers."""
+    """Return the lines of a Markdown table, with names in the first column and numbers in the others."""
     lines = [f"| {' | '.join(columns)} |", "|---|" + "---:|" * (len(columns) - 1)]
     return lines + [f"| {' | '.join(row)} |" for row in rows]

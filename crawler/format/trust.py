@@ -1,4 +1,4 @@
-"""How far the validators of a domain are believed, in words."""
+"""Descriptions of how reliable a domain's validators (ETag and Last-Modified) are."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,7 +15,7 @@ from crawler.core.validators import (
 from crawler.store.learned.credibility import TrustRow
 
 VALIDATOR_NAMES = {Validator.ETAG: "ETag", Validator.LAST_MODIFIED: "Last-Modified"}
-ALL_HONEST = "honest, as far as they were put to the test"
+ALL_HONEST = "reliable in all checks"
 
 
 def format_conditional_request(
@@ -27,10 +27,11 @@ def format_conditional_request(
     by_head: bool = False,
     validator_check: bool = False,
 ) -> str:
-    """How a page will be asked for next, and why with no validators or not with all that it has.
+    """Describe the next request of a page, and why it does not use all validators of the page.
 
-    trust: of its own group.  suspected: words that have lied elsewhere in the domain, which counts while the group is
-    young.  validator_check: if it is the domain's next look, it is one.
+    trust: the statistics of the page's group.  suspected: validators that were wrong elsewhere in the domain, which
+    counts while the group has few visits.  by_head: whether a HEAD request comes first.
+    validator_check: whether the next visit of the domain is a validator check.
     """
     effective_trust = apply_suspicion(trust, suspected)
     if by_head:
@@ -39,35 +40,35 @@ def format_conditional_request(
             "its length",
             *(VALIDATOR_NAMES[kind] for kind in SENT_VALIDATORS if head_words and _has_validator(head_words, kind)),
         ]
-        return f"by HEAD first, and in full only if {' or '.join(names)} differs"
+        return f"HEAD first, then in full only if {' or '.join(names)} differs"
     if not validators:
-        return "in full: its server gives no validators"
+        return "in full: the server sends no validators"
     if validator_check:
-        return "in full, if it is the next: a challenge, to see whether its validators are true"
+        return "in full if it is fetched next, as a validator check"
     faults = [
         f"{VALIDATOR_NAMES[kind]} {_format_fault(trust, kind)}"
         for kind in SENT_VALIDATORS
         if _format_fault(trust, kind) and _has_validator(validators, kind)
     ]
-    because = f": of pages like {template}, {' and '.join(faults)}" if faults else ""
+    because = f": for pages like {template}, {' and '.join(faults)}" if faults else ""
     doubted = [
         VALIDATOR_NAMES[kind]
         for kind in SENT_VALIDATORS
         if effective_trust.get_stats(kind) != trust.get_stats(kind) and _has_validator(validators, kind)
     ]
     if doubted:
-        because += f": {' and '.join(doubted)} lied wherever it was put to the test, as it was not yet at these pages"
+        because += f": {' and '.join(doubted)} failed all checks on other pages, and was not checked on these yet"
     sent = choose_validators(validators, effective_trust)
     if not sent:
         return f"in full{because}"
     names = [VALIDATOR_NAMES[kind] for kind in SENT_VALIDATORS if _has_validator(sent, kind)]
-    return f"conditionally, by {' and '.join(names)}{because}"
+    return f"conditional, with {' and '.join(names)}{because}"
 
 
 def _format_fault(trust: ValidatorTrust, kind: Validator) -> str:
     record = trust.get_stats(kind)
     if not record.is_honest:
-        return "stayed as it was while pages changed"
+        return "stayed the same while pages changed"
     return "" if record.is_steady else "changes while pages do not"
 
 
@@ -76,7 +77,7 @@ def _has_validator(validators: Validators, kind: Validator) -> bool:
 
 
 def describe_trust(trust: ValidatorTrust) -> dict[str, object]:
-    """Of a page's group, for programs."""
+    """Return the validator statistics of a page's group as JSON."""
     return {
         "revisits": trust.revisits,
         "validator_checks": trust.validator_checks,
@@ -85,7 +86,7 @@ def describe_trust(trust: ValidatorTrust) -> dict[str, object]:
 
 
 def format_trust(trust_rows: Sequence[TrustRow]) -> str:
-    """Which groups of pages have validators that are not believed; empty where nothing is known."""
+    """List the groups of pages with unreliable validators; empty if nothing is known."""
     of_sent = [one for one in trust_rows if one.validator in SENT_VALIDATORS]
     faults = [
         f"{VALIDATOR_NAMES[one.validator]} of {one.template} {one.rating} ({_format_figures(one)})"
@@ -97,5 +98,5 @@ def format_trust(trust_rows: Sequence[TrustRow]) -> str:
 
 def _format_figures(one: TrustRow) -> str:
     part = one.missed / one.changes_seen if one.rating == "lies" else one.flapped / one.unchanged
-    compared = "changes" if one.rating == "lies" else "looks at one body"
-    return f"{part:.0%} of the last {compared}; {one.validator_checks} challenges"
+    compared = "changes" if one.rating == "lies" else "visits without a change"
+    return f"{part:.0%} of the last {compared}; {one.validator_checks} checks"

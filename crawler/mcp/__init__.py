@@ -1,7 +1,7 @@
-"""The store for language models: an MCP server over stdin and stdout, whose tools only read.
+"""A read-only MCP server over stdin and stdout, which gives language models access to the store.
 
-`serve` runs until its client goes. Its tools are verbs of crawler/app: search, text, changes, freshness, with answers
-that are cut to what a model can read. Importing this room needs the extra `mcp`; nothing else imports it.
+`serve` runs until the client disconnects. The tools search, text, changes and freshness call functions of crawler/app
+and limit their results to sizes that a model can read. Importing this package needs the extra `mcp`.
 """
 
 from crawler.mcp.server import serve

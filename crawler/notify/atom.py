@@ -1,4 +1,4 @@
-"""Changes as an Atom feed (RFC 4287), for feed readers: of a domain, of what lies under a prefix, or of all."""
+"""Changes as an Atom feed (RFC 4287) of one domain, of a URL prefix, or of all domains."""
 
 import re
 import uuid
@@ -24,9 +24,9 @@ from crawler.store.report import FeedItem
 
 ATOM = "http://www.w3.org/2005/Atom"
 MAX_EDITS = 10  # blocks of an entry
-# Names of feeds and entries are made in this space (RFC 9562, 5.5): the same of the same change, wherever it is read.
+# The namespace of the ids of feeds and entries (RFC 9562, 5.5): a change has the same id in every feed.
 UUID_NAMESPACE = uuid.UUID("8f7b1f5c-6a0e-5a51-9f1e-2d8b7c7a4f10")
-# What XML 1.0 does not have (2.2): controls, surrogates and two that are no characters.
+# Characters that XML 1.0 does not allow (2.2): controls, surrogates and two noncharacters.
 _INVALID_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAGS = {RunKind.KEPT: "{}", RunKind.OLD: "<del>{}</del>", RunKind.NEW: "<ins>{}</ins>"}
 
@@ -35,9 +35,9 @@ ET.register_namespace("", ATOM)
 
 @dataclass(frozen=True, slots=True)
 class AtomScope:
-    """What a feed is of. name: a domain, or what URLs begin with; empty for all domains.  address: of the feed itself.
+    """The scope of a feed. name: a domain or a URL prefix; empty for all domains.  address: the URL of the feed itself.
 
-    origin: of one's own pages, for links to a page's history; None where nothing serves them.
+    origin: the origin of the web UI, for links to the history of a page; None if it is not served.
     """
 
     name: str = ""
@@ -46,7 +46,7 @@ class AtomScope:
 
 
 def render_atom_feed(items: Sequence[FeedItem], scope: AtomScope, *, at: datetime) -> bytes:
-    """The feed of changes, the newest first, as a document. at: when it was made, for a feed without any entry."""
+    """Return the Atom document of changes, newest first. at: the update time of a feed without entries."""
     feed = ET.Element(_qualify_tag("feed"))
     _add_text(feed, "id", f"urn:uuid:{uuid.uuid5(UUID_NAMESPACE, _clean_xml(f'feed {scope.name}'))}")
     _add_text(feed, "title", f"Changes of {scope.name or 'all domains'}")
@@ -80,7 +80,7 @@ def _add_entry(feed: ET.Element, item: FeedItem, scope: AtomScope) -> None:
 
 
 def _render_html(change: dict[str, Any]) -> str:
-    """What differs, as HTML of which nothing is a stranger's but its text."""
+    """Return a change as HTML with escaped texts."""
     parts = [f"<p>{escape(describe_change(change))}: {escape(format_title(change))}</p>"]
     if change["moved_to"]:
         parts.append(f"<p>to {escape(change['moved_to'])}</p>")
@@ -116,10 +116,10 @@ def _add_link(parent: ET.Element, relation: str, href: str, media_type: str = ""
 
 
 def _clean_xml(text: str) -> str:
-    """A text with what XML has no place for replaced."""
+    """Replace the characters that XML does not allow."""
     return _INVALID_XML.sub("\ufffd", text)
 
 
 def _format_instant(at: datetime) -> str:
-    """RFC 3339, as Atom wants it."""
+    """Return an instant in RFC 3339 form."""
     return at.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Deliver what is due: to all subscriptions side by side, to each one message after the other."""
+"""Delivery of due messages: subscriptions run concurrently, and each gets one message after the other."""
 
 import asyncio
 import logging
@@ -14,11 +14,11 @@ from crawler.store.subscriptions import DeliveryLocks, Subscription
 
 log = logging.getLogger("recrawl.notify")
 
-MAX_CONCURRENT = 64  # subscriptions that are delivered to at a time; each waits for its own target
+MAX_CONCURRENT = 64  # subscriptions; each waits for its own target
 FOREVER = timedelta(days=36_500)
-POLL_INTERVAL = timedelta(seconds=2)  # until the feed is looked at again
-ERROR_PAUSE = timedelta(minutes=1)  # until a subscription is served again that could not be
-NOT_RUN_HERE_PAUSE = timedelta(hours=1)  # until it is said again that nobody may run a command
+POLL_INTERVAL = timedelta(seconds=2)  # between reads of the feed
+ERROR_PAUSE = timedelta(minutes=1)  # after an unexpected error of a subscription
+NOT_RUN_HERE_PAUSE = timedelta(hours=1)  # between reports that a command belongs to another home
 
 
 async def deliver(
@@ -28,12 +28,12 @@ async def deliver(
     within: timedelta = FOREVER,
     stop: asyncio.Event | None = None,
 ) -> DeliveryStats:
-    """Bring the feed up to date, read it for each subscription, and send what is due.
+    """Update the feed, read it for each subscription, and send the due messages.
 
-    subscription_id: to the subscription of that number.  within: no message is begun later, and no piece of the feed.
-    stop: nor after it is set.
-    Each message is sent at least once; one that was sent when this process ended is sent again, with its token.
-    One that is paused is sent nothing; the feed is read for it up to where it was paused.
+    subscription_id: only deliver to this subscription.  within: start no message and no part of the feed after this
+    time.  stop: nor after this event is set.
+    Messages are sent at least once: if this process is killed while it sends one, that message is sent again with the
+    same token. A paused subscription gets no messages; the feed is read for it up to the position of the pause.
     """
     stats = DeliveryStats()
     deadline = asyncio.get_running_loop().time() + within.total_seconds()
@@ -56,11 +56,9 @@ async def keep_delivering(
     on_delivered: Callable[[DeliveryStats], None],
     subscription_id: int | None = None,
 ) -> None:
-    """Deliver until `stop` is set, and look again after each PAUSE.
+    """Deliver until `stop` is set, starting a new round every POLL_INTERVAL. Raises StoreUnavailable.
 
-    on_delivered: is called with each subscription that was served.
-
-    What is due to others is sent while a slow target is waited for. Raises StoreUnavailable.
+    on_delivered: is called with the results of each subscription. A slow target does not delay the others.
     """
     async with subscriptions.delivery_locks(context.db) as locks, asyncio.TaskGroup() as tasks:
         delivery_rounds = _DeliveryRounds(
@@ -74,7 +72,7 @@ async def keep_delivering(
 
 @dataclass(slots=True)
 class _DeliveryRounds:
-    """Rounds over all subscriptions; one that is still being served is left to that."""
+    """Rounds over all subscriptions; a round skips those that are still in progress."""
 
     context: DeliveryContext
     locks: DeliveryLocks
@@ -83,10 +81,10 @@ class _DeliveryRounds:
     may_continue: Callable[[], bool]
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT))
     _in_progress: set[int] = field(default_factory=set)
-    _paused_until: dict[int, float] = field(default_factory=dict)  # in the loop's time
+    _paused_until: dict[int, float] = field(default_factory=dict)  # in loop time
 
     async def start_round(self, on_delivered: Callable[[DeliveryStats], None]) -> None:
-        """Bring the feed up to date, and begin to serve each subscription."""
+        """Update the feed and start a delivery to each subscription."""
         db = self.context.db
         selected = [
             each for each in await subscriptions.list_subscriptions(db) if self.subscription_id in {None, each.id}
@@ -115,10 +113,10 @@ class _DeliveryRounds:
                     except CrawlerError:
                         raise
                     except Exception as error:
-                        # One whose row cannot be read here, or whose change cannot be told, must not end the others.
+                        # A row or change that cannot be read must not stop the other subscriptions.
                         log.exception("subscription.broken", extra={"subscription": subscription.id})
                         stats.failed[subscription.id] = (
-                            f"it cannot be served, and the log tells why ({type(error).__name__})"
+                            f"an unexpected error occurred ({type(error).__name__}); the log has the details"
                         )
                         self._pause(subscription.id, ERROR_PAUSE)
                     finally:

@@ -1,6 +1,6 @@
-"""The feed, read for one subscription: what of it is to be told goes into its outbox.
+"""Reading of the feed for one subscription: matching changes go into its outbox.
 
-Whether a change makes the subscriber's condition true is found out by reading two versions again, under today's mask.
+A condition is evaluated on the two versions of a change, with the current noise mask.
 """
 
 import logging
@@ -28,25 +28,24 @@ from crawler.store.subscriptions import Subscription, SubscriptionOptions, read_
 log = logging.getLogger("recrawl.notify")
 
 BATCH_SIZE = 1000  # positions of the feed
-CONDITION_BATCH_SIZE = 25  # of these, where two versions of each page are read: a second or so
-MAX_WAITING = 10_000  # changes of one subscription; while there are more the feed keeps what follows
+CONDITION_BATCH_SIZE = 25  # positions; a condition reads two versions of each page, which takes about a second
+MAX_WAITING = 10_000  # changes in the outbox of one subscription; reading of the feed stops there
 
-# changes after which a page is there
-PRESENT_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.RESTORED})
-STATE_KINDS = PRESENT_KINDS | {EventKind.GONE, EventKind.MOVED}  # what a refused page says nobody knows
+PRESENT_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.RESTORED})  # the page exists afterwards
+STATE_KINDS = PRESENT_KINDS | {EventKind.GONE, EventKind.MOVED}  # the text of an excluded page is unknown
 EVERYWHERE = "/"
 
 
 @dataclass(slots=True)
 class ConditionChecker:
-    """Reads what pages said. It remembers domains and their masks, so each reading of the feed has one of its own."""
+    """Evaluates conditions. It caches domains and their masks, so each read of the feed needs a new one."""
 
     db: Database
     parsers: ParserPool
     _domains: dict[str, tuple[Domain, NoiseMask] | None] = field(default_factory=dict)
 
     async def check_condition(self, options: SubscriptionOptions, item: FeedItem) -> dict[str, Any] | None:
-        """What of a wish's condition a change has made true, for people and programs; None if nothing."""
+        """Return the details of the condition that a change has fulfilled; None if it has not."""
         condition = options.condition
         domain_and_mask = await self._find_domain(item.domain)
         if condition is None or domain_and_mask is None or item.change not in STATE_KINDS:
@@ -83,10 +82,10 @@ class ConditionChecker:
 async def queue_notifications(
     checker: ConditionChecker, subscription: Subscription, *, end: int, now: datetime, may_continue: Callable[[], bool]
 ) -> int:
-    """Put what a subscription is to be told into its outbox, up to a position of the feed; gives how much.
+    """Queue the notifications of a subscription up to a position of the feed. Return their number.
 
-    Each piece of the feed is read once: its changes and the position behind it are committed together.
-    may_continue: asked before each piece, since the pages of a whole site may have to be read for a condition.
+    Each part of the feed is read once: its changes and the position after it are committed together.
+    may_continue: is called before each part, since a condition may have to read the pages of a whole site.
     """
     options, position, queued = subscription.wish, subscription.position, 0
     batch_size = CONDITION_BATCH_SIZE if options.condition is not None else BATCH_SIZE
@@ -100,7 +99,7 @@ async def queue_notifications(
             if (notification := await _build_notification(options, item, checker, now=now)) is not None
         ]
         if not await put_notifications(checker.db, subscription.id, notifications, after=position, until=until):
-            return queued  # somebody else reads it
+            return queued  # another process has read this part
         position, queued = until, queued + len(notifications)
     return queued
 
@@ -108,7 +107,7 @@ async def queue_notifications(
 async def _build_notification(
     options: SubscriptionOptions, item: FeedItem, checker: ConditionChecker, *, now: datetime
 ) -> ChangeNotification | None:
-    """What is told of a change; None if nothing is."""
+    """Return the notification of a change; None if the subscription does not match."""
     if options.pattern and not parse_pattern(options.pattern).search(get_path_and_query(item.url)):
         return None
     fulfilled = await checker.check_condition(options, item) if options.condition is not None else None
@@ -117,14 +116,16 @@ async def _build_notification(
     release = options.delivery_times.compute_release(item.at)
     return ChangeNotification(
         position=item.position,
-        due_at=release.at if release.is_grouped else min(release.at, now),  # what is not kept back is due
+        due_at=release.at
+        if release.is_grouped
+        else min(release.at, now),  # without a digest or quiet hours it is due now
         is_grouped=release.is_grouped,
         content=build_content(item, fulfilled),
     )
 
 
 def _build_rules(domain: Domain, selector: str) -> PageRules:
-    """The domain's rules; where a subscriber watches a place of his own, that one in place of those that they watch."""
+    """Return the rules of the domain; the selector of a subscriber replaces the watched selectors of the rules."""
     if not selector:
         return PageRules(domain.settings.rules)
     others = [replace(rule, view=replace(rule.view, watch=())) for rule in domain.settings.rules]
@@ -138,7 +139,7 @@ def _build_rules(domain: Domain, selector: str) -> PageRules:
 async def _extract_text(
     version: VersionContent, parser: DomainParser, mask: NoiseMask, *, is_whole_page: bool
 ) -> str | None:
-    """What a version said; None where that cannot be told any more."""
+    """Return the masked text of a version; None if it is no longer stored."""
     if version.body is not None:
         response = Fetched(200, version.body, len(version.body), timedelta(0), version.version.content_type)
         blocks = await parser.parse_blocks(response, version.url)

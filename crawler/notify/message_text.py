@@ -1,4 +1,4 @@
-"""Changes in plain words, for mail and chat: a line that says it all, then each change with the words that differ."""
+"""The text of mail and chat messages: a subject line, then each change with the words that differ."""
 
 import re
 from collections import Counter
@@ -13,29 +13,29 @@ from crawler.store.report import EventKind
 
 Content = Mapping[str, Any]
 
-MAX_FULL_CHANGES = 20  # changes of a message; the others have a line each
+MAX_FULL_CHANGES = 20  # changes of a message with their blocks; the others have one line each
 MAX_EDITS = 3  # blocks of a change
-CONTEXT_CHARS, MAX_CHANGE_CHARS = 60, 240  # characters kept beside a change, and of a change itself
+CONTEXT_CHARS, MAX_CHANGE_CHARS = 60, 240  # characters next to a change, and of the change itself
 MAX_TITLE_CHARS = 120
-HISTORY_PATH = "/page"  # of one's own pages (crawler/server/ui/links.py)
+HISTORY_PATH = "/page"  # of the web UI (crawler/server/ui/links.py)
 
-# What happened to one page, and how many such changes there are: "3 changed".
+# The heading of one change, and the word after a count of such changes: "3 changed".
 KIND_PHRASES = {
-    EventKind.ADDED: ("New page", "new"),
+    EventKind.ADDED: ("Added", "added"),
     EventKind.CHANGED: ("Changed", "changed"),
     EventKind.MOVED: ("Moved", "moved"),
     EventKind.GONE: ("Gone", "gone"),
-    EventKind.EXCLUDED: ("May not be fetched any more", "not to be fetched any more"),
-    EventKind.RESTORED: ("Back", "back"),
-    EventKind.TEMPLATE: ("The site's frame changed", "of the site's frame"),
-    EventKind.DEFERRED: ("Pages like this say nothing new and are put off", "put off"),
-    EventKind.RESUMED: ("Pages like this are asked for again", "asked for again"),
-    EventKind.HINT: ("Said to have changed", "said to have changed"),
+    EventKind.EXCLUDED: ("Excluded from crawling", "excluded"),
+    EventKind.RESTORED: ("Restored", "restored"),
+    EventKind.TEMPLATE: ("Site template changed", "site template changed"),
+    EventKind.DEFERRED: ("Similar pages deferred", "deferred"),
+    EventKind.RESUMED: ("Similar pages resumed", "resumed"),
+    EventKind.HINT: ("Change signal", "signaled"),
 }
-# What chat services take for a call to somebody, or for a link with another text; no stranger's page may write either.
+# The forms that chat services read as mentions or as links with another text; crawled text must produce neither.
 # Sources: docs.slack.dev, "Formatting text for app surfaces"; docs.mattermost.com, "Mention people"; the message
-# references of Discord, Google Chat, Feishu, Kook, Jira and Zulip. apprise 1.13 adds the `<` of Slack's forms where it
-# is missing (`!channel>`), and calls whoever stands behind an @ in what it sends to Discord.
+# references of Discord, Google Chat, Feishu, Kook, Jira and Zulip. apprise 1.13 adds a missing `<` to Slack's forms
+# (`!channel>`), and mentions every name after an @ in messages to Discord.
 _MENTIONS = re.compile(
     r"""
       (?<=<) (?= [!@#&~] | [a-z][a-z0-9+.-]*: | users/ | at[\s>] )    # <!channel>, <@U1>, <https://a|b>, <users/all>
@@ -49,13 +49,13 @@ _MENTIONS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _URL = re.compile(r"(\bhttps?://[^\s<>|/?#]*)([^\s<>|]*)", re.IGNORECASE)
-WORD_JOINER = "\u2060"  # is not seen, and breaks no line
-TEST_SUBJECT = "recrawl: a test"
-TEST_TEXT = "This is a test. Changes will be told here; nothing has changed now."
+WORD_JOINER = "\u2060"  # invisible, and does not allow a line break
+TEST_SUBJECT = "recrawl: test message"
+TEST_TEXT = "This is a test message. recrawl will send changes here. Nothing has changed now."
 
 
 def format_headline(changes: Sequence[Content]) -> str:
-    """What happened, in a line."""
+    """Return the subject line."""
     if not changes:
         return TEST_SUBJECT
     if len(changes) == 1:
@@ -68,7 +68,7 @@ def format_headline(changes: Sequence[Content]) -> str:
 
 
 def format_changes(changes: Sequence[Content], *, origin: str | None = None) -> str:
-    """All of it. origin: of one's own pages, if they are served, for a link to the history of each page."""
+    """Return the text of a message. origin: the origin of the web UI for links to page histories, or None."""
     if not changes:
         return TEST_TEXT
     full = ["\n".join(_format_lines(change, origin=origin)) for change in changes[:MAX_FULL_CHANGES]]
@@ -79,7 +79,7 @@ def format_changes(changes: Sequence[Content], *, origin: str | None = None) -> 
 
 
 def describe_change(change: Content) -> str:
-    """What happened to a page, in a few words."""
+    """Return the kind of a change in a few words."""
     return (
         _describe_condition(change["condition"])
         if change.get("condition")
@@ -88,23 +88,23 @@ def describe_change(change: Content) -> str:
 
 
 def format_title(change: Content) -> str:
-    """The title of a page, or else its path; in one line, and harmless wherever it is printed."""
+    """Return the title of a page, or its path, as one line of printable characters."""
     title = make_printable(change["title"] or _get_path(change))
     return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1]}\u2026"
 
 
 def build_change_history_url(change: Content, origin: str) -> str:
-    """The address of a page's history on one's own pages."""
+    """Return the address of a page's history in the web UI."""
     return f"{origin}{HISTORY_PATH}?{urlencode({'url': change['url']})}"
 
 
 def make_printable(text: str) -> str:
-    """A stranger's text in one line, without characters that would steer whatever shows it."""
+    """Return crawled text as one line without control characters."""
     return " ".join("".join(c if c.isprintable() or c.isspace() else "\ufffd" for c in text).split())
 
 
 def neutralize_mentions(text: str) -> str:
-    """Return a text in which nothing that a page says calls anybody in a chat, and whose URLs lead where they did."""
+    """Return a text without mentions or disguised links for chat services; its URLs still work."""
     with_safe_urls = _URL.sub(lambda url: url[1] + url[2].replace("@", "%40"), text)  # the same URL (RFC 3986, 3.3)
     return _MENTIONS.sub(WORD_JOINER, with_safe_urls)
 
@@ -131,9 +131,9 @@ def _describe_condition(fulfilled: Mapping[str, Any]) -> str:
     text, bound = make_printable(str(fulfilled["text"])), fulfilled["bound"]
     match ConditionKind(fulfilled["kind"]):
         case ConditionKind.APPEARS:
-            return f'"{text}" has appeared'
+            return f'"{text}" appeared'
         case ConditionKind.DISAPPEARS:
-            return f'"{text}" has gone'
+            return f'"{text}" disappeared'
         case ConditionKind.BELOW:
             return f"{fulfilled['now']:g}, below {bound:g}{_describe_previous(fulfilled)}"
         case ConditionKind.ABOVE:

@@ -1,7 +1,7 @@
-"""Changes as programs are told them: the fields of `recrawl changes --json`, signed as Standard Webhooks 1.0 has it.
+"""The JSON of webhook messages: the fields of `recrawl changes --json`, signed as in Standard Webhooks 1.0.
 
-More changes than fit into one message are told in several, each with an id of its own. Receivers refuse what is too
-large for them (413): nginx beyond 1 MB, Express beyond 100 kB unless told otherwise.
+Changes that do not fit into one message are sent in several, each with its own id. Receivers reject large messages
+with 413: by default nginx above 1 MB, and Express above 100 kB.
 """
 
 import base64
@@ -16,20 +16,20 @@ from crawler.notify.message_text import Content, format_changes, neutralize_ment
 from crawler.store.outbox import Message
 from crawler.store.report import FeedItem
 
-KEY_PREFIX = "whsec_"  # may stand before a key in base64
-MIN_KEY_BYTES = 24  # Standard Webhooks 1.0, "Signature scheme"; so that no password is taken for base64
-KEY_HINT = "Make one with: openssl rand -base64 32"
+KEY_PREFIX = "whsec_"  # optional, before a base64 key
+MIN_KEY_BYTES = 24  # Standard Webhooks 1.0, "Signature scheme"; also rejects most passwords
+KEY_HINT = "Create one with: openssl rand -base64 32"
 SIGNATURE = "v1"
-ENVELOPE_BYTES = 1024  # what stands beside the changes
-TOLD = (  # of a change, in this order
+ENVELOPE_BYTES = 1024  # the size of a message without its changes
+FIELDS = (  # of a change, in this order
     *("position", "domain", "at", "url", "change", "version", "title", "distance_bits", "amount", "importance"),
     *("parts", "blocks", "pages", "source", "moved_to"),
 )
 
 
 def build_content(item: FeedItem, condition: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A change with all that is told of it. condition: what became true, if that was asked for."""
-    plain = {name: getattr(item, name) for name in TOLD} | {
+    """Return the content of a change. condition: the condition that it fulfilled, if the subscription has one."""
+    plain = {name: getattr(item, name) for name in FIELDS} | {
         "at": item.at.isoformat(),
         "change": item.change.value,
         "parts": [part.value for part in item.parts],
@@ -39,9 +39,9 @@ def build_content(item: FeedItem, condition: Mapping[str, Any] | None = None) ->
 
 
 def encode_body(message: Message, *, text: str, max_bytes: int) -> bytes:
-    """A message in JSON, the same at every try. text: in words, under the name by which chat services take it.
+    """Encode a message as JSON; retries send the same bytes. text: the plain text, for chat services.
 
-    max_bytes: beyond it last blocks of changes are left out; `blocks_left_out` of each says how many.
+    max_bytes: the size limit; the last blocks of changes are omitted to meet it, and `blocks_left_out` counts them.
     """
     document = {
         "id": str(message.token),
@@ -62,7 +62,7 @@ def encode_body(message: Message, *, text: str, max_bytes: int) -> bytes:
 
 
 def _add_blocks(changes: Sequence[Content], *, available_bytes: int) -> Iterator[Content]:
-    """Changes with as many of their first blocks as there is room for, in bytes."""
+    """Yield changes with as many of their first blocks as fit into the available bytes."""
     for change in changes:
         included = []
         for block in change.get("blocks", ()):
@@ -82,7 +82,7 @@ def _count_bytes(value: object) -> int:
 
 
 def compute_part_sizes(message: Message, *, max_bytes: int) -> list[int]:
-    """How many changes of a message go into each of its parts, in their order; one part where all of it fits."""
+    """Return the number of changes in each part of a message, in order; one part if the whole message fits."""
     parts, used = [0], ENVELOPE_BYTES
     for change in message.changes:
         size = _count_bytes(change) + _count_bytes(neutralize_mentions(format_changes([change])))
@@ -95,11 +95,11 @@ def compute_part_sizes(message: Message, *, max_bytes: int) -> list[int]:
 
 
 def build_webhook_headers(token: str, body: bytes, *, key: str | None, at: datetime) -> dict[str, str]:
-    """Headers of a message. token: the same at every try.  key: the secret it is signed with; None for no signature.
+    """Return the headers of a message. token: its id, the same in retries.  key: the signing secret, or None.
 
-    Source: Standard Webhooks 1.0 (standardwebhooks.com): the signature is HMAC-SHA256 over id, timestamp and body with
-    points between them; of several keys each makes one, with spaces between, while a receiver changes from one to
-    another. Idempotency-Key is for receivers that know that header (draft-ietf-httpapi-idempotency-key).
+    Source: Standard Webhooks 1.0 (standardwebhooks.com). The signature is HMAC-SHA256 over id, timestamp and body,
+    joined with dots. During a key rotation there are several keys, and a signature of each, separated by spaces.
+    Idempotency-Key is for receivers that know that header (draft-ietf-httpapi-idempotency-key).
     """
     timestamp = str(int(at.timestamp()))
     headers = {
@@ -118,14 +118,14 @@ def build_webhook_headers(token: str, body: bytes, *, key: str | None, at: datet
 
 
 def parse_signing_keys(secret: str) -> list[bytes]:
-    """Return the keys that a secret holds, with spaces between, as the libraries of Standard Webhooks read them.
+    """Parse the space-separated keys of a secret like the libraries of Standard Webhooks.
 
-    Each is base64, padded or not, with or without whsec_ before it. ValueError, a sentence for a person, where it is
-    something else: a receiver with such a library could not check what it signs.
+    Each key is base64, with or without padding and the prefix whsec_. Raises ValueError with a message for the user if
+    a key is invalid, because receivers could not verify its signatures.
     """
     parts = secret.split()
     if not parts:
-        raise ValueError("no key: anybody could sign with nothing")
+        raise ValueError("no key: an empty secret cannot sign messages")
     return [_decode_key(part) for part in parts]
 
 
@@ -135,13 +135,13 @@ def _decode_key(key: str) -> bytes:
     try:
         decoded = base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), validate=True)
     except binascii.Error:
-        where = f" after {KEY_PREFIX}" if has_prefix else f": Standard Webhooks has keys in base64. {KEY_HINT}"
-        raise ValueError(f"a key that is no base64{where}") from None
+        where = f" after {KEY_PREFIX}" if has_prefix else f": Standard Webhooks needs base64 keys. {KEY_HINT}"
+        raise ValueError(f"a key that is not base64{where}") from None
     if not decoded:
-        raise ValueError(f"no key after {KEY_PREFIX}: anybody could sign with nothing")
+        raise ValueError(f"no key after {KEY_PREFIX}: an empty key cannot sign messages")
     if not has_prefix and len(decoded) < MIN_KEY_BYTES:
         raise ValueError(
-            f"a key of {len(decoded)} bytes in base64, or a password; Standard Webhooks wants {MIN_KEY_BYTES} at least."
-            f" {KEY_HINT}"
+            f"a base64 key of only {len(decoded)} bytes, or a password; Standard Webhooks needs at least"
+            f" {MIN_KEY_BYTES} bytes. {KEY_HINT}"
         )
     return decoded

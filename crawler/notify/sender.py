@@ -1,4 +1,4 @@
-"""One message to one target, by the way that leads there; what came of it is a value."""
+"""Sending of one message to a webhook, service or command; failures are returned as values."""
 
 import asyncio
 import json
@@ -16,25 +16,25 @@ from crawler.notify.payload import build_webhook_headers, encode_body
 from crawler.notify.target import NotifyTarget, TargetKind, add_next_step, parse_command
 from crawler.store.outbox import Message
 
-if TYPE_CHECKING:  # who serves a feed sends nothing, and needs no client
+if TYPE_CHECKING:  # the web UI imports this module for its feed and needs no client
     from crawler.fetch import WebhookClient
 
 MAX_CHANGES = 500  # of one message
 WEBHOOK_DEADLINE = timedelta(seconds=20)
-SERVICE_DEADLINE = timedelta(seconds=60)  # a mail server may take its time before it greets
+SERVICE_DEADLINE = timedelta(seconds=60)  # mail servers may delay their greeting
 COMMAND_DEADLINE = timedelta(seconds=60)
 TOO_LARGE = 413
-MAX_ERROR_CHARS = 300  # characters of what a program says last that are kept
+MAX_ERROR_CHARS = 300  # of the end of a program's stderr
 READ_BYTES = 1 << 16
-# What a receiver says of one message: others may be taken. Not so where it is busy, moved, or asks for another key.
+# Statuses that reject one message only. With others, such as 401, 404 or 503, the receiver accepts no message at all.
 REJECTION_STATUSES = frozenset({400, 409, 411, 413, 415, 422, 431})
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOutcome:
-    """What came of a message. why_not: why it was not taken; empty if it was.  retry_after, date: headers as they came.
+    """The outcome of a message. why_not: the error, or empty.  retry_after, date: the raw response headers.
 
-    is_message_rejected: the receiver takes others.  rejected_bytes: how large the body was that is too large for it.
+    is_message_rejected: whether only this message was rejected.  rejected_bytes: the size of a body that was too large.
     """
 
     why_not: str
@@ -46,10 +46,10 @@ class DeliveryOutcome:
 
 @dataclass(slots=True)
 class TargetSender:
-    """Sends messages to one target, one at a time. To be used in `async with`.
+    """A sender of messages to one target, one at a time, for use in `async with`.
 
-    key: what webhooks are signed with; None for no signature.  origin: of one's own pages, for links.
-    environment: of a program that is run.
+    key: the secret that signs webhooks, or None.  origin: the origin of the web UI for links, or None.
+    environment: the environment of programs.
     """
 
     target: NotifyTarget
@@ -74,11 +74,11 @@ class TargetSender:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether messages have a bound in bytes; mail and chat are shortened or split by apprise."""
+        """Whether messages have a size limit; apprise shortens or splits mail and chat messages."""
         return self.target.kind is not TargetKind.SERVICE
 
     async def send(self, message: Message, *, at: datetime, max_bytes: int) -> DeliveryOutcome:
-        """Send a message. at: the time that its receiver is told.  max_bytes: of a body, as in body_of."""
+        """Send a message. at: the time in its signature.  max_bytes: the size limit of the body, as in encode_body."""
         subject = neutralize_mentions(format_headline(message.changes))
         plain_text = f"{subject}\n\n{neutralize_mentions(format_changes(message.changes))}"
         body = encode_body(message, text=plain_text, max_bytes=max_bytes)
@@ -119,9 +119,9 @@ class TargetSender:
 async def run_program(
     command: Sequence[str], stdin: bytes, *, deadline: timedelta, environment: Mapping[str, str]
 ) -> str:
-    """Run a program in a session of its own, which is killed as a whole at its deadline.
+    """Run a program in a new session, and kill the whole session at the deadline.
 
-    Return why it did not end well, in a few words; empty where it did.
+    Return the error in a few words, or an empty string on success.
     """
     try:
         child = await asyncio.create_subprocess_exec(
@@ -133,25 +133,25 @@ async def run_program(
             start_new_session=True,
         )
     except OSError as error:
-        return f"it cannot be started: {error.strerror or type(error).__name__}"
+        return f"the program cannot be started: {error.strerror or type(error).__name__}"
     try:
         async with asyncio.timeout(deadline.total_seconds()):
             stderr_text, _ = await asyncio.gather(_read_stderr(child), _write_stdin(child, stdin))
             code = await child.wait()
     except TimeoutError:
-        return f"it did not end within {deadline.total_seconds():g} s"
+        return f"the program did not finish within {deadline.total_seconds():g} s"
     finally:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)  # what it has left running, too
+            os.killpg(child.pid, signal.SIGKILL)  # including its child processes
         await child.wait()
     if code == 0:
         return ""
-    how = f"it ended with {code}" if code > 0 else f"it was ended by signal {-code}"
+    how = f"the program failed with exit code {code}" if code > 0 else f"the program was killed by signal {-code}"
     return f"{how}: {stderr_text}" if stderr_text else how
 
 
 async def _write_stdin(child: asyncio.subprocess.Process, stdin: bytes) -> None:
-    """Write all to its stdin; a program need not read it."""
+    """Write to the stdin of a program, which may close it without reading."""
     assert child.stdin is not None
     with suppress(ConnectionError):
         child.stdin.write(stdin)
@@ -162,7 +162,7 @@ async def _write_stdin(child: asyncio.subprocess.Process, stdin: bytes) -> None:
 
 
 async def _read_stderr(child: asyncio.subprocess.Process) -> str:
-    """The end of what it says on stderr, in one line."""
+    """Return the end of a program's stderr as one line."""
     assert child.stderr is not None
     tail = b""
     while part := await child.stderr.read(READ_BYTES):

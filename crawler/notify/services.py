@@ -1,8 +1,8 @@
-"""Mail and chat, by apprise: whether it knows an address, and one message to it, from a process of its own.
+"""Mail and chat messages by apprise: validation of addresses, and a child process that sends one message.
 
-apprise blocks, takes as long as a server lets it, and logs what it likes, so a process that is ended at its deadline
-runs it: `python -m crawler.notify.services`, with a JSON document on stdin. It says why a message was not taken on
-stderr, without any part of the address but an IP address that it may not connect to.
+apprise blocks, has no time limit and logs freely. So `python -m crawler.notify.services` runs it, with a JSON document
+on stdin, and is killed at its deadline. It prints the error on stderr without any part of the address, except for an
+IP address that it may not connect to.
 """
 
 import json
@@ -20,19 +20,19 @@ from apprise.manager_attachment import AttachmentManager
 
 from crawler.fetch import guard_sockets
 
-MIN_SECRET_CHARS = 4  # characters: shorter parts of an address are words like "to"
+MIN_SECRET_CHARS = 4  # shorter parts of an address are words like "to"
 MAX_ERROR_CHARS = 300
-# Options of addresses that name a file, which the service opens and sends, or parts of it: anybody who may add a
-# subscription could read what this process may read. `template` is an id with some services and a file with others.
+# Options that name a file, which the service opens and may send: a user who can add a subscription could read all files
+# of this process. `template` is an id for some services and a file for others.
 FILE_OPTIONS = ("keyfile", "pgpkey", "pgpprv", "pgppub", "subfile")
 FILE_OR_ID = "template"
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceCheck:
-    """What apprise makes of an address. why_not: it cannot be used; empty if it can.  has_secret: it shows one.
+    """The check of an apprise address. why_not: why it cannot be used, or empty.  has_secret: whether it has a secret.
 
-    hosts: the servers that the address names; with some services a part of a token stands in their place.
+    hosts: the servers in the address; for some services, a part of a token instead.
     """
 
     why_not: str
@@ -41,8 +41,8 @@ class ServiceCheck:
 
 
 def check_service(url: str) -> ServiceCheck:
-    """Whether an address can be used, and has a secret in it: then apprise writes it otherwise where it shows it."""
-    logging.getLogger("apprise").disabled = True  # it would tell what it cannot read
+    """Check whether an address can be used and contains a secret, which apprise masks in its private form."""
+    logging.getLogger("apprise").disabled = True  # it would log the address
     service = _parse_service(url)
     if isinstance(service, str):
         return ServiceCheck(service)
@@ -55,10 +55,10 @@ def check_service(url: str) -> ServiceCheck:
 
 
 def _parse_service(url: str) -> apprise.NotifyBase | str:
-    """Return the service of an address, or why there is none. A service that would open a local file is none."""
+    """Return the service of an address, or the error. An address that would open a local file is an error."""
     names = [name.lower() for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)]
     file_option = next((name for name in names if name in FILE_OPTIONS), None)
-    # By this services open files, whatever the option is called.
+    # Services open files with this manager, whatever the option is called.
     AttachmentManager().remove("file")  # type: ignore[no-untyped-call]
     service = None if file_option is not None else apprise.Apprise.instantiate(url)
     if isinstance(service, apprise.NotifyBase):
@@ -66,8 +66,8 @@ def _parse_service(url: str) -> apprise.NotifyBase | str:
     if file_option is None and FILE_OR_ID in names:
         file_option = FILE_OR_ID
     if file_option is not None:
-        return f"the option {file_option}= would open a file of this machine, which no subscription may: leave it out"
-    return "apprise knows no such address (github.com/caronc/apprise/wiki lists all)"
+        return f"the option {file_option}= would open a local file, which is not allowed: remove it from the address"
+    return "apprise does not support this address (see github.com/caronc/apprise/wiki for all services)"
 
 
 def _format_address(service: Any, *, privacy: bool) -> str:
@@ -75,9 +75,9 @@ def _format_address(service: Any, *, privacy: bool) -> str:
 
 
 def send(url: str, *, subject: str, text: str, allow_private: bool) -> str:
-    """Send a message; gives why it was not taken, or nothing. From then on this process reaches allowed addresses only.
+    """Send a message. Return the error, or an empty string. This limits the sockets of the whole process.
 
-    allow_private: private and loopback addresses may be reached, too, as in guard_sockets. Redirects are not followed.
+    allow_private: whether private and loopback addresses are allowed, as in guard_sockets. Redirects are not followed.
     """
     collector = _LogCollector()
     log = logging.getLogger("apprise")
@@ -85,32 +85,32 @@ def send(url: str, *, subject: str, text: str, allow_private: bool) -> str:
     log.setLevel(logging.WARNING)
     redirects = _refuse_redirects()
     refusals = guard_sockets(allow_private=allow_private)
-    os.environ["NETRC"] = os.devnull  # credentials of other programs are for nobody here
+    os.environ["NETRC"] = os.devnull  # do not use the credentials of other programs
     if not allow_private:
-        os.environ["NO_PROXY"] = os.environ["no_proxy"] = "*"  # a proxy would reach what is not checked here
+        os.environ["NO_PROXY"] = os.environ["no_proxy"] = "*"  # a proxy could reach addresses that are not checked here
     service = _parse_service(url)
     if isinstance(service, str):
         return service
-    if "format=" not in url:  # as it is: a text that is made into HTML and back loses its lines
+    if "format=" not in url:  # plain text: converting it to HTML and back loses the line breaks
         service.notify_format = apprise.NotifyFormat.TEXT
-    if service.overflow_mode == apprise.OverflowMode.UPSTREAM:  # what is too long for a service is sent in parts
+    if service.overflow_mode == apprise.OverflowMode.UPSTREAM:  # split messages that are too long for the service
         service.overflow_mode = apprise.OverflowMode.SPLIT
     if service.notify(body=text, title=subject, body_format=apprise.NotifyFormat.TEXT) and not redirects:
         return ""
     for why in (*refusals, *redirects):
         return why
-    return redact_secrets(" ".join(collector.messages), url)[:MAX_ERROR_CHARS] or "the service did not take it"
+    return redact_secrets(" ".join(collector.messages), url)[:MAX_ERROR_CHARS] or "the service rejected the message"
 
 
 def _refuse_redirects() -> list[str]:
-    """Follow no redirect from now on, whatever an option of an address says. Return a list that grows with each one."""
+    """Disable redirects in this process, whatever options an address has. Return a list that collects the attempts."""
     redirects: list[str] = []
 
     def get_redirect_target(_: object, response: requests.Response) -> None:
         if response.is_redirect:
             redirects.append(
-                f"it redirects (status {response.status_code}), and redirects are not followed: "
-                "use the address that it leads to"
+                f"the address redirects (status {response.status_code}), and redirects are not followed: "
+                "use the address that it redirects to"
             )
 
     setattr(requests.Session, "get_redirect_target", get_redirect_target)  # noqa: B010 - it replaces a method
@@ -118,7 +118,7 @@ def _refuse_redirects() -> list[str]:
 
 
 class _LogCollector(logging.Handler):
-    """Keeps what apprise says went wrong."""
+    """Collects the warnings of apprise."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class _LogCollector(logging.Handler):
 
 
 def redact_secrets(text: str, url: str) -> str:
-    """A text without any part of an address but its scheme, however that is spelt."""
+    """Replace all parts of an address but its scheme in a text, also percent-encoded ones."""
     split = urlsplit(url)
     parts = {url, *re.split(r"[/?&=:@#,]+", url.partition("://")[2])}
     parts |= {split.netloc, split.username or "", split.password or ""}
@@ -140,7 +140,7 @@ def redact_secrets(text: str, url: str) -> str:
 
 
 def main() -> int:
-    """Send what stands on stdin."""
+    """Send the message that stdin describes."""
     given = json.load(sys.stdin)
     why_not = send(**given)
     sys.stderr.write(why_not)

@@ -1,4 +1,4 @@
-"""One subscription: the feed is read for it, and it is sent what is due, one message after the other."""
+"""Delivery to one subscription: read the feed, then send the due messages one after the other."""
 
 import logging
 import os
@@ -31,21 +31,21 @@ from crawler.store.subscriptions import Subscription
 
 log = logging.getLogger("recrawl.notify")
 
-MIN_BYTES = 4096  # a change without its blocks; a receiver that refuses this takes nothing
-SHRINK_FACTOR = 4  # times less is tried after a message that was too large
-OTHER_HOME_REASON = "its command was added in another home (RECRAWL_HOME), or with a key that is no more"
-NEXT_STEP = "to run it here, recrawl notify remove {}, and recrawl notify add it again"
-# A stack runs it every five minutes where it may, and tries one that fails every hour at least.
+MIN_BYTES = 4096  # fits a change without its blocks; a receiver that rejects this accepts nothing
+SHRINK_FACTOR = 4  # the next message is smaller by this factor after one that was too large
+OTHER_HOME_REASON = "its command was added with another RECRAWL_HOME or with a key that no longer exists"
+NEXT_STEP = "to run it here, remove it with recrawl notify remove {} and add it again with recrawl notify add"
+# Longer than the interval of deliveries in its own home: five minutes, or an hour after failures.
 GRACE_PERIOD = timedelta(hours=2)
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryContext:
-    """What delivering needs.
+    """The dependencies of a delivery.
 
-    now: knowledge time.  find_secret: where secrets are.  sign: makes the proof that this machine's user has set a
-    command; None where no command is run.  origin: of one's own pages, for links; None where nothing serves them.
-    real_now: what receivers are told in signatures, which they compare with their own clocks.
+    now: the knowledge time.  find_secret: looks up secrets.  sign: computes the signature which proves that the user of
+    this RECRAWL_HOME added a command; None to run no commands.  origin: the origin of the web UI for links; None if it
+    is not served.  real_now: the time in signatures, which receivers compare with their own clocks.
     """
 
     db: Database
@@ -60,12 +60,11 @@ class DeliveryContext:
 
 @dataclass(slots=True)
 class DeliveryStats:
-    """What came of a delivery. messages: that were taken.  failed: tries that were not, by subscription.
+    """The results of a delivery.
 
-    positions: in the feed, of the changes that were taken: one that several subscriptions are told is one change.
-
-    put: changes that came into the outbox.  elsewhere: why this process may not deliver, by subscription that nobody
-    else delivers to either.
+    put: the number of changes added to outboxes.  messages: the number of delivered messages.  positions: the feed
+    positions of the delivered changes.  failed: the error of each subscription that failed.  elsewhere: for each
+    overdue subscription that belongs to another home, why this process may not deliver to it.
     """
 
     put: int = 0
@@ -75,7 +74,7 @@ class DeliveryStats:
     elsewhere: dict[int, str] = field(default_factory=dict)
 
     def add(self, other: "DeliveryStats") -> None:
-        """Count what came of another delivery, too."""
+        """Add the results of another delivery."""
         self.put += other.put
         self.messages += other.messages
         self.positions |= other.positions
@@ -84,7 +83,7 @@ class DeliveryStats:
 
     @property
     def changes(self) -> int:
-        """Return how many changes were taken, each counted once, however many subscriptions were told of it."""
+        """The number of delivered changes; a change sent to several subscriptions counts once."""
         return len(self.positions)
 
     def as_dict(self) -> dict[str, object]:
@@ -99,7 +98,7 @@ class DeliveryStats:
 
     @property
     def undelivered(self) -> dict[int, str]:
-        """Why subscriptions were not told, whoever could mend that."""
+        """The reasons of all subscriptions whose notifications were not delivered."""
         return dict(sorted((self.failed | self.elsewhere).items()))
 
 
@@ -111,8 +110,8 @@ async def deliver_to_subscription(
     end: int,
     may_continue: Callable[[], bool],
 ) -> None:
-    """Read the feed for one subscription, and send it what is due unless it is paused, or its target left alone."""
-    subscription = await subscriptions.find_subscription(context.db, candidate.id)  # as it is since it is ours alone
+    """Read the feed for one subscription and send its due messages, unless it is paused or backing off."""
+    subscription = await subscriptions.find_subscription(context.db, candidate.id)  # read again now that it is locked
     if subscription is None:
         return
     if not may_run(subscription, context.sign):
@@ -133,10 +132,10 @@ async def deliver_to_subscription(
 async def _send_due(
     context: DeliveryContext, subscription: Subscription, stats: DeliveryStats, *, may_continue: Callable[[], bool]
 ) -> None:
-    """Send a subscription one message after the other, until none is due or its target fails."""
+    """Send the due messages of a subscription one after the other, until its target fails."""
     sender: TargetSender | None = None
     async with AsyncExitStack() as stack:
-        # What has failed before is not tried in quiet hours, either.
+        # Failed messages are not retried in quiet hours either.
         while may_continue() and not subscription.wish.delivery_times.is_quiet(context.now()):
             try:
                 message = await _prepare_next_message(context, subscription)
@@ -165,7 +164,7 @@ async def _send_due(
 
 
 def _compute_lower_bound(subscription: Subscription, outcome: DeliveryOutcome) -> int | None:
-    """The bound that a receiver seems to have that refused a message for its size; None where there is none to try."""
+    """Return a smaller size limit after a message was rejected as too large; None if there is no smaller one to try."""
     if outcome.rejected_bytes is None:
         return None
     max_bytes = max(MIN_BYTES, min(outcome.rejected_bytes, subscription.max_bytes) // SHRINK_FACTOR)
@@ -173,20 +172,20 @@ def _compute_lower_bound(subscription: Subscription, outcome: DeliveryOutcome) -
 
 
 async def _prepare_next_message(context: DeliveryContext, subscription: Subscription) -> Message | None:
-    """The message that is to be sent next. New ones are made when all that were made were sent.
+    """Return the next message; create new messages once all earlier ones were sent.
 
-    Raises TargetLacking where nobody can say whether the target is one that gets a message for each change, and where
-    the key to sign with is missing.
+    Raises TargetUnavailable if the target cannot be resolved, which decides whether changes are joined into one
+    message, or if the signing key is missing.
     """
     now = context.now()
     message = await outbox.find_next_message(context.db, subscription.id, at=now)
     if message is not None:
         return message
     if not await outbox.is_due(context.db, subscription.id, at=now):
-        return None  # before the target is looked up, which may ask a Prefect server
+        return None  # before the target is resolved, which may query a Prefect server
     kind = (await resolve_target(subscription.wish.target, context.find_secret)).kind
-    await _find_signing_key(context, subscription)  # no message grows old while it is missing
-    is_joined = kind not in {TargetKind.WEBHOOK, TargetKind.COMMAND}  # nobody wants a mail for each page
+    await _find_signing_key(context, subscription)  # first, so that no message ages while the key is missing
+    is_joined = kind not in {TargetKind.WEBHOOK, TargetKind.COMMAND}  # one mail has many changes
     message_count = await outbox.make_messages(
         context.db,
         subscription.id,
@@ -201,7 +200,7 @@ async def _prepare_next_message(context: DeliveryContext, subscription: Subscrip
 async def _record_missing_target(
     context: DeliveryContext, subscription: Subscription, why: str, stats: DeliveryStats
 ) -> None:
-    """Leave changes as they are until target and signing key are known; they are looked for ever more seldom."""
+    """Record that the target or signing key is missing, and schedule the next attempt with back-off."""
     now = context.now()
     log.info("target.lacking", extra={"subscription": subscription.id, "why": why})
     stats.failed[subscription.id] = why
@@ -219,13 +218,13 @@ async def _open_sender(context: DeliveryContext, subscription: Subscription) -> 
         allow_private=options.allow_private,
         key=key,
         origin=context.origin,
-        # A user's program has a Python of its own, if any, and no use for the modules of ours.
+        # A user's program may use another Python, so it does not get the environment of a child process of recrawl.
         environment=os.environ if target.kind is TargetKind.COMMAND else build_child_environment({}),
     )
 
 
 async def _find_signing_key(context: DeliveryContext, subscription: Subscription) -> str | None:
-    """Return what messages are signed with; None where they are not. Raises TargetLacking where it cannot be used."""
+    """Return the secret that signs messages, or None. Raises TargetUnavailable if it is missing or invalid."""
     secret = subscription.wish.secret
     if not secret:
         return None
@@ -244,7 +243,7 @@ async def _record_outcome(
     outcome: DeliveryOutcome,
     stats: DeliveryStats,
 ) -> bool:
-    """Write down what came of a message; gives whether the next one may be sent."""
+    """Record the outcome of a message. Return whether the next message may be sent."""
     now = context.now()
     if not outcome.why_not:
         await outbox.record_delivery(context.db, message, at=now)
@@ -271,9 +270,9 @@ async def _record_outcome(
 
 
 async def send_test(context: DeliveryContext, subscription: Subscription) -> str:
-    """Send a test message past the outbox; gives why it was not taken, or nothing.
+    """Send a test message without the outbox. Return the error, or an empty string.
 
-    A target that takes it is well, so what waits for it is due at once.
+    If the target accepts it, the waiting messages become due at once.
     """
     if not may_run(subscription, context.sign):
         return explain_not_run_here(subscription)
@@ -291,28 +290,28 @@ async def send_test(context: DeliveryContext, subscription: Subscription) -> str
 
 
 def may_run(subscription: Subscription, sign: Callable[[str], str] | None) -> bool:
-    """Whether this process may deliver: a command is run by the user of the home in which it was added."""
+    """Return whether this process may deliver: a command runs only in the RECRAWL_HOME in which it was added."""
     text = get_signed_text(subscription.wish.target)
     return not text or (sign is not None and sign(text) == subscription.wish.seal)
 
 
 def explain_not_run_here(subscription: Subscription) -> str:
-    """Why this process may not run a subscription's command, and the next step."""
+    """Return why this process may not run a subscription's command, and what to do."""
     return f"{OTHER_HOME_REASON}: {NEXT_STEP.format(subscription.id)}"
 
 
 async def _explain_undelivered(context: DeliveryContext, subscription: Subscription) -> str:
-    """Why a command that this process may not run is not told; empty while its own home may well be doing that.
+    """Return why an overdue command was not run; empty while its own RECRAWL_HOME may still deliver to it.
 
-    Of several homes one may run it. Nothing is written down here, so that no other overwrites how it does there.
+    Nothing is stored here, because that would overwrite the status that the other home has recorded.
     """
     now = context.now()
     current = await subscriptions.find_subscription(context.db, subscription.id)
     since = current.get_overdue_since(at=now) if current is not None else None
     if current is None or since is None:
         return ""
-    since = max(since, current.next_try_at or since)  # where it fails it is run all the same
+    since = max(since, current.next_try_at or since)  # a failing command is retried in its own home
     if now - since < GRACE_PERIOD:
         return ""
     until = f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return f"{OTHER_HOME_REASON}, and nobody has run it since {until}: {NEXT_STEP.format(subscription.id)}"
+    return f"{OTHER_HOME_REASON}, and it has not run since {until}: {NEXT_STEP.format(subscription.id)}"

@@ -1,7 +1,7 @@
-"""Where messages go: a webhook, a service that apprise knows, or a command; as it is typed, and with its secrets.
+"""Targets of notifications: a webhook, an apprise service or a command.
 
-What is typed, stored and shown holds no secret: a target that has one is named by the place where it stands whole,
-env:NAME or block:NAME. No message here repeats what was typed, which may be a secret.
+Stored and displayed targets contain no secrets: a target with a secret is a reference, env:NAME or block:NAME, to the
+place that holds the whole address. Error messages never repeat the typed target, because it may contain a secret.
 """
 
 import shlex
@@ -15,7 +15,7 @@ from crawler.errors import BadInput
 
 COMMAND_PREFIX = "command:"
 WEB_SCHEMES = ("http", "https")
-# Parameters of a query whose values let somebody in, as receivers call them; Azure signs addresses with `sig`.
+# Query parameters that hold credentials, by the names that receivers use; `sig` is the signature of Azure.
 SECRET_PARAMETERS = frozenset(
     (
         *("access_token", "api_key", "api-key", "apikey", "auth", "auth_token", "authorization"),
@@ -24,19 +24,19 @@ SECRET_PARAMETERS = frozenset(
     )
 )
 MAX_CHARS = 4000
-LOCALHOST = "localhost"  # leads to this machine everywhere (RFC 6761, 6.3)
+LOCALHOST = "localhost"  # always this machine (RFC 6761, 6.3)
 NEXT_STEP = "; if the receiver is yours, add the subscription with --allow-private"
 REFERENCE_HINT = (
-    "name the place where all of it stands: env:NAME for a variable, or block:NAME for a Prefect secret block"
+    "store the whole address in a variable and use env:NAME, or in a Prefect secret block and use block:NAME"
 )
 TARGET_FORMS = "an https address, an apprise address such as mailto://..., command:PROGRAM, env:NAME or block:NAME"
 
-# The secret that stands at a reference; None where there is none.
+# Returns the secret of a reference, or None.
 FindSecret = Callable[[SecretReference], Awaitable[str | None]]
 
 
 class TargetKind(StrEnum):
-    """The way to a target."""
+    """The kind of a target."""
 
     WEBHOOK = "webhook"
     SERVICE = "service"  # mail and chat, by apprise
@@ -45,20 +45,20 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NotifyTarget:
-    """A target with its secrets. address: a URL, or a command line."""
+    """A target with its secrets. address: a URL or a command line."""
 
     kind: TargetKind
     address: str = field(repr=False)
 
 
 class TargetUnavailable(Exception):
-    """A target cannot be used as things are; the message tells no secret."""
+    """The target or its secret is not available; the message contains no secret."""
 
 
 def check_target(text: str, *, allow_private: bool = False) -> str:
-    """A target as it is stored. Raises BadInput for one that cannot be used, or that shows a secret.
+    """Return a target in its stored form. Raises BadInput if it is invalid or contains a secret.
 
-    allow_private: as in WebhookClient. A name that leads to an address is judged when a message is sent.
+    allow_private: as in WebhookClient. The addresses of a host name are checked when a message is sent.
     """
     text = text.strip()
     if not text or len(text) > MAX_CHARS or not text.isprintable():
@@ -72,9 +72,9 @@ def check_target(text: str, *, allow_private: bool = False) -> str:
     if target is None:
         raise BadInput(f"a target is {TARGET_FORMS}")
     if "@" in _get_authority(text):
-        raise BadInput(f"a secret is not typed here: {REFERENCE_HINT}")
+        raise BadInput(f"this address contains a secret, which must not be typed: {REFERENCE_HINT}")
     if target.kind is TargetKind.SERVICE:
-        from crawler.notify.services import check_service  # it takes a third of a second
+        from crawler.notify.services import check_service  # the import takes a third of a second
 
         service_check = check_service(text)
         if service_check.why_not:
@@ -83,38 +83,38 @@ def check_target(text: str, *, allow_private: bool = False) -> str:
     else:
         hosts, has_secret = (urlsplit(text).hostname or "",), _is_secret_webhook(text)
     if has_secret:
-        raise BadInput(f"this address has a secret in it, and a secret is not typed here: {REFERENCE_HINT}")
+        raise BadInput(f"this address contains a secret, which must not be typed: {REFERENCE_HINT}")
     for host in hosts:
         _check_host(host, allow_private=allow_private)
     return text
 
 
 async def resolve_target(text: str, find_secret: FindSecret) -> NotifyTarget:
-    """A stored target with its secrets. Raises TargetLacking."""
+    """Return a stored target with its secrets. Raises TargetUnavailable."""
     reference = _parse_reference(text)
     address = text if reference is None else await resolve_secret(reference, find_secret)
     target = _parse_target(address.strip())
     if target is None or (target.kind is TargetKind.COMMAND and reference is not None):
-        raise TargetUnavailable(f"what stands in {text} is no address of a webhook or of a service")
+        raise TargetUnavailable(f"the value of {text} is not a webhook or apprise address")
     return target
 
 
 async def resolve_secret(reference: SecretReference, find_secret: FindSecret) -> str:
-    """The secret at a reference. Raises TargetLacking where there is none."""
+    """Return the secret of a reference. Raises TargetUnavailable if it is missing."""
     try:
         secret = await find_secret(reference)
-    except BadInput as error:  # a file that NAME_FILE names and that cannot be read
-        raise TargetUnavailable(f"{reference} is not there: {error}") from error
+    except BadInput as error:  # the file of NAME_FILE cannot be read
+        raise TargetUnavailable(f"{reference} is not available: {error}") from error
     if not secret:
         name = reference.name
         is_variable = reference.source is SecretSource.ENV
-        where = f"this process has neither {name} nor {name}_FILE" if is_variable else "there is no such block"
-        raise TargetUnavailable(f"{reference} is not there: {where}")
+        where = f"this process has neither {name} nor {name}_FILE" if is_variable else "the block does not exist"
+        raise TargetUnavailable(f"{reference} is not available: {where}")
     return secret
 
 
 def get_signed_text(target: str) -> str:
-    """What of a target its seal is made of: a command is run only where the user of that machine has set it."""
+    """Return the text that the signature of a target covers: a command, which runs only in its own home, or nothing."""
     return target if target.startswith(COMMAND_PREFIX) else ""
 
 
@@ -147,40 +147,40 @@ def _get_authority(text: str) -> str:
 
 
 def _is_secret_webhook(text: str) -> bool:
-    """Whether the address of a hook is a secret itself: who has one of Slack or Discord may write there."""
+    """Return whether a webhook address is itself a secret, like those of Slack and Discord."""
     from crawler.notify.services import check_service  # as above
 
     split = urlsplit(text)
     parameter_names = {name.lower() for name, _ in parse_qsl(split.query, keep_blank_values=True)}
-    # Without its parameters, too: one that a service refuses must not hide what the path is.
+    # Also without its parameters: an invalid parameter must not hide that the path is a secret.
     variants = {text, split._replace(query="").geturl()}
     return bool(parameter_names & SECRET_PARAMETERS) or any(check_service(each).has_secret for each in variants)
 
 
 def _check_host(host: str, *, allow_private: bool) -> None:
-    """Raise BadInput for an IP address, or a name of this machine, that messages may not go to."""
+    """Raise BadInput for an IP address or a name of this machine that is not allowed."""
     from crawler.fetch import NOT_AN_ADDRESS, find_refusal  # as above
 
     host = host.strip("[]").rstrip(".").lower()
     is_local = host == LOCALHOST or host.endswith(f".{LOCALHOST}")
     why = find_refusal("127.0.0.1" if is_local else host, allow_private=allow_private)
     if why is not None and why != NOT_AN_ADDRESS:
-        raise BadInput(add_next_step(f"nothing is sent to {host}, since it is {why}"))
+        raise BadInput(add_next_step(f"messages to {host} are not allowed, since it is {why}"))
 
 
 def add_next_step(why_not: str) -> str:
-    """Why a message cannot be sent, with what to do about it where that is known."""
+    """Return an error message with the next step, if there is one."""
     from crawler.fetch import PRIVATE  # as above
 
     return f"{why_not}{NEXT_STEP}" if why_not.endswith(PRIVATE) else why_not
 
 
 def parse_command(text: str) -> list[str]:
-    """The words of a command, as a shell would split them; no shell runs it. Raises BadInput."""
+    """Split a command into its arguments like a shell; no shell runs it. Raises BadInput."""
     try:
         arguments = shlex.split(text)
     except ValueError as error:
-        raise BadInput(f"the command cannot be read: {error}") from error
+        raise BadInput(f"the command cannot be parsed: {error}") from error
     if not arguments:
-        raise BadInput("command: is followed by a program, as in command:/usr/local/bin/tell")
+        raise BadInput("command: needs a program, for example command:/usr/local/bin/notify")
     return arguments

@@ -1,6 +1,6 @@
-"""What a request is worth: prices for all domains, forecasts for people, audits of what we report.
+"""Planning: shadow prices of all domains, forecasts, audits and the traffic monitor.
 
-`plan_domains` solves and writes the prices, `forecast` says what another budget would buy, `audit_domains` draws
-pages to look at regardless of their due times, `find_unusual_traffic` says whose last hour was far from its usual. Uses
-core, store, settings and clock.
+`plan_domains` computes and writes the shadow prices. `compute_forecast` predicts the effect of other budgets.
+`audit_domains` draws random pages to visit regardless of their due times. `find_unusual_traffic` returns domains whose
+last hour was unusual. Uses core, store, settings and clock.
 """

@@ -1,4 +1,4 @@
-"""Auditing: random samples of pages against what is reported of them, since a report that nobody checks may be off."""
+"""Audits: visit random samples of pages to check the reported freshness."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from crawler.store import plan
 from crawler.store.database import Database
 from crawler.store.plan import Calibration
 
-RECOUNT_SPAN = timedelta(days=2)  # finished UTC days whose looks are counted again: some were recorded after midnight
-AUDIT_WINDOW = timedelta(days=30)  # over which audits are judged: few a day, in a small domain
-MAX_DRAWN = 200  # pages of one domain a day: by 30 days, the share is known to half a point
+RECOUNT_SPAN = timedelta(days=2)  # finished UTC days whose visits are counted again: some were recorded after midnight
+AUDIT_WINDOW = timedelta(days=30)  # period over which audits are judged: a small domain has few per day
+MAX_DRAWN = 200  # pages of one domain per day: after 30 days, the share is known to half a percentage point
 ALL = "all domains"
 
 
 @dataclass(frozen=True, slots=True)
 class DomainAudit:
-    """What an audit says of one domain. drawn: pages to be looked at, by chance.  calibration: of LOOKED_BACK."""
+    """The audit of one domain. drawn: number of pages drawn at random.  calibration: results over AUDIT_WINDOW."""
 
     domain: Domain
     drawn: int
@@ -28,10 +28,10 @@ class DomainAudit:
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """A report that does not agree with what was found. name: of the domain, or ALL.
+    """A report that disagrees with what visits found. name: the domain, or ALL.
 
-    by_chance: audits found it; else all other looks did, and the chances of change are off, whatever freshness is
-    reported.
+    by_chance: whether audit visits show it, so that the reported freshness is wrong; otherwise scheduled visits show
+    it, so that the expected changes are wrong.
     """
 
     name: str
@@ -40,23 +40,23 @@ class AuditFinding:
 
     @property
     def sentence(self) -> str:
-        """The finding as a sentence for a person."""
+        """Return the finding as a sentence for users."""
         agreement = self.agreement
-        what = f"The freshness reported for {self.name} is" if self.by_chance else f"What is expected of {self.name} is"
+        what = "The freshness reported" if self.by_chance else "The freshness expected at scheduled visits"
         return (
-            f"{what} off: {agreement.looks:,} {'looks by chance' if self.by_chance else 'scheduled looks'}, "
-            f"{_format_percent(agreement.expected_fresh)} of them expected to find a fresh copy, "
-            f"{_format_percent(agreement.found_fresh)} found one ({abs(agreement.deviations):.1f} standard deviations)"
+            f"{what} for {self.name} is wrong: of {agreement.visits:,} {'audit' if self.by_chance else 'scheduled'} "
+            f"visits, {_format_percent(agreement.expected_fresh)} were expected to find a fresh copy, and "
+            f"{_format_percent(agreement.found_fresh)} did ({abs(agreement.deviations):.1f} standard deviations)"
         )
 
 
 async def audit_domains(db: Database, *, at: datetime, only: Domain | None = None) -> list[DomainAudit]:
-    """Count what the looks of the last finished days found, judge them, and draw the next sample."""
+    """Count the results of the last finished days, judge them, and draw the next sample."""
     return [await _audit_domain(db, *each, at=at) for each in await plan.list_domains_to_audit(db, only=only)]
 
 
 def list_findings(audits: Sequence[DomainAudit]) -> list[AuditFinding]:
-    """Reports that are off, what audits found first: of domains, and of all together if there are several."""
+    """Return reports that are wrong, those shown by audits first, for each domain and for all together."""
     return [
         *_find_off(audits, lambda each: each.calibration.audits, by_chance=True),
         *_find_off(audits, lambda each: each.calibration.scheduled, by_chance=False),
@@ -86,7 +86,7 @@ async def _audit_domain(db: Database, domain: Domain, budget: int | None, *, at:
 
 
 async def _compute_sample_size(db: Database, domain: Domain, budget: int | None, *, at: datetime) -> int:
-    """Number of pages to draw: a hundredth of the day's requests, and one at least where any may be made."""
+    """Return the number of pages to draw: 1 % of the day's requests, but at least one if any are allowed."""
     if domain.paused or budget == 0:
         return 0
     yesterday = at.astimezone(UTC).date() - timedelta(days=1)

@@ -1,4 +1,4 @@
-"""Forecast: the freshness that a domain gets of the requests it makes, and of a tenth to ten times as many."""
+"""Forecast the freshness of a domain at its current budget, and at a tenth to ten times of it."""
 
 import math
 from collections.abc import Sequence
@@ -28,23 +28,23 @@ from crawler.settings import Settings
 from crawler.store import plan, report
 from crawler.store.database import Database
 
-NEARLY = 0.98  # of a budget: it is the domain's own that limits it
+NEARLY = 0.98  # share of the domain's own budget from which on that budget counts as the limit
 
 
 class BudgetSource(StrEnum):
-    """The source of a domain's requests a day."""
+    """What determines how many requests a domain makes per day."""
 
     BUDGET = "budget"
     TARGET = "target"
     OVERALL = "overall budget"
-    PRICE = "price"  # nothing limits them: what is worth it costs so many
+    PRICE = "price"  # no limit: all visits above the minimum value
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastStep:
-    """The outcome of one budget. factor: times today's, None where that is nothing.
+    """The outcome of one budget. factor: multiple of today's budget; None if that is zero.
 
-    is_allowed: politeness and the overall budget leave so many requests a day.
+    is_allowed: whether politeness and the overall budget allow it.
     """
 
     factor: float | None
@@ -55,15 +55,16 @@ class ForecastStep:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """One domain's prospects. fetched, unfetched: pages, by a sample.  shadow_price: as planned last, or the usual one.
+    """The forecast of one domain. All numbers of requests are per day.
 
-    price_correction: the factor on it that is in force.  planned_at: when that was, None if never.
-    is_suspended: nothing is sent for an hour and more; all this is what would hold otherwise.
-    current_plan: the plan by its pages of today, which is today's step.  budget: requests a day that it may make, by
-    `source`.  cap: requests a day that politeness leaves.  overall: what all domains together may make.  policies: the
-    domain's revisit policy, and others beside it; none where nothing is sent.  plain_freshness, equal_freshness: the
-    freshness with all pages counted alike, by the domain's importance mix and by equal weights, at today's budget; None
-    where the mix decides nothing.
+    fetched, unfetched: numbers of pages, estimated from a sample.  shadow_price: as planned last, or the default.
+    price_correction: the current factor on it.  planned_at: when it was planned; None if never.
+    is_suspended: nothing is sent for an hour or more; the forecast ignores that.
+    current_plan: the plan for today's pages and budget.  budget: requests allowed by `source`.
+    cap: requests that politeness allows.  overall: requests that all domains together may make.
+    policies: outcomes of the domain's revisit policy and of others; empty if nothing is sent.
+    plain_freshness, equal_freshness: the freshness with all pages counted equally, when visits are chosen by the
+    domain's importance mix and by equal weights, at today's budget; None if the mix has no effect.
     """
 
     domain: Domain
@@ -86,12 +87,12 @@ class Forecast:
 
     @property
     def shadow_price_in_force(self) -> ShadowPrice:
-        """The price that a look must be worth today."""
+        """Return the minimum value of a visit today."""
         return _apply_correction(self.shadow_price, self.price_correction)
 
     @property
     def points_for_tenth(self) -> float | None:
-        """Points of freshness that a budget larger by a tenth would bring; None if no step is larger."""
+        """Return the percentage points of freshness that a budget larger by 10 % would add; None if there is none."""
         fresh = {step.factor: step.plan.expected.freshness for step in self.steps}
         return 100 * (fresh[1.1] - fresh[1.0]) if 1.0 in fresh else None
 
@@ -105,11 +106,12 @@ async def compute_forecast(
     sample_size: int = SAMPLE_SIZE,
     max_domains: int | None = None,
 ) -> Forecast | None:
-    """The forecast of a domain; None without known pages. Changes nothing. Raises BadInput for a removed domain.
+    """Compute the forecast of a domain without changing anything; return None if it has no fetched pages.
 
-    Today's step is what the last plan said, or where there is none what the first one would say, by the pages as they
-    are now. All domains are read where one is not enough: they share a budget, or priors that are still to be fitted.
-    sample_size: pages that are read, about.  max_domains: None as well where more of them would have to be read.
+    Today's step is the last plan, or what the first plan would be, for the current pages. All domains are read if they
+    share a budget, or if priors are not fitted yet.
+    sample_size: approximate number of pages to read.  max_domains: return None if more domains would have to be read.
+    Raise BadInput if the domain was removed.
     """
     inputs = await plan.read_plan_inputs(db, at=at, only=domain)
     is_planned = any(each.planned_at for each in inputs)
@@ -121,7 +123,7 @@ async def compute_forecast(
     )
     chosen = next((each for each in forecasts if each.input.domain.id == domain.id), None)
     if chosen is None:
-        raise BadInput(f"{domain.authority} is not registered any more")
+        raise BadInput(f"{domain.authority} is no longer registered")
     if not chosen.sample.fetched_pages:
         return None
     terms, overall = compute_limits(chosen.input, 1.0, settings, at=at), get_overall_budget(settings)
@@ -151,7 +153,7 @@ async def compute_forecast(
 def _compare_policies(
     domain_forecast: DomainForecast, terms: DomainLimits, settings: Settings
 ) -> Sequence[PolicyForecast]:
-    """The domain's revisit policy at the price in force, and the others beside it."""
+    """Compare the domain's revisit policy, at the current shadow price, with other policies."""
     by_price = build_work(
         domain_forecast.input, domain_forecast.sample, domain_forecast.priors, settings, revisit=VALUE_POLICY
     )
@@ -167,7 +169,7 @@ def _compare_policies(
 def _compute_plain_freshness(
     domain_forecast: DomainForecast, terms: DomainLimits, budget: float, settings: Settings
 ) -> tuple[float, float] | tuple[None, None]:
-    """The freshness with all pages counted alike: by the domain's importance mix, and by equal weights."""
+    """Return the freshness with all pages counted equally: by the domain's importance mix, and by equal weights."""
     domain_settings = domain_forecast.input.domain.settings
     if not budget or not domain_settings.importance_mix or choose_policy(domain_settings, settings) is not VALUE_POLICY:
         return None, None
@@ -182,7 +184,7 @@ def _apply_correction(shadow_price: ShadowPrice, correction: float) -> ShadowPri
 
 
 def _choose_budget(terms: DomainLimits, current_plan: DomainPlan, overall: Budget) -> tuple[float, BudgetSource]:
-    """Requests a day that the domain may make, and their source."""
+    """Return how many requests per day the domain may make, and what determines that."""
     domain_budget, target_requests = (
         terms.budget.requests,
         math.inf if current_plan.target_requests is None else current_plan.target_requests,
@@ -201,7 +203,7 @@ def _choose_budget(terms: DomainLimits, current_plan: DomainPlan, overall: Budge
 def _build_steps(
     domain_forecast: DomainForecast, terms: DomainLimits, budget: float, max_requests: float, settings: Settings
 ) -> list[ForecastStep]:
-    """Outcomes of a tenth to ten times the budget; without a budget, of as many times what the usual price costs."""
+    """Return outcomes of a tenth to ten times the budget; without a budget, of the requests at the default price."""
     base = budget or compute_budget(
         compute_requests(domain_forecast.work, ShadowPrice(settings.min_value), limit=terms.polite_requests)
     )
@@ -219,7 +221,7 @@ def _build_steps(
 
 
 def _solve_at(work: Workload, terms: DomainLimits, base: float, factor: float, settings: Settings) -> DomainPlan:
-    """Outcome of so many requests a day. A target of freshness is ignored, a target of age may stretch."""
+    """Return the plan for a multiple of `base` requests per day, ignoring a target freshness."""
     budget = Budget(base * factor, terms.budget.received_bytes * factor)
     scaled = replace(terms, budget=budget, target_freshness=None, spends_all=True)
     return solve_plans([work], [scaled], shares=get_shares(settings))[0]

@@ -1,4 +1,4 @@
-"""What today's price makes of one page: when its next visit would be due, and what a visit now is worth."""
+"""Compute for one page, at today's shadow price, when its next visit is due and the value of a visit now."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,24 +14,24 @@ from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State
 from crawler.store.report import Explanation, PageFacts
 
-NO_BOUND_DAYS = 1e6  # no bound: the terms' own are looked at by themselves
+NO_BOUND_DAYS = 1e6  # no upper bound: the bounds of the terms are applied separately
 
 
 class Bound(StrEnum):
-    """What says when a page with a version is due."""
+    """What determines when a page with a version is due."""
 
-    PRICE = "price"  # a visit is worth its price then
-    MIN = "least"  # it is worth it sooner, but the page is not to be fetched before
-    MAX = "most"  # it is worth it later or never, but no page waits longer
+    PRICE = "price"  # the value of a visit reaches the shadow price then
+    MIN = "least"  # the value reaches it earlier, but the minimum interval applies
+    MAX = "most"  # the value reaches it later or never, but the maximum interval applies
     ONCE = "once"  # the page is not fetched again
-    POLICY = "policy"  # another rule than the price, chosen for the domain
+    POLICY = "policy"  # the domain's revisit policy is not based on value
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """When a page's next visit would be due if it were recorded now: at today's price and by today's rules.
+    """When a page's next visit is due at today's shadow price and by today's rules.
 
-    gap: after its last good visit; None for never.  by_rule: a rule of the user's is the bound.
+    gap: time after its last good visit; None for never.  by_rule: whether the bound comes from a page rule.
     """
 
     bound: Bound
@@ -41,7 +41,7 @@ class Due:
 
 
 def compute_due(explanation: Explanation, page: PageFacts, rules: PageRules) -> Due | None:
-    """Return when a page is due by its value and today's price; None if its state alone says when.
+    """Return when a page is due by its value and today's shadow price; None if only its state determines that.
 
     rules: the page rules of its domain, with the scores of plugins.
     """
@@ -80,9 +80,9 @@ def compute_due(explanation: Explanation, page: PageFacts, rules: PageRules) -> 
 
 
 def _compute_policy_due(page: PageFacts, terms: VisitTerms) -> Due | None:
-    """Return what the domain's policy makes of a page: one span for all, or what was stored after the last visit.
+    """Return when a page is due by the domain's policy: a fixed interval, or the one stored after the last visit.
 
-    The first wait of a page is stored as it was cut (`compute_phase`), and is given here as the policy said it.
+    The first stored wait of a page is shortened by `compute_phase`; this returns the full interval.
     """
     fixed_interval = terms.revisit.fixed_interval
     if page.last_good_at is None or page.due_at is None:
@@ -93,9 +93,9 @@ def _compute_policy_due(page: PageFacts, terms: VisitTerms) -> Due | None:
 
 
 def compute_visit_value(explanation: Explanation, page: PageFacts, rules: PageRules) -> float | None:
-    """Return what a visit now is worth, in importance x days.
+    """Return the value of a visit now, in importance x days.
 
-    None for a page that has no version to lose, and where another policy than the price decides.
+    None for a page without a version, and for domains whose policy is not based on value.
     """
     terms = explanation.terms
     if page.last_good_at is None or page.version == 0 or terms is None or not isinstance(terms.revisit, ValuePolicy):
@@ -113,7 +113,7 @@ def compute_visit_value(explanation: Explanation, page: PageFacts, rules: PageRu
 
 
 def compute_chance_unchanged(explanation: Explanation, page: PageFacts) -> float | None:
-    """Return the chance that a page is as it was at its last good visit; None if that says nothing about it."""
+    """Return the probability that a page has not changed since its last good visit; None if it is unknown."""
     if not page.freshness or page.last_good_at is None:
         return page.freshness
     rate_estimate = page.belief
@@ -124,12 +124,12 @@ def compute_chance_unchanged(explanation: Explanation, page: PageFacts) -> float
 
 
 def compute_page_magnitude_factor(page: PageFacts, terms: VisitTerms) -> float:
-    """Return the factor on a page's importance by how much its changes change, beside the domain's mean page."""
-    return compute_magnitude_factor(page.magnitudes, terms.amount) if page.version else 1.0
+    """Return the factor on a page's importance for its change magnitude, relative to the domain's mean page."""
+    return compute_magnitude_factor(page.magnitudes, terms.magnitude) if page.version else 1.0
 
 
 def _combine_signals(page: PageFacts, explanation: Explanation) -> SignalState:
-    """Return what change signals have said about the page since its last good visit."""
+    """Return the combined change signals about the page since its last good visit."""
     return combine_page_signals(
         page.belief, page.signals, explanation.terms.sources if explanation.terms is not None else ()
     )
@@ -143,6 +143,6 @@ def _compute_unseen_days(page: PageFacts, explanation: Explanation) -> float:
 
 
 def _compute_signal_terms(page: PageFacts, explanation: Explanation) -> tuple[float, float]:
-    """Return the chance that a change would have been signalled, and the days by which signals age the page."""
+    """Return the probability that a change would have been signaled, and the days by which signals age the page."""
     combined = _combine_signals(page, explanation)
     return float(combined.recall), float(compute_days_ahead(page.belief.a, page.belief.b, combined))

@@ -1,4 +1,4 @@
-"""Planning: prices, priors and importances of all domains, solved apart from the crawl and stored for it to read."""
+"""Plan all domains: compute shadow prices, priors and importances, and store them for the crawl."""
 
 import math
 from collections.abc import Sequence
@@ -31,20 +31,18 @@ from crawler.store.database import Database
 from crawler.store.plan import PlanInput, PlanRow, sample_domain
 
 NO_LIMIT = float("inf")
-MAX_REQUESTS = 2**31 - 1  # a day, as the tables have it
-MAX_SAMPLES = 10  # times the sample, however many domains there are
-CORRECTION_INTERVAL = timedelta(minutes=50)  # plans that a user asks for in between leave the correction alone
+MAX_REQUESTS = 2**31 - 1  # per day; the maximum of the column
+MAX_SAMPLES = 10  # maximum total size, as a multiple of the sample size, even with many small domains
+CORRECTION_INTERVAL = timedelta(minutes=50)  # plans requested in between do not change the correction
 HOUR = timedelta(hours=1)
-GRANT_MARGIN = (
-    2  # requests: grants are whole ones, so that one or two of a budget that is used to the full are still to come
-)
+GRANT_MARGIN = 2  # requests: grants are integers, so a fully used budget may still have one or two left
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedDomain:
-    """The plan of one domain. fetched: its pages that have a version, by the sample.
+    """The plan of one domain. fetched: number of its fetched pages, estimated from the sample.
 
-    shadow_price: that a request and a byte must be worth.  price_correction: a factor on it.
+    shadow_price: minimum value per request and per byte.  price_correction: a factor on it.
     """
 
     domain: Domain
@@ -57,9 +55,9 @@ class PlannedDomain:
 
 @dataclass(frozen=True, slots=True)
 class DomainForecast:
-    """One domain as it was read, with its solved price, before anything is written.
+    """One domain with its inputs and its plan, before anything is written.
 
-    is_suspended: the domain sends nothing for an hour and more; its plan is what would hold otherwise.
+    is_suspended: the domain sends nothing for an hour or more; its plan ignores that.
     """
 
     input: PlanInput
@@ -74,10 +72,10 @@ class DomainForecast:
 async def plan_domains(
     db: Database, *, at: datetime, settings: Settings, only: Domain | None = None
 ) -> list[PlannedDomain]:
-    """Plan for all domains, by name: importances relative to each other, priors, prices, and targets out of reach.
+    """Plan all domains: relative importances, priors, shadow prices and findings. Return the plans by domain name.
 
-    only: plan for this one as if there were no other; for one that lives in a time of its own. Kinds of site learn
-    nothing from it.
+    only: plan only this domain, as if there were no other; used for a domain with its own clock. The priors of kinds of
+    sites are not updated then.
     """
     forecasts, kinds = await forecast_domains(db, at=at, settings=settings, only=only)
     if only is None:
@@ -89,7 +87,7 @@ async def _write_plan(db: Database, forecast: DomainForecast, settings: Settings
     plan_input, domain, solved = forecast.input, forecast.input.domain, forecast.plan
     correction = plan_input.price_correction if forecast.is_suspended else _correct_price(plan_input, solved, at=at)
     target_requests, budget = solved.target_requests, domain.settings.budget_per_day
-    if target_requests is not None:  # of a mean day; days without open hours leave theirs to the others
+    if target_requests is not None:  # of an average day; days without open hours leave theirs to the other days
         target_requests = min(
             math.ceil(target_requests / compute_open_day_share(domain.hours, at=at)),
             MAX_REQUESTS if budget is None else budget,
@@ -129,11 +127,11 @@ async def forecast_domains(
     refits: bool = True,
     sample_size: int = SAMPLE_SIZE,
 ) -> tuple[list[DomainForecast], tuple[KindPrior, ...]]:
-    """The forecasts of all domains, by name, or of one as if there were no other, and what they say of kinds of sites.
+    """Forecast all domains, by name, and fit the priors of kinds of sites, without changing anything.
 
-    Changes nothing.
-    refits: priors are fitted anew; else they are those of the last plan, and nothing is said of kinds.
-    sample_size: pages that are read of all domains together, about.
+    only: forecast only this domain, as if there were no other.
+    refits: whether to fit priors again; otherwise use those of the last plan and return none for kinds.
+    sample_size: approximate number of pages to read from all domains together.
     """
     inputs = await plan.read_plan_inputs(db, at=at, only=only)
     importances = await _compute_importances(db, inputs)
@@ -158,7 +156,7 @@ async def forecast_domains(
 def _solve_plans(
     works: list[Workload], terms: list[DomainLimits], suspended: list[bool], settings: Settings
 ) -> list[DomainPlan]:
-    """Solve the plans of all; domains that rest leave what they would use of the overall budget to the others."""
+    """Solve the plans of all domains. Suspended domains leave their part of the overall budget to the others."""
     overall, shares = get_overall_budget(settings), get_shares(settings)
     plans = solve_plans(works, terms, overall=overall, shares=shares)
     if any(suspended):
@@ -170,16 +168,16 @@ def _solve_plans(
 
 
 async def _compute_importances(db: Database, inputs: Sequence[PlanInput]) -> list[float]:
-    """Importance of each domain relative to the others: by links (mean 1), times its weight."""
+    """Return the importance of each domain relative to the others: by links (mean 1), times its weight."""
     ids, weights = [each.domain.id for each in inputs], [each.domain.settings.weight for each in inputs]
-    if len(ids) == 1:  # beside itself alone: no page's links need be read
+    if len(ids) == 1:  # nothing to compare with, so links need not be read
         return weights
     by_links = compute_popularity(ids, await plan.read_flows(db, ids))
     return [by_links[domain] * weight for domain, weight in zip(ids, weights, strict=True)]
 
 
 def _compute_sample_size(plan_input: PlanInput, inputs: Sequence[PlanInput], sample_size: int) -> int:
-    """Share of the domain's pages that is read: by its size, and enough of a small one, which has its own price."""
+    """Return how many of the domain's pages to read: in proportion to its size, but with a minimum for small ones."""
     tracked = max(sum(each.tracked for each in inputs), 1)
     return max(
         sample_size * plan_input.tracked // tracked,
@@ -196,7 +194,7 @@ def build_work(
     *,
     revisit: RevisitPolicy | None = None,
 ) -> Workload:
-    """The pages of a domain, with their gaps as a revisit policy has them; None: as the domain's own has."""
+    """Build the workload of a domain with the intervals of a revisit policy; None: the domain's own policy."""
     domain_settings = plan_input.domain.settings
     return build_workload(
         sample,
@@ -209,12 +207,12 @@ def build_work(
 
 
 def choose_policy(domain_settings: DomainSettings, settings: Settings) -> RevisitPolicy:
-    """The revisit policy of the domain; the price where that is a plugin's that is not there any more."""
+    """Return the revisit policy of the domain; the default one if it belongs to a plugin that is not configured."""
     return parse_policy_or_default(domain_settings.revisit, load_plugins(settings.plugins).revisits)
 
 
 def compute_limits(plan_input: PlanInput, importance: float, settings: Settings, *, at: datetime) -> DomainLimits:
-    """Limits of the domain: its user's settings, and what politeness leaves; a mean day's, of the week from `at` on."""
+    """Return the limits of the domain from its settings and politeness, for an average day of the week from `at`."""
     domain_settings, hours = plan_input.domain.settings, plan_input.domain.hours
     delay_s, cap = _compute_pace(plan_input, settings, at=at)
     open_days = compute_open_day_share(hours, at=at)
@@ -237,16 +235,16 @@ def compute_limits(plan_input: PlanInput, importance: float, settings: Settings,
 
 
 def compute_open_day_share(hours: Hours, *, at: datetime) -> float:
-    """The share of the UTC days of a week that have open hours: the others' budgets are not spent."""
+    """Return the share of the UTC days of a week that have open hours; the budgets of other days are not spent."""
     week = list_week_spans(hours, at)
-    return max(sum(map(bool, week)), 1) / len(week)  # none in a week when a change of clocks leaves its one hour out
+    return max(sum(map(bool, week)), 1) / len(week)  # none if a change to daylight saving time skips the only hour
 
 
 def _compute_pace(plan_input: PlanInput, settings: Settings, *, at: datetime) -> tuple[float, float]:
-    """Return the seconds between two requests at the usual speed, and how many requests that leaves of a mean day."""
+    """Return the seconds between two requests at normal speed, and how many requests an average day allows."""
     domain, hours = plan_input.domain, plan_input.domain.hours
     default_delay_s = settings.choose_delay(domain.settings, is_own=domain.is_own_server).total_seconds()
-    # The delay of the last lease is that of the slowest hours; what is more than these ask, robots.txt wants.
+    # The stored delay is that of the slowest hours; if it is longer than these require, it comes from robots.txt.
     slowest_delay_s = default_delay_s / min(window.speed for window in hours.windows)
     min_delay_s = plan_input.announced_s if plan_input.announced_s > slowest_delay_s else 0.0
     if not (default_delay_s or min_delay_s):
@@ -272,9 +270,9 @@ def get_shares(settings: Settings) -> Shares:
 
 
 def _correct_price(plan_input: PlanInput, solved: DomainPlan, *, at: datetime) -> float:
-    """The factor on the price, by the hour: what the day's looks have taken so far against what its pace allows.
+    """Return the hourly factor on the shadow price, from the day's used requests compared with its pacing.
 
-    An hour is the 24th part of the day's open time.
+    An hour is 1/24 of the day's open time.
     """
     hours = 24 * compute_day_share(plan_input.domain.hours, at, lead=timedelta(0)).elapsed
     if solved.shadow_price is None:

@@ -1,4 +1,4 @@
-"""The traffic monitor: which domains' last hour is far from what is usual for them."""
+"""The traffic monitor: find domains whose last hour was unusual."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class JudgedHour:
-    """One hour of a domain's traffic. anomaly: it is far from the usual, or empty."""
+    """One hour of a domain's traffic. anomaly: what is unusual about it; empty if nothing is."""
 
     traffic: TrafficHour
     anomaly: str
@@ -21,16 +21,16 @@ class JudgedHour:
 
 @dataclass(frozen=True, slots=True)
 class TrafficFinding:
-    """A domain whose last whole hour was far from what is usual for it."""
+    """A domain whose last full hour was unusual."""
 
     domain: Domain
     judged: JudgedHour
 
 
 async def judge_hours(db: Database, domain: Domain, *, at: datetime, window: timedelta) -> list[JudgedHour]:
-    """The hours of a domain with visits, within `last` before the hour of an instant, and that hour as far as it is.
+    """Return the domain's hours with visits in the window before the current hour, and the current hour so far.
 
-    window: whole hours.  Each whole hour is held against those before; of one that is not over there is nothing to say.
+    window: a whole number of hours.  Each full hour is compared with earlier ones; the current hour is not judged.
     """
     current_hour = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     since = current_hour - window
@@ -48,7 +48,7 @@ async def judge_hours(db: Database, domain: Domain, *, at: datetime, window: tim
 
 
 async def find_unusual_traffic(db: Database, *, at: datetime) -> list[TrafficFinding]:
-    """All domains, by name, whose last whole hour before an instant is off."""
+    """Return all domains, by name, whose last full hour was unusual."""
     findings = []
     for listed in await domains.list_domains(db):
         judged = await judge_hours(db, listed.domain, at=at, window=HOUR)

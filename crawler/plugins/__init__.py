@@ -1,8 +1,7 @@
-"""What installed packages add to a crawl: a score of pages, a filter of URLs, a reader of a type, a revisit policy.
+"""Plugins of installed packages: page scores, URL filters, readers of media types and revisit policies.
 
-A package offers plugins as Python entry points (docs/extending.md); RECRAWL_PLUGINS names those that are used, and none
-is imported before. `load` gives them ready for use, each tried once, or raises PluginBroken. They enter core as plain
-functions, so that core knows nothing of packages. Uses core alone.
+Packages provide plugins as Python entry points (docs/extending.md). Only those named in RECRAWL_PLUGINS are imported.
+`load_plugins` loads each and tries it once, or raises PluginBroken. Core gets them as plain functions. Uses only core.
 """
 
 from crawler.plugins.loading import (

@@ -1,9 +1,8 @@
-"""Finding, loading and trying plugins, and the form in which a crawl uses them.
+"""Find, load and try plugins, and adapt them for a crawl.
 
-A plugin that cannot be loaded, or is not what its extension point asks for, ends the command at its start. One that
-fails at a single URL during a crawl is told about once, and counts as if it had not been asked: score 1, accepted,
-looked at again by price. A reader that fails makes that page unreadable; it runs in the processes that parse, within
-their limits.
+A plugin that cannot be loaded or does not fit its extension point ends the command at its start. If a plugin fails for
+a URL during a crawl, the first failure is logged and its default applies: score 1, accepted, revisited by value. A
+reader that fails makes the page unreadable; it runs in the parser processes, within their limits.
 """
 
 import logging
@@ -22,7 +21,7 @@ from crawler.errors import BadInput, PluginBroken
 from crawler.plugins import points
 from crawler.plugins.points import NotUsable, PluginGroup
 
-if TYPE_CHECKING:  # it takes numpy along, which a process that parses does not need
+if TYPE_CHECKING:  # it imports numpy, which parser processes do not need
     from crawler.core.freshness.policies import VisitResult
     from crawler.core.freshness.terms import CrawlDefaults
 
@@ -34,7 +33,7 @@ BUILTIN_POLICIES = frozenset({"value", "similarity", "fixed"})
 
 @dataclass(frozen=True, slots=True)
 class PluginStatus:
-    """A plugin that is installed, or that the setting names. problem: why it cannot be used, or empty."""
+    """A plugin that is installed or named in the setting. problem: why it cannot be used; empty if it can."""
 
     name: str
     point: str
@@ -46,17 +45,17 @@ class PluginStatus:
 
 @dataclass(frozen=True, slots=True)
 class PluginReader:
-    """A reader as it goes to a process that parses: by its name, under which the process loads it once."""
+    """A reference to a reader plugin, which a parser process loads once by its name."""
 
     name: str
 
     def __call__(self, body: bytes, *, url: Url, content_type: str) -> Document:
-        """Document of the body. NotUsable, naming the plugin, whatever the plugin raised; but MemoryError."""
+        """Read a body. Raise NotUsable, with the plugin's name, for any exception except MemoryError."""
         plugin = load_reader(self.name)
         try:
             return points.read_document(plugin, body, url=url, content_type=content_type)
         except MemoryError:
-            raise  # it may be read with more
+            raise  # it is tried again with more memory
         except NotUsable as error:
             raise NotUsable(f"the plugin {self.name} {error}") from error
         except Exception as error:
@@ -65,10 +64,11 @@ class PluginReader:
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """The plugins of a process, as core takes them.
+    """The plugins of a process, as core uses them.
 
-    page_score: product of all scores of a URL, 0 to 1000.  accepts: whether all filters accept a URL.  None: there are
-    none of the kind.  readers: by media type.  revisits: revisit policies, by name.
+    page_score: returns the product of all scores of a URL, 0 to 1000; None if there are no scores.
+    accepts: returns whether all filters accept a URL; None if there are no filters.
+    readers: by media type.  revisits: revisit policies by name.
     """
 
     page_score: Callable[[Url], float] | None = None
@@ -77,7 +77,7 @@ class Plugins:
     revisits: Mapping[str, "PluginPolicy"] = field(default_factory=dict)
 
     def find_reader(self, content_type: str) -> PluginReader | None:
-        """Which plugin reads bodies with that Content-Type; None: recrawl does."""
+        """Return the plugin that reads bodies with this Content-Type; None if there is none."""
         return self.readers.get(points.parse_media_type(content_type)) if self.readers else None
 
 
@@ -85,21 +85,21 @@ NO_PLUGINS = Plugins()
 
 
 class _GuardedPlugins:
-    """Plugins of one kind that are asked about URLs; the first failure of each is told, and none goes further."""
+    """Plugins of one kind that are called with URLs. Failures are caught, and the first of each is logged."""
 
     def __init__(self, plugins: Sequence[tuple[str, Any]]) -> None:
         self._plugins = plugins
         self._failed: set[str] = set()
 
     def call_each(self, call: Callable[[Any, Url], Any], url: Url) -> Iterator[Any]:
-        """The answers of those that do not fail."""
+        """Yield the results of the plugins that do not fail."""
         for name, plugin in self._plugins:
             try:
                 result = call(plugin, url)
-            except Exception as error:  # noqa: BLE001  a stranger's code may raise anything, and the crawl goes on
+            except Exception as error:  # noqa: BLE001  a plugin may raise anything, and the crawl continues
                 if name not in self._failed:
                     self._failed.add(name)
-                    facts = {"plugin": name, "url": url, "error": _describe_error(error), "further": "untold"}
+                    facts = {"plugin": name, "url": url, "error": _describe_error(error), "further": "not logged"}
                     log.warning("plugin.failed", extra=facts)
             else:
                 yield result
@@ -119,7 +119,7 @@ class _Filters(_GuardedPlugins):
 
 
 class PluginPolicy(_GuardedPlugins):
-    """A revisit policy of a plugin, as core takes it. Where the plugin fails at a page, the price decides there."""
+    """A revisit policy of a plugin, as core uses it. If the plugin fails for a page, the default policy is used."""
 
     def choose_interval(self, visit: "VisitResult") -> timedelta:
         from crawler.core.freshness.policies import VALUE_POLICY
@@ -134,9 +134,9 @@ class PluginPolicy(_GuardedPlugins):
 
 @cache
 def load_plugins(names: tuple[str, ...]) -> Plugins:
-    """The plugins of those names, in their order, each tried once; PluginBroken for the first that cannot be used.
+    """Load the named plugins in their order and try each once. Raise PluginBroken for the first unusable one.
 
-    A name stands for all plugins of that name, whatever their extension points.
+    A name selects all plugins with that name, of any extension point.
     """
     plugins_by_group: dict[PluginGroup, list[tuple[str, Any]]] = {point: [] for point in PluginGroup}
     readers: dict[str, PluginReader] = {}
@@ -152,19 +152,19 @@ def load_plugins(names: tuple[str, ...]) -> Plugins:
 
 
 def list_plugins(names: tuple[str, ...]) -> list[PluginStatus]:
-    """All plugins that are installed or named, and what is wrong with those that are named. Imports no others."""
+    """List all installed and named plugins, with the problems of the named ones. Only named ones are imported."""
     named_plugins = [status for status, _ in _load_and_try(names)]
     return named_plugins + [_build_status(entry, used=False) for entry in list_installed() if entry.name not in names]
 
 
 def add_plugin_defaults(defaults: "CrawlDefaults", names: tuple[str, ...]) -> "CrawlDefaults":
-    """The defaults with the score and the revisit policies of the plugins of those names. Raises PluginBroken."""
+    """Return the defaults with the score and revisit policies of the named plugins. Raise PluginBroken."""
     plugins = load_plugins(names)
     return replace(defaults, page_score=plugins.page_score, plugin_policies=plugins.revisits) if names else defaults
 
 
 def is_known_policy(policy_name: str, names: tuple[str, ...]) -> bool:
-    """Whether a domain's setting names a revisit policy, with the plugins of those names."""
+    """Return whether a revisit policy exists, built in or in the named plugins."""
     try:
         require_policy(policy_name, names)
     except BadInput:
@@ -173,7 +173,7 @@ def is_known_policy(policy_name: str, names: tuple[str, ...]) -> bool:
 
 
 def require_policy(policy_name: str, names: tuple[str, ...]) -> None:
-    """BadInput where a domain's setting names a revisit policy that is none, with the plugins of those names."""
+    """Raise BadInput unless a revisit policy exists, built in or in the named plugins."""
     from crawler.core.freshness.policies import parse_policy
 
     try:
@@ -183,20 +183,20 @@ def require_policy(policy_name: str, names: tuple[str, ...]) -> None:
 
 
 def list_installed() -> list[EntryPoint]:
-    """All plugins that installed packages offer, by name. Imports none of them."""
+    """List all plugins of installed packages, by name, without importing them."""
     entries = [each for point in PluginGroup for each in entry_points(group=point.value)]
     return sorted(entries, key=lambda each: (each.name, each.group, _describe_package(each)))
 
 
 @cache
 def load_reader(name: str) -> Any:
-    """The reader of that name, loaded and not tried."""
+    """Load the named reader without trying it."""
     (entry,) = (each for each in list_installed() if each.name == name and each.group == PluginGroup.READER)
     return _instantiate(entry)
 
 
 def _load_and_try(names: Sequence[str]) -> Iterator[tuple[PluginStatus, Any]]:
-    """Load and try each plugin of these names; yield None in place of one that cannot be used."""
+    """Load and try each named plugin; yield None instead of one that cannot be used."""
     readers: dict[str, str] = {}  # by media type
     installed = list_installed() if names else []
     for name in dict.fromkeys(names):
@@ -204,7 +204,7 @@ def _load_and_try(names: Sequence[str]) -> Iterator[tuple[PluginStatus, Any]]:
         if not entries:
             available = ", ".join(dict.fromkeys(each.name for each in installed)) or "none"
             problem = (
-                f"{SETTING} names {name!r}, and no installed package offers a plugin of that name; there is {available}"
+                f"{SETTING} names {name!r}, but no installed package has a plugin of that name; available: {available}"
             )
             yield PluginStatus(name, "", "", "", is_used=False, problem=problem), None
         for entry in entries:
@@ -220,10 +220,10 @@ def _load_and_try(names: Sequence[str]) -> Iterator[tuple[PluginStatus, Any]]:
 
 
 def _load_usable(entry: EntryPoint, duplicates: Sequence[EntryPoint], readers: Mapping[str, str]) -> Any:
-    """The plugin, loaded and tried. readers: which plugin before it reads a media type.  Raises PluginBroken."""
+    """Load and try a plugin. readers: earlier reader plugins by media type.  Raise PluginBroken if it is unusable."""
     if len(duplicates) > 1:
-        raise PluginBroken(f"the plugin {entry.name} is offered twice: {' and '.join(map(_describe, duplicates))}")
-    with redirect_stdout(sys.stderr):  # what a command prints there may be a JSON document
+        raise PluginBroken(f"the plugin {entry.name} is defined twice: {' and '.join(map(_describe, duplicates))}")
+    with redirect_stdout(sys.stderr):  # stdout may be a JSON document
         try:
             plugin = _instantiate(entry)
         except (Exception, SystemExit) as error:
@@ -238,10 +238,10 @@ def _load_usable(entry: EntryPoint, duplicates: Sequence[EntryPoint], readers: M
                 f"the plugin {_describe(entry)} fails at its first call: {_describe_error(error)}"
             ) from error
     if entry.group == PluginGroup.REVISIT and entry.name in BUILTIN_POLICIES:
-        raise PluginBroken(f"the plugin {_describe(entry)} has the name of one of recrawl's own policies")
+        raise PluginBroken(f"the plugin {_describe(entry)} has the name of a built-in policy; rename the plugin")
     for each in media_types:
         if each in readers:
-            raise PluginBroken(f"the plugin {_describe(entry)} reads {each}, which {readers[each]} does, too")
+            raise PluginBroken(f"the plugin {_describe(entry)} reads {each}, as {readers[each]} does")
     return plugin
 
 

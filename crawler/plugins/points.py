@@ -1,7 +1,6 @@
-"""The extension points: for each the Protocol of its plugins, how one is tried, and what it may answer.
+"""The extension points: the Protocol of each, how its plugins are tried, and what they may return.
 
-A further point is a Protocol, a function that tries a plugin of it, an entry of POINTS, and in `loaded` the form in
-which core is given it.
+To add a point, add a Protocol, a function that tries a plugin, an entry in POINTS, and its form for core in `loading`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from crawler.core.http.urls import Url
 from crawler.core.page.document import Document, build_document
 
-if TYPE_CHECKING:  # it takes numpy along, which a process that parses does not need
+if TYPE_CHECKING:  # it imports numpy, which parser processes do not need
     from crawler.core.freshness.policies import VisitResult
 
 MAX_SCORE = 1000.0
 PROBE_URL = Url("https://example.com/a/page?of=1")
-# Web pages are read by recrawl alone: what it compares of them are elements, which no plugin gives.
+# Web pages are always read by recrawl, because it compares their elements, which plugins do not return.
 WEB_PAGES = frozenset({"text/html", "application/xhtml+xml"})
 
 
@@ -33,26 +32,26 @@ class PluginGroup(StrEnum):
 
 
 class PageScore(Protocol):
-    """How much pages matter, by their URLs."""
+    """A score of pages by their URLs."""
 
     def score(self, url: str) -> float:
-        """How many times as important the page is as it would be without, 0 to 1000; 1 changes nothing."""
+        """Return a factor on the page's importance, 0 to 1000; 1 changes nothing."""
         ...
 
 
 class UrlFilter(Protocol):
-    """Which URLs are pages at all, beside what a domain includes and excludes."""
+    """A filter of URLs, in addition to a domain's include and exclude patterns."""
 
     def accepts(self, url: str) -> bool:
-        """Whether the URL may be crawled."""
+        """Return whether the URL may be crawled."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ReadContent:
-    """The content of a body. text: a line for each block that is compared.  links: absolute, or relative to the body.
+    """The content of a body. text: one line for each block to compare.  links: absolute, or relative to the URL.
 
-    An object with these three attributes serves as well.
+    Any object with these three attributes can be returned instead.
     """
 
     text: str
@@ -61,71 +60,71 @@ class ReadContent:
 
 
 class ReaderOfType(Protocol):
-    """A reader of bodies that are no web pages.
+    """A reader of bodies that are not web pages.
 
-    media_types: those that it reads, such as ("text/csv",).
-    A reader may have an attribute `sample`, a body that it can read: then it is tried with that at start, and otherwise
-    with an empty body, which it may refuse by an exception.
+    media_types: the media types that it reads, such as ("text/csv",).
+    A reader may have an attribute `sample` with a body that it can read. At start it is tried with that body, or with
+    an empty body, for which it may raise an exception.
     """
 
     media_types: tuple[str, ...]
 
     def read(self, body: bytes, *, url: str, content_type: str) -> ReadContent:
-        """The content of a body. An exception means that the body cannot be read."""
+        """Return the content of a body. Raise any exception if it cannot be read."""
         ...
 
 
 class RevisitRule(Protocol):
-    """When a page is looked at again, in the domains whose user has chosen the plugin by its name."""
+    """A revisit policy, for domains whose `--revisit` setting names the plugin."""
 
     def choose_interval(self, visit: "VisitResult") -> timedelta:
-        """The time from a good look until the next one, above 0. It is brought within the page's bounds."""
+        """Return the time from a good visit to the next one, above 0. It is limited to the page's intervals."""
         ...
 
 
 class NotUsable(Exception):
-    """What is wrong with a plugin, in words that go on after its name."""
+    """A problem with a plugin. The message continues a sentence that starts with the plugin's name."""
 
 
 def compute_score(plugin: PageScore, url: Url) -> float:
-    """The score that a plugin gives. NotUsable if it is none."""
+    """Return a plugin's score of a URL. Raise NotUsable if it is invalid."""
     score: object = plugin.score(url)
     if isinstance(score, bool) or not isinstance(score, Real) or not 0 <= float(score) <= MAX_SCORE:
-        raise NotUsable(f"scores {url} {_format_value(score)}, not a number from 0 to {MAX_SCORE:g}")
+        raise NotUsable(f"returns the score {_format_value(score)} for {url}, not a number from 0 to {MAX_SCORE:g}")
     return float(score)
 
 
 def check_accepts(plugin: UrlFilter, url: Url) -> bool:
-    """Whether a plugin accepts the URL. NotUsable if it says neither."""
+    """Return whether a plugin accepts the URL. Raise NotUsable if it does not return a bool."""
     accepted: object = plugin.accepts(url)
     if not isinstance(accepted, bool):
-        raise NotUsable(f"answers {_format_value(accepted)} to {url}, not True or False")
+        raise NotUsable(f"returns {_format_value(accepted)} for {url}, not True or False")
     return accepted
 
 
 def read_document(plugin: ReaderOfType, body: bytes, *, url: Url, content_type: str) -> Document:
-    """What a plugin reads in a body. NotUsable if it is no content."""
+    """Read a body with a plugin. Raise NotUsable if the result is not valid content."""
     content: object = plugin.read(body, url=url, content_type=content_type)
     text, title, links = (getattr(content, name, None) for name in ("text", "title", "links"))
     if not isinstance(text, str) or not isinstance(title, str):
-        raise NotUsable(f"reads {_format_value(content)}, not a text, a title and links")
+        raise NotUsable(f"returns {_format_value(content)}, not a text, a title and links")
     if not isinstance(links, Sequence) or isinstance(links, str | bytes):
-        raise NotUsable(f"reads the links {_format_value(links)}, not a sequence of strings")
+        raise NotUsable(f"returns the links {_format_value(links)}, not a sequence of strings")
     if not all(isinstance(link, str) for link in links):
-        raise NotUsable("reads links that are not strings")
+        raise NotUsable("returns links that are not strings")
     return build_document(text, title=title, links=links, url=url)
 
 
 def compute_wait(plugin: RevisitRule, visit: "VisitResult") -> timedelta:
-    """The wait that a plugin wants. NotUsable if it is none."""
+    """Return the interval that a plugin chooses. Raise NotUsable if it is invalid."""
     wait: object = plugin.choose_interval(visit)
     if not isinstance(wait, timedelta) or wait <= timedelta(0):
-        raise NotUsable(f"lets {visit.url} wait {_format_value(wait)}, not a timedelta above 0")
+        raise NotUsable(f"returns the interval {_format_value(wait)} for {visit.url}, not a timedelta above 0")
     return wait
 
 
 def read_media_types(plugin: ReaderOfType) -> tuple[str, ...]:
-    """The media types that a plugin reads, in lower case. NotUsable if these are none, or not for plugins."""
+    """Return the media types that a plugin reads, in lower case. Raise NotUsable if they are invalid or reserved."""
     value: object = getattr(plugin, "media_types", None)
     is_list = isinstance(value, tuple | list) and all(isinstance(each, str) and "/" in each for each in value)
     if not isinstance(value, tuple | list) or not value or not is_list:
@@ -137,7 +136,7 @@ def read_media_types(plugin: ReaderOfType) -> tuple[str, ...]:
 
 
 def parse_media_type(content_type: str) -> str:
-    """The media type that a Content-Type names, without its parameters."""
+    """Return the media type of a Content-Type header, without its parameters."""
     return content_type.partition(";")[0].strip().lower()
 
 
@@ -149,7 +148,7 @@ def _try_reader(plugin: ReaderOfType) -> None:
         )
     except Exception as error:
         if sample is not None or isinstance(error, NotUsable):
-            raise  # else there is nothing in an empty body that it would have to find
+            raise  # otherwise it may reject the empty body
 
 
 def _try_revisit(plugin: RevisitRule) -> None:
@@ -179,12 +178,12 @@ def _try_revisit(plugin: RevisitRule) -> None:
 def _format_value(value: object) -> str:
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001  a stranger's object may not even have a name
+    except Exception:  # noqa: BLE001  even the repr of a plugin's object may fail
         text = "something"
     return f"{text if len(text) <= 80 else text[:77] + '...'} ({type(value).__name__})"
 
 
-# The method that each plugin of a group must have, as it is called, and what asks one for a first answer.
+# For each group: the method that its plugins must have, and a function that calls it once to try a plugin.
 POINTS: Mapping[PluginGroup, tuple[str, Callable[[Any], object]]] = {
     PluginGroup.PAGE_SCORE: ("score(url)", lambda plugin: compute_score(plugin, PROBE_URL)),
     PluginGroup.URL_FILTER: ("accepts(url)", lambda plugin: check_accepts(plugin, PROBE_URL)),
@@ -194,9 +193,9 @@ POINTS: Mapping[PluginGroup, tuple[str, Callable[[Any], object]]] = {
 
 
 def require_usable(group: PluginGroup, plugin: Any) -> None:
-    """Raise NotUsable unless a plugin has its group's method and answers a first call with the right type.
+    """Raise NotUsable unless a plugin has its group's method, and a first call returns the right type.
 
-    Raise what the plugin raises, too.
+    Exceptions of the plugin are not caught.
     """
     method, try_out = POINTS[group]
     if not callable(getattr(plugin, method.partition("(")[0], None)):

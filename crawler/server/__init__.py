@@ -1,8 +1,7 @@
-"""A page of one's own: what changed, how fresh, what to worry about, in the browser and as files.
+"""The web UI and the HTTP API: changes, freshness and likely stale pages, in the browser or as static files.
 
-`serve` shows it on this machine to who has its key, `write_pages` writes it as files. It shows what the store's reports
-and plan's forecasts say, in the words of the command, and its forms call what the commands call. Uses the command's
-words and verbs, and the rooms below it.
+`serve` serves them on this machine to users with a login link, and `write_pages` writes static files. The pages show
+the reports of the store and the forecasts of the planner; the forms call the same functions as the commands.
 """
 
 from crawler.server.server import serve

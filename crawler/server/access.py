@@ -1,7 +1,7 @@
-"""Who may see the pages: the user, by a key that stands in a file of RECRAWL_HOME, from pages of the server's own.
+"""Login links, session authentication and CSRF protection of the web UI; the key is a file in RECRAWL_HOME.
 
-An address with a code lets in once and is exchanged for a cookie. A page of any site could have the user's browser ask
-this server, so every request names its own address, and every form carries a word that only its session has.
+A login link works once and is exchanged for a session cookie. Pages of other sites can make the user's browser send
+requests to this server, so it checks the Host and Origin headers, and every form carries its session's CSRF token.
 """
 
 import hmac
@@ -23,17 +23,13 @@ from crawler.app.running.serving import (
 )
 from crawler.server.api import is_api_path
 
-CODE_LIFETIME = timedelta(hours=12)  # an address that was printed and not used
+CODE_LIFETIME = timedelta(hours=12)  # of an unused login link
 SESSION_LIFETIME = timedelta(days=30)
-OPEN_PATHS = (
-    LOGIN_PATH,
-    "/style.css",
-    FEED_PATH,
-)  # what somebody who has not entered may ask for; a feed wants its token
+OPEN_PATHS = (LOGIN_PATH, "/style.css", FEED_PATH)  # paths that need no session; a feed checks its own token
 SAFE_METHODS = ("GET", "HEAD")
 NO_STORE = {"cache-control": "no-store"}
 
-# Nothing but a style sheet and pictures of our own: texts of strangers' pages cannot become anything that runs.
+# Only the style sheet and images of this server are loaded: texts of crawled pages can never run as scripts.
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
@@ -41,7 +37,7 @@ HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    # With no-referrer browsers would send forms with "Origin: null", which is what a stranger's would have.
+    # With no-referrer, browsers would send forms with "Origin: null", like those of a foreign page.
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -49,26 +45,26 @@ HEADERS = (
 
 
 class Authenticator:
-    """Knows who has entered.
+    """Checks login codes, sessions and CSRF tokens.
 
-    addresses: of the server, as browsers write an origin.  started_at: when it began to serve.
-    port: on which it listens; None for the one in its first address.
-
-    A code that was made before that is refused, since a former server may have seen it.
+    addresses: the origins of the server.  started_at: the start of the server; older login codes are rejected, since
+    a previous server may have accepted them.  port: the listening port; None for the one in the first address.
     """
 
     def __init__(self, key: str, *, addresses: tuple[str, ...], started_at: datetime, port: int | None = None) -> None:
         self._signer = Signer(key)
-        self._started_at = started_at.replace(microsecond=started_at.microsecond // 1000 * 1000)  # as exact as a code
+        self._started_at = started_at.replace(
+            microsecond=started_at.microsecond // 1000 * 1000
+        )  # the precision of a code
         self.addresses = addresses
         self._hosts = {address.partition("://")[2] for address in addresses}
         self._used_codes: set[str] = set()
         self._port = port if port is not None else int(addresses[0].rpartition(":")[2])
-        # Browsers keep cookies by name of host alone: two servers of one machine must not overwrite each other's.
+        # Browsers store cookies by host name without port: two servers on one machine need different names.
         self.cookie = f"recrawl_{self._port}"
 
     def exchange_code(self, code: str, *, at: datetime) -> str | None:
-        """The session that a code is exchanged for; None if it is none, is too old, or was used."""
+        """Exchange a login code for a session; return None if the code is invalid, expired or already used."""
         created_at = self._signer.read_token_time(LOGIN_PURPOSE, code)
         if (
             created_at is None
@@ -81,39 +77,39 @@ class Authenticator:
         return self._signer.create_token("session", at)
 
     def is_valid_session(self, session: str, *, at: datetime) -> bool:
-        """Whether that is a session of somebody who has entered."""
+        """Return whether a session is valid and not expired."""
         created_at = self._signer.read_token_time("session", session)
         return created_at is not None and at - created_at <= SESSION_LIFETIME
 
     def compute_csrf_token(self, session: str) -> str:
-        """What every form of a session carries."""
+        """Return the CSRF token of a session, which its forms carry."""
         return self._signer.compute_mac("form", session)
 
-    def is_valid_csrf_token(self, session: str, word: str) -> bool:
-        """Whether a form was made by this server for this session."""
-        return hmac.compare_digest(self.compute_csrf_token(session).encode(), word.encode())
+    def is_valid_csrf_token(self, session: str, token: str) -> bool:
+        """Return whether this server made a form for this session."""
+        return hmac.compare_digest(self.compute_csrf_token(session).encode(), token.encode())
 
     def compute_proof(self, nonce: str) -> str:
-        """What only a server that knows the key can say, to a command that is about to send somebody here."""
+        """Return the proof that this server knows the key; a command checks it before it opens a login link here."""
         return compute_proof(self._signer.key, port=self._port, nonce=nonce[:MAX_NONCE_CHARS])
 
     def find_refusal(self, scope: Scope) -> str:
-        """Why a request is not from a page of this server, or not for this server; empty if it may be answered."""
+        """Return why a request has a foreign Host or Origin header; empty if it is allowed."""
         headers = Headers(scope=scope)
         if [value.lower() for value in headers.getlist("host")] not in [[host] for host in self._hosts]:
-            return f"this is {self.addresses[0]}"
+            return f"unknown Host header: this server is {self.addresses[0]}; RECRAWL_WEB_ORIGINS adds other addresses"
         origins = headers.getlist("origin")
         if not set(origins) <= set(self.addresses) or (scope["method"] not in SAFE_METHODS and len(origins) != 1):
-            return "only its own pages may ask"
+            return "requests from pages of other sites are not allowed"
         return ""
 
 
 def require_authentication(
     app: ASGIApp, authenticator: Authenticator, *, now: Callable[[], datetime], unauthenticated_app: ASGIApp
 ) -> ASGIApp:
-    """The application behind the doorkeeper; every answer has the headers of this module.
+    """Return the application with authentication; every response has the security headers of this module.
 
-    scope["session"]: of who has entered, else an empty string.  unauthenticated_app: answers who has not.
+    scope["session"]: set to the user's session, or empty.  unauthenticated_app: handles requests without a session.
     """
 
     async def check_request(scope: Scope, receive: Receive, send: Send) -> None:
@@ -139,7 +135,7 @@ def require_authentication(
             return
         session = _read_cookie(scope, authenticator.cookie)
         scope["session"] = session if authenticator.is_valid_session(session, at=now()) else ""
-        # The API lets in by tokens, which no browser shows by itself, and never by a session.
+        # The API accepts tokens, which no browser sends automatically, and never a session.
         is_open = bool(scope["session"]) or scope["path"] in OPEN_PATHS or is_api_path(scope["path"])
         await (app if is_open else unauthenticated_app)(scope, receive, send_with_headers)
 

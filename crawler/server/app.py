@@ -1,4 +1,4 @@
-"""The application: which address shows what, and what each form does. Pages are made here, and nothing runs in them."""
+"""The Starlette application of the web UI: its routes, pages, forms and error pages. No page contains scripts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,22 +36,20 @@ from crawler.server.ui.links import SERVER_LINKS
 from crawler.server.ui.templating import read_style
 
 MAX_FORM_BYTES = 64 << 10
-MAX_FLASH_MESSAGES = 1000  # of sessions that sent a form and never looked at what came of it
-MAX_NEWEST = 10  # changes on the first page
+MAX_FLASH_MESSAGES = 1000  # of sessions that sent a form and did not open the next page
+MAX_NEWEST = 10  # changes on the home page
 MAX_NEWEST_OF_DOMAIN = 5
-MAX_PLANNED = 50  # domains that are read for the forecast of one: a second
+MAX_PLANNED = 50  # domains; a forecast reads all of them, which takes a second
 
-UNEXPECTED_ERROR = (
-    "Something is stored that was not foreseen. The log tells what; recrawl db check looks for more of it."
-)
-LOGIN_HINT = "The commands recrawl serve, recrawl up and recrawl ui print an address that lets you in once."
+UNEXPECTED_ERROR = "An unexpected error occurred. The log has the details; recrawl db check looks for damaged data."
+LOGIN_HINT = "Run recrawl serve, recrawl up or recrawl ui and open the login link that it prints. Each link works once."
 
 PageHandler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(slots=True)
 class PageServer:
-    """All that the pages are made of. now: knowledge time.  index: of searches by the API."""
+    """The pages and forms of the web UI. now: the knowledge time.  index: the search index of the API."""
 
     db: AppDatabase
     parsers: ParserPool
@@ -59,15 +57,17 @@ class PageServer:
     now: Callable[[], datetime]
     counter: DomainCounter
     index: IndexSyncer
-    home_folder: Path  # of tokens and addresses of feeds, which are read at each request: both count at once
+    home_folder: (
+        Path  # has the tokens and feed keys, which are read at each request so that changes take effect at once
+    )
     _flash_messages: dict[str, render.FlashMessage] = field(default_factory=dict)
     _cards: TimedCache[overview.DomainCard | None] = field(default_factory=TimedCache)
     _facts: TimedCache[overview.DomainFacts | None] = field(default_factory=TimedCache)
 
     async def load_card(self, domain: overview.Domain) -> overview.DomainCard | overview.UncountedCard | None:
-        """A domain in short, as it was a moment ago at most; None if it was removed meanwhile.
+        """Return the summary of a domain, at most minutes old; None if the domain was removed meanwhile.
 
-        Nobody waits while a large domain is counted: its figures are as they were counted before.
+        A large domain is counted in the background, so its figures are those of the last count.
         """
         if not await self.counter.has_figures(domain):
             return await overview.make_uncounted_card(self.db, domain)
@@ -84,7 +84,7 @@ class PageServer:
         )
 
     async def load_facts(self, domain: overview.Domain) -> overview.DomainFacts | overview.UncountedCard | None:
-        """All about a domain, likewise."""
+        """Return all data of a domain's page, with the same age as its summary."""
         max_age = overview.ANY_AGE
 
         async def examine() -> overview.DomainFacts | None:
@@ -98,10 +98,10 @@ class PageServer:
         return await self._facts.get(domain.id, examine)
 
     def build_viewer(self, request: Request) -> render.Viewer:
-        """Who looks: what their forms carry, and what came of the form that they sent last."""
+        """Return the viewer with the CSRF token and the outcome of the last form of the session."""
         session = request.scope["session"]
         return render.Viewer(
-            word=self.authenticator.compute_csrf_token(session), notice=self._flash_messages.pop(session, None)
+            csrf_token=self.authenticator.compute_csrf_token(session), notice=self._flash_messages.pop(session, None)
         )
 
     async def show_home(self, request: Request) -> Response:
@@ -117,7 +117,7 @@ class PageServer:
         domain = await actions.find_domain(self.db, request.query_params.get("name", ""))
         facts = await self.load_facts(domain)
         if facts is None:
-            raise BadInput(f"{domain.authority} is not registered any more")
+            raise BadInput(f"{domain.authority} is no longer registered")
         if isinstance(facts, overview.UncountedCard):
             items = await read_newest_changes(self.db, at=at, max_count=MAX_NEWEST, only_domain=domain)
             return _respond_html(render.render_uncounted_page(facts, items, viewer=self.build_viewer(request), now=at))
@@ -143,7 +143,8 @@ class PageServer:
         feed_query = FeedSelection(params.get("domain", ""), params.get("prefix", ""), params.get("kind", ""))
         token = params.get("token", "")
         if not request.scope["session"] and not await asyncio.to_thread(may_read, self.home_folder, feed_query, token):
-            return PlainTextResponse("recrawl feed prints the address of a feed", status_code=401, headers=NO_STORE)
+            message = "The feed token is missing or invalid. Run recrawl feed to print the address of a feed."
+            return PlainTextResponse(message, status_code=401, headers=NO_STORE)
         origin = self.authenticator.addresses[0]
         address = f"{origin}{request.url.path}?{request.url.query}"
         document = await read_feed(self.db, feed_query, address=address, origin=origin, at=self.now())
@@ -168,20 +169,20 @@ class PageServer:
             )
         )
 
-    async def pieces(self, request: Request) -> Response:
+    async def show_blocks(self, request: Request) -> Response:
         url = actions.parse_url(request.query_params.get("url", ""))
         domain = await get_domain(self.db, url)
-        pick = actions.piece_asked(request.query_params)
+        pick = actions.parse_block_pick(request.query_params)
         facts = await read_blocks(self.db, domain, url, pick, parsers=self.parsers)
         if facts is None:
-            raise BadInput(f"no text of {url} is kept yet: crawl it first")
-        return _respond_html(render.pieces_page(facts, viewer=self.build_viewer(request)))
+            raise BadInput(f"no text of {url} is stored yet: crawl it first")
+        return _respond_html(render.render_blocks_page(facts, viewer=self.build_viewer(request)))
 
     async def log_in(self, request: Request) -> Response:
         session = self.authenticator.exchange_code(request.query_params.get("code", ""), at=self.now())
         if session is None and not request.scope["session"]:
             return _respond_html(
-                render.render_problem_page("This address has been used, or is too old", LOGIN_HINT), 403
+                render.render_problem_page("This login link was already used or has expired", LOGIN_HINT), 403
             )
         response = _redirect("/")
         if session is not None:
@@ -190,7 +191,7 @@ class PageServer:
         return response
 
     async def try_url(self, request: Request) -> Response:
-        """Look at a page once; what is found is shown at once and not recorded."""
+        """Fetch a page and show the result without recording it."""
         form = await self._read_form(request)
         url = actions.parse_url(form.get("url", ""))
         domain = await get_domain(self.db, url)
@@ -199,7 +200,7 @@ class PageServer:
         return _respond_html(render.render_try_page(result, domain, viewer=self.build_viewer(request)))
 
     def build_form_handler(self, act: Action) -> PageHandler:
-        """Return the answer to a form that changes something: it leads to the page that shows what came of it."""
+        """Return the handler of a form: it runs the action and redirects to the page that shows the outcome."""
 
         async def handle_form(request: Request) -> Response:
             form = await self._read_form(request)
@@ -208,7 +209,7 @@ class PageServer:
             except CrawlerError as error:
                 self._set_flash_message(request, render.FlashMessage(str(error), is_well=False))
                 return _redirect(actions.get_previous_page(form))
-            self._cards.invalidate(outcome.domain.id)  # its user has changed it
+            self._cards.invalidate(outcome.domain.id)  # the action may have changed it
             self._facts.invalidate(outcome.domain.id)
             self._set_flash_message(
                 request, render.FlashMessage(outcome.message, is_well=outcome.is_well, href=outcome.run_url)
@@ -218,19 +219,19 @@ class PageServer:
         return handle_form
 
     async def _read_form(self, request: Request) -> dict[str, str]:
-        """Return what a form holds. Raise HTTPException for one that this server has not made for this session."""
+        """Return the fields of a form. Raise HTTPException if it is too large or lacks the session's CSRF token."""
         body = bytearray()
         async for part in request.stream():
             body += part
             if len(body) > MAX_FORM_BYTES:
-                raise HTTPException(413, "the form is too large")
+                raise HTTPException(413, f"the form is larger than {MAX_FORM_BYTES} bytes")
         form = dict(parse_qsl(body.decode("utf-8", errors="replace"), keep_blank_values=True))
-        if not self.authenticator.is_valid_csrf_token(request.scope["session"], form.pop("word", "")):
+        if not self.authenticator.is_valid_csrf_token(request.scope["session"], form.pop("csrf_token", "")):
             raise HTTPException(403)
         return form
 
     def _set_flash_message(self, request: Request, message: render.FlashMessage) -> None:
-        """Say on the next page of a session what came of its form."""
+        """Store the outcome of a form for the next page of its session."""
         if len(self._flash_messages) >= MAX_FLASH_MESSAGES:
             self._flash_messages.clear()
         self._flash_messages[request.scope["session"]] = message
@@ -238,9 +239,9 @@ class PageServer:
     def build_error_handler(
         self, title: str, status: int, message: str | None = None
     ) -> Callable[[Request, Exception], Any]:
-        """Return the answer to an error.
+        """Return the handler that shows an error page.
 
-        message: None for what the error says; else its details are in the log alone.
+        message: the text of the page; None for the message of the error, which is otherwise only logged.
         """
 
         async def handle_error(request: Request, error: Exception) -> Response:
@@ -251,13 +252,13 @@ class PageServer:
 
 
 def build_application(server: PageServer) -> ASGIApp:
-    """The pages, behind their doorkeeper."""
+    """Return the application of the web UI and API, with authentication."""
     pages: dict[str, PageHandler] = {
         "/": server.show_home,
         "/domain": server.show_domain,
         "/changes": server.show_changes,
         "/page": server.show_page,
-        "/pieces": server.pieces,
+        "/pieces": server.show_blocks,
         LOGIN_PATH: server.log_in,
         "/style.css": _serve_style,
         FEED_PATH: server.show_feed,
@@ -265,12 +266,12 @@ def build_application(server: PageServer) -> ASGIApp:
     forms = {path: server.build_form_handler(act) for path, act in actions.FORMS.items()} | {"/try": server.try_url}
     api = ApiOnDemand(server.db, server.home_folder, now=server.now, request_index=server.index.request_sync)
     handlers: dict[Any, Any] = {
-        BadInput: server.build_error_handler("That cannot be shown", 400),
-        StoreUnavailable: server.build_error_handler("That cannot be shown", 503),
-        CrawlerError: server.build_error_handler("That cannot be shown", 500),
-        Exception: server.build_error_handler("That could not be shown", 500, UNEXPECTED_ERROR),
+        BadInput: server.build_error_handler("Invalid request", 400),
+        StoreUnavailable: server.build_error_handler("The database is not available", 503),
+        CrawlerError: server.build_error_handler("The page cannot be shown", 500),
+        Exception: server.build_error_handler("The page cannot be shown", 500, UNEXPECTED_ERROR),
         403: _reject_foreign_form,
-        404: server.build_error_handler("There is no such page", 404, ""),
+        404: server.build_error_handler("Page not found", 404, "Choose a page from the menu above."),
     }
     starlette_app = Starlette(
         routes=[
@@ -289,7 +290,7 @@ def build_application(server: PageServer) -> ASGIApp:
 
 
 def _release_memory_after(app: ASGIApp) -> ASGIApp:
-    """The application, which keeps no more memory than it needs between two answers: they may be days apart."""
+    """Return the application that releases memory after each response, because the next request may be days away."""
 
     async def respond(scope: Scope, receive: Receive, send: Send) -> None:
         await app(scope, receive, send)
@@ -311,10 +312,9 @@ async def _serve_style(_request: Request) -> Response:
 
 
 async def _reject_unauthenticated(scope: Scope, receive: Receive, send: Send) -> None:
-    await _respond_html(render.render_problem_page("You have not entered yet", LOGIN_HINT), 401)(scope, receive, send)
+    await _respond_html(render.render_problem_page("You are not logged in", LOGIN_HINT), 401)(scope, receive, send)
 
 
 async def _reject_foreign_form(_request: Request, _error: Exception) -> Response:
-    return _respond_html(
-        render.render_problem_page("This form is not of your session", "Open the page anew, and send it again."), 403
-    )
+    hint = "Reload the page and send the form again."
+    return _respond_html(render.render_problem_page("This form does not belong to your session", hint), 403)

@@ -1,7 +1,7 @@
-"""Connections to the pages: how many there are, and how long they may take to say what they want.
+"""Limits on the connections to the web UI: their number, and the time until a request is complete.
 
-A connection costs a stranger nothing, and this process a file descriptor, of which many systems give it 1,024. So the
-number of connections is bounded, and those that wait for a request are closed for new ones, the oldest first.
+Every connection takes a file descriptor, of which many systems allow a process 1,024. So the number of connections is
+bounded: new ones close those that wait for a request, the one that waits longest first.
 """
 
 import asyncio
@@ -10,16 +10,16 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 MAX_CONNECTIONS = 256  # a browser opens six
-BACKLOG = 128  # connections that are accepted at once, before any of them can be closed
-HEAD_SECONDS = 15  # from the connection, or the response before, until the head of a request is complete
+BACKLOG = 128  # connections that may be accepted at once, before any of them can be closed
+HEAD_SECONDS = 15  # from the connection or the last response until all headers of a request have arrived
 
 
 class BoundedConnection(H11Protocol):
-    """A connection that is closed where its next request's head is not complete in time, or others need its place."""
+    """A connection that is closed when the headers of its next request are late, or when there are too many."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._head_timer: asyncio.TimerHandle | None = None  # set while it waits for a request
+        self._head_timer: asyncio.TimerHandle | None = None  # set while waiting for a request
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -44,7 +44,7 @@ class BoundedConnection(H11Protocol):
 
     @property
     def idle_deadline(self) -> float | None:
-        """When it is closed unless the head of a request is complete; None while a request is answered."""
+        """The loop time at which the idle connection is closed; None while a request is handled."""
         return self._head_timer.when() if self._head_timer is not None else None
 
     def _start_head_timer(self) -> None:
@@ -57,9 +57,9 @@ class BoundedConnection(H11Protocol):
             self._head_timer = None
 
     def _close_longest_idle(self) -> None:
-        """Close the connection that waits for a request the longest; where all are being answered, this one."""
+        """Close the connection that has waited longest for a request, or this one if all of them handle a request."""
         waiting = [(each.idle_deadline, each) for each in self.connections if isinstance(each, BoundedConnection)]
         idle = [(until, each) for until, each in waiting if until is not None]
         _, longest = min(idle, key=lambda entry: entry[0], default=(0, self))
-        self.connections.discard(longest)  # at once: its end is told in a later turn of the loop
+        self.connections.discard(longest)  # now, because connection_lost runs later
         longest.transport.abort()

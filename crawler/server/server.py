@@ -1,4 +1,4 @@
-"""The web UI and the HTTP API on a port of this machine, until told to end."""
+"""The server process of the web UI and the HTTP API."""
 
 import asyncio
 import socket
@@ -17,17 +17,17 @@ from crawler.server.access import Authenticator
 from crawler.server.app import PageServer, build_application
 from crawler.server.connections import BACKLOG, BoundedConnection
 
-CONNECTIONS = 4  # of the database that `serve` is given
-ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104  nobody asks by these names
-DRAIN_SECONDS = 5  # that a request under way gets when the server ends
+CONNECTIONS = 4  # database connections of `serve`
+ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104  not usable as a host in a URL
+DRAIN_SECONDS = 5  # time for requests in progress when the server stops
 
 
 async def serve(
     db: AppDatabase, *, host: str, port: int | None, report: Callable[[str], None], stop: asyncio.Event
 ) -> None:
-    """Serve the web UI and the HTTP API until `stop` is set. report: is told the link that logs the user in.
+    """Serve the web UI and the HTTP API until `stop` is set. Raises StackFailed if it cannot listen.
 
-    port: None for the usual one, or any that is free where that is taken.  Raises StackFailed where it cannot listen.
+    report: is called with the login link.  port: None for the default port, or any free one if that is in use.
     """
     home = db.settings.home.resolve()
     key = serving.ensure_key(home)
@@ -68,7 +68,7 @@ async def serve(
 
 
 class Uvicorn(uvicorn.Server):
-    """The server without handlers of signals: those of the command end it."""
+    """Uvicorn without signal handlers, because the command has its own."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -78,7 +78,7 @@ class Uvicorn(uvicorn.Server):
 async def run_until_stopped(
     server: Uvicorn, listener: socket.socket, stop: asyncio.Event, background: Iterable[Coroutine[Any, Any, None]]
 ) -> None:
-    """Serve, and do what has no end beside it, until `stop` is set."""
+    """Run the server and the background tasks until `stop` is set."""
     async with asyncio.TaskGroup() as tasks:
         background_tasks = [tasks.create_task(each) for each in background]
         serve_task = tasks.create_task(server.serve(sockets=[listener]), name="serve-pages")
@@ -92,7 +92,7 @@ async def run_until_stopped(
 
 @contextmanager
 def open_listener(host: str, port: int | None) -> Iterator[socket.socket]:
-    """A socket that listens. Raises StackFailed where the address or the port is not to be had."""
+    """Open a listening socket. Raises StackFailed if the address or port is not available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -100,16 +100,17 @@ def open_listener(host: str, port: int | None) -> Iterator[socket.socket]:
         try:
             with suppress(OSError) if port is None else nullcontext():
                 listener.bind((host, requested_port))
-            if not listener.getsockname()[1]:  # the usual one is taken
+            if not listener.getsockname()[1]:  # the default port is in use
                 listener.bind((host, 0))
             listener.listen()
         except OSError as error:
-            raise StackFailed(f"{host} port {requested_port} is not to be had: {error.strerror or error}") from error
+            message = f"cannot listen on {host} port {requested_port}: {error.strerror or error}"
+            raise StackFailed(message) from error
         yield listener
 
 
 def list_addresses(host: str, port: int) -> tuple[str, ...]:
-    """The addresses at which the server is asked: by the one it listens on, and on this machine by its usual names."""
+    """Return the origins of the server: of the host that it listens on, and of the loopback names if they reach it."""
     names = [] if host in ALL_INTERFACES else [f"[{host}]" if ":" in host else host]
     names += [name for name in LOOPBACK_NAMES if host in (*LOOPBACK_NAMES, *ALL_INTERFACES) and name != host]
     return tuple(f"http://{name}:{port}" for name in names)

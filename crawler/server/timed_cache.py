@@ -1,4 +1,4 @@
-"""Figures that take long to reckon, kept for a while: a minute later they are much the same in a large domain."""
+"""A cache of figures that take long to compute; in a large domain they hardly change within minutes."""
 
 import asyncio
 import time
@@ -8,24 +8,22 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-MIN_COMPUTE_SECONDS = 1.0  # seconds: what takes less is reckoned each time
-LIFETIME_FACTOR = (
-    20.0  # times as long as it took, so that a reader who reloads costs the database a twentieth of its time
-)
-MAX_LIFETIME_SECONDS = 600.0  # seconds
-MAX_VALUES = 200  # values
+MIN_COMPUTE_SECONDS = 1.0  # values that are computed faster are not cached
+LIFETIME_FACTOR = 20.0  # times the computing time: constant reloading uses at most 5 % of the database's time
+MAX_LIFETIME_SECONDS = 600.0
+MAX_VALUES = 200
 
 
 class TimedCache(Generic[T]):
-    """Values by key. Two who want the same one at once wait for one reckoning."""
+    """Cached values by key. Concurrent callers of one key wait for a single computation."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._values: dict[Hashable, tuple[T, float]] = {}  # until when each is kept
+        self._values: dict[Hashable, tuple[T, float]] = {}  # each with its expiry time
         self._locks: defaultdict[Hashable, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def get(self, key: Hashable, compute: Callable[[], Awaitable[T]]) -> T:
-        """The value that is kept, or else what `find` gives."""
+        """Return the cached value, or compute it."""
         async with self._locks[key]:
             cached = self._values.get(key)
             began = self._clock()
@@ -40,5 +38,5 @@ class TimedCache(Generic[T]):
             return value
 
     def invalidate(self, key: Hashable) -> None:
-        """Reckon it anew next time: somebody has changed what it is of."""
+        """Drop the cached value, because its domain has changed."""
         self._values.pop(key, None)

@@ -1,8 +1,8 @@
-"""REMEMBERS: Postgres. One public function is one transaction, and rows stay inside.
+"""Storage in Postgres. Each public function runs one transaction, and no database rows leave this package.
 
-A package or a module for each verb of the crawl's loop: domains, claim, learned, frontier, record, report, plan, and
-retention; each may use those before it. `subscriptions` and `outbox` say who is told of changes, and what waits for
-them: `put_notifications` takes changes from the feed and moves the subscription's position in one transaction. Beside
-them `database` (connections, transactions), `rows` (read and written by statements) and `partitions`; `domain_rows` is
-what the packages need of domains.
+There is a package or a module for each step of the crawl: domains, claim, learned, frontier, record, report, plan and
+retention; each may use those before it. `subscriptions` and `outbox` hold the subscribers and their pending
+notifications: `put_notifications` reads changes from the feed and advances the subscription's position in one
+transaction. All of them use `database` (connections, transactions), `rows` (reading and writing rows), `partitions`
+and `domain_rows` (rows of domains).
 """

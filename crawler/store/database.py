@@ -1,4 +1,4 @@
-"""One Postgres: opening it, migrating it, and a transaction at a time."""
+"""Connections, transactions and the state of the schema of a Postgres database."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -18,23 +18,23 @@ Connection = psycopg.AsyncConnection[TupleRow]
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
-CONNECT_TIMEOUT_SECONDS = 20  # for a connection
+CONNECT_TIMEOUT_SECONDS = 20
 
-# What whoever runs the server has to mend; to ask again does not help.
+# Errors that an administrator has to fix: a retry does not help.
 PERMISSION_ERRORS = (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction)
-# Passing states of a server: away, full, busy, or a standby that is about to take over.
+# Temporary states of a server: down, full, busy, or a standby that is about to be promoted.
 UNAVAILABLE_ERRORS = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction, PoolTimeout)
-NEWER_MESSAGE = "a newer recrawl has migrated the database: install that one"
+NEWER_MESSAGE = "a newer version of recrawl has migrated the database; install that version"
 
 
 class SchemaState(StrEnum):
-    """How a database compares with our migrations."""
+    """The state of a database's schema, compared with the migrations of this version."""
 
     EMPTY = "empty"
-    FOREIGN = "foreign"  # tables, but none of ours
+    FOREIGN = "foreign"  # has tables, but none of recrawl
     OLDER = "older"
     CURRENT = "current"
-    NEWER = "newer"  # a newer recrawl has migrated it
+    NEWER = "newer"  # migrated by a newer recrawl
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,43 +45,43 @@ class Database:
 
     @property
     def url(self) -> str:
-        """Where it is, as `open_database` takes it."""
+        """Return its URL, as `open_database` accepts it."""
         return str(self.pool.conninfo)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """One transaction: committed at the end of the block, rolled back by any exception."""
+        """Run the block in a transaction, which is committed at its end and rolled back by any exception."""
         try:
             async with self.pool.connection() as connection, connection.transaction():
                 yield connection
         except UNAVAILABLE_ERRORS as error:
-            raise StoreUnavailable(f"the database does not answer: {format_one_line(error)}") from error
+            raise StoreUnavailable(f"the database does not respond: {format_one_line(error)}") from error
         except psycopg.errors.InsufficientPrivilege as error:
-            raise CrawlerError(f"the database refuses: {format_one_line(error)}") from error
+            raise CrawlerError(f"the database refused access: {format_one_line(error)}") from error
         except psycopg.errors.NumericValueOutOfRange as error:
             raise BadInput(
-                f"a number is beyond what the database holds ({format_one_line(error)}): use another one"
+                f"a number is out of range for the database ({format_one_line(error)}); use another one"
             ) from error
         except psycopg.DataError as error:
             if "NUL" not in str(error):
                 raise
-            # The driver refuses a text with a NUL before it asks the server: who typed a parameter made it up.
+            # The driver rejects texts with a NUL before it contacts the server. Only user input can contain one.
             raise BadInput(
-                f"a text cannot be looked for ({format_one_line(error)}): leave that character out"
+                f"the database cannot search for this text ({format_one_line(error)}); remove the NUL character"
             ) from error
 
 
 def format_one_line(error: BaseException) -> str:
-    """A driver's many-line message as one line for a person."""
+    """Return the message of a driver's error on one line."""
     return " ".join(str(error).split())
 
 
 @asynccontextmanager
 async def open_database(url: str, *, max_connections: int = 8) -> AsyncIterator[Database]:
-    """The database at `url`, open until the block ends.
+    """Open the database at a URL (postgresql://...) until the block ends.
 
-    url: postgresql://...;  max_connections: at most so many at once.
-    Raises StoreUnavailable where nothing answers there.
+    max_connections: the size of the connection pool.
+    Raise StoreUnavailable if the server does not respond.
     """
     pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
         build_libpq_url(url),
@@ -92,7 +92,7 @@ async def open_database(url: str, *, max_connections: int = 8) -> AsyncIterator[
         check=AsyncConnectionPool.check_connection,
         kwargs={"application_name": "recrawl", "options": "-c timezone=UTC -c jit=off"},
     )
-    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # it tells of every failed attempt; we tell once
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # it logs each failed attempt; the error below suffices
     try:
         async with await psycopg.AsyncConnection.connect(build_libpq_url(url), connect_timeout=CONNECT_TIMEOUT_SECONDS):
             pass
@@ -106,18 +106,18 @@ async def open_database(url: str, *, max_connections: int = 8) -> AsyncIterator[
 
 
 def build_libpq_url(url: str) -> str:
-    """The URL as libpq wants it: without SQLAlchemy's name of a driver."""
+    """Return the URL as libpq accepts it: without SQLAlchemy's driver name. Raise BadInput for other schemes."""
     scheme, separator, rest = url.partition("://")
     if not separator or scheme.split("+")[0] not in {"postgresql", "postgres"}:
-        raise BadInput("a database URL begins with postgresql://")
+        raise BadInput("invalid database URL: it must start with postgresql://")
     return f"postgresql://{rest}"
 
 
 def prepare_schema(url: str, *, may_upgrade: bool) -> None:
-    """Bring the database to the newest schema, or say what its user has to do. Called before the database is used.
+    """Migrate the database to the newest schema, or raise what the user has to do. Call this before using a database.
 
-    may_upgrade: whatever it holds, since it is our own; a user's is migrated without asking only while it is empty.
-    Raises CrawlerError for one that may not be migrated, and what `upgrade` does.
+    may_upgrade: migrate whatever it contains, for recrawl's own database; a user's is migrated only if it is empty.
+    Raise CrawlerError for a database that may not be migrated, and the errors of `upgrade_schema`.
     """
     match read_schema_state(url):
         case SchemaState.CURRENT:
@@ -125,20 +125,20 @@ def prepare_schema(url: str, *, may_upgrade: bool) -> None:
         case SchemaState.NEWER:
             raise CrawlerError(NEWER_MESSAGE)
         case SchemaState.OLDER if not may_upgrade:
-            raise CrawlerError("the database has an older schema: recrawl db upgrade")
+            raise CrawlerError("the database has an older schema; run recrawl db upgrade")
         case SchemaState.FOREIGN if not may_upgrade:
-            raise CrawlerError("the database holds other tables, and none of recrawl: recrawl db upgrade adds them")
+            raise CrawlerError("the database has other tables, but none of recrawl; recrawl db upgrade adds them")
         case SchemaState.EMPTY | SchemaState.OLDER | SchemaState.FOREIGN:
             upgrade_schema(url)
 
 
 def upgrade_schema(url: str, *, partitions: int | None = None) -> None:
-    """Bring the database to the newest schema; does nothing where it is there already.
+    """Migrate the database to the newest schema. Does nothing if it is current.
 
-    partitions: how many partitions each table of pages gets in a new database; None for the default.
-    Raises BadInput for a server that is too old or a database that is not in UTF-8 or has another number of
-    partitions, StoreUnavailable for none, CrawlerError for one that this user may not change, that a newer recrawl has
-    migrated, or that holds something else by a name of ours.
+    partitions: the number of partitions of each table of pages in a new database; None for the default.
+    Raise BadInput if the server is too old, or the database is not in UTF-8 or has another number of partitions;
+    StoreUnavailable if the server does not respond; CrawlerError if the user lacks privileges, a newer recrawl has
+    migrated the database, or other objects use names of recrawl.
     """
     # Alembic and SQLAlchemy take a third of a second to import.
     from crawler.store import migrate  # noqa: PLC0415
@@ -147,18 +147,18 @@ def upgrade_schema(url: str, *, partitions: int | None = None) -> None:
 
 
 def read_schema_state(url: str) -> SchemaState:
-    """How the database compares with our migrations."""
+    """Return the state of the database's schema."""
     try:
         with psycopg.connect(build_libpq_url(url), connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
             return compare_schema(connection)
     except psycopg.OperationalError as error:
         raise StoreUnavailable(f"cannot open the database: {format_one_line(error)}") from error
     except PERMISSION_ERRORS as error:
-        raise CrawlerError(f"the database refuses: {format_one_line(error)}") from error
+        raise CrawlerError(f"the database refused access: {format_one_line(error)}") from error
 
 
 def find_connection_error(url: str) -> str:
-    """Why nobody answers at a URL, in one line; empty where somebody does."""
+    """Return why no connection to a URL is possible, on one line; empty if it is."""
     try:
         psycopg.connect(build_libpq_url(url), connect_timeout=CONNECT_TIMEOUT_SECONDS).close()
     except psycopg.OperationalError as error:
@@ -167,7 +167,7 @@ def find_connection_error(url: str) -> str:
 
 
 def compare_schema(connection: psycopg.Connection[TupleRow]) -> SchemaState:
-    """How the database of a connection compares with our migrations."""
+    """Compare the schema of a connection's database with the migrations."""
     applied = set(_fetch_column(connection, "SELECT to_regclass('alembic_version')")) - {None}
     if applied:
         applied = set(_fetch_column(connection, "SELECT version_num FROM alembic_version"))
@@ -181,7 +181,7 @@ def compare_schema(connection: psycopg.Connection[TupleRow]) -> SchemaState:
 
 
 def count_registered_domains(url: str) -> int:
-    """How many domains a database of any of our schemas holds."""
+    """Return the number of domains in a database with any version of the schema."""
     with psycopg.connect(build_libpq_url(url), connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
         if _fetch_column(connection, "SELECT to_regclass('domain')") == [None]:
             return 0
@@ -190,7 +190,7 @@ def count_registered_domains(url: str) -> int:
 
 
 def list_revisions() -> list[str]:
-    """Our migrations' revisions, the newest last: the numbers that their files' names begin with."""
+    """Return the revisions of the migrations, the newest last: the numbers at the start of their file names."""
     return sorted(path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*_*.py"))
 
 
@@ -198,8 +198,8 @@ def _fetch_column(connection: psycopg.Connection[TupleRow], query: LiteralString
     return [value for (value,) in connection.execute(query)]
 
 
-# In this transaction alone. For many keys the planner would rather read a whole partition than find them. And nothing
-# that it writes needs to outlive a crash: a due time is worked out again, what counts is debited before.
+# For the current transaction only. For many keys, the planner would rather read a whole partition than look them up.
+# What such a transaction writes may be lost in a crash: due times are computed again, and budgets are debited before.
 PREFER_KEY_LOOKUPS = """
     SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
            set_config('enable_mergejoin', 'off', true), set_config('synchronous_commit', 'off', true)

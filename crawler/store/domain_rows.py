@@ -1,4 +1,4 @@
-"""A domain's rows: its settings and rules, as they are read with it and written, and what is left in its inbox."""
+"""The rows of a domain: settings, rules, robots.txt, and messages in the inbox."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -47,10 +47,10 @@ INSERT_ROBOTS = f"""
     VALUES (%(domain_id)s, {build_placeholders(ROBOTS_COLUMNS)}) ON CONFLICT (domain_id)
 """  # noqa: S608  likewise
 LIMITED_RULES = "SELECT pattern, pages FROM rule WHERE domain_id = %s AND max_pages IS NOT NULL"
-FETCH_SIZE = 10_000  # URLs read at a time
+FETCH_SIZE = 10_000  # URLs per round trip
 
 POST_TO_INBOX = "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, %s, %s, %s)"
-# A row that no pass has begun serves for this, too; behind one that is under way another full pass is needed.
+# A row that is not yet being applied covers this request, too. After one that is, another full pass is needed.
 POST_REPRICE = """
     WITH waiting AS (
         UPDATE inbox SET arrived_at = %(at)s
@@ -59,23 +59,23 @@ POST_REPRICE = """
     SELECT %(domain_id)s, 'reprice', '{}', %(at)s WHERE NOT EXISTS (SELECT FROM waiting)
 """
 WRITE_INBOX_CURSOR = "UPDATE inbox SET payload = payload || jsonb_build_object('after', %s::text) WHERE id = %s"
-SIGNALS_CHUNK = 1000  # of one inbox row
+SIGNALS_CHUNK = 1000  # signals in one inbox row
 
 
 async def find_domains(executor: Executor, condition: str, values: Values) -> list[Domain]:
-    """Return the domains for which a condition on `domain d` holds, which may go on with their order."""
+    """Return the domains that satisfy a condition on `domain d`. The condition may continue with ORDER BY and LIMIT."""
     rows = await fetch_dicts(executor, f"SELECT {DOMAIN_COLUMNS} FROM domain d WHERE {condition}", values)  # noqa: S608
     return [build_domain(row) for row in rows]
 
 
 async def read_domain(connection: Connection, domain_id: int) -> Domain | None:
-    """Return a domain as it is stored now; None where it was removed."""
+    """Return a domain as currently stored, or None if it was deleted."""
     matches = await find_domains(connection, "d.id = %s", (domain_id,))
     return matches[0] if matches else None
 
 
 def build_domain(row: dict[str, Any]) -> Domain:
-    """A row with COLUMNS as a Domain."""
+    """Return the domain of a row with DOMAIN_COLUMNS."""
     return Domain(
         id=row["id"],
         authority=Authority(row["authority"]),
@@ -92,7 +92,7 @@ def build_domain(row: dict[str, Any]) -> Domain:
 
 
 def build_setting_params(domain_settings: DomainSettings) -> dict[str, Any]:
-    """Return the values of the columns of a domain's settings."""
+    """Return the column values of a domain's settings."""
     return {setting.column: _encode_column(setting, get_value(domain_settings, setting)) for setting in SETTINGS}
 
 
@@ -116,7 +116,7 @@ def _build_rules(rows: Iterable[dict[str, Any]]) -> tuple[PageRule, ...]:
             pattern=row["pattern"],
             min_interval=_decode_span(row["min_interval_s"]),
             max_interval=_decode_span(row["max_interval_s"]),
-            weight=None if row["weight"] is None else float(row["weight"]),  # JSON knows no whole floats
+            weight=None if row["weight"] is None else float(row["weight"]),  # JSON turns 1.0 into 1
             once=row["once"],
             max_pages=row["max_pages"],
             view=View(tuple(row["ignore"]), tuple(row["watch"]), tuple(row["ignore_text"])),
@@ -127,16 +127,16 @@ def _build_rules(rows: Iterable[dict[str, Any]]) -> tuple[PageRule, ...]:
 
 
 async def put_robots(executor: Executor, domain: Domain, robots_copy: RobotsCopy, *, replaces: bool) -> None:
-    """Store a domain's robots.txt. replaces: the one that is there already."""
+    """Store the robots.txt of a domain. replaces: overwrite an existing one."""
     statement = f"{INSERT_ROBOTS} {f'DO UPDATE SET {build_upsert_set(ROBOTS_COLUMNS)}' if replaces else 'DO NOTHING'}"
     await execute(executor, statement, asdict(robots_copy) | {"domain_id": domain.id})
 
 
 async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[PageRule]) -> None:
-    """Put these rules in place of those there are.
+    """Replace the rules of a domain.
 
-    A rule that limited the pages of its pattern before keeps its count of them; for one that begins to, the pages that
-    are known are counted. The domain's hot row is held meanwhile, so that its lease holder admits none in between.
+    A rule that already limited the pages of its pattern keeps its count; for a new limit, the existing pages are
+    counted. The hot row of the domain is locked meanwhile, so the lease holder admits no pages.
     """
     await connection.execute("SELECT FROM domain_state WHERE domain_id = %s FOR UPDATE", (domain_id,))
     deleted = await fetch_rows(connection, DELETE_RULES, (domain_id,))
@@ -152,16 +152,16 @@ async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[
             (_build_rule_row(domain_id, n, rule, pages) for n, rule in enumerate(rules)),
         )
     except psycopg.errors.CharacterNotInRepertoire as error:
-        raise BadInput("a rule has a text with a NUL: leave that character out") from error
+        raise BadInput("a rule contains a NUL character; remove it") from error
 
 
 async def count_limited_pages(executor: Executor, domain_id: int) -> dict[str, int]:
-    """Return how many pages count for each rule that limits them, by its pattern."""
+    """Return the number of pages under each rule with a page limit, by pattern."""
     return dict(await fetch_rows(executor, LIMITED_RULES, (domain_id,)))
 
 
 async def _count_pages_by_rule(connection: Connection, domain_id: int, rules: Sequence[PageRule]) -> Counter[str]:
-    """How many pages of the domain are known under each pattern. It reads all of them: 5 s for a million."""
+    """Count the pages of the domain under each pattern. Reads all pages: 5 s for a million."""
     counts: Counter[str] = Counter()
     async with connection.cursor(name="pages_of_rules") as cursor:
         await cursor.execute("SELECT url FROM page WHERE domain_id = %s", (domain_id,))
@@ -180,36 +180,36 @@ def _build_rule_row(domain_id: int, no: int, rule: PageRule, pages: dict[str, in
 
 
 def _decode_span(length_s: float | None) -> timedelta | None:
-    """A column of seconds as a span of time."""
+    """Return the time span of a column in seconds."""
     return None if length_s is None else timedelta(seconds=length_s)
 
 
 def _encode_span(length: timedelta | None) -> float | None:
-    """And back."""
+    """Return a time span in seconds."""
     return None if length is None else length.total_seconds()
 
 
 async def post_to_inbox(
     executor: Executor, domain_id: int, kind: str, payload: dict[str, Any], *, at: datetime
 ) -> None:
-    """Leave something of a kind in the inbox."""
+    """Add a message to the inbox of a domain. kind: a value of column inbox.kind."""
     await execute(executor, POST_TO_INBOX, (domain_id, kind, Jsonb(payload), at))
 
 
 async def post_reprice(connection: Connection, domain_id: int, *, at: datetime) -> None:
-    """Let all pages of a domain be scored again: by another price, other settings or other evidence."""
+    """Request a new score of all pages of a domain, after a change of price, settings or evidence."""
     await connection.execute(POST_REPRICE, {"domain_id": domain_id, "at": at})
 
 
 async def write_inbox_cursor(connection: Connection, inbox_id: int, key: bytes) -> None:
-    """Keep how far a row of the inbox that means all pages was applied: up to this page."""
+    """Store the progress of an inbox row that concerns all pages: it is applied up to this key."""
     await connection.execute(WRITE_INBOX_CURSOR, (key.hex(), inbox_id))
 
 
 async def post_signals(
     connection: Connection, domain_id: int, signals: Iterable[ChangeSignal], *, at: datetime
 ) -> None:
-    """Leave change signals in the inbox: rows of one source each, so that none takes long to apply."""
+    """Add change signals to the inbox, in rows of one source and limited size, so each is applied quickly."""
     by_source: dict[str, list[tuple[str, str]]] = {}
     for each in signals:
         by_source.setdefault(each.source, []).append((each.url, each.at.isoformat()))

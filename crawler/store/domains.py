@@ -1,4 +1,4 @@
-"""Domains as their users register and change them. Nothing here touches a page: that is the lease holder's."""
+"""Registration and settings of domains. Pages are not changed here; only the lease holder changes them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
@@ -71,7 +71,7 @@ DOMAIN_STATUS = """
      WHERE d.id = %(domain_id)s
 """
 MAX_REQUESTED = 100_000
-CLOCK_SKEW = timedelta(minutes=1)  # by which the clocks of machines may differ
+CLOCK_SKEW = timedelta(minutes=1)  # maximum difference between the clocks of machines
 IS_NAMED = """
     d.authority = ANY(%(names)s)
     OR d.id IN (SELECT a.domain_id FROM domain_alias a WHERE a.authority = ANY(%(names)s)) ORDER BY d.id LIMIT 1
@@ -102,7 +102,7 @@ DOMAIN_LIST = f"""
 DELAY_NEXT_REQUEST = """
     UPDATE domain_state SET next_request_at = greatest(next_request_at, clock_timestamp() + %s) WHERE domain_id = %s
 """
-# Hours, budgets and limits of today may let the domain be crawled sooner than those of its last release.
+# New hours, budgets and limits may allow an earlier crawl than those at the last release.
 WAKE = """
     UPDATE domain_state SET closed_from = NULL, opens_at = NULL, wake_at = least(wake_at, %s) WHERE domain_id = %s
 """
@@ -114,17 +114,17 @@ REFRESH = """
     SELECT %(id)s, 'refresh', %(payload)s, %(at)s
      WHERE NOT EXISTS (SELECT FROM inbox WHERE domain_id = %(id)s AND kind = 'refresh' AND payload = %(payload)s)
 """
-# Tables without a foreign key: their rows go with the domain, here and nowhere else.
-# What the feed has forgotten of it stays forgotten; `recrawl db check` counts places that are empty.
+# `recrawl db check` needs the number of empty positions in the feed after the domain is deleted.
 KEEP_FORGOTTEN_POSITIONS = """
     UPDATE ledger SET forgotten_places = forgotten_places + s.first_event - 1
       FROM domain_state s WHERE s.domain_id = %s AND s.first_event > 1
 """
+# Tables without a foreign key to domain. Their rows are deleted with the domain by `remove`.
 DOMAIN_TABLES = (
     *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit", "visit_pack"),
     *("page_fingerprint", "fingerprint_band", "announced"),
 )
-# The delay after what a dead worker may have sent last still holds, for the domain and its addresses.
+# The crawl delay after the last possible request of a dead worker still applies to the domain and its addresses.
 EXPIRE = """
     UPDATE domain_state
        SET lease_token = NULL, leased_until = NULL, holder = NULL,
@@ -143,7 +143,7 @@ WAITING_SIGNALS = """
 """
 MAX_WAITING_SIGNALS = 100_000  # of one domain
 
-# The kind's own row before that of all; a kind of which no domain was looked at again knows no more than all.
+# The row of the kind, or else that of all kinds. A kind without revisited domains is not used.
 KIND_PRIOR = """
     SELECT kind, a, b, pages, domains FROM kind_prior
      WHERE kind IN (%(kind)s, %(all)s) AND domains > 0 ORDER BY kind = %(all)s LIMIT 1
@@ -158,7 +158,7 @@ WRITE_PRIORS = f"""
 
 @dataclass(frozen=True, slots=True)
 class DomainSummary:
-    """A domain with what a list shows of it."""
+    """A domain with the figures that lists of domains show."""
 
     domain: Domain
     unfetched: int
@@ -171,8 +171,8 @@ class DomainSummary:
     wake_at: datetime | None
     last_visit_at: datetime | None
     holder: str | None
-    resume_at: datetime | None  # until when it is left alone, as its server wishes or does not answer
-    importance: float  # beside other domains: by their links, as last planned, times its weight
+    resume_at: datetime | None  # until when it is suspended: its server requested it or did not respond
+    importance: float  # among all domains, from the links between them in the last plan, times its weight
 
 
 async def register(
@@ -186,23 +186,25 @@ async def register(
     delay: timedelta = timedelta(0),
     at: datetime,
 ) -> Domain:
-    """Register a domain with a whole, closed economy: all coins dormant, the seeds in the inbox.
+    """Register a domain: all cash of its OPIC economy is dormant, and its seeds are in the inbox.
 
-    Its pages are expected to change as those of its kind of site do, as far as plan has learnt that.
-    addresses: those its name leads to; every claim takes their slots.  delay: until its server may be asked again, in
-    real time from now, where it was asked for the registration.
-    Raises BadInput if the authority, or one of its other names, is registered already, and for a pattern that is not
-    used.
+    The prior of its pages is that of its kind of site, as far as the plan has learned it.
+    addresses: the network addresses of its name; each claim takes their slots.  delay: real time until the next request
+    to its server, if the registration has sent one.
+    Raise BadInput if the authority or one of the aliases is registered already, and for patterns that would be unused.
     """
-    _raise_for_unused(domain_settings.refusals)
+    _raise_for_unused(domain_settings.problems)
     async with db.transaction() as connection:
-        await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # names are free or taken, no race
+        await connection.execute(
+            "LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE"
+        )  # no other registration may take a name now
         for existing in await find_domains(connection, IS_NAMED, {"names": [authority, *aliases]}):
             raise build_already_registered_error(existing)
         values = build_setting_params(domain_settings) | {"authority": authority, "scheme": scheme, "at": at}
         domain_id = await fetch_value(connection, INSERT, values)
         await connection.execute(
-            """INSERT INTO domain_state (domain_id, coins, dormant, wake_at, addresses, next_request_at, window_passes)
+            """INSERT INTO domain_state (domain_id, total_cash, dormant, wake_at, addresses, next_request_at,
+                                        window_passes)
                VALUES (%s, %s, %s, %s, %s, clock_timestamp() + %s, %s)""",
             (
                 domain_id,
@@ -229,56 +231,56 @@ async def register(
         return domain
 
 
-def _raise_for_unused(refusals: Collection[str]) -> None:
-    if refusals:
-        raise BadInput(next(iter(refusals)))
+def _raise_for_unused(problems: Collection[str]) -> None:
+    if problems:
+        raise BadInput(next(iter(problems)))
 
 
 async def delay_next_request(db: Database, domain: Domain, *, delay: timedelta) -> None:
-    """Its server was asked just now, outside any lease: the next one begins no sooner than `delay` from now."""
+    """Postpone the next request to `delay` from now, after a request outside any lease."""
     await execute(db, DELAY_NEXT_REQUEST, (delay, domain.id))
 
 
 def build_already_registered_error(domain: Domain) -> BadInput:
-    """Return the refusal to register a domain twice."""
+    """Return the error for registering a domain twice."""
     name = domain.authority
-    return BadInput(f"{name} is registered already: recrawl domains set {name} changes its settings, crawl fetches it")
+    return BadInput(f"{name} is already registered; recrawl domains set {name} changes its settings, crawl fetches it")
 
 
 async def find_domain(db: Database, authority: Authority) -> Domain | None:
-    """The domain of that name, or of which it is another name."""
+    """Return the domain with this name or alias, or None."""
     matches = await find_domains(db, IS_NAMED, {"names": [authority]})
     return matches[0] if matches else None
 
 
 async def list_names(db: Database) -> list[Authority]:
-    """The names of all domains and their other names, in alphabetical order."""
+    """Return the names and aliases of all domains in alphabetical order."""
     return await fetch_all(db, scalar_row, NAMES)
 
 
 async def list_domains_after(db: Database, name: str, *, max_count: int) -> list[Domain]:
-    """Domains by name, those that follow `name`, without what they hold."""
+    """Return the domains after `name` in alphabetical order (keyset paging)."""
     return await find_domains(db, "d.authority > %s ORDER BY d.authority LIMIT %s", (name, max_count))
 
 
 async def list_domains(db: Database) -> list[DomainSummary]:
-    """All domains by name, with counts of their pages."""
+    """Return all domains by name, with counts of their pages."""
     rows = await fetch_dicts(db, DOMAIN_LIST)
     field_names = [each.name for each in fields(DomainSummary) if each.name != "domain"]
     return [DomainSummary(domain=build_domain(row), **{name: row[name] for name in field_names}) for row in rows]
 
 
 async def change_settings(db: Database, domain: Domain, domain_settings: DomainSettings, *, at: datetime) -> Domain:
-    """Change a domain's settings. New seeds go to the inbox, and the domain wakes.
+    """Change the settings of a domain, put new seeds into the inbox and wake the domain.
 
-    Where the scope became different, every page is read again in full: unchanged pages hide links that were out of
-    scope when they were last read. The table of settings says which ask for that. Raises BadInput for a new pattern
-    that is not used; one that was there before may stay while others are taken out.
+    If the scope changes, all pages are recrawled in full: unchanged pages may have links that were out of scope when
+    they were last parsed. The table of settings defines which settings require this. Raise BadInput for a new pattern
+    that would be unused; an existing one may stay.
     """
-    _raise_for_unused(set(domain_settings.refusals) - set(domain.settings.refusals))
+    _raise_for_unused(set(domain_settings.problems) - set(domain.settings.problems))
     async with db.transaction() as connection:
         if domain.settings.rules != domain_settings.rules:
-            # First: whoever holds several rows of a domain begins with the hot one.
+            # First, because every transaction that locks several rows of a domain locks the hot row first.
             await replace_rules(connection, domain.id, domain_settings.rules)
         await connection.execute(WAKE, (at, domain.id))  # first, likewise
         await connection.execute(UPDATE, build_setting_params(domain_settings) | {"id": domain.id})
@@ -294,21 +296,21 @@ async def change_settings(db: Database, domain: Domain, domain_settings: DomainS
         if before.importance_window != domain_settings.importance_window:
             await post_to_inbox(connection, domain.id, "window", {"passes": domain_settings.importance_window}, at=at)
         limits = {(each.budget_per_day, each.bytes_per_day) for each in (before, domain_settings)}
-        # The row wakes the domain after a release, too.
+        # Posted to the inbox because its row also wakes the domain after a release.
         if len(limits) > 1 or not has_same_weighing(before, domain_settings):
             await post_reprice(connection, domain.id, at=at)
         return replace(domain, settings=domain_settings)
 
 
 async def set_paused(db: Database, domain: Domain, *, paused: bool) -> None:
-    """Stop claiming a domain, or begin again. A lease that is held ends by itself."""
+    """Pause or resume a domain. A lease that is held now continues to its end."""
     await execute(db, "UPDATE domain SET state = %s WHERE id = %s", ("paused" if paused else "active", domain.id))
 
 
 async def remove(db: Database, domain: Domain) -> None:
-    """Forget a domain and everything about it. A holder's next record finds no lease and writes nothing.
+    """Delete a domain and all its data. A lease holder that then records visits finds no lease and writes nothing.
 
-    Its places in the feed stay empty: a position that was given out never means something else later.
+    Its positions in the feed stay empty, because a position is never reused.
     """
     async with db.transaction() as connection:
         await connection.execute("SELECT FROM domain_state WHERE domain_id = %s FOR UPDATE", (domain.id,))
@@ -321,33 +323,33 @@ async def remove(db: Database, domain: Domain) -> None:
 async def add_seeds(
     db: Database, domain: Domain, urls: Sequence[Url], *, at: datetime, before_root: bool = False
 ) -> None:
-    """Leave URLs for the holder to admit. before_root: they come before a root that was only named by registering."""
+    """Put seed URLs into the inbox. before_root: crawl them before the root, if only the registration named it."""
     await post_to_inbox(db, domain.id, "seed", {"urls": list(urls), "before_root": before_root}, at=at)
 
 
 async def request_refresh(db: Database, domain: Domain, *, prefix: Url, at: datetime) -> None:
-    """Ask that every page whose URL begins so becomes due at once: one inbox row, however many pages.
+    """Request a revisit of all pages with a URL prefix. Adds one row to the inbox.
 
-    The same wish twice is one wish: overlapping triggers collapse while the first is still in the inbox.
+    Does nothing if the inbox already has the same request.
     """
     payload = Jsonb({"prefix": prefix, "full": False})
     await execute(db, REFRESH, {"id": domain.id, "payload": payload, "at": at})
 
 
 async def read_status(db: Database, domain: Domain, *, at: datetime) -> DomainStatus:
-    """Why the domain can or cannot be claimed now. Raises BadInput if it was removed meanwhile."""
+    """Return the status that decides whether the domain can be claimed now. Raise BadInput if it was deleted."""
     row = await fetch_row(db, DOMAIN_STATUS, {"domain_id": domain.id, "at": at, "most_requested": MAX_REQUESTED})
     if row is None:
-        raise BadInput(f"{domain.authority} is not registered any more")
+        raise BadInput(f"{domain.authority} is no longer registered")
     return DomainStatus(*row)
 
 
 async def find_waiting_domains(
     db: Database, *, at: datetime, only: Collection[Domain] | None = None, requested: bool = False, max_count: int
 ) -> list[Domain]:
-    """Return domains with pages that are due or requested, with an inbox, or with a last visit that lies ahead.
+    """Return domains with due or requested pages, with rows in the inbox, or with a last visit in the future, by name.
 
-    only: among these.  requested: leave out those where pages are due and none is requested.  At most so many, by name.
+    only: search only these.  requested: ignore due pages.
     """
     ids = None if only is None else [domain.id for domain in only]
     values = {"at": at, "only": ids, "requested": requested, "most": max_count, "skew": CLOCK_SKEW}
@@ -355,16 +357,16 @@ async def find_waiting_domains(
 
 
 async def wake_domains(db: Database, domains: Collection[Domain], *, at: datetime) -> None:
-    """Wake domains that sleep by the pace of their budgets: somebody names them, and means now."""
+    """Wake domains that sleep because of the pace of their budgets, for a user who wants them crawled now."""
     values = {"ids": [domain.id for domain in domains], "at": at}
     await execute(db, WAKE_PACED, values)
 
 
 async def expire_leases(db: Database, *, holder_prefix: str) -> int:
-    """Free the domains held by workers that are known to be dead, without waiting for their leases to run out.
+    """End the leases of dead workers before they expire, and return the number of domains.
 
-    Gives how many. The delay after what such a worker may have sent last still holds, for the domain and its
-    addresses; what it had not recorded is looked at again.
+    The crawl delay after the last possible request of such a worker still applies to the domain and its addresses.
+    Fetches that were not recorded are repeated.
     """
     async with db.transaction() as connection:
         freed = await fetch_all(connection, scalar_row, EXPIRE, (holder_prefix,))
@@ -373,18 +375,20 @@ async def expire_leases(db: Database, *, holder_prefix: str) -> int:
 
 
 async def add_signals(db: Database, domain: Domain, signals: Sequence[ChangeSignal], *, at: datetime) -> None:
-    """Leave change signals for the holder to weigh. Raises BadInput where too many wait already."""
+    """Put change signals into the inbox. Raise BadInput if too many wait already."""
     async with db.transaction() as connection:
         waiting = await fetch_value(connection, WAITING_SIGNALS, (domain.id,))
         if waiting + len(signals) > MAX_WAITING_SIGNALS:
-            raise BadInput(f"{waiting:,} signals wait for {domain.authority} already: recrawl crawl {domain.authority}")
+            raise BadInput(
+                f"{waiting:,} signals already wait for {domain.authority}; run recrawl crawl {domain.authority}"
+            )
         await post_signals(connection, domain.id, signals, at=at)
 
 
 async def read_kind_prior(connection: Connection, kind: str) -> KindPrior:
-    """What a page of a new domain of this kind is expected to do: as its kind, or as all do, or PRIOR.
+    """Return the prior for a new domain of this kind of site: that of the kind, of all kinds, or PRIOR.
 
-    The kind that is given says which; PRIOR, of which no domain told, has that of ALL_KINDS and no domains.
+    The kind of the result says which. PRIOR has kind ALL_KINDS and no domains.
     """
     row = await fetch_row(connection, KIND_PRIOR, {"kind": kind, "all": ALL_KINDS})
     if row is None:
@@ -394,6 +398,6 @@ async def read_kind_prior(connection: Connection, kind: str) -> KindPrior:
 
 
 async def write_kind_priors(db: Database, kinds: Sequence[KindPrior], *, at: datetime) -> None:
-    """Write what was learnt. A kind of which no domain is left keeps what it was."""
+    """Store the priors of kinds of sites. Kinds that are not among them keep their priors."""
     rows = [(each.kind, each.prior.a, each.prior.b, round(each.pages), each.domains) for each in kinds]
     await execute(db, WRITE_PRIORS, split_into_columns(PRIOR_COLUMNS, rows) | {"at": at})

@@ -1,4 +1,4 @@
-"""Migrating a database, by Alembic. Imported only where that is needed: most processes find the schema current."""
+"""Migration of a database with Alembic. Imported only if needed: most processes find a current schema."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +15,11 @@ from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 from crawler.store import database
 from models.schema import DEFAULT_PARTITIONS
 
-OLDEST_POSTGRES = 14  # bit_count() and the multirange catalogue that our views use
-MIGRATION_LOCK = 0x7265637261776C  # two processes may want to migrate at once; "recrawl" in ASCII
+OLDEST_POSTGRES = 14  # the views use bit_count() and the catalog of multiranges
+MIGRATION_LOCK = 0x7265637261776C  # one process migrates at a time; "recrawl" in ASCII
 PARTITIONS = text("SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('page')")
 
-# Somebody else's table, index, function or schema has a name of ours.
+# Another table, index, function or schema has a name that recrawl uses.
 NAME_CONFLICTS = (
     psycopg.errors.DuplicateTable,
     psycopg.errors.DuplicateObject,
@@ -29,7 +29,7 @@ NAME_CONFLICTS = (
 
 
 def migrate(url: str, *, partitions: int | None) -> None:
-    """Bring the database to the newest schema; see `database.upgrade` for what it raises."""
+    """Migrate the database to the newest schema. For the errors raised, see `database.upgrade_schema`."""
     if connection_error := database.find_connection_error(url):
         raise StoreUnavailable(connection_error)
     engine: Any = create_engine(
@@ -44,11 +44,13 @@ def migrate(url: str, *, partitions: int | None) -> None:
         try:
             if database.compare_schema(connection.connection.driver_connection) is database.SchemaState.NEWER:
                 raise CrawlerError(database.NEWER_MESSAGE)
-            existing = int(connection.execute(PARTITIONS).scalar_one())  # of the table of pages, and so of the others
+            existing = int(
+                connection.execute(PARTITIONS).scalar_one()
+            )  # of table page; the others have the same number
             if partitions is not None and existing not in {0, partitions}:
                 raise BadInput(
-                    f"the tables have {existing} partitions each, chosen when they were created; "
-                    f"for {partitions} run recrawl db upgrade --partitions {partitions} on a new database"
+                    f"the tables have {existing} partitions each, which cannot be changed; "
+                    f"for {partitions}, run recrawl db upgrade --partitions {partitions} on a new database"
                 )
             config = Config()
             config.set_main_option("script_location", str(database.MIGRATIONS))
@@ -67,14 +69,16 @@ def _translate_errors() -> Iterator[None]:
         yield
     except OperationalError as error:
         raise StoreUnavailable(
-            f"the database does not answer: {database.format_one_line(error.orig or error)}"
+            f"the database does not respond: {database.format_one_line(error.orig or error)}"
         ) from error
     except DBAPIError as error:
         if isinstance(error.orig, database.PERMISSION_ERRORS):
-            raise CrawlerError(f"the database refuses: {database.format_one_line(error.orig)}") from error
+            raise CrawlerError(f"the database refused access: {database.format_one_line(error.orig)}") from error
         if isinstance(error.orig, NAME_CONFLICTS):
             conflict = database.format_one_line(error.orig)
-            raise CrawlerError(f"the database has no room for recrawl ({conflict}): give it one of its own") from error
+            raise CrawlerError(
+                f"the database already uses a name of recrawl ({conflict}); use another database"
+            ) from error
         raise
 
 
@@ -84,4 +88,6 @@ def _check_server(connection: Any) -> None:
         raise BadInput(f"the server is Postgres {version}; recrawl needs {OLDEST_POSTGRES} or newer")
     encoding = connection.execute(text("SHOW server_encoding")).scalar()
     if encoding != "UTF8":
-        raise BadInput(f"the database is in {encoding}; make one with ENCODING 'UTF8', since pages are in any script")
+        raise BadInput(
+            f"the database uses the encoding {encoding}; create one with ENCODING 'UTF8', because pages use any script"
+        )

@@ -1,8 +1,8 @@
-"""What waits to be told to a subscriber: changes as they come from the feed, then the messages that carry them.
+"""The outbox: pending notifications of changes from the feed, and the messages that carry them.
 
-A message is made before it is first sent, and stays as it is until it was taken: whoever gets it twice knows it by its
-token. Messages of one page are sent in the order of the feed; one that was given up holds up none. One that is too
-large for its receiver is split.
+A message is created before it is first sent and stays unchanged until it is delivered; by its token, a receiver
+recognizes repeated deliveries. Messages about one page are sent in the order of the feed; dead letters block no others.
+A message that is too large for its receiver is split.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ PUT_NOTIFICATIONS = f"""
       JOIN feed f ON f.position = x.position
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
 """  # noqa: S608  our own columns
-# Beside its content a change takes as much again in words, up to what a person is shown of it.
+# Besides its content, a change adds about as much text for humans, up to a limit.
 DUE_NOTIFICATIONS = """
     SELECT position, is_grouped, octet_length(content::text) + least(octet_length(content::text), 1500) FROM notice
      WHERE subscription_id = %(id)s AND message_id IS NULL AND due_at <= %(at)s
@@ -50,8 +50,8 @@ MAKE_MESSAGE = """
 ASSIGN_MESSAGE = (
     "UPDATE notice SET message_id = %(message)s WHERE subscription_id = %(id)s AND position = ANY(%(positions)s)"
 )
-# Parts of a message that was split have later numbers than what was made after it: its first position tells the order.
-# Those that were tried least come first, so that a message that nobody takes holds up only what is of its own pages.
+# Messages are ordered by first position, because parts of a split message have later ids than messages created since.
+# The message with the fewest tries comes first, so one that always fails delays only those about its own pages.
 NEXT_MESSAGE = """
     SELECT m.id, m.subscription_id, m.token, m.tries, m.created_at,
            ARRAY(SELECT n.content FROM notice n WHERE n.message_id = m.id ORDER BY n.position) AS changes
@@ -89,7 +89,7 @@ GIVE_UP_OLD = """
      WHERE subscription_id = %(id)s AND state = 'waiting' AND created_at < %(before)s
 """
 
-# Of those that are dead the next try was the last one.
+# For dead letters, next_try_at is the time of the last try.
 DELETE_OLD_DEAD = (
     "DELETE FROM message WHERE subscription_id = %(id)s AND state = 'dead' AND next_try_at < %(forgotten)s"
 )
@@ -104,9 +104,9 @@ MAKE_PART = """
 """
 POSITIONS = "SELECT position FROM notice WHERE message_id = %(message)s ORDER BY position"
 LOWER_MAX_BYTES = "UPDATE subscription SET max_bytes = least(max_bytes, %(max_bytes)s) WHERE id = %(id)s"
-# Its body will be another one, so it goes by another name.
+# The body changes, so the message gets a new token.
 RENEW_MESSAGE = "UPDATE message SET token = %(token)s, next_try_at = %(at)s WHERE id = %(message)s"
-MAX_LISTED = 200  # letters at a time: one may hold 500 changes
+MAX_LISTED = 200  # dead letters; each may have 500 changes
 DEAD_LETTERS = """
     SELECT m.id, m.subscription_id, s.target, m.created_at, m.tries, m.last_error AS error,
            (SELECT coalesce(array_agg(n.content - 'blocks' ORDER BY n.position), '{}')
@@ -125,9 +125,9 @@ DISCARD = f"DELETE FROM message WHERE {IS_CHOSEN}"  # noqa: S608  the same
 
 @dataclass(frozen=True, slots=True)
 class ChangeNotification:
-    """A change of the feed that is to be told. due_at: not before.  is_grouped: together with others.
+    """A pending notification of a change. due_at: do not send before.  is_grouped: send together with others.
 
-    content: all that is told of it, so that nothing else is needed when it is sent.
+    content: everything that the message needs.
     """
 
     position: int
@@ -138,10 +138,7 @@ class ChangeNotification:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message that is to be sent now.
-
-    tries: so often it was sent before.  created_at: when it could have been first.
-    """
+    """A message to send now. tries: the number of earlier tries.  created_at: when it was first due."""
 
     id: int
     subscription_id: int
@@ -154,9 +151,9 @@ class Message:
 async def put_notifications(
     db: Database, number: int, notifications: Sequence[ChangeNotification], *, after: int, until: int
 ) -> bool:
-    """Put what a subscription is to be told of a piece of the feed into its outbox, and move its position behind it.
+    """Add notifications from a range of the feed to a subscription's outbox and advance its position.
 
-    after, until: the piece. Gives False, and changes nothing, where somebody else has read that piece meanwhile.
+    after, until: the range of positions. Return False without any change if another process has read it already.
     """
     rows = [(each.position, each.due_at, each.is_grouped, Jsonb(_clean_json(each.content))) for each in notifications]
     async with db.transaction() as connection:
@@ -170,7 +167,7 @@ async def put_notifications(
 
 
 async def is_due(db: Database, number: int, *, at: datetime) -> bool:
-    """Whether anything is due for a subscription that is in no message yet."""
+    """Return whether a subscription has due notifications that are in no message yet."""
     return bool(await fetch_value(db, IS_DUE, {"id": number, "at": at}))
 
 
@@ -184,11 +181,11 @@ async def make_messages(
     max_bytes: int | None = None,
     max_changes: int = 1000,
 ) -> int:
-    """Make messages of what is due for a subscription, in the order of the feed; gives how many.
+    """Create messages from the due notifications of a subscription, in feed order, and return their number.
 
-    joins_changes: changes share a message even where each may be told alone.  max_changes_each: changes of one message.
-    max_bytes: of one message, about; None for any size.
-    max_changes: changes that are put into messages now.
+    joins_changes: combine changes even if each could be sent alone.  max_changes_each: the limit of one message.
+    max_bytes: the approximate limit of one message; None for any size.
+    max_changes: the limit of this call.
     """
     async with db.transaction() as connection:
         rows = await fetch_rows(connection, DUE_NOTIFICATIONS, {"id": number, "at": at, "most": max_changes})
@@ -205,7 +202,7 @@ async def make_messages(
 def _group_positions(
     rows: Iterable[tuple[Any, ...]], *, joins_changes: bool, max_changes_each: int, max_bytes: int | None
 ) -> Iterable[list[int]]:
-    """Positions that share a message: neighbours alone, so that all messages stand in the feed's order."""
+    """Group positions into messages. Only neighbors are combined, so messages keep the order of the feed."""
     group, used = list[int](), 0
     for position, is_grouped, size in rows:
         is_alone = not (joins_changes or is_grouped)
@@ -223,15 +220,15 @@ def _group_positions(
 
 
 async def find_next_message(db: Database, number: int, *, at: datetime) -> Message | None:
-    """The message of a subscription that is to be sent next; None while none may be, as long as it is paused, too.
+    """Return the next message to send for a subscription, or None if there is none or the subscription is paused.
 
-    No earlier message of any of its pages is waiting.
+    No earlier message about any of its pages is waiting.
     """
     return await fetch_one(db, class_row(Message), NEXT_MESSAGE, {"id": number, "at": at})
 
 
 async def record_delivery(db: Database, message: Message, *, at: datetime) -> None:
-    """The message was taken, and its receiver is well."""
+    """Record that a message was delivered, and reset the failures of its subscription."""
     values = {"message": message.id, "id": message.subscription_id, "changes": len(message.changes), "at": at}
     await execute(db, RECORD_DELIVERY, values)
 
@@ -246,12 +243,12 @@ async def record_failure(
     is_dead: bool,
     resume_at: datetime | None,
 ) -> None:
-    """Write down that a message was not taken. error: why not, without anything secret.
+    """Record a failed delivery. error: the reason, without secrets.
 
-    next_try_at: when it is tried again.  is_dead: it is not.  resume_at: nothing is sent to the receiver before; None
-    where the message was at fault, and not its receiver.
-    What else has been waiting since before a receiver failed for TOO_OLD is given up with it, without another try. Dead
-    letters of the subscription that were given up before DEAD_LETTER_AGE are forgotten.
+    next_try_at: when to try again.  is_dead: do not try again.  resume_at: send nothing to the receiver before; None if
+    the message caused the failure rather than the receiver.
+    If the receiver has been failing for longer than MAX_MESSAGE_AGE, all messages of that age become dead letters. Dead
+    letters older than DEAD_LETTER_AGE are deleted.
     """
     values = {
         "message": message.id,
@@ -275,14 +272,14 @@ async def record_failure(
 
 
 async def record_missing_target(db: Database, number: int, *, resume_at: datetime, error: str, at: datetime) -> None:
-    """The target of a subscription is not known, so no message could be made. error: why, without anything secret."""
+    """Record that no message could be created because the target is unknown. error: the reason, without secrets."""
     await execute(
         db, RECORD_TARGET_FAILURE, {"id": number, "resume_at": resume_at, "error": clean_text(error), "at": at}
     )
 
 
 def _clean_json(value: Any) -> Any:
-    """Texts of a JSON value as Postgres takes them."""
+    """Return a JSON value with its texts cleaned for Postgres."""
     match value:
         case str():
             return clean_text(value)
@@ -295,7 +292,7 @@ def _clean_json(value: Any) -> Any:
 
 
 async def split_message(db: Database, message: Message, parts: Sequence[int], *, at: datetime) -> None:
-    """Put the changes of a message into several, each with a token of its own. parts: how many go into each."""
+    """Split a message into several with new tokens. parts: the number of changes in each."""
     async with db.transaction() as connection:
         positions = await fetch_all(connection, scalar_row, POSITIONS, {"message": message.id})
         for count in parts:
@@ -309,7 +306,7 @@ async def split_message(db: Database, message: Message, parts: Sequence[int], *,
 
 
 async def lower_max_bytes(db: Database, message: Message, *, max_bytes: int, at: datetime) -> None:
-    """A message was too large for its receiver: messages are smaller from now on, and this one is due at once."""
+    """Lower the message size of a subscription after the receiver rejected a message, and make this one due at once."""
     values = {"message": message.id, "id": message.subscription_id, "token": uuid4(), "at": at}
     async with db.transaction() as connection:
         await connection.execute(LOWER_MAX_BYTES, values | {"max_bytes": max_bytes})
@@ -318,7 +315,7 @@ async def lower_max_bytes(db: Database, message: Message, *, max_bytes: int, at:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that was given up. id: its number.  error: of the last try.  changes: without their blocks."""
+    """A message that was given up. error: the error of the last try.  changes: without their blocks."""
 
     id: int
     subscription_id: int
@@ -332,14 +329,14 @@ class DeadLetter:
 async def list_dead_letters(
     db: Database, number: int | None = None, *, max_count: int = MAX_LISTED
 ) -> list[DeadLetter]:
-    """The dead letters of a subscription, or of all, the oldest first."""
+    """Return the dead letters of a subscription, or of all, the oldest first."""
     return await fetch_all(db, class_row(DeadLetter), DEAD_LETTERS, {"number": number, "most": max_count})
 
 
 async def redeliver_letters(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:
-    """Have dead letters sent once more, with as many tries as at first; None for all. Gives how many.
+    """Queue dead letters again with a full number of tries, and return their number. ids: None for all.
 
-    Whoever asks for it has mended the receiver: its failures are forgotten, and what else waits for it is tried now.
+    The user has fixed the receiver, so its failures are reset and its other waiting messages are tried now.
     """
     async with db.transaction() as connection:
         subscription_ids = await fetch_all(connection, scalar_row, REDELIVER, _build_choice_params(ids, at=at))
@@ -348,7 +345,7 @@ async def redeliver_letters(db: Database, ids: Collection[int] | None, *, at: da
 
 
 async def discard_letters(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:
-    """Forget dead letters; None for all. Gives how many."""
+    """Delete dead letters and return their number. ids: None for all."""
     return await execute(db, DISCARD, _build_choice_params(ids, at=at))
 
 

@@ -1,4 +1,4 @@
-"""Partitions: of `visit` one per month, so that forgetting it is a DROP; of the frontier's, what the planner knows."""
+"""Monthly partitions of table `visit`, so that old visits are dropped, and planner statistics of page partitions."""
 
 from datetime import UTC, datetime
 
@@ -7,13 +7,13 @@ from psycopg import errors, sql
 from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_rows, fetch_value
 
-PARTITION_LOCK = 0x7265637261776D  # shifts begin at the same time; one more than the lock of the migrations
+PARTITION_LOCK = 0x7265637261776D  # crawl runs may start at once; the migration lock plus one
 VISIT_PARTITIONS = """
     SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'visit'::regclass
 """
-# A partition waits for every reader and writer of visits, and whoever comes after waits for it: better none at all.
+# Creating a partition waits for all readers and writers of visits and blocks those that come later, so give up early.
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '1s'"
-# Partitions of a domain's pages that have doubled since Postgres counted them last.
+# Partitions of a domain's pages that have doubled since Postgres last analyzed them.
 OUTGROWN = """
     SELECT n.nspname, part.relname
       FROM (SELECT tableoid FROM page WHERE domain_id = %(domain_id)s ORDER BY key LIMIT 1) AS one
@@ -32,10 +32,10 @@ CREATE = sql.SQL("CREATE TABLE {name} PARTITION OF visit FOR VALUES FROM ({since
 
 
 async def ensure_visit_partition(db: Database, *, at: datetime) -> None:
-    """See to it that the visits of the month of `at`, and of the next one, have a partition of their own.
+    """Create the partitions for visits of the month of `at` and of the next month, if they are missing.
 
-    Where the default partition holds visits of such a month already, or where we may not create one, or others keep
-    the table busy, they stay in the default partition: nothing but the cost of forgetting them depends on it.
+    Visits stay in the default partition if it already has some of this month, if the user may not create tables, or if
+    the table is busy. This only makes it more expensive to delete them later.
     """
     this = at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     months = [this, get_next_month(this)]
@@ -49,11 +49,11 @@ async def ensure_visit_partition(db: Database, *, at: datetime) -> None:
 
 
 async def analyze_if_outgrown(db: Database, domain_id: int) -> None:
-    """Have Postgres count the rows of a domain's partitions again, if they have doubled since it did.
+    """Analyze the partitions of a domain if their rows have doubled since the last time.
 
-    Left to itself it does so once a minute. Until then it takes a domain that is new for one of a few pages, and joins
-    what a record names with all of them: by ten thousand pages, that is nine tenths of its work. Only the columns that
-    rows are found by are counted, which takes a tenth of the time of all.
+    Autovacuum does so once a minute. Until then, the planner takes a new domain for a small one and scans all of its
+    pages for each batch of visits: at ten thousand pages, this is nine tenths of the work. Only the key columns are
+    analyzed, which takes a tenth of the time.
     """
     async with db.transaction() as connection:
         outgrown = await fetch_rows(connection, OUTGROWN, {"domain_id": domain_id, "few": MIN_ROWS})
@@ -65,11 +65,11 @@ async def analyze_if_outgrown(db: Database, domain_id: int) -> None:
                 for name in outgrown:
                     await connection.execute(sql.SQL("ANALYZE {} (domain_id, key)").format(sql.Identifier(*name)))
         except errors.LockNotAvailable:
-            return  # somebody else is counting
+            return  # another process analyzes them
 
 
 def get_next_month(month: datetime) -> datetime:
-    """The first instant of the month after the one that begins at `month`."""
+    """Return the first instant of the next month. month: the first instant of a month."""
     return month.replace(year=month.year + month.month // 12, month=month.month % 12 + 1)
 
 
@@ -93,4 +93,4 @@ async def _try_to_create(connection: Connection, month: datetime) -> None:
         async with connection.transaction():
             await connection.execute(statement)
     except (errors.LockNotAvailable, errors.InsufficientPrivilege, errors.CheckViolation):
-        return  # a violation: such a visit came between the question and the answer
+        return  # CheckViolation: a visit of this month was inserted after the check above

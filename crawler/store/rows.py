@@ -1,8 +1,7 @@
-"""Rows of a statement, read in one go: as values of a class whose fields are the columns, as dicts, or as they are; and
-rows written many at once. And values of other forms than Postgres has: texts, costs, fingerprints.
+"""Reading and writing rows of statements, and conversion of values: texts, costs, fingerprints.
 
-Each function works on a connection, or in a transaction of its own where it is given a database. Where no values are
-given a percent sign in the statement stands for itself.
+Rows are read as values of a class, as dicts or as tuples. Each function takes a connection, or a database, for which it
+opens its own transaction. Without values, a percent sign in the statement needs no escape.
 """
 
 from collections.abc import AsyncIterator, Hashable, Iterable, Mapping, Sequence
@@ -19,12 +18,12 @@ from crawler.core.page.fingerprint import Fingerprint
 from crawler.store.database import Connection, Database
 
 T = TypeVar("T")
-Values = Sequence[Any] | Mapping[str, Any]  # of a statement's parameters
+Values = Sequence[Any] | Mapping[str, Any]  # parameters of a statement
 Executor = Connection | Database
 
 
 async def execute(executor: Executor, statement: str, values: Values = ()) -> int:
-    """Execute a statement; return how many rows it changed."""
+    """Execute a statement and return the number of rows that it changed."""
     async with _open_connection(executor) as connection:
         return (await connection.execute(statement.encode(), values or None)).rowcount
 
@@ -32,7 +31,7 @@ async def execute(executor: Executor, statement: str, values: Values = ()) -> in
 async def fetch_all(
     executor: Executor, row_factory: AsyncRowFactory[T], statement: str, values: Values = (), *, binary: bool = False
 ) -> list[T]:
-    """Return the rows, as a row factory of psycopg makes them. binary: columns come in that form."""
+    """Return the rows as built by a row factory of psycopg. binary: transfer the columns in binary format."""
     async with (
         _open_connection(executor) as connection,
         connection.cursor(row_factory=row_factory, binary=binary) as cursor,
@@ -43,27 +42,27 @@ async def fetch_all(
 async def fetch_one(
     executor: Executor, row_factory: AsyncRowFactory[T], statement: str, values: Values = ()
 ) -> T | None:
-    """Return the first row; None without any."""
+    """Return the first row, or None."""
     async with _open_connection(executor) as connection, connection.cursor(row_factory=row_factory) as cursor:
         return await (await cursor.execute(statement.encode(), values or None)).fetchone()
 
 
 async def fetch_values(executor: Executor, kind: type[T], statement: str, values: Values) -> list[T]:
-    """Return the rows as values of a class, by the names of its fields; columns that it does not have are left out.
+    """Return the rows as values of a class with the columns as fields. Columns without a field are ignored.
 
-    A column is converted to the type of its field: a text to an enum, an array to a tuple.
+    Each column is converted to the type of its field: text to an enum, an array to a tuple.
     """
     rows: list[T] = _build_adapter(kind).validate_python(await fetch_dicts(executor, statement, values))  # type: ignore[arg-type]
     return rows
 
 
 async def fetch_dicts(executor: Executor, statement: str, values: Values = ()) -> list[dict[str, Any]]:
-    """Return the rows by the names of their columns."""
+    """Return the rows as dicts by column name."""
     return await fetch_all(executor, dict_row, statement, values)
 
 
 async def fetch_dict(executor: Executor, statement: str, values: Values = ()) -> dict[str, Any] | None:
-    """Return the first row by the names of its columns; None without any."""
+    """Return the first row as a dict by column name, or None."""
     return await fetch_one(executor, dict_row, statement, values)
 
 
@@ -75,17 +74,17 @@ async def fetch_rows(
 
 
 async def fetch_row(executor: Executor, statement: str, values: Values) -> TupleRow | None:
-    """Return the first row as a tuple; None without any."""
+    """Return the first row as a tuple, or None."""
     return await fetch_one(executor, tuple_row, statement, values)
 
 
 async def fetch_value(executor: Executor, statement: str, values: Values = ()) -> Any:
-    """Return the first column of the first row; None without any."""
+    """Return the first column of the first row, or None without rows."""
     return await fetch_one(executor, scalar_row, statement, values)
 
 
 async def fetch_number(executor: Executor, statement: str, values: Values) -> int:
-    """Return the first column of the first row as a whole number; 0 without any."""
+    """Return the first column of the first row as an integer, or 0 without rows."""
     return int(await fetch_value(executor, statement, values) or 0)
 
 
@@ -104,7 +103,7 @@ async def _open_connection(executor: Executor) -> AsyncIterator[Connection]:
 
 
 async def copy_rows(connection: Connection, table: str, columns: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Write rows into a table by COPY, in binary. columns: names and types, as `build_unnest` takes them."""
+    """Write rows into a table by binary COPY. columns: names and types, as for `build_unnest`."""
     names, types = zip(*_parse_columns(columns), strict=True)
     statement = f"COPY {table} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
     async with connection.cursor() as cursor, cursor.copy(statement.encode()) as sink:
@@ -114,9 +113,9 @@ async def copy_rows(connection: Connection, table: str, columns: str, rows: Iter
 
 
 def build_unnest(columns: str) -> str:
-    """Return the SQL that makes rows `x` of parameters that hold a column each.
+    """Return the SQL that turns parameters with one array per column into rows `x`.
 
-    columns: names, which are those of the parameters, and types: "key bytea, rank int".
+    columns: names and types, such as "key bytea, rank int". The parameters have the names of the columns.
     """
     parsed = _parse_columns(columns)
     arrays = ", ".join(f"%({name})s::{kind}[]" for name, kind in parsed)
@@ -124,19 +123,19 @@ def build_unnest(columns: str) -> str:
 
 
 def split_into_columns(columns: str, rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
-    """Return the parameters of `unnest(columns)` for these rows."""
+    """Return the rows as parameters for `build_unnest(columns)`."""
     names = [name for name, _ in _parse_columns(columns)]
     arrays = list(zip(*rows, strict=True)) or [()] * len(names)
     return dict(zip(names, map(list, arrays), strict=True))
 
 
 def build_placeholders(names: Iterable[str]) -> str:
-    """Return the SQL for the values of parameters that have these names."""
+    """Return the SQL placeholders of parameters with these names."""
     return ", ".join(f"%({name})s" for name in names)
 
 
 def build_upsert_set(names: Iterable[str]) -> str:
-    """Return what an upsert sets where the row is there: these columns to what was to be inserted."""
+    """Return the SET list of an upsert that overwrites these columns."""
     return ", ".join(f"{name} = excluded.{name}" for name in names)
 
 
@@ -145,27 +144,27 @@ def _parse_columns(columns: str) -> list[tuple[str, str]]:
 
 
 def clean_text(text: str | None) -> Any:
-    """Text as Postgres takes it: no NUL, no lone surrogate, whatever a server sent."""
+    """Return a text without the characters that Postgres rejects: NUL and lone surrogates."""
     if text is None or (text.isprintable() and text.isascii()):
         return text
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def decode_costs(stored: dict[str, Any]) -> Costs:
-    """Costs as `domain_state.costs` holds them; kinds that it does not name are not learnt yet."""
+    """Return the costs stored in `domain_state.costs`. Kinds that are missing there have not been learned yet."""
     return Costs(**{RequestKind(kind).value: Cost(**figures) for kind, figures in stored.items()})
 
 
 def encode_costs(costs: Costs) -> dict[str, Any]:
-    """The value of `domain_state.costs` for these costs; kinds without a look are left out."""
+    """Return the costs in the form of `domain_state.costs`, without the kinds that have no visit."""
     return {kind.value: asdict(costs.get_cost(kind)) for kind in RequestKind if costs.get_cost(kind).visits}
 
 
 def decode_fingerprint(number: int | None) -> Fingerprint | None:
-    """A Fingerprint is unsigned everywhere but in its column."""
+    """Return the unsigned fingerprint of a signed column."""
     return None if number is None else Fingerprint(number & 0xFFFF_FFFF_FFFF_FFFF)
 
 
 def encode_fingerprint(fingerprint: Fingerprint | None) -> int | None:
-    """A Fingerprint as its signed column holds it."""
+    """Return a fingerprint as stored in a signed column."""
     return None if fingerprint is None else fingerprint - (1 << 64) if fingerprint >= 1 << 63 else fingerprint

@@ -1,6 +1,7 @@
-"""Subscriptions as their users make them, how each is doing, and which process delivers to it.
+"""Subscriptions to changes, the state of their delivery, and the locks of the processes that deliver.
 
-Who delivers holds the subscription's lock meanwhile, which ends with the connection, however the process ends.
+A process holds the lock of a subscription while it delivers. The lock ends with the database connection, even if the
+process is killed.
 """
 
 import asyncio
@@ -21,9 +22,9 @@ from crawler.store.database import Connection, Database, format_one_line
 from crawler.store.report import EventKind
 from crawler.store.rows import Executor, clean_text, execute, fetch_dicts, fetch_one, fetch_value
 
-MAX_BYTES = 262_144  # of a message, unless its receiver takes less: a quarter of what nginx lets through
+MAX_BYTES = 262_144  # default maximum size of a message: a quarter of nginx's limit
 
-DELIVERY_LOCK = 0x6E6F7465  # "note": the first half of the name of a subscription's lock
+DELIVERY_LOCK = 0x6E6F7465  # "note" in ASCII: the first key of a subscription's advisory lock
 PAGE_BEFORE = """
     SELECT e.domain_id, CASE WHEN p.change NOT IN ('gone', 'moved') THEN p.version END AS version
       FROM feed f
@@ -51,7 +52,7 @@ RESUME = f"""
                            ELSE greatest(position, (SELECT coalesce(max(position), 0) FROM feed)) END
      WHERE id = %(id)s AND paused_at IS NOT NULL AND (%(missed)s OR position >= pause_position)
 """  # noqa: S608  our own columns
-# The time for which it was paused counts as no time in which its receiver took nothing.
+# Restart the clock of waiting messages: the pause does not count towards their maximum age.
 RESTART_MESSAGES = """
     UPDATE message SET created_at = %(at)s, next_try_at = %(at)s, tries = 0
      WHERE subscription_id = %(id)s AND state = 'waiting'
@@ -66,13 +67,13 @@ RECOVER = f"""
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionOptions:
-    """A user's wish to be told of changes.
+    """The options of a subscription.
 
-    target: a URL, a command or the place of one (crawler/notify/target.py).  secret: the place of the key that messages
-    are signed with; empty for none.  seal: of a command, the proof that the user of this machine has set it.
-    domain_id, pattern: of which pages; None and empty for all.  place: the selector of the watched piece; empty for the
-    whole page.  condition: told when it becomes true; None for every change.
-    digest, quiet: as they were typed.  zone: IANA name.
+    target: a URL, a command or a reference to one (crawler/notify/target.py).  secret: a reference to the key that
+    signs messages; empty for none.  seal: for a command, the signature of the local user who set it.
+    domain_id, pattern: the pages to watch; None and empty for all.  place: a selector of the part of the page to watch;
+    empty for the whole page.  condition: notify when it becomes true; None for every change.
+    digest, quiet: as entered by the user.  zone: an IANA time zone.
     """
 
     target: str
@@ -90,22 +91,22 @@ class SubscriptionOptions:
 
     @property
     def delivery_times(self) -> DeliveryTimes:
-        """When changes may be told. ValueError, a sentence for a person."""
+        """Return when notifications may be sent. Raise ValueError with a message for the user."""
         digest = parse_digest(self.digest) if self.digest else None
         return DeliveryTimes(self.zone, digest, parse_quiet_hours(self.quiet) if self.quiet else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription, and how it is doing.
+    """A subscription and the state of its delivery.
 
-    domain: the name of its domain; None for all.  position: of the feed, up to which it was read.
-    failures: of its target in a row, since failing_since; it is not tried before resume_at.  last_error: of those.
-    delivered: changes that were taken.  waiting: changes that were not yet.  dead: messages that were given up.
-    waiting_since, unread_since, next_try_at, reason: as in report_subscription.
-    paused_at: since when nothing is sent; None where it is not paused.  pause_position: where the feed ended then: what
-    stands before is told when it is resumed, whether it was read by then or not.
-    max_bytes: of a message to a webhook or a program; less than at first where its receiver has refused larger ones.
+    domain: the name of its domain; None for all.  position: the feed was read up to here.
+    failures: consecutive failures of its target, since failing_since; the next try is not before resume_at.
+    last_error: the last of them.  delivered: changes delivered.  waiting: changes not yet delivered.  dead: messages
+    given up.  waiting_since, unread_since, next_try_at, reason: as in view report_subscription.
+    paused_at: when it was paused, or None.  pause_position: the end of the feed at that time; changes before it are
+    notified after resuming, even if they were not read yet.
+    max_bytes: maximum size of a message to a webhook or a program; lowered if the receiver rejects larger ones.
     """
 
     id: int
@@ -130,23 +131,23 @@ class Subscription:
     max_bytes: int
 
     def get_overdue_since(self, *, at: datetime) -> datetime | None:
-        """When the oldest change came up that should have been told by an instant; None where there is none.
+        """Return since when the oldest overdue change waits at an instant, or None.
 
-        Nobody need be told of any while it is paused, nor in quiet hours.
+        Nothing is overdue while the subscription is paused or in quiet hours.
         """
-        # Without quiet hours the time zone, which this machine may lack, is not asked.
+        # Without quiet hours, do not load the time zone, which this machine may not have.
         if self.paused_at is not None or (self.wish.quiet and self.wish.delivery_times.is_quiet(at)):
             return None
         since = [each for each in (self.waiting_since, self.unread_since) if each is not None and each <= at]
         return min(since, default=None)
 
     def get_next_retry(self, *, at: datetime) -> datetime | None:
-        """When what was not taken is tried again; None where nothing is to be waited for."""
+        """Return when a failed delivery is tried again, or None if none waits for a later try."""
         is_later = self.waiting and self.next_try_at is not None and self.next_try_at > at
         return self.next_try_at if is_later else None
 
 
-# The columns of table subscription that hold a value as it is; kinds and a condition have columns of their own form.
+# The columns that store an option unchanged; kinds and condition are converted.
 OPTION_COLUMNS = [each.name for each in fields(SubscriptionOptions) if each.name not in {"kinds", "condition"}]
 STATE_COLUMNS = [each.name for each in fields(Subscription) if each.name not in {"wish", "domain"}]
 INSERTED_COLUMNS = [*OPTION_COLUMNS, "kinds", "condition", "condition_text", "bound"]
@@ -159,7 +160,7 @@ INSERT = f"""
 
 
 async def add_subscription(db: Database, options: SubscriptionOptions, *, at: datetime) -> Subscription:
-    """A new subscription, to all that comes into the feed from now on."""
+    """Add a subscription to all changes that enter the feed from now on."""
     condition = options.condition
     columns = {name: getattr(options, name) for name in OPTION_COLUMNS}
     values = {name: clean_text(value) if isinstance(value, str) else value for name, value in columns.items()} | {
@@ -176,25 +177,25 @@ async def add_subscription(db: Database, options: SubscriptionOptions, *, at: da
 
 
 async def list_subscriptions(db: Database) -> list[Subscription]:
-    """All subscriptions, in the order in which they were made."""
+    """Return all subscriptions, the oldest first."""
     return await _fetch_subscriptions(db, f"{SELECT} ORDER BY s.id", {})
 
 
 async def find_subscription(db: Database, number: int) -> Subscription | None:
-    """The subscription of that number; None where there is none."""
+    """Return the subscription with this number, or None."""
     matches = await _fetch_subscriptions(db, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
     return matches[0] if matches else None
 
 
 async def pause_subscription(db: Database, number: int, *, at: datetime) -> bool:
-    """Send a subscription nothing from now on; gives whether it was not paused before. Messages wait where they are."""
+    """Pause a subscription and return whether it was active. Its messages keep waiting."""
     return bool(await execute(db, PAUSE, {"id": number, "at": at}))
 
 
 async def resume_subscription(db: Database, number: int, *, include_missed: bool, at: datetime) -> bool:
-    """Send a subscription again what waits for it, and what is found from now on; gives whether it was paused.
+    """Resume a subscription and return whether it was paused.
 
-    include_missed: and what was found while it was paused.
+    include_missed: also notify changes found during the pause.
     """
     values = {"id": number, "missed": include_missed, "at": at}
     async with db.transaction() as connection:
@@ -205,12 +206,12 @@ async def resume_subscription(db: Database, number: int, *, include_missed: bool
 
 
 async def mark_recovered(executor: Executor, numbers: Collection[int], *, at: datetime) -> None:
-    """Take the receivers of subscriptions for well: forget their failures, and try what waits at once."""
+    """Reset the failures of subscriptions and try their waiting messages at once."""
     await execute(executor, RECOVER, {"ids": list(numbers), "at": at})
 
 
 async def remove_subscription(db: Database, number: int) -> bool:
-    """Forget a subscription with all that waits for it; gives whether there was one."""
+    """Delete a subscription with its messages and return whether it existed."""
     return bool(await execute(db, "DELETE FROM subscription WHERE id = %s", (number,)))
 
 
@@ -237,32 +238,32 @@ def _build_subscription(row: dict[str, Any]) -> Subscription:
 
 @dataclass(frozen=True, slots=True)
 class PreviousPage:
-    """A page before a change. version: the one that it said then, as far as is known; None where it was not there."""
+    """A page before a change. version: its version at that time, as far as known; None if it did not exist."""
 
     domain_id: int
     version: int | None
 
 
 async def read_previous_page(db: Database, position: int) -> PreviousPage:
-    """Return what the page was of which a change stands at that position of the feed."""
+    """Return the page of the change at a position of the feed, as it was before this change."""
     page = await fetch_one(db, class_row(PreviousPage), PAGE_BEFORE, {"position": position})
-    assert page is not None, f"no change stands at {position}"
+    assert page is not None, f"no change at position {position}"
     return page
 
 
 class DeliveryLocks:
-    """Locks of subscriptions, held by one connection: they end with it, so that no kill leaves one behind."""
+    """Advisory locks of subscriptions on one connection. They end with it, so a killed process leaves none behind."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._query_lock = asyncio.Lock()  # a connection answers one question at a time
+        self._query_lock = asyncio.Lock()  # a connection runs one query at a time
 
     async def acquire(self, number: int) -> bool:
-        """Whether a subscription is ours to deliver to from now on."""
+        """Try to take the lock of a subscription and return whether it was free."""
         return await self._query("SELECT pg_try_advisory_lock(%s, %s)", number)
 
     async def release(self, number: int) -> None:
-        """Let others deliver to a subscription."""
+        """Release the lock of a subscription."""
         await self._query("SELECT pg_advisory_unlock(%s, %s)", number)
 
     async def _query(self, statement: str, number: int) -> bool:
@@ -270,14 +271,14 @@ class DeliveryLocks:
             async with self._query_lock:
                 return bool(await fetch_value(self._connection, statement, (DELIVERY_LOCK, number)))
         except psycopg.OperationalError as error:
-            raise StoreUnavailable(f"the database does not answer: {format_one_line(error)}") from error
+            raise StoreUnavailable(f"the database does not respond: {format_one_line(error)}") from error
 
 
 @asynccontextmanager
 async def delivery_locks(db: Database) -> AsyncIterator[DeliveryLocks]:
-    """Locks for as long as the block runs. It has one connection of the pool for itself."""
+    """Provide locks of subscriptions while the block runs. Occupies one connection of the pool."""
     async with db.pool.connection() as connection:
-        await connection.set_autocommit(True)  # a transaction that stays open keeps Postgres from tidying up
+        await connection.set_autocommit(True)  # an open transaction would block vacuum
         try:
             yield DeliveryLocks(connection)
         finally:

@@ -16,7 +16,7 @@ from crawler.store import domains, report
 from crawler.store.database import Database
 from labs.demo.rival import Freshness
 from labs.demo.server import LivingServer, Remote
-from labs.experiments.looks import costs
+from labs.experiments.visits import costs
 
 DAY = timedelta(days=1)
 MOMENTS = 4  # a day, at which the report is read

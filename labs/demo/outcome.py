@@ -13,7 +13,7 @@ from crawler.store.report import ChangeFilter, EventKind, FeedItem, ListReport
 from labs.demo.month import Month
 from labs.demo.rival import Freshness, Match, copied, match
 from labs.demo.site import LIARS, Site, VerdictTally, freshness, mean_freshness, tally
-from labs.experiments.looks import ReplayedLook, costs, looks_by_url
+from labs.experiments.visits import ReplayedLook, costs, looks_by_url
 
 DAY = timedelta(days=1)
 EXAMPLES, SEARCHED = 3, 50  # changes that are shown, and among which they are looked for
@@ -64,13 +64,13 @@ async def outcome_of(
 ) -> DemoOutcome:
     """Compare what we say with what is true."""
     at = month.until
-    looks = {get_path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
-    times = copied(site, looks)
+    visits = {get_path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
+    times = copied(site, visits)
     found = await report.read_domain_report(db, domain, at=at, window=at - site.start + DAY)
     spent = await costs(db, domain)
     assert found is not None
     days = (at - site.start) / DAY
-    recognised, lied_away, false_alarms = verdicts(site, looks)
+    recognised, lied_away, false_alarms = verdicts(site, visits)
     a_day_of_bytes = await report.read_backlog(db, domain, at=at)
     contest = match(
         site, times, importances=month.importances, requests=month.requests, since=month.since, until=month.until
@@ -85,7 +85,7 @@ async def outcome_of(
         reported=month.reported,
         match=contest,
         margin=contest.margin,
-        changes=tally(site, {path: [look.at for look in seen] for path, seen in looks.items()}, site.start, at),
+        changes=tally(site, {path: [look.at for look in seen] for path, seen in visits.items()}, site.start, at),
         recognised=recognised,
         lied_away=lied_away,
         false_alarms=false_alarms,
@@ -108,10 +108,10 @@ async def examples_of(db: Database, domain: Domain) -> tuple[FeedItem, ...]:
     return tuple(item for item in newest if any(edit.before and edit.after for edit in item.blocks))[:EXAMPLES]
 
 
-def verdicts(site: Site, looks: Mapping[str, list[ReplayedLook]]) -> tuple[int, int, int]:
+def verdicts(site: Site, visits: Mapping[str, list[ReplayedLook]]) -> tuple[int, int, int]:
     """Changes recognised, changes that the server denied, and verdicts "changed" where nothing had changed."""
     recognised = lied_away = false_alarms = 0
-    for path, seen in looks.items():
+    for path, seen in visits.items():
         if site.find(path) is None:
             continue
         for before, look in pairwise(seen):

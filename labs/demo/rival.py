@@ -6,7 +6,7 @@ from datetime import datetime
 from heapq import heapify, heappop, heappush
 
 from labs.demo.site import Serving, Site, mean_freshness
-from labs.experiments.looks import ReplayedLook
+from labs.experiments.visits import ReplayedLook
 
 Times = Mapping[str, Sequence[datetime]]
 
@@ -53,10 +53,10 @@ def match(
     turns = in_turn(site, times, requests=requests, since=since, until=until)
     span = counted_from or since, until
 
-    def over(looks: Times) -> Freshness:
+    def over(visits: Times) -> Freshness:
         return Freshness(
-            plain=mean_freshness(site, looks, *span),
-            weighted=mean_freshness(site, looks, *span, weights=importances),
+            plain=mean_freshness(site, visits, *span),
+            weighted=mean_freshness(site, visits, *span, weights=importances),
         )
 
     return Match(requests, ours=over(times), uniform=over(turns))

@@ -96,7 +96,7 @@ class Pages:
     period: Floats
     timing: Timing
     seed: int
-    looks: int
+    visits: int
 
     @property
     def periods(self) -> list[float]:
@@ -104,13 +104,13 @@ class Pages:
 
 
 def dai(
-    *, timing: Timing, seed: int, pages: int = 100, looks: int = 60, periods: Sequence[float] = PERIODS_DAYS
+    *, timing: Timing, seed: int, pages: int = 100, visits: int = 60, periods: Sequence[float] = PERIODS_DAYS
 ) -> list[Track]:
     """Similarity; one fixed period for all, and the price, at which about as many looks are sent; the price as fresh.
 
     pages: of each period.  No rule knows a period; the price begins with the product's prior.
     """
-    world = Pages(np.repeat(periods, pages), timing, seed, looks)
+    world = Pages(np.repeat(periods, pages), timing, seed, visits)
     hers = _live(SIMILARITY, Similarity(len(world.period), seed), world)
     many, fresh = sum(track.looks_per_day for track in hers), float(np.mean([track.fresh for track in hers]))
     rate, even = 1 / np.array(periods), np.ones(len(periods))
@@ -257,8 +257,8 @@ def _price_as_fresh(rate: Floats, fresh: float) -> float:
     low, high = 1e-9, 1e9
     for _ in range(80):
         middle = float(np.sqrt(low * high))
-        looks = optimum.frequencies(rate, np.ones(len(rate)), middle)
-        low, high = (middle, high) if optimum.freshness(rate, looks).mean() > fresh else (low, middle)
+        visits = optimum.frequencies(rate, np.ones(len(rate)), middle)
+        low, high = (middle, high) if optimum.freshness(rate, visits).mean() > fresh else (low, middle)
     return low
 
 
@@ -270,7 +270,7 @@ def _live(name: str, rule: PeriodRule, world: Pages) -> list[Track]:
     is_clockwork = world.timing is Timing.CLOCKWORK
     due = period * (rng.random(count) if is_clockwork else rng.exponential(1.0, count))
     waits, held, found, fresh, elapsed = [], [], [], [], []
-    for _ in range(world.looks):
+    for _ in range(world.visits):
         then = now + wait
         changed = due <= then
         fresh.append(np.minimum(due, then) - now)

@@ -117,7 +117,7 @@ class _Discovery:
 
     def __init__(self, graph: Graph, priority: Priority, *, places: LevelQueues | PageStack | None) -> None:
         self._places = places
-        self._economy = Economy(reserve=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+        self._economy = Economy(virtual_page_cash=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
         self._keys = _keys(graph)
         self._numbers = {key: n for n, key in enumerate(self._keys)}
         self._links = [[self._keys[target] for target in row] for row in rows(graph)]
@@ -160,7 +160,7 @@ class _Discovery:
         economy.collect_cash(key, cash, is_first_visit=True)
         economy.change_pool(key, Pool.FETCHED)
         done = settle_cash(cash, links)
-        economy.reserve += done.to_virtual_page
+        economy.virtual_page_cash += done.to_virtual_page
         for link, coins in done.shares.items():
             economy.pay_page(link, coins)
             self._rank(link)

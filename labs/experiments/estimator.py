@@ -31,7 +31,7 @@ class PointBias:
     """Mean estimate over true rate, less 1, at one rate; of `rate` with its standard error."""
 
     gaps: Gaps
-    looks: int
+    visits: int
     rate_times_gap: float
     ours: float
     ours_error: float
@@ -48,26 +48,26 @@ class PriorFit:
     """
 
     shape: float
-    looks: int
+    visits: int
     bias: float
     covered: float
 
 
 def point_biases(
-    *, seed: int, pages: int = PAGES, looks: Sequence[int] = LOOKS, products: Sequence[float] = RATE_TIMES_GAP
+    *, seed: int, pages: int = PAGES, visits: Sequence[int] = LOOKS, products: Sequence[float] = RATE_TIMES_GAP
 ) -> list[PointBias]:
     """The bias of each estimator at fixed rates. The mean gap is one day, which only sets the unit."""
     rng = np.random.default_rng(seed)
-    return [_point_bias(rng, gaps, n, product, pages) for gaps in Gaps for n in looks for product in products]
+    return [_point_bias(rng, gaps, n, product, pages) for gaps in Gaps for n in visits for product in products]
 
 
-def _point_bias(rng: Generator, kind: Gaps, looks: int, product: float, pages: int) -> PointBias:
-    gaps = _gaps(rng, kind, (pages, looks))
+def _point_bias(rng: Generator, kind: Gaps, visits: int, product: float, pages: int) -> PointBias:
+    gaps = _gaps(rng, kind, (pages, visits))
     found = _found(rng, gaps, np.full(pages, product))
     ours = estimate.rate(gaps, found) / product
     return PointBias(
         gaps=kind,
-        looks=looks,
+        visits=visits,
         rate_times_gap=product,
         ours=float(ours.mean() - 1),
         ours_error=float(ours.std() / np.sqrt(pages)),
@@ -81,25 +81,25 @@ def prior_fits(
     seed: int,
     pages: int = PAGES,
     shapes: Sequence[float] = (0.5, 1.0, 3.0),
-    looks: Sequence[int] = (0, 3, 10, 30),
+    visits: Sequence[int] = (0, 3, 10, 30),
 ) -> list[PriorFit]:
     """How the beliefs stand after so many looks; the mean rate is one change per mean gap."""
     rng = np.random.default_rng(seed)
-    return [_prior_fit(rng, shape, n, pages) for shape in shapes for n in looks]
+    return [_prior_fit(rng, shape, n, pages) for shape in shapes for n in visits]
 
 
-def _prior_fit(rng: Generator, shape: float, looks: int, pages: int) -> PriorFit:
+def _prior_fit(rng: Generator, shape: float, visits: int, pages: int) -> PriorFit:
     rates = rng.gamma(shape, 1 / shape, pages)
-    gaps = _gaps(rng, Gaps.WILD, (pages, looks))
+    gaps = _gaps(rng, Gaps.WILD, (pages, visits))
     found = _found(rng, gaps, rates)
     a, b = np.full(pages, shape), np.full(pages, shape)
-    for n in range(looks):
+    for n in range(visits):
         same, changed = learn_unchanged(a, b, gaps[:, n]), learn_changed(a, b, gaps[:, n])
         a, b = (np.where(found[:, n], up, down) for up, down in zip(changed, same, strict=True))
     low, high = compute_credible_rates(a, b, mass=0.9)
     return PriorFit(
         shape=shape,
-        looks=looks,
+        visits=visits,
         bias=float((a / b).mean() / rates.mean() - 1),
         covered=float(((rates >= low) & (rates <= high)).mean()),
     )

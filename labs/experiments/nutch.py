@@ -64,7 +64,7 @@ class _Books:
     """The product's economy of the five pages; what is found is admitted, as in a crawl."""
 
     def __init__(self) -> None:
-        self._economy = Economy(reserve=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+        self._economy = Economy(virtual_page_cash=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
         self._economy.admit_page(_key(INJECTED), Pool.UNFETCHED)
 
     def visit(self, page: str) -> None:
@@ -75,7 +75,7 @@ class _Books:
         cash = economy.get_cash(key)
         economy.collect_cash(key, cash, is_first_visit=economy.accounts[key].pool is Pool.UNFETCHED)
         done = settle_cash(cash, [_key(link) for link in LINKS[page]])
-        economy.reserve += done.to_virtual_page
+        economy.virtual_page_cash += done.to_virtual_page
         for paid, coins in done.shares.items():
             economy.pay_page(paid, coins)
         economy.change_pool(key, Pool.FETCHED)

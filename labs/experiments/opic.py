@@ -70,7 +70,7 @@ class Crawl:
         virtual_page_share: float = VIRTUAL_PAGE_SHARE,
     ) -> None:
         self.virtual_page_share = virtual_page_share
-        self.economy = Economy(reserve=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+        self.economy = Economy(virtual_page_cash=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
         self.batch = min(batch, graph.pages)
         self._keys = [PageKey(n.to_bytes(16)) for n in range(graph.pages)]
         self._numbers = {key: n for n, key in enumerate(self._keys)}
@@ -85,7 +85,7 @@ class Crawl:
     @property
     def passes(self) -> float:
         """The clock, in coins in circulation."""
-        return self.economy.clock / (self.economy.coins - self.economy.dormant)
+        return self.economy.clock / (self.economy.total_cash - self.economy.dormant)
 
     def become(self, graph: Graph) -> None:
         """Let the links change; who visits a page reads those that it has then."""
@@ -149,7 +149,7 @@ class Crawl:
         key, economy = self._keys[page], self.economy
         economy.collect_cash(key, cash, is_first_visit=False)
         done = settle_cash(cash, self._links[page], virtual_page_share=self.virtual_page_share)
-        economy.reserve += done.to_virtual_page
+        economy.virtual_page_cash += done.to_virtual_page
         for link, coins in done.shares.items():
             economy.pay_page(link, coins)
         self._page.append(page)

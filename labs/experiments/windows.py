@@ -69,7 +69,7 @@ def policy_of(text: str) -> WindowPolicy:
 
 def estimate(crawl: Crawl, policy: WindowPolicy) -> Estimate:
     """What a policy tells after the visits that a crawl has made so far."""
-    coins = policy.size * (crawl.economy.coins - crawl.economy.dormant)
+    coins = policy.size * (crawl.economy.total_cash - crawl.economy.dormant)
     match policy.window:
         case Window.INTERPOLATION if policy == PRODUCT:
             return Estimate(crawl.estimate(), 2.0)

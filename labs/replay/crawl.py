@@ -33,7 +33,7 @@ RUN_LIMIT = timedelta(seconds=20)  # of real time; a run that takes longer has n
 UNFETCHED = """
     SELECT count(*) FROM frontier
      WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND coalesce(due_at <= %(at)s, true)
-       AND section NOT IN (SELECT no FROM prior WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL)
+       AND section NOT IN (SELECT no FROM prior WHERE domain_id = %(domain_id)s AND deferred_until IS NOT NULL)
 """
 VISITS = """
     SELECT p.url, v.at, v.change FROM every_visit v JOIN page p ON p.domain_id = v.domain_id AND p.key = v.key

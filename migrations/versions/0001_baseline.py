@@ -1,7 +1,7 @@
-"""The schema as the models define it.
+"""The baseline: the schema as the models define it.
 
-Until the first release, whoever changes the schema changes models/ and nothing here. With the release, the statements
-are frozen into this file, and every later change is a migration of its own.
+Until the first release, a change of the schema changes models/ only. At the release, the statements are frozen into
+this file, and each later change becomes a new migration.
 """
 
 from alembic import op
@@ -18,7 +18,7 @@ def upgrade() -> None:
     config = op.get_context().config
     assert config is not None
     for statement in list_statements(partitions=config.attributes["partitions"]):
-        # By the driver itself: SQLAlchemy would look for parameters.
+        # Run by the driver, because SQLAlchemy would look for parameters in the text.
         op.get_bind().exec_driver_sql(statement, execution_options={"no_parameters": True})
 
 

@@ -8,7 +8,8 @@ SELECT domain_id,
                                       OR g.counted_at < now() - interval '3 hours') AS is_outdated
           FROM domain_state s LEFT JOIN domain_figures g USING (domain_id)) x;
 COMMENT ON VIEW domain_counted_live IS
-    'Which domains the reports count while they are asked, and do not read in table domain_figures: those never counted,
-and small ones that were looked at since, or were counted more than three hours ago.';
-COMMENT ON COLUMN domain_counted_live.domain_id IS 'the domain, by number';
-COMMENT ON COLUMN domain_counted_live.is_live IS 'whether it is counted while a report is asked';
+    'Domains whose pages the reports count at query time instead of reading the counts from table domain_figures: '
+    'domains that were never counted, and small ones that were visited since the last count or whose count is older '
+    'than three hours.';
+COMMENT ON COLUMN domain_counted_live.domain_id IS 'number of the domain';
+COMMENT ON COLUMN domain_counted_live.is_live IS 'whether the domain is counted at query time';

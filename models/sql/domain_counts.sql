@@ -23,13 +23,13 @@ SELECT s.domain_id, r.*, greatest(now(), s.last_visit_at)
                 WHERE f.domain_id = s.domain_id) c) r
  WHERE l.is_live;
 COMMENT ON VIEW domain_counts IS
-    'How many pages of each kind a domain has; the one source of these counts for every report.';
-COMMENT ON COLUMN domain_counts.domain_id IS 'the domain, by number';
-COMMENT ON COLUMN domain_counts.pages_unfetched IS 'heard of and never fetched';
-COMMENT ON COLUMN domain_counts.pages_fetched IS 'fetched, and there';
-COMMENT ON COLUMN domain_counts.pages_gone IS 'not there any more';
-COMMENT ON COLUMN domain_counts.dead_links IS 'addresses that lead to nothing, and never led to a page';
-COMMENT ON COLUMN domain_counts.pages_moved IS 'that redirect for good';
-COMMENT ON COLUMN domain_counts.pages_excluded IS 'that may not be fetched';
-COMMENT ON COLUMN domain_counts.pages_withheld IS 'whose new content is withheld';
-COMMENT ON COLUMN domain_counts.counted_at IS 'when that was counted';
+    'Number of pages of each category in each domain. All reports take their counts from here.';
+COMMENT ON COLUMN domain_counts.domain_id IS 'number of the domain';
+COMMENT ON COLUMN domain_counts.pages_unfetched IS 'discovered, not fetched yet';
+COMMENT ON COLUMN domain_counts.pages_fetched IS 'fetched, and still there';
+COMMENT ON COLUMN domain_counts.pages_gone IS 'fetched before, removed since';
+COMMENT ON COLUMN domain_counts.dead_links IS 'URLs that do not exist and never were a page';
+COMMENT ON COLUMN domain_counts.pages_moved IS 'permanently redirected to another URL';
+COMMENT ON COLUMN domain_counts.pages_excluded IS 'excluded by robots.txt or by the scope of the domain';
+COMMENT ON COLUMN domain_counts.pages_withheld IS 'pages whose new content is withheld as a possible soft error';
+COMMENT ON COLUMN domain_counts.counted_at IS 'when the pages were counted';

@@ -9,16 +9,16 @@ RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
         WHEN clock_now - clock_last >= passes * circulating THEN pages * cash / (clock_now - clock_last)
         ELSE greatest(pages / (passes * circulating)
              * (cash
-                + CASE WHEN abs(history) > 1e-3  -- coins; less is nothing, and could underflow
+                + CASE WHEN abs(history) > 1e-3  -- units of cash; less could underflow
                        THEN history * (passes * circulating - greatest(clock_now - clock_last, 0))
                             / least(passes * circulating, clock_last)
                        ELSE 0 END), 0)
     END
 $$;
 COMMENT ON FUNCTION page_importance IS
-    'Importance of a page relative to the mean page of its domain (mean 1): coins received within a window of its clock.
-history, clock_last: columns history and clock of cash. cash: net + the dividend of its pool. circulating: coins -
-dormant of domain_state. clock_now: column clock of domain_state. pages: how many take part, the sum over pool.
+    'Return the importance of a page relative to the mean page of its domain (mean 1): cash received within the window.
+history, clock_last: columns history and clock of table cash. cash: net plus the dividend of its pool. circulating:
+all cash of domain_state minus dormant. clock_now: column clock of domain_state. pages: the sum of pages over the pools.
 passes: column window_passes of domain_state.';
 
 CREATE FUNCTION visit_importance(importance float8, is_new bool, announces float8, first_visits float8, novelty float8)
@@ -26,9 +26,9 @@ RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN is_new THEN importance * (novelty + 1) / (first_visits + 1) ELSE importance + announces END
 $$;
 COMMENT ON FUNCTION visit_importance IS
-    'How important a look at a page is: its importance, and that of the new pages which a change of it announces; of a
-page never fetched by the share of what first looks at pages of its group found that was new. announces: column of page;
-first_visits, novelty: columns of prior. One look of which all was new is added to these.';
+    'Return the importance of a visit of a page: its own importance plus that of the new pages that its changes announce.
+For an unfetched page, the importance times the share of new content in first visits of its group; this share starts
+from one assumed visit with only new content. announces: column of page. first_visits, novelty: columns of prior.';
 
 CREATE FUNCTION page_freshness(a DOUBLE PRECISION, b DOUBLE PRECISION, unseen INTERVAL)
 RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -39,8 +39,8 @@ RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     END
 $$;
 COMMENT ON FUNCTION page_freshness IS
-    'Chance that a page has not changed since it was last seen so long ago: (b / (b + days))^a.
-a, b: columns belief_a and belief_b of page.';
+    'Return the probability that a page has not changed in this time since it was last seen: (b / (b + days))^a.
+a, b: the Gamma posterior of its change rate, b in days: prior.a + page.rate_a, prior.b + page.rate_b.';
 
 CREATE FUNCTION activity_ahead(at timestamptz[], ahead float8[], since timestamptz)
 RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -51,7 +51,7 @@ RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                         FROM width_bucket(since, at) n) END
 $$;
 COMMENT ON FUNCTION activity_ahead IS
-    'Days by which the activity of a site has gone ahead of the calendar since then; below 0 where there was less.
+    'Return by how many days the site activity has run ahead of the calendar since a time; negative if it lags behind.
 at, ahead: columns activity_at and activity_ahead of domain_state.';
 
 CREATE FUNCTION activity_gap(now timestamptz, at timestamptz[], ahead float8[], since timestamptz)
@@ -61,45 +61,45 @@ RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                                                     + 86400 * activity_ahead(at, ahead, since)), interval '0') END
 $$;
 COMMENT ON FUNCTION activity_gap IS
-    'The time since then in days of activity: what the pages of a site have aged. Other arguments: see activity_ahead.';
+    'Return the time since an instant in site activity: by how much the pages have aged. For at, ahead: activity_ahead.';
 
 CREATE FUNCTION signal_gap(
-    unseen interval, signals bytea, recall float8[], noise float8[], silence float8, a float8, b float8)
+    unseen interval, signals bytea, recall float8[], noise float8[], effective_recall float8, a float8, b float8)
 RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN silence IS NULL THEN unseen ELSE (
+    SELECT CASE WHEN effective_recall IS NULL THEN unseen ELSE (
         SELECT make_interval(secs => least(
             86400 * b * ((b + x.days) / x.silent_b * exp(least(30, coalesce(
                 (SELECT max(get_byte(signals, n) * ln(1 + recall[n + 1] / noise[n + 1] * a / x.silent_b))
                    FROM generate_series(0, least(octet_length(signals), cardinality(recall)) - 1) n), 0) / a)) - 1),
             1e12))
-          FROM (SELECT y.days, b + silence * y.days AS silent_b
+          FROM (SELECT y.days, b + effective_recall * y.days AS silent_b
                   FROM (SELECT greatest(date_part('epoch', unseen), 0) / 86400 AS days) y) x) END
 $$;
 COMMENT ON FUNCTION signal_gap IS
-    'The time without any source of signals after which a page would be as likely to have changed.
-unseen: since its last good look. signals: column of page. recall, noise: columns of domain_source by no. silence: the
-greatest of its domain, null without a source. a, b: of the belief about the page, b in days.';
+    'Return the time after which the page would be equally likely to have changed if there were no signal sources.
+unseen: time since its last successful visit. signals: column of page. recall, noise: columns of domain_source, ordered
+by no. silence: the maximum over the sources of the domain, null without one. a, b: its change-rate estimate, b in days.';
 
 CREATE FUNCTION signals_with(signals bytea, no int) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT set_byte(x.wide, no, least(get_byte(x.wide, no) + 1, 255))
       FROM (SELECT signals || decode(repeat('00', greatest(no + 1 - octet_length(signals), 0)), 'hex') AS wide) x
 $$;
 COMMENT ON FUNCTION signals_with IS
-    'Column signals of page with one more of the source of that number; a byte counts to 255.';
+    'Return page.signals with one more signal of source number no. The count of each source stops at 255.';
 
 CREATE FUNCTION fingerprint_band(fingerprint BIGINT, quarter INTEGER)
 RETURNS INTEGER LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT quarter * 65536 + ((fingerprint >> (48 - 16 * quarter)) & 65535)::int
 $$;
 COMMENT ON FUNCTION fingerprint_band IS
-    'One of the four bands of a fingerprint, by which table fingerprint_band finds it. quarter: 0 to 3.';
+    'Return one of the four bands of a fingerprint, the keys of table fingerprint_band. quarter: 0 to 3.';
 
 CREATE FUNCTION distance_bits(one BIGINT, other BIGINT)
 RETURNS INTEGER LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT bit_count(int8send(one # other))::int
 $$;
 COMMENT ON FUNCTION distance_bits IS
-    'In how many of 64 bits two fingerprints differ: 0 for equal main texts, about 32 for unrelated ones.';
+    'Return the Hamming distance of two 64-bit fingerprints: 0 for equal main texts, about 32 for unrelated ones.';
 
 CREATE FUNCTION page_category(state text, version int, list_kind text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -107,5 +107,5 @@ SELECT CASE WHEN list_kind = '' AND version = 0 THEN 'unread_list'
             WHEN state = 'gone' AND version = 0 THEN 'dead_link'
             ELSE state END $$;
 COMMENT ON FUNCTION page_category IS
-    'What a page counts as in all reports: its state, but unread_list for the address of a sitemap or a feed that was
-never read, and dead_link for a page that is not there and never was.';
+    'Return how all reports count a page: by its state, except unread_list for the URL of a sitemap or feed that was
+never read, and dead_link for a URL that does not exist and never was a page.';

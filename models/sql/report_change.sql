@@ -10,34 +10,36 @@ SELECT f.position,
        f.appended_at,
        e.parts,
        e.pages,
-       e.amount,
+       e.magnitude,
        e.blocks,
        e.source
   FROM feed f
   JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
   JOIN domain d ON d.id = f.domain_id;
 COMMENT ON VIEW report_change IS
-    'The change feed: every change once, in one order. Read on from the highest position that you have seen.';
-COMMENT ON COLUMN report_change.position IS 'place in the feed, counted from 1; the cursor';
-COMMENT ON COLUMN report_change.domain_id IS 'the domain, by number';
-COMMENT ON COLUMN report_change.domain IS 'the domain, by name';
+    'The change feed: every change once, in one order. To continue, select rows after the highest position you have '
+    'seen.';
+COMMENT ON COLUMN report_change.position IS 'sequence number in the feed, counted from 1; the cursor';
+COMMENT ON COLUMN report_change.domain_id IS 'number of the domain';
+COMMENT ON COLUMN report_change.domain IS 'name of the domain: host, and port unless it is the default';
 COMMENT ON COLUMN report_change.at IS 'when the change was found';
-COMMENT ON COLUMN report_change.url IS 'the page; for a change of the boilerplate, the root of its domain';
+COMMENT ON COLUMN report_change.url IS 'the page; for a change of the site template, the root of the domain';
 COMMENT ON COLUMN report_change.change IS
-    'added, changed, moved, gone, excluded (it may not be fetched any more) or restored; template: the site changed what
-     stands on all its pages, told once; deferred, resumed: of new pages like this one; hint: somebody said that it has
-     changed, nobody has looked yet';
-COMMENT ON COLUMN report_change.version IS 'of the snapshot that shows it; 0 for a change of the boilerplate';
+    'added, changed, moved, gone, excluded (may not be fetched any more) or restored; template: the site changed '
+    'its boilerplate, reported once; deferred, resumed: new pages of this group are deferred or resumed; hint: a '
+    'change signal says that the page has changed, not visited yet';
+COMMENT ON COLUMN report_change.version IS
+    'number of the version that shows the change; 0 for a change of the template';
 COMMENT ON COLUMN report_change.distance_bits IS
-    'SimHash distance of the two versions, of 64 bits, in the text of the page itself; null without text';
-COMMENT ON COLUMN report_change.appended_at IS 'when it was put into the feed';
+    'SimHash distance, of 64 bits, between the two versions of the pages own text; null without text';
+COMMENT ON COLUMN report_change.appended_at IS 'when the change was appended to the feed';
 COMMENT ON COLUMN report_change.parts IS
-    'what changed: text, link, image, title, meta; empty where the blocks were not compared';
+    'what changed: text, link, image, title, meta; empty if the blocks were not compared';
 COMMENT ON COLUMN report_change.pages IS
-    'for a change of the boilerplate, on how many pages it had been seen; otherwise null';
-COMMENT ON COLUMN report_change.amount IS
-    'the part of the text of the page that changed, 0 to 1; null where nobody can tell, and of what is no change';
+    'for a change of the template, the number of pages it was seen on; otherwise null';
+COMMENT ON COLUMN report_change.magnitude IS
+    'change magnitude: share of the pages text that changed, 0 to 1; null if unknown or if the content did not change';
 COMMENT ON COLUMN report_change.blocks IS
-    'the first 50 blocks that changed, as [part, before, after]; null where the blocks were not compared';
+    'the first 50 blocks that changed, as [part, before, after]; null if the blocks were not compared';
 COMMENT ON COLUMN report_change.source IS
-    'of a hint, who gave it: feed, push, or the name that was given with it; otherwise null';
+    'for a hint, its source: feed, push, or the name given with the hint; otherwise null';

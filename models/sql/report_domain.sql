@@ -41,36 +41,37 @@ SELECT d.id AS domain_id,
                      min(r.last_visit_at) FILTER (WHERE r.freshness IS NOT NULL)
                 FROM report_page r WHERE r.domain_id = l.domain_id) r
         WHERE l.is_live) r ON r.domain_id = d.id;
-COMMENT ON VIEW report_domain IS
-    'Every registered domain: what it holds, how fresh that is now, and when it is crawled next.';
+COMMENT ON VIEW report_domain IS 'Every registered domain: its pages, their freshness now, and the next due time.';
 COMMENT ON COLUMN report_domain.domain_id IS
-    'what the other tables and views call the domain; a constant here reads one partition only';
-COMMENT ON COLUMN report_domain.domain IS 'host, and port where it is not the usual one';
-COMMENT ON COLUMN report_domain.state IS 'active, or paused by its user';
+    'number of the domain in all tables and views; filter by a constant to read a single partition';
+COMMENT ON COLUMN report_domain.domain IS 'name of the domain: host, and port unless it is the default';
+COMMENT ON COLUMN report_domain.state IS 'active or paused';
 COMMENT ON COLUMN report_domain.importance IS
-    'across domains, mean 1, times its user''s weight; the weight alone until planned';
-COMMENT ON COLUMN report_domain.registered_at IS 'when it was registered';
-COMMENT ON COLUMN report_domain.pages_unfetched IS 'heard of and never fetched';
-COMMENT ON COLUMN report_domain.pages_fetched IS 'looked at again and again';
-COMMENT ON COLUMN report_domain.pages_gone IS 'not there any more; looked at now and then';
-COMMENT ON COLUMN report_domain.pages_moved IS 'redirect to another address for good';
-COMMENT ON COLUMN report_domain.pages_excluded IS 'robots.txt or the scope of the domain refuses them';
+    'importance among all domains (mean 1) times your weight; the weight alone until the first plan';
+COMMENT ON COLUMN report_domain.registered_at IS 'when the domain was registered';
+COMMENT ON COLUMN report_domain.pages_unfetched IS 'discovered, not fetched yet';
+COMMENT ON COLUMN report_domain.pages_fetched IS 'fetched, and still there; revisited when due';
+COMMENT ON COLUMN report_domain.pages_gone IS 'removed since they were fetched; revisited rarely';
+COMMENT ON COLUMN report_domain.pages_moved IS 'permanently redirected to another URL';
+COMMENT ON COLUMN report_domain.pages_excluded IS 'excluded by robots.txt or by the scope of the domain';
 COMMENT ON COLUMN report_domain.freshness IS
-    'expected share, 0 to 1, of known pages that are as they were when last seen, by importance';
+    'expected share of fetched pages, weighted by importance, whose stored copy is current; 0 to 1';
 COMMENT ON COLUMN report_domain.freshness_plain IS
-    'expected share, 0 to 1, of known pages that are as they were when last seen, unweighted';
+    'expected share of fetched pages, unweighted, whose stored copy is current; 0 to 1';
 COMMENT ON COLUMN report_domain.oldest_visit_at IS
-    'of the known pages, when the one that was longest not looked at was looked at';
-COMMENT ON COLUMN report_domain.last_visit_at IS 'the newest look, in knowledge time';
-COMMENT ON COLUMN report_domain.next_due_at IS 'when something of it is due next; null if nothing ever was';
+    'last visit of the fetched page that has waited longest for a revisit';
+COMMENT ON COLUMN report_domain.last_visit_at IS 'newest visit, in knowledge time';
+COMMENT ON COLUMN report_domain.next_due_at IS 'when the next page of the domain is due; null if none ever was';
 COMMENT ON COLUMN report_domain.suspended_until IS
-    'no request is sent before: the domain asked for it, or did not answer; null if it may be asked';
-COMMENT ON COLUMN report_domain.suspension_reason IS 'why the domain is on hold';
-COMMENT ON COLUMN report_domain.budget_per_day IS 'requests in a UTC day, at most; null for no limit';
-COMMENT ON COLUMN report_domain.spent_today IS 'requests of this UTC day';
-COMMENT ON COLUMN report_domain.holder IS 'the worker that crawls it now: machine, process, role';
+    'no requests are sent before this time, because the domain requested it or did not respond; null if requests '
+    'are allowed';
+COMMENT ON COLUMN report_domain.suspension_reason IS 'why the domain is suspended';
+COMMENT ON COLUMN report_domain.budget_per_day IS 'maximum number of requests per UTC day; null for no limit';
+COMMENT ON COLUMN report_domain.spent_today IS 'requests sent on this UTC day';
+COMMENT ON COLUMN report_domain.holder IS 'worker that crawls the domain now: machine, process, role';
 COMMENT ON COLUMN report_domain.counted_at IS
-    'when that was counted: now, or in a domain of more than 2000 pages by the last plan; ages are of then';
-COMMENT ON COLUMN report_domain.dead_links IS 'addresses that lead to nothing, and never led to a page';
+    'when pages and freshness were computed: now, or by the last plan for a domain of more than 2000 pages; ages '
+    'refer to this time';
+COMMENT ON COLUMN report_domain.dead_links IS 'URLs that do not exist and never were a page';
 COMMENT ON COLUMN report_domain.pages_withheld IS
-    'pages whose new content is withheld, as it may stand in place of them; two days at most';
+    'pages whose new content is withheld as a possible soft error, for at most two days';

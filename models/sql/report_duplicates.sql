@@ -20,11 +20,12 @@ SELECT d.id AS domain_id,
   JOIN page o ON o.domain_id = d.id AND o.key = h.key
  WHERE h.key <> a.key;
 COMMENT ON VIEW report_duplicates IS
-    'Pages of a domain whose main texts are nearly the same, as of the last plan or recrawl duplicates. Say domain_id = ..., so that one partition is read.';
-COMMENT ON COLUMN report_duplicates.domain_id IS 'the domain, by number';
-COMMENT ON COLUMN report_duplicates.domain IS 'the domain, by name';
+    'Pages of a domain whose main texts are nearly identical, as of the last plan or the last run of recrawl '
+    'duplicates. Filter by domain_id to read a single partition.';
+COMMENT ON COLUMN report_duplicates.domain_id IS 'number of the domain';
+COMMENT ON COLUMN report_duplicates.domain IS 'name of the domain: host, and port unless it is the default';
 COMMENT ON COLUMN report_duplicates.url IS 'a page';
 COMMENT ON COLUMN report_duplicates.near_url IS
-    'another one whose main text is nearly the same; the first of those that have the very same text';
-COMMENT ON COLUMN report_duplicates.near_pages IS 'how many pages have that text';
-COMMENT ON COLUMN report_duplicates.distance_bits IS 'bits of 64 in which their fingerprints differ, 0 to 3';
+    'another page with nearly the same main text; the first one of all pages with that text';
+COMMENT ON COLUMN report_duplicates.near_pages IS 'number of pages with the text of near_url';
+COMMENT ON COLUMN report_duplicates.distance_bits IS 'bits, of 64, in which the two fingerprints differ; 0 to 3';

@@ -59,27 +59,30 @@ SELECT CASE WHEN grouping(template) = 0 THEN 'template' WHEN grouping(decile) = 
                        ntile(10) OVER (ORDER BY importance DESC NULLS LAST) AS decile
                   FROM (SELECT template, importance, freshness, age, next_interval
                           FROM report_page p
-                         WHERE p.domain_id = d.id AND state = 'fetched' AND version > 0 OFFSET 0) x  -- worked out once
+                         WHERE p.domain_id = d.id AND state = 'fetched' AND version > 0 OFFSET 0) x  -- OFFSET 0: compute each once
                ) p
          GROUP BY template, decile) g
  GROUP BY GROUPING SETS ((), (template), (decile)) HAVING sum(pages) > 0) r
  WHERE l.is_live;
 COMMENT ON VIEW report_freshness IS
-    'Freshness, age and intervals of the known pages: by domain, by URL template, by decile of importance.';
-COMMENT ON COLUMN report_freshness.domain_id IS 'the domain, by number';
-COMMENT ON COLUMN report_freshness.domain IS 'the domain, by name';
-COMMENT ON COLUMN report_freshness.grouped_by IS 'domain, template or decile: what the row is about';
-COMMENT ON COLUMN report_freshness.template IS 'of a row by template: the URL template; * for pages that have none';
+    'Freshness, age and revisit intervals of the fetched pages: by domain, by URL template, and by decile of '
+    'importance.';
+COMMENT ON COLUMN report_freshness.domain_id IS 'number of the domain';
+COMMENT ON COLUMN report_freshness.domain IS 'name of the domain: host, and port unless it is the default';
+COMMENT ON COLUMN report_freshness.grouped_by IS 'domain, template or decile: what the row summarizes';
+COMMENT ON COLUMN report_freshness.template IS 'URL template of a row by template; * for pages without one';
 COMMENT ON COLUMN report_freshness.decile IS
-    'of a row by decile: 1 for the most important tenth of the domain''s pages, 10 for the least';
-COMMENT ON COLUMN report_freshness.pages IS 'known pages that have a version';
+    'decile of a row by decile: 1 for the most important tenth of the pages, 10 for the least important';
+COMMENT ON COLUMN report_freshness.pages IS 'fetched pages that have a version';
 COMMENT ON COLUMN report_freshness.freshness IS
-    'expected share, 0 to 1, that are as they were when last seen, weighted by importance';
-COMMENT ON COLUMN report_freshness.freshness_plain IS 'the same with every page counted alike';
-COMMENT ON COLUMN report_freshness.mean_age IS 'time since their newest good looks, on average';
-COMMENT ON COLUMN report_freshness.oldest_age IS 'the longest such time';
-COMMENT ON COLUMN report_freshness.shortest_interval IS 'from the newest look to the next, the shortest';
-COMMENT ON COLUMN report_freshness.mean_interval IS 'the same, on average';
-COMMENT ON COLUMN report_freshness.longest_interval IS 'the same, the longest';
+    'expected share of these pages, weighted by importance, whose stored copy is current; 0 to 1';
+COMMENT ON COLUMN report_freshness.freshness_plain IS 'the same share, unweighted';
+COMMENT ON COLUMN report_freshness.mean_age IS 'mean time since the last successful visit';
+COMMENT ON COLUMN report_freshness.oldest_age IS 'longest time since the last successful visit';
+COMMENT ON COLUMN report_freshness.shortest_interval IS
+    'shortest interval between the last visit and the next due time';
+COMMENT ON COLUMN report_freshness.mean_interval IS 'mean interval between the last visit and the next due time';
+COMMENT ON COLUMN report_freshness.longest_interval IS 'longest interval between the last visit and the next due time';
 COMMENT ON COLUMN report_freshness.counted_at IS
-    'when that was counted: now, or in a domain of more than 2000 pages by the last plan; ages are of then';
+    'when the figures were computed: now, or by the last plan for a domain of more than 2000 pages; ages refer to '
+    'this time';

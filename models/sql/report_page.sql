@@ -3,7 +3,7 @@ SELECT x.domain_id, x.domain, x.url, x.state,
        CASE WHEN x.discovery_order = 'mixed' THEN (1 - x.url_weight) * x.popularity + x.url_weight * x.url_score
             ELSE x.popularity END AS importance,
        x.popularity, x.url_score, x.boosted, x.freshness, x.changes_per_day, x.version, x.due_at, x.depth,
-       x.first_seen_at, x.last_visit_at, x.last_good_at, x.last_change_at, x.looks, x.changes, x.failures, x.status,
+       x.first_seen_at, x.last_visit_at, x.last_good_at, x.last_change_at, x.visits, x.changes, x.failures, x.status,
        x.reason, x.key, x.template, x.age, x.due_at - x.last_visit_at AS next_interval,
        x.category, x.withheld_since
   FROM (
@@ -13,13 +13,13 @@ SELECT d.id AS domain_id,
        d.url_weight,
        p.url,
        f.state,
-       page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock, n.pages, s.window_passes)
+       page_importance(c.history, c.net + q.dividend, s.total_cash - s.dormant, c.clock, s.clock, n.pages, s.window_passes)
            AS popularity,
        f.url_score,
        f.boosted,
        CASE WHEN p.canonical IS NOT NULL THEN NULL
             WHEN f.state = 'fetched' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
-            WHEN f.state = 'fetched' AND p.version > 0 AND h.silence IS NULL  -- so it is inlined: a third of the time
+            WHEN f.state = 'fetched' AND p.version > 0 AND h.effective_recall IS NULL  -- inlined this way: takes a third of the time
             THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,
                                 activity_gap(greatest(now(), s.last_visit_at), s.activity_at, s.activity_ahead,
                                          p.last_good_at))
@@ -28,7 +28,7 @@ SELECT d.id AS domain_id,
                                 signal_gap(activity_gap(greatest(now(), s.last_visit_at), s.activity_at,
                                                    s.activity_ahead, p.last_good_at),
                                           p.signals,
-                                          h.recall, h.noise, h.silence, g.a + p.rate_a, g.b + p.rate_b))
+                                          h.recall, h.noise, h.effective_recall, g.a + p.rate_a, g.b + p.rate_b))
             END AS freshness,
        (g.a + p.rate_a) / (g.b + p.rate_b) AS changes_per_day,
        p.version,
@@ -38,7 +38,7 @@ SELECT d.id AS domain_id,
        p.last_visit_at,
        p.last_good_at,
        p.last_change_at,
-       p.visits AS looks,
+       p.visits,
        p.changes,
        p.failures,
        p.status,
@@ -52,7 +52,7 @@ SELECT d.id AS domain_id,
   JOIN domain_state s ON s.domain_id = d.id
   JOIN (SELECT domain_id, sum(pages)::float8 AS pages FROM pool GROUP BY domain_id) n ON n.domain_id = d.id
   LEFT JOIN (SELECT domain_id, array_agg(recall ORDER BY no) AS recall, array_agg(noise ORDER BY no) AS noise,
-                    max(silence) AS silence
+                    max(effective_recall) AS effective_recall
                FROM domain_source GROUP BY domain_id) h ON h.domain_id = d.id
   JOIN page p ON p.domain_id = d.id
   JOIN prior g ON g.domain_id = d.id AND g.no = p.prior_no
@@ -61,41 +61,43 @@ SELECT d.id AS domain_id,
   LEFT JOIN cash c ON c.domain_id = d.id AND c.key = p.key
   LEFT JOIN pool q ON q.domain_id = d.id AND q.pool = c.pool) x;
 COMMENT ON VIEW report_page IS
-    'Every page of every domain. Say domain_id = ... rather than domain = ..., so that one partition is read.';
-COMMENT ON COLUMN report_page.domain_id IS 'the domain, by number';
-COMMENT ON COLUMN report_page.domain IS 'the domain, by name';
-COMMENT ON COLUMN report_page.url IS 'the page''s one spelling';
-COMMENT ON COLUMN report_page.state IS 'new, known, gone, moved or refused';
+    'Every page of every domain. Filter by domain_id rather than by domain, to read a single partition.';
+COMMENT ON COLUMN report_page.domain_id IS 'number of the domain';
+COMMENT ON COLUMN report_page.domain IS 'name of the domain: host, and port unless it is the default';
+COMMENT ON COLUMN report_page.url IS 'canonical spelling of the page''s URL';
+COMMENT ON COLUMN report_page.state IS 'unfetched, fetched, gone, moved or excluded';
 COMMENT ON COLUMN report_page.importance IS
-    'relative to the mean page of the domain (mean 1); null for a page outside its economy';
+    'importance relative to the mean page of the domain (mean 1); null for pages that take no part in OPIC';
 COMMENT ON COLUMN report_page.popularity IS
-    'the part of importance that links give: all of it, unless the domain''s order is mixed';
+    'the part of importance that comes from links; all of it unless the discovery order of the domain is mixed';
 COMMENT ON COLUMN report_page.url_score IS
-    'the part that the URL gives: 1 two folders down, halved by each further one and by a query';
-COMMENT ON COLUMN report_page.boosted IS 'whether a pattern of its user favours it';
+    'the part of importance that comes from the URL: 1 up to two folders deep, halved by each further folder and by '
+    'a query';
+COMMENT ON COLUMN report_page.boosted IS 'whether the page matches a --boost pattern';
 COMMENT ON COLUMN report_page.freshness IS
-    'chance that the page is as it was when last seen; null where none was fetched, and for one that follows another
-page''s schedule: their text counts once';
-COMMENT ON COLUMN report_page.changes_per_day IS 'what is believed about how often it changes: the mean of the belief';
-COMMENT ON COLUMN report_page.version IS 'of its newest snapshot; 0 if there never was one';
+    'probability that the stored copy is current; null for pages without a version, and for duplicates, because '
+    'their text counts once, on the canonical page';
+COMMENT ON COLUMN report_page.changes_per_day IS 'estimated change rate: mean of the Gamma posterior';
+COMMENT ON COLUMN report_page.version IS 'number of the newest version; 0 if there is none';
 COMMENT ON COLUMN report_page.due_at IS
-    'when it is looked at next; null for a new page, which waits in the order of its cash';
-COMMENT ON COLUMN report_page.depth IS 'links from the nearest seed';
-COMMENT ON COLUMN report_page.first_seen_at IS 'when a link or a seed told of it first';
-COMMENT ON COLUMN report_page.last_visit_at IS 'the newest look, whatever came of it';
-COMMENT ON COLUMN report_page.last_good_at IS 'the newest look that told what the page is';
-COMMENT ON COLUMN report_page.last_change_at IS 'the newest look that found it changed';
-COMMENT ON COLUMN report_page.looks IS 'how often it was looked at';
-COMMENT ON COLUMN report_page.changes IS 'how often it was found changed';
-COMMENT ON COLUMN report_page.failures IS 'looks in a row without a good answer';
-COMMENT ON COLUMN report_page.status IS 'HTTP status of the newest look; null if there was none';
-COMMENT ON COLUMN report_page.reason IS 'why the newest look was no good one; empty if it was';
-COMMENT ON COLUMN report_page.key IS 'the page, by 16 bytes that follow from its URL';
-COMMENT ON COLUMN report_page.template IS 'URL template of its group; * for the pages of the domain that have none';
-COMMENT ON COLUMN report_page.age IS 'time since the newest look that told what the page is';
+    'when the page is due; null for an unfetched page, which waits in discovery order';
+COMMENT ON COLUMN report_page.depth IS 'number of links from the nearest seed';
+COMMENT ON COLUMN report_page.first_seen_at IS 'when the URL was discovered';
+COMMENT ON COLUMN report_page.last_visit_at IS 'last visit, successful or not';
+COMMENT ON COLUMN report_page.last_good_at IS 'last successful visit: it showed the state of the page';
+COMMENT ON COLUMN report_page.last_change_at IS 'last visit that found a change';
+COMMENT ON COLUMN report_page.visits IS 'number of visits';
+COMMENT ON COLUMN report_page.changes IS 'number of visits that found a change';
+COMMENT ON COLUMN report_page.failures IS 'consecutive visits without a good response';
+COMMENT ON COLUMN report_page.status IS 'HTTP status of the last visit; null if there was no response';
+COMMENT ON COLUMN report_page.reason IS 'why the last visit failed; empty if it succeeded';
+COMMENT ON COLUMN report_page.key IS '16-byte key of the page, derived from its URL';
+COMMENT ON COLUMN report_page.template IS 'URL template of the pages group; * for pages without one';
+COMMENT ON COLUMN report_page.age IS 'time since the last successful visit';
 COMMENT ON COLUMN report_page.next_interval IS
-    'from the newest look to the next; null for a page that waits in its turn';
+    'interval between the last visit and the next due time; null for a page in discovery order';
 COMMENT ON COLUMN report_page.category IS
-    'its state, but unread_list for a list never read, and dead_link for what never was there';
+    'how reports count the page: its state, or unread_list for a list never read, or dead_link for a URL that was '
+    'never a page';
 COMMENT ON COLUMN report_page.withheld_since IS
-    'since when other content is withheld that may stand in place of the page; two days at most';
+    'since when new content of the page is withheld as a possible soft error; for at most two days';

@@ -27,24 +27,26 @@ SELECT s.id AS subscription,
   LEFT JOIN LATERAL (SELECT m.next_try_at, m.last_error FROM message m
                       WHERE m.subscription_id = s.id AND m.state = 'waiting' AND m.tries > 0
                       ORDER BY m.next_try_at, m.id LIMIT 1) t ON true;
-COMMENT ON VIEW report_subscription IS 'Who is told of changes, and how that is going.';
-COMMENT ON COLUMN report_subscription.subscription IS 'its number, as in recrawl notify list';
-COMMENT ON COLUMN report_subscription.target IS 'where its messages go, or the place where that address stands';
-COMMENT ON COLUMN report_subscription.domain_id IS 'the domain, by number; null for all domains';
-COMMENT ON COLUMN report_subscription.domain IS 'the domain, by name; null for all domains';
-COMMENT ON COLUMN report_subscription.created_at IS 'when it was made; what was found before is not told';
-COMMENT ON COLUMN report_subscription.paused_at IS 'since when nothing is sent, by its user''s wish';
-COMMENT ON COLUMN report_subscription.quiet IS 'hours in which nothing is sent, as they were typed; empty for none';
-COMMENT ON COLUMN report_subscription.zone IS 'by whose clock these are';
-COMMENT ON COLUMN report_subscription.delivered IS 'changes that its receiver took';
-COMMENT ON COLUMN report_subscription.delivered_at IS 'when it took the last of them';
-COMMENT ON COLUMN report_subscription.waiting IS 'changes that it was not told yet, without those that were given up';
+COMMENT ON VIEW report_subscription IS 'Subscriptions to changes, and the state of their delivery.';
+COMMENT ON COLUMN report_subscription.subscription IS 'number of the subscription, as in recrawl notify list';
+COMMENT ON COLUMN report_subscription.target IS
+    'where messages are sent, or a reference to the secret that holds the address';
+COMMENT ON COLUMN report_subscription.domain_id IS 'number of the domain; null for all domains';
+COMMENT ON COLUMN report_subscription.domain IS 'name of the domain; null for all domains';
+COMMENT ON COLUMN report_subscription.created_at IS
+    'when the subscription was created; earlier changes are not notified';
+COMMENT ON COLUMN report_subscription.paused_at IS 'when the user paused the subscription; null if it is not paused';
+COMMENT ON COLUMN report_subscription.quiet IS 'quiet hours, as the user entered them; empty for none';
+COMMENT ON COLUMN report_subscription.zone IS 'time zone of the quiet hours';
+COMMENT ON COLUMN report_subscription.delivered IS 'changes delivered to the receiver';
+COMMENT ON COLUMN report_subscription.delivered_at IS 'when the last change was delivered';
+COMMENT ON COLUMN report_subscription.waiting IS 'changes not delivered yet, without dead letters';
 COMMENT ON COLUMN report_subscription.waiting_since IS
-    'when the oldest of these was due; later than now while a digest or quiet hours keep them back';
+    'when the oldest of these is or was due; in the future during a digest or quiet hours';
 COMMENT ON COLUMN report_subscription.unread_since IS
-    'when the first change was found that nobody has read the feed for on its behalf; null where all is read';
-COMMENT ON COLUMN report_subscription.failures IS 'of its receiver, in a row';
-COMMENT ON COLUMN report_subscription.failing_since IS 'when the first of these was';
-COMMENT ON COLUMN report_subscription.next_try_at IS 'when what was not taken is tried again';
-COMMENT ON COLUMN report_subscription.reason IS 'why it was not taken; empty where nothing failed';
+    'when the oldest change was found that was not yet read from the feed for this subscription; null if all are read';
+COMMENT ON COLUMN report_subscription.failures IS 'consecutive failed deliveries';
+COMMENT ON COLUMN report_subscription.failing_since IS 'when the first of these deliveries failed';
+COMMENT ON COLUMN report_subscription.next_try_at IS 'when the next delivery is tried';
+COMMENT ON COLUMN report_subscription.reason IS 'why the last delivery failed; empty if it did not';
 COMMENT ON COLUMN report_subscription.dead IS 'messages that were given up (dead letters)';

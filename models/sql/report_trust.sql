@@ -16,19 +16,23 @@ SELECT t.domain_id,
   JOIN domain d ON d.id = t.domain_id
   JOIN prior g ON g.domain_id = t.domain_id AND g.no = t.prior_no
   CROSS JOIN LATERAL jsonb_each(t.stats) AS s(validator, found);
-COMMENT ON VIEW report_trust IS 'How far the validators of servers can be believed, by group of pages and validator.';
-COMMENT ON COLUMN report_trust.domain_id IS 'the domain, by number';
-COMMENT ON COLUMN report_trust.domain IS 'the domain, by name';
-COMMENT ON COLUMN report_trust.template IS 'the URLs of the group; * for those of no known template';
+COMMENT ON VIEW report_trust IS 'How reliable the validators of servers are, by group of pages and validator.';
+COMMENT ON COLUMN report_trust.domain_id IS 'number of the domain';
+COMMENT ON COLUMN report_trust.domain IS 'name of the domain: host, and port unless it is the default';
+COMMENT ON COLUMN report_trust.template IS 'URL template of the group; * for pages without one';
 COMMENT ON COLUMN report_trust.validator IS
-    'etag, last_modified; length: of the body; date: Last-Modified as an instant; condition: whether the server answers 304 while its validator is unchanged; head: whether a HEAD tells what the body would';
+    'etag, last_modified; length: length of the body; date: Last-Modified compared as a time; condition: whether '
+    'the server responds 304 while its validator is unchanged; head: whether the response to HEAD agrees with the '
+    'one to GET';
 COMMENT ON COLUMN report_trust.rating IS
-    'honest; lies: unchanged although the page changed, so it is not sent; flaps: changed although the page did not. condition and head that lie or flap are of no use';
+    'honest; lies: unchanged although the page changed, so it is not sent; flaps: changed although the page did '
+    'not. condition and head are not used if they lie or flap';
 COMMENT ON COLUMN report_trust.changes_seen IS
-    'looks that found a change and what the validator says of it; fading, the newest counts 1';
-COMMENT ON COLUMN report_trust.missed IS 'of them, those where the validator said that nothing had changed';
-COMMENT ON COLUMN report_trust.unchanged IS 'looks that found an unchanged body; fading, too';
-COMMENT ON COLUMN report_trust.flapped IS 'of them, those where the validator had changed';
-COMMENT ON COLUMN report_trust.validator_checks IS 'full looks in spite of validators, at all pages of the group';
+    'visits that found a change and could compare the validator; older visits count less';
+COMMENT ON COLUMN report_trust.missed IS 'of these, visits in which the validator was unchanged';
+COMMENT ON COLUMN report_trust.unchanged IS 'visits that found an unchanged body; older visits count less';
+COMMENT ON COLUMN report_trust.flapped IS 'of these, visits in which the validator had changed';
+COMMENT ON COLUMN report_trust.validator_checks IS
+    'unconditional fetches in spite of validators, for all pages of the group';
 COMMENT ON COLUMN report_trust.revisits IS
-    'looks at pages with validators since the last lie: the more, the fewer of them are validator_checks';
+    'visits of pages with validators since the last lie; the more of them, the rarer validator checks become';

@@ -1,5 +1,5 @@
--- {columns}, {unpacked} and {unnested} stand for all columns of table visit (models/visit.py): as they are there, as a
--- pack's, and how to unpack it (models/schema.py).
+-- models/schema.py fills in the columns of table visit: {columns} lists them, {unpacked} selects them from a pack, and
+-- {unnested} unnests the arrays of a pack.
 
 CREATE FUNCTION visit_bucket(page bytea, bits int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
 $$ SELECT ((get_byte(page, 0) << 8) | get_byte(page, 1)) >> (16 - bits) $$;
@@ -68,4 +68,4 @@ SELECT {columns} FROM visit
 SELECT {unpacked}
   FROM visit_pack p
  CROSS JOIN LATERAL {unnested};
-COMMENT ON VIEW every_visit IS 'Every look that is remembered: of table visit, and of table visit_pack.';
+COMMENT ON VIEW every_visit IS 'All visits that are kept, from tables visit and visit_pack.';

@@ -1,4 +1,4 @@
-"""recrawl for programs: the examples of docs/python.md as they stand, and what each verb promises."""
+"""The public Python API: the examples of docs/python.md, and each method."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ OWN = DomainSettings(allow_private=True, delay=timedelta(0))
 
 @dataclass(frozen=True, slots=True)
 class Orchard:
-    """A served folder of three pages."""
+    """Serve a folder of three pages."""
 
     root: Path
     url: str
@@ -64,7 +64,7 @@ def test_the_examples_of_the_documentation_run_as_they_stand(
 
     assert done.returncode == 0, done.stderr
     assert not done.stderr
-    assert "2 pages were looked at" in done.stdout
+    assert "2 visits" in done.stdout
     assert "A basket of pears costs four crowns this week" in done.stdout
     assert re.search(r"pears\.html.*\[basket\] of \[pears\]", done.stdout)
     assert done.stdout.count("added") >= 2
@@ -92,7 +92,7 @@ def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
 
         assert [each.change for each in first] == [EventKind.ADDED, EventKind.ADDED]
         assert change.change is EventKind.CHANGED
-        assert change.amount is not None
+        assert change.magnitude is not None
         assert "text" in change.parts
         assert "nine crowns" in str(change.blocks[0].after)
         assert app.cursor() == change.position
@@ -102,7 +102,7 @@ def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
         assert numbers == [2, 1]
         assert [hit.url for hit in hits] == [f"{orchard.url}/pears.html"]
         assert none == []
-    half_read.close()  # of a app that is closed
+    half_read.close()  # its app is closed
 
 
 def test_the_page_of_a_url_is_fetched_whether_it_is_due_or_not(
@@ -168,19 +168,19 @@ async def test_the_event_loop_goes_on_while_a_search_brings_its_index_in_step(
         await app.refresh(orchard.url)
         await app.crawl(orchard.url)
         with closing(sqlite3.connect(tmp_path / "search" / "pages.sqlite", isolation_level=None)) as somebody:
-            somebody.execute("BEGIN IMMEDIATE")  # so that whoever writes the index waits
+            somebody.execute("BEGIN IMMEDIATE")  # so that writers of the index wait
             asyncio.get_running_loop().call_later(0.2, somebody.execute, "ROLLBACK")
             began = asyncio.get_running_loop().time()
             first, second = await asyncio.gather(app.search("nine"), app.search("crowns"))
             took = asyncio.get_running_loop().time() - began
 
     assert [hit.url for hit in first + second] == [f"{orchard.url}/pears.html"] * 2
-    assert took < 20  # SQLite gives a lock up after thirty seconds
+    assert took < 20  # SQLite waits for a lock for up to thirty seconds
 
 
 def test_what_cannot_be_is_a_sentence(database_url: str, tmp_path: Path) -> None:
     with open_app(database_url, home=tmp_path) as app:
-        with pytest.raises(CursorAhead, match="the feed ends at 0, so that nothing can be after cursor 7"):
+        with pytest.raises(CursorAhead, match="the feed ends at 0, before cursor 7"):
             list(app.changes(after=7))
         with pytest.raises(BadInput, match="is not registered"):
             list(app.changes("nowhere.example"))

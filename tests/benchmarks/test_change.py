@@ -10,14 +10,14 @@ from random import Random
 
 import pytest
 
-from benchmarks.change import bench, development, held_out, looks, plan
+from benchmarks.change import bench, development, held_out, plan, visits
 from benchmarks.change.detectors import DETECTORS, profile
 from benchmarks.change.dialect import Dialect
 from benchmarks.change.edits import EDITS
-from benchmarks.change.looks import Look
 from benchmarks.change.score import Judged, measure
 from benchmarks.change.serialise import REWRITES
 from benchmarks.change.site import Page, Site
+from benchmarks.change.visits import Look
 from benchmarks.change.widgets import WIDGETS, class_names
 from crawler.core.page.content import extract_content
 from tests.engine.corpus import corpus
@@ -72,7 +72,7 @@ def test_without_noise_the_bytes_differ_at_just_the_looks_that_are_labelled_chan
     made = site(number)
     quiet = with_noise(made)
     scored = 0
-    for looked in looks.rounds(made):
+    for looked in visits.rounds(made):
         for each in looked:
             if each.changed is not None:
                 page = next(page for page in quiet.pages if page.url == each.page.url)
@@ -152,7 +152,7 @@ def test_an_edit_of_the_template_shows_on_all_pages_at_one_look_and_is_labelled_
     made = site()
     quiet = replace(with_noise(made), reformed=made.reformed)
     number = next(n for n, at in enumerate(made.rounds) if at >= made.reform.at)
-    labelled = list(looks.rounds(made))[number]
+    labelled = list(visits.rounds(made))[number]
 
     for each, page in zip(made.pages, quiet.pages, strict=True):
         if made.rounds[number] not in (at + plan.BEFORE_A_LOOK for at in each.edited_at):
@@ -176,7 +176,7 @@ def test_half_of_an_a_b_test_is_scored_only_when_it_was_seen_before() -> None:
         halves: set[tuple[int, tuple[int, ...]]] = set()
         shown: list[str] = []
         for number in range(8):
-            each = looks.labelled(noisy, page, number, noisy.rounds[number], halves)
+            each = visits.labelled(noisy, page, number, noisy.rounds[number], halves)
             now = text(noisy, page, number)
             assert (each.changed is None) == (now not in shown)
             assert each.changed in {None, False}
@@ -205,8 +205,8 @@ def test_all_of_it_has_the_kinds_and_sequences_that_were_promised() -> None:
 @pytest.mark.corpus
 def test_a_digest_of_the_bytes_finds_every_edit_and_a_detector_that_looks_again_is_charged() -> None:
     class Asking:
-        def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
-            return [look.again().body == look.again().body for look in looks]
+        def judge(self, visits: Sequence[Look]) -> Sequence[bool | None]:
+            return [look.again().body == look.again().body for look in visits]
 
     result = measure(
         (1, 1, False), detectors=["raw", "asking"], made={"raw": DETECTORS["raw digest"], "asking": Asking}
@@ -214,7 +214,7 @@ def test_a_digest_of_the_bytes_finds_every_edit_and_a_detector_that_looks_again_
 
     assert bench.figures(result.judged, "raw").recall == 1
     assert bench.figures(result.judged, "raw").precision < 0.5
-    assert result.again == {"raw": 0, "asking": 2 * result.looks}
+    assert result.again == {"raw": 0, "asking": 2 * result.visits}
     assert result.sequences == 32
 
 
@@ -227,7 +227,7 @@ def test_precision_and_recall_are_counted_over_looks() -> None:
     ]
     found = bench.figures(judged, "d")
 
-    assert (found.looks, found.changed, found.precision, found.recall) == (7, 4, 2 / 3, 2 / 4)
+    assert (found.visits, found.changed, found.precision, found.recall) == (7, 4, 2 / 3, 2 / 4)
     assert bench.right(judged, "d") == "57.1"
 
 

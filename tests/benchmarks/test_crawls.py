@@ -213,7 +213,7 @@ def test_memory_is_told_by_the_number_of_pages(tmp_path: Path, capsys: pytest.Ca
     assert main(["memory", "--pages", "60", "--json", "--home", str(tmp_path / "home")]) == 0
 
     told = json.loads(capsys.readouterr().out)
-    assert told["looks"] == 60
+    assert told["visits"] == 60
     pages = [step[0] for step in told["steps"]]
     assert pages == sorted(pages)
     assert all(most >= last > 20e6 for _, most, last in told["steps"])

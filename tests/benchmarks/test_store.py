@@ -48,11 +48,11 @@ def test_a_month_and_claims_without_anything_due_are_told(tmp_path: Path, capsys
 
     told = json.loads(capsys.readouterr().out)
     assert [each["domains"] for each in told["claims"]] == [3, 9]
-    assert told["looks"] > 5
+    assert told["visits"] > 5
     left = {each["table"]: each for each in told["left"]}
     written = {name: each["after"]["written"] - each["before"]["written"] for name, each in left.items()}
-    assert written["visit"] == told["looks"]
-    assert written["page"] >= told["looks"]
+    assert written["visit"] == told["visits"]
+    assert written["page"] >= told["visits"]
     assert written["domain_state"] > 0
     assert all(each["vacuumed"]["size_bytes"] > 0 for each in left.values())
 

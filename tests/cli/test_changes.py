@@ -1,4 +1,4 @@
-"""What changed, as a person looks at it: changes, diff, versions, show, and pages at an instant."""
+"""The commands changes, diff, versions, show, and pages --at."""
 
 import io
 import re
@@ -25,7 +25,7 @@ def page(title: str, *lines: str) -> Answer:
 
 @pytest.fixture
 def shop(recrawl: Recrawl, site: Site) -> Site:
-    """A site looked at on three days: one page changes twice, one goes, and one goes and comes back."""
+    """Return a site crawled on three days: one page changes twice, one is gone, one is gone and restored."""
     site.page("/", "/tea", "/gone", "/back")
     del site.answers["/one"], site.answers["/two"]
     for n, day in enumerate(DAYS):
@@ -41,7 +41,7 @@ def shop(recrawl: Recrawl, site: Site) -> Site:
 
 @pytest.fixture
 def console(monkeypatch: pytest.MonkeyPatch) -> list[Console]:
-    """Terminals in place of the output; the last one in the list is used."""
+    """Replace stdout by terminals; the last one in the list is used."""
     made = [terminal(100)]
     for module in (output, marked_text, versions_output):
         monkeypatch.setattr(module, "get_stdout", lambda: made[-1])
@@ -81,7 +81,7 @@ def test_the_newest_change_comes_first_with_title_address_importance_and_its_wor
         "title  Tea [-shop-]{+house+}",
         "text   …a cup, and every pot of it comes with [-biscuits-]{+cake+}.",
     ]
-    assert lines[-1] == "4 pages first seen: recrawl changes --kind added"
+    assert lines[-1] == "4 pages added: recrawl changes --kind added"
     assert f"recrawl diff {shop.url}tea" in done.complaint
 
 
@@ -100,13 +100,13 @@ def test_changes_of_a_domain_a_page_what_lies_beneath_and_of_kinds(recrawl: Recr
     assert item["importance"] > 0
 
 
-def test_the_heading_says_since_when_and_so_many_more_are_named(recrawl: Recrawl, shop: Site) -> None:
+def test_the_heading_shows_the_period_and_the_remark_how_many_more_there_are(recrawl: Recrawl, shop: Site) -> None:
     late = recrawl("changes", "--since", "2099-02-15", "--at", "2099-03-02")
     few = recrawl("changes", "--limit", "1")
 
     assert late.out.startswith("Changes since 2099-02-15 00:00Z (15 days ago): 1 changed, 1 restored\n")
     assert "4 more with --limit 5" in few.complaint
-    assert recrawl("changes", "--since", "1d", "--at", "2099-06-01").out.startswith("Nothing changed since")
+    assert recrawl("changes", "--since", "1d", "--at", "2099-06-01").out.startswith("No changes since")
 
 
 def test_figures_stand_behind_why_and_not_before(recrawl: Recrawl, shop: Site) -> None:
@@ -116,7 +116,7 @@ def test_figures_stand_behind_why_and_not_before(recrawl: Recrawl, shop: Site) -
 
     assert "SimHash" not in plain
     assert re.search(r"cursor \d+, version 3, [\d.]+ % of the page, SimHash distance \d+ of 64 bits", figures)
-    for word in ("coins", "price of", "Belief", "Decided"):
+    for word in ("minimum at this budget", "Change rate", "Cash", "Method"):
         assert word not in explained
         assert word in why
 
@@ -124,20 +124,18 @@ def test_figures_stand_behind_why_and_not_before(recrawl: Recrawl, shop: Site) -
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("changes", "--kind", "changed,odd"), "'odd' is no kind of change; there are added, changed"),
-        (("changes", "--kind", ","), "is no kind of change"),
+        (("changes", "--kind", "changed,odd"), "'odd' is not a kind of change: use added, changed"),
+        (("changes", "--kind", ","), "is not a kind of change"),
         (("changes", "nowhere.test"), "nowhere.test is not registered"),
         (("diff", "http://nowhere.test/"), "nowhere.test is not registered"),
         (("show", "http://nowhere.test/", "--text", "--html"), "--text and --html exclude each other"),
         (("show", "http://nowhere.test/", "--at", "1d", "--version", "2"), "--at and --version exclude each other"),
-        (("show", "http://nowhere.test/", "--at", "3"), "'3' is no instant: --version 3 shows that version"),
-        (("pages",), "pages of which domain?"),
-        (("pages", "--state", "odd"), "'odd' is no state of a page; there are unfetched, fetched"),
+        (("show", "http://nowhere.test/", "--at", "3"), "'3' is not a time; did you mean --version 3?"),
+        (("pages",), "no domain is given"),
+        (("pages", "--state", "odd"), "'odd' is not a page state: use one of unfetched, fetched"),
     ],
 )
-def test_what_cannot_be_asked_for_is_said_in_a_line(
-    recrawl: Recrawl, arguments: tuple[str, ...], complaint: str
-) -> None:
+def test_an_invalid_request_is_a_one_line_error(recrawl: Recrawl, arguments: tuple[str, ...], complaint: str) -> None:
     done = recrawl(*arguments)
 
     assert (done.code, done.out) == (2, "")
@@ -153,7 +151,7 @@ def test_two_versions_are_compared_word_by_word(recrawl: Recrawl, shop: Site) ->
         "Tea house",
         f"{shop.url}tea",
         *[line for line in last.out.splitlines() if re.match(r"[-+] version", line)],
-        "Blocks: 2 changed, 1 same",
+        "Blocks: 2 changed, 1 unchanged",
         "  ~ title: Tea [-shop-]{+house+}",
         "  ~ Green tea costs 4.90 a cup, and every pot of it comes with [-biscuits-]{+cake+}.",
         "    We open at nine.",
@@ -162,7 +160,7 @@ def test_two_versions_are_compared_word_by_word(recrawl: Recrawl, shop: Site) ->
     assert "+ version 3, 2099-03-01" in last.out
     assert "~ Green tea costs [-4.50-]{+4.90+} a cup, and every pot of it comes with biscuits." in whole
     assert (found["from"]["number"], found["to"]["number"]) == (1, 3)
-    assert found["diff"]["counts"] == {"changed": 2, "same": 1}
+    assert found["diff"]["counts"] == {"changed": 2, "unchanged": 1}
     assert found["diff"]["hunks"][0]["blocks"][0]["runs"] == [
         {"kind": "kept", "text": "Tea "},
         {"kind": "old", "text": "shop"},
@@ -174,7 +172,7 @@ def test_a_page_with_one_version_has_nothing_to_compare(recrawl: Recrawl, shop: 
     done = recrawl("diff", f"{shop.url}gone")
 
     assert done.code == 1
-    assert "has one version, seen first 2099-01-01 00:00Z" in done.complaint
+    assert "has only one version, of 2099-01-01 00:00Z" in done.complaint
     assert f"recrawl show {shop.url}gone" in done.complaint
 
 
@@ -185,7 +183,7 @@ def test_the_versions_of_a_page_are_listed(recrawl: Recrawl, shop: Site) -> None
     assert done.out.splitlines()[0] == f"3 versions of {shop.url}tea"
     rows = [re.split(r"  +", line.strip()) for line in done.out.splitlines()[3:]]
     assert [(row[0], row[1], row[2], row[3], row[-1]) for row in rows] == [
-        ("3", "2099-03-01 00:00Z", "to this day", "changed", "Tea house"),
+        ("3", "2099-03-01 00:00Z", "until now", "changed", "Tea house"),
         ("2", "2099-02-01 00:00Z", "28 days", "changed", "Tea shop"),
         ("1", "2099-01-01 00:00Z", "31 days", "added", "Tea shop"),
     ]
@@ -202,14 +200,14 @@ def test_a_page_is_shown_as_it_is_and_as_it_was(recrawl: Recrawl, shop: Site) ->
     document = recrawl("show", f"{shop.url}tea", "--json").json
 
     assert "comes with cake.\nWe open at nine.\n" in now.out
-    assert re.search(r"Version +3, seen 2099-03-01 00:00Z", now.out)
+    assert re.search(r"Version +3, since 2099-03-01 00:00Z", now.out)
     assert then.out == "\n".join(TEA[DAYS[0]][1:]) + "\n"
     assert then.err == ""
     assert html.out.rstrip("\n").encode() == page(*TEA[DAYS[0]]).body
     assert re.search(r"Content-Type +text/html; charset=utf-8", headers.out)
-    assert "No other headers of this version are kept" not in headers.complaint
+    assert "No other headers of this version are stored" not in headers.complaint
     assert "Server " in headers.out
-    assert re.search(r"State +gone since 2099-02-01 .*; this is what it said last", gone.out)
+    assert re.search(r"State +gone since 2099-02-01 .*; this is its last version", gone.out)
     assert (document["version"]["number"], document["state"]) == (3, "fetched")
     assert document["html"].encode() == page(*TEA[DAYS[2]]).body
 
@@ -218,10 +216,10 @@ def test_a_page_is_shown_as_it_is_and_as_it_was(recrawl: Recrawl, shop: Site) ->
     ("arguments", "complaint"),
     [
         (("--version", "9"), "has no version 9; its newest is 3: recrawl versions "),
-        (("--at", "2020-01-01"), "it was first seen at 2099-01-01 00:00Z"),
+        (("--at", "2020-01-01"), "it was first fetched at 2099-01-01 00:00Z"),
     ],
 )
-def test_a_version_that_there_is_not_is_said(
+def test_a_missing_version_is_an_error(
     recrawl: Recrawl, shop: Site, arguments: tuple[str, ...], complaint: str
 ) -> None:
     assert complaint in recrawl("show", f"{shop.url}tea", *arguments).complaint
@@ -240,7 +238,7 @@ def test_the_site_as_it_was(recrawl: Recrawl, shop: Site) -> None:
         ("tea", "fetched", 2),
     ]
     assert shown.out.startswith(f"{shop.name} as it was at 2099-02-15 00:00Z: 4 pages\n")
-    assert before.out == f"Nothing was known of {shop.name} at 2098-01-01 00:00Z\n"
+    assert before.out == f"{shop.name} had no pages at 2098-01-01 00:00Z\n"
 
 
 def test_pages_of_a_state_and_those_that_fail(recrawl: Recrawl, shop: Site) -> None:
@@ -250,18 +248,18 @@ def test_pages_of_a_state_and_those_that_fail(recrawl: Recrawl, shop: Site) -> N
     failed = recrawl("pages", "--state", "failed")
     gone = recrawl("pages", shop.name, "--state", "gone", "--json").json["pages"]
 
-    assert failed.out.startswith("1 page without a good answer\n")
+    assert failed.out.startswith("1 page without a usable response\n")
     assert f"{shop.url}tea" in failed.out
     assert "status 404" in failed.out
     assert f"recrawl explain {shop.url}tea" in failed.complaint
     assert [page["url"] for page in gone] == [f"{shop.url}gone"]
-    assert recrawl("pages", "--state", "moved").out == "No page is moved\n"
+    assert recrawl("pages", "--state", "moved").out == "No page has the state moved\n"
 
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J=HYPERLINK(1) \u202egnp.exe [-old-] <script>alert(1)</script>"
 
 
-def test_what_strangers_say_steers_no_terminal(recrawl: Recrawl, site: Site, console: list[Console]) -> None:
+def test_text_from_servers_cannot_control_the_terminal(recrawl: Recrawl, site: Site, console: list[Console]) -> None:
     safe = HOSTILE.replace("<", "&lt;")
     site.page("/", "/a")
     site.answers["/a"] = page(f"Title {safe}", f"Some words before {safe}")
@@ -320,7 +318,7 @@ def test_colours_stand_for_marks_where_there_are_some(recrawl: Recrawl, shop: Si
     assert "\x1b[9;31mbiscuits\x1b[0m\x1b[1;32mcake\x1b[0m" in said
 
 
-def test_headers_are_those_of_the_answer_that_brought_the_version_without_secrets(recrawl: Recrawl, site: Site) -> None:
+def test_headers_are_those_of_the_versions_response_without_secrets(recrawl: Recrawl, site: Site) -> None:
     plain = ("Content-Type", "text/html; charset=utf-8")
 
     def answers(said: str, cache: str) -> None:
@@ -347,7 +345,7 @@ def test_headers_are_those_of_the_answer_that_brought_the_version_without_secret
     assert "mill-secret" not in shown() + document.out
 
 
-def test_a_cursor_beyond_the_end_is_an_error_and_one_of_nothing_wanted_gets_on(recrawl: Recrawl, shop: Site) -> None:
+def test_a_cursor_beyond_the_end_is_an_error_and_an_empty_result_has_a_cursor(recrawl: Recrawl, shop: Site) -> None:
     end = recrawl("changes", "--json").json["next"]
 
     assert recrawl("changes", "--since", "1", "--kind", "deferred", "--json").json == {
@@ -359,7 +357,7 @@ def test_a_cursor_beyond_the_end_is_an_error_and_one_of_nothing_wanted_gets_on(r
     for more in ((), ("--follow",), ("--atom",), (shop.name,)):
         done = recrawl("changes", *more, "--since", str(end + 1))
         assert (done.code, done.out) == (2, "")
-        assert f"the feed ends at {end}, so that nothing can be after cursor {end + 1}" in done.complaint
+        assert f"the feed ends at {end}, before cursor {end + 1}" in done.complaint
     told = recrawl("changes", "--since", str(end + 1), "--json")
     assert (told.code, told.json["error"], told.json["ends_at"]) == (2, "cursor_ahead", end)
     assert "nothing can be after" in told.complaint

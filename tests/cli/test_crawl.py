@@ -1,4 +1,4 @@
-"""recrawl crawl: from a name to a table, and every way in which that can go wrong."""
+"""recrawl crawl: its output, and every way in which it can fail."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -23,20 +23,20 @@ def test_a_url_is_registered_and_its_domain_crawled_to_the_end(recrawl: Recrawl,
     assert done.err == f"Registered {site.url}\n"
 
 
-def test_a_table_says_what_was_done(recrawl: Recrawl, site: Site) -> None:
+def test_the_summary_shows_the_counts(recrawl: Recrawl, site: Site) -> None:
     site.page("/one", "/two", "/missing")
 
     done = recrawl("crawl", site.url, "--allow-private")
 
     assert done.code == 0
     facts = dict(line.split("  ", 1) for line in done.out.splitlines() if "  " in line)
-    assert facts["Looked at"].strip() == "4 pages"
-    assert facts["First seen"].strip() == "3 (fetched for the first time)"
-    assert facts["New URLs found"].strip().startswith("3 (")
+    assert facts["Visited"].strip() == "4 pages"
+    assert facts["Added"].strip() == "3 (fetched for the first time)"
+    assert facts["New URLs"].strip().startswith("3 (")
     assert facts["Gone"].strip() == "0"
-    assert facts["Dead links"].strip() == "1 (nothing is there, and never was)"
+    assert facts["Dead links"].strip() == "1 (not found, and never fetched before)"
     assert "/missing" not in done.out
-    assert "\x1b" not in done.out + done.err  # no colours where nobody looks
+    assert "\x1b" not in done.out + done.err  # no colors in a pipe
     assert "Next due: " in done.out
 
 
@@ -53,14 +53,14 @@ def test_dead_links_are_dead_links_wherever_they_are_counted_and_whenever(recraw
     assert (later["visits"], later["unchanged"], later["gone"], later["dead_links"]) == (4, 3, 0, 1)
 
 
-def test_an_address_that_was_mistyped_is_named(recrawl: Recrawl, site: Site) -> None:
+def test_a_mistyped_url_is_listed_as_a_dead_link(recrawl: Recrawl, site: Site) -> None:
     done = recrawl("crawl", f"{site.url}typo", "--allow-private")
 
-    assert f"Named, and not there:\n  {site.url}typo\n" in done.out
+    assert f"Dead links:\n  {site.url}typo\n" in done.out
     assert recrawl("crawl", site.name, "--json").json["dead_link_urls"] == []
 
 
-def test_when_nothing_is_due_it_says_when_it_next_is(recrawl: Recrawl, site: Site) -> None:
+def test_without_due_pages_the_next_due_time_is_shown(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private")
     asked = len(site.asked)
 
@@ -115,14 +115,14 @@ def test_reports_without_an_instant_stand_at_the_last_visit(recrawl: Recrawl, si
     assert report["freshness"] == pytest.approx(1)
 
 
-def test_so_many_pages_and_no_more(recrawl: Recrawl, site: Site) -> None:
+def test_the_page_limit_is_respected(recrawl: Recrawl, site: Site) -> None:
     done = recrawl("crawl", site.url, "--allow-private", "--pages", "2", "--json")
 
     assert done.json["visits"] == 2
     assert recrawl("crawl", site.name, "--json").json["visits"] == 1
 
 
-def test_a_url_with_a_path_is_looked_at_due_or_not_known_or_not(recrawl: Recrawl, site: Site) -> None:
+def test_a_url_with_a_path_is_fetched_even_if_not_due_or_unknown(recrawl: Recrawl, site: Site) -> None:
     site.page("/hidden")
     recrawl("crawl", site.url, "--allow-private")
     site.asked.clear()
@@ -137,14 +137,14 @@ def test_a_url_with_a_path_is_looked_at_due_or_not_known_or_not(recrawl: Recrawl
     assert site.asked == ["/one", "/hidden"]
 
 
-def test_settings_of_a_registered_domain_stay_and_that_is_said(recrawl: Recrawl, site: Site) -> None:
+def test_settings_for_a_registered_domain_are_ignored_with_a_remark(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private")
 
     same = recrawl("crawl", site.url, "--allow-private")
     other = recrawl("crawl", site.url, "--parallelism", "3")
 
     assert same.err == ""
-    assert "its settings stay" in other.complaint
+    assert "the settings given here are ignored" in other.complaint
     assert recrawl("domains", "show", site.name, "--json").json["settings"]["parallelism"] is None
 
 
@@ -161,7 +161,7 @@ def test_new_settings_hold_for_what_is_registered(recrawl: Recrawl, site: Site) 
     assert settings["budget_per_day"] == 100
 
 
-def test_a_dry_run_tells_and_touches_nothing(recrawl: Recrawl, site: Site) -> None:
+def test_a_dry_run_shows_the_plan_and_changes_nothing(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private", "--pages", "1")
     asked, before = len(site.asked), recrawl("domains", "list", "--json").json
 
@@ -170,10 +170,10 @@ def test_a_dry_run_tells_and_touches_nothing(recrawl: Recrawl, site: Site) -> No
     unknown = recrawl("crawl", "nowhere.test", "--dry-run", "--json").json
     shown = recrawl("crawl", site.name, "--dry-run")
 
-    assert (soon["requests"], soon["load"]["unfetched"], soon["load"]["due"]) == (2, 2, 0)
+    assert (soon["requests"], soon["backlog"]["unfetched"], soon["backlog"]["due"]) == (2, 2, 0)
     assert {page["url"] for page in soon["first"]} == {f"{site.url}one", f"{site.url}two"}
     assert soon["max_bytes"] == pytest.approx(2 * len(site.answers["/"].body))
-    assert (later["requests"], later["load"]["due"]) == (3, 1)
+    assert (later["requests"], later["backlog"]["due"]) == (3, 1)
     assert unknown == {"at": unknown["at"], "plans": [], "unregistered": ["nowhere.test"]}
     assert "2 requests" in shown.out
     assert len(site.asked) == asked
@@ -188,9 +188,9 @@ def test_a_dry_run_of_a_page_that_is_not_due_counts_it_as_the_crawl_would(recraw
     named = recrawl("crawl", page, "--dry-run", "--json").json["plans"][0]
     shown = recrawl("crawl", page, "--dry-run").out
 
-    assert named["named"] == [page]
+    assert named["requested_urls"] == [page]
     assert named["requests"] == whole["requests"] + 1
-    assert "since you name it" in shown
+    assert "requested by its URL" in shown
 
 
 def test_the_plan_of_a_dry_run_keeps_to_the_budget(recrawl: Recrawl, site: Site) -> None:
@@ -198,11 +198,11 @@ def test_the_plan_of_a_dry_run_keeps_to_the_budget(recrawl: Recrawl, site: Site)
 
     plan = recrawl("crawl", site.name, "--dry-run", "--json").json["plans"][0]
 
-    assert plan["load"]["unfetched"] == 2
-    assert plan["requests"] == 2  # robots.txt and the root have taken two
+    assert plan["backlog"]["unfetched"] == 2
+    assert plan["requests"] == 2  # robots.txt and the root took two
 
 
-def test_what_the_root_said_at_registration_is_its_first_look_and_paid_for_once(recrawl: Recrawl, site: Site) -> None:
+def test_the_response_at_registration_is_the_first_visit_and_charged_once(recrawl: Recrawl, site: Site) -> None:
     done = recrawl("crawl", site.url, "--allow-private", "--budget", "3", "--json").json
 
     assert site.asked[:2] == ["/robots.txt", "/"]
@@ -212,14 +212,14 @@ def test_what_the_root_said_at_registration_is_its_first_look_and_paid_for_once(
     assert spent_today(recrawl) == 3
 
 
-def test_what_the_root_said_is_paid_for_where_no_look_is_made_of_it(recrawl: Recrawl, site: Site) -> None:
+def test_the_response_at_registration_is_charged_without_a_visit(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", f"{site.url}one", "--allow-private", "--pages", "1")
 
     assert site.asked == ["/robots.txt", "/", "/one"]
     assert spent_today(recrawl) == 3
 
 
-def test_a_page_that_robots_txt_refuses_is_said_to_be_refused(recrawl: Recrawl, site: Site) -> None:
+def test_a_page_that_robots_txt_forbids_is_reported_as_excluded(recrawl: Recrawl, site: Site) -> None:
     site.answers["/robots.txt"] = Answer(b"User-agent: *\nDisallow: /one")
 
     first = recrawl("crawl", f"{site.url}one", "--allow-private")
@@ -227,22 +227,22 @@ def test_a_page_that_robots_txt_refuses_is_said_to_be_refused(recrawl: Recrawl, 
     why = recrawl("explain", f"{site.url}one").out
 
     assert (first.code, again.code) == (1, 1)
-    assert f"{site.url}one was not asked for: robots.txt forbids it to recrawl" in first.err
-    assert again.json["refused_urls"] == {f"{site.url}one": "robots.txt forbids it to recrawl"}
+    assert f"{site.url}one was not fetched: robots.txt forbids it for recrawl" in first.err
+    assert again.json["excluded_urls"] == {f"{site.url}one": "robots.txt forbids it for recrawl"}
     assert "/one" not in site.asked
     assert "but now" not in why
-    assert "looks found" not in why
-    assert "its server gives no validators" not in why
+    assert "visits found" not in why
+    assert "the server sends no validators" not in why
 
 
-def test_what_is_read_in_the_future_is_said_to_be(recrawl: Recrawl, site: Site) -> None:
+def test_a_crawl_at_a_future_time_is_remarked(recrawl: Recrawl, site: Site) -> None:
     ahead = recrawl("crawl", site.url, "--allow-private", "--at", "2090-01-01T00:00Z")
     now = recrawl("crawl", site.name)
 
-    assert "what is read now counts as read at 2090-01-01 00:00Z; until then, go on with --at" in ahead.err
+    assert "visits are recorded as of 2090-01-01 00:00Z; until then, pass --at to later commands" in ahead.err
     assert (
-        f"recrawl domains reset-clock {site.name}; or name a later instant, such as --at 2090-01-01T00:01Z"
-        in now.complaint
+        "use a later time, such as --at 2090-01-01T00:01Z; if the last visit has a wrong time: "
+        f"recrawl domains reset-clock {site.name}" in now.complaint
     )
 
 
@@ -266,16 +266,16 @@ def test_a_budget_of_nothing_sends_nothing_at_registration_either(
     together = recrawl("domains", "add", site.url, "--allow-private")
 
     assert (own.code, together.code, site.asked) == (0, 0, [])
-    assert f"{site.name} was not asked: no budget allows a request today" in own.complaint
+    assert f"{site.name} was not fetched: the budget allows no request today" in own.complaint
 
 
-def test_a_spent_budget_is_no_problem_but_is_said(recrawl: Recrawl, site: Site) -> None:
+def test_a_spent_budget_is_shown_and_is_not_a_problem(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private", "--budget", "3")
 
     done = recrawl("crawl", site.name)
 
     assert done.code == 0
-    assert "has spent its daily budget of 3 requests and goes on at " in done.out
+    assert "has spent its daily budget of 3 requests and continues at " in done.out
 
 
 def test_a_paused_domain_is_a_problem_with_its_remedy(recrawl: Recrawl, site: Site) -> None:
@@ -285,7 +285,7 @@ def test_a_paused_domain_is_a_problem_with_its_remedy(recrawl: Recrawl, site: Si
     done = recrawl("crawl", site.name)
 
     assert done.code == 1
-    assert f"is paused; to go on: recrawl domains resume {site.name}" in done.complaint
+    assert f"is paused; to continue: recrawl domains resume {site.name}" in done.complaint
 
 
 def test_everything_that_is_due_is_crawled_without_naming_it(recrawl: Recrawl, site: Site) -> None:
@@ -297,7 +297,7 @@ def test_everything_that_is_due_is_crawled_without_naming_it(recrawl: Recrawl, s
     assert recrawl("crawl", "--due").out == "Nothing was due\n"
 
 
-# What the web and its users get wrong: each is a recorded finding or one line, never a stack trace.
+# Errors of servers and users: each is a recorded finding or a one-line message, never a traceback.
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_everything_that_is_due_is_crawled_without_naming_it(recrawl: Recrawl, s
         ("http://me:secret@example.com/", "user name or password"),
         ("http://127.0.0.1:9/", "private address"),
         ("http://[::1]/", "private address"),
-        ("http://169.254.169.254/latest/meta-data", "is not asked"),
+        ("http://169.254.169.254/latest/meta-data", "may not be requested"),
         ("http://" + "a" * 9000, "longer than"),
         ("", "the URL is empty"),
         ("mailto:me@example.com", "only http and https"),
@@ -348,7 +348,7 @@ def test_a_port_that_refuses_is_a_recorded_finding(recrawl: Recrawl) -> None:
     assert report["suspension_reason"] == "refused"
 
 
-def test_failed_is_the_number_of_looks_that_failed_in_the_crawl_and_in_the_report(recrawl: Recrawl, site: Site) -> None:
+def test_failed_counts_failed_visits_in_crawl_and_report(recrawl: Recrawl, site: Site) -> None:
     site.answers["/one"] = Answer(b"oh no", status=500)
 
     down = recrawl("crawl", "http://127.0.0.1:9/", "--allow-private")
@@ -358,10 +358,10 @@ def test_failed_is_the_number_of_looks_that_failed_in_the_crawl_and_in_the_repor
     down_facts, some_facts = (
         dict(line.split("  ", 1) for line in d.out.splitlines() if "  " in line) for d in (down, some)
     )
-    assert (down_facts["Failed"].strip(), down_facts["Left alone"].strip()) == ("0", "1 domain (connection refused: 1)")
-    assert (some_facts["Failed"].split()[0], "Left alone" in some_facts) == ("1", False)
+    assert (down_facts["Failed"].strip(), down_facts["Suspended"].strip()) == ("0", "1 domain (connection refused: 1)")
+    assert (some_facts["Failed"].split()[0], "Suspended" in some_facts) == ("1", False)
     assert (found["failed"], found["reasons"], found["outages"]) == (0, {}, {"refused": 1})
-    for name, failed in (("127.0.0.1:9", "0 looks"), (site.name, "1 look")):
+    for name, failed in (("127.0.0.1:9", "0 visits"), (site.name, "1 visit")):
         reported = dict(line.split("  ", 1) for line in recrawl("report", name).out.splitlines() if "  " in line)
         assert reported["Failed"].strip().startswith(failed)
 
@@ -390,13 +390,13 @@ def test_whatever_a_page_is_it_becomes_a_finding(recrawl: Recrawl, site: Site) -
     assert recrawl("db", "check").code == 0
 
 
-def test_a_server_that_wants_to_be_left_alone_is_left_alone(recrawl: Recrawl, site: Site) -> None:
+def test_a_retry_after_header_suspends_the_domain(recrawl: Recrawl, site: Site) -> None:
     site.answers["/one"] = Answer(b"", status=429, headers=(("Retry-After", "7200"),))
 
     done = recrawl("crawl", site.url, "--allow-private", "--json")
 
     assert done.code == 1
-    hold = done.json["holds"][site.name]
+    hold = done.json["suspensions"][site.name]
     assert hold["reason"] == "http_429"
     assert datetime.fromisoformat(hold["until"]) - datetime.now(UTC) > timedelta(minutes=115)
     assert recrawl("db", "check").code == 0

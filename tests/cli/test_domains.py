@@ -1,4 +1,4 @@
-"""recrawl domains: registering, changing, pausing, removing."""
+"""recrawl domains: add, set, pause, remove."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_registering_and_crawling_keep_the_delay_between_them(recrawl: Recrawl, 
     assert min(later - earlier for earlier, later in pairwise(site.asked_at)) >= 0.28  # clocks differ a little
 
 
-def test_offline_nobody_is_asked(recrawl: Recrawl) -> None:
+def test_offline_registration_sends_no_request(recrawl: Recrawl) -> None:
     done = recrawl("domains", "add", "https://no-such-host.invalid", "--offline")
 
     assert done.code == 0
@@ -46,23 +46,21 @@ def test_a_domain_is_registered_once(recrawl: Recrawl) -> None:
     done = recrawl("domains", "add", "http://a.test/", "--offline")
 
     assert done.code == 2
-    assert "a.test is registered already" in done.complaint
+    assert "a.test is already registered" in done.complaint
 
 
-def test_a_private_site_that_is_known_is_not_asked_whether_it_may_be_asked(recrawl: Recrawl, site: Site) -> None:
+def test_a_registered_private_site_is_not_checked_again(recrawl: Recrawl, site: Site) -> None:
     recrawl("domains", "add", site.url, "--allow-private")
     asked = list(site.asked)
 
     done = recrawl("domains", "add", site.url)
 
     assert done.code == 2
-    assert f"{site.name} is registered already: recrawl domains set {site.name} changes its settings" in done.complaint
+    assert f"{site.name} is already registered; recrawl domains set {site.name} changes its settings" in done.complaint
     assert site.asked == asked
 
 
-def test_a_secret_that_is_not_set_is_told_of_when_it_is_named(
-    recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_secret_is_remarked_when_it_is_set(recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY_OF_TEST", "a secret")
     named = ("--header", "X-Key: env:KEY_OF_TEST", "--header", "X-Other: env:OTHER_OF_TEST")
 
@@ -127,7 +125,7 @@ def test_what_is_named_is_changed_and_the_rest_stays(recrawl: Recrawl) -> None:
     ("options", "complaint"),
     [
         (("--include", "docs"), "must begin with"),
-        (("--exclude", "re:("), "no regular expression"),
+        (("--exclude", "re:("), "not a regular expression"),
         (("--seed", "http://b.test/"), "not a page of a.test"),
         (("--unset", "colour"), "no setting 'colour'"),
     ],
@@ -168,7 +166,7 @@ def test_removing_needs_a_word_and_forgets_everything(recrawl: Recrawl, site: Si
     assert recrawl("db", "check").code == 0
 
 
-def test_of_several_names_none_is_touched_while_one_is_unknown(recrawl: Recrawl) -> None:
+def test_of_several_names_none_is_changed_if_one_is_unknown(recrawl: Recrawl) -> None:
     recrawl("domains", "add", "a.test", "--offline")
 
     for verb in (("pause",), ("remove", "--yes")):
@@ -178,7 +176,7 @@ def test_of_several_names_none_is_touched_while_one_is_unknown(recrawl: Recrawl)
     assert [each["paused"] for each in recrawl("domains", "list", "--json").json["domains"]] == [False]
 
 
-def test_a_misspelt_name_or_port_is_answered_with_the_one_that_is_registered(recrawl: Recrawl) -> None:
+def test_a_misspelled_name_or_port_gets_a_suggestion(recrawl: Recrawl) -> None:
     for name in ("127.0.0.1:8001", "docs.example.com", "other.test"):
         assert recrawl("domains", "add", name, "--offline", "--allow-private").code == 0
 
@@ -193,7 +191,7 @@ def test_a_misspelt_name_or_port_is_answered_with_the_one_that_is_registered(rec
     assert stranger.complaint.endswith("nobody.invalid is not registered: recrawl domains add nobody.invalid")
 
 
-def test_a_list_and_a_domain_are_shown_to_people(recrawl: Recrawl, site: Site) -> None:
+def test_the_list_and_a_domain_are_shown_as_text(recrawl: Recrawl, site: Site) -> None:
     assert "No domain is registered" in recrawl("domains", "list").out
     recrawl("crawl", site.url, "--allow-private")
 
@@ -216,7 +214,7 @@ def test_what_is_important_in_a_domain_is_a_setting(recrawl: Recrawl) -> None:
     shown = recrawl("domains", "show", "site.test").out
     assert "mixed, 40% of importance by URL" in shown
     assert "/docs/ (by 4)" in shown
-    assert "new pages 2, known pages 1" in shown
+    assert "unfetched pages 2, fetched pages 1" in shown
     assert "count 0.5 each" in shown
     recrawl("domains", "set", "site.test", "--unset", "order", "--unset", "boost", "--unset", "external-link-weight")
     settings = recrawl("domains", "show", "site.test", "--json").json["settings"]
@@ -232,7 +230,7 @@ def test_what_is_important_in_a_domain_is_a_setting(recrawl: Recrawl) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "complaint"),
     [
-        ("--order", "random", "'random' is none of opic, breadth, depth, mixed"),
+        ("--order", "random", "'random' is not one of opic, breadth, depth, mixed"),
         ("--boost", "docs", "the pattern 'docs' must begin with '/', '*' or 're:'"),
         ("--boost-factor", "0", "'0' is not above 0"),
         ("--boost-factor", "1e308", "'1e308' is above 1,000,000"),
@@ -286,7 +284,7 @@ def test_a_target_takes_the_place_of_the_other_and_can_be_taken_back(recrawl: Re
     assert unset["status"]["bytes_left"] is None
 
 
-def test_a_domain_without_bytes_left_says_so(recrawl: Recrawl) -> None:
+def test_a_spent_byte_budget_is_shown(recrawl: Recrawl) -> None:
     recrawl("domains", "add", "site.test", "--offline", "--budget-bytes", "0")
 
     assert "has spent its daily byte budget" in recrawl("domains", "show", "site.test").out
@@ -300,7 +298,7 @@ IMPOSSIBLE = {
     ("--target-freshness", "100%"): "'100%' is no share",
     ("--target-freshness", "nan"): "'nan' is no share",
     ("--max-age", "0"): "'0' is not above 0",
-    ("--max-age", "soon"): "no span of time",
+    ("--max-age", "soon"): "not a time span",
     ("--max-age", "3d", "--target-freshness", "90%"): "one target",
 }
 

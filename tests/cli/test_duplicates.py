@@ -1,4 +1,4 @@
-"""recrawl duplicates, as a user types it."""
+"""recrawl duplicates."""
 
 import pytest
 
@@ -9,7 +9,7 @@ TEXT = " ".join(f"word{n}" for n in range(100))
 
 @pytest.fixture
 def crawled(recrawl: Recrawl, site: Site) -> Site:
-    """Six pages that say the same, three that say something else, and one that says hardly anything."""
+    """Return a site with six similar pages, three that differ, and one with hardly any text."""
     same, other = [f"/same/{n}" for n in range(6)], [f"/other/{n}" for n in range(3)]
     site.page("/", *same, *other, "/short")
     for path in same:
@@ -40,7 +40,7 @@ def test_groups_come_by_size_with_a_few_pages_of_each(recrawl: Recrawl, crawled:
     assert (len(one["groups"]), one["bits"], one["more"]) == (1, 0, True)
 
 
-def test_of_one_page_those_are_told_that_say_the_same(recrawl: Recrawl, crawled: Site) -> None:
+def test_near_duplicates_of_one_page_are_listed(recrawl: Recrawl, crawled: Site) -> None:
     told = recrawl("duplicates", f"{crawled.url}other/1")
     found = recrawl("duplicates", f"{crawled.url}other/1", "--limit", "1", "--json").json
 
@@ -59,17 +59,17 @@ def test_a_page_without_much_text_or_that_is_not_there_is_a_problem(recrawl: Rec
         assert recrawl("duplicates", f"{crawled.url}{path}", "--json").json["pages"] is None
 
 
-def test_where_nothing_says_the_same_a_sentence_says_so(recrawl: Recrawl, site: Site) -> None:
+def test_without_duplicates_a_sentence_is_shown(recrawl: Recrawl, site: Site) -> None:
     site.page("/", "/one", text=TEXT)
     site.page("/one", text=TEXT[::-1])
     recrawl("crawl", site.url, "--allow-private")
 
-    assert recrawl("duplicates").out == "No two pages say nearly the same\n"
-    assert recrawl("duplicates", f"{site.url}one").out == f"No page says nearly the same as {site.url}one\n"
+    assert recrawl("duplicates").out == "There are no near-duplicate pages\n"
+    assert recrawl("duplicates", f"{site.url}one").out == f"{site.url}one has no near duplicates\n"
     assert recrawl("duplicates", "--json").json == {"bits": 3, "groups": [], "more": False}
 
 
-def test_what_cannot_be_asked_for_is_refused(recrawl: Recrawl) -> None:
+def test_invalid_arguments_are_errors(recrawl: Recrawl) -> None:
     unknown = recrawl("duplicates", "a.test")
     too_far = recrawl("duplicates", "--max-distance", "4")
 

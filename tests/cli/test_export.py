@@ -1,4 +1,4 @@
-"""recrawl export, as typed."""
+"""recrawl export and sync."""
 
 import json
 import os
@@ -53,8 +53,8 @@ def test_an_export_is_taken_and_followed(site: Path, database_url: str, tmp_path
             ((domain, "--since", "999999"), "the feed ends at"),
             ((domain, "--json"), "--to"),
             ((domain, "--format", "markdown", "--to", f"{file}"), "no folder"),
-            ((domain, "--to", f"{tmp_path}"), "is a folder: --to FILE"),
-            ((domain, "--to", "."), "is a folder: --to FILE"),
+            ((domain, "--to", f"{tmp_path}"), "is a folder: use --to FILE"),
+            ((domain, "--to", "."), "is a folder: use --to FILE"),
         ):
             code, out, said = run("export", *wrong)
             assert code == 2, wrong
@@ -90,7 +90,7 @@ def test_an_index_is_made_followed_and_rid_of_what_is_forgotten(site: Path, data
 
         assert run("sync", f"{file}")[0] == 0
         assert run("crawl", server.url, "--allow-private", "--delay", "0")[0] == 0
-        assert run("sync", f"{file}")[1] == f"{domain}: 2 pages put, 0 taken out (all pages read)\n"
+        assert run("sync", f"{file}")[1] == f"{domain}: 2 pages written, 0 deleted (all pages read)\n"
         code, told, _ = run("sync", f"{file}", domain, "--json")
         assert (code, json.loads(told)["domains"][domain]["put"]) == (0, 0)
         code, told, _ = run("sync", f"{file}", domain, "--full", "--json")
@@ -99,7 +99,7 @@ def test_an_index_is_made_followed_and_rid_of_what_is_forgotten(site: Path, data
             query = "SELECT heading FROM chunk_text WHERE chunk_text MATCH 'weft patience'"
             assert index.execute(query).fetchall() == [("Looms",)]
         assert run("domains", "remove", domain, "--yes")[0] == 0
-        assert "2 pages taken out; it is not registered any more" in run("sync", f"{file}")[1]
+        assert "2 pages deleted; the domain is no longer registered" in run("sync", f"{file}")[1]
 
         notes = tmp_path / "notes.txt"
         notes.write_text("not made by SQLite, and longer than the head of such a file would have to be, by some lines")

@@ -1,4 +1,4 @@
-"""recrawl changes --follow, sync --follow: what is found comes as it is found, and one can go on where it was."""
+"""recrawl changes --follow and sync --follow: changes arrive as they are found, and can be continued."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.engine.static import StaticServer
 from tests.patience import PATIENCE_S
 
 
-def test_changes_come_while_somebody_crawls_and_go_on_from_a_cursor(database_url: str, tmp_path: Path) -> None:
+def test_changes_appear_during_a_crawl_and_continue_from_a_cursor(database_url: str, tmp_path: Path) -> None:
     root = tmp_path / "site"
     root.mkdir()
     (root / "index.html").write_text("<title>Start</title><p>Wool costs four crowns a pound this week, and no less.")
@@ -61,7 +61,7 @@ def test_what_has_no_end_cannot_have_the_first_so_many(database_url: str, tmp_pa
 
 @contextmanager
 def syncing(target: Path, database_url: str, home: Path, *names: str) -> Iterator[tuple[Callable[[], Any], list[int]]]:
-    """The command while it goes on: what it tells next, and at the end its exit code. It ends by SIGTERM."""
+    """A running command: its next output and, after SIGTERM, its exit code."""
     process = subprocess.Popen(
         [str(RECRAWL), "sync", str(target), *names, "--follow", "--json"],
         env=environ(database_url, home),
@@ -127,9 +127,7 @@ def test_an_index_is_kept_in_step_until_it_is_ended_and_again_from_there(databas
     assert (gone["domains"], gone["forgotten"]) == ({}, {domain: 1})
 
 
-def test_without_any_domain_it_waits_for_the_first_and_ends_at_once_when_told_to(
-    database_url: str, tmp_path: Path
-) -> None:
+def test_without_domains_it_waits_and_stops_immediately_on_a_signal(database_url: str, tmp_path: Path) -> None:
     file = tmp_path / "pages.sqlite"
     with syncing(file, database_url, tmp_path) as (told, codes):
         assert told() == {"index": str(file), "domains": {}, "forgotten": {}}

@@ -1,4 +1,4 @@
-"""What everybody sees first: help, usage, and how quickly they come."""
+"""Help and usage errors, and how fast they are shown."""
 
 import json
 import subprocess
@@ -26,11 +26,11 @@ HEAVY = (
     "numpy",
     "ada_url",
 )
-MOST_MODULES = 500  # 440 today, with those of pydantic that typer imports; sqlalchemy alone would be 200 more
+MAX_MODULES = 500  # 440 today, with those of pydantic that typer imports; sqlalchemy alone would be 200 more
 
 
 def commands(group: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command that can be typed."""
+    """Iterate over all commands."""
     group = group or typer.main.get_command(app)
     for name, found in group.commands.items():
         if hasattr(found, "commands"):
@@ -65,14 +65,14 @@ def test_every_command_shows_examples_of_itself() -> None:
 
 
 def test_every_command_can_print_json() -> None:
-    # The output of db shell is psql's; the other two run until they are ended, and tell only what happens, on stderr.
+    # The output of db shell is that of psql; the other two run until they are stopped, and only log to stderr.
     silent = {("db", "shell"), ("server",), ("worker",)}
     without = {path for path, found in ALL.items() if "as_json" not in {parameter.name for parameter in found.params}}
 
     assert without <= silent
 
 
-def test_every_option_says_what_it_is_for() -> None:
+def test_every_option_has_a_help_text() -> None:
     options = [(path, parameter) for path, found in ALL.items() for parameter in found.params]
 
     assert [f"{' '.join(path)}: {parameter.name}" for path, parameter in options if not parameter.help] == []
@@ -103,10 +103,10 @@ def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
     assert code == 0
     assert "Usage: recrawl" in done.stdout
     assert sorted({name.split(".")[0] for name in modules} & set(HEAVY)) == []
-    assert len(modules) < MOST_MODULES
+    assert len(modules) < MAX_MODULES
 
 
-def test_without_arguments_it_helps_and_says_that_this_was_no_use(recrawl: Recrawl) -> None:
+def test_without_arguments_help_is_shown_with_a_usage_exit_code(recrawl: Recrawl) -> None:
     for arguments in ((), ("domains",), ("db",)):
         done = recrawl(*arguments)
         assert done.code == 2
@@ -128,20 +128,20 @@ def test_without_arguments_it_helps_and_says_that_this_was_no_use(recrawl: Recra
         (("domains", "add", "a.test", "--delay", "-1"), "--delay"),
         (("domains", "add", "a.test", "--delay", "nan"), "--delay"),
         (("domains", "add", "a.test", "--weight", "0"), "--weight"),
-        (("domains", "add", "a.test", "--language", "de_AT"), "no list of languages"),
-        (("domains", "add", "a.test", "--language", "de;q=1.5"), "no list of languages"),
-        (("domains", "add", "a.test", "--language", "de\r\nCookie: a"), "no list of languages"),
+        (("domains", "add", "a.test", "--language", "de_AT"), "not a list of languages"),
+        (("domains", "add", "a.test", "--language", "de;q=1.5"), "not a list of languages"),
+        (("domains", "add", "a.test", "--language", "de\r\nCookie: a"), "not a list of languages"),
         (("report", "--at", "yesterday"), "no ISO 8601 instant"),
         (("report", "--at", "0001-01-01"), "not between"),
         (("report", "--days", "0"), "--days"),
         (("changes", "--since", "soon"), "no cursor, no span such as 7d, and no day"),
-        (("crawl", "a.test", "--max-run-time", "5x"), "no span of time"),
-        (("domains", "add", "a.test", "--delay", "200w 1"), "no span of time"),
+        (("crawl", "a.test", "--max-run-time", "5x"), "not a time span"),
+        (("domains", "add", "a.test", "--delay", "200w 1"), "not a time span"),
         (("domains", "add", "a.test", "--delay", "inf"), "longer than a century"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
-def test_what_cannot_be_asked_for_like_this_is_one_line_and_exit_code_2(
+def test_invalid_usage_is_one_line_and_exit_code_2(
     recrawl: Recrawl, arguments: tuple[str, ...], complaint: str
 ) -> None:
     done = recrawl(*arguments)

@@ -1,4 +1,4 @@
-"""Which libraries each command imports: none that it does not need, as each costs every start its time and memory."""
+"""Each command imports only the libraries that it needs, since each costs time and memory."""
 
 import ast
 import json
@@ -24,7 +24,7 @@ code = main(sys.argv[1:])
 os.write(own, json.dumps([code, sorted({name.partition('.')[0] for name in sys.modules})]).encode())
 os._exit(0)
 """
-# What takes 5 ms or 2 MB, or more; everything else is small.
+# Libraries that take 5 ms or 2 MB, or more.
 HEAVY = frozenset({
     *("aiohttp", "alembic", "apprise", "asyncpg", "cryptography", "fastapi", "google", "griffe", "h11"),
     *("html_to_markdown", "httpx", "jinja2", "lxml", "numpy", "playwright", "prefect", "prometheus_client", "psutil"),
@@ -65,7 +65,7 @@ CASES: dict[str, set[str]] = {
 def imported(
     databases: TestDatabases, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, tuple[int, set[str]]]]:
-    """The exit code of each command, and the heavy libraries that it has imported."""
+    """Return the exit code of each command, and the heavy libraries that it imported."""
     home = tmp_path_factory.mktemp("imports")
     with databases.lend() as url:
 
@@ -112,7 +112,7 @@ def test_help_starts_without_an_event_loop(tmp_path: Path) -> None:
         timeout=PATIENCE_S,
     )
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "crawler.cli.session" in imported  # whose asyncio takes 30 ms
+    assert "crawler.cli.session" in imported  # imports asyncio, which takes 30 ms
     assert not imported & {"asyncio", "ssl"}
 
 

@@ -1,4 +1,4 @@
-"""What a domain is shown, from the command line: by reference alone, and found where nobody else can read it."""
+"""Credentials of domains on the command line: given only by reference, and never visible to others."""
 
 import asyncio
 import contextlib
@@ -19,16 +19,16 @@ LITERAL = "typed-by-mistake-77"
 
 
 def process_list() -> str:
-    """The command lines of all processes, as everybody on the machine can read them."""
+    """Return the command lines of all processes, which every user of the machine can read."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # the process has ended
             found.append(path.read_bytes().decode(errors="replace"))
     return "\n".join(found)
 
 
 def files_in(folder: Path) -> str:
-    """All that stands in the files of a folder."""
+    """Return the content of all files in a folder."""
     return "".join(path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
 
 
@@ -46,12 +46,12 @@ async def db(database_url: str) -> AsyncIterator[Database]:
         (["--auth", f"bearer {LITERAL}"], "env:NAME"),
         (["--login", f"/login user=env:DOCS_USER password={LITERAL}"], "env:NAME"),
         (["--proxy", f"http://me:{LITERAL}@127.0.0.1:3128"], "env:USER env:PASSWORD"),
-        (["--ca-file", "certificates.pem"], "whole path"),
+        (["--ca-file", "certificates.pem"], "absolute path"),
         (["--insecure-tls", "--ca-file", "/etc/ca.pem"], "--insecure-tls"),
         (["--hours", "Mon-Fri 22:00-25:00"], "write them as in 'Mon-Fri 22:00-06:00 Europe/Vienna"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_line_that_says_how_it_is_done(
+def test_invalid_credentials_are_a_one_line_error_with_the_remedy(
     database_url: str, tmp_path: Path, options: list[str], says: str
 ) -> None:
     done = command("domains", "add", "--offline", "a.test", *options, database_url=database_url, home=tmp_path)
@@ -103,7 +103,7 @@ async def test_no_secret_is_found_in_the_database_the_output_the_files_or_the_pr
     assert {(where, secret) for where, text in everything.items() for secret in hidden if secret in text} == set()
 
 
-async def test_a_missing_variable_is_told_by_its_name_and_nothing_is_asked(
+async def test_a_missing_variable_is_named_and_no_request_is_sent(
     db: Database, database_url: str, tmp_path: Path
 ) -> None:
     async with door(site) as server:
@@ -127,7 +127,7 @@ async def test_exceptions_of_tls_and_hours_are_shown(database_url: str, tmp_path
     document = json.loads((await _run(["domains", "show", "a.test", "--json"], database_url, tmp_path, {})).stdout)
     asked = await _run(["crawl", "a.test", *at], database_url, tmp_path, {})
 
-    assert "INSECURE: no certificate is checked" in shown
+    assert "INSECURE: certificates are not verified" in shown
     assert "closed until" in shown
     assert (document["settings"]["insecure_tls"], document["settings"]["hours"]) == (True, "22-06 x2 Europe/Vienna")
     assert "is outside its crawl hours until" in asked.stdout
@@ -137,12 +137,12 @@ async def test_exceptions_of_tls_and_hours_are_shown(database_url: str, tmp_path
 async def _run(
     arguments: list[str], database_url: str, home: Path, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """The command, beside a server that this process serves."""
+    """Return the command, with a server in this process."""
     return await asyncio.to_thread(command, *arguments, database_url=database_url, home=home, **environment)
 
 
 async def _dump(db: Database) -> str:
-    """Every row of every table, as text."""
+    """Return every row of every table as text."""
     tables = await rows(
         db, "SELECT format('%%I.%%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'public'"
     )

@@ -1,4 +1,4 @@
-"""recrawl domains set --language: what a server is asked for, by a real server."""
+"""recrawl domains set --language: the Accept-Language header that a real server receives."""
 
 from tests.commands import Recrawl, Site
 
@@ -6,14 +6,14 @@ LANGUAGE = "de-AT, de;q=0.8, *;q=0"
 
 
 def asked(site: Site) -> list[tuple[str, str | None]]:
-    """Each path with the languages that it was asked in, since the last time."""
+    """Return each requested path with its Accept-Language since the last call."""
     found = sorted(zip(site.asked, site.languages, strict=True))
     site.asked.clear()
     site.languages.clear()
     return found
 
 
-def test_every_request_of_a_domain_says_its_language(recrawl: Recrawl, site: Site) -> None:
+def test_every_request_of_a_domain_sends_its_language(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private", "--delay", "0", "--language", LANGUAGE)
     assert asked(site) == [(path, LANGUAGE) for path in ("/", "/one", "/robots.txt", "/two")]
 
@@ -21,7 +21,7 @@ def test_every_request_of_a_domain_says_its_language(recrawl: Recrawl, site: Sit
     assert asked(site) == [("/one", LANGUAGE)]
 
 
-def test_without_a_language_none_is_said(recrawl: Recrawl, site: Site) -> None:
+def test_without_a_language_none_is_sent(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private", "--delay", "0")
 
     assert {language for _, language in asked(site)} == {None}

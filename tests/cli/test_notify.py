@@ -1,4 +1,4 @@
-"""recrawl notify, as a user types it."""
+"""recrawl notify."""
 
 import json
 import signal
@@ -22,11 +22,11 @@ FLOUR = "The mill by the river opens at nine and sells flour to whoever asks for
 
 
 class Hook:
-    """A webhook that keeps what it gets."""
+    """A webhook that records what it receives."""
 
     def __init__(self) -> None:
         self.status, self.url, self.got, self.came = 200, "", list[Any](), Event()
-        self.told_at: list[int] = []  # what signatures are made with, Unix time
+        self.told_at: list[int] = []  # the times in the signatures, as Unix time
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def hooking() -> Iterator[Hook]:
             hook.came.set()
 
         def log_message(self, *_: object) -> None:
-            """Not to the test's output."""
+            """Do not log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     hook.url = f"http://127.0.0.1:{server.server_address[1]}/hook"
@@ -68,28 +68,26 @@ def shop(site: Site, recrawl: Recrawl) -> Site:
     return site
 
 
-def test_a_crawl_tells_what_it_has_found_to_whoever_asked(shop: Site, recrawl: Recrawl, hook: Hook) -> None:
+def test_a_crawl_notifies_subscribers_of_changes(shop: Site, recrawl: Recrawl, hook: Hook) -> None:
     added = recrawl("notify", "add", hook.url, "--domain", shop.name, "--allow-private")
-    assert (added.code, f"{hook.url} is told of {shop.name}" in added.out) == (0, True)
+    assert (added.code, f"{hook.url} receives changes of {shop.name}" in added.out) == (0, True)
     assert "not signed" in added.err
     shop.page("/", text=f"{FLOUR} Friday.")
     recrawl("refresh", shop.name)
 
     crawled = recrawl("crawl", shop.name)
 
-    assert "Told: 1 change in 1 message" in crawled.err
+    assert "Notified: 1 change in 1 message" in crawled.err
     (document,) = hook.got
     assert document["changes"][0]["url"] == shop.url
     assert "[-Monday-]{+Friday+}" in document["text"]
     (one,) = recrawl("notify", "list", "--json").json["subscriptions"]
-    assert (one["told"], one["waiting"], one["failures"]) == (1, 0, 0)
+    assert (one["delivered"], one["waiting"], one["failures"]) == (1, 0, 0)
     assert recrawl("notify", "run").out == "Nothing is due\n"
     assert len(hook.got) == 1
 
 
-def test_a_target_that_fails_fails_no_crawl_and_is_listed_with_its_trouble(
-    shop: Site, recrawl: Recrawl, hook: Hook
-) -> None:
+def test_a_failing_target_does_not_fail_the_crawl_and_is_listed(shop: Site, recrawl: Recrawl, hook: Hook) -> None:
     recrawl("notify", "add", hook.url, "--allow-private")
     hook.status = 500
     shop.page("/", text=f"{FLOUR} Friday.")
@@ -98,19 +96,19 @@ def test_a_target_that_fails_fails_no_crawl_and_is_listed_with_its_trouble(
     crawled = recrawl("crawl", shop.name)
 
     assert crawled.code == 0
-    assert "subscription 1 was not told: status 500" in crawled.err
+    assert "subscription 1 failed: status 500" in crawled.err
     listed = recrawl("notify", "list").out
-    assert "1 failure in a row, status 500; next try" in listed
+    assert "1 failure in a row, status 500; next attempt" in listed
     assert "1 change\n" in listed
     left_alone = recrawl("notify", "run")
-    assert (left_alone.code, left_alone.out) == (0, "Nothing is told\n")
+    assert (left_alone.code, left_alone.out) == (0, "Nothing was sent\n")
     assert "recrawl: subscription 1 waits until" in left_alone.complaint
-    assert "1 change: status 500 (recrawl notify test 1 tries it now)" in left_alone.complaint
+    assert "1 change: status 500 (to try now: recrawl notify test 1)" in left_alone.complaint
     (waiting,) = recrawl("notify", "run", "--json").json["waiting"]
-    assert (waiting["subscription"], waiting["changes"], waiting["why"]) == (1, 1, "status 500")
+    assert (waiting["subscription"], waiting["changes"], waiting["reason"]) == (1, 1, "status 500")
     hook.status = 200
     assert recrawl("notify", "test", "1").code == 0
-    assert recrawl("notify", "run").out == "1 change told in 1 message\n"
+    assert recrawl("notify", "run").out == "1 change sent in 1 message\n"
 
 
 def test_a_test_message_is_sent_at_once(recrawl: Recrawl, hook: Hook) -> None:
@@ -120,10 +118,10 @@ def test_a_test_message_is_sent_at_once(recrawl: Recrawl, hook: Hook) -> None:
     assert (hook.got[0]["changes"], "This is a test" in hook.got[0]["text"]) == ([], True)
     hook.status = 403
     refused = recrawl("notify", "test", "1")
-    assert (refused.code, refused.complaint) == (1, f"recrawl: the test was not taken by {hook.url}: status 403")
+    assert (refused.code, refused.complaint) == (1, f"recrawl: the test message to {hook.url} failed: status 403")
 
 
-def test_dead_letters_are_listed_sent_once_more_or_forgotten(shop: Site, recrawl: Recrawl, hook: Hook) -> None:
+def test_dead_letters_are_listed_redelivered_or_discarded(shop: Site, recrawl: Recrawl, hook: Hook) -> None:
     recrawl("notify", "add", hook.url, "--allow-private")
     hook.status = 400
     shop.page("/", text=f"{FLOUR} Friday.")
@@ -132,18 +130,18 @@ def test_dead_letters_are_listed_sent_once_more_or_forgotten(shop: Site, recrawl
     for day in range(1, 17):
         recrawl("notify", "run", "--at", f"2036-01-{day:02}T00:00Z")
 
-    (letter,) = recrawl("notify", "dead", "--json").json["dead"]
-    assert (letter["why"], letter["subscription"]) == ("status 400", 1)
+    (letter,) = recrawl("notify", "dead", "--json").json["dead_letters"]
+    assert (letter["error"], letter["subscription"]) == ("status 400", 1)
     assert letter["changes"][0]["url"] == shop.url
-    assert all(abs(time.time() - at) < 300 for at in hook.told_at)  # else receivers would not believe it
+    assert all(abs(time.time() - at) < 300 for at in hook.told_at)  # else receivers would reject it
     assert "status 400" in recrawl("notify", "dead", "1").out
     assert recrawl("notify", "redeliver", "999").code == 1
     hook.status, before = 200, len(hook.got)
     assert recrawl("notify", "redeliver", str(letter["number"])).code == 0
-    assert recrawl("notify", "run").out == "1 change told in 1 message\n"
+    assert recrawl("notify", "run").out == "1 change sent in 1 message\n"
     assert len(hook.got) == before + 1
     assert hook.got[-1]["id"] == hook.got[0]["id"]
-    assert recrawl("notify", "dead").out == "No message was given up\n"
+    assert recrawl("notify", "dead").out == "There are no dead letters\n"
     assert recrawl("notify", "discard", "--all").code == 0
 
 
@@ -151,42 +149,51 @@ def test_a_subscription_is_removed_with_what_waits(recrawl: Recrawl, hook: Hook)
     recrawl("notify", "add", hook.url, "--allow-private")
 
     assert recrawl("notify", "remove", "1").code == 0
-    assert recrawl("notify", "list").out == "Nobody is told of changes: recrawl notify add TARGET\n"
+    assert recrawl("notify", "list").out == "There are no subscriptions: recrawl notify add TARGET\n"
     for words in (("remove", "1"), ("test", "1"), ("run", "1"), ("dead", "1")):
         done = recrawl("notify", *words)
         assert (done.code, "there is no subscription 1" in done.complaint) == (2, True)
 
 
 WRONG: list[tuple[tuple[str, ...], str]] = [
-    (("mailto://me:hunter2@mail.test?to=a@b.test",), "a secret is not typed here"),
-    (("tgram://123456789:hunter2hunter2hunter2/12315544/",), "a secret is not typed here"),
+    (("mailto://me:hunter2@mail.test?to=a@b.test",), "this address contains a secret"),
+    (("tgram://123456789:hunter2hunter2hunter2/12315544/",), "this address contains a secret"),
     (("nowhere",), "a target is"),
     (("env:X", "--domain", "unknown.test"), "unknown.test"),
     (("env:X", "--pattern", "docs"), "must begin with"),
-    (("env:X", "--kind", "news"), "no kind of change"),
+    (("env:X", "--kind", "news"), "not a kind of change"),
     (("env:X", "--below", "5"), "--selector"),
-    (("env:X", "--below", "5", "--above", "3", "--selector", ".p"), "at a time"),
-    (("env:X", "--selector", ".p"), "none of them is given"),
+    (("env:X", "--below", "5", "--above", "3", "--selector", ".p"), "exclude each other"),
+    (("env:X", "--selector", ".p"), "--selector needs one of"),
     (("env:X", "--selector", "..p", "--below", "5"), "..p"),
     (("env:X", "--match", "re:("), "("),
-    (("env:X", "--digest", "hourly"), "no digest"),
-    (("env:X", "--quiet-hours", "22"), "no quiet hours"),
-    (("env:X", "--quiet-hours", "22-07", "--time-zone", "Mars/Phobos"), "no time zone"),
-    (("https://x.test/", "--secret", "hunter2"), "a secret is not typed here"),
+    (("env:X", "--digest", "hourly"), "not a digest"),
+    (("env:X", "--quiet-hours", "22"), "not quiet hours"),
+    (("env:X", "--quiet-hours", "22-07", "--time-zone", "Mars/Phobos"), "not a time zone"),
+    (("https://x.test/", "--secret", "hunter2"), "enter a reference to the secret"),
     (
         ("https://x.test/", "--secret", "env:PASSWORD_OF_TEST"),
-        "env:PASSWORD_OF_TEST holds a key of 5 bytes in base64, or",
+        "env:PASSWORD_OF_TEST holds a base64 key of only 5 bytes, or",
     ),
-    (("http://127.0.0.1:8080/hook",), "127.0.0.1, since it is a private address; if the receiver is yours, add the"),
-    (("json://localhost/hook",), "localhost, since it is a private address; if the receiver is yours, add the"),
-    (("discord://4174216298/token?template=/etc/hunter2",), "the option template= would open a file"),
-    (("https://x.test/hook?Token=hunter2",), "a secret is not typed here"),
-    (("https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/hunter2hunter2hunter2aaa",), "a secret is not typed here"),
-    (("https://discord.com/api/webhooks/4174216298/hunter2hunter2",), "a secret is not typed here"),
+    (
+        ("http://127.0.0.1:8080/hook",),
+        "127.0.0.1 are not allowed, since it is a private address; if the receiver is yours, add the",
+    ),
+    (
+        ("json://localhost/hook",),
+        "localhost are not allowed, since it is a private address; if the receiver is yours, add the",
+    ),
+    (("discord://4174216298/token?template=/etc/hunter2",), "the option template= would open a local file"),
+    (("https://x.test/hook?Token=hunter2",), "this address contains a secret"),
+    (
+        ("https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/hunter2hunter2hunter2aaa",),
+        "this address contains a secret",
+    ),
+    (("https://discord.com/api/webhooks/4174216298/hunter2hunter2",), "this address contains a secret"),
 ]
 
 
-def test_what_cannot_be_meant_is_told_in_a_line(recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_subscriptions_are_one_line_errors(recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PASSWORD_OF_TEST", "hunter2")
     for arguments, why in WRONG:
         done = recrawl("notify", "add", *arguments)
@@ -208,8 +215,8 @@ def test_a_subscription_is_paused_and_goes_on_from_now_or_with_what_was_missed(
     day("Tuesday")
     hook.status = 200
     paused = recrawl("notify", "pause", "1")
-    assert (paused.code, "is paused: recrawl notify resume 1; 1 change waiting for that" in paused.out) == (0, True)
-    assert "is paused already" in recrawl("notify", "pause", "1").out
+    assert (paused.code, "is paused; 1 change waiting. To resume: recrawl notify resume 1" in paused.out) == (0, True)
+    assert "is already paused" in recrawl("notify", "pause", "1").out
     day("Wednesday")
     assert recrawl("notify", "run").out == "Nothing is due\n"
     assert "paused   since" in recrawl("notify", "list").out
@@ -218,13 +225,13 @@ def test_a_subscription_is_paused_and_goes_on_from_now_or_with_what_was_missed(
     went_on = recrawl("notify", "resume", "1")
     assert (went_on.code, went_on.out) == (
         0,
-        "Subscription 1 goes on: it is told 1 change that waited, and what is found from now on\n",
+        "Subscription 1 is resumed: it receives 1 waiting change and changes found from now on\n",
     )
-    assert recrawl("notify", "run").out == "1 change told in 1 message\n"
+    assert recrawl("notify", "run").out == "1 change sent in 1 message\n"
     assert recrawl("notify", "resume", "1").out == "Subscription 1 is not paused\n"
     assert recrawl("notify", "pause", "1", "--json").json["paused_at"]
     day("Thursday")
-    assert "what was found while it was paused" in recrawl("notify", "resume", "1", "--include-missed").out
+    assert "the changes found during the pause" in recrawl("notify", "resume", "1", "--include-missed").out
     recrawl("notify", "run")
 
     assert ["Tuesday" in hook.got[1]["text"], "Thursday" in hook.got[2]["text"], len(hook.got)] == [True, True, 3]
@@ -237,7 +244,7 @@ def test_dead_letters_are_named_or_all_of_them(recrawl: Recrawl) -> None:
             assert recrawl("notify", word, *arguments).code == 2
 
 
-def test_it_goes_on_telling_until_interrupted(
+def test_follow_sends_notifications_until_interrupted(
     shop: Site, recrawl: Recrawl, hook: Hook, database_url: str, tmp_path: Path
 ) -> None:
     recrawl("notify", "add", hook.url, "--allow-private")
@@ -257,10 +264,10 @@ def test_it_goes_on_telling_until_interrupted(
         code = telling.wait(PATIENCE_S)
 
     assert code == 128 + signal.SIGINT
-    assert len(hook.got) == 1  # by one of the two
+    assert len(hook.got) == 1  # sent by one of the two processes
 
 
-def test_a_command_is_run_in_its_own_home_and_another_says_so_with_the_next_step(
+def test_a_command_runs_only_in_its_own_home_and_others_explain_why(
     recrawl: Recrawl, database_url: str, tmp_path: Path
 ) -> None:
     def elsewhere(*arguments: str) -> Done:
@@ -269,17 +276,17 @@ def test_a_command_is_run_in_its_own_home_and_another_says_so_with_the_next_step
     assert recrawl("notify", "add", "command:true").code == 0
     assert "not run here" not in recrawl("notify", "list").out
 
-    assert elsewhere("notify", "run").out == "Nothing is due\n"  # its own home may well be doing that
+    assert elsewhere("notify", "run").out == "Nothing is due\n"  # its own home may be sending it
     asked, listed, tried = (elsewhere("notify", *words) for words in (("run", "1"), ("list",), ("test", "1")))
     in_json = elsewhere("notify", "list", "--json").json["subscriptions"][0]["not_run_here"]
 
-    assert (asked.code, asked.out) == (1, "Nothing is told\n")
+    assert (asked.code, asked.out) == (1, "Nothing was sent\n")
     for said in (asked.complaint, listed.out, tried.complaint, in_json):
         assert "was added in another home" in said
         assert "recrawl notify remove 1, and recrawl notify add it again" in said
 
 
-def test_what_the_worker_of_a_running_stack_does_not_know_is_said_at_once(
+def test_secrets_that_the_running_worker_lacks_are_remarked(
     recrawl: Recrawl, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("logs", "run"):

@@ -1,4 +1,4 @@
-"""recrawl plan: for all domains, and what one of them may expect."""
+"""recrawl plan: the plan of all domains, and the forecast of one."""
 
 import re
 
@@ -8,7 +8,7 @@ from tests.commands import Recrawl, Site
 from tests.databases import execute
 
 LATER = "2100-01-01"
-# Spread over the pages in the order of their paths: keys are other ones at each port.
+# Ordered by path, because keys depend on the port.
 EVIDENCE = """
     UPDATE page p SET rate_a = 1 + (37 * o.n % 256) / 50.0, rate_b = 5
       FROM (SELECT domain_id, key, row_number() OVER (ORDER BY url) AS n FROM page) o
@@ -18,7 +18,7 @@ EVIDENCE = """
 
 @pytest.fixture
 def crawled(recrawl: Recrawl, site: Site, database_url: str) -> Site:
-    """A site of sixty pages that was crawled once, of which looks since have told something."""
+    """Return a site of sixty pages that was crawled once, with simulated evidence of later visits."""
     site.page("/", *(f"/{n}" for n in range(60)))
     for n in range(60):
         site.page(f"/{n}", "/")
@@ -27,7 +27,7 @@ def crawled(recrawl: Recrawl, site: Site, database_url: str) -> Site:
     return site
 
 
-def test_a_plan_of_all_domains_tells_price_and_prospects(recrawl: Recrawl, crawled: Site) -> None:
+def test_a_plan_of_all_domains_shows_prices_and_expectations(recrawl: Recrawl, crawled: Site) -> None:
     recrawl("domains", "add", "empty.test", "--offline")
     recrawl("domains", "set", crawled.name, "--budget", "4")
 
@@ -39,7 +39,7 @@ def test_a_plan_of_all_domains_tells_price_and_prospects(recrawl: Recrawl, crawl
     assert found[crawled.name]["requests_per_day"] == pytest.approx(2.96, abs=0.1)
     assert 0 < found[crawled.name]["freshness"] < 1
     assert found["empty.test"]["freshness"] is None
-    assert found["empty.test"]["is_usual_price"]
+    assert found["empty.test"]["is_default_shadow_price"]
     assert crawled.name in told.out
     assert told.complaint == f"{crawled.name}: {found[crawled.name]['finding']}"
 
@@ -57,10 +57,12 @@ def test_what_more_and_fewer_requests_would_buy(recrawl: Recrawl, crawled: Site)
     assert (min(steps), max(steps)) == (0.1, 10.0)
     assert fresh == sorted(fresh)
     assert steps[10.0]["budget_per_day"] == 100
-    assert steps[1.0]["price_request"] == pytest.approx(found["price"]["per_request"], rel=0.05)
+    assert steps[1.0]["shadow_price_per_request"] == pytest.approx(
+        found["shadow_price_in_force"]["per_request"], rel=0.05
+    )
     points = 100 * (steps[1.1]["freshness"] - steps[1.0]["freshness"])
     assert found["points_for_tenth"] == pytest.approx(points)
-    assert f"10 % more requests buys {points:.1f} points" in told
+    assert f"10 % more requests would raise freshness by {points:.1f} points" in told
     assert "● today" in told
     assert [line.split()[:2] for line in told.splitlines() if line.startswith("today")] == [["today", "10.0"]]
     assert all(line == line.rstrip() for line in told.splitlines())
@@ -80,7 +82,7 @@ def test_what_the_importance_mix_costs_in_plain_freshness(recrawl: Recrawl, craw
 
     assert 0 < found["plain_freshness"] < found["equal_freshness"] < 1
     assert "Importance mix 1: " in told
-    assert "equal weights (mix 0) give" in told
+    assert "with equal weights (mix 0): " in told
     assert "Importance mix" not in at_zero.out + by_similarity.out
 
 
@@ -88,7 +90,7 @@ WISHES = [(), ("--budget", "10"), ("--budget", "20", "--target-freshness", "80%"
 
 
 def cells(shown: str, first: str) -> list[str]:
-    """The cells of the line that begins so."""
+    """Return the cells of the line that starts with `first`."""
     (line,) = [line for line in shown.splitlines() if line.startswith(first)]
     return re.split(r"\s{2,}", line)
 
@@ -105,14 +107,12 @@ def test_today_is_the_same_of_one_domain_as_in_the_table_of_all(
 
     price, requests, fresh, age = table[3], *table[5:]
     assert cells(unplanned, "today")[2:-1] == cells(planned, "today")[2:-1] == [price, requests, fresh, age]
-    assert f"{price} importance x days a request, as planned 20" in planned
-    assert "the usual one: it was never planned" in unplanned
-    assert "by what is known since" not in planned
+    assert f"{price} importance x days per request, planned 20" in planned
+    assert "the default: it was never planned" in unplanned
+    assert "a new plan would set" not in planned
 
 
-def test_a_price_of_an_earlier_plan_says_so_and_what_it_would_be_now(
-    recrawl: Recrawl, crawled: Site, database_url: str
-) -> None:
+def test_the_price_of_an_earlier_plan_is_shown_with_todays(recrawl: Recrawl, crawled: Site, database_url: str) -> None:
     recrawl("domains", "set", crawled.name, "--budget", "10")
     before = cells(recrawl("plan", "--at", "2100-01-01").out, crawled.name)[3]
     execute(database_url, "UPDATE page SET rate_a = rate_a * 3", "UPDATE domain_plan SET price_correction = 2")
@@ -121,32 +121,34 @@ def test_a_price_of_an_earlier_plan_says_so_and_what_it_would_be_now(
     found = recrawl("plan", crawled.name, "--at", "2100-01-01T03:00Z", "--json").json
 
     today = cells(told.out, "today")[2]
-    price = " ".join(told.out.partition("Price")[2].partition("Budget")[0].split())
+    price = " ".join(told.out.partition("Min value of a visit")[2].partition("Budget")[0].split())
     assert today != before
-    assert price.startswith(f"{found['price']['per_request']:.3g} importance x days a request, as planned ")
-    assert found["price"]["per_request"] == pytest.approx(2 * float(before), rel=0.01)
-    assert "(3.0 hours ago), times 2 by what the day has taken; by what is known since it would be " in price
-    assert f"it would be {today} importance" in price
+    assert price.startswith(
+        f"{found['shadow_price_in_force']['per_request']:.3g} importance x days per request, planned "
+    )
+    assert found["shadow_price_in_force"]["per_request"] == pytest.approx(2 * float(before), rel=0.01)
+    assert "(3.0 hours ago), corrected by a factor of 2 for today's requests; a new plan would set " in price
+    assert f"a new plan would set {today} importance" in price
 
 
-def test_without_a_budget_today_is_what_the_price_costs_and_politeness_is_told(recrawl: Recrawl, crawled: Site) -> None:
+def test_without_a_budget_the_price_decides_and_politeness_limits(recrawl: Recrawl, crawled: Site) -> None:
     recrawl("domains", "set", crawled.name, "--delay", "6h")
 
     told = recrawl("plan", crawled.name).out
     found = recrawl("plan", crawled.name, "--at", LATER, "--json").json
 
     assert not found["has_budget"]
-    assert found["price"]["per_request"] == 0.25
+    assert found["shadow_price_in_force"]["per_request"] == 0.25
     assert found["cap"] == 8 * 4
     (today,) = [step for step in found["steps"] if step["factor"] == 1.0]
     assert today["budget_per_day"] == found["budget"]
-    assert 0.5 < today["price_request"] / 0.25 < 2  # demand is nearly flat there
+    assert 0.5 < today["shadow_price_per_request"] / 0.25 < 2  # demand is nearly flat there
     assert [step["is_allowed"] for step in found["steps"]][-1] is False
-    assert "it has no budget" in told
-    assert "* more than politeness allows (32 a day)" in told
+    assert "no budget is set" in told
+    assert "* Politeness limits requests to 32 per day" in told
 
 
-def test_of_an_overall_budget_a_domain_is_told_its_part(
+def test_a_shared_budget_is_shown_with_the_domains_share(
     recrawl: Recrawl, crawled: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECRAWL_BUDGET_PER_DAY", "20")
@@ -158,11 +160,11 @@ def test_of_an_overall_budget_a_domain_is_told_its_part(
     assert (found["source"], found["overall"]) == ("overall budget", 20)
     assert found["budget"] == pytest.approx(20, abs=0.1)
     assert [step["is_allowed"] for step in found["steps"]] == [step["factor"] <= 1 for step in found["steps"]]
-    assert "20 of what all domains together may make" in told
-    assert "* more than all domains together may make (20 a day)" in told
+    assert "20 (its share of the shared budget)" in told
+    assert "* Exceeds the shared budget of all domains (20 per day)" in told
 
 
-def test_a_budget_of_nothing_is_said_and_what_some_would_buy_is_shown(recrawl: Recrawl, crawled: Site) -> None:
+def test_a_zero_budget_is_shown_with_other_budgets(recrawl: Recrawl, crawled: Site) -> None:
     recrawl("domains", "set", crawled.name, "--budget", "0")
     recrawl("plan")
 
@@ -170,25 +172,25 @@ def test_a_budget_of_nothing_is_said_and_what_some_would_buy_is_shown(recrawl: R
     found = recrawl("plan", crawled.name, "--json").json
 
     fresh = [step["freshness"] for step in found["steps"]]
-    assert "0 by its budget: nothing is sent" in told
-    assert "Price" not in told.partition("\n\n")[0]
+    assert "0 (its own budget; no requests are sent)" in told
+    assert "Min value" not in told.partition("\n\n")[0]
     assert "today" not in told
     assert found["points_for_tenth"] is None
     assert {step["factor"] for step in found["steps"]} == {None}
     assert fresh == sorted(fresh)
     assert fresh[0] < fresh[-1]
-    assert max(step["longest_days"] for step in found["steps"][-3:]) == 180
+    assert max(step["longest_interval_days"] for step in found["steps"][-3:]) == 180
 
 
-def test_a_target_age_is_told_as_what_it_is_and_holds_for_more_requests(recrawl: Recrawl, crawled: Site) -> None:
+def test_a_target_age_is_shown_and_holds_for_more_requests(recrawl: Recrawl, crawled: Site) -> None:
     recrawl("domains", "set", crawled.name, "--max-age", "3d")
     recrawl("plan")
 
     told = recrawl("plan", crawled.name).out
     found = recrawl("plan", crawled.name, "--json").json
 
-    waits = {step["factor"]: step["longest_days"] for step in found["steps"]}
-    assert f"{found['budget']:,.0f} by its target" in told
+    waits = {step["factor"]: step["longest_interval_days"] for step in found["steps"]}
+    assert f"{found['budget']:,.0f} (needed for its target)" in told
     assert found["source"] == "target"
     assert (waits[1.0], waits[10.0]) == (3, 3)
     assert waits[0.5] > 5
@@ -206,12 +208,12 @@ def test_policies_are_compared_on_what_is_believed_of_the_domains_own_pages(recr
     for other in (fixed, similarity):
         assert other["requests_per_day"] == pytest.approx(price["requests_per_day"], rel=1e-3)
         assert other["freshness"] < price["freshness"]
-    assert any(line.startswith("value, in force") for line in told.splitlines())
-    assert "Looked at again" not in told
+    assert any(line.startswith("value (current)") for line in told.splitlines())
+    assert "Revisit policy" not in told
     assert recrawl("domains", "set", crawled.name, "--revisit", fixed["policy"]).code == 0
     told = recrawl("plan", crawled.name).out
     own, price, *_ = recrawl("plan", crawled.name, "--json").json["policies"]
-    assert f"by policy: {fixed['policy']}" in told
+    assert re.search(rf"Revisit policy +{fixed['policy']}", told)
     assert (own["policy"], own["is_today"], price["policy"]) == (fixed["policy"], True, "value")
     assert own["requests_per_day"] == pytest.approx(price["requests_per_day"], rel=1e-2)
     assert own["freshness"] == pytest.approx(fixed["freshness"], rel=1e-2)
@@ -229,14 +231,14 @@ def test_one_domain_of_another_time_can_be_planned_alone(recrawl: Recrawl, crawl
     assert both.code == 2
 
 
-def test_a_domain_without_pages_and_an_unknown_one_are_told_in_a_sentence(recrawl: Recrawl) -> None:
+def test_a_domain_without_pages_and_an_unknown_one_get_a_sentence(recrawl: Recrawl) -> None:
     assert "No domain is registered" in recrawl("plan").out
     recrawl("domains", "add", "a.test", "--offline")
 
     empty = recrawl("plan", "a.test")
     unknown = recrawl("plan", "b.test")
 
-    assert (empty.code, empty.out) == (1, "a.test has no pages yet that could become stale: recrawl crawl a.test\n")
+    assert (empty.code, empty.out) == (1, "a.test has no fetched pages yet: recrawl crawl a.test\n")
     assert recrawl("plan", "a.test", "--json").json == {"domain": "a.test", "fetched": 0, "steps": []}
     assert unknown.code == 2
     assert "b.test is not registered" in unknown.complaint

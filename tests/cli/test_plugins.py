@@ -1,4 +1,4 @@
-"""Plugins of an installed package, as a user has them: they run, and each is broken in turn."""
+"""Plugins of an installed package: each works, and each is broken in turn."""
 
 import json
 import os
@@ -25,7 +25,7 @@ Run = Callable[..., Done]
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package of examples, built as pip would, by what is here anyway."""
+    """Build the package of examples as pip would, with the installed builder."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     shutil.copytree(EXAMPLES, source)
@@ -38,26 +38,26 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def packages(wheel: Path, tmp_path: Path) -> Path:
-    """A folder into which that package is installed."""
+    """Return a folder in which that package is installed."""
     folder = tmp_path / "packages"
     install(wheel, folder)
     return folder
 
 
 def install(wheel: Path, folder: Path) -> None:
-    """Unpack a wheel of pure Python, which is to install it."""
+    """Install a wheel of pure Python by unpacking it."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
 
 
 @pytest.fixture
 def run(packages: Path, tmp_path: Path) -> Run:
-    """The command, in a process that finds the package."""
+    """Return the command, in a process that finds the package."""
 
     def started(*arguments: str, plugins: str = ALL, database_url: str | None = None) -> Done:
         done = subprocess.run(
             [RECRAWL, *arguments],
-            # Plugins are rewritten within a second, which is all that a compiled file knows of their age.
+            # Plugins are rewritten within a second, and compiled files have a resolution of one second.
             env=environ(database_url, tmp_path)
             | {"PYTHONPATH": str(packages), "RECRAWL_PLUGINS": plugins, "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
@@ -87,7 +87,7 @@ def test_the_command_of_the_docs_installs_a_plugin_into_an_environment_without_p
     written = (EXAMPLES.parents[1] / "extending.md").read_text()
     (line,) = [each.partition("#")[0].strip() for each in written.splitlines() if each.startswith("make ")]
     folder = tmp_path / "packages"
-    # As it stands there, but into a folder, and with the builder that is here: pip needs no index then.
+    # As documented, but into a folder, and with the installed builder, so pip needs no index.
     options = {"PIP_TARGET": str(folder), "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PYTHONPATH": str(folder)}
     done = subprocess.run(
         ["sh", "-c", line],
@@ -116,7 +116,7 @@ def test_the_examples_take_part_in_a_crawl(run: Run, site: Site, database_url: s
 
     assert done.code == 0, done.err
     asked = set(site.asked)
-    assert {"/abs/1", "/list/1", "/table.csv", "/hidden.html"} <= asked  # the last is linked by a table alone
+    assert {"/abs/1", "/list/1", "/table.csv", "/hidden.html"} <= asked  # the last one is only linked from a table
     assert "/2026/05/31/" not in asked
 
     paper = run("explain", f"{site.url}abs/1", database_url=database_url)
@@ -169,7 +169,7 @@ BROKEN = [
     ),
     ("calendars", "import re", "import no_such_module", "cannot be loaded: ModuleNotFoundError: No module named"),
     ("rows", "import csv", "raise SystemExit(3)\nimport csv", f"{ROWS} cannot be loaded: SystemExit: 3"),
-    # has no such object, or wants arguments
+    # has no such object, or requires arguments
     ("papers", "class Papers", "class Other", f"{PAPERS} cannot be loaded: AttributeError: "),
     (
         "calendars",
@@ -198,29 +198,29 @@ BROKEN = [
         f"{WEEKDAYS} fails at its first call: ",
     ),
     ("weekdays", "from typing", "raise RuntimeError('boom')\nfrom typing", f"{WEEKDAYS} cannot be loaded: RuntimeErr"),
-    # gives a wrong type
+    # returns a wrong type
     (
         "weekdays",
         "return morning - at",
         "return 7",
-        f"{WEEKDAYS} lets https://example.com/a/page?of=1 wait 7 (int), not",
+        f"{WEEKDAYS} returns the interval 7 (int) for https://example.com/a/page?of=1, not",
     ),
     ("weekdays", "morning - at", "at - morning", "not a timedelta above 0"),
     (
         "papers",
         "else 1.0",
         "else 'much'",
-        f"{PAPERS} scores https://example.com/a/page?of=1 'much' (str), not a number",
+        f"{PAPERS} returns the score 'much' (str) for https://example.com/a/page?of=1, not a number",
     ),
     ("papers", "else 1.0", "else float('nan')", "nan (float), not a number from 0 to 1000"),
     (
         "calendars",
         " is None",
         "",
-        f"{CALENDARS} answers None (NoneType) to https://example.com/a/page?of=1, not True or",
+        f"{CALENDARS} returns None (NoneType) for https://example.com/a/page?of=1, not True or",
     ),
-    ("rows", "return ReadContent(", "return dict(", f"{ROWS} reads {{'text': "),
-    ("rows", "links=links", "links='/a'", f"{ROWS} reads the links '/a' (str), not a sequence of strings"),
+    ("rows", "return ReadContent(", "return dict(", f"{ROWS} returns {{'text': "),
+    ("rows", "links=links", "links='/a'", f"{ROWS} returns the links '/a' (str), not a sequence of strings"),
     # has no such method, or says nothing that it reads
     ("papers", "def score", "def scores", f"{PAPERS} has no method score(url)"),
     ("weekdays", "def choose_interval", "def wait", f"{WEEKDAYS} has no method choose_interval(visit)"),
@@ -243,8 +243,8 @@ def test_a_broken_plugin_is_one_line_at_the_start(run: Run, packages: Path, site
     assert site.asked == []
 
 
-def test_each_way_in_which_a_plugin_is_broken_is_told(run: Run, wheel: Path, packages: Path) -> None:
-    """All plugins are broken at once, each in its first way, then in its second, and so on."""
+def test_each_kind_of_broken_plugin_is_reported(run: Run, wheel: Path, packages: Path) -> None:
+    """Break all plugins at once, each in its first way, then in its second, and so on."""
     untold = []
     ways = [[broken for broken in BROKEN if broken[0] == module] for module in ALL.split(",")]
     for each in zip_longest(*ways):
@@ -259,13 +259,13 @@ def test_each_way_in_which_a_plugin_is_broken_is_told(run: Run, wheel: Path, pac
     assert untold == []
 
 
-def test_a_plugin_that_nobody_offers_is_named_with_those_that_are_there(run: Run, site: Site) -> None:
+def test_an_unknown_plugin_is_reported_with_the_available_ones(run: Run, site: Site) -> None:
     done = run("crawl", site.url, "--allow-private", plugins="papers,calender")
 
     assert done.code == 1
     assert done.complaint == (
-        "recrawl: RECRAWL_PLUGINS names 'calender', and no installed package offers a plugin of that name; "
-        "there is calendars, papers, rows, weekdays"
+        "recrawl: RECRAWL_PLUGINS names 'calender', but no installed package has a plugin of that name; "
+        "available: calendars, papers, rows, weekdays"
     )
     assert site.asked == []
 
@@ -293,7 +293,7 @@ def test_plugins_lists_what_is_wrong_with_each(run: Run, packages: Path) -> None
     assert "no installed package" in found["calender"]["problem"]
 
 
-def test_a_score_and_a_filter_that_fail_at_some_pages_are_told_once_and_break_nothing(
+def test_a_failing_score_or_filter_is_reported_once_and_breaks_nothing(
     run: Run, packages: Path, site: Site, database_url: str
 ) -> None:
     rewrite(packages, "papers", "path = ", "if '127' in url:\n            raise KeyError(url)\n        path = ")
@@ -332,12 +332,12 @@ def test_a_reader_that_fails_at_a_page_makes_that_page_unreadable(
 
     assert done.err.count("reader.lost") == 4, done.err
     assert "the plugin rows fails: ValueError: no table" in done.err
-    assert "the plugin rows reads ['no', 'content'] (list), not a text" in done.err
-    assert "it takes too much processor time" in done.err
+    assert "the plugin rows returns ['no', 'content'] (list), not a text" in done.err
+    assert "parsing takes too much CPU time" in done.err
     assert "/hidden.html" in site.asked  # the good table was read
     assert done.code == 0
-    looks = json.loads(run("explain", f"{site.url}raises.csv", "--json", database_url=database_url).out)
-    assert looks["page"]["reason"] == "unreadable"
+    visits = json.loads(run("explain", f"{site.url}raises.csv", "--json", database_url=database_url).out)
+    assert visits["page"]["reason"] == "unreadable"
     assert run("db", "check", database_url=database_url).code == 0
 
 
@@ -351,7 +351,7 @@ def due_times(run: Run, site: Site, database_url: str) -> dict[str, str]:
 
 
 @pytest.mark.soak
-def test_a_domain_that_chooses_weekdays_is_looked_at_on_the_next_working_day(
+def test_a_domain_with_the_weekdays_policy_is_visited_on_the_next_working_day(
     run: Run, site: Site, database_url: str
 ) -> None:
     assert run("domains", "add", site.url, "--offline", "--allow-private", database_url=database_url).code == 0
@@ -375,15 +375,15 @@ def test_a_domain_that_chooses_weekdays_is_looked_at_on_the_next_working_day(
         known = json.loads(explained.out)
         assert known["due_today"]["bound"] == "policy"
         assert known["due_today"]["at"][:16] == "2040-02-06T06:00"
-        assert (known["price"], known["worth"], known["revisit"]) == (None, None, "weekdays")
-        assert "the domain's policy says" in known["next"]
+        assert (known["shadow_price"], known["value"], known["revisit"]) == (None, None, "weekdays")
+        assert "the domain's revisit policy sets" in known["next"]
     assert run("plan", site.name, database_url=database_url).code == 0
 
 
-def test_a_revisit_policy_that_nobody_offers_is_refused_where_it_is_chosen_and_where_it_is_used(
-    run: Run, site: Site, database_url: str
-) -> None:
-    said = "is no revisit policy: price, similarity, fixed with a span such as 'fixed 7d', or a plugin that is used"
+def test_an_unknown_revisit_policy_is_an_error_when_set_and_when_used(run: Run, site: Site, database_url: str) -> None:
+    said = (
+        "is not a revisit policy: use value, similarity, fixed with a duration such as 'fixed 7d', or an enabled plugin"
+    )
     run("domains", "add", site.url, "--offline", "--allow-private", database_url=database_url)
     refused = run("domains", "set", site.name, "--revisit", "weekends", database_url=database_url)
     assert run("domains", "set", site.name, "--revisit", "weekdays", database_url=database_url).code == 0
@@ -391,8 +391,8 @@ def test_a_revisit_policy_that_nobody_offers_is_refused_where_it_is_chosen_and_w
     named = run("crawl", site.name, plugins="papers", database_url=database_url)
 
     assert (refused.code, named.code) == (2, 2)
-    assert refused.complaint == f"recrawl: 'weekends' {said}; there is weekdays"
-    assert named.complaint == f"recrawl: 'weekdays' {said}; there is none"
+    assert refused.complaint == f"recrawl: 'weekends' {said} (weekdays)"
+    assert named.complaint == f"recrawl: 'weekdays' {said} (there is none)"
     assert site.asked == []
     due = run("crawl", "--due", plugins="", database_url=database_url)
     assert due.code == 0
@@ -402,7 +402,7 @@ def test_a_revisit_policy_that_nobody_offers_is_refused_where_it_is_chosen_and_w
     assert {"/one", "/two"} <= set(site.asked)
 
 
-def test_a_revisit_policy_that_fails_at_a_page_leaves_it_to_the_price_and_is_told_once(
+def test_a_failing_revisit_policy_falls_back_to_the_price_and_is_reported_once(
     run: Run, packages: Path, site: Site, database_url: str
 ) -> None:
     rewrite(
@@ -414,5 +414,5 @@ def test_a_revisit_policy_that_fails_at_a_page_leaves_it_to_the_price_and_is_tol
 
     assert done.code == 0, done.err
     assert done.err.count("plugin.failed") == 1
-    assert "wait 'soon' (str), not a timedelta above 0" in done.err
+    assert "returns the interval 'soon' (str) for http" in done.err
     assert all(due_times(run, site, database_url).values())

@@ -1,4 +1,4 @@
-"""The command as a process: signals, several at once, and the Postgres that it starts for itself."""
+"""The command as a process: signals, concurrency, and the embedded Postgres."""
 
 import fcntl
 import json
@@ -25,7 +25,7 @@ from tests.patience import PATIENCE_S, until
 
 @contextmanager
 def started(*arguments: str, database_url: str | None, home: Path) -> Iterator[subprocess.Popen[str]]:
-    """The command while it runs; it does not outlive the test."""
+    """Run the command for the duration of the block."""
     process = subprocess.Popen(
         [RECRAWL, *arguments],
         env=environ(database_url, home),
@@ -68,7 +68,7 @@ def test_two_crawls_of_one_domain_do_not_meet(recrawl: Recrawl, site: Site, data
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_the_first_signal_lets_what_is_under_way_be_recorded(  # noqa: PLR0917
+def test_the_first_signal_lets_requests_in_progress_be_recorded(  # noqa: PLR0917
     recrawl: Recrawl, site: Site, database_url: str, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     recrawl("crawl", site.url, "--allow-private", "--pages", "1", "--parallelism", "1")
@@ -98,7 +98,7 @@ def test_the_second_signal_ends_at_once(recrawl: Recrawl, site: Site, database_u
         assert process.stderr is not None
         assert "Stopping" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        done = end_of(process)  # though nobody has answered
+        done = end_of(process)  # although no response has arrived
 
     assert done.code == 130
     assert "Traceback" not in done.err
@@ -120,7 +120,7 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(
     while select.select([leader], [], [], PATIENCE_S)[0]:
         try:
             shown += os.read(leader, 4096)
-        except OSError:  # its last writer is gone
+        except OSError:  # the last writer has ended
             break
     said, _ = process.communicate(timeout=PATIENCE_S)
     os.close(leader)
@@ -171,7 +171,7 @@ def test_killed_with_9_it_goes_on_where_it_was(site: Site, tmp_path: Path) -> No
 
     done = command("crawl", site.name, "--json", database_url=None, home=tmp_path)
 
-    assert done.code == 0, done.err  # the dead one's lease is taken back at once
+    assert done.code == 0, done.err  # the lease of the dead process is freed immediately
     assert done.json["visits"] == 3
     assert find_running_postgres(tmp_path) is None
     assert command("db", "check", database_url=None, home=tmp_path).code == 0
@@ -273,7 +273,7 @@ def test_complaints_that_nothing_holds_change_no_exit_code(
     assert done.returncode == code
 
 
-# Databases that are not as they should be.
+# Databases in a wrong state.
 
 
 def test_a_database_that_is_down_is_one_line(tmp_path: Path) -> None:
@@ -307,12 +307,12 @@ def test_a_setting_that_cannot_be_is_one_line(
     assert name in done.complaint or "postgresql://" in done.complaint
 
 
-def test_a_setting_that_is_no_span_says_so_once(recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_duration_is_reported_once(recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECRAWL_LEASE_TERM", "abc")
 
     done = recrawl("report")
 
-    assert done.complaint == "recrawl: RECRAWL_LEASE_TERM: 'abc' is no span of time such as 30s, 12h or 7d"
+    assert done.complaint == "recrawl: RECRAWL_LEASE_TERM: 'abc' is not a time span such as 30s, 12h or 7d"
 
 
 def test_an_empty_database_is_migrated_without_asking(empty_database_url: str, tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_an_empty_database_is_migrated_without_asking(empty_database_url: str, t
     assert (done.code, done.out) == (0, '{"domains": []}\n')
 
 
-def test_somebody_elses_tables_are_left_alone_until_told(empty_database_url: str, tmp_path: Path) -> None:
+def test_a_database_with_other_tables_is_unchanged_without_an_upgrade(empty_database_url: str, tmp_path: Path) -> None:
     execute(empty_database_url, "CREATE TABLE theirs (id int)")
 
     refused = command("report", database_url=empty_database_url, home=tmp_path)
@@ -334,7 +334,7 @@ def test_somebody_elses_tables_are_left_alone_until_told(empty_database_url: str
     assert accepted.code == 0
 
 
-def test_a_user_without_rights_is_told_so(
+def test_missing_privileges_are_reported(
     recrawl: Recrawl, database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
     role = f"guest_{uuid.uuid4().hex}"
@@ -349,7 +349,7 @@ def test_a_user_without_rights_is_told_so(
 
     for done in (unread, read, migrated):
         assert done.code == 1
-        assert "the database refuses: permission denied" in done.complaint
+        assert "the database refused access: permission denied" in done.complaint
 
 
 def as_role(url: str, role: str) -> str:
@@ -363,7 +363,7 @@ def test_a_newer_schema_is_named_with_what_to_do(recrawl: Recrawl, database_url:
     done = recrawl("report")
 
     assert done.code == 1
-    assert "a newer recrawl" in done.complaint
+    assert "a newer version of recrawl" in done.complaint
 
 
 def test_what_a_newer_recrawl_has_migrated_is_not_upgraded(recrawl: Recrawl, database_url: str) -> None:
@@ -372,10 +372,10 @@ def test_what_a_newer_recrawl_has_migrated_is_not_upgraded(recrawl: Recrawl, dat
     done = recrawl("db", "upgrade")
 
     assert done.code == 1
-    assert done.complaint == "recrawl: a newer recrawl has migrated the database: install that one"
+    assert done.complaint == "recrawl: a newer version of recrawl has migrated the database; install that version"
 
 
-def test_somebody_elses_table_by_our_name_is_one_line(empty_database_url: str, tmp_path: Path) -> None:
+def test_another_table_with_our_name_is_a_one_line_error(empty_database_url: str, tmp_path: Path) -> None:
     execute(empty_database_url, "CREATE TABLE page (id int)")
 
     done = command("db", "upgrade", database_url=empty_database_url, home=tmp_path)
@@ -389,15 +389,15 @@ def test_the_stack_is_not_started_on_a_database_that_it_may_not_migrate(recrawl:
     done = recrawl("up")
 
     assert done.code == 1
-    assert done.complaint == "recrawl: the database has an older schema: recrawl db upgrade"
+    assert done.complaint == "recrawl: the database has an older schema; run recrawl db upgrade"
 
 
-def test_a_new_database_gets_the_partitions_that_are_asked_for(empty_database_url: str, tmp_path: Path) -> None:
+def test_a_new_database_gets_the_requested_partitions(empty_database_url: str, tmp_path: Path) -> None:
     done = command("db", "upgrade", "--partitions", "2", database_url=empty_database_url, home=tmp_path)
     other = command("db", "upgrade", "--partitions", "3", database_url=empty_database_url, home=tmp_path)
     embedded = command("db", "upgrade", "--partitions", "2", database_url=None, home=tmp_path)
 
-    assert done.out == "The database has the newest schema (it was empty)\n"
+    assert done.out == "The database schema is up to date (it was empty)\n"
     assert other.code == embedded.code == 2
     assert "the tables have 2 partitions each" in other.complaint
     assert "set that first" in embedded.complaint
@@ -410,5 +410,5 @@ def test_an_older_schema_is_upgraded_on_demand(recrawl: Recrawl) -> None:
 
     assert refused.code == 1
     assert "recrawl db upgrade" in refused.complaint
-    assert done.out == "The database has the newest schema (it was older)\n"
+    assert done.out == "The database schema is up to date (it was older)\n"
     assert recrawl("report").code == 0

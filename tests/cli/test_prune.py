@@ -1,4 +1,4 @@
-"""What old cursors and versions are answered, and pruning as typed."""
+"""recrawl prune, and the errors for old cursors and versions."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ SET = ("--keep-versions", "2", "--keep-daily", "2d", "--keep-weekly", "2d", "--k
 
 @pytest.fixture
 def lived(database_url: str) -> int:
-    """A domain that has changed for twelve days; gives the cursor of the third day."""
+    """Crawl a domain that changes for twelve days; return the cursor of the third day."""
 
     async def run() -> int:
         async with open_database(database_url) as db:
@@ -35,7 +35,7 @@ def lived(database_url: str) -> int:
     return asyncio.run(run())
 
 
-def test_what_is_pruned_is_foretold_done_and_told(recrawl: Recrawl, lived: int) -> None:
+def test_a_dry_run_shows_what_prune_then_deletes(recrawl: Recrawl, lived: int) -> None:
     url = f"http://{NAME}/1"
     assert [recrawl("prune", "--json").json["domains"][0][what] for what in ("versions", "visits", "changes")] == [
         0,
@@ -44,12 +44,12 @@ def test_what_is_pruned_is_foretold_done_and_told(recrawl: Recrawl, lived: int) 
     ]
     assert "which recrawl prune frees" not in recrawl("domains", "show", NAME).out
     assert (
-        "of texts and bodies, of which recrawl prune frees"
+        "of texts and bodies; recrawl prune would free"
         in recrawl("domains", "set", NAME, *SET, "--keep-changes", "4d").out
     )
     shown = recrawl("domains", "show", NAME).out
     assert "the newest 2" in shown
-    assert "of texts and bodies, of which recrawl prune frees" in shown
+    assert "of texts and bodies; recrawl prune would free" in shown
     storage = recrawl("domains", "show", NAME, "--json").json["storage"]
     assert (storage["is_exact"], storage["stored_bytes"] > storage["freeable_bytes"] > 1000) == (True, True)
 
@@ -90,13 +90,13 @@ def test_a_paused_subscription_is_named_where_it_holds_versions_back(recrawl: Re
     assert recrawl("notify", "add", "https://example.com/told").code == 0
     assert recrawl("notify", "pause", "1").code == 0
     assert recrawl("domains", "set", NAME, *SET, "--quota", "1").code == 0
-    assert "stay for" not in recrawl("prune", "--dry-run").err  # it has read all that there is
+    assert "stay for" not in recrawl("prune", "--dry-run").err  # the reader is up to date
     assert recrawl("db", "sql", "--write", "UPDATE subscription SET position = 0 RETURNING 1").code == 0
 
     said = recrawl("prune").err
     told = recrawl("prune", "--json").json["domains"][0]
 
-    assert "versions stay for subscription 1, which has not read what was found since 2026-" in said
+    assert "versions are kept for subscription 1, which has not read the changes since 2026-" in said
     assert "recrawl notify resume 1, or recrawl notify remove 1" in said
     assert (told["reader"], told["deferred_versions"] > 10) == ("subscription 1", True)
     assert told["reader_since"].startswith("2026-")
@@ -113,13 +113,13 @@ def test_a_crawl_ends_within_the_quota_of_what_it_has_crawled(recrawl: Recrawl, 
 
     said = recrawl("crawl", f"{site.url}one").err
 
-    assert "1 version thinned out to keep its quota" in said
-    assert "more than the quota: nothing of them goes" in said
+    assert "1 version deleted to keep its storage quota" in said
+    assert "the newest versions, and versions that are still to be delivered, are never deleted" in said
     assert recrawl("prune", "--dry-run", "--json").json["domains"][0]["versions"] == 0
     assert recrawl("db", "check").code == 0
 
 
-def test_a_cursor_that_is_too_old_is_told_so_with_the_remedy(recrawl: Recrawl, lived: int, tmp_path: Path) -> None:
+def test_a_cursor_that_is_too_old_is_an_error_with_the_remedy(recrawl: Recrawl, lived: int, tmp_path: Path) -> None:
     assert recrawl("changes", "--since", str(lived), "--json").code == 0
     assert recrawl("domains", "set", NAME, *SET, "--keep-changes", "4d").code == 0
     assert recrawl("prune").code == 0
@@ -133,7 +133,7 @@ def test_a_cursor_that_is_too_old_is_told_so_with_the_remedy(recrawl: Recrawl, l
     ):
         done = recrawl(*words)
         assert done.code == 3, words
-        assert "not kept any more" in done.complaint
+        assert "no longer stored" in done.complaint
         assert "recrawl export" in done.complaint
     for how in ((), ("--follow",)):
         done = recrawl("changes", NAME, *how, "--since", str(lived), "--json")

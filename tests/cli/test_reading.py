@@ -1,4 +1,4 @@
-"""What is known, as the commands that read it tell."""
+"""The commands that read: pages, report, changes, explain and others."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ from tests.databases import execute
 
 @pytest.fixture
 def crawled(recrawl: Recrawl, site: Site) -> Site:
-    """A site with every kind of URL, crawled once."""
+    """Return a site with every kind of URL, crawled once."""
     site.page("/", "/one", "/two", "/private/x", "/gone", "/old", "/a.pdf")
     site.answers["/gone"] = Answer(b"", status=410)
     site.answers["/old"] = Answer(b"", status=301, headers=(("Location", "/two"),))
@@ -42,7 +42,7 @@ def test_pages_come_by_importance(recrawl: Recrawl, crawled: Site) -> None:
     assert shown.count(crawled.url) == 1
 
 
-def test_a_long_url_is_cut_nowhere_where_nobody_looks(recrawl: Recrawl, site: Site) -> None:
+def test_a_long_url_is_not_cut_in_a_pipe(recrawl: Recrawl, site: Site) -> None:
     long = "/" + "x" * 3000
     site.page("/", long)
     site.page(long)
@@ -66,22 +66,23 @@ def test_the_report_of_one_and_of_all_domains(recrawl: Recrawl, crawled: Site) -
     assert (found["fetched"], found["dead_links"], found["moved"], found["excluded"]) == (3, 1, 1, 1)
     assert found["freshness"] == pytest.approx(1, abs=0.001)
     assert found["requests"] == 5
-    assert found["spent_today"] == 6  # robots.txt, and what registering asked, too
+    assert found["spent_today"] == 6  # including robots.txt and the registration
     assert found["window"] == timedelta(days=30).total_seconds()
-    assert "Fresh, by importance" in one
+    assert "Fresh (by importance)" in one
     assert "100.0 %" in one
     assert "a.test" in table
 
 
 SOURCE = """
-    INSERT INTO domain_source (domain_id, no, source, signals, measured_at, recall, noise, silence, weighed_recall,
-                               weighed_noise, weighed_silence, record)
+    INSERT INTO domain_source (domain_id, no, source, signals, measured_at, recall, noise, effective_recall,
+                               applied_recall,
+                               applied_noise, applied_effective_recall, record)
     SELECT id, 0, 'cms', 12, now(), 0.6, 0.01, 0.6, 0.6, 0.01, 0.6, '{"true_signals": 9, "false_signals": 3}'
       FROM domain
 """
 
 
-def test_the_report_names_who_tells_of_changes_and_how_truly(
+def test_the_report_shows_signal_sources_with_their_accuracy(
     recrawl: Recrawl, crawled: Site, database_url: str
 ) -> None:
     before = recrawl("report", crawled.name).out
@@ -89,14 +90,15 @@ def test_the_report_names_who_tells_of_changes_and_how_truly(
     told = recrawl("report", crawled.name).out
     (source,) = recrawl("report", "--json").json["domains"][0]["sources"]
 
-    assert "source of signals" not in before
+    assert "signal source" not in before
     assert re.search(r"cms +12 +60\.0 % +75\.0 %", told)
     assert (source["source"], source["signals"], source["precision"]) == ("cms", 12, 0.75)
 
 
-# An audit and another look at each page, both of yesterday: of four copies two were fresh.
+# An audit and a scheduled visit of each page yesterday: two of four copies were fresh.
 LOOKS = """
-    INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests, received_bytes, saved_bytes,
+    INSERT INTO visit (domain_id, key, at, outcome, change, evidence, conditional, requests, received_bytes,
+                       saved_bytes,
                        elapsed_ms, expected, audit)
     SELECT p.domain_id, p.key, now() - interval '1 day' - audit::int * interval '1 minute', 'fetched',
            CASE WHEN n % 2 = 0 THEN 'unchanged' ELSE 'changed' END, 'text', false, 1, 100, 0, 5, 0.1, audit
@@ -112,7 +114,7 @@ PLAN = """
 """
 
 
-def test_the_report_tells_target_price_finding_and_what_audits_found(
+def test_the_report_shows_target_price_finding_and_audit_results(
     recrawl: Recrawl, crawled: Site, database_url: str
 ) -> None:
     recrawl("domains", "set", crawled.name, "--target-freshness", "95%")
@@ -124,23 +126,23 @@ def test_the_report_tells_target_price_finding_and_what_audits_found(
     table = recrawl("report")
     (found,) = recrawl("report", "--json").json["domains"]
 
-    assert "none: recrawl audit makes some" in before
+    assert "none yet: recrawl audit" in before
     assert audited.code == 0
     assert (found["target_freshness"], found["max_age"]) == (0.95, None)
-    assert (found["price"], found["is_usual_price"], found["finding"]) == (3.0, False, "not to be had")
-    for looks in found["calibration"].values():
-        assert (looks["looks"], looks["found_fresh"], looks["is_off"]) == (4, 0.5, False)
-        assert looks["expected_fresh"] == pytest.approx(0.9)
-    assert "50.0 % of 4 looks found a fresh copy, 90.0 % were expected to" in told
+    assert (found["price"], found["is_default_price"], found["finding"]) == (3.0, False, "not to be had")
+    for visits in found["calibration"].values():
+        assert (visits["visits"], visits["found_fresh"], visits["is_off"]) == (4, 0.5, False)
+        assert visits["expected_fresh"] == pytest.approx(0.9)
+    assert "50.0 % of 4 visits found the copy fresh; expected 90.0 %" in told
     assert "95.0 % fresh" in told
-    assert "6 of 40 that its target takes" in told
-    assert "3 importance x days a request" in told
+    assert "6 of 40 that its target needs" in told
+    assert "3 importance x days per request" in told
     assert "not to be had" in told
     assert "50.0 %" in table.out
     assert table.complaint == f"{crawled.name}: not to be had"
 
 
-def test_an_audit_draws_pages_once_a_day_for_the_next_crawl_and_tells_what_is_off(
+def test_an_audit_draws_pages_once_a_day_and_reports_inaccuracies(
     recrawl: Recrawl, crawled: Site, database_url: str
 ) -> None:
     (first,) = recrawl("audit", crawled.name, "--json").json["domains"]
@@ -155,7 +157,7 @@ def test_an_audit_draws_pages_once_a_day_for_the_next_crawl_and_tells_what_is_of
     assert first["audits"]["expected_fresh"] is None
     assert (done["visits"], done["unchanged"]) == (1, 1)
     assert off.code == 1
-    assert f"The freshness reported for {crawled.name} is off: 4 looks by chance, 100.0 % of them" in off.err
+    assert f"The freshness reported for {crawled.name} is wrong: of 4 audit visits, 100.0 %" in off.err
     assert (finding["name"], finding["by_chance"], finding["found_fresh"]) == (crawled.name, True, 0.5)
 
 
@@ -206,10 +208,10 @@ def test_changes_of_a_span_of_time_and_of_one_domain(recrawl: Recrawl, crawled: 
     assert (len(few["changes"]), few["more"]) == (2, True)
 
 
-def test_people_are_told_how_to_go_on(recrawl: Recrawl, crawled: Site) -> None:
+def test_the_next_command_is_suggested(recrawl: Recrawl, crawled: Site) -> None:
     done = recrawl("changes")
 
-    assert "3 pages first seen: recrawl changes --kind added" in done.out
+    assert "3 pages added: recrawl changes --kind added" in done.out
     assert "recrawl changes --since 3" in done.complaint
     assert f"{crawled.url}one" in recrawl("changes", "--kind", "added").out
 
@@ -221,26 +223,24 @@ def test_a_page_is_explained(recrawl: Recrawl, crawled: Site) -> None:
     assert done.code == 0
     assert "/two" in done.out
     assert "it is due at" in done.out
-    assert "as pages do of which nothing is known" in done.out
+    assert "the default for pages without data" in done.out
     assert found["prior_source"] == {"level": "nothing", "kind": "", "pages": 0, "domains": 0}
     assert found["tracked"] is True
     assert found["page"]["version"] == 1
-    assert found["worth"] < found["price"]
+    assert found["value"] < found["shadow_price"]
     assert [visit["change"] for visit in found["visits"]] == ["added"]
     assert {linker["url"] for linker in found["linking_pages"]} == {crawled.url, f"{crawled.url}one"}
     assert datetime.fromisoformat(found["page"]["due_at"]) > datetime.fromisoformat(found["at"])
 
 
-def test_a_new_domain_says_that_its_pages_are_believed_to_change_as_those_of_other_sites(
-    recrawl: Recrawl, site: Site, database_url: str
-) -> None:
+def test_pages_of_a_new_domain_have_the_rate_of_other_sites(recrawl: Recrawl, site: Site, database_url: str) -> None:
     execute(database_url, "INSERT INTO kind_prior VALUES ('*', 2, 40, 700, 7, now())")
     recrawl("crawl", site.url, "--allow-private")
 
-    assert "as pages of all sites do (7 sites) (a 2, b 40 days)" in recrawl("explain", f"{site.url}two", "--why").out
+    assert "like pages of other sites (7 sites) (a 2, b 40 days)" in recrawl("explain", f"{site.url}two", "--why").out
 
 
-# A page that was looked at often, last a day ago, and is due tomorrow.
+# A page that was visited often, last a day ago, and is due tomorrow.
 SEEN_OFTEN = """
     UPDATE page SET visits = 9, rate_a = 1, rate_b = 40, last_good_at = now() - interval '1 day'
      WHERE url LIKE '%/two'
@@ -251,13 +251,16 @@ DUE_TOMORROW = "UPDATE frontier SET due_at = now() + interval '1 day' WHERE stat
 @pytest.mark.parametrize(
     ("rule", "due"),
     [
-        ((), ("price", "which was stored at another price or under other rules; today a look pays off")),
-        (("--min-interval", "200d"), ("least", "pays off sooner, but a rule says 200 days after the last one")),
-        (("--max-interval", "2d"), ("most", ", since a look does not pay off by then, but a rule says 48 hours after")),
-        (("--once",), ("once", "it was had once, and a rule wants no more of it")),
+        ((), ("price", "by an earlier plan or earlier rules; today the value of a visit reaches the minimum")),
+        (
+            ("--min-interval", "200d"),
+            ("least", "reaches the minimum sooner, but a rule sets 200 days after the last one"),
+        ),
+        (("--max-interval", "2d"), ("most", "reaches the minimum later, but a rule sets 48 hours after")),
+        (("--once",), ("once", "it was fetched once, and a rule excludes further visits")),
     ],
 )
-def test_a_page_says_which_bound_makes_it_due(
+def test_an_explanation_names_the_bound_that_makes_a_page_due(
     recrawl: Recrawl, crawled: Site, database_url: str, rule: tuple[str, ...], due: tuple[str, str]
 ) -> None:
     if rule:
@@ -274,7 +277,7 @@ def test_a_page_says_which_bound_makes_it_due(
     assert ("with a rule's weight of 2.5" in told) == bool(rule)
 
 
-def test_a_page_that_is_due_at_todays_price_says_so_and_a_first_interval_is_spread(
+def test_an_explanation_shows_todays_price_and_the_spread_first_interval(
     recrawl: Recrawl, crawled: Site, database_url: str
 ) -> None:
     execute(database_url, "UPDATE frontier SET due_at = now() + interval '1 hour' WHERE state = 'fetched'")
@@ -286,10 +289,12 @@ def test_a_page_that_is_due_at_todays_price_says_so_and_a_first_interval_is_spre
     execute(database_url, "UPDATE page SET rate_a = 1e6, rate_b = 1e4", DUE_TOMORROW)
     never = recrawl("explain", f"{crawled.url}two", "--json").json
 
-    assert "pages that came in together are spread over their first interval; after it a look pays off" in first["next"]
-    assert ", since a look pays off" in later["next"]
+    assert (
+        "pages added together are spread over their first interval; after that, the value of a visit" in first["next"]
+    )
+    assert ", because the value of a visit reaches the minimum" in later["next"]
     assert (never["due_today"]["bound"], never["due_today"]["gap"]) == ("most", timedelta(days=180).total_seconds())
-    assert "the longest interval says 180 days after the last one" in never["next"]
+    assert "the maximum interval sets 180 days after the last one" in never["next"]
 
 
 @pytest.mark.parametrize(
@@ -297,10 +302,10 @@ def test_a_page_that_is_due_at_todays_price_says_so_and_a_first_interval_is_spre
     [
         ("gone", "it is gone (410 Gone)"),
         ("old", "it moved to {root}two"),
-        ("private/x", "it may not be fetched (robots.txt forbids it to recrawl)"),
+        ("private/x", "it may not be fetched (robots.txt forbids it for recrawl)"),
     ],
 )
-def test_what_is_not_fetched_any_more_says_why(recrawl: Recrawl, crawled: Site, path: str, next_: str) -> None:
+def test_pages_that_are_no_longer_fetched_are_explained(recrawl: Recrawl, crawled: Site, path: str, next_: str) -> None:
     found = recrawl("explain", f"{crawled.url}{path}", "--json").json
 
     assert found["next"].startswith(next_.format(root=crawled.url))
@@ -309,12 +314,12 @@ def test_what_is_not_fetched_any_more_says_why(recrawl: Recrawl, crawled: Site, 
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("a.pdf", "the domain excludes *.pdf$"),
-        ("private/y", "robots.txt forbids it to recrawl"),
-        ("never/heard/of", "no page that was read links to it"),
+        ("a.pdf", "the domain's settings exclude *.pdf$"),
+        ("private/y", "robots.txt forbids it for recrawl"),
+        ("never/heard/of", "no fetched page links to it"),
     ],
 )
-def test_an_untracked_url_says_why(recrawl: Recrawl, crawled: Site, path: str, reason: str) -> None:
+def test_an_untracked_url_is_explained(recrawl: Recrawl, crawled: Site, path: str, reason: str) -> None:
     found = recrawl("explain", f"{crawled.url}{path}", "--json").json
     shown = recrawl("explain", f"{crawled.url}{path}")
 
@@ -324,35 +329,35 @@ def test_an_untracked_url_says_why(recrawl: Recrawl, crawled: Site, path: str, r
     assert shown.code == 0
 
 
-def test_a_url_beyond_the_depth_says_so(recrawl: Recrawl, site: Site) -> None:
+def test_a_url_beyond_the_maximum_depth_is_explained(recrawl: Recrawl, site: Site) -> None:
     site.page("/two", "/three")
     site.page("/three")
     recrawl("crawl", site.url, "--allow-private", "--max-depth", "1")
 
     found = recrawl("explain", f"{site.url}three", "--json").json
 
-    assert found["reason"] == "it is 2 links away from the nearest seed, and the domain ends at 1"
+    assert found["reason"] == "it is 2 links away from the nearest seed, and the domain's maximum depth is 1"
 
 
-def test_a_url_that_found_no_room_says_so(recrawl: Recrawl, site: Site) -> None:
+def test_a_url_beyond_the_maximum_number_of_pages_is_explained(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private", "--max-pages", "2")
 
     reasons = [recrawl("explain", f"{site.url}{name}", "--json").json.get("reason") for name in ("one", "two")]
 
-    assert sorted(reasons, key=str) == [None, "the domain is full: it has 2 pages of at most 2"]
+    assert sorted(reasons, key=str) == [None, "the domain is full: it has 2 of at most 2 pages"]
 
 
-def test_pages_outside_the_economy_take_up_room_too(recrawl: Recrawl, site: Site) -> None:
+def test_pages_without_cash_count_toward_the_maximum(recrawl: Recrawl, site: Site) -> None:
     site.page("/", "/gone", "/one")
     site.answers["/gone"] = Answer(b"", status=410)
     recrawl("crawl", site.url, "--allow-private", "--max-pages", "2")
 
     found = recrawl("explain", f"{site.url}one", "--json").json
 
-    assert found["reason"] == "the domain is full: it has 2 pages of at most 2"
+    assert found["reason"] == "the domain is full: it has 2 of at most 2 pages"
 
 
-def test_a_url_of_nobody_says_so(recrawl: Recrawl) -> None:
+def test_a_url_of_an_unregistered_domain_is_explained(recrawl: Recrawl) -> None:
     done = recrawl("explain", "https://a.test/x")
 
     assert done.code == 1
@@ -367,7 +372,7 @@ def test_a_refresh_of_a_pages_url_makes_that_page_due_and_no_other(recrawl: Recr
     assert whole["prefix"] == crawled.url
 
 
-def test_changes_of_a_day_are_asked_for_by_since(recrawl: Recrawl, crawled: Site) -> None:
+def test_a_day_without_since_gets_a_suggestion(recrawl: Recrawl, crawled: Site) -> None:
     told = recrawl("changes", "today")
 
     assert told.code == 2
@@ -380,17 +385,17 @@ def test_a_refresh_makes_what_lies_beneath_due(recrawl: Recrawl, crawled: Site) 
     everything = recrawl("refresh", crawled.name)
     again = recrawl("crawl", crawled.name, "--json").json
 
-    assert whole == {"domain": crawled.name, "prefix": f"{crawled.url}t", "pages": 1, "run": None, "not_now": None}
+    assert whole == {"domain": crawled.name, "prefix": f"{crawled.url}t", "pages": 1, "run": None, "wait": None}
     assert (done["visits"], done["unchanged"]) == (1, 1)
     assert f"Next: recrawl crawl {crawled.name}" in everything.out
     assert again["visits"] == 5
 
 
-def test_what_waits_in_the_inbox_is_told_before_a_due_time_that_it_will_change(recrawl: Recrawl, crawled: Site) -> None:
+def test_inbox_entries_are_explained_before_the_due_time(recrawl: Recrawl, crawled: Site) -> None:
     def told(path: str = "two") -> str:
         return str(recrawl("explain", f"{crawled.url}{path}", "--json").json.get("next"))
 
-    taken_up = "this waits in the inbox, and the next crawl takes it up; until then, it is due at 20"
+    taken_up = "this waits in the inbox until the next crawl; until then, it is due at 20"
     before = told()
 
     recrawl("refresh", crawled.name, "--prefix", "/t")
@@ -404,23 +409,23 @@ def test_what_waits_in_the_inbox_is_told_before_a_due_time_that_it_will_change(r
     boosted, new = told(), recrawl("explain", f"{crawled.url}two", "--json").json["waiting"]
 
     assert before.startswith("it is due at 20")
-    assert refreshed.startswith(f"somebody asked for it: {taken_up}")
-    assert f"somebody asked for it: {taken_up}" in " ".join(shown.split())
+    assert refreshed.startswith(f"it was requested: {taken_up}")
+    assert f"it was requested: {taken_up}" in " ".join(shown.split())
     assert beside.startswith("it is due at 20")
     assert after.startswith("it is due at 20")
-    assert ruled.startswith(f"its due time may be another, by a new price, other settings or other rules: {taken_up}")
+    assert ruled.startswith(f"its due time may change because of a new plan, settings or rules: {taken_up}")
     assert (boosted, new) == (ruled, ["reorder", "reprice"])
 
 
-def test_a_url_that_waits_in_the_inbox_to_be_admitted_says_so(recrawl: Recrawl) -> None:
+def test_a_url_that_waits_in_the_inbox_is_explained(recrawl: Recrawl) -> None:
     recrawl("domains", "add", "a.test", "--offline")
 
     done = recrawl("explain", "a.test")
 
-    assert "somebody asked for it: this waits in the inbox, and the next crawl takes it up" in done.out
+    assert "it was requested: this waits in the inbox until the next crawl" in done.out
 
 
-def test_instants_are_told_to_people_in_one_form_and_to_programs_in_iso(recrawl: Recrawl, crawled: Site) -> None:
+def test_times_have_one_form_in_text_and_iso_in_json(recrawl: Recrawl, crawled: Site) -> None:
     asked = datetime(2099, 1, 31, 12, 0, 30, tzinfo=UTC)
     told = recrawl("refresh", crawled.name, "--at", asked.isoformat()).out
     early = recrawl("report", "--at", "2020-01-01").complaint
@@ -437,28 +442,26 @@ def test_instants_are_told_to_people_in_one_form_and_to_programs_in_iso(recrawl:
     assert "+00:00" in recrawl("report", "--json").json["domains"][0]["at"]
 
 
-def test_a_refresh_beneath_somebody_elses_url_is_refused(recrawl: Recrawl, crawled: Site) -> None:
+def test_a_refresh_under_a_url_of_another_domain_is_an_error(recrawl: Recrawl, crawled: Site) -> None:
     done = recrawl("refresh", crawled.name, "--prefix", "http://a.test/x")
 
     assert done.code == 2
     assert "is not a URL of" in done.complaint
 
 
-def test_the_check_tells_people_and_programs(recrawl: Recrawl, crawled: Site) -> None:
-    assert recrawl("db", "check").out == "Everything holds in 1 domain\n"
-    assert recrawl("db", "check", "--json").json == {"holds": True, "domains": 1, "findings": []}
+def test_the_check_prints_text_and_json(recrawl: Recrawl, crawled: Site) -> None:
+    assert recrawl("db", "check").out == "No inconsistency found in 1 domain\n"
+    assert recrawl("db", "check", "--json").json == {"is_consistent": True, "domains": 1, "findings": []}
 
 
-def test_the_check_ends_with_1_where_something_does_not_hold(
-    recrawl: Recrawl, crawled: Site, database_url: str
-) -> None:
+def test_an_inconsistency_gives_exit_code_1(recrawl: Recrawl, crawled: Site, database_url: str) -> None:
     execute(database_url, "UPDATE domain_state SET dormant = dormant - 5")
 
     done = recrawl("db", "check")
     found = recrawl("db", "check", "--json")
 
     assert done.code == found.code == 1
-    assert "5 were lost" in done.out
+    assert "5 is missing" in done.out
     assert found.json["findings"][0]["rule"] == "coins"
 
 
@@ -477,7 +480,7 @@ def test_a_mixed_importance_is_shown_in_its_parts(recrawl: Recrawl, crawled: Sit
     every = recrawl("pages", crawled.url, "--json").json["pages"]
     explained = recrawl("explain", f"{crawled.url}two", "--why").out
 
-    assert listed.split()[:4] == ["importance", "links", "by", "URL"]
+    assert listed.split()[:5] == ["importance", "link", "score", "URL", "score"]
     pages = [page for page in every if page["importance"] is not None]
     assert pages
     assert all(p["importance"] == pytest.approx(0.75 * p["popularity"] + 0.25 * p["url_score"]) for p in pages)
@@ -485,7 +488,7 @@ def test_a_mixed_importance_is_shown_in_its_parts(recrawl: Recrawl, crawled: Sit
     assert "25% URL (" in explained
 
 
-def test_a_hint_is_weighed_and_orders_no_look(recrawl: Recrawl, crawled: Site) -> None:
+def test_a_hint_does_not_force_a_visit(recrawl: Recrawl, crawled: Site) -> None:
     stdin = f"{crawled.url}one\n\n{crawled.url}two\nhttp://elsewhere.test/x\n"
 
     taken = recrawl("hint", "-", "--source", "my-cms", "--json", stdin=stdin).json
@@ -493,11 +496,11 @@ def test_a_hint_is_weighed_and_orders_no_look(recrawl: Recrawl, crawled: Site) -
     shown = recrawl("explain", f"{crawled.url}one", "--why").out
     told = recrawl("hint", f"{crawled.url}one", "--source", "my-cms")
 
-    assert taken["taken"] == {crawled.name: 2}
-    assert taken["refused"] == {"not_registered": 1}
+    assert taken["accepted"] == {crawled.name: 2}
+    assert taken["rejected"] == {"not_registered": 1}
     assert done["visits"] == 0
-    assert "my-cms has said once since then that it changed" in " ".join(shown.split())
-    assert f"{crawled.name}: 1 hint of my-cms will be weighed by the next crawl" in told.out
+    assert "my-cms: signaled a change once since the last visit" in " ".join(shown.split())
+    assert f"{crawled.name}: 1 hint from my-cms accepted for the next crawl" in told.out
 
 
 @pytest.mark.parametrize(
@@ -505,12 +508,12 @@ def test_a_hint_is_weighed_and_orders_no_look(recrawl: Recrawl, crawled: Site) -
     [
         (("http://",), "", "http://"),
         (("-",), "http://a.test/\nno url at all\n", "line 2: "),
-        (("http://a.test/", "--source", "No Name"), "", "is no name of a source"),
-        (("-",), f"http://a.test/{'x' * 9000}\n", "line 1: longer than 8192 characters"),
-        (("-",), "http://a.test/\n" * 10_001, "more than 10,000 URLs at a time"),
+        (("http://a.test/", "--source", "No Name"), "", "is not a valid source name"),
+        (("-",), f"http://a.test/{'x' * 9000}\n", "line 1 is longer than 8,192 characters"),
+        (("-",), "http://a.test/\n" * 10_001, "more than 10,000 URLs"),
     ],
 )
-def test_a_bad_hint_is_one_line_and_takes_nothing(
+def test_an_invalid_hint_is_a_one_line_error(
     recrawl: Recrawl, arguments: tuple[str, ...], stdin: str, said: str
 ) -> None:
     done = recrawl("hint", *arguments, stdin=stdin)
@@ -520,14 +523,14 @@ def test_a_bad_hint_is_one_line_and_takes_nothing(
     assert done.err.count("\n") == 1
 
 
-def test_hints_of_which_none_was_taken_say_why(recrawl: Recrawl) -> None:
+def test_rejected_hints_show_the_reason(recrawl: Recrawl) -> None:
     done = recrawl("hint", "http://nobody.test/")
 
     assert done.code == 1
-    assert "1 hint refused: not registered" in done.out
+    assert "1 hint rejected: not registered" in done.out
 
 
-def test_what_is_due_and_nobody_fetches_is_said(recrawl: Recrawl, crawled: Site, tmp_path: Path) -> None:
+def test_due_pages_without_a_worker_are_remarked(recrawl: Recrawl, crawled: Site, tmp_path: Path) -> None:
     recrawl("refresh", crawled.name)
     recrawl("crawl", crawled.name, "--pages", "1")  # which makes all of them due
     alone = [recrawl("report", crawled.name), recrawl("explain", crawled.url + "one")]
@@ -535,8 +538,10 @@ def test_what_is_due_and_nobody_fetches_is_said(recrawl: Recrawl, crawled: Site,
     (tmp_path / "run" / "tag").write_text("of a stack that is down")
 
     set_up = [recrawl("report", crawled.name), recrawl("report")]
-    pages = [recrawl("explain", crawled.url + path) for path in ("one", "two")]  # one of them may just have been asked
+    pages = [
+        recrawl("explain", crawled.url + path) for path in ("one", "two")
+    ]  # one of them may just have been fetched
 
-    assert not any("no worker runs" in done.err for done in alone)
-    assert [done.err for done in set_up if "no worker runs" not in done.err] == []
+    assert not any("no worker is running" in done.err for done in alone)
+    assert [done.err for done in set_up if "no worker is running" not in done.err] == []
     assert any("no worker is running" in done.out for done in pages)

@@ -9,5 +9,5 @@ def test_the_reference_is_what_the_program_does(name: str) -> None:
     assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "python -m crawler.cli.reference"
 
 
-def test_every_setting_says_what_it_is_for() -> None:
+def test_every_setting_has_a_description() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []

@@ -1,4 +1,4 @@
-"""recrawl rules: listing, making and taking back."""
+"""recrawl rules: list, add and remove."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.commands import Recrawl, Site
 
 @pytest.fixture
 def ruled(recrawl: Recrawl) -> Recrawl:
-    """The command, with one domain registered."""
+    """Return the command, with one domain registered."""
     recrawl("domains", "add", "a.test", "--offline")
     return recrawl
 
@@ -23,21 +23,22 @@ def test_a_rule_is_made_and_shown(ruled: Recrawl) -> None:
     listed, shown = ruled("rules", "list", "a.test"), ruled("domains", "show", "a.test")
 
     assert (done.code, listed.code, shown.code) == (0, 0, 0)
-    news = "/news/: looked at no sooner than after 60 minutes, no later than after 7.0 days, 5 times as important"
+    intervals = "revisited no sooner than after 60 minutes, revisited no later than after 7.0 days"
+    news = f"/news/: {intervals}, 5 times as important"
     assert done.out == f"a.test {news}\n"
     assert news in shown.out
-    assert "*.pdf$: never looked at again, 1,000 pages at most" in shown.out
+    assert "*.pdf$: never revisited, at most 1,000 pages" in shown.out
     rows = [line.split() for line in listed.out.splitlines()[2:]]
     assert rows == [["/news/", "60", "minutes", "7.0", "days", "5"], ["*.pdf$", "never", "0", "1000"]]
 
 
-def test_rules_are_told_to_programs(ruled: Recrawl) -> None:
+def test_rules_are_listed_as_json(ruled: Recrawl) -> None:
     made = ruled("rules", "add", "a.test", "/news/", "--min-interval", "90m", "--max-pages", "0", "--json")
 
     rule = {
         "pattern": "/news/",
-        "least_seconds": 5400.0,
-        "most_seconds": None,
+        "min_interval_seconds": 5400.0,
+        "max_interval_seconds": None,
         "weight": None,
         "once": False,
         "max_pages": 0,
@@ -77,7 +78,7 @@ def test_rules_are_taken_back_one_by_one_or_all_at_once(ruled: Recrawl) -> None:
         ruled("rules", "add", "a.test", pattern, "--weight", "2")
 
     removed = ruled("rules", "remove", "a.test", "re:b+")
-    assert removed.out == "a.test re:b+: no rule any more\n"
+    assert removed.out == "a.test re:b+: rule removed\n"
     assert patterns(ruled) == ["/a", "*c$"]
 
     ruled("domains", "set", "a.test", "--unset", "rules")
@@ -95,8 +96,8 @@ def test_other_settings_leave_the_rules(ruled: Recrawl) -> None:
 IMPOSSIBLE = {
     ("add", "a.test", "/a"): "says nothing: add --min-interval",
     ("add", "a.test", "docs", "--once"): "must begin with",
-    ("add", "a.test", "re:(", "--once"): "no regular expression",
-    ("add", "a.test", "/a", "--min-interval", "2d", "--max-interval", "1d"): "longer than the most",
+    ("add", "a.test", "re:(", "--once"): "not a regular expression",
+    ("add", "a.test", "/a", "--min-interval", "2d", "--max-interval", "1d"): "longer than the maximum",
     ("add", "a.test", "/a", "--min-interval", "0"): "'0' is not above 0",
     ("add", "a.test", "/a", "--weight", "-1"): "'-1' is not above 0",
     ("add", "a.test", "/a", "--max-pages", "-1"): "--max-pages",
@@ -117,7 +118,7 @@ def test_a_rule_that_cannot_be_is_one_line_and_changes_nothing(ruled: Recrawl) -
     assert patterns(ruled) == ["/kept"]
 
 
-def test_a_rule_holds_for_pages_that_are_known_at_the_next_crawl(recrawl: Recrawl, site: Site) -> None:
+def test_a_rule_applies_to_existing_pages_at_the_next_crawl(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private")
     recrawl("rules", "add", site.name, "/one", "--once")
     asked = len(site.asked)

@@ -1,4 +1,4 @@
-"""SQL at the command: url, shell, sql and grant."""
+"""recrawl db: url, shell, sql and grant."""
 
 import csv
 import io
@@ -15,7 +15,7 @@ from tests.commands import Answer, Recrawl, Site, command
 from tests.databases import execute
 
 
-def test_one_select_is_answered_for_people_and_for_programs(recrawl: Recrawl) -> None:
+def test_a_select_prints_a_table_csv_and_json(recrawl: Recrawl) -> None:
     asked = "SELECT 1 AS one, 'x%y' AS two, NULL AS three, timestamptz '2026-01-01Z' AS four"
 
     shown = recrawl("db", "sql", asked)
@@ -67,26 +67,26 @@ def test_a_table_ends_where_it_is_long_and_csv_does_not(recrawl: Recrawl) -> Non
     shown = recrawl("db", "sql", many, "--limit", "3")
 
     assert shown.out.split() == ["n", shown.out.split()[1], "1", "2", "3"]
-    assert shown.complaint == "The first 3 rows: --limit N shows more, --csv all"
+    assert shown.complaint == "Only the first 3 rows are shown: use --limit N for more, or --csv for all"
     assert len(recrawl("db", "sql", many, "--csv").out.splitlines()) == 501
 
 
 @pytest.mark.parametrize(
     ("statement", "complaint"),
     [
-        ("DELETE FROM domain", "without --write it takes one SELECT"),
-        ("SELECT 1; DROP TABLE domain", "without --write it takes one SELECT"),
-        ("COMMIT; DROP TABLE domain", "without --write it takes one SELECT"),
-        ("COPY (SELECT 1) TO '/tmp/recrawl-written'", "without --write it takes one SELECT"),
+        ("DELETE FROM domain", "use one SELECT, or --write"),
+        ("SELECT 1; DROP TABLE domain", "use one SELECT, or --write"),
+        ("COMMIT; DROP TABLE domain", "use one SELECT, or --write"),
+        ("COPY (SELECT 1) TO '/tmp/recrawl-written'", "use one SELECT, or --write"),
         ("WITH d AS (DELETE FROM domain RETURNING id) SELECT * FROM d", "must not contain data-modifying statements"),
         ("SELECT set_config('transaction_read_only', 'off', false)", "transaction read-write mode"),
-        ("SELECT nextval('domain_id_seq')", "nothing is written without --write"),
+        ("SELECT nextval('domain_id_seq')", "because it writes"),
         ("SELECT nosuch", 'column "nosuch" does not exist'),
         ("SELECT 1/0", "division by zero"),
-        (" ", "an empty statement"),
+        (" ", "the statement is empty"),
     ],
 )
-def test_nothing_is_written_without_being_asked_for(recrawl: Recrawl, statement: str, complaint: str) -> None:
+def test_writes_need_the_write_option(recrawl: Recrawl, statement: str, complaint: str) -> None:
     recrawl("domains", "add", "a.test", "--offline")
 
     done = recrawl("db", "sql", statement)
@@ -135,7 +135,7 @@ def test_where_the_database_is(recrawl: Recrawl, database_url: str) -> None:
     assert recrawl("db", "url", "--json").json == {"url": database_url}
 
 
-def test_an_embedded_database_that_does_not_run_says_how_it_would(tmp_path: Path) -> None:
+def test_a_stopped_embedded_database_gets_the_remedy(tmp_path: Path) -> None:
     done = command("db", "url", database_url=None, home=tmp_path)
 
     assert done.code == 1
@@ -144,7 +144,7 @@ def test_an_embedded_database_that_does_not_run_says_how_it_would(tmp_path: Path
 
 @pytest.fixture
 def role(database_url: str) -> Iterator[str]:
-    """The name of a role that is removed afterwards; roles belong to the whole server."""
+    """Return the name of a role that is dropped afterwards, because roles are shared by all databases."""
     name = f"reader_{os.getpid()}"
     yield name
     with psycopg.connect(database_url) as owner:
@@ -187,7 +187,7 @@ def test_what_was_granted_is_taken_back(recrawl: Recrawl, database_url: str, rol
     assert "there is no role" in again.complaint
 
 
-def test_a_role_of_somebody_elses_is_let_out_and_stays(recrawl: Recrawl, database_url: str, role: str) -> None:
+def test_an_existing_role_loses_its_privileges_and_stays(recrawl: Recrawl, database_url: str, role: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute(f"CREATE ROLE {role}".encode())
     recrawl("db", "grant", role)
@@ -205,7 +205,7 @@ def test_a_role_has_a_plain_name(recrawl: Recrawl, name: str) -> None:
     done = recrawl("db", "grant", name)
 
     assert done.code == 2
-    assert "is no name for a role" in done.complaint
+    assert "is not a valid role name" in done.complaint
 
 
 def test_psql_opens_on_the_database_and_writes_nothing_unless_it_may(database_url: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""recrawl traffic: what was asked and what came, by the hour."""
+"""recrawl traffic."""
 
 import asyncio
 import json
@@ -25,10 +25,10 @@ async def test_the_hour_of_a_crawl_is_shown_at_once_and_later(database_url: str,
         document = json.loads(await run("traffic", name, "--at", later, "--json"))
         shown = await run("traffic")
 
-    assert nothing.startswith("No look in the 24 hours before")
-    # The pages are alike enough that the crawl may ask for one that cannot exist; that request counts, too.
+    assert nothing.startswith("There were no visits in the 24 hours before")
+    # The pages are similar, so the crawl may probe for a soft 404; that request counts, too.
     assert {"/", *(f"/{name}" for name in PAGES)} <= set(server.pages)
     assert sum(hour["requests"] for hour in document["hours"]) == len(server.pages)
-    assert sum(hour["looks"] for hour in document["hours"]) == 1 + len(PAGES)
+    assert sum(hour["visits"] for hour in document["hours"]) == 1 + len(PAGES)
     assert {(hour["domain"], hour["off"], hour["errors"]) for hour in document["hours"]} == {(name, "", 0)}
     assert name in shown

@@ -7,16 +7,16 @@ LIED = ValidatorTrust(stats={Validator.ETAG: ValidatorStats(changes_seen=1, miss
 SUSPECTED = frozenset({Validator.ETAG})
 
 
-def test_what_lied_at_such_pages_and_what_lied_elsewhere_are_told_apart() -> None:
+def test_unreliable_validators_of_the_group_and_of_others_are_distinguished() -> None:
     found = format_conditional_request(HELD, LIED, template="/blog/*", suspected=SUSPECTED)
     elsewhere = format_conditional_request(HELD, NO_TRUST, template="/shop/*", suspected=SUSPECTED)
 
-    assert found == "in full: of pages like /blog/*, ETag stayed as it was while pages changed"
-    assert elsewhere == "in full: ETag lied wherever it was put to the test, as it was not yet at these pages"
+    assert found == "in full: for pages like /blog/*, ETag stayed the same while pages changed"
+    assert elsewhere == "in full: ETag failed all checks on other pages, and was not checked on these yet"
 
 
 def test_a_suspicion_ends_with_youth_and_is_no_finding() -> None:
     grown = ValidatorTrust(revisits=YOUNG_REVISITS)
 
-    assert format_conditional_request(HELD, grown, template="/shop/*", suspected=SUSPECTED) == "conditionally, by ETag"
+    assert format_conditional_request(HELD, grown, template="/shop/*", suspected=SUSPECTED) == "conditional, with ETag"
     assert describe_trust(NO_TRUST)["stats"] == {}

@@ -1,4 +1,4 @@
-"""recrawl try: what of a page would be compared, and that nothing comes of looking."""
+"""recrawl try: shows what would be compared, and records nothing."""
 
 from pathlib import Path
 
@@ -29,12 +29,12 @@ def rows(database_url: str, statement: str) -> list[tuple[object, ...]]:
 
 
 def dump(database_url: str) -> list[list[str]]:
-    """All that is recorded of pages."""
+    """Return everything that is recorded about pages."""
     tables = ("page", "frontier", "visit", "snapshot", "event", "domain_memory", "inbox", "cash")
     return [sorted(map(str, rows(database_url, f"SELECT * FROM {table}"))) for table in tables]
 
 
-def test_a_known_page_tells_what_differs_and_what_of_it_is_news(recrawl: Recrawl, crawled: Site) -> None:
+def test_a_fetched_page_shows_differences_and_which_of_them_count(recrawl: Recrawl, crawled: Site) -> None:
     put(crawled, price="19.98", time="10:20")
 
     told = recrawl("try", crawled.url, "--json").json
@@ -85,7 +85,7 @@ def test_what_it_receives_counts_against_the_budget_of_all_domains(
     assert shared_after - shared == own_after - own > 0
 
 
-def test_a_second_look_shows_what_it_teaches(recrawl: Recrawl, crawled: Site) -> None:
+def test_repeat_shows_what_differs_seconds_later(recrawl: Recrawl, crawled: Site) -> None:
     ticking = iter(range(10, 60))
     pages = crawled.answers
 
@@ -106,10 +106,10 @@ def test_a_second_look_shows_what_it_teaches(recrawl: Recrawl, crawled: Site) ->
     assert clock["why"] == "words"
     assert len(clock["masked"]) == 1
     assert "It is [11:" in shown
-    assert "these words differ from look to look" in shown
+    assert "these words differ at every visit" in shown
 
 
-def test_a_wall_in_place_of_the_second_look_teaches_nothing(recrawl: Recrawl, crawled: Site) -> None:
+def test_an_error_page_at_the_second_fetch_is_ignored(recrawl: Recrawl, crawled: Site) -> None:
     pages, asked = crawled.answers, iter(range(100))
     soft_error = b"<title>Checking</title><h1>One moment</h1><p>You are asking too fast, and have to wait.</p>"
 
@@ -141,7 +141,7 @@ def test_a_page_that_was_never_seen_is_shown_and_not_admitted(
     assert rows(database_url, "SELECT count(*) FROM page WHERE url LIKE '%new'") == [(0,)]
 
 
-def test_what_stands_on_all_pages_is_told_to_be_the_sites(recrawl: Recrawl, site: Site) -> None:
+def test_boilerplate_is_marked(recrawl: Recrawl, site: Site) -> None:
     for n in range(5):
         site.answers[f"/{n}"] = Answer(f"<nav>Home and docs</nav><p>Page {n} says {n * 7}</p>".encode())
     site.page("/", *(f"/{n}" for n in range(5)))
@@ -155,7 +155,7 @@ def test_what_stands_on_all_pages_is_told_to_be_the_sites(recrawl: Recrawl, site
     ]
 
 
-def test_what_may_not_be_asked_for_is_not_asked(recrawl: Recrawl, crawled: Site) -> None:
+def test_forbidden_urls_are_not_requested(recrawl: Recrawl, crawled: Site) -> None:
     pausing = recrawl("domains", "pause", crawled.name)
     paused = recrawl("try", crawled.url)
     recrawl("domains", "resume", crawled.name)
@@ -168,7 +168,7 @@ def test_what_may_not_be_asked_for_is_not_asked(recrawl: Recrawl, crawled: Site)
     assert "is not registered" in unknown.complaint
 
 
-def test_robots_txt_and_scope_are_asked_first(recrawl: Recrawl, site: Site) -> None:
+def test_robots_txt_and_scope_are_checked_first(recrawl: Recrawl, site: Site) -> None:
     site.answers["/robots.txt"] = Answer(
         b"User-agent: *\nDisallow: /private", headers=(("Content-Type", "text/plain"),)
     )
@@ -184,14 +184,14 @@ def test_robots_txt_and_scope_are_asked_first(recrawl: Recrawl, site: Site) -> N
     assert {"/private/x", "/a.pdf"}.isdisjoint(site.asked)
 
 
-def test_a_page_that_cannot_be_had_is_a_problem(recrawl: Recrawl, crawled: Site) -> None:
+def test_an_unavailable_page_gives_exit_code_1(recrawl: Recrawl, crawled: Site) -> None:
     done = recrawl("try", f"{crawled.url}nowhere")
 
     assert done.code == 1
     assert "404" in done.out
 
 
-def test_a_domain_without_a_budget_is_not_asked(recrawl: Recrawl, crawled: Site) -> None:
+def test_a_domain_with_a_spent_budget_is_not_requested(recrawl: Recrawl, crawled: Site) -> None:
     recrawl("domains", "set", crawled.name, "--budget", "1")
 
     done = recrawl("try", crawled.url)
@@ -216,7 +216,7 @@ def test_rules_steer_what_is_compared_and_make_no_page_changed(recrawl: Recrawl,
         ("It is 10:20", "rule"),
         ("19.99", ""),
     ]
-    assert "[It is 10:20]  <- a rule of yours leaves it out" in recrawl("try", crawled.url).out
+    assert "[It is 10:20]  <- a rule ignores it" in recrawl("try", crawled.url).out
 
     recrawl("rules", "add", crawled.name, "/", "--watch", ".price")
     put(crawled, time="10:25", head="Tools")
@@ -244,7 +244,7 @@ def test_a_place_that_is_none_is_refused(recrawl: Recrawl, crawled: Site) -> Non
     assert recrawl("rules", "list", crawled.name, "--json").json["rules"] == []
 
 
-def test_the_rule_that_leaves_a_piece_out_is_named(recrawl: Recrawl, crawled: Site) -> None:
+def test_the_rule_that_ignores_a_block_is_named(recrawl: Recrawl, crawled: Site) -> None:
     path = "xpath://p[starts-with(., 'It is')]"
     recrawl("rules", "add", crawled.name, "/", "--ignore", path, "--ignore", "h1", "--ignore-text", "Costs")
 
@@ -255,8 +255,8 @@ def test_the_rule_that_leaves_a_piece_out_is_named(recrawl: Recrawl, crawled: Si
     assert by_text["It is 10:15"] == ("rule", path)
     assert by_text["Pumps"] == ("rule", "h1")
     assert by_text["19.99"] == ("", "Costs")
-    assert f"[It is 10:15]  <- a rule of yours leaves it out: {path}" in shown
-    assert "19.99  <- a rule of yours leaves some of it out: Costs" in shown
+    assert f"[It is 10:15]  <- a rule ignores it: {path}" in shown
+    assert "19.99  <- a rule ignores part of it: Costs" in shown
 
     recrawl(
         "rules", "add", crawled.name, "/", "--watch", "xpath://*[contains(., '19.99')][last()]/..//b", "--watch", "h1"
@@ -267,7 +267,7 @@ def test_the_rule_that_leaves_a_piece_out_is_named(recrawl: Recrawl, crawled: Si
     }
 
 
-def test_what_a_browser_adds_is_told_and_pictured(recrawl: Recrawl, crawled: Site, tmp_path: Path) -> None:
+def test_the_gain_of_rendering_is_shown_with_a_screenshot(recrawl: Recrawl, crawled: Site, tmp_path: Path) -> None:
     try:
         find_browser()
     except BrowserMissing as missing:
@@ -278,7 +278,9 @@ def test_what_a_browser_adds_is_told_and_pictured(recrawl: Recrawl, crawled: Sit
     shown = recrawl("try", crawled.url, "--screenshot", str(tmp_path / "page.png"))
     lost = recrawl("try", crawled.url, "--screenshot", str(tmp_path / "no" / "page.png"))
 
-    assert "1 word and 0 links without scripts, they add 7 words and 0 links; kept as rendered" in shown.out
+    assert (
+        "1 word and 0 links without scripts, which add 7 words and 0 links; the rendered version is stored" in shown.out
+    )
     assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
     assert lost.code != 0
     assert "cannot be written" in lost.err

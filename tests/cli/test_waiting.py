@@ -1,4 +1,4 @@
-"""Why is nothing fetched right now? Every surface gives the same answer, and a user's request goes first."""
+"""Why a domain waits: every surface shows the same reason, and requested pages come first."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,11 +13,11 @@ from tests.commands import Recrawl, Site
 FIRST = "2026-01-01T00:00Z"
 AN_HOUR_LATER = "2026-01-01T01:00Z"
 NEXT_DAY = "2026-01-02T00:00Z"
-SPENT = "has spent its daily budget of 6 requests and goes on at 2026-01-02 00:00Z"
+SPENT = "has spent its daily budget of 6 requests and continues at 2026-01-02 00:00Z"
 
 
 def crawl_once(recrawl: Recrawl, site: Site, *, budget: int) -> None:
-    """Crawl the three pages and robots.txt, on a day with so many requests."""
+    """Crawl the three pages and robots.txt with this daily budget."""
     done = recrawl("crawl", site.url, "--allow-private", "--budget", str(budget), "--at", FIRST, "--json")
     assert done.json["visits"] == 3
 
@@ -32,17 +32,17 @@ def test_a_refresh_is_fetched_before_the_pace_of_the_budget_allows_it(recrawl: R
     assert recrawl("report", "--json", "--at", "2026-01-01T02:00Z").json["domains"][0]["spent_today"] == 7
 
 
-def test_a_spent_budget_stops_a_refresh_and_every_surface_says_so(recrawl: Recrawl, site: Site) -> None:
+def test_a_spent_budget_delays_a_refresh_and_every_surface_shows_it(recrawl: Recrawl, site: Site) -> None:
     crawl_once(recrawl, site, budget=6)
     refreshed = recrawl("refresh", site.name, "--at", AN_HOUR_LATER)
 
     scheduled = recrawl("crawl", "--due", "--at", AN_HOUR_LATER)
 
-    assert "Looked at" in scheduled.out
+    assert "Visited" in scheduled.out
     assert f"{site.name} {SPENT}" in scheduled.out
     assert "1 requested page waiting" in scheduled.out
     assert "Nothing was due" not in scheduled.out
-    assert "They wait" not in refreshed.out  # two requests were left then
+    assert "They wait" not in refreshed.out  # two requests were left at that time
     later = ("--at", "2026-01-01T02:00Z")
     surfaces = [
         recrawl("crawl", site.name, *later).out,
@@ -55,12 +55,12 @@ def test_a_spent_budget_stops_a_refresh_and_every_surface_says_so(recrawl: Recra
     ]
     for said in surfaces:
         assert SPENT in " ".join(said.split()), said
-    shown = recrawl("domains", "show", site.name, "--json", *later).json["not_now"]
+    shown = recrawl("domains", "show", site.name, "--json", *later).json["wait"]
     assert (shown["reason"], shown["until"]) == ("budget_spent", "2026-01-02T00:00:00+00:00")
     assert recrawl("crawl", "--due", "--at", NEXT_DAY, "--json").json["visits"] == 3
 
 
-def test_a_paced_domain_says_until_when_and_is_crawled_at_once_by_its_name(recrawl: Recrawl, site: Site) -> None:
+def test_a_paced_domain_shows_its_next_time_and_is_crawled_when_named(recrawl: Recrawl, site: Site) -> None:
     recrawl("domains", "add", site.url, "--allow-private", "--budget", "24", "--at", FIRST, "--offline")
     first = recrawl("crawl", "--due", "--at", FIRST, "--json").json
 
@@ -70,7 +70,7 @@ def test_a_paced_domain_says_until_when_and_is_crawled_at_once_by_its_name(recra
 
     assert first["visits"] < 3
     assert f"{site.name} spreads its daily budget over the day and fetches its next page at 2026-01-01 0" in again.out
-    assert planned["not_now"] is None
+    assert planned["wait"] is None
     assert planned["requests"] == named["visits"] == 3 - first["visits"]
 
 

@@ -1,4 +1,4 @@
-"""What the command says is true, and can be read where it stands."""
+"""The output of commands is correct and readable."""
 
 import io
 import time
@@ -24,7 +24,7 @@ ADDRESS = "http://127.0.0.1:25778/runs/flow-run/61ce57a0-f05d-476d-ada3-f8302f34
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> Console:
-    """A terminal of 60 columns."""
+    """Return a terminal of 60 columns."""
     console = Console(
         file=io.StringIO(), width=60, force_terminal=True, color_system=None, markup=False, highlight=False
     )
@@ -37,7 +37,7 @@ def lines(console: Console) -> list[str]:
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
-def test_a_named_url_is_looked_at_first_whatever_else_is_due(recrawl: Recrawl, site: Site) -> None:
+def test_a_named_url_is_fetched_first(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private", "--at", "2026-01-01")
     site.asked.clear()
 
@@ -47,7 +47,7 @@ def test_a_named_url_is_looked_at_first_whatever_else_is_due(recrawl: Recrawl, s
     assert [path for path in site.asked if path != "/robots.txt"] == ["/two"]
 
 
-def test_a_page_that_was_not_found_is_not_fresh(recrawl: Recrawl, site: Site) -> None:
+def test_a_page_that_returns_404_is_not_fresh(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private")
     site.answers["/one"] = Answer(status=404)
     recrawl("crawl", f"{site.url}one")
@@ -55,13 +55,13 @@ def test_a_page_that_was_not_found_is_not_fresh(recrawl: Recrawl, site: Site) ->
     told = recrawl("explain", f"{site.url}one").out
     fresh = {page["url"]: page["freshness"] for page in recrawl("pages", site.name, "--json").json["pages"]}
 
-    assert "0%: its server said 404 at" in told
+    assert "0%: the server returned 404 at" in told
     assert "found 0 changes" not in told
     assert fresh[f"{site.url}one"] == 0
     assert fresh[f"{site.url}two"] > 0.9
 
 
-def test_a_preview_counts_what_the_inbox_asks_for(recrawl: Recrawl, site: Site) -> None:
+def test_a_preview_counts_inbox_entries(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private")
     recrawl("refresh", site.name)
 
@@ -71,7 +71,7 @@ def test_a_preview_counts_what_the_inbox_asks_for(recrawl: Recrawl, site: Site) 
     assert plan["requests"] == done["visits"] == 3
 
 
-def test_a_refresh_at_another_instant_says_which_and_how_to_go_on(recrawl: Recrawl, site: Site) -> None:
+def test_a_refresh_at_another_time_shows_it_and_the_next_command(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private")
 
     told = recrawl("refresh", site.name, "--at", "2030-01-01").out
@@ -95,8 +95,8 @@ def test_the_feed_begins_at_a_cursor_a_span_a_day_or_an_instant(text: str, meant
     assert parse_since(text, now=NOON) == meant
 
 
-def test_a_beginning_that_is_none_is_refused_with_what_would_be_one() -> None:
-    with pytest.raises(typer.BadParameter, match="no day such as yesterday or 2026-11-22"):
+def test_an_invalid_since_is_an_error_with_examples() -> None:
+    with pytest.raises(typer.BadParameter, match="a day such as yesterday or 2026-11-22"):
         parse_since("lately", now=NOON)
 
 
@@ -109,7 +109,7 @@ def test_the_address_of_a_run_is_never_broken(narrow: Console) -> None:
     assert all(len(line) <= 60 for line in shown if ADDRESS not in line)
 
 
-def test_a_table_that_is_too_wide_is_told_row_by_row(narrow: Console) -> None:
+def test_a_table_that_is_too_wide_is_shown_row_by_row(narrow: Console) -> None:
     names = ["domain", *(f"number {n}" for n in range(9))]
 
     output.show_table(names, [("docs.example.com", *"123456789")] * 2, right=names[1:])
@@ -120,10 +120,10 @@ def test_a_table_that_is_too_wide_is_told_row_by_row(narrow: Console) -> None:
 
 
 def test_a_table_that_fits_stays_one(narrow: Console) -> None:
-    output.show_table(["url", "looks"], [("http://site.test/" + "a" * 80, "7")], right=["looks"])
+    output.show_table(["url", "visits"], [("http://site.test/" + "a" * 80, "7")], right=["visits"])
 
     assert "url" in lines(narrow)[0]
-    assert "looks" in lines(narrow)[0]
+    assert "visits" in lines(narrow)[0]
 
 
 def test_the_home_is_found_from_any_folder_of_its_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_the_home_is_found_from_any_folder_of_its_project(tmp_path: Path, monkey
     get_settings.cache_clear()
 
 
-def test_who_crawls_public_sites_without_a_contact_is_told_so(
+def test_crawling_public_sites_without_a_contact_is_remarked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def warned(contact: str, *, allow_private: bool = False) -> bool:
@@ -163,7 +163,7 @@ def test_who_crawls_public_sites_without_a_contact_is_told_so(
     output.get_stderr.cache_clear()
 
 
-def test_instants_are_told_in_the_machines_time_zone_and_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_are_shown_in_the_local_time_zone_and_relative_to_now(monkeypatch: pytest.MonkeyPatch) -> None:
     at = datetime(2026, 11, 22, 14, 3, tzinfo=UTC)
     monkeypatch.setenv("TZ", "CET-1")
     time.tzset()

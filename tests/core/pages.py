@@ -1,4 +1,4 @@
-"""Pages in a few words of HTML, as blocks, and a domain's mask that looks at them have taught."""
+"""Blocks of short HTML pages, and a domain whose mask learns from visits of such pages."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -35,18 +35,18 @@ def paragraph(text: str) -> Block:
 
 @dataclass(slots=True)
 class Domain:
-    """A domain whose mask learns look by look, as in decide()."""
+    """A domain whose mask learns visit by visit, as in decide_visit()."""
 
     mask: NoiseMask = NO_MASK
     now: datetime = NOON
 
     def first(self, markup: str, *, path: str = "a") -> None:
-        """A page that was not known."""
+        """Visit a new page."""
         url = Url(f"https://example.com/{path}")
         self.mask = update_mask(self.mask, Observation(compute_page_key(url), blocks(markup, url=url), self.now))
 
-    def look(self, before: str, after: str, *again: str, path: str = "a", later: timedelta = DAY) -> Difference:
-        """A look `later` than the last Snapshot, and what of it is significant. again: second fetches of the page."""
+    def visit(self, before: str, after: str, *again: str, path: str = "a", later: timedelta = DAY) -> Difference:
+        """Visit a page `later` after its last Snapshot; return the significant difference. again: second fetches."""
         url = Url(f"https://example.com/{path}")
         old, new = blocks(before, url=url), blocks(after, url=url)
         if old == new:

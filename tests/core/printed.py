@@ -1,19 +1,21 @@
-"""Small PDFs, put together as the standard has them (ISO 32000-1, 7.5)."""
+"""Small PDFs, built according to the standard (ISO 32000-1, 7.5)."""
 
 import zlib
 from collections.abc import Sequence
 
-Line = tuple[float, float, str]  # from the left and from the bottom, in points; what is printed there
+Line = tuple[float, float, str]  # distances from the left and the bottom in points, and the text
 
-FONT, CATALOG, PAGES, INFO, NAMES = 1, 2, 3, 4, 5  # the numbers of these objects
+FONT, CATALOG, PAGES, INFO, NAMES = 1, 2, 3, 4, 5  # object numbers
 PAGE = b"<</Type/Page/Parent %d 0 R/MediaBox[0 0 600 800]/Contents %d 0 R/Annots[%s]/Resources<</Font<</F %d 0 R>>>>>>"
 
 
 def printed(
     *pages: Sequence[Line], title: str = "", links: Sequence[str] = (), names: bytes = b"", trailer: bytes = b""
 ) -> bytes:
-    """A PDF with these lines on its pages, in Helvetica of ten points. links: on every page.  names: a map from
-    the font's characters to others.  trailer: more of it."""
+    """Return a PDF with these lines on its pages, in 10-point Helvetica.
+
+    links: on every page.  names: a map from the font's characters to others.  trailer: additional entries of it.
+    """
     notes = b"".join(b"<</Type/Annot/Subtype/Link/Rect[0 0 9 9]/A<</S/URI/URI(%s)>>>>" % to.encode() for to in links)
     numbers = range(NAMES + 1, NAMES + 1 + 2 * len(pages), 2)
     objects = [
@@ -41,7 +43,7 @@ def compressed(content: bytes) -> bytes:
 
 
 def filed(objects: Sequence[bytes], *, trailer: bytes = b"") -> bytes:
-    """Objects as a file: numbered from 1, and where each begins."""
+    """Return a file of objects numbered from 1, with their offsets."""
     body = b"%PDF-1.7\n"
     places = []
     for number, content in enumerate(objects, 1):

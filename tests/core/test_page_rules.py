@@ -1,4 +1,4 @@
-"""What a user says about the pages of a pattern, and what several such rules say together."""
+"""Page rules of a user, and how several rules are merged."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -40,13 +40,13 @@ def at(path: str) -> Url:
     return Url(f"http://site.test{path}")
 
 
-def test_without_rules_all_is_as_usual() -> None:
+def test_without_rules_terms_are_the_defaults() -> None:
     assert PageRules().merge_terms(at("/")) == RuleTerms()
     assert PageRules().list_limiting_rules(at("/")) == ()
     assert RuleTerms(min_interval=None, max_interval=None, weight=1.0, once=False) == RuleTerms()
 
 
-def test_each_thing_is_said_by_the_first_rule_that_matches_and_says_it() -> None:
+def test_first_matching_rule_that_sets_a_term_applies() -> None:
     rules = PageRules(
         (
             PageRule("/news/", max_interval=HOUR),
@@ -60,14 +60,14 @@ def test_each_thing_is_said_by_the_first_rule_that_matches_and_says_it() -> None
     assert rules.merge_terms(at("/else")) == RuleTerms(weight=3, once=True)
 
 
-def test_of_rules_that_contradict_each_other_the_earlier_one_holds() -> None:
+def test_earlier_of_two_contradicting_rules_applies() -> None:
     seldom, often = PageRule("/a", min_interval=7 * DAY), PageRule("*", max_interval=DAY)
 
     assert PageRules((seldom, often)).merge_terms(at("/a")) == RuleTerms(min_interval=7 * DAY, max_interval=7 * DAY)
     assert PageRules((often, seldom)).merge_terms(at("/a")) == RuleTerms(min_interval=DAY, max_interval=DAY)
 
 
-def test_the_rules_that_limit_the_number_of_pages_are_named_by_their_place() -> None:
+def test_rules_that_limit_the_number_of_pages_are_listed_by_index() -> None:
     rules = PageRules(
         (PageRule("/", weight=2), PageRule("/a", max_pages=0), PageRule("/b", max_pages=5), PageRule("*", max_pages=9))
     )
@@ -79,7 +79,7 @@ def test_the_rules_that_limit_the_number_of_pages_are_named_by_their_place() -> 
 
 
 @given(rules=some_rules(), url=urls)
-def test_what_the_first_matching_rule_says_about_a_page_holds(rules: tuple[PageRule, ...], url: Url) -> None:
+def test_merged_terms_follow_the_first_matching_rule(rules: tuple[PageRule, ...], url: Url) -> None:
     terms = PageRules(rules).merge_terms(url)
     matching = [rule for rule in rules if rule.matches(url)]
 
@@ -96,7 +96,7 @@ def test_what_the_first_matching_rule_says_about_a_page_holds(rules: tuple[PageR
 
 
 @given(rules=some_rules(), url=urls)
-def test_a_rule_about_other_pages_says_nothing(rules: tuple[PageRule, ...], url: Url) -> None:
+def test_rules_for_other_pages_have_no_effect(rules: tuple[PageRule, ...], url: Url) -> None:
     matching = tuple(rule for rule in rules if rule.matches(url))
 
     assert PageRules(matching).merge_terms(url) == PageRules(rules).merge_terms(url)
@@ -105,7 +105,7 @@ def test_a_rule_about_other_pages_says_nothing(rules: tuple[PageRule, ...], url:
     ]
 
 
-def test_a_rule_says_something_or_nothing() -> None:
+def test_rule_has_effect_if_any_term_is_set() -> None:
     assert not PageRule("/").has_effect
     for rule in (
         PageRule("/", once=True),
@@ -117,44 +117,44 @@ def test_a_rule_says_something_or_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "complaint"),
+    ("values", "message"),
     [
         ({"pattern": "docs"}, "must begin with"),
-        ({"pattern": "re:("}, "no regular expression"),
-        ({"min_interval": 2 * HOUR, "max_interval": HOUR}, "is longer than the most"),
+        ({"pattern": "re:("}, "not a regular expression"),
+        ({"min_interval": 2 * HOUR, "max_interval": HOUR}, "is longer than the maximum"),
         ({"min_interval": timedelta(0)}, "not above 0"),
         ({"max_interval": -HOUR}, "not above 0"),
         ({"weight": 0.0}, "not above 0"),
         ({"weight": float("nan")}, "not above 0"),
         ({"weight": float("inf")}, "not above 0"),
-        ({"max_pages": -1}, "cannot admit -1 pages"),
+        ({"max_pages": -1}, "is below 0: -1"),
     ],
 )
-def test_a_rule_that_cannot_be_is_refused(said: dict[str, object], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        PageRule(**({"pattern": "/"} | said))  # type: ignore[arg-type]
+def test_invalid_rule_raises_value_error(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PageRule(**({"pattern": "/"} | values))  # type: ignore[arg-type]
 
 
-def test_a_domain_has_one_rule_for_a_pattern() -> None:
-    twins = (PageRule("/a", weight=2), PageRule("/a", once=True))
+def test_domain_has_one_rule_per_pattern() -> None:
+    same_pattern = (PageRule("/a", weight=2), PageRule("/a", once=True))
 
-    for made in (PageRules, lambda rules: DomainSettings(rules=rules)):
+    for build in (PageRules, lambda rules: DomainSettings(rules=rules)):
         with pytest.raises(ValueError, match="two rules for /a"):
-            made(twins)
+            build(same_pattern)
 
 
-def test_a_domain_has_one_target() -> None:
+def test_domain_has_one_target() -> None:
     assert DomainSettings(target_freshness=0.95).max_age is None
-    with pytest.raises(ValueError, match="one target"):
+    with pytest.raises(ValueError, match="only one target"):
         replace(DomainSettings(target_freshness=0.95), max_age=DAY)
-    for impossible in (DomainSettings(), DomainSettings(budget_per_day=5)):
+    for before in (DomainSettings(), DomainSettings(budget_per_day=5)):
         with pytest.raises(ValueError, match="between 0 and 1"):
-            replace(impossible, target_freshness=1.0)
+            replace(before, target_freshness=1.0)
         with pytest.raises(ValueError, match="above 0"):
-            replace(impossible, max_age=timedelta(0))
+            replace(before, max_age=timedelta(0))
 
 
-def test_a_score_is_a_factor_beside_the_weight_of_a_rule() -> None:
+def test_page_score_multiplies_the_weight_of_a_rule() -> None:
     rules = PageRules((PageRule("/a", weight=3.0),), page_score=lambda url: 2.0 if url.endswith("x") else 1.0)
 
     assert [rules.compute_weight(at(path)) for path in ("/a", "/ax", "/x", "/")] == [3.0, 6.0, 2.0, 1.0]

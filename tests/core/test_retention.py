@@ -44,7 +44,7 @@ def of(past: list[DatedVersion], numbers: frozenset[int]) -> list[DatedVersion]:
     return [version for version in past if version.number in numbers]
 
 
-def test_the_newest_then_one_a_day_a_week_a_month() -> None:
+def test_newest_versions_then_one_per_day_week_and_month_are_kept() -> None:
     past = hourly(100 * 24)
     now = BEGIN + 100 * DAY
 
@@ -52,14 +52,16 @@ def test_the_newest_then_one_a_day_a_week_a_month() -> None:
 
     ages = [(now - version.at) / DAY for version in stays]
     assert [version.number for version in stays][-2:] == [2399, 2400]
-    assert sum(age <= 7 for age in ages) == 7 + 1  # the last of each of seven days, and one more of the newest two
+    assert (
+        sum(age <= 7 for age in ages) == 7 + 1
+    )  # the last version of each of seven days, and another one of the newest two
     assert [f"{version.at:%m-%d}" for version in stays if 7 < (now - version.at) / DAY <= 35] == [
         *("03-07", "03-14", "03-21", "03-31"),
     ]
     assert [f"{version.at:%m-%d}" for version in stays if (now - version.at) / DAY > 35] == ["01-31", "02-28"]
 
 
-def test_what_is_older_than_all_spans_goes_unless_it_is_among_the_newest() -> None:
+def test_version_beyond_all_ages_is_removed_unless_among_the_newest() -> None:
     past = [DatedVersion(number=n, at=BEGIN + n * DAY) for n in range(1, 6)]
 
     assert select_stored_versions(past, KEEP, now=BEGIN + 1000 * DAY) == {4, 5}
@@ -68,7 +70,7 @@ def test_what_is_older_than_all_spans_goes_unless_it_is_among_the_newest() -> No
 
 
 @given(past=pasts(), domain_settings=retentions, later=spans)
-def test_the_newest_always_stays_and_so_does_what_is_needed(
+def test_newest_and_needed_versions_are_always_kept(
     past: list[DatedVersion], domain_settings: DomainSettings, later: timedelta
 ) -> None:
     needed = {version.number for version in past[::7]}
@@ -80,7 +82,7 @@ def test_the_newest_always_stays_and_so_does_what_is_needed(
 
 
 @given(past=pasts(), domain_settings=retentions, later=spans)
-def test_a_second_pass_takes_nothing_more(
+def test_second_pass_removes_nothing(
     past: list[DatedVersion], domain_settings: DomainSettings, later: timedelta
 ) -> None:
     now = end_of(past) + later
@@ -90,7 +92,7 @@ def test_a_second_pass_takes_nothing_more(
 
 
 @given(past=pasts(), domain_settings=retentions, first=spans, second=spans)
-def test_what_went_does_not_come_back_and_thinning_often_is_thinning_once(
+def test_pruning_often_equals_pruning_once(
     past: list[DatedVersion], domain_settings: DomainSettings, first: timedelta, second: timedelta
 ) -> None:
     soon, late = end_of(past) + first, end_of(past) + first + second
@@ -103,7 +105,7 @@ def test_what_went_does_not_come_back_and_thinning_often_is_thinning_once(
 
 
 @given(past=pasts(), domain_settings=retentions, cut=st.integers(0, 60), later=spans)
-def test_a_page_that_goes_on_changing_keeps_what_it_would_have_kept(
+def test_later_versions_do_not_affect_which_older_ones_are_kept(
     past: list[DatedVersion], domain_settings: DomainSettings, cut: int, later: timedelta
 ) -> None:
     before, after = past[:cut], past[cut:]

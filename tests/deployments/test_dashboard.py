@@ -120,7 +120,7 @@ async def test_domains_are_told_of_up_to_a_bound_and_the_rest_together(lively: D
     assert shop.freshness is not None
     assert shop.target_freshness == pytest.approx(0.9)
     assert shop.oldest_visit_s is not None
-    assert [(each.audit, each.looks, each.found) for each in calibration] == [(False, 200, 27), (True, 200, 27)]
+    assert [(each.audit, each.visits, each.found) for each in calibration] == [(False, 200, 27), (True, 200, 27)]
     assert len(bounded) == 3
     assert bounded[-1].domain == "(others)"
     assert bounded[-1].domains == 3
@@ -178,7 +178,7 @@ async def metrics(lively: Database, tmp_path: Path) -> AsyncIterator[tuple[int, 
     """A port on which all that workers and pages tell of is served, and the names of that."""
     me, folder = find_process(os.getpid()), ensure_metrics_folder(tmp_path)
     assert me is not None
-    tally = CrawlCounts(looks=Counter(same=40, changed=3), failures=Counter(http_500=2), sums=Counter(requests=50))
+    tally = CrawlCounts(visits=Counter(same=40, changed=3), failures=Counter(http_500=2), sums=Counter(requests=50))
     tally.count_lease("done", timedelta(seconds=20))
     write_counts(folder / "1-x.json", me, tally)
     now = datetime.now(UTC)
@@ -189,7 +189,7 @@ async def metrics(lively: Database, tmp_path: Path) -> AsyncIterator[tuple[int, 
     of_subscriptions = list(build_subscription_families(await subscriptions.list_subscriptions(lively), at=now))
 
     def collected() -> list[Metric]:
-        tally.looks["unchanged"] += 30  # a crawl that goes on
+        tally.visits["unchanged"] += 30  # a crawl that goes on
         write_counts(folder / "1-x.json", me, tally)
         return [
             *of_domains,

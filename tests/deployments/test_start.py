@@ -87,7 +87,7 @@ def test_the_services_are_no_superusers_and_need_not_be(cluster: Cluster, tmp_pa
     run("domains", "add", "--offline", "https://docs.example.com")
     granted = run("db", "grant", "grafana", "--json")
     assert alone(granted) == json.loads(granted)["password"]
-    assert "Everything holds in 1 domain" in run("db", "check")
+    assert "No inconsistency found in 1 domain" in run("db", "check")
     run("prune")
     run("db", "revoke", "grafana")
 

@@ -1,6 +1,6 @@
-"""Real pages: the HTML documentation in Debian's packages, and an independent walk over its links.
+"""Real pages: the HTML documentation in Debian packages, and an independent walk over its links.
 
-Nothing of the crawler is used here, so that what it finds can be compared with what there is.
+It uses nothing of the crawler, so that the crawler's results can be compared with it.
 """
 
 import os
@@ -22,13 +22,13 @@ ORIGIN = "http://corpus.invalid"
 
 
 class CorpusError(Exception):
-    """The package cannot be had; the message says why."""
+    """A package that cannot be downloaded or unpacked. The message says why."""
 
 
 def corpus(package: str, *, version: str | None = None) -> Path:
-    """The folder of a documentation package's HTML, index.html in it; the test is skipped where it cannot be had.
+    """Return the folder of a documentation package's HTML with index.html; skip the test if it is not available.
 
-    Shared by all tests and kept: copy it before changing anything. Needs apt and dpkg, but not root.
+    The folder is shared by all tests and kept: copy it before you change anything. Needs apt and dpkg, but not root.
     """
     try:
         return fetch(package, version=version)
@@ -37,7 +37,7 @@ def corpus(package: str, *, version: str | None = None) -> Path:
 
 
 def file_in(package: str, path: str) -> Path:
-    """A file of a package; the test is skipped where the package cannot be had."""
+    """Return a file of a package; skip the test if the package is not available."""
     try:
         return unpacked(package) / path
     except CorpusError as reason:
@@ -45,7 +45,7 @@ def file_in(package: str, path: str) -> Path:
 
 
 def fetch(package: str, *, version: str | None = None) -> Path:
-    """The same, or CorpusError. version: as Debian spells it; without it, whichever is there, or else the newest."""
+    """Return the same folder or raise CorpusError. version: a Debian version; None: any local one, else the newest."""
     kept = unpacked(package, version=version)
     indexes = sorted(kept.rglob("index.html"), key=lambda index: (len(index.parts), index))
     if not indexes:
@@ -54,7 +54,7 @@ def fetch(package: str, *, version: str | None = None) -> Path:
 
 
 def unpacked(package: str, *, version: str | None = None) -> Path:
-    """The folder with all files of a package, or CorpusError."""
+    """Return the folder with all files of a package. Raise CorpusError if it is not available."""
     kept = CACHE / (package if version is None else f"{package}={version}")
     CACHE.mkdir(parents=True, exist_ok=True)
     with hold_lock(CACHE / f"{kept.name}.lock"):
@@ -67,11 +67,11 @@ def unpacked(package: str, *, version: str | None = None) -> Path:
 
 
 def download(package: str, folder: Path) -> Path:
-    """The package's file, by the machine's package lists or, where it has none, by lists fetched into the folder."""
+    """Download a package with the machine's package lists or, if it has none, with lists fetched into the folder."""
     own_lists = ("-o", f"Dir::State::Lists={folder}/lists", "-o", f"Dir::Cache={folder}/cache")
     for place in ("lists/partial", "cache/archives/partial"):
         (folder / place).mkdir(parents=True)
-    # As root, apt would fetch as a user of its own, who may not write here.
+    # As root, apt would download as another account, which cannot write here.
     options = ("-q", "-o", "APT::Sandbox::User=") if os.geteuid() == 0 else ("-q",)
     try:
         run("apt-get", *options, "download", package, folder=folder)
@@ -94,15 +94,15 @@ def run(*command: str, folder: Path | None = None) -> None:
 
 
 def linked_pages(root: Path, start: str = "/") -> set[str]:
-    """Every HTML page that links lead to from the start, as a server shows the folder: paths such as "/sql.html".
+    """Return every HTML page that links lead to from the start, as paths such as "/sql.html".
 
-    Paths as they stand in links, resolved, with their query and without their fragment. "/" and "/index.html" are two.
+    Paths are resolved, with query and without fragment. "/" and "/index.html" are different pages.
     """
     return set(link_graph(root, start))
 
 
 def link_graph(root: Path, start: str = "/") -> Mapping[str, frozenset[str]]:
-    """The same pages, each with the distinct pages among them that it links to; itself too, where it does."""
+    """Return the same pages, each with the distinct pages among them that it links to, which may include itself."""
     found: dict[str, frozenset[str]] = {}
     waiting = [start]
     while waiting:
@@ -114,7 +114,7 @@ def link_graph(root: Path, start: str = "/") -> Mapping[str, frozenset[str]]:
 
 
 def targets(root: Path, path: str) -> set[str]:
-    """Where the links of a page lead, on its own site."""
+    """Return where the links of a page lead on its own site."""
     links = Links()
     links.feed(file_of(root, path).read_text(encoding="utf-8", errors="replace"))
     base = urljoin(ORIGIN + path, links.base)
@@ -139,7 +139,7 @@ def file_of(root: Path, path: str) -> Path:
 
 
 class Links(HTMLParser):
-    """The anchors of a page, and what they are relative to."""
+    """A parser of the anchors of a page and of their base URL."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,5 +155,5 @@ class Links(HTMLParser):
 
 
 def copied(root: Path, to: Path) -> Path:
-    """A copy of a corpus that may be changed, with the files' times kept."""
+    """Copy a corpus to a folder that may be changed, keeping the files' times."""
     return Path(shutil.copytree(root, to, symlinks=True))

@@ -1,4 +1,4 @@
-"""Whole crawls of a site that a test serves."""
+"""Whole crawls of sites that tests serve."""
 
 import asyncio
 import json
@@ -27,13 +27,13 @@ from tests.ports import next_port
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-# As for who names a domain: its budget is not spread over the day. No processes are started to read a page.
+# As for a user's `recrawl crawl`: budgets are not paced. Pages are parsed without extra processes.
 QUICK = Settings(lease_term=timedelta(seconds=10), max_batch_size=50, pace=False, parser_processes=0)
 RECRAWL = Path(sys.executable).with_name("recrawl")
 
 
 async def register(db: Database, url: str, **domain_settings: Any) -> Domain:
-    """The site at that URL as a domain of one's own, without a delay."""
+    """Register the site at a URL as a private domain without a delay."""
     given: dict[str, Any] = {"allow_private": True, "delay": timedelta(0), "parallelism": 8} | domain_settings
     wished = DomainSettings(**given)
     return await domains.register(db, Authority(url.split("/")[2]), scheme="http", domain_settings=wished, at=START)
@@ -42,7 +42,7 @@ async def register(db: Database, url: str, **domain_settings: Any) -> Domain:
 async def crawl(
     db: Database, *, at: datetime, settings: Settings = QUICK, holder: str = "test", pages: int | None = None
 ) -> ShiftResult:
-    """One shift over everything that is due at that instant."""
+    """Run one shift over everything that is due at an instant."""
     async with open_resources(settings) as webs:
         return await run_shift(
             db, webs, settings=settings, clock=Clock.from_instant(at), holder=holder, limits=CrawlLimits(pages)
@@ -50,7 +50,7 @@ async def crawl(
 
 
 async def recrawl(db: Database, domain: Domain, *, at: datetime, settings: Settings = QUICK) -> ShiftResult:
-    """The same with every page of the domain due."""
+    """Run one shift with every page of the domain due."""
     await domains.request_refresh(db, domain, prefix=domain.root, at=at)
     return await crawl(db, at=at, settings=settings)
 
@@ -61,7 +61,7 @@ async def rows(db: Database, query: str, *values: object) -> list[Any]:
 
 
 async def page(db: Database, domain: Domain, path: str) -> Mapping[str, Any]:
-    """A page's row and its state."""
+    """Return a page's row and its state."""
     url = Url(domain.root + path.removeprefix("/"))
     found = await rows(
         db,
@@ -75,16 +75,16 @@ async def page(db: Database, domain: Domain, path: str) -> Mapping[str, Any]:
 
 
 async def versions(db: Database, domain: Domain) -> dict[str, int]:
-    """Path of every page that has a Snapshot, and the number of its last one."""
+    """Return the path of every page that has a snapshot, with the number of its last version."""
     found = await rows(db, "SELECT url, version FROM page WHERE domain_id = %s AND version > 0", domain.id)
     return {"/" + url.removeprefix(domain.root): version for url, version in found}
 
 
 async def coins_missing(db: Database) -> int:
-    """How many coins of all domains are not where they should be."""
+    """Return how much cash of all domains is missing."""
     found = await rows(
         db,
-        """SELECT coalesce(sum(s.coins - s.reserve - s.dormant
+        """SELECT coalesce(sum(s.total_cash - s.virtual_page_cash - s.dormant
                       - coalesce((SELECT sum(c.net) FROM cash c WHERE c.domain_id = s.domain_id), 0)
                       - (SELECT sum(p.pages::numeric * p.dividend) FROM pool p WHERE p.domain_id = s.domain_id)), 0)
              FROM domain_state s""",
@@ -94,7 +94,7 @@ async def coins_missing(db: Database) -> int:
 
 @asynccontextmanager
 async def answering(respond: Callable[[str], bytes]) -> AsyncIterator[str]:
-    """A server that keeps connections open; respond: the whole answer to a request's target. Gives the root's URL."""
+    """Run a server that keeps connections open, and yield its root URL. respond: returns the response to a target."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -112,14 +112,14 @@ async def answering(respond: Callable[[str], bytes]) -> AsyncIterator[str]:
 
 
 def answered(status: int, body: bytes) -> bytes:
-    """An answer with a page."""
+    """Return a response with a page."""
     head = f"HTTP/1.1 {status} X\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
 @asynccontextmanager
 async def raw_server(answer: bytes) -> AsyncIterator[str]:
-    """A server that gives every request the same bytes and closes."""
+    """Run a server that sends the same bytes to every request and closes the connection."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -133,7 +133,7 @@ async def raw_server(answer: bytes) -> AsyncIterator[str]:
 
 
 def command(*arguments: str, database_url: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The `recrawl` command as a user runs it."""
+    """Run the `recrawl` command as a user does."""
     return subprocess.run(
         [str(RECRAWL), *arguments],
         env=environ(database_url, home, **environment),

@@ -1,4 +1,4 @@
-"""A crawl in a Postgres of its own, to which things happen, and the twin that nothing happens to."""
+"""A disturbed crawl with its own Postgres, compared with an undisturbed crawl of the same site."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ WORDS = [
 
 
 def page(target: str) -> bytes:
-    """A page of a tree with twelve branches of eleven leaves each; its words are its own."""
+    """Return a page of a tree with twelve branches of eleven leaves; each page has its own text."""
     if target != "/" and not (target[1:].isdigit() and 0 < int(target[1:]) <= PAGES):
         return answered(404, b"no such page")
     number = int(target[1:] or 0)
@@ -51,7 +51,7 @@ def page(target: str) -> bytes:
 
 @dataclass(slots=True)
 class Disturbed:
-    """A Postgres in a home, a site, and the command that crawls the one into the other."""
+    """A Postgres in a home folder, a site, and the command that crawls the site."""
 
     home: Path
     cluster: Cluster
@@ -82,11 +82,11 @@ class Disturbed:
         )
 
     def said(self) -> str:
-        """What the last command said beside its result."""
+        """Return what the last command wrote to stderr."""
         return (self.home / "stderr").read_text()
 
     async def under_way(self, process: subprocess.Popen[bytes], requests: int) -> bool:
-        """Wait until the crawl has sent so many requests; False where it ended before."""
+        """Wait until the crawl has sent this many requests; return False if it ended before."""
         enough = self.requests + requests
         while process.poll() is None and self.requests < enough:
             await asyncio.sleep(0.002)
@@ -96,7 +96,7 @@ class Disturbed:
         await asyncio.to_thread(process.wait, within_s)
 
     async def back(self) -> None:
-        """Start its Postgres again, as every command does that finds it gone."""
+        """Start Postgres again, as every command does if it is not running."""
         self.cluster = await asyncio.to_thread(ensure_postgres, self.home)
 
     async def kill_postgres(self) -> None:
@@ -121,7 +121,7 @@ class Disturbed:
             return await register(db, self.site, max_depth=12)
 
     async def check(self, domain: Domain) -> None:
-        """Everything is told once, without a gap, and the copy is the one that a crawl without trouble makes."""
+        """Check that each change was reported once, without gaps, and that the copy equals the undisturbed one."""
         twice = await self.query("SELECT key, at FROM visit GROUP BY 1, 2 HAVING count(*) > 1")
         firsts = await self.query("SELECT key FROM visit WHERE change = 'added' GROUP BY 1 HAVING count(*) > 1")
         ((numbers,),) = await self.query("SELECT array_agg(number ORDER BY number) FROM event")
@@ -142,7 +142,7 @@ class Disturbed:
 
 @asynccontextmanager
 async def disturbed_crawl(home: Path) -> AsyncIterator[Disturbed]:
-    """A site and an empty database in a home that other users of the machine can reach, as Postgres needs it."""
+    """Set up a site and an empty database in a home folder that other accounts can read, as Postgres requires."""
     for folder in (home, *home.parents[:2]):
         folder.chmod(0o755)
     disturbed = Disturbed(home, ensure_postgres(home))
@@ -156,7 +156,7 @@ async def disturbed_crawl(home: Path) -> AsyncIterator[Disturbed]:
 
 
 async def kept(db: Database, domain: Domain) -> list[tuple[Any, ...]]:
-    """What is kept of each page, whatever it took."""
+    """Return what is stored of each page, without regard to the number of visits."""
     return await rows(
         db,
         "SELECT p.url, f.state, p.version, p.body_digest, p.text_digest"

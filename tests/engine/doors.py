@@ -1,4 +1,4 @@
-"""Servers that let in who shows what they want to see, and a proxy that tunnels; each says what it was asked."""
+"""Servers that require credentials, and a proxy with tunnels; both record their requests."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from tests.ports import next_port
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request. headers: by their names in lower case."""
+    """A request. headers: by lower-case name."""
 
     method: str
     target: str
@@ -29,7 +29,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer. headers: lines of its head."""
+    """A response. headers: lines of its head."""
 
     body: str = ""
     status: int = 200
@@ -41,7 +41,7 @@ Answering = Callable[[Asked], Reply]
 
 @dataclass(slots=True)
 class DoorServer:
-    """A server and all that it was asked."""
+    """A server that records its requests."""
 
     port: int
     asked: list[Asked] = field(default_factory=list)
@@ -52,13 +52,13 @@ class DoorServer:
 
     @property
     def pages(self) -> list[str]:
-        """Targets of what was asked, without robots.txt."""
+        """Return the targets of the requests, without robots.txt."""
         return [one.target for one in self.asked if one.target != "/robots.txt"]
 
 
 @asynccontextmanager
 async def door(answer: Answering, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[DoorServer]:
-    """A server on loopback that keeps connections open."""
+    """Run a server on loopback that keeps connections open."""
     served = DoorServer(0)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -101,7 +101,7 @@ def _bytes(reply: Reply) -> bytes:
 
 @dataclass(slots=True)
 class TunnelProxy:
-    """An http proxy that opens tunnels. heads: of the requests for them.  wanted: Proxy-Authorization; empty: none."""
+    """An HTTP proxy that opens tunnels. heads: heads of its requests.  wanted: required Proxy-Authorization, if any."""
 
     port: int = 0
     wanted: str = ""
@@ -114,7 +114,7 @@ class TunnelProxy:
 
 @asynccontextmanager
 async def tunnel_proxy(*, wanted: str = "") -> AsyncIterator[TunnelProxy]:
-    """A proxy on loopback. wanted: the value of Proxy-Authorization without which it opens none."""
+    """Run a proxy on loopback. wanted: the Proxy-Authorization that it requires; empty: none."""
     proxy = TunnelProxy(wanted=wanted)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""A site without end: page n links to pages 3n+1, 3n+2 and 3n+3, and to its parents."""
+"""A site without end: page n links to pages 3n+1, 3n+2 and 3n+3, and to its ancestors."""
 
 from contextlib import AbstractAsyncContextManager
 
@@ -16,7 +16,7 @@ WORDS = [
     "dog",
     "while",
     "nobody",
-    "looks",
+    "visits",
     "and",
     "the",
     "evening",
@@ -26,7 +26,7 @@ WORDS = [
 
 
 def name_of(n: int) -> str:
-    """A word of its own for each page, without a digit: a page that says nothing new would be held back."""
+    """Return a unique word for each page, without digits: a page without new text would be deferred."""
     return "".join("abcdefghik"[int(digit)] for digit in str(n))
 
 
@@ -44,5 +44,5 @@ def respond(target: str) -> bytes:
 
 
 def endless_site() -> AbstractAsyncContextManager[str]:
-    """The site on a loopback port, until the block ends."""
+    """Run the site on a loopback port until the block ends."""
     return answering(respond)

@@ -1,4 +1,4 @@
-"""A gate before Postgres: open, what is behind it is there; shut, it is away, and every connection breaks."""
+"""A gate in front of Postgres: while it is shut, Postgres is unreachable and connections break."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 class Gate:
-    """Forwards one port to another. url: of the database through the gate."""
+    """A forwarder from one port to another. url: the database's URL through the gate."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -52,7 +52,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @asynccontextmanager
 async def gate_before(url: str) -> AsyncIterator[Gate]:
-    """An open gate before the database at a URL."""
+    """Open a gate in front of the database at a URL."""
     gate = Gate(url)
     await gate.open()
     try:

@@ -1,6 +1,6 @@
-"""A server with more than a hundred ways to answer that no healthy server has, beside pages that are well.
+"""A server with more than a hundred broken or hostile responses, beside healthy pages.
 
-Each behaviour stands under its own path, which its name is. Bodies are made when they are asked for.
+Each behavior has its own path, which is its name. Bodies are generated on request.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ from tests.ports import next_port
 
 MB = 1 << 20
 HEALTHY = 100
-CHANGING = 10  # of the healthy pages, each with other words in every round
+CHANGING = 10  # of the healthy pages; they have other words in every round
 POISON = "\x00\x1b]0;owned\x07\x1b[31m\u202e<script>alert(1)</script>"
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How a page answers. said: the bytes of an answer, by round.  then: what the server does with the connection.
+    """How a page responds. said: returns the bytes of a response, by round.  then: what happens to the connection.
 
-    found: what each look at it is to find, "answer status reason"; of more than one, any.
+    found: what each visit should find, as "outcome status reason"; if there are several, any of them.
     """
 
     said: Callable[[int], bytes]
@@ -64,7 +64,7 @@ def page(make: Callable[[], bytes], *found: str) -> Behaviour:
 
 
 def inside(make: Callable[[], str]) -> Behaviour:
-    """A page to be read anew in each round."""
+    """Return a page that must be parsed in full in each round."""
     return Behaviour(lambda turn: html(f"<!--{turn}-->{make()}"), READ)
 
 
@@ -276,7 +276,7 @@ BODIES: dict[str, Behaviour] = {
     "base-of-eight-kilobytes": page(
         lambda: html("".join(f"<a href={n}>x</a>" for n in range(99_999)), more=f"<base href=/{'b' * 8000}/>"),
         "fetched 200",
-        "fetched 200 unreadable",  # as the memory of its reader has it
+        "fetched 200 unreadable",  # depending on the memory of its parser process
     ),
     "base-garbage": page(lambda: html("<a href=x>x</a>", more="<base href='http://[::'><base href=javascript:x>")),
     "language-of-a-megabyte": page(lambda: whole(f"<html lang='{'x' * MB}'><p>{WELL}".encode())),
@@ -350,9 +350,9 @@ BEHAVIOURS: Mapping[str, Behaviour] = {**WIRE, **ENCODINGS, **REDIRECTS, **BODIE
 
 @dataclass(slots=True)
 class HostileServer:
-    """The server. turn: the round.  answers: of this round, made before it begins, since some take a second.
+    """The server. turn: the round.  answers: responses of this round, built before it begins, since some take a second.
 
-    Before the first round there are healthy pages only.
+    Before the first round there are only healthy pages.
     """
 
     turn: int = 0
@@ -364,7 +364,7 @@ class HostileServer:
         return f"http://127.0.0.1:{self.port}/"
 
     async def begin(self, turn: int) -> None:
-        """Answer from now on as in that round."""
+        """Respond from now on as in this round."""
         self.turn = turn
         self.answers = {path: await asyncio.to_thread(how.said, turn) for path, how in BEHAVIOURS.items()}
 
@@ -399,13 +399,13 @@ class HostileServer:
         await writer.drain()
         match BEHAVIOURS[path].then:
             case "hang":
-                await reader.read()  # until the asker has gone
+                await reader.read()  # until the client has closed
             case "drip":
                 gone = asyncio.create_task(reader.read())
                 while not gone.done():
                     writer.write(b"a")
                     await asyncio.wait({gone}, timeout=0.05)
-                await gone  # an asker who resets the connection ends it like any other
+                await gone  # a client that resets the connection ends it as well
             case "flood":
                 for _ in count():
                     writer.write(b"<p>more " * 10_000)
@@ -418,7 +418,7 @@ class HostileServer:
 
 @asynccontextmanager
 async def hostile_server() -> AsyncIterator[HostileServer]:
-    """The server on a loopback port, until the block ends."""
+    """Run the server on a loopback port until the block ends."""
     site = HostileServer()
     server = await asyncio.start_server(site.serve, "127.0.0.1", next_port())
     site.port = server.sockets[0].getsockname()[1]

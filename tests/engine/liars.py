@@ -1,4 +1,4 @@
-"""A server that says of the versions of its pages what a test wants it to say, on a real connection."""
+"""A server that sends wrong or right validators, as a test chooses, on a real connection."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +17,7 @@ from tests.engine.crawls import DAY, START, recrawl, register, rows
 from tests.ports import next_port
 
 PAGES = 4
-FILLER_LINES = 600  # some 25 kB, where a body is to be worth a HEAD
+FILLER_LINES = 600  # some 25 kB, so that HEAD requests are useful
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a server says of a version, and whether it answers 304."""
+    """The validators that a server sends, and whether it responds with 304."""
 
     etag: str | None = None
     modified: datetime | None = None
@@ -45,10 +45,10 @@ class Words:
 
 @dataclass(slots=True)
 class Liar:
-    """Pages whose text tells their edition, and a server that says of it whatever it likes.
+    """Pages whose text contains their edition, and a server that sends any validators for them.
 
-    edition, edited: of all pages.  at: the instant on its clock.  is_large: its pages have 25 kB.
-    grows: each edition is longer than the one before.  sections: in so many the pages stand; 0: all together.
+    edition, edited: of all pages.  at: the server's time.  is_large: pages have 25 kB.
+    grows: each edition is longer than the one before.  sections: number of folders for the pages; 0: none.
     """
 
     say: "Policy"
@@ -76,7 +76,7 @@ class Liar:
         return f"/{ascii_lowercase[n % self.sections] * 4}/{n}" if self.sections else f"/page/{n}"
 
     def price(self, path: str) -> int:
-        """Of five digits, in each edition of each page another one."""
+        """Return a number of five digits that is different in each edition of each page."""
         edition = self.edition if path != "/" else 0
         return 10_000 + int.from_bytes(blake2b(f"{path} {edition}".encode(), digest_size=4).digest()) % 90_000
 
@@ -124,7 +124,7 @@ def date(at: datetime) -> str:
 
 
 def by(asked: Asked, etag: str | None, modified: datetime | None) -> Words:
-    """What a server says that keeps to RFC 9110, section 13.2.2, and believes its own words."""
+    """Return the words of a server that follows RFC 9110, section 13.2.2, with these validators."""
     if asked.etag is not None:
         return Words(etag, modified, asked.etag == etag)
     return Words(etag, modified, modified is not None and asked.since == date(modified))
@@ -164,7 +164,7 @@ def equal_length(_site: Liar, _asked: Asked) -> Words:
 
 
 def always_304(site: Liar, asked: Asked) -> Words:
-    """Right in all that it says, but what it says to anybody who asks whether something is new."""
+    """Send right validators, but respond to every conditional request with 304."""
     return Words(site.tag(asked.path), site.edited, asked.is_conditional)
 
 
@@ -185,7 +185,7 @@ async def served(
 
 
 async def look_again(db: Database, site: Liar, domain: Domain, *, rounds: int, edits: bool) -> None:
-    """Go round all pages but the first one so many times, a day apart."""
+    """Visit all pages except the first this many times, a day apart."""
     for _ in range(rounds):
         site.at += DAY
         if edits:
@@ -194,12 +194,12 @@ async def look_again(db: Database, site: Liar, domain: Domain, *, rounds: int, e
 
 
 async def standing(db: Database, domain: Domain, kind: Validator) -> TrustRow:
-    """How the pages' words of one kind stand."""
+    """Return the stored trust in one kind of validators of the pages."""
     return next(one for one in await list_trust_rows(db, domain) if (one.template, one.validator) == ("/page/*", kind))
 
 
 async def is_up_to_date(db: Database, site: Liar, domain: Domain) -> bool:
-    """Whether the last Snapshot of every page is what the server has."""
+    """Return whether the last snapshot of every page is what the server has."""
     kept = await rows(
         db,
         "SELECT p.url, s.text FROM snapshot s JOIN page p USING (domain_id, key)"

@@ -1,4 +1,4 @@
-"""A site of pages that change by chance, each once in so many days on average, in knowledge time."""
+"""A site of pages that change at random, each with a mean period in days of knowledge time."""
 
 import bisect
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ from crawler.store.database import Database
 from tests.engine.crawls import DAY, QUICK, START, answered, rows
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-WORDS = 150  # of a page that stay, and as many that change: where all are others, a crawl looks twice
-STEP = timedelta(hours=12)  # between two shifts, where something is due
+WORDS = 150  # of a page that stay, and as many that change: if all changed, a crawl would fetch twice
+STEP = timedelta(hours=12)  # between two shifts, if something is due
 LAST_DAY = 3000
 
 
 @dataclass(slots=True)
 class Periods:
-    """The site, at an instant that its user sets.
+    """The site at an instant that the test sets.
 
-    periods: of its kinds of pages, in days.  pages: of each kind.  Every change replaces a share of half a page's
-    words, drawn anew.  asked: path and instant of each request.
+    periods: of its kinds of pages, in days.  pages: how many of each kind.  Each change replaces a random share of half
+    a page's words.  asked: path and instant of each request.
     """
 
     periods: Sequence[float]
@@ -58,7 +58,7 @@ class Periods:
         return answered(200, f"<title>{_word(Random(target))}</title><p>{words}</p>".encode())
 
     def period_of(self, path: str) -> float | None:
-        """The true period of a page in days; None for the front page and what is not there."""
+        """Return the true period of a page in days; None for the front page and missing pages."""
         return self._period.get(path)
 
     def _words(self, path: str) -> list[str]:
@@ -78,7 +78,7 @@ def _word(odds: Random) -> str:
 async def live(
     db: Database, domain: Domain, site: Periods, *, until: datetime, since: datetime = START, settings: Settings = QUICK
 ) -> datetime:
-    """Shifts whenever something is due, twice a day at most, from one instant to another; gives the next one's."""
+    """Run shifts whenever something is due, at most twice a day; return the instant of the next one."""
     at = since
     async with open_resources(settings) as webs:
         while at <= until:
@@ -92,8 +92,8 @@ async def live(
     return at
 
 
-async def waits_after(db: Database, domain: Domain, site: Periods, *, looks: int) -> dict[float, list[float]]:
-    """The days from the nth look at each page to the next, by the page's true period; of pages that had both."""
+async def waits_after(db: Database, domain: Domain, site: Periods, *, visits: int) -> dict[float, list[float]]:
+    """Return the days from the nth visit of each page to the next one, by the page's true period."""
     found: dict[float, list[float]] = {period: [] for period in site.periods}
     for url, days in await rows(
         db,
@@ -102,7 +102,7 @@ async def waits_after(db: Database, domain: Domain, site: Periods, *, looks: int
         " WINDOW w AS (PARTITION BY domain_id, key ORDER BY at)) v USING (domain_id, key)"
         " WHERE domain_id = %s AND v.number = %s AND v.next IS NOT NULL",
         domain.id,
-        looks,
+        visits,
     ):
         period = site.period_of("/" + url.removeprefix(domain.root))
         if period is not None:

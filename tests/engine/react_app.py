@@ -1,4 +1,4 @@
-"""An application made with React, React Router and Vite, built from npm's packages once and kept."""
+"""An application made with React, React Router and Vite, built once from npm packages and kept."""
 
 import shutil
 import subprocess
@@ -11,11 +11,11 @@ from crawler.runtime.machine import hold_lock
 from tests.engine.corpus import CACHE
 
 SOURCES = Path(__file__).parent / "react_app"
-PATIENCE_S = 200.0  # for npm, on a machine that does much else
+PATIENCE_S = 200.0  # for npm, on a busy machine
 
 
 def built_app() -> Path:
-    """Return the folder of the built application; the test is skipped where npm cannot build it."""
+    """Return the folder of the built application; skip the test if npm cannot build it."""
     npm, kept = shutil.which("npm"), CACHE / "react_app"
     CACHE.mkdir(parents=True, exist_ok=True)
     with hold_lock(CACHE / "react_app.lock"):

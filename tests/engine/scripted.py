@@ -1,4 +1,4 @@
-"""A site on loopback that a test writes page by page, and changes while time goes on."""
+"""A site on loopback whose pages a test writes and changes as time passes."""
 
 import asyncio
 import socket
@@ -25,12 +25,12 @@ from crawler.store.database import Database
 from tests.engine.crawls import DAY, QUICK, register, rows
 from tests.ports import next_port
 
-NAME = "site.test"  # which only the test's own look-up knows
+NAME = "site.test"  # resolved only by the test's own lookup
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An answer: a body or a place to go to. wait: its Retry-After."""
+    """A response: a body or a redirect. wait: its Retry-After."""
 
     status: int = 200
     body: str = ""
@@ -39,11 +39,11 @@ class Said:
 
 
 NOT_THERE = Said(404, "<p>no such page")
-HUNG_UP = Said(0)  # the line goes dead, and nothing is said
+HUNG_UP = Said(0)  # the connection is closed without a response
 
 
 def text(words: str, *links: str, head: str = "") -> Said:
-    """A page with enough words of its own to be told from others."""
+    """Return a page with enough unique words to be distinguished from others."""
     own = "".join("abcdefghik"[int(digit)] for digit in str(crc32(words.encode())))
     body = "".join(f"<p>Paragraph {n} of {words} says what {own} has to say of {words}." for n in range(5))
     return Said(body=f"<title>{words}</title>{head}<main>{body}{_anchors(links)}</main>")
@@ -55,12 +55,12 @@ def _anchors(links: tuple[str, ...]) -> str:
 
 @dataclass(slots=True)
 class Scripted:
-    """What stands where at the moment.
+    """The current pages of the site.
 
-    trouble: what the server says instead, whatever is asked for, or None.  is_named: whether its name resolves.
-    modified, etag: of all pages; without them there is no Last-Modified, and the ETag is a digest of the body.
-    asked: path and whether it was asked conditionally.  dates, tags: all that came as If-Modified-Since and
-    If-None-Match.
+    trouble: returns the response to any path while there is trouble, or None.  is_named: whether its name resolves.
+    modified, etag: of all pages; by default there is no Last-Modified, and the ETag is a digest of the body.
+    asked: path of each request, and whether it was conditional.  dates, tags: all values of If-Modified-Since and
+    If-None-Match that were sent.
     """
 
     pages: dict[str, Said] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Scripted:
     tags: set[str] = field(default_factory=set)
 
     def move(self, path: str, to: str) -> None:
-        """The page stands elsewhere from now on."""
+        """Move a page: redirect its old path to the new one."""
         self.pages[to] = self.pages[path]
         self.pages[path] = Said(301, location=to)
 
@@ -119,7 +119,7 @@ class Scripted:
         return ("127.0.0.1",)
 
     async def crawl(self, db: Database, *, at: datetime, pages: int | None = None) -> ShiftResult:
-        """One shift over what is due, by the real client, whose names the script looks up."""
+        """Run one shift over what is due, with the real client and a lookup that knows the site."""
         async with (
             Http(user_agent="test", allow_private=True, lookup=self.look_up) as http,
             ParserPool(0) as readers,
@@ -133,14 +133,14 @@ class Scripted:
             )
 
     async def recrawl(self, db: Database, domain: Domain, *, at: datetime, prefix: str = "/") -> ShiftResult:
-        """The same with every page due whose path begins like that."""
+        """Run one shift with every page due whose path starts with the prefix."""
         await domains.request_refresh(db, domain, prefix=Url(domain.root + prefix.removeprefix("/")), at=at)
         return await self.crawl(db, at=at)
 
 
 @asynccontextmanager
 async def scripted(db: Database, pages: dict[str, Said]) -> AsyncIterator[tuple[Scripted, Domain]]:
-    """A site with these pages, registered."""
+    """Serve and register a site with these pages."""
     site = Scripted(dict(pages))
     server = await asyncio.start_server(site.serve, "127.0.0.1", next_port())
     try:
@@ -151,13 +151,13 @@ async def scripted(db: Database, pages: dict[str, Said]) -> AsyncIterator[tuple[
 
 
 async def events(db: Database, domain: Domain) -> list[tuple[str, str]]:
-    """All that the feed would tell but for first sights, in its order: path and what happened."""
+    """Return all changes in the feed except added pages, in order: path and change."""
     found = await rows(db, "SELECT url, change FROM event WHERE domain_id = %s ORDER BY number", domain.id)
     return [(f"/{url.removeprefix(domain.root)}", change) for url, change in found if change != "added"]
 
 
 async def states(db: Database, domain: Domain) -> dict[str, str]:
-    """Path of every page, and where it stands."""
+    """Return the path of every page with its state."""
     found = await rows(
         db,
         "SELECT p.url, f.state FROM page p JOIN frontier f USING (domain_id, key) WHERE p.domain_id = %s",

@@ -1,8 +1,8 @@
-"""A real static web server over a folder, in a process of its own, fast enough not to be what a crawler waits for.
+"""A real static web server for a folder, in a separate process, fast enough that a crawler does not wait for it.
 
-Files are looked at on every request, so that touching or editing them shows at once. Validators are as nginx makes
-them: ETag from time and size, Last-Modified from the time. Standard library only; run as a script it serves:
-python tests/engine/static.py FOLDER [--port N] [--latency SECONDS], and prints its URL as a line of JSON.
+It reads files on every request, so that changes are visible at once. Validators are like those of nginx: ETag from time
+and size, Last-Modified from the time. It uses only the standard library. As a script,
+`python tests/engine/static.py FOLDER [--port N] [--latency SECONDS]` serves and prints its URL as a line of JSON.
 """
 
 import argparse
@@ -23,14 +23,14 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
-PATIENCE_S = 300.0  # much more than it takes, for the process to start, to answer a control call, or to end
+PATIENCE_S = 300.0  # ample time for the process to start, respond to a control call, or end
 LONGEST_HEAD = 64 * 1024  # bytes of request line and headers
-CONTROL = "/-/"  # paths below it are for whoever started the server, and stand in no log
+CONTROL = "/-/"  # paths below it control the server and are not logged
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One request and its answer; began and ended in seconds of the machine's monotonic clock."""
+    """A request and its response. began and ended: seconds of the machine's monotonic clock."""
 
     path: str
     status: int
@@ -55,7 +55,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A file as it was at a time."""
+    """A file as it was at a certain time."""
 
     mtime_ns: int
     size: int
@@ -71,7 +71,7 @@ class Answer:
 
 
 class Folder:
-    """The files below a folder as answers; the last version of each is kept in memory."""
+    """The files below a folder as responses; the last version of each is kept in memory."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
@@ -94,7 +94,7 @@ class Folder:
         return Answer(200, version.headers, version.body)
 
     def _version(self, path: str) -> Version:
-        """The file as it is now; OSError where there is none."""
+        """Return the file as it is now. Raise OSError if there is none."""
         file = self._root / path.lstrip("/")
         now, known = file.stat(), self._versions.get(path)
         if known is None or (known.mtime_ns, known.size) != (now.st_mtime_ns, now.st_size):
@@ -115,7 +115,7 @@ def told(status: int, *headers: tuple[str, str]) -> Answer:
 
 
 def is_current(asked: Mapping[str, str], said: Mapping[str, str]) -> bool:
-    """Whether the asker's copy is what we would send: by ETag if one is given, else by date (RFC 9110, 13.2.2)."""
+    """Return whether the client's copy is current: by ETag if one is given, else by date (RFC 9110, 13.2.2)."""
     if (tags := asked.get("if-none-match")) is not None:
         return bool({tag.strip().removeprefix("W/") for tag in tags.split(",")} & {"*", said["ETag"]})
     if (date := asked.get("if-modified-since")) is not None:
@@ -127,7 +127,7 @@ def is_current(asked: Mapping[str, str], said: Mapping[str, str]) -> bool:
 
 
 class Log:
-    """Every request since the start or the last clearing."""
+    """All requests since the start or the last clearing."""
 
     def __init__(self) -> None:
         self.in_flight = 0
@@ -156,7 +156,7 @@ class Log:
 
 
 class Connection(asyncio.Protocol):
-    """One kept-alive connection: requests are answered in their order, one at a time."""
+    """A kept-alive connection: requests are handled in order, one at a time."""
 
     def __init__(self, folder: Folder, log: Log, latency_s: float) -> None:
         self._folder, self._log, self._latency_s = folder, log, latency_s
@@ -175,7 +175,7 @@ class Connection(asyncio.Protocol):
             self._next()
 
     def _next(self) -> None:
-        """Begin with the next request if all of its head is here. Bodies of requests are not expected."""
+        """Begin with the next request if its head is complete. Bodies of requests are not supported."""
         head, end, rest = self._received.partition(b"\r\n\r\n")
         if not end:
             if len(head) > LONGEST_HEAD:
@@ -242,7 +242,7 @@ class Connection(asyncio.Protocol):
 
 
 def parsed(head: bytes) -> Request | None:
-    """The request that a head asks for; None if it is none."""
+    """Parse the head of a request; return None if it is invalid."""
     first, *lines = head.decode("latin-1").split("\r\n")
     match first.split(" "):
         case [method, target, "HTTP/1.1"]:
@@ -253,11 +253,11 @@ def parsed(head: bytes) -> Request | None:
 
 
 class StaticServer:
-    """The server in a process of its own; a context manager. It ends with the block, or with this process."""
+    """The server in a separate process, as a context manager. It ends with the block, or with this process."""
 
     def __init__(self, root: Path, *, port: int = 0, latency_s: float = 0.0) -> None:
         command = [sys.executable, __file__, str(root), "--port", str(port), "--latency", str(latency_s), "--leash"]
-        # A group of its own, so that what ends the crawler's group leaves the server alone.
+        # In a separate process group, so that signals to the crawler's group do not reach the server.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -270,12 +270,12 @@ class StaticServer:
 
     @property
     def entries(self) -> list[Entry]:
-        """Every request since the start or the last clearing, in the order in which they ended."""
+        """Return every request since the start or the last clearing, in the order in which they ended."""
         return [Entry(**given) for given in self._ask("/-/entries")]
 
     @property
     def counts(self) -> dict[str, Any]:
-        """requests, conditional, body_bytes, most_in_flight, by_status."""
+        """Return requests, conditional, body_bytes, most_in_flight and by_status."""
         given: dict[str, Any] = self._ask("/-/counts")
         return given | {"by_status": {int(status): number for status, number in given["by_status"].items()}}
 
@@ -311,7 +311,7 @@ async def serve(root: Path, port: int, latency_s: float, *, leash: bool) -> None
     sys.stdout.write(json.dumps({"url": f"http://{host}:{chosen}"}) + "\n")
     sys.stdout.flush()
     if leash:
-        # A thread that waits for the end of input: the owner is gone.
+        # A thread waits for the end of the input, which means that the parent has ended.
         await loop.run_in_executor(None, sys.stdin.read)
     else:
         await server.serve_forever()

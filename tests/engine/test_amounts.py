@@ -1,4 +1,4 @@
-"""How much a change changes, from the answer of a server to the day of the next look."""
+"""Change magnitude, from the response of a server to the next due time."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -24,7 +24,7 @@ def made_words(seed: str, count: int) -> str:
 
 
 def article(path: str, edition: int) -> Said:
-    """A page half of whose sentences are others in each edition (a story), or of which one word is (a price)."""
+    """Return a page of which each edition replaces half of the sentences (a story), or only one word (a price)."""
     renewed = 4 if path.startswith("/story") else 0
     told = [f"{path} {n} {edition if n < renewed else ''}" for n in range(8)]
     paragraphs = "".join(f"<p>{made_words(each, 30)}" for each in told)
@@ -39,7 +39,7 @@ def edition(number: int) -> dict[str, Said]:
 
 
 async def looked_at(db: Database, server: Scripted, domain: Domain, *, editions: int) -> None:
-    """All pages in each edition, so that all change as often, and a plan after each."""
+    """Visit all pages in each edition, so that all change equally often, with a plan after each."""
     for number in range(editions):
         at = START + number * GAP
         server.pages = edition(number)
@@ -51,7 +51,7 @@ async def looked_at(db: Database, server: Scripted, domain: Domain, *, editions:
 
 
 async def gaps(db: Database, domain: Domain) -> dict[str, float]:
-    """The mean days from the last look at pages of a kind to the next."""
+    """Return the mean days from the last visit of the pages of a kind to the next one."""
     found = await rows(
         db,
         "SELECT split_part(url, '/', 4), avg(extract(epoch FROM f.due_at - p.last_good_at))::float8 / 86400"
@@ -63,10 +63,10 @@ async def gaps(db: Database, domain: Domain) -> dict[str, float]:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("value", ["magnitude", "equal"])
-async def test_pages_that_change_much_are_looked_at_sooner_than_those_that_change_little(
+async def test_pages_that_change_much_are_revisited_sooner_than_those_that_change_little(
     db: Database, value: str
 ) -> None:
-    """All of them have changed as often and are as important, so that nothing else can tell them apart."""
+    """All of them change equally often and are equally important, so only the magnitude differs."""
     async with scripted(db, edition(0)) as (server, domain):
         await domains.change_settings(db, domain, replace(domain.settings, change_weight=value), at=START)
         await looked_at(db, server, domain, editions=5)
@@ -80,23 +80,25 @@ async def test_pages_that_change_much_are_looked_at_sooner_than_those_that_chang
             assert by_kind["story"] < 0.8 * by_kind["price"]
         else:
             assert by_kind["story"] == pytest.approx(by_kind["price"], rel=0.15)
-        assert await rows(db, "SELECT count(*) FROM visit WHERE (change = 'changed') <> (amount IS NOT NULL)") == [(0,)]
+        assert await rows(db, "SELECT count(*) FROM visit WHERE (change = 'changed') <> (magnitude IS NOT NULL)") == [
+            (0,)
+        ]
         assert await coins_missing(db) == 0
 
 
 @pytest.mark.soak
-async def test_what_the_pages_of_a_group_have_shown_is_expected_of_a_page_that_never_changed(db: Database) -> None:
+async def test_a_page_that_never_changed_gets_the_magnitude_of_its_group(db: Database) -> None:
     async with scripted(db, edition(0)) as (server, domain):
         await looked_at(db, server, domain, editions=4)
 
-        found = dict(await rows(db, "SELECT template, amount FROM prior WHERE domain_id = %s", domain.id))
+        found = dict(await rows(db, "SELECT template, magnitude FROM prior WHERE domain_id = %s", domain.id))
         assert found["/story/*"] > 2 * found["/price/*"]
         ((mean,),) = await rows(db, "SELECT mean_magnitude FROM domain_plan WHERE domain_id = %s", domain.id)
         assert found["/price/*"] < mean < found["/story/*"]
 
 
 @pytest.mark.soak
-async def test_another_value_of_changes_weighs_all_pages_anew(db: Database) -> None:
+async def test_another_value_of_changes_scores_all_pages_again(db: Database) -> None:
     async with scripted(db, edition(0)) as (server, domain):
         await looked_at(db, server, domain, editions=5)
         before = await gaps(db, domain)

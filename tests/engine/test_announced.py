@@ -1,4 +1,4 @@
-"""Listings announce pages: a look at one is worth the new pages that its changes have brought, by what these were."""
+"""Listings announce pages: the value of visiting one depends on the new pages that its changes brought."""
 
 import pytest
 
@@ -12,7 +12,7 @@ LISTINGS = ("/news", "/chat", "/echo")
 
 
 def publish(site: Scripted, day: int) -> None:
-    """Every day all listings say something else. News brings a page, echo one that says what the last one said."""
+    """Change all listings every day. News links to a new page, echo to one with the text of an earlier page."""
     topics = TOPICS[: day + 1]
     site.pages["/"] = text("home", *LISTINGS)
     site.pages["/news"] = text(f"news of {topics[-1]}", *(f"/story/{topic}" for topic in topics))
@@ -27,7 +27,7 @@ def publish(site: Scripted, day: int) -> None:
 
 
 async def lived(db: Database) -> None:
-    """Eleven days of it, each of them crawled."""
+    """Crawl the site on each of eleven days."""
     async with scripted(db, {}) as (site, domain):
         publish(site, 0)
         await site.crawl(db, at=START)
@@ -37,7 +37,7 @@ async def lived(db: Database) -> None:
 
 
 @pytest.mark.soak
-async def test_a_listing_is_known_by_the_new_pages_that_it_brought_and_looked_at_sooner(db: Database) -> None:
+async def test_a_listing_is_recognized_by_the_new_pages_it_brought_and_revisited_sooner(db: Database) -> None:
     await lived(db)
     found = await rows(db, "SELECT p.url, p.announces, f.due_at FROM page p JOIN frontier f USING (domain_id, key)")
     announces = {url.rsplit("/", 1)[1]: many for url, many, _ in found}
@@ -51,7 +51,7 @@ async def test_a_listing_is_known_by_the_new_pages_that_it_brought_and_looked_at
 
 
 @pytest.mark.soak
-async def test_a_page_never_fetched_is_worth_what_first_looks_at_such_pages_brought(db: Database) -> None:
+async def test_the_value_of_an_unfetched_page_is_what_first_visits_of_such_pages_brought(db: Database) -> None:
     await lived(db)
     share = "SELECT template, visit_importance(1, true, 0, first_visits, novelty) FROM prior WHERE first_visits > 5"
     worth = dict(await rows(db, share))

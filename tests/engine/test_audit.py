@@ -1,4 +1,4 @@
-"""Audits over real domains in the store: what is counted, what is drawn, and when a report is called off."""
+"""Audits over real domains in the store: what is counted, what is drawn, and when a report is wrong."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -20,7 +20,7 @@ from tests.store.populated import Bulk, add, fetched, look
 NIGHT = datetime(2026, 3, 10, 0, 20, tzinfo=UTC)
 YESTERDAY = datetime(2026, 3, 9, 11, tzinfo=UTC)
 NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
-CALIBRATION = "SELECT day, audit, looks, expected, found, variance FROM calibration ORDER BY day, audit"
+CALIBRATION = "SELECT day, audit, visits, expected, found, variance FROM calibration ORDER BY day, audit"
 
 
 async def registered(db: Database, name: str, domain_settings: DomainSettings | None = None) -> Domain:
@@ -29,7 +29,7 @@ async def registered(db: Database, name: str, domain_settings: DomainSettings | 
     )
 
 
-async def test_looks_of_finished_days_are_counted_against_their_chances(db: Database) -> None:
+async def test_visits_of_finished_days_are_counted_against_their_chances(db: Database) -> None:
     domain = await registered(db, "a.test")
     await look(db, domain, ["unchanged", "changed", "cosmetic", "unknown", "gone"], at=YESTERDAY, expected=0.25)
     await look(db, domain, ["changed", "added"], at=YESTERDAY + timedelta(hours=1), expected=None)
@@ -37,7 +37,7 @@ async def test_looks_of_finished_days_are_counted_against_their_chances(db: Data
     await look(db, domain, ["changed"], at=YESTERDAY - timedelta(days=2), expected=0.5)  # counted two nights ago
     await look(db, domain, ["changed"], at=NIGHT - timedelta(minutes=5), expected=0.5)  # its day is not over
 
-    for _ in range(2):  # again gives the same
+    for _ in range(2):  # again, with the same result
         await audit_domains(db, at=NIGHT)
 
     assert await fetched(db, CALIBRATION) == [
@@ -48,13 +48,13 @@ async def test_looks_of_finished_days_are_counted_against_their_chances(db: Data
     assert reported == [(0.25, pytest.approx(1 / 3))]
 
 
-async def test_a_hundredth_of_the_budget_is_drawn_from_known_pages_and_wanted_though_not_due(db: Database) -> None:
+async def test_one_percent_of_the_budget_is_drawn_from_fetched_pages_and_requested_though_not_due(db: Database) -> None:
     domain = await registered(db, "a.test", DomainSettings(budget_per_day=1000))
     keys = await add(db, domain, Bulk(400), at=NIGHT)
     await add(db, domain, Bulk(400, state="gone", first=1000), at=YESTERDAY)
 
     (first,) = await audit_domains(db, at=NIGHT)
-    (again,) = await audit_domains(db, at=NIGHT + timedelta(minutes=1))  # the first one still waits
+    (again,) = await audit_domains(db, at=NIGHT + timedelta(minutes=1))  # the pages of the first one still wait
     posted = await fetched(db, "SELECT payload -> 'keys' FROM inbox WHERE kind = 'audit'")
 
     assert 8 <= first.drawn <= 10  # two of the ten points may lead to the same page
@@ -67,7 +67,7 @@ async def test_a_hundredth_of_the_budget_is_drawn_from_known_pages_and_wanted_th
     assert await fetched(db, wanted, NIGHT + timedelta(minutes=2)) == [(first.drawn,)]
 
 
-async def test_other_days_draw_other_pages_and_all_in_the_end(db: Database) -> None:
+async def test_other_days_draw_other_pages_and_finally_all(db: Database) -> None:
     domain = await registered(db, "a.test", DomainSettings(budget_per_day=500))
     keys = await add(db, domain, Bulk(12), at=YESTERDAY)
 
@@ -81,7 +81,7 @@ async def test_other_days_draw_other_pages_and_all_in_the_end(db: Database) -> N
     assert all(1 <= len(day) <= 5 for day in days)
 
 
-async def test_the_sample_is_bounded_by_what_the_domain_may_ask_for(db: Database) -> None:
+async def test_the_sample_is_limited_by_the_requests_that_the_domain_allows(db: Database) -> None:
     domain_settings = {
         "large.test": DomainSettings(budget_per_day=10**6),
         "none.test": DomainSettings(),
@@ -103,7 +103,7 @@ async def test_the_sample_is_bounded_by_what_the_domain_may_ask_for(db: Database
     assert drawn == {"none.test": 2, "shut.test": 0, "small.test": 1, "paused.test": 0, "empty.test": 0}
 
 
-async def test_a_freshness_report_that_is_off_is_found_out_and_told(db: Database) -> None:
+async def test_a_wrong_freshness_report_is_found_and_reported(db: Database) -> None:
     rosy, fair, idle = [await registered(db, name) for name in ("rosy.test", "fair.test", "idle.test")]
     await look(db, rosy, ["changed"] * 60 + ["unchanged"] * 40, at=YESTERDAY, expected=0.3, audit=True)
     await look(db, fair, ["changed"] * 32 + ["unchanged"] * 68, at=YESTERDAY, expected=0.3, audit=True)
@@ -116,10 +116,10 @@ async def test_a_freshness_report_that_is_off_is_found_out_and_told(db: Database
     assert off["rosy.test"].agreement.expected_fresh == pytest.approx(0.7)
     assert off["rosy.test"].agreement.found_fresh == pytest.approx(0.4)
     assert off["rosy.test"].agreement.deviations == pytest.approx(30 / 21**0.5)
-    assert off[ALL].agreement.looks == 200
+    assert off[ALL].agreement.visits == 200
     told = render_audits(found)
     assert "| rosy.test | 0 | 100 | 70.0 % | 40.0 % | 0 | - | - |" in told
-    assert "The freshness reported for rosy.test is off" in told
+    assert "The freshness reported for rosy.test is wrong" in told
     assert "reported for fair.test" not in told
     assert f"| {idle.authority} | 0 | 0 | - | - | 0 | - | - |" in told
     assert "No report of freshness and no chance" in render_audits(
@@ -127,7 +127,7 @@ async def test_a_freshness_report_that_is_off_is_found_out_and_told(db: Database
     )
 
 
-async def test_chances_of_change_that_are_off_in_scheduled_looks_are_a_finding_of_their_own(db: Database) -> None:
+async def test_wrong_chances_of_change_in_scheduled_visits_are_a_separate_finding(db: Database) -> None:
     domain = await registered(db, "a.test")
     await look(db, domain, ["changed"] * 90 + ["unchanged"] * 10, at=YESTERDAY, expected=0.3)
     await look(db, domain, ["changed"] * 32 + ["unchanged"] * 68, at=NOON, expected=0.3, audit=True)
@@ -135,12 +135,12 @@ async def test_chances_of_change_that_are_off_in_scheduled_looks_are_a_finding_o
     found = await audit_domains(db, at=NIGHT)
 
     (off,) = list_findings(found)
-    assert (off.name, off.by_chance, off.agreement.looks, off.agreement.found) == ("a.test", False, 100, 90)
+    assert (off.name, off.by_chance, off.agreement.visits, off.agreement.found) == ("a.test", False, 100, 90)
     assert off.agreement.expected == pytest.approx(30)
-    assert "What is expected of a.test is off: 100 scheduled looks, 70.0 % of them" in render_audits(found)
+    assert "at scheduled visits for a.test is wrong: of 100 scheduled visits, 70.0 %" in render_audits(found)
 
 
-async def test_days_on_which_no_audit_ran_are_counted_when_it_runs_again(db: Database) -> None:
+async def test_days_without_an_audit_are_counted_when_it_runs_again(db: Database) -> None:
     domain = await registered(db, "a.test")
     for day in (0, 1, 2, 3, 5, 6):
         await look(db, domain, ["unchanged"] * (day + 1), at=YESTERDAY + timedelta(days=day), expected=0.25)
@@ -151,13 +151,13 @@ async def test_days_on_which_no_audit_ran_are_counted_when_it_runs_again(db: Dat
     await audit_domains(db, at=NIGHT + timedelta(days=6))
 
     first = YESTERDAY.date()
-    counted = await fetched(db, "SELECT day, looks FROM calibration ORDER BY day")
+    counted = await fetched(db, "SELECT day, visits FROM calibration ORDER BY day")
     assert counted == [
-        (first + timedelta(days=day), looks) for day, looks in ((0, 2), (1, 2), (2, 3), (3, 4), (5, 6), (6, 7))
+        (first + timedelta(days=day), visits) for day, visits in ((0, 2), (1, 2), (2, 3), (3, 4), (5, 6), (6, 7))
     ]
 
 
-async def test_a_count_outlasts_its_looks(db: Database) -> None:
+async def test_a_count_outlasts_its_visits(db: Database) -> None:
     domain = await registered(db, "a.test")
     await look(db, domain, ["unchanged"] * 3, at=YESTERDAY, expected=0.25)
     await audit_domains(db, at=NIGHT)
@@ -165,14 +165,14 @@ async def test_a_count_outlasts_its_looks(db: Database) -> None:
 
     await audit_domains(db, at=NIGHT + timedelta(hours=1))
 
-    assert await fetched(db, "SELECT looks FROM calibration") == [(3,)]
+    assert await fetched(db, "SELECT visits FROM calibration") == [(3,)]
 
 
-async def test_pages_that_are_wanted_once_are_not_audited(db: Database) -> None:
+async def test_pages_that_are_fetched_only_once_are_not_audited(db: Database) -> None:
     domain = await registered(db, "a.test", DomainSettings(rules=(PageRule("/1", once=True),)))
-    await add(db, domain, Bulk(20, first=100), at=YESTERDAY)  # had before there was a rule, and not put off since
+    await add(db, domain, Bulk(20, first=100), at=YESTERDAY)  # fetched before there was a rule, and not postponed since
     others = set(await add(db, domain, Bulk(20, first=200), at=YESTERDAY))
-    put_off = await add(db, domain, Bulk(20, first=300), at=YESTERDAY)  # by a rule that is no more
+    put_off = await add(db, domain, Bulk(20, first=300), at=YESTERDAY)  # by a rule that no longer exists
     await fetched(db, "UPDATE frontier SET due_at = %s WHERE key = ANY(%s) RETURNING key", NEVER, put_off)
 
     drawn = set(await plan.draw_sample(db, domain, max_pages=100, at=NIGHT))
@@ -181,7 +181,7 @@ async def test_pages_that_are_wanted_once_are_not_audited(db: Database) -> None:
     assert drawn <= others
 
 
-async def test_a_few_pages_among_many_that_are_not_known_are_drawn(db: Database) -> None:
+async def test_a_few_fetched_pages_among_many_unfetched_ones_are_drawn(db: Database) -> None:
     domain = await registered(db, "a.test")
     await add(db, domain, Bulk(600, state="unfetched"), at=YESTERDAY)
     keys = await add(db, domain, Bulk(3, first=1000), at=YESTERDAY)
@@ -193,14 +193,17 @@ async def test_a_few_pages_among_many_that_are_not_known_are_drawn(db: Database)
     ("agreement", "is_off"),
     [
         (Agreement(), False),
-        (Agreement(looks=100, expected=30.0, found=40, variance=21.0), False),  # 2.2 deviations
-        (Agreement(looks=100, expected=30.0, found=45, variance=21.0), True),
-        (Agreement(looks=100, expected=30.0, found=15, variance=21.0), True),  # too bleak a report is off, too
-        (Agreement(looks=10**6, expected=3e5, found=320_000, variance=2.1e5), False),  # sure, but 2 points
-        (Agreement(looks=10, expected=0.0, found=1, variance=0.0), True),
+        (Agreement(visits=100, expected=30.0, found=40, variance=21.0), False),  # 2.2 deviations
+        (Agreement(visits=100, expected=30.0, found=45, variance=21.0), True),
+        (
+            Agreement(visits=100, expected=30.0, found=15, variance=21.0),
+            True,
+        ),  # a report that is too pessimistic is wrong, too
+        (Agreement(visits=10**6, expected=3e5, found=320_000, variance=2.1e5), False),  # significant, but only 2 points
+        (Agreement(visits=10, expected=0.0, found=1, variance=0.0), True),
     ],
 )
-def test_a_report_is_off_beyond_three_deviations_and_three_points(agreement: Agreement, is_off: bool) -> None:
+def test_a_report_is_wrong_beyond_three_deviations_and_three_points(agreement: Agreement, is_off: bool) -> None:
     assert agreement.is_off is is_off
 
 

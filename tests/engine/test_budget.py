@@ -1,4 +1,4 @@
-"""What a day's budget allows is what the server sees: all of it, and never more."""
+"""The server sees what a day's budget allows: all of it, and never more."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,14 +23,14 @@ from tests.ports import next_port
 
 AT_ONCE = QUICK.model_copy(update={"pace": False})
 PACED = QUICK.model_copy(update={"pace": True})
-MOST_LOST = 2 * 4 + 8  # of the requests that a killed crawl had been granted: two of its batches, and a look to a slot
+MOST_LOST = 2 * 4 + 8  # of the requests granted to a killed crawl: two of its batches, and one per slot
 HOURS = tuple(range(0, 24, 6))
 
 
 async def asked_on(
     db: Database, living: LivingServer, day: int, *, hours: Sequence[float] = HOURS, settings: Settings = PACED
 ) -> list[int]:
-    """Requests that the server saw by each of these hours of a day, in all; there is a shift at each."""
+    """Return the total requests that the server saw after each of these hours of a day, with a shift at each."""
     living.journal.clear()
     asked = []
     for hour in hours:
@@ -42,7 +42,7 @@ async def asked_on(
 
 
 async def make_all_due(db: Database, domain: Domain, at: datetime) -> None:
-    """More work than any budget here buys, and all of it worth its price. No user requests it: it is paced."""
+    """Make more pages due than any budget here allows, all above the shadow price and not requested: they are paced."""
     async with db.transaction() as connection:
         await connection.execute(
             """INSERT INTO inbox (domain_id, kind, payload, arrived_at)
@@ -52,9 +52,7 @@ async def make_all_due(db: Database, domain: Domain, at: datetime) -> None:
         )
 
 
-async def test_the_budget_of_a_day_is_used_to_the_last_request_and_never_exceeded(
-    db: Database, living: LivingServer
-) -> None:
+async def test_the_budget_of_a_day_is_used_completely_and_never_exceeded(db: Database, living: LivingServer) -> None:
     domain = await register(db, living.url, budget_per_day=60, max_depth=12)
 
     asked = []
@@ -72,7 +70,7 @@ async def test_a_paced_budget_is_spread_over_the_day_and_used_by_its_end(db: Dat
     asked = await asked_on(db, living, 0, hours=[0, 6, 12, 18, 23.75])
     spent = await rows(db, "SELECT spent_requests FROM domain_state")
 
-    assert asked == [2, 25, 49, 73, 96]  # the root is a seed: with robots.txt it does not wait for the pace
+    assert asked == [2, 25, 49, 73, 96]  # the root is a seed: like robots.txt, it does not wait for pacing
     assert spent == [(96,)]
 
 
@@ -80,7 +78,7 @@ async def test_a_paced_budget_is_spread_over_the_day_and_used_by_its_end(db: Dat
 async def test_a_budget_is_spread_over_the_open_hours_and_used_by_their_end(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:
-    """Nothing is due any more, so that all of it goes to pages that are not worth their price."""
+    """Nothing is due, so all requests go to pages below the shadow price."""
     await crawl(db, at=START)
     limited = replace(domain.settings, budget_per_day=32, hours="mon-fri 9-17")
     await domains.change_settings(db, domain, limited, at=START)
@@ -96,7 +94,7 @@ async def test_a_budget_is_spread_over_the_open_hours_and_used_by_their_end(
     assert await asked_on(db, living, saturday, hours=[0, 9, 13, 16.75]) == [0, 0, 0, 0]
 
 
-async def test_what_a_day_has_left_over_is_not_sent_on_the_next_days_account(
+async def test_the_rest_of_a_day_is_not_sent_on_the_next_days_budget(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:
     await crawl(db, at=START)
@@ -104,7 +102,7 @@ async def test_what_a_day_has_left_over_is_not_sent_on_the_next_days_account(
     at = START + 2 * DAY - timedelta(seconds=0.4)
     await make_all_due(db, domain, at)
     living.journal.clear()
-    living.slow(0.1)  # sixty requests, 8 at a time, take longer than the day does
+    living.slow(0.1)  # sixty requests, 8 at a time, take longer than the rest of the day
 
     async with open_resources(AT_ONCE) as webs:
         clock = Clock.from_instant(at)
@@ -114,11 +112,11 @@ async def test_what_a_day_has_left_over_is_not_sent_on_the_next_days_account(
     asked = [sum(entry.began < midnight for entry in living.journal.entries)]
     asked.append(living.journal.counts.requests - asked[0])
     assert asked[0] <= 60
-    assert asked[1] <= 60 + 8  # what was on its way at midnight
+    assert asked[1] <= 60 + 8  # those in flight at midnight
     assert await rows(db, "SELECT budget_day - %s::date, spent_requests FROM domain_state", START) == [(2, 60)]
 
 
-async def test_kill_9_leaves_no_way_over_the_budget(
+async def test_kill_9_cannot_exceed_the_budget(
     db: Database, database_url: str, living: LivingServer, tmp_path: Path
 ) -> None:
     domain = await register(db, living.url, budget_per_day=60, max_depth=12)
@@ -138,7 +136,7 @@ async def test_kill_9_leaves_no_way_over_the_budget(
     assert second == 60
 
 
-async def test_a_budget_of_nothing_sends_nothing_at_all(db: Database, living: LivingServer) -> None:
+async def test_a_budget_of_zero_sends_nothing(db: Database, living: LivingServer) -> None:
     domain = await register(db, living.url, budget_per_day=0)
     await make_all_due(db, domain, START)
     await asked_on(db, living, 0, hours=[0, 12])
@@ -167,7 +165,7 @@ async def test_all_domains_together_keep_within_one_budget(db: Database, living:
     assert all(sum(each) > 0 for each in zip(*asked, strict=True))
 
 
-async def test_a_budget_in_bytes_is_exceeded_by_a_body_to_each_slot_at_most(db: Database, living: LivingServer) -> None:
+async def test_a_budget_in_bytes_is_exceeded_by_at_most_one_body_per_slot(db: Database, living: LivingServer) -> None:
     most = 150_000
     domain = await register(db, living.url, bytes_per_day=most, max_depth=12)
 
@@ -181,7 +179,7 @@ async def test_a_budget_in_bytes_is_exceeded_by_a_body_to_each_slot_at_most(db: 
     assert all(most <= each <= most + 8 * largest for each in received)
 
 
-async def test_two_domains_that_share_a_budget_in_bytes_exceed_it_by_a_body_to_each_of_their_slots(
+async def test_two_domains_that_share_a_budget_in_bytes_exceed_it_by_one_body_per_slot(
     db: Database, living: LivingServer
 ) -> None:
     most = 200_000
@@ -213,7 +211,7 @@ async def test_a_doubled_or_halved_budget_takes_effect_within_one_plan_run(
         at = START + timedelta(days=day, hours=23.75)
         left = await frontier.preview_targets(db, domain, max_targets=10, at=at, defaults=PACED.defaults)
         assert asked[-1] <= budget
-        assert asked[-1] >= budget - 2 or not left  # unused only where nothing was worth its price
+        assert asked[-1] >= budget - 2 or not left  # unused only if no page was above the shadow price
     _, *once, twice, again_twice, _, half, again_half = asked
     assert twice > 60
     assert 1.5 < (twice + again_twice) / sum(once) < 3
@@ -237,7 +235,7 @@ async def test_a_lease_without_a_request_wakes_its_domain_a_minute_later_at_the_
     await crawl(db, at=START)
     at = START + timedelta(minutes=1)
     async with db.transaction() as connection:
-        await connection.execute("UPDATE page SET failures = 1")  # so that the clock alone says when they are due
+        await connection.execute("UPDATE page SET failures = 1")  # so that only the time determines when they are due
         await connection.execute("UPDATE frontier SET due_at = %s", (at + timedelta(seconds=30),))
         await connection.execute("UPDATE domain_state SET wake_at = %s", (at,))
     living.journal.clear()

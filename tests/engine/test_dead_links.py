@@ -1,4 +1,4 @@
-"""Dead links and chains of redirects cost a site's budget little, however many there are."""
+"""Dead links and chains of redirects cost little of a site's budget, even if there are many."""
 
 from collections import Counter
 from dataclasses import replace
@@ -13,11 +13,11 @@ from tests.engine.scripted import Said, scripted, text
 DEAD = tuple(f"/dead{n}" for n in range(60))
 LIVE = tuple(f"/live{n}" for n in range(12))
 SITE = {"/": text("home", *LIVE, *DEAD), **{path: text(f"live {path}") for path in LIVE}}
-BUDGET = 10  # requests a day
+BUDGET = 10  # requests per day
 
 
 @pytest.mark.soak
-async def test_dead_links_never_take_whole_days_of_a_tight_budget(db: Database) -> None:
+async def test_dead_links_never_use_whole_days_of_a_tight_budget(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=BUDGET), at=START)
@@ -30,11 +30,11 @@ async def test_dead_links_never_take_whole_days_of_a_tight_budget(db: Database) 
 
         assert max(counts[True] for counts in by_day) <= 0.2 * BUDGET + 1
         assert sum(counts[True] for counts in by_day) <= 0.2 * sum(map(Counter.total, by_day))
-        assert sum(counts[True] for counts in by_day) > 0  # they are asked again all the same
+        assert sum(counts[True] for counts in by_day) > 0  # they are still tried again
         assert await report.check_invariants(db) == []
 
 
-async def test_an_endless_chain_of_redirects_for_now_costs_some_requests_a_month(db: Database) -> None:
+async def test_an_endless_chain_of_temporary_redirects_costs_few_requests_a_month(db: Database) -> None:
     site_of_old = {"/": text("home", "/go/start", *LIVE), **{path: text(f"live {path}") for path in LIVE}}
     async with scripted(db, site_of_old) as (site, _):
         site.trouble = ChainOfRedirects()
@@ -48,7 +48,7 @@ async def test_an_endless_chain_of_redirects_for_now_costs_some_requests_a_month
 
 
 class ChainOfRedirects:
-    """Redirects each request for /go/... to an address that was never asked for."""
+    """A site that redirects each request for /go/... to another new URL."""
 
     def __init__(self) -> None:
         self.given = 0

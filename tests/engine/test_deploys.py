@@ -1,6 +1,6 @@
-"""A site that is built anew as a whole: the first pages found changed call for the rest, the frame alone for none.
+"""A site that is rebuilt as a whole: the first changed pages make the others due, but changed boilerplate does not.
 
-The plan learns that from visits, some hours later at most.
+The plan learns this from visits, with a delay of some hours.
 """
 
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ EDITIONS = ("alpha", "bravo", "charlie", "foxtrot", "golf", "hotel", "india", "j
 
 
 def built(edition: str, frame: str) -> dict[str, Said]:
-    """The whole site. edition: of the pages' own text.  frame: what stands on all of them."""
+    """Return the whole site. edition: of the pages' own text.  frame: text that all pages contain."""
     names = {f"/first/{word}": word for word in FIRST} | {f"/rest/{word}": word for word in REST}
     links = "".join(f'<li><a href="{path}">{word}</a>' for path, word in names.items())
     pages = {"/": Said(body=f"<nav>Manual {frame}</nav><main><h1>Contents</h1><ul>{links}</ul></main>")}
@@ -41,9 +41,10 @@ def built(edition: str, frame: str) -> dict[str, Said]:
 
 @asynccontextmanager
 async def schooled(db: Database) -> AsyncIterator[tuple[Scripted, Domain, datetime]]:
-    """A site of which ten deploys were crawled, each by five pages first and an hour later by all; and the next day.
+    """Yield a site of which ten deploys were crawled, and the next day.
 
-    A day before each deploy all pages are seen, so that hardly one of them is due by its rate alone.
+    Each deploy was crawled by five pages first and an hour later by all. A day before each deploy all pages are
+    visited, so that hardly one of them is due because of its change rate.
     """
     async with scripted(db, built(EDITIONS[0], "zero")) as (site, domain):
         await site.crawl(db, at=START)
@@ -59,7 +60,7 @@ async def schooled(db: Database) -> AsyncIterator[tuple[Scripted, Domain, dateti
 
 
 async def rest_visited(site: Scripted, db: Database, domain: Domain, *, at: datetime) -> set[str]:
-    """What else is visited a moment after a visit of the first pages and a plan."""
+    """Return which other pages are visited just after a visit of the first pages and a plan."""
     await site.recrawl(db, domain, at=at, prefix="/first/")
     await plan.learn_activity(db, domain, at=at + 6 * HOUR)
     site.asked.clear()
@@ -67,11 +68,11 @@ async def rest_visited(site: Scripted, db: Database, domain: Domain, *, at: date
     return {path for path, _ in site.asked if path.startswith("/rest/")}
 
 
-async def test_the_first_pages_found_changed_call_for_the_rest_after_the_next_plan(db: Database) -> None:
+async def test_the_first_changed_pages_make_the_rest_due_after_the_next_plan(db: Database) -> None:
     async with schooled(db) as (site, domain, at):
         assert await rest_visited(site, db, domain, at=at) == set()
 
-        site.pages = built(EDITIONS[10], "another")  # boilerplate alone calls for nothing
+        site.pages = built(EDITIONS[10], "another")  # changed boilerplate makes nothing due
         assert await rest_visited(site, db, domain, at=at + 7 * HOUR) == set()
 
         site.pages = built(EDITIONS[11], "new")
@@ -79,7 +80,7 @@ async def test_the_first_pages_found_changed_call_for_the_rest_after_the_next_pl
 
 
 @pytest.mark.soak
-async def test_report_and_view_take_pages_for_older_after_a_deploy(db: Database) -> None:
+async def test_report_and_view_consider_pages_older_after_a_deploy(db: Database) -> None:
     async with schooled(db) as (_, domain, at):
         old = {line.url: line.freshness for line in await report.list_top_pages(db, domain, top=100, at=at)}
         await leap(db, to=at + HOUR)
@@ -92,7 +93,7 @@ async def test_report_and_view_take_pages_for_older_after_a_deploy(db: Database)
 
 
 async def leap(db: Database, *, to: datetime) -> None:
-    """Let the site's activity go thirty days ahead until then."""
+    """Let the site's activity advance by thirty days until then."""
     leapt = """
         UPDATE domain_state
            SET activity_at = activity_at || %s,
@@ -103,7 +104,7 @@ async def leap(db: Database, *, to: datetime) -> None:
 
 
 async def the_view_takes_pages_for_older_just_as_the_report_does(db: Database, domain: Domain) -> None:
-    # The view knows no other now than the real one.
+    # The view always uses the real time.
     now = datetime.now(UTC)
     await rows(db, "UPDATE page SET last_good_at = %s RETURNING 1", now - DAY)
     await rows(

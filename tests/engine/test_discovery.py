@@ -1,4 +1,4 @@
-"""What a crawl has that may only look at a tenth of a real site: by the order in which it takes new pages."""
+"""What a crawl gets that may fetch only a tenth of a real site, by the order in which it fetches unfetched pages."""
 
 import random
 import re
@@ -19,18 +19,18 @@ from tests.patience import SLOW
 
 pytestmark = [pytest.mark.corpus, SLOW, pytest.mark.xdist_group("documentation")]
 TRIES = range(50)
-NO_PAGE = re.compile(r"/robots\.txt|.*/0[0-9a-f]{32}")  # asked for the domain's sake: its rules, and what cannot exist
-BATCH = "1"  # page recorded at once, as published; what it links to is heard of only then
+NO_PAGE = re.compile(r"/robots\.txt|.*/0[0-9a-f]{32}")  # requested for the domain: its rules, and not-found probes
+BATCH = "1"  # page recorded at once, as in the published experiment; its links are known only then
 
 Place = Callable[[int], int]
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("package", ["postgresql-doc-15", pytest.param("python3.11-doc", marks=pytest.mark.soak)])
-async def test_by_cash_a_tenth_of_a_real_site_holds_more_of_its_importance(
+async def test_ordered_by_cash_a_tenth_of_a_real_site_has_more_of_its_importance(
     package: str, database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Than at random; and than breadth-first, where that tenth is more than what the first page links to.
+    """More than in random order; and more than breadth-first, if that tenth is more than what the first page links to.
 
     Source of the experiment: Baeza-Yates and others, "Crawling a country", WWW 2005.
     """
@@ -40,7 +40,7 @@ async def test_by_cash_a_tenth_of_a_real_site_holds_more_of_its_importance(
 
     def held(pages: Sequence[str]) -> float:
         assert len(set(pages)) == tenth
-        return sum(importance.get(page, 0.0) for page in pages)  # what is linked and not there has none
+        return sum(importance.get(page, 0.0) for page in pages)  # missing pages have no importance
 
     opic = held(crawled(root, Order.OPIC, most=tenth, database_url=database_url, home=tmp_path))
     queue = held(walked(graph, tenth, place=first))
@@ -50,7 +50,7 @@ async def test_by_cash_a_tenth_of_a_real_site_holds_more_of_its_importance(
         assert await coins_missing(db) == 0
     with capsys.disabled():
         told = f"opic {opic:.4f}, a queue {queue:.4f}, chance {chance:.4f}, the best {best:.4f}"
-        print(f"\n{package}, {tenth} of {len(graph)} pages: {told}")  # noqa: T201  the figures are wanted
+        print(f"\n{package}, {tenth} of {len(graph)} pages: {told}")  # noqa: T201  print the figures
 
     assert opic > 1.3 * chance
     if len(graph["/"]) > 0.9 * tenth:
@@ -60,21 +60,21 @@ async def test_by_cash_a_tenth_of_a_real_site_holds_more_of_its_importance(
 
 
 def crawled(root: Path, order: Order, *, most: int, database_url: str, home: Path) -> list[str]:
-    """The first pages that the real command fetches, on a server of their own."""
+    """Return the first pages that the real command fetches from a separate server."""
 
     def recrawl(*arguments: str) -> None:
         done = command(*arguments, database_url=database_url, home=home, RECRAWL_MAX_BATCH_SIZE=BATCH)
         assert done.returncode == 0, done.stderr
 
     with StaticServer(root) as server:
-        alone = ("--parallelism", "1", "--render", "never")  # so that the log is of pages alone
+        alone = ("--parallelism", "1", "--render", "never")  # so that the log contains only pages
         recrawl("domains", "add", server.url, "--offline", "--allow-private", *alone, "--order", order)
         recrawl("crawl", server.url, "--pages", str(most))
         return [entry.path for entry in server.entries if not NO_PAGE.fullmatch(entry.path)]
 
 
 def pages_of(root: Path) -> dict[str, list[str]]:
-    """Every page that links lead to from the root, with the other pages that it links to."""
+    """Return every page that links lead to from the root, with the other pages that it links to."""
     found: dict[str, list[str]] = {}
     waiting = ["/"]
     while waiting:
@@ -86,7 +86,7 @@ def pages_of(root: Path) -> dict[str, list[str]]:
 
 
 def links_in_order(root: Path, page: str) -> list[str]:
-    """The distinct pages that a page links to, itself left out, as a reader meets them."""
+    """Return the distinct pages that a page links to, except itself, in reading order."""
     links = Links()
     links.feed(file_of(root, page).read_text(encoding="utf-8", errors="replace"))
     paths = (on_site(urljoin(urljoin(ORIGIN + page, links.base), href.strip())) for href in links.hrefs)
@@ -94,7 +94,7 @@ def links_in_order(root: Path, page: str) -> list[str]:
 
 
 def first(waiting: int) -> int:
-    """The page that was found first."""
+    """Choose the page that was found first."""
     return 0
 
 
@@ -103,7 +103,7 @@ def anywhere(seed: int) -> Place:
 
 
 def walked(graph: Mapping[str, Sequence[str]], most: int, *, place: Place) -> list[str]:
-    """The first pages of a walk from the root that knows nothing of cash. place: which of so many comes next."""
+    """Return the first pages of a walk from the root without cash. place: chooses the next of the waiting pages."""
     waiting, found = ["/"], {"/"}
     fetched: list[str] = []
     while len(fetched) < most:

@@ -1,4 +1,4 @@
-"""A real corpus: Debian's Postgres documentation, on a real web server, crawled by the real command."""
+"""A real corpus: Debian's Postgres documentation on a real web server, crawled by the real command."""
 
 import os
 import re
@@ -23,7 +23,7 @@ ANCHORS = {"/index.html", "/sql-commands.html"}  # the table of contents and the
 
 
 def seconds_later(path: Path, seconds: int) -> None:
-    """Let a file look as if it had been written so much later."""
+    """Make a file look as if it was written this much later."""
     then = path.stat().st_mtime + seconds
     os.utime(path, (then, then))
 
@@ -77,7 +77,7 @@ async def test_three_crawls_of_real_documentation(database_url: str, tmp_path: P
 
 
 @pytest.mark.soak
-async def test_after_ten_passes_importance_is_what_power_iteration_finds(database_url: str, tmp_path: Path) -> None:
+async def test_after_ten_passes_importance_agrees_with_power_iteration(database_url: str, tmp_path: Path) -> None:
     with StaticServer(corpus("postgresql-doc-15")) as server:
         json_of(
             command("crawl", f"{server.url}/", "--allow-private", "--json", database_url=database_url, home=tmp_path)
@@ -102,7 +102,7 @@ async def test_after_ten_passes_importance_is_what_power_iteration_finds(databas
 async def estimates(db: Database) -> dict[bytes, float]:
     found = await rows(
         db,
-        """SELECT c.key, c.history, c.net + q.dividend, c.clock, s.clock, s.coins - s.dormant, count(*) OVER ()
+        """SELECT c.key, c.history, c.net + q.dividend, c.clock, s.clock, s.total_cash - s.dormant, count(*) OVER ()
              FROM cash c JOIN pool q USING (domain_id, pool) JOIN domain_state s USING (domain_id)""",
     )
     return {

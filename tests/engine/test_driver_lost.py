@@ -1,4 +1,4 @@
-"""Playwright's driver is killed under a crawl: that costs a restart of the browser, and suspends no domain."""
+"""Playwright's driver is killed during a crawl: that restarts the browser and suspends no domain."""
 
 import asyncio
 from pathlib import Path
@@ -17,7 +17,7 @@ PAGES = NAMES[:8]
 
 
 async def kill_first_driver() -> None:
-    """Kill the driver as soon as it is there, so that it has not even started a browser."""
+    """Kill the driver as soon as it exists, before it has started a browser."""
     while True:
         for each in psutil.Process().children():
             if "run-driver" in each.cmdline():

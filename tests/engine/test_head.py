@@ -1,4 +1,4 @@
-"""Sites that answer no 304: length and date by HEAD spare their bodies as far as they tell the truth."""
+"""Sites that never respond with 304: length and date from HEAD save bodies as long as they are right."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -21,21 +21,21 @@ FILLER_LINES = 300
 
 
 def longer(edition: int) -> str:
-    """An edition's own words: each has more of them."""
+    """Return an edition's text: each is longer than the one before."""
     return f"It now has {'very ' * edition}much to tell."
 
 
 def as_long(edition: int) -> str:
-    """The same in as many letters, whatever the edition."""
+    """Return an edition's text; all have the same length."""
     return f"It now costs {10_000 + edition * 137} crowns."
 
 
 @dataclass(slots=True)
 class Site:
-    """Pages of 20 kB on loopback. edition, edited: of all of them but the first.
+    """Pages of 20 kB on loopback. edition, edited: of all of them except the first.
 
-    has_etag: it says and minds one.  has_date: it says Last-Modified, and minds no If-Modified-Since.
-    asked: method and path.
+    has_etag: it sends ETags and checks them.  has_date: it sends Last-Modified but ignores If-Modified-Since.
+    asked: method and path of each request.
     """
 
     words: Callable[[int], str] = longer
@@ -84,11 +84,11 @@ class Site:
             writer.close()
 
     def many(self, method: str) -> int:
-        """How often pages were asked for by it, the first page aside, since the last time that anybody forgot."""
+        """Return how many requests for pages used this method, except for the first page, since the last clearing."""
         return sum(asked == method and path != "/" for asked, path in self.asked)
 
     async def look(self, db: Database, domain: Domain, *, rounds: int, edits: bool) -> None:
-        """Go round all pages so many times, a day apart."""
+        """Visit all pages this many times, a day apart."""
         for _ in range(rounds):
             self.at += DAY
             if edits:
@@ -108,7 +108,7 @@ async def served(db: Database, site: Site) -> AsyncIterator[Domain]:
 
 
 async def is_up_to_date(db: Database, site: Site, domain: Domain) -> bool:
-    """Whether the last Snapshot of every page is what the server has."""
+    """Return whether the last snapshot of every page is what the server has."""
     kept = await rows(
         db,
         "SELECT s.text FROM snapshot s JOIN page p USING (domain_id, key)"
@@ -118,17 +118,17 @@ async def is_up_to_date(db: Database, site: Site, domain: Domain) -> bool:
     return len(kept) == PAGES and all(site.words(site.edition) in text for (text,) in kept)
 
 
-async def rungs(db: Database, domain: Domain) -> dict[str, int]:
+async def count_evidence(db: Database, domain: Domain) -> dict[str, int]:
     return dict(
         await rows(db, "SELECT evidence, count(*) FROM visit WHERE domain_id = %s GROUP BY evidence", domain.id)
     )
 
 
-async def test_a_site_without_validators_whose_lengths_told_of_changes_is_spared_its_bodies(db: Database) -> None:
+async def test_bodies_are_saved_without_validators_if_lengths_reveal_changes(db: Database) -> None:
     site = Site()
     async with served(db, site) as domain:
         await site.look(db, domain, rounds=2, edits=True)
-        assert site.many("HEAD") == 0  # it has told of too few changes yet
+        assert site.many("HEAD") == 0  # it has had too few changes so far
 
         site.asked.clear()
         await site.look(db, domain, rounds=10, edits=False)
@@ -136,8 +136,8 @@ async def test_a_site_without_validators_whose_lengths_told_of_changes_is_spared
         await site.look(db, domain, rounds=1, edits=True)
 
         assert bodies + heads == 10 * PAGES
-        assert bodies <= 6  # challenges: 5 of 20 first, then one in 16
-        assert (await rungs(db, domain))["head"] == heads
+        assert bodies <= 6  # validator checks: 5 of 20 first, then one in 16
+        assert (await count_evidence(db, domain))["head"] == heads
         saved = await rows(
             db, "SELECT sum(saved_bytes) FROM visit WHERE domain_id = %s AND evidence = 'head'", domain.id
         )
@@ -145,14 +145,14 @@ async def test_a_site_without_validators_whose_lengths_told_of_changes_is_spared
         assert await is_up_to_date(db, site, domain)
 
 
-async def test_a_length_that_begins_to_lie_is_found_within_20_revisits_and_the_change_caught(db: Database) -> None:
+async def test_a_length_that_becomes_wrong_is_found_within_20_revisits_and_the_change_caught(db: Database) -> None:
     site = Site()
     async with served(db, site) as domain:
         await site.look(db, domain, rounds=2, edits=True)
 
         site.words = as_long
         await site.look(db, domain, rounds=4, edits=True)
-        assert site.many("HEAD") > 0  # it was believed
+        assert site.many("HEAD") > 0  # it was trusted
         site.asked.clear()
         await site.look(db, domain, rounds=1, edits=True)
 
@@ -165,9 +165,7 @@ async def test_a_length_that_begins_to_lie_is_found_within_20_revisits_and_the_c
     ("words", "has_etag"),
     [pytest.param(as_long, False, id="its length always lies"), pytest.param(longer, True, id="it says 304")],
 )
-async def test_a_site_of_which_a_head_tells_nothing_more_is_never_asked_by_it(
-    db: Database, words: Callable[[int], str], has_etag: bool
-) -> None:
+async def test_head_is_never_used_if_it_adds_nothing(db: Database, words: Callable[[int], str], has_etag: bool) -> None:
     site = Site(words, has_etag=has_etag)
     async with served(db, site) as domain:
         await site.look(db, domain, rounds=3, edits=True)
@@ -175,11 +173,11 @@ async def test_a_site_of_which_a_head_tells_nothing_more_is_never_asked_by_it(
         await site.look(db, domain, rounds=1, edits=True)
 
         assert site.many("HEAD") == 0
-        assert ("not_modified" in await rungs(db, domain)) is site.has_etag
+        assert ("not_modified" in await count_evidence(db, domain)) is site.has_etag
         assert await is_up_to_date(db, site, domain)
 
 
-async def test_where_conditional_requests_are_ignored_the_date_by_head_spares_the_bodies(db: Database) -> None:
+async def test_if_conditional_requests_are_ignored_the_date_by_head_saves_the_bodies(db: Database) -> None:
     site = Site(has_date=True)
     async with served(db, site) as domain:
         await site.look(db, domain, rounds=2, edits=False)
@@ -195,7 +193,7 @@ async def test_where_conditional_requests_are_ignored_the_date_by_head_spares_th
 
 
 @pytest.mark.soak
-async def test_a_server_that_refuses_head_is_left_alone_after_a_few(db: Database) -> None:
+async def test_a_server_that_rejects_head_gets_few_of_them(db: Database) -> None:
     site = Site(takes_head=False)
     async with served(db, site) as domain:
         await site.look(db, domain, rounds=2, edits=True)
@@ -205,7 +203,7 @@ async def test_a_server_that_refuses_head_is_left_alone_after_a_few(db: Database
         site.asked.clear()
         await site.look(db, domain, rounds=10, edits=False)
 
-        assert site.many("HEAD") <= 6  # where others would be challenged, it is tried again
+        assert site.many("HEAD") <= 6  # one in so many is tried again, like validator checks
         assert site.many("GET") == 10 * PAGES
         standing = {one.validator: one.rating for one in await list_trust_rows(db, domain) if one.template == "/page/*"}
         assert standing[Validator.HEAD] == "flaps"

@@ -1,4 +1,4 @@
-"""A server that does its worst: what is found is told as it is, pages that are well lose nothing, and nothing grows."""
+"""A hostile server: its responses are recorded as they are, healthy pages lose nothing, and nothing grows."""
 
 import asyncio
 import subprocess
@@ -22,14 +22,14 @@ from tests.engine.hostile import BEHAVIOURS, BODIES, CHANGING, HEALTHY, MB, host
 from tests.patience import SLOW
 
 ROUNDS = 2
-GROWTH_BYTES = 200 * MB  # of all processes together, above what healthy pages take
-LONGEST_CPU_S = 5.0 + 1.0  # of one page; the last second is for starting a reader
-# What a page might have got hold of, or passed for another answer.
+GROWTH_BYTES = 200 * MB  # of all processes together, above what healthy pages need
+LONGEST_CPU_S = 5.0 + 1.0  # for one page; the last second is for starting a parser process
+# What a page could have obtained, or passed off as another response.
 FORBIDDEN = ("forged", "root:x:0:0", "hahahahaha")
 
 
 async def peak_of_a_crawl(url: str, database_url: str, home: Path, *, at: datetime) -> int:
-    """The most memory, in bytes, that the command and all its readers have taken together."""
+    """Return the peak memory, in bytes, of the command and all its parser processes together."""
     with (home / "stderr").open("w") as stderr:
         process = psutil.Popen(
             [str(RECRAWL), "crawl", url, "--allow-private", "--at", at.isoformat(), "--json"],
@@ -48,9 +48,9 @@ async def peak_of_a_crawl(url: str, database_url: str, home: Path, *, at: dateti
 
 
 def proportional_bytes(process: psutil.Popen) -> int:
-    """The memory of a process and its descendants, the browser aside; what several share counts once.
+    """Return the memory of a process and its descendants without the browser; shared memory counts once.
 
-    A browser takes half a gigabyte to begin with; what pages take has its own bounds (crawler/fetch/browser).
+    The browser uses half a gigabyte from the start, and pages in it have their own limits (crawler/fetch/browser).
     """
     total = 0
     with suppress(psutil.Error):
@@ -64,7 +64,7 @@ def proportional_bytes(process: psutil.Popen) -> int:
 
 
 def is_driver(process: psutil.Process) -> bool:
-    """Whether a process is what drives the browser, which is its child."""
+    """Return whether a process is the browser's driver, whose child the browser is."""
     with suppress(psutil.Error):
         return Path(process.exe()).name == "node"
     return False
@@ -77,10 +77,10 @@ def tree(process: psutil.Process) -> list[psutil.Process]:
 
 
 async def found_on(db: Database, domain: Domain, at: datetime) -> dict[str, list[str]]:
-    """What the looks of one day found, by path: answer, status, reason and change."""
+    """Return what the visits of one day found, by path: outcome, status, reason and change."""
     found = await rows(
         db,
-        """SELECT p.url, concat_ws(' ', v.answer, v.status, nullif(v.reason, '')), v.change
+        """SELECT p.url, concat_ws(' ', v.outcome, v.status, nullif(v.reason, '')), v.change
              FROM visit v JOIN page p USING (domain_id, key)
             WHERE v.domain_id = %s AND v.at >= %s AND v.at < %s""",
         domain.id,
@@ -95,7 +95,7 @@ async def found_on(db: Database, domain: Domain, at: datetime) -> dict[str, list
 
 
 @SLOW
-async def test_rounds_on_a_hostile_server_are_told_as_they_are_and_cost_healthy_pages_nothing(
+async def test_rounds_on_a_hostile_server_are_recorded_correctly_and_cost_healthy_pages_nothing(
     db: Database, database_url: str, tmp_path: Path
 ) -> None:
     async with hostile_server() as site:
@@ -127,7 +127,7 @@ async def test_rounds_on_a_hostile_server_are_told_as_they_are_and_cost_healthy_
 
 @pytest.mark.soak
 @SLOW
-async def test_no_page_takes_more_than_five_seconds_of_processor_time_to_read() -> None:
+async def test_no_page_takes_more_than_five_seconds_of_cpu_time_to_parse() -> None:
     took: dict[str, float] = {}
     async with ParserPool(1, inline_bodies=0) as readers:
         for path, how in BODIES.items():
@@ -143,7 +143,7 @@ async def test_no_page_takes_more_than_five_seconds_of_processor_time_to_read() 
 
 
 def cpu_seconds() -> float:
-    """Of this process and its children, those that have ended included."""
+    """Return the CPU time of this process and its children, including those that have ended."""
     me = psutil.Process()
     times = me.cpu_times()
     total = times.user + times.system + times.children_user + times.children_system

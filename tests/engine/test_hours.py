@@ -1,4 +1,4 @@
-"""In closed hours a server sees no request of any kind; in open ones the day's budget is used."""
+"""In closed hours a server gets no request of any kind; in open hours the day's budget is used."""
 
 from collections import Counter
 from dataclasses import replace
@@ -27,14 +27,14 @@ BUDGET = 40
 
 
 def is_open(at: datetime) -> bool:
-    """Whether a wall clock in Vienna shows a time of NIGHTS, reckoned otherwise than the product does."""
+    """Return whether a clock in Vienna shows a time within NIGHTS, computed independently of the product."""
     shown = at.astimezone(VIENNA)
     after_midnight = shown.time() < time(6) and shown.weekday() != 0
     return shown.weekday() >= 5 or after_midnight or (shown.weekday() < 5 and shown.time() >= time(22))
 
 
 async def shift(db: Database, webs: CrawlResources, living: LivingServer, *, at: datetime) -> list[datetime]:
-    """A shift at an instant; when the server was asked, in knowledge time."""
+    """Run a shift at an instant; return when the server got requests, in knowledge time."""
     living.journal.clear()
     living.set_instant(at)
     clock = Clock.from_instant(at)
@@ -49,7 +49,7 @@ async def shift(db: Database, webs: CrawlResources, living: LivingServer, *, at:
         pytest.param(date(2026, 10, 19), id="back", marks=pytest.mark.soak),
     ],
 )
-async def test_in_a_week_in_which_the_clocks_change_every_request_comes_in_open_hours_and_the_budget_is_used(
+async def test_in_a_week_with_a_clock_change_every_request_is_in_open_hours_and_the_budget_is_used(
     db: Database, monday: date
 ) -> None:
     begin = datetime.combine(monday, time(), tzinfo=UTC)
@@ -60,9 +60,9 @@ async def test_in_a_week_in_which_the_clocks_change_every_request_comes_in_open_
             for hour in range(8 * 24):
                 at = begin + timedelta(hours=hour)
                 if hour % 24 == 0:
-                    # more work than the budget buys
+                    # more work than the budget allows
                     await domains.request_refresh(db, domain, prefix=domain.root, at=at)
-                # On the hour, at two in between, and where an hour, and with it the hours, may end.
+                # Every hour, at two times in between, and where an hour, and with it the open hours, may end.
                 for minutes in (0, 20, 40, 59, 59.6):
                     asked += await shift(db, webs, living, at=at + timedelta(minutes=minutes))
 
@@ -83,11 +83,11 @@ async def test_a_lease_ends_when_the_hours_do_and_the_domain_wakes_when_they_ope
 
     opens_at = datetime(2026, 3, 27, 21, tzinfo=UTC)
     assert asked
-    assert max(asked) < closes_at + timedelta(seconds=0.05)  # what was sent just before comes a moment later
+    assert max(asked) < closes_at + timedelta(seconds=0.05)  # what was sent just before arrives a moment later
     assert await rows(db, "SELECT wake_at, lease_token FROM domain_state") == [(opens_at, None)]
 
 
-async def test_what_waits_in_the_inbox_wakes_nobody_in_closed_hours_and_other_domains_are_crawled(
+async def test_the_inbox_wakes_no_domain_in_closed_hours_and_other_domains_are_crawled(
     db: Database, living: LivingServer
 ) -> None:
     noon = datetime(2026, 1, 7, 12, tzinfo=UTC)
@@ -104,7 +104,7 @@ async def test_what_waits_in_the_inbox_wakes_nobody_in_closed_hours_and_other_do
     assert (turn, taken) == (None, None)
 
 
-async def test_other_hours_hold_at_once(db: Database, domain: Domain, living: LivingServer) -> None:
+async def test_changed_hours_apply_at_once(db: Database, domain: Domain, living: LivingServer) -> None:
     noon = datetime(2026, 1, 7, 12, tzinfo=UTC)
     living.set_instant(noon)
     domain = await domains.change_settings(db, domain, replace(domain.settings, hours=NIGHTS), at=noon)
@@ -128,7 +128,7 @@ async def test_a_page_is_not_tried_in_closed_hours(db: Database, living: LivingS
     assert living.journal.counts.requests == 0
 
 
-async def test_an_opening_that_was_found_holds_for_its_span_alone(db: Database, living: LivingServer) -> None:
+async def test_a_computed_opening_is_reused_only_within_its_span(db: Database, living: LivingServer) -> None:
     domain = await register(db, living.url, hours=NIGHTS, max_depth=12)
     at = datetime(2026, 1, 14, 12, tzinfo=UTC)
     await crawl(db, at=at)

@@ -1,4 +1,4 @@
-"""Doors that open to who shows what they ask for: headers, authentication, cookies, a login, a proxy, certificates."""
+"""Sites that require credentials: headers, authentication, cookies, a login, a proxy, certificates."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,7 +36,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def site(asked: Asked) -> Reply:
-    """A root that links to pages with words of their own."""
+    """Return a root that links to pages with unique words."""
     if asked.target == "/robots.txt":
         return Reply("User-agent: *\nAllow: /", headers=())
     if asked.target == "/":
@@ -46,12 +46,12 @@ def site(asked: Asked) -> Reply:
 
 
 def behind(lets_in: Callable[[Asked], bool]) -> Answering:
-    """The site for whoever is let in; 401 for all else, robots.txt included."""
+    """Return the site for allowed requests, and 401 for all others, including robots.txt."""
     return lambda asked: site(asked) if lets_in(asked) else Reply("no entry", 401)
 
 
 async def known(db: Database) -> int:
-    """How many pages were read."""
+    """Return how many pages were fetched."""
     found = await rows(db, "SELECT count(*) FROM page WHERE version > 0")
     return int(found[0][0])
 
@@ -69,7 +69,7 @@ async def hold_of(db: Database) -> str:
         ({"headers": ("Cookie: env:DOCS_TOKEN",)}, ("cookie", TOKEN)),
     ],
 )
-async def test_who_shows_the_key_reads_every_page_and_robots_txt(
+async def test_with_credentials_every_page_and_robots_txt_are_read(
     db: Database, settings: dict[str, Any], shown: tuple[str, str]
 ) -> None:
     async with door(behind(lambda asked: asked.headers.get(shown[0]) == shown[1])) as server:
@@ -84,7 +84,7 @@ async def test_who_shows_the_key_reads_every_page_and_robots_txt(
     assert tried.parsed is not None
 
 
-async def test_a_secret_that_is_missing_is_a_hold_with_its_place_and_no_request(
+async def test_a_missing_secret_suspends_the_domain_with_its_reference_and_no_request(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DOCS_TOKEN")
@@ -103,12 +103,12 @@ async def test_a_secret_that_is_missing_is_a_hold_with_its_place_and_no_request(
     assert [hold.reason for hold in missing.suspensions.values()] == ["no_secret env:DOCS_TOKEN is not there"]
     assert "env:DOCS_TOKEN" in tried.problem
     assert [hold.reason for hold in unusable.suspensions.values()] == [held]
-    assert held == "no_secret env:DOCS_TOKEN has characters that a header cannot have"
+    assert held == "no_secret env:DOCS_TOKEN contains characters that are not allowed in a header"
     assert silent == []
     assert await known(db) == 1 + len(PAGES)
 
 
-async def test_nothing_is_shown_to_another_authority_along_a_redirect(db: Database) -> None:
+async def test_no_credentials_are_sent_to_another_authority_along_a_redirect(db: Database) -> None:
     async with door(site) as other:
 
         def leads_away(asked: Asked) -> Reply:
@@ -118,7 +118,7 @@ async def test_nothing_is_shown_to_another_authority_along_a_redirect(db: Databa
 
         async with door(leads_away) as server:
             port = server.url.split(":")[2].strip("/")
-            # Its other name is the domain's own: what stands there is shown the same.
+            # An alias of the domain gets the same credentials.
             domain = await register(
                 db, server.url, headers=("X-Key: env:DOCS_TOKEN",), auth="bearer env:DOCS_TOKEN", cookies=True
             )
@@ -127,11 +127,11 @@ async def test_nothing_is_shown_to_another_authority_along_a_redirect(db: Databa
     assert domain.authority == f"127.0.0.1:{port}"
     assert server.asked
     assert all(asked.headers["x-key"] == TOKEN for asked in server.asked)
-    # A private address is not even asked for somebody else's robots.txt.
+    # A private address is not requested, not even for a redirected robots.txt.
     assert not any({"x-key", "authorization", "cookie"} & asked.headers.keys() for asked in other.asked)
 
 
-async def test_cookies_are_sent_back_while_a_crawl_runs_and_only_where_their_user_wants_that(db: Database) -> None:
+async def test_cookies_are_sent_back_during_a_crawl_and_only_if_the_user_wants_that(db: Database) -> None:
     def counts(asked: Asked) -> Reply:
         return replace(site(asked), headers=("Set-Cookie: visitor=v-1; Path=/",))
 
@@ -149,7 +149,7 @@ async def test_cookies_are_sent_back_while_a_crawl_runs_and_only_where_their_use
 
 
 class Club:
-    """A site behind a form with a token of its own; a session ends after so many pages. logins: that it let in."""
+    """A site behind a form with a token; sessions end after some pages. logins: how many logins it accepted."""
 
     def __init__(self, *, ends_after: int = 1000, always_asks: tuple[str, ...] = ()) -> None:
         self.ends_after, self.always_asks = ends_after, always_asks
@@ -186,7 +186,7 @@ class Club:
 LOGIN = "/login user=env:DOCS_USER password=env:DOCS_PASS"
 
 
-async def test_a_login_by_a_form_opens_the_site_once_for_all_its_pages(db: Database) -> None:
+async def test_one_login_by_a_form_is_enough_for_all_pages_of_the_site(db: Database) -> None:
     club = Club()
     async with door(club) as server:
         domain = await register(db, server.url, login=LOGIN)
@@ -196,13 +196,13 @@ async def test_a_login_by_a_form_opens_the_site_once_for_all_its_pages(db: Datab
             tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.from_instant(START + DAY))
 
     spent = await rows(db, "SELECT spent_requests FROM domain_state")
-    assert (club.logins, club.tries) == (2, 2)  # of the crawl and of the try
+    assert (club.logins, club.tries) == (2, 2)  # by the crawl and by the trial
     assert await known(db) == 1 + len(PAGES)
     assert tried.parsed is not None
-    assert spent == [(len(server.asked) - crawled,)]  # what a login takes is on the account of its day
+    assert spent == [(len(server.asked) - crawled,)]  # logins are debited from the day's budget
 
 
-async def test_when_pages_turn_into_the_form_it_logs_in_again_and_no_page_is_lost(db: Database) -> None:
+async def test_when_pages_show_the_form_it_logs_in_again_and_no_page_is_lost(db: Database) -> None:
     club = Club(ends_after=6)
     async with door(club) as server:
         await register(db, server.url, login=LOGIN, parallelism=2)
@@ -212,7 +212,7 @@ async def test_when_pages_turn_into_the_form_it_logs_in_again_and_no_page_is_los
     assert await known(db) == 1 + len(PAGES)
 
 
-async def test_a_page_that_shows_the_form_to_members_too_ends_neither_the_crawl_nor_in_endless_logins(
+async def test_a_page_that_always_shows_the_form_ends_neither_the_crawl_nor_causes_endless_logins(
     db: Database,
 ) -> None:
     club = Club(always_asks=("/birch", "/elm"))
@@ -226,7 +226,7 @@ async def test_a_page_that_shows_the_form_to_members_too_ends_neither_the_crawl_
     assert moved == [(0,)]
 
 
-async def test_a_login_that_is_not_accepted_is_a_hold_that_grows_and_no_page_is_asked(
+async def test_a_rejected_login_suspends_the_domain_for_longer_each_time_and_no_page_is_fetched(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCS_PASS", "wrong-one")
@@ -237,8 +237,9 @@ async def test_a_login_that_is_not_accepted_is_a_hold_that_grows_and_no_page_is_
         again = await crawl(db, at=START + timedelta(hours=12))
 
     holds = [hold for result in (first, again) for hold in result.suspensions.values()]
-    assert {hold.reason for hold in holds} == {"login_failed the form is shown again: its fields are not accepted"}
-    assert holds[1].refusals == 2
+    reason = "login_failed the form is shown again: the credentials were not accepted"
+    assert {hold.reason for hold in holds} == {reason}
+    assert holds[1].rejections == 2
     assert club.tries == 2
     assert set(server.pages) == {"/login"}
 
@@ -247,16 +248,16 @@ async def test_a_login_that_is_not_accepted_is_a_hold_that_grows_and_no_page_is_
     ("form", "why"),
     [
         (Reply("<p>no form"), "no form with the fields user, password at /login"),
-        (Reply("<form><input name=user><input name=password></form>"), "is not sent by POST"),
+        (Reply("<form><input name=user><input name=password></form>"), "does not use POST"),
         (
             Reply("<form method=post action=http://elsewhere.test/x><input name=user><input name=password></form>"),
-            "leads to another domain",
+            "is submitted to another domain",
         ),
-        (Reply(status=302, headers=("Location: http://elsewhere.test/sso",)), "leads to another domain"),
+        (Reply(status=302, headers=("Location: http://elsewhere.test/sso",)), "redirects to another domain"),
         (Reply("gone", 500), "no form"),
     ],
 )
-async def test_what_is_no_form_for_us_gets_no_password(db: Database, form: Reply, why: str) -> None:
+async def test_an_unsuitable_form_gets_no_password(db: Database, form: Reply, why: str) -> None:
     async with door(lambda asked: form if asked.target == "/login" else site(asked)) as server:
         await register(db, server.url, login=LOGIN)
         done = await crawl(db, at=START)
@@ -266,7 +267,7 @@ async def test_what_is_no_form_for_us_gets_no_password(db: Database, form: Reply
     assert all(asked.method == "GET" for asked in server.asked)
 
 
-async def test_a_domain_is_asked_by_way_of_its_proxy_alone(db: Database) -> None:
+async def test_all_requests_of_a_domain_go_through_its_proxy(db: Database) -> None:
     async with door(site) as server, tunnel_proxy(wanted=BASIC) as proxy:
         address = f"http://127.0.0.1:{proxy.port}"
         await register(
@@ -278,7 +279,7 @@ async def test_a_domain_is_asked_by_way_of_its_proxy_alone(db: Database) -> None
     assert set(proxy.targets) == {f"127.0.0.1:{server.port}"}
     assert all("X-Key" not in head and TOKEN not in head for head in proxy.heads)
     assert all(asked.headers["x-key"] == TOKEN for asked in server.asked)
-    assert len(proxy.heads) <= 8  # tunnels are kept
+    assert len(proxy.heads) <= 8  # tunnels are reused
 
 
 async def over_tls(db: Database, port: int, **settings: Any) -> tuple[Domain, ShiftResult]:
@@ -288,7 +289,9 @@ async def over_tls(db: Database, port: int, **settings: Any) -> tuple[Domain, Sh
     return domain, await crawl(db, at=START)
 
 
-async def test_certificates_are_checked_unless_the_domains_user_says_otherwise(db: Database, certificate: Path) -> None:
+async def test_certificates_are_checked_unless_the_domain_settings_say_otherwise(
+    db: Database, certificate: Path
+) -> None:
     context = tls(certificate)
     found = {}
     ways: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""kill -9 is the normal way to stop."""
+"""Killing a crawl with kill -9 is a normal way to stop it."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ from tests.engine.crawls import QUICK, RECRAWL, START, coins_missing, crawl, env
 from tests.patience import SLOW
 
 KILLS = 5
-TERM = "2"  # seconds: a killed worker's domain is free again after that
+TERM = "2"  # seconds until a killed worker's domain can be claimed again
 
 
 async def finished_looks(db: Database) -> int:
@@ -38,7 +38,7 @@ async def run_until_killed(
     requests: int,
     batch: int = 4,
 ) -> bool:
-    """One `recrawl crawl`, killed with -9 after so many requests; whether it was still at work then."""
+    """Run `recrawl crawl` and kill it with -9 after this many requests; return whether it was still running then."""
     enough = living.journal.counts.requests + requests
     process = subprocess.Popen(
         [str(RECRAWL), "crawl", domain.authority, "--at", at.isoformat(), "--json"],
@@ -55,7 +55,7 @@ async def run_until_killed(
 
 
 @SLOW
-async def test_killed_again_and_again_at_random_nothing_is_lost_and_nothing_is_there_twice(
+async def test_killed_repeatedly_at_random_nothing_is_lost_or_duplicated(
     db: Database, database_url: str, domain: Domain, living: LivingServer, tmp_path: Path
 ) -> None:
     chance = random.Random(20)
@@ -87,12 +87,12 @@ async def test_killed_again_and_again_at_random_nothing_is_lost_and_nothing_is_t
 
 
 async def expire(db: Database) -> None:
-    """What waiting for the killed worker's lease to run out would do."""
+    """Expire the killed worker's lease, as time would."""
     async with db.transaction() as connection:
         await connection.execute("UPDATE domain_state SET leased_until = now() WHERE lease_token IS NOT NULL")
 
 
-async def test_a_killed_crawl_takes_few_requests_of_a_limited_budget_with_it(
+async def test_a_killed_crawl_loses_few_requests_of_a_limited_budget(
     db: Database, database_url: str, living: LivingServer, tmp_path: Path
 ) -> None:
     domain = await register(db, living.url, max_depth=12, budget_per_day=100_000)
@@ -111,7 +111,7 @@ async def test_a_killed_crawl_takes_few_requests_of_a_limited_budget_with_it(
 
 
 @pytest.mark.soak
-async def test_a_killed_crawl_takes_the_bytes_of_few_pages_of_a_budget_of_bytes_with_it(
+async def test_a_killed_crawl_loses_the_bytes_of_few_pages_of_a_budget_in_bytes(
     db: Database, database_url: str, living: LivingServer, tmp_path: Path
 ) -> None:
     domain = await register(db, living.url, max_depth=12, bytes_per_day=1_000_000_000)
@@ -131,7 +131,7 @@ async def test_a_killed_crawl_takes_the_bytes_of_few_pages_of_a_budget_of_bytes_
 
 
 async def spent_bytes(db: Database) -> tuple[int, int]:
-    """Bytes of the day's budget that are gone, and those that recorded looks received."""
+    """Return the spent bytes of the day's budget, and those that recorded visits received."""
     (row,) = await rows(
         db, "SELECT spent_bytes, (SELECT coalesce(sum(received_bytes), 0) FROM visit) FROM domain_state"
     )
@@ -143,7 +143,7 @@ async def spent_requests(db: Database) -> int:
     return int(spent)
 
 
-async def test_a_killed_workers_domain_waits_for_its_lease_to_run_out(
+async def test_a_killed_workers_domain_waits_until_its_lease_expires(
     db: Database, database_url: str, domain: Domain, living: LivingServer, tmp_path: Path
 ) -> None:
     living.slow(0.02)
@@ -159,10 +159,10 @@ async def test_a_killed_workers_domain_waits_for_its_lease_to_run_out(
     assert in_time.stats.visits == 5
 
 
-async def test_killed_with_9_and_started_again_due_times_and_backoff_are_the_same(
+async def test_after_kill_9_and_restart_due_times_and_backoff_are_the_same(
     db: Database, database_url: str, domain: Domain, living: LivingServer, tmp_path: Path
 ) -> None:
-    """All of it is in the database: another process, with nothing in memory, comes to the same conclusions."""
+    """All state is in the database: another process with empty memory makes the same decisions."""
     living.slow(0.02)
     assert await run_until_killed(domain, living, database_url, tmp_path, at=START, requests=40)
     known = {"/" + row[0].removeprefix(domain.root) for row in await rows(db, "SELECT url FROM page WHERE visits > 0")}
@@ -171,15 +171,17 @@ async def test_killed_with_9_and_started_again_due_times_and_backoff_are_the_sam
     living.journal.clear()
     await crawl(db, at=START + timedelta(minutes=1))
     asked = {entry.path for entry in living.journal.entries}
-    before = await rows(db, "SELECT key, due_at, resume_at, refusals FROM frontier, domain_state ORDER BY key")
+    before = await rows(db, "SELECT key, due_at, resume_at, rejections FROM frontier, domain_state ORDER BY key")
     living.throttle(0, retry_after="0")
     living.journal.clear()
 
     again = await run_until_killed(domain, living, database_url, tmp_path, at=START + timedelta(minutes=9), requests=1)
 
-    assert not again  # it had ended by itself
+    assert not again  # it had ended normally
     assert living.journal.counts.requests == 0
-    assert before == await rows(db, "SELECT key, due_at, resume_at, refusals FROM frontier, domain_state ORDER BY key")
+    assert before == await rows(
+        db, "SELECT key, due_at, resume_at, rejections FROM frontier, domain_state ORDER BY key"
+    )
     assert {row[3] for row in before} == {1}
     assert len(known) > 10
     assert asked
@@ -203,7 +205,7 @@ async def test_a_crawl_survives_the_death_of_postgres(
             patient = QUICK.model_copy(update={"lease_term": timedelta(minutes=5)})
             crawling = asyncio.create_task(crawl(db, at=START, settings=patient))
             while living.journal.counts.requests < 60:
-                await asyncio.sleep(0.01)  # until it is well under way
+                await asyncio.sleep(0.01)  # until it is well in progress
             os.kill(cluster.pid, signal.SIGKILL)
             cluster = await asyncio.to_thread(ensure_postgres, home)
             shift = await crawling

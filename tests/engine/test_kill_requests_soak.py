@@ -1,4 +1,4 @@
-"""kill -9 at random instants, while users refresh, hint, add seeds and change settings of a site behind a login."""
+"""kill -9 at random times while users refresh, hint, add seeds and change settings of a site behind a login."""
 
 import asyncio
 import contextlib
@@ -29,12 +29,12 @@ from tests.engine.test_kill import expire
 
 ROUNDS = 100
 PAGES = 80
-TERM_S = 2  # of a lease
+TERM_S = 2  # of a lease, in seconds
 SECRETS = {"DOCS_USER": USER, "DOCS_PASS": PASSWORD}
 
 
 class ChangingClub(Club):
-    """A site behind a login: page n says something else every n % 7 + 1 rounds. It takes webhooks, too."""
+    """A site behind a login: page n changes every n % 7 + 1 rounds. It also receives webhooks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class ChangingClub(Club):
 
 @dataclass(slots=True)
 class Rounds:
-    """A crawl that is killed again and again, and what its users do meanwhile."""
+    """A crawl that is killed repeatedly, and what users do meanwhile."""
 
     club: ChangingClub
     url: str
@@ -103,7 +103,7 @@ class Rounds:
         )
 
     async def round(self, db: Database, name: str, at: datetime) -> None:
-        """Do something of a user's, begin a crawl and kill it: after some requests, or while it takes up the lease."""
+        """Do one user action, start a crawl and kill it after some requests, or while it claims the lease."""
         domain = await domains.find_domain(db, name)  # type: ignore[arg-type]
         assert domain is not None
         actions: list[Callable[[Database, Domain, datetime], Awaitable[None]]]
@@ -126,7 +126,7 @@ class Rounds:
 
 
 @pytest.mark.soak
-async def test_requests_of_users_outlive_a_hundred_kills_and_no_due_page_sleeps(
+async def test_user_requests_survive_a_hundred_kills_and_no_due_page_is_forgotten(
     database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
     club = ChangingClub()
@@ -147,7 +147,7 @@ async def test_requests_of_users_outlive_a_hundred_kills_and_no_due_page_sleeps(
             assert await report.check_invariants(db) == [], (number, rounds.done)
             await expire(db)
             await assert_nothing_due_sleeps(db, at + timedelta(minutes=1))
-        print(rounds.done)  # noqa: T201  with -s, what happened how often
+        print(rounds.done)  # noqa: T201  with -s, shows how often each action happened
         domain = await domains.find_domain(db, name)
         assert domain is not None
         end = START + number * timedelta(minutes=10) + DAY
@@ -171,14 +171,14 @@ async def test_requests_of_users_outlive_a_hundred_kills_and_no_due_page_sleeps(
                 twin = await register(twin_db, server.url, login=LOGIN, allow_private=True)
                 await crawl(twin_db, at=START)
             expected = await kept(twin_db, twin)
-        # However often each of them has changed.
+        # Independent of how often each of them has changed.
         assert [(url, state, body) for url, state, _, body, _ in copy] == [
             (url, state, body) for url, state, _, body, _ in expected
         ]
 
 
 async def assert_nothing_due_sleeps(db: Database, at: datetime) -> None:
-    """A domain with a due page can be claimed by the next worker."""
+    """Check that a domain with a due page can be claimed by the next worker."""
     due = await rows(db, "SELECT count(*) FROM frontier WHERE due_at <= %s OR request_reason IN (1, 4)", at)
     state = await rows(db, "SELECT wake_at, resume_at, resume_reason FROM domain_state")
     if due[0][0]:

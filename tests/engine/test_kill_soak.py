@@ -1,4 +1,4 @@
-"""Three hundred rounds of whatever may happen to a crawl, beside a twin that nothing happens to."""
+"""Three hundred rounds of disturbances of a crawl, compared with an undisturbed crawl."""
 
 import asyncio
 import random
@@ -18,12 +18,12 @@ from tests.engine.disturbed import Disturbed, disturbed_crawl
 from tests.engine.test_kill import expire
 
 ROUNDS = 300
-TERM_S = 2  # of a lease
+TERM_S = 2  # of a lease, in seconds
 
 
 @dataclass(slots=True)
 class Rounds:
-    """What happens to a crawl, a round after the other."""
+    """What happens to a crawl, one round after the other."""
 
     of: Disturbed
     chance: random.Random
@@ -72,7 +72,7 @@ class Rounds:
 
 
 @pytest.mark.soak
-async def test_whatever_happens_three_hundred_times_the_copy_is_that_of_a_twin_that_nothing_happened_to(
+async def test_after_three_hundred_disturbances_the_copy_equals_that_of_an_undisturbed_crawl(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     async with disturbed_crawl(tmp_path_factory.mktemp("disturbed")) as disturbed:
@@ -89,7 +89,7 @@ async def test_whatever_happens_three_hundred_times_the_copy_is_that_of_a_twin_t
         async with disturbed.database() as db:
             await crawl(db, at=START + DAY)
         await disturbed.check(domain)
-    print(rounds.done)  # noqa: T201  with -s, what happened how often
+    print(rounds.done)  # noqa: T201  with -s, shows how often each disturbance happened
     assert set(rounds.done) == {
         "kill_crawler",
         "kill_readers",

@@ -1,4 +1,4 @@
-"""New domains begin with what plan has learnt of their kind of site, before anything of them was looked at again."""
+"""New domains begin with what plans have learned about their kind of site, before any revisit of them."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -28,14 +28,14 @@ async def registered(db: Database, name: str) -> Domain:
 
 
 async def learnt(db: Database, name: str, *, per_day: float) -> Domain:
-    """A domain of 100 pages that were looked at often."""
+    """Return a domain of 100 pages that were visited often."""
     domain = await registered(db, name)
     await add(db, domain, Bulk(100, a=20.0, b=20.0 / per_day), at=AT)
     return domain
 
 
 async def planned(db: Database) -> None:
-    """Two slow sites of governments and two fast shops, planned until what was learnt of them is settled."""
+    """Plan two slow government sites and two fast shops until their estimates are settled."""
     for name, per_day in {"a.gov": 0.01, "b.gov.uk": 0.02, "a.com": 0.5, "b.co.jp": 1.0}.items():
         await learnt(db, name, per_day=per_day)
     for hour in range(3):
@@ -43,7 +43,7 @@ async def planned(db: Database) -> None:
 
 
 async def first_wait(db: Database, domain: Domain) -> timedelta:
-    """How long after its first look the root of a new domain is due again, were all looked at at once."""
+    """Return how long after its first visit the root of a new domain is due again, without spreading."""
     at = AT + timedelta(days=1)
     lease = await claim.claim(db, at=at, holder="test", term=timedelta(minutes=5), only=[domain])
     assert lease is not None
@@ -75,7 +75,7 @@ async def test_a_new_domain_begins_with_the_prior_of_its_kind(db: Database) -> N
     assert per_day[0] < 0.5 * per_day[1]
 
 
-async def test_the_first_revisit_of_a_new_domain_is_as_its_kind_changes(db: Database) -> None:
+async def test_the_first_revisit_of_a_new_domain_depends_on_its_kind(db: Database) -> None:
     await planned(db)
 
     gov, com, elsewhere = [
@@ -85,11 +85,11 @@ async def test_the_first_revisit_of_a_new_domain_is_as_its_kind_changes(db: Data
     assert len({gov, com, elsewhere}) == 3
 
 
-async def test_a_kind_that_nobody_has_seen_begins_as_all_do_and_nothing_known_with_the_usual_prior(
+async def test_an_unknown_kind_begins_like_all_domains_and_without_data_with_the_default_prior(
     db: Database,
 ) -> None:
     (alone,) = await fetched(db, START, (await registered(db, "first.gov")).id)
-    await plan_domains(db, at=AT, settings=SETTINGS)  # of which nothing was looked at again
+    await plan_domains(db, at=AT, settings=SETTINGS)  # of a domain without revisits
     wrong = await report.check_invariants(db)
     (second,) = await fetched(db, START, (await registered(db, "second.gov")).id)
     await planned(db)
@@ -101,7 +101,7 @@ async def test_a_kind_that_nobody_has_seen_begins_as_all_do_and_nothing_known_wi
     assert strange == elsewhere != alone
 
 
-async def test_a_domain_that_lives_in_a_time_of_its_own_teaches_no_others(db: Database) -> None:
+async def test_a_domain_with_its_own_clock_does_not_change_the_priors_of_others(db: Database) -> None:
     domain = await learnt(db, "a.gov", per_day=0.01)
 
     await plan_domains(db, at=AT, settings=SETTINGS, only=domain)
@@ -110,13 +110,13 @@ async def test_a_domain_that_lives_in_a_time_of_its_own_teaches_no_others(db: Da
 
 
 async def belief_of(db: Database, domain: Domain, n: int) -> tuple[PriorSource | None, str]:
-    """Where the prior of a page comes from, and what people are told of it."""
+    """Return the source of a page's prior, and how it is explained to users."""
     known = await report.explain_url(db, domain, url(domain, n), at=AT + timedelta(days=1), defaults=USUAL)
     assert known.page is not None
     return known.prior_source, format_change_rate(known.page, known.prior_source).partition(", ")[2]
 
 
-async def test_an_explanation_says_where_the_belief_comes_from_before_there_are_looks(db: Database) -> None:
+async def test_an_explanation_names_the_source_of_the_estimate_before_there_are_visits(db: Database) -> None:
     first = await registered(db, "first.gov")
     await add(db, first, Bulk(1), at=AT)
     nothing = await belief_of(db, first, 1)
@@ -131,14 +131,14 @@ async def test_an_explanation_says_where_the_belief_comes_from_before_there_are_
     not_yet = await belief_of(db, elsewhere, 1)
     await plan_domains(db, at=AT + timedelta(hours=4), settings=SETTINGS)
 
-    assert nothing == (PriorSource(PriorLevel.NOTHING, "gov", 0, 0), "as pages do of which nothing is known")
-    assert by_kind == (PriorSource(PriorLevel.KIND, "gov", 200, 2), "as pages of .gov sites do (2 sites)")
-    assert by_all == not_yet == (PriorSource(PriorLevel.ALL, "", 400, 4), "as pages of all sites do (4 sites)")
+    assert nothing == (PriorSource(PriorLevel.NOTHING, "gov", 0, 0), "the default for pages without data")
+    assert by_kind == (PriorSource(PriorLevel.KIND, "gov", 200, 2), "like pages of other .gov sites (2 sites)")
+    assert by_all == not_yet == (PriorSource(PriorLevel.ALL, "", 400, 4), "like pages of other sites (4 sites)")
     assert await belief_of(db, elsewhere, 1) == (
         PriorSource(PriorLevel.DOMAIN, "", 12, 1),
-        "as pages of its domain do (12 pages looked at again)",
+        "like other pages of its domain (12 pages revisited)",
     )
     assert await belief_of(db, elsewhere, 200) == (
         PriorSource(PriorLevel.TEMPLATE, "", 12, 1),
-        "as pages like /news/* do (12 pages looked at again)",
+        "like other pages of the form /news/* (12 pages revisited)",
     )

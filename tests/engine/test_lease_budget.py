@@ -1,4 +1,4 @@
-"""What a lease takes from the budgets of a day is used, given back, or lost with its day."""
+"""What a lease debits from the day's budgets is used, refunded, or lost with its day."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -25,12 +25,12 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 @dataclass
 class Budgets:
-    """Grants whatever is asked for, on the day that it is told, with so many bytes to each request."""
+    """A store that grants all requests on its current day, with a fixed number of bytes per request."""
 
     day: date = TODAY
     bytes_each: int | None = None
     clock: Clock = field(default_factory=lambda: Clock.from_instant(NOON))
-    asked: list[tuple[int, Refund]] = field(default_factory=list)  # requests of pages under way, bytes given back
+    asked: list[tuple[int, Refund]] = field(default_factory=list)  # requests of pages in progress, and the refund
 
     async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
         self.asked.append((waiting, spare))
@@ -42,7 +42,7 @@ def budget_of(budgets: Budgets) -> LeaseBudget:
     return LeaseBudget(cast(LeasedStore, budgets))
 
 
-async def test_what_no_page_wanted_and_what_was_decided_without_asking_is_given_back() -> None:
+async def test_unneeded_requests_and_those_of_pages_decided_without_a_request_are_refunded() -> None:
     budget = budget_of(Budgets())
     taken = await budget.take_requests(10)
     budget.assign_to_pages(7)
@@ -56,7 +56,7 @@ async def test_what_no_page_wanted_and_what_was_decided_without_asking_is_given_
     assert budget.compute_refund() == Refund(TODAY)
 
 
-async def test_pages_that_are_under_way_count_for_the_bytes_of_the_next_grant() -> None:
+async def test_pages_in_progress_count_for_the_bytes_of_the_next_grant() -> None:
     budgets = Budgets(bytes_each=100)
     budget = budget_of(budgets)
     await budget.take_requests(5)
@@ -70,7 +70,7 @@ async def test_pages_that_are_under_way_count_for_the_bytes_of_the_next_grant() 
     assert budget.compute_refund() == Refund(TODAY, received_bytes=80 + 600)
 
 
-async def test_a_new_day_owes_nothing_of_the_one_before() -> None:
+async def test_a_new_day_does_not_refund_the_previous_one() -> None:
     budgets = Budgets(bytes_each=100)
     budget = budget_of(budgets)
     await budget.take_requests(5)
@@ -86,7 +86,7 @@ async def test_a_new_day_owes_nothing_of_the_one_before() -> None:
     assert budget.is_idle
 
 
-async def test_bytes_are_used_up_by_looks_and_by_what_is_no_look() -> None:
+async def test_bytes_are_used_by_visits_and_by_other_requests() -> None:
     budget = budget_of(Budgets(bytes_each=100))
     await budget.take_requests(2)
     budget.count_received(150, is_visit=False)
@@ -98,7 +98,7 @@ async def test_bytes_are_used_up_by_looks_and_by_what_is_no_look() -> None:
     assert budget.compute_refund() == Refund(TODAY)
 
 
-async def test_a_record_gives_back_no_more_bytes_than_were_taken_for_it() -> None:
+async def test_a_record_refunds_no_more_bytes_than_were_debited_for_it() -> None:
     budget = budget_of(Budgets(bytes_each=100))
     await budget.take_requests(1)
     budget.count_received(500, is_visit=True)
@@ -116,7 +116,7 @@ async def test_without_a_limit_bytes_do_not_run_out() -> None:
     assert budget.settle_record(10**9) == Refund(TODAY)
 
 
-async def test_two_that_take_at_once_give_the_same_bytes_back_once() -> None:
+async def test_two_simultaneous_debits_refund_the_same_bytes_only_once() -> None:
     class Slow(Budgets):
         async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
             await asyncio.sleep(0)
@@ -133,7 +133,7 @@ async def test_two_that_take_at_once_give_the_same_bytes_back_once() -> None:
 
 
 class Nobody:
-    """A web that must not be asked."""
+    """An HTTP client that must not be used."""
 
     async def fetch(self, url: Url, **_: object) -> Response:
         raise AssertionError(url)
@@ -142,21 +142,21 @@ class Nobody:
         raise AssertionError(request)
 
 
-async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_was_not_sent() -> None:
-    """After a second Ctrl-C the day's account had requests that no server ever saw."""
+async def test_a_request_that_is_cancelled_while_it_waits_was_not_sent() -> None:
+    """After a second Ctrl-C, the day's budget was debited for requests that no server ever saw."""
     budget = budget_of(Budgets())
     await budget.take_requests(3)
     budget.assign_to_pages(3)
     server = PacedServer(cast(Http, Nobody()), Pacer(delay=DAY, wait=DAY), deadline=DAY)
     requester = Requester(server, budget, term=3 * DAY, stats=CrawlStats())
 
-    looks = [asyncio.create_task(requester.fetch_target(WebRequest(Url("http://site.test/")))) for _ in range(3)]
-    looks.append(asyncio.create_task(requester.request_url(Url("http://site.test/robots.txt"))))
+    visits = [asyncio.create_task(requester.fetch_target(WebRequest(Url("http://site.test/")))) for _ in range(3)]
+    visits.append(asyncio.create_task(requester.request_url(Url("http://site.test/robots.txt"))))
     for _ in range(5):
         await asyncio.sleep(0)
-    for look in looks:
+    for look in visits:
         look.cancel()
-    await asyncio.gather(*looks, return_exceptions=True)
+    await asyncio.gather(*visits, return_exceptions=True)
 
     assert budget.compute_refund() == Refund(TODAY, requests=4)
     assert budget.is_idle

@@ -1,4 +1,4 @@
-"""Seven servers that lie: how many revisits it takes to find each out, to catch what changed, and to trust it again."""
+"""Seven servers with wrong validators: the revisits needed to detect each, to catch changes, and to trust it again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ from tests.engine.liars import (
     standing,
 )
 
-NEW, TRUSTED = 20, 200  # revisits within which a lie is found, of a new domain and of one that was trusted
-MENDED = 60  # revisits to pages that all change within which a server is trusted again that has mended its ways
+NEW, TRUSTED = 20, 200  # revisits within which wrong validators are found, for a new domain and for a trusted one
+MENDED = 60  # revisits of changing pages within which a corrected server is trusted again
 PAGES = 4  # of a new domain
 PAGES_OF_A_KNOWN_ONE = 10
-HONEST_EDITS, HONEST_REST = 1, 11  # rounds of its pages in which they change, and in which they do not
+HONEST_EDITS, HONEST_REST = 1, 11  # rounds in which its pages change, and in which they do not
 
 
 def honest_date(site: Liar, asked: Asked) -> Words:
@@ -48,9 +48,9 @@ def honest_etag(site: Liar, asked: Asked) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Lie:
-    """What a server says, what an honest one would say in its place, and how a report tells the difference.
+    """What a server sends, what a correct one would send instead, and how reports distinguish them.
 
-    edits: whether its pages change while it is found out.
+    edits: whether its pages change while it is detected.
     """
 
     say: Policy
@@ -60,7 +60,10 @@ class Lie:
     edits: bool
 
 
-OF_EACH_KIND = {"a frozen Last-Modified", "304 to everything"}  # of a date and of a tag; the others take as long
+OF_EACH_KIND = {
+    "a frozen Last-Modified",
+    "304 to everything",
+}  # one with dates and one with tags; the others take as long
 LIES: Mapping[str, Lie] = {
     "an ETag that stays while the body changes": Lie(constant_etag, honest_etag, Validator.ETAG, "lies", edits=True),
     "an ETag of each replica": Lie(etag_per_replica_alone, honest_etag, Validator.ETAG, "flaps", edits=False),
@@ -73,14 +76,14 @@ LIES: Mapping[str, Lie] = {
 
 
 @pytest.mark.parametrize("name", LIES)
-async def test_a_lie_of_a_new_domain_is_found_within_20_revisits_and_told_and_the_change_is_caught(
+async def test_wrong_validators_of_a_new_domain_are_found_and_reported_and_the_change_is_caught(
     db: Database, name: str
 ) -> None:
     lie = LIES[name]
     async with served(db, lie.say) as (site, domain):
         await recrawl(db, domain, at=site.at)
         revisits = await revisits_until(db, site, domain, lie, lie.found, most=NEW)
-        print(f"{name}: found after {revisits} revisits of a new domain")  # noqa: T201  seen with -rP
+        print(f"{name}: found after {revisits} revisits of a new domain")  # noqa: T201  shown with -rP
         await look_again(db, site, domain, rounds=1, edits=True)
         await look_again(db, site, domain, rounds=1, edits=False)
 
@@ -91,7 +94,7 @@ async def test_a_lie_of_a_new_domain_is_found_within_20_revisits_and_told_and_th
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in OF_EACH_KIND else pytest.mark.soak) for name in LIES]
 )
-async def test_a_lie_of_a_trusted_domain_is_found_within_200_revisits_and_honest_challenges_restore_its_trust(
+async def test_wrong_validators_of_a_trusted_domain_are_found_and_correct_checks_restore_trust(
     db: Database, name: str
 ) -> None:
     lie = LIES[name]
@@ -101,7 +104,7 @@ async def test_a_lie_of_a_trusted_domain_is_found_within_200_revisits_and_honest
         await look_again(db, site, domain, rounds=HONEST_EDITS, edits=True)
         site.bodies = 0
         await look_again(db, site, domain, rounds=HONEST_REST, edits=False)
-        assert site.bodies < HONEST_REST * PAGES_OF_A_KNOWN_ONE / 2  # what it says is believed
+        assert site.bodies < HONEST_REST * PAGES_OF_A_KNOWN_ONE / 2  # its validators are trusted
         assert (await standing(db, domain, lie.kind)).rating == "honest"
         assert not await is_told(db, domain, lie)
 
@@ -114,17 +117,17 @@ async def test_a_lie_of_a_trusted_domain_is_found_within_200_revisits_and_honest
 
         site.say, site.grows = lie.truth, lie.kind is Validator.LENGTH
         restored = await revisits_until(db, site, domain, lie, "honest", most=MENDED)
-        print(f"{name}: found after {revisits} revisits of a trusted domain, and trusted again after {restored}")  # noqa: T201  seen with -rP
+        print(f"{name}: found after {revisits} revisits of a trusted domain, and trusted again after {restored}")  # noqa: T201  shown with -rP
         assert not await is_told(db, domain, lie)
         await look_again(db, site, domain, rounds=2, edits=True)
         site.bodies = 0
         await look_again(db, site, domain, rounds=2, edits=False)
-        # Of twice as many, and of the first page. A HEAD that mostly differed lately is not worth its request.
+        # Twice as many, and the first page. A HEAD that usually found differences lately is not sent.
         assert site.bodies <= PAGES_OF_A_KNOWN_ONE or lie.kind is Validator.LENGTH
 
 
 async def revisits_until(db: Database, site: Liar, domain: Domain, lie: Lie, said: str, *, most: int) -> int:
-    """After how many revisits, by rounds of all pages, the report says that of the lie's group and kind."""
+    """Return after how many revisits, in rounds of all pages, the report says this about the lie's group and kind."""
     revisits = 0
     while revisits < most:
         site.at += DAY
@@ -141,7 +144,7 @@ async def revisits_until(db: Database, site: Liar, domain: Domain, lie: Lie, sai
 
 
 async def is_told(db: Database, domain: Domain, lie: Lie) -> bool:
-    """Whether reports tell of the fault: the view, and the command where such words would be sent."""
+    """Return whether reports show the fault: the view, and the command if such validators would be sent."""
     found = await list_trust_rows(db, domain)
     by_view = any((one.template, one.validator, one.rating) == ("/page/*", lie.kind, lie.found) for one in found)
     told = f"of /page/* {lie.found}" in format_trust(found)

@@ -1,4 +1,4 @@
-"""What becomes of pages in months of a site's life: nothing is forgotten that was not proven to be gone."""
+"""The life of pages over months: nothing is considered gone without proof."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -34,7 +34,7 @@ async def all_known(db: Database, domain: Domain) -> bool:
     return set((await states(db, domain)).values()) == {"fetched"}
 
 
-async def test_half_a_year_with_every_trouble_tells_what_became_of_pages_and_nothing_else(
+async def test_half_a_year_with_all_kinds_of_failures_reports_what_happened_to_pages_and_nothing_else(
     db: Database,
 ) -> None:
     async with scripted(db, SITE) as (site, domain):
@@ -61,7 +61,7 @@ async def test_half_a_year_with_every_trouble_tells_what_became_of_pages_and_not
         site.pages |= {"/leaf1": text("another leaf"), "/leaf3": NOT_THERE}
         await look(130, 131, 132, 133)
         site.trouble = lambda path: None if path == "/robots.txt" else WHO_ARE_YOU
-        await look(140, 141)  # after two days it would count as what the pages say
+        await look(140, 141)  # after two days it would count as the pages' content
         site.trouble = lambda path: None if path == "/robots.txt" or path in site.pages else SORRY
         site.pages["/leaf4"] = SORRY
         await look(150, 151, 152, 153)
@@ -79,15 +79,15 @@ async def test_half_a_year_with_every_trouble_tells_what_became_of_pages_and_not
         assert await coins_missing(db) == 0
 
 
-async def test_months_of_304_from_the_parents_and_skips_of_them_touch_no_child(db: Database) -> None:
+async def test_months_of_304_from_parents_and_skipped_visits_do_not_affect_children(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         links = await rows(db, "SELECT key, targets FROM page_links ORDER BY key")
         at = START
         for _ in range(12):
             at += 10 * DAY
-            await site.crawl(db, at=at)  # what is due, and nobody else: most pages are skipped
-            await site.crawl(db, at=at + HOUR)  # premature: nothing is
+            await site.crawl(db, at=at)  # only what is due: most pages are skipped
+            await site.crawl(db, at=at + HOUR)  # too early: nothing is due
 
         assert await all_known(db, domain)
         assert await events(db, domain) == []
@@ -96,7 +96,7 @@ async def test_months_of_304_from_the_parents_and_skips_of_them_touch_no_child(d
         assert await rows(db, "SELECT count(*) FROM visit WHERE change NOT IN ('added', 'unchanged')") == [(0,)]
 
 
-async def test_a_name_that_does_not_resolve_for_three_days_says_nothing_about_pages(db: Database) -> None:
+async def test_a_name_that_does_not_resolve_for_three_days_means_nothing_for_pages(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         before, asked = await learnt(db), len(site.asked)
@@ -111,12 +111,12 @@ async def test_a_name_that_does_not_resolve_for_three_days_says_nothing_about_pa
 
     assert (kept, await events(db, domain)) == (before, [])
     assert reasons == [("dns",)]
-    assert spent < 30  # nine tries, of which only some were allowed, and not ten pages each
+    assert spent < 30  # nine attempts, of which only some were allowed, and fewer than ten pages each
     assert len(site.asked) > asked
-    assert after.stats.changes == {Change.UNCHANGED: len(SITE)}  # told by a 304, or by a challenge
+    assert after.stats.changes == {Change.UNCHANGED: len(SITE)}  # found by a 304, or by a validator check
 
 
-async def test_maintenance_with_503_holds_the_domain_and_its_pages_stay_as_they_were(db: Database) -> None:
+async def test_maintenance_with_503_suspends_the_domain_and_its_pages_stay_unchanged(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         before = await learnt(db)
@@ -131,7 +131,7 @@ async def test_maintenance_with_503_holds_the_domain_and_its_pages_stay_as_they_
         assert await all_known(db, domain)
 
 
-async def test_404_once_is_an_accident_and_twice_a_tombstone_of_which_there_is_one(db: Database) -> None:
+async def test_404_once_is_an_accident_and_twice_a_single_tombstone(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.pages |= {"/leaf0": NOT_THERE, "/leaf1": NOT_THERE}
@@ -147,13 +147,13 @@ async def test_404_once_is_an_accident_and_twice_a_tombstone_of_which_there_is_o
         assert await coins_missing(db) == 0
 
 
-async def test_404_410_500_and_429_are_four_things_in_states_events_and_waits(db: Database) -> None:
+async def test_404_410_500_and_429_have_different_states_events_and_waits(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         holds, at = {}, START + DAY
         for path, said in zip(LEAVES, (NOT_THERE, Said(410), Said(500), Said(429, wait="7200")), strict=False):
             site.pages[path] = said
-            at += timedelta(minutes=2)  # the 404 is not confirmed in ten
+            at += timedelta(minutes=2)  # the 404 is not confirmed within ten minutes
             holds[path] = (await site.recrawl(db, domain, at=at, prefix=path)).suspensions
         waits = await rows(
             db,
@@ -165,7 +165,7 @@ async def test_404_410_500_and_429_are_four_things_in_states_events_and_waits(db
             ("/leaf0", "fetched", "http_404", timedelta(minutes=10)),
             ("/leaf1", "gone", "http_410", 30 * DAY),
             ("/leaf2", "fetched", "http_500", HOUR),
-            ("/leaf3", "fetched", "http_429", timedelta(minutes=1)),  # behind its domain's two hours
+            ("/leaf3", "fetched", "http_429", timedelta(minutes=1)),  # after its domain's suspension of two hours
         ]
         assert {path for path, held in holds.items() if held} == {"/leaf3"}
         assert await events(db, domain) == [("/leaf1", "gone")]
@@ -174,7 +174,7 @@ async def test_404_410_500_and_429_are_four_things_in_states_events_and_waits(db
 
 
 @pytest.mark.parametrize("trouble", [HUNG_UP, Said(500), Said(403)], ids=["no answer", "500", "403"])
-async def test_a_page_that_alone_fails_for_half_a_year_is_no_tombstone(db: Database, trouble: Said) -> None:
+async def test_a_page_that_fails_alone_for_half_a_year_is_not_gone(db: Database, trouble: Said) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         learnt_of = f"SELECT {LEARNT} FROM page WHERE url LIKE '%%/leaf0'"
@@ -189,7 +189,7 @@ async def test_a_page_that_alone_fails_for_half_a_year_is_no_tombstone(db: Datab
         assert await events(db, domain) == []
 
 
-async def test_what_is_gone_and_comes_back_as_it_was_is_told_of_though_a_304_may_be_all_that_comes(
+async def test_a_page_that_returns_unchanged_is_reported_even_if_only_a_304_comes(
     db: Database,
 ) -> None:
     async with scripted(db, SITE) as (site, domain):
@@ -206,7 +206,9 @@ async def test_what_is_gone_and_comes_back_as_it_was_is_told_of_though_a_304_may
         assert await coins_missing(db) == 0
 
 
-async def test_a_tombstone_that_robots_txt_hides_for_a_while_stays_one_and_its_return_is_told(db: Database) -> None:
+async def test_a_gone_page_that_robots_txt_hides_for_a_while_stays_gone_and_its_return_is_reported(
+    db: Database,
+) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.pages["/leaf0"] = Said(410)
@@ -221,7 +223,7 @@ async def test_a_tombstone_that_robots_txt_hides_for_a_while_stays_one_and_its_r
         assert await events(db, domain) == [("/leaf0", "gone"), ("/leaf0", "restored")]
 
 
-async def test_a_page_that_moves_is_told_of_over_a_chain_of_redirects(db: Database) -> None:
+async def test_a_page_that_moves_is_reported_over_a_chain_of_redirects(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         for n in range(1, 4):
@@ -230,11 +232,11 @@ async def test_a_page_that_moves_is_told_of_over_a_chain_of_redirects(db: Databa
 
         found = await states(db, domain)
         assert [found[path] for path in ("/leaf0", "/moved1", "/moved2", "/moved3")] == ["moved"] * 3 + ["fetched"]
-        assert await events(db, domain) == [("/leaf0", "moved")]  # nobody had heard of the others
+        assert await events(db, domain) == [("/leaf0", "moved")]  # the others were never known
         assert await coins_missing(db) == 0
 
 
-async def test_redirects_in_a_circle_are_a_failure_and_the_pages_keep_what_they_were(db: Database) -> None:
+async def test_circular_redirects_are_a_failure_and_pages_keep_their_content(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         before = await learnt(db)
@@ -255,7 +257,7 @@ async def test_redirects_in_a_circle_are_a_failure_and_the_pages_keep_what_they_
 
 
 @pytest.mark.parametrize("status", [302, 303, 307])
-async def test_redirects_for_now_in_a_circle_are_found_out(db: Database, status: int) -> None:
+async def test_circular_temporary_redirects_are_detected(db: Database, status: int) -> None:
     async with scripted(db, {**SITE, "/": text("home", "/leaf0", "/a", "/x")}) as (site, domain):
         await site.crawl(db, at=START)
         site.pages |= {
@@ -278,7 +280,7 @@ async def test_redirects_for_now_in_a_circle_are_found_out(db: Database, status:
         assert due[f"{domain.root}a"] - START - 5 * DAY > 7 * DAY  # there never was a page
 
 
-async def test_a_page_that_moves_onto_another_is_asked_twice_before_it_is_believed(db: Database) -> None:
+async def test_a_page_that_moves_to_an_existing_one_is_fetched_twice_to_confirm(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         await site.recrawl(db, domain, at=START + DAY)
@@ -293,11 +295,11 @@ async def test_a_page_that_moves_onto_another_is_asked_twice_before_it_is_believ
 
 
 def to_home(path: str) -> Said | None:
-    """Every page but the root redirects to the root."""
+    """Redirect every page except the root to the root."""
     return None if path in {"/", "/robots.txt"} else Said(301, location="/")
 
 
-async def test_all_pages_to_the_home_page_for_days_are_an_outage(db: Database) -> None:
+async def test_redirects_of_all_pages_to_the_home_page_for_days_are_an_outage(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         before = await rows(db, f"SELECT {LEARNT} FROM page WHERE url <> %s ORDER BY key", domain.root)
@@ -310,29 +312,31 @@ async def test_all_pages_to_the_home_page_for_days_are_an_outage(db: Database) -
         after = await site.recrawl(db, domain, at=START + 6 * DAY)
 
         assert (during, reason) == (before, "bulk_redirect")
-        assert after.stats.changes == {Change.UNCHANGED: len(SITE)}  # told by a 304, or by a challenge
+        assert after.stats.changes == {Change.UNCHANGED: len(SITE)}  # found by a 304, or by a validator check
         assert await all_known(db, domain)
         assert await events(db, domain) == []
         assert await coins_missing(db) == 0
 
 
-async def test_all_pages_to_the_home_page_for_good_are_gone_once_each_and_none_has_moved(db: Database) -> None:
+async def test_permanent_redirects_of_all_pages_to_the_home_page_make_each_gone_once_and_none_moved(
+    db: Database,
+) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.trouble = to_home
-        site.settings = QUICK.model_copy(update={"max_batch_size": 2})  # nobody is recorded with the whole crowd
+        site.settings = QUICK.model_copy(update={"max_batch_size": 2})  # small batches: no batch contains all pages
         await site.recrawl(db, domain, at=START + 2 * DAY)
         for day in range(3, 16):
             await site.crawl(db, at=START + day * DAY)  # when they are due
 
         told = await events(db, domain)
         assert sorted(told) == sorted((path, "gone") for path in SITE if path != "/")
-        looks = await rows(db, "SELECT count(*) FROM visit WHERE status = 301 GROUP BY key")
-        assert max(many for (many,) in looks) <= 5
+        visits = await rows(db, "SELECT count(*) FROM visit WHERE status = 301 GROUP BY key")
+        assert max(many for (many,) in visits) <= 5
         assert await coins_missing(db) == 0
 
 
-async def test_all_pages_to_another_host_for_a_day_are_an_outage(db: Database) -> None:
+async def test_redirects_of_all_pages_to_another_host_for_a_day_are_an_outage(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         before = await rows(db, f"SELECT {LEARNT} FROM page ORDER BY key")
@@ -351,17 +355,17 @@ async def test_all_pages_to_another_host_for_a_day_are_an_outage(db: Database) -
         assert [each[:2] for each in during] == [each[:2] for each in before]
         told = await events(db, domain)
         assert {change for _, change in told} <= {"moved", "restored"}
-        assert len(told) <= 2 * 4  # the first four cannot know
+        assert len(told) <= 2 * 4  # the first four cannot be recognized yet
         assert await coins_missing(db) == 0
 
 
-async def test_of_a_crowd_that_comes_page_by_page_to_an_unknown_place_only_the_first_four_are_believed(
+async def test_of_many_single_redirects_to_an_unknown_page_only_the_first_four_are_accepted(
     db: Database,
 ) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         for n, path in enumerate(LEAVES):
-            site.pages[path] = Said(301, location="/closed")  # where nothing stands
+            site.pages[path] = Said(301, location="/closed")  # a missing page
             await site.recrawl(db, domain, at=START + DAY + n * HOUR, prefix=path)
         found = await states(db, domain)
         site.pages |= {path: SITE[path] for path in LEAVES}
@@ -376,7 +380,7 @@ async def test_of_a_crowd_that_comes_page_by_page_to_an_unknown_place_only_the_f
         assert {(await page(db, domain, path))["version"] for path in LEAVES} == {1}
 
 
-async def test_a_temporary_redirect_takes_no_links_from_the_page_that_stands_behind_it(db: Database) -> None:
+async def test_a_temporary_redirect_does_not_change_the_links_of_its_destination(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         links = await rows(db, "SELECT key, targets FROM page_links ORDER BY key")
@@ -393,7 +397,7 @@ async def test_a_temporary_redirect_takes_no_links_from_the_page_that_stands_beh
         assert await events(db, domain) == []
 
 
-async def test_a_page_that_asks_not_to_be_listed_is_kept_and_that_is_no_event(db: Database) -> None:
+async def test_a_page_with_noindex_is_kept_and_that_is_no_event(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.pages["/leaf0"] = text("leaf /leaf0", head="<meta name=robots content=noindex>")
@@ -404,10 +408,10 @@ async def test_a_page_that_asks_not_to_be_listed_is_kept_and_that_is_no_event(db
         assert (kept["state"], kept["version"]) == ("fetched", 1)
 
 
-async def test_a_page_that_no_page_links_to_any_more_is_told_of_and_kept(db: Database) -> None:
+async def test_a_page_that_is_no_longer_linked_is_reported_and_kept(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
-        site.pages["/list"] = Said(500)  # silent
+        site.pages["/list"] = Said(500)  # unavailable
         await site.recrawl(db, domain, at=START + DAY)
         silent = await is_orphan(db, domain, "/leaf0")
         site.pages["/list"] = text("list", *LEAVES[1:])
@@ -421,7 +425,7 @@ async def test_a_page_that_no_page_links_to_any_more_is_told_of_and_kept(db: Dat
         assert (await page(db, domain, "/leaf0"))["state"] == "fetched"
 
 
-async def test_children_of_a_page_that_is_gone_are_orphans_and_are_kept(db: Database) -> None:
+async def test_children_of_a_gone_page_are_orphans_and_are_kept(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.pages["/list"] = Said(410)
@@ -450,14 +454,14 @@ async def test_a_deleted_page_is_reported_within_two_hours_of_its_first_404(db: 
         deleted, at = START + interval, START + interval
         while not await events(db, domain) and at < deleted + DAY:
             await site.crawl(db, at=at)
-            at += timedelta(minutes=5)  # as often as the local stack looks for due domains
+            at += timedelta(minutes=5)  # the interval at which the local stack checks for due domains
         first, last = await visits_of_404(db, "/leaf0")
 
     assert await events(db, domain) == [("/leaf0", "gone")]
     assert timedelta(minutes=10) <= last - first <= HOUR
 
 
-async def test_a_404_is_confirmed_ahead_of_a_paced_budget_and_of_all_that_is_overdue(db: Database) -> None:
+async def test_a_404_is_confirmed_before_pacing_and_all_overdue_pages(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=24), at=START)
         await site.crawl(db, at=START)
@@ -476,7 +480,7 @@ async def test_a_404_is_confirmed_ahead_of_a_paced_budget_and_of_all_that_is_ove
         assert [path for path, _ in site.asked] == ["/leaf0"]
 
 
-async def test_a_page_refreshed_by_hand_again_and_again_is_gone_ten_minutes_after_its_first_404(db: Database) -> None:
+async def test_a_page_that_users_refresh_repeatedly_is_gone_ten_minutes_after_its_first_404(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.pages["/leaf0"] = NOT_THERE
@@ -489,7 +493,7 @@ async def test_a_page_refreshed_by_hand_again_and_again_is_gone_ten_minutes_afte
 
 
 async def visits_of_404(db: Database, path: str) -> tuple[datetime, datetime]:
-    """When the first and the last 404 of a page came."""
+    """Return the times of the first and the last 404 of a page."""
     found = await rows(
         db, "SELECT min(v.at), max(v.at) FROM visit v JOIN page p USING (domain_id, key)"
         " WHERE v.status = 404 AND p.url LIKE %s", f"%{path}"

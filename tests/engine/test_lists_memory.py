@@ -1,4 +1,4 @@
-"""A sitemap index of hundreds of thousands of entries: streamed through, in the memory that one list takes."""
+"""A sitemap index with hundreds of thousands of entries is streamed in the memory of one list."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,13 +13,13 @@ from tests.engine.crawls import RECRAWL, answered, answering, environ, rows
 from tests.patience import SLOW
 from tests.peak import peak_of
 
-ENTRIES = 50_000  # of one list
-PAGES = 300  # that the domain's user wants
+ENTRIES = 50_000  # per list
+PAGES = 300  # the domain's limit
 
 
 @asynccontextmanager
 async def site_of(lists: int) -> AsyncIterator[str]:
-    """A front page without links, and an index of so many full sitemaps, each made as it is asked for."""
+    """Serve a front page without links, and an index of this many full sitemaps, each generated on request."""
     root = ""
 
     def respond(target: str) -> bytes:
@@ -43,7 +43,7 @@ async def site_of(lists: int) -> AsyncIterator[str]:
 
 
 def peak_of_crawl(url: str, database_url: str, home: Path) -> int:
-    """The most memory, in bytes, that a crawl takes."""
+    """Return the peak memory of a crawl in bytes."""
     at = ("--at", "2026-01-01T00:00:00Z")
     command = [str(RECRAWL), "crawl", url, "--allow-private", "--max-pages", str(PAGES), *at, "--json"]
     return peak_of(

@@ -1,4 +1,4 @@
-"""How many cores a process counts as its own, in containers and services that are bounded by a quota."""
+"""The number of cores that a process counts, in containers and services with a CPU quota."""
 
 import math
 import os
@@ -12,15 +12,15 @@ from crawler.engine.machine import count_usable_cores, read_cpu_quota
 @pytest.mark.parametrize(
     ("own", "bounds", "quota"),
     [
-        ("/", {"": "200000 100000"}, 2.0),  # a container with a namespace of its own
+        ("/", {"": "200000 100000"}, 2.0),  # a container with its own namespace
         ("/", {"": "max 100000"}, math.inf),
         ("/system.slice/recrawl.service", {"system.slice/recrawl.service": "150000 100000"}, 1.5),
-        ("/a/b", {"a/b": "max 100000", "a": "50000 100000"}, 0.5),  # the group around it has less
-        ("/docker/0123", {"": "300000 100000"}, 3.0),  # its own is out of sight
+        ("/a/b", {"a/b": "max 100000", "a": "50000 100000"}, 0.5),  # the outer group has a lower quota
+        ("/docker/0123", {"": "300000 100000"}, 3.0),  # its own group is not visible
         ("/a", {}, math.inf),
     ],
 )
-def test_the_tightest_bound_of_all_control_groups_around_a_process_holds(
+def test_the_lowest_quota_of_all_control_groups_of_a_process_applies(
     own: str, bounds: dict[str, str], quota: float, tmp_path: Path
 ) -> None:
     root = tmp_path / "cgroup"
@@ -33,7 +33,7 @@ def test_the_tightest_bound_of_all_control_groups_around_a_process_holds(
     assert read_cpu_quota(root, tmp_path / "own") == quota
 
 
-def test_the_older_kind_of_control_groups_is_read_too(tmp_path: Path) -> None:
+def test_cgroup_v1_is_supported(tmp_path: Path) -> None:
     group = tmp_path / "cpu,cpuacct" / "docker" / "0123"
     group.mkdir(parents=True)
     (group / "cpu.cfs_quota_us").write_text("250000\n")
@@ -45,7 +45,7 @@ def test_the_older_kind_of_control_groups_is_read_too(tmp_path: Path) -> None:
     assert read_cpu_quota(tmp_path, tmp_path / "own") == 2.5
 
 
-def test_a_system_without_control_groups_bounds_nothing(tmp_path: Path) -> None:
+def test_without_control_groups_there_is_no_quota(tmp_path: Path) -> None:
     assert read_cpu_quota(tmp_path, tmp_path / "none") == math.inf
     (tmp_path / "own").write_text("0::/\n")
     assert read_cpu_quota(tmp_path, tmp_path / "own") == math.inf

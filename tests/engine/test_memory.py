@@ -1,4 +1,4 @@
-"""Memory does not grow with the number of pages crawled."""
+"""Memory does not grow with the number of crawled pages."""
 
 import asyncio
 from datetime import timedelta
@@ -15,7 +15,7 @@ from tests.peak import peak_of
 
 
 def peak_memory(url: str, database_url: str, home: Path, *, pages: int, at: str) -> int:
-    """The most memory, in bytes, that one crawl of so many pages has taken."""
+    """Return the peak memory, in bytes, of one crawl of this many pages."""
     command = [str(RECRAWL), "crawl", url, "--allow-private", "--pages", str(pages), "--at", at, "--json"]
     output = home / "stdout"
     peak = peak_of(*command, environment=environ(database_url, home, RECRAWL_PARSER_PROCESSES="1"), output=output)
@@ -43,7 +43,7 @@ async def test_a_hundred_thousand_pages_take_no_more_memory_than_five_thousand(
     assert await growth(database_url, tmp_path, few=5000, many=100_000) < 16 << 20
 
 
-async def test_a_batch_holds_no_more_than_some_bodies_however_many_visits_it_may_have(db: Database) -> None:
+async def test_a_batch_holds_no_more_than_a_few_bodies_regardless_of_its_visits(db: Database) -> None:
     large, pages = BATCH_BYTES // 4, 20
 
     def respond(target: str) -> bytes:

@@ -1,4 +1,4 @@
-"""A month of a living site: every version that is shown is what the site served, and so is every difference."""
+"""A month of a living site: every version and every difference agrees with what the site served."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ ALL = 1_000_000  # blocks around a change: the whole page
 
 
 class Served:
-    """A site as it was served, day by day: each body, by its path and the day's number."""
+    """A site as it was served day by day: each body by path and day number."""
 
     def __init__(self) -> None:
         self.site = make_site(31, pages=PAGES, start=START, days=DAYS + 2)
@@ -54,7 +54,7 @@ def day_of(at: datetime) -> int:
 
 
 async def blocks_of(parser: DomainParser, version: VersionContent) -> list[str]:
-    """The texts of all blocks of a version."""
+    """Return the texts of all blocks of a version."""
     assert version.body is not None
     kind = version.version.content_type
     answer = Fetched(200, version.body, len(version.body), timedelta(0), content_type=kind)
@@ -62,7 +62,7 @@ async def blocks_of(parser: DomainParser, version: VersionContent) -> list[str]:
 
 
 def sides(found: PageDiff) -> tuple[list[str], list[str]]:
-    """What a difference says that the page was, and is, block by block."""
+    """Return the old and the new blocks of a page according to a difference."""
     every = [block for hunk in found.hunks for block in hunk.blocks]
     was = sorted((block.was_at, block.old_text) for block in every if block.was_at is not None)
     now = sorted((block.is_at, block.new_text) for block in every if block.is_at is not None)
@@ -79,7 +79,7 @@ async def every_version(db: Database, domain: Domain, url: Url) -> list[VersionC
 
 @pytest.mark.soak
 @SLOW
-async def test_every_version_of_a_month_and_every_difference_is_what_the_site_served(db: Database) -> None:
+async def test_every_version_of_a_month_and_every_difference_agrees_with_what_the_site_served(db: Database) -> None:
     served = Served()
     async with answering(served.respond) as site:
         domain = await register(db, site, exclude=("/-/",), max_depth=6, max_pages=120, render="never")

@@ -1,4 +1,4 @@
-"""A Postgres that is away for up to nine minutes, read-only, or without a byte of room: the crawl waits and goes on."""
+"""Postgres is down for up to nine minutes, read-only, or out of disk space: the crawl waits and continues."""
 
 import asyncio
 import contextlib
@@ -14,15 +14,15 @@ from crawler.store.database import open_database
 from tests.engine.crawls import START
 from tests.engine.disturbed import Disturbed, disturbed_crawl
 
-ROOM = "400m"  # of the file system that is filled
-BEGUN = 40  # requests, of a hundred and forty-five
-REST_S = 120.0  # of a crawl, after the outage
+ROOM = "400m"  # size of the file system that is filled
+BEGUN = 40  # requests before the outage, of a hundred and forty-five
+REST_S = 120.0  # for the rest of the crawl after the outage
 
 Outage = Callable[[Disturbed], Awaitable[None]]
 
 
 def away(seconds: float) -> Outage:
-    """Postgres is stopped, and somebody starts it again later."""
+    """Return an outage in which Postgres is stopped and started again later."""
 
     async def happens(disturbed: Disturbed) -> None:
         await asyncio.to_thread(disturbed.cluster.stop)
@@ -33,7 +33,7 @@ def away(seconds: float) -> Outage:
 
 
 def read_only(seconds: float) -> Outage:
-    """Postgres takes nothing, as one that is about to hand over to another does."""
+    """Return an outage in which Postgres is read-only, as before a failover."""
 
     async def happens(disturbed: Disturbed) -> None:
         for value in ("on", "off"):
@@ -48,7 +48,7 @@ def read_only(seconds: float) -> Outage:
 
 
 def full(seconds: float) -> Outage:
-    """There is no room for a byte; later somebody makes some, and starts Postgres again where that has ended of it."""
+    """Return an outage without disk space; later there is space again, and Postgres is started if it has ended."""
 
     async def happens(disturbed: Disturbed) -> None:
         filler = disturbed.home / "filler"
@@ -64,7 +64,7 @@ def full(seconds: float) -> Outage:
 
 
 async def outlives(home: Path, outage: Outage) -> str:
-    """Crawl in the home while this happens to its Postgres, and find nothing missing; what the crawl said."""
+    """Crawl in the home during an outage of its Postgres, check that nothing is missing, and return the log."""
     async with disturbed_crawl(home) as disturbed:
         domain = await disturbed.registered()
         process = disturbed.start(START)
@@ -90,7 +90,7 @@ async def outlives(home: Path, outage: Outage) -> str:
         pytest.param(read_only(30), id="read-only 30 s"),
     ],
 )
-async def test_a_crawl_outlives_its_postgres_being_out_of_order(
+async def test_a_crawl_survives_an_outage_of_its_postgres(
     outage: Outage, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     assert "store.silent" in await outlives(tmp_path_factory.mktemp("outage"), outage)
@@ -98,7 +98,7 @@ async def test_a_crawl_outlives_its_postgres_being_out_of_order(
 
 @pytest.fixture
 def small_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A small file system of its own."""
+    """Mount a small file system."""
     home = tmp_path_factory.mktemp("small")
     mount = ["mount", "-t", "tmpfs", "-o", f"size={ROOM}", "none", str(home)]
     if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode != 0:
@@ -108,5 +108,5 @@ def small_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.soak
-async def test_a_crawl_outlives_a_full_disk(small_home: Path) -> None:
-    await outlives(small_home, full(30))  # what it said was on that disk, too
+async def test_a_crawl_survives_a_full_disk(small_home: Path) -> None:
+    await outlives(small_home, full(30))  # its log was on that disk, too

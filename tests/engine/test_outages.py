@@ -1,4 +1,4 @@
-"""Errors of the server's own: when the whole domain is to blame for them, and when a page."""
+"""Server errors: when the whole domain is at fault, and when a page."""
 
 from itertools import cycle
 
@@ -12,7 +12,7 @@ from tests.engine.test_lifecycle import HOUR, learnt
 
 LEAVES = [f"/leaf{n}" for n in range(20)]
 SITE = {"/": text("the front page", *LEAVES)} | {path: text(f"leaf {path}") for path in LEAVES}
-SOON = START + HOUR / 12  # nothing is due by itself
+SOON = START + HOUR / 12  # before any page is due
 FAILING = {status: Said(status, "<p>sorry") for status in (500, 502, 504)}
 
 
@@ -21,7 +21,7 @@ async def failures(db: Database, domain: Domain) -> dict[str, int]:
     return {f"/{url.removeprefix(domain.root)}": many for url, many in found}
 
 
-async def test_an_error_on_every_page_holds_the_domain_whose_pages_learn_nothing_and_come_back(db: Database) -> None:
+async def test_an_error_on_every_page_suspends_the_domain_and_its_pages_keep_their_estimates(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         before = await learnt(db)
@@ -39,18 +39,18 @@ async def test_an_error_on_every_page_holds_the_domain_whose_pages_learn_nothing
         site.trouble = lambda _path: None
         await site.recrawl(db, domain, at=START + 3 * DAY)
 
-        assert len(first) <= 5 + 8 + 1  # in a row, under way beside them, and the front page to make sure
-        assert len(second) <= 2  # half open: one page, and the front page, unless it was that one
+        assert len(first) <= 5 + 8 + 1  # in a row, in progress beside them, and the front page as a check
+        assert len(second) <= 2  # half open: one page and the front page, unless it was that page
         assert second[-1] == "/"
-        assert [hold.refusals for hold in waits] == [1, 2]
+        assert [hold.rejections for hold in waits] == [1, 2]
         assert (kept, failing, await events(db, domain)) == (before, {}, [])
         assert set((await states(db, domain)).values()) == {"fetched"}
         assert await rows(db, "SELECT count(*) FROM page WHERE last_good_at < %s", START + 3 * DAY) == [(0,)]
-        assert await rows(db, "SELECT refusals FROM domain_state") == [(0,)]
+        assert await rows(db, "SELECT rejections FROM domain_state") == [(0,)]
         assert await coins_missing(db) == 0
 
 
-async def test_broken_pages_of_a_living_site_are_their_own_fault_however_many_come_in_a_row(db: Database) -> None:
+async def test_broken_pages_of_a_living_site_are_at_fault_themselves_even_if_many_come_in_a_row(db: Database) -> None:
     broken = LEAVES[:7]
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
@@ -65,7 +65,7 @@ async def test_broken_pages_of_a_living_site_are_their_own_fault_however_many_co
         assert await events(db, domain) == []
 
 
-async def test_one_broken_page_costs_no_request_beside_its_own(db: Database) -> None:
+async def test_one_broken_page_costs_no_extra_request(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.trouble = lambda path: FAILING[502] if path == "/leaf3" else None
@@ -79,7 +79,7 @@ async def test_one_broken_page_costs_no_request_beside_its_own(db: Database) -> 
         assert await failures(db, domain) == {"/leaf3": 1}
 
 
-async def test_a_domain_that_is_well_again_is_crawled_whole_by_the_first_lease_after_the_hold(db: Database) -> None:
+async def test_a_recovered_domain_is_crawled_completely_by_the_first_lease_after_the_suspension(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.trouble = lambda path: FAILING[500] if path != "/robots.txt" else None
@@ -95,7 +95,7 @@ async def test_a_domain_that_is_well_again_is_crawled_whole_by_the_first_lease_a
 FAR_OFF = Said(503, "<p>later", wait="Fri, 31 Dec 2100 23:59:59 GMT")
 
 
-async def test_one_page_that_asks_for_a_century_does_not_silence_its_domain(db: Database) -> None:
+async def test_one_page_with_a_retry_after_of_a_century_does_not_suspend_its_domain_that_long(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         site.settings = site.settings.model_copy(update={"private_parallelism": 1})
         await site.crawl(db, at=START)
@@ -114,7 +114,7 @@ async def test_one_page_that_asks_for_a_century_does_not_silence_its_domain(db: 
         assert due > START + 30 * DAY
 
 
-async def test_a_domain_whose_pages_ask_for_a_long_wait_gets_it(db: Database) -> None:
+async def test_a_domain_whose_pages_demand_a_long_wait_gets_it(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.trouble = lambda path: FAR_OFF if path != "/robots.txt" else None

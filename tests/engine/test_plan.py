@@ -1,4 +1,4 @@
-"""Planning over real domains in the store: importance beside each other, priors, prices, and what cannot be had."""
+"""Planning over real domains in the store: relative importance, priors, shadow prices, and targets out of reach."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ async def registered(
 
 
 async def populated(db: Database, name: str, domain_settings: DomainSettings | None = None) -> Domain:
-    """A domain of 300 pages that change every 10 days, and 100 that change every other day."""
+    """Return a domain of 300 pages that change every 10 days, and 100 that change every other day."""
     domain = await registered(db, name, domain_settings)
     await add(db, domain, Bulk(300, a=3.0, b=30.0), at=AT)
     await add(db, domain, Bulk(100, a=5.0, b=10.0, first=1000), at=AT)
@@ -50,7 +50,7 @@ async def changed(db: Database, domain: Domain, domain_settings: DomainSettings)
 
 
 async def read_root(db: Database, links: dict[str, list[Url]]) -> None:
-    """Look at the root of every domain; it links to these."""
+    """Visit the root of every domain, with links to these URLs."""
     for n in range(len(links)):
         at = AT + timedelta(minutes=n)
         lease = await take(db, at)
@@ -61,7 +61,7 @@ async def read_root(db: Database, links: dict[str, list[Url]]) -> None:
         await claim.release(db, lease, at=at)
 
 
-async def test_a_domain_to_which_others_link_is_worth_more_and_its_user_has_a_say(db: Database) -> None:
+async def test_a_linked_domain_is_more_important_and_its_weight_counts(db: Database) -> None:
     hub = await registered(db, "hub.test", aliases=("www.hub.test",))
     fan = await registered(db, "fan.test")
     dear = await registered(db, "dear.test", DomainSettings(weight=3.0))
@@ -78,7 +78,7 @@ async def test_a_domain_to_which_others_link_is_worth_more_and_its_user_has_a_sa
     assert planned[hub.id] + planned[fan.id] + planned[dear.id] / 3 == pytest.approx(3)
 
 
-async def test_before_anything_was_planned_a_domain_is_worth_its_weight(db: Database) -> None:
+async def test_before_the_first_plan_a_domains_importance_is_its_weight(db: Database) -> None:
     await registered(db, "dear.test", DomainSettings(weight=3.0))
 
     (listed,) = await domains.list_domains(db)
@@ -94,7 +94,7 @@ async def test_a_plan_without_domains_and_a_domain_removed_meanwhile_are_no_erro
     assert await plan_domains(db, at=AT, settings=SETTINGS) == []
 
 
-async def test_a_domain_without_any_limit_keeps_the_usual_price(db: Database) -> None:
+async def test_a_domain_without_limits_keeps_the_default_price(db: Database) -> None:
     domain = await populated(db, "free.test", DomainSettings(allow_private=True))
 
     planned = await planned_for(db, domain)
@@ -113,7 +113,7 @@ async def test_a_budget_is_spent_and_twice_the_budget_is_spent_after_the_next_pl
     domain = await changed(db, domain, DomainSettings(budget_per_day=80))
     second = await planned_for(db, domain)
 
-    assert first.plan.requests == pytest.approx(39, abs=0.7)  # the rest is robots.txt and audits
+    assert first.plan.requests == pytest.approx(39, abs=0.7)  # the rest is for robots.txt and audits
     assert second.plan.requests == pytest.approx(78, abs=1.2)
     assert second.shadow_price.per_request < first.shadow_price.per_request
     assert first.plan.expected.freshness < second.plan.expected.freshness
@@ -124,10 +124,10 @@ async def test_a_budget_is_spent_and_twice_the_budget_is_spent_after_the_next_pl
     await fetched(db, "DELETE FROM inbox RETURNING id")
     await planned_for(db, domain, at=AT + timedelta(minutes=10))
 
-    assert await fetched(db, "SELECT id FROM inbox") == []  # a price that stays wakes nobody
+    assert await fetched(db, "SELECT id FROM inbox") == []  # an unchanged price wakes no domain
 
 
-async def test_a_budget_scales_the_gaps_of_a_policy_that_without_one_hold(db: Database) -> None:
+async def test_a_budget_scales_the_intervals_of_a_policy_that_are_used_unscaled_without_one(db: Database) -> None:
     similar = DomainSettings(revisit="similarity", allow_private=True)
     domain = await populated(db, "alike.test", similar)
     free = await planned_for(db, domain)
@@ -142,11 +142,11 @@ async def test_a_budget_scales_the_gaps_of_a_policy_that_without_one_hold(db: Da
     assert few.plan.requests == pytest.approx(39, abs=0.7)
     assert many.plan.requests == pytest.approx(157, abs=1.5)
     assert few.plan.expected.freshness < free.plan.expected.freshness < many.plan.expected.freshness
-    assert "as long as rules or the policy say" in few.plan.finding
+    assert "as long as rules or the policy require" in few.plan.finding
     assert many.plan.finding == ""
 
 
-async def test_a_delay_that_leaves_fewer_requests_than_are_worth_it_has_a_price_of_its_own(db: Database) -> None:
+async def test_a_delay_that_allows_fewer_requests_than_are_valuable_results_in_a_separate_price(db: Database) -> None:
     await populated(db, "one.test", DomainSettings(delay=timedelta(hours=1)))
     await populated(db, "two.test", DomainSettings(delay=timedelta(hours=1), parallelism=2))
 
@@ -157,7 +157,7 @@ async def test_a_delay_that_leaves_fewer_requests_than_are_worth_it_has_a_price_
     assert one.shadow_price.per_request > two.shadow_price.per_request > SETTINGS.min_value
 
 
-async def test_domains_that_share_a_budget_have_one_price_by_their_importance(db: Database) -> None:
+async def test_domains_that_share_a_budget_have_one_price_relative_to_their_importance(db: Database) -> None:
     dear = await populated(db, "dear.test", DomainSettings(weight=4.0))
     fair = await populated(db, "fair.test")
     settings = SETTINGS.model_copy(update={"budget_per_day": 60})
@@ -171,7 +171,7 @@ async def test_domains_that_share_a_budget_have_one_price_by_their_importance(db
 
 
 @pytest.mark.soak
-async def test_a_domain_that_is_paused_or_held_leaves_its_part_of_the_overall_budget_to_the_others(
+async def test_a_paused_or_suspended_domain_leaves_its_part_of_the_overall_budget_to_the_others(
     db: Database,
 ) -> None:
     shut = await populated(db, "shut.test")
@@ -192,12 +192,12 @@ async def test_a_domain_that_is_paused_or_held_leaves_its_part_of_the_overall_bu
     for other, closed in (paused, held):
         assert other.plan.requests == pytest.approx(58.4, abs=0.5)
         assert closed.plan.requests == 0
-        # for when it comes back
+        # for when it is resumed
         assert closed.shadow_price.per_request == pytest.approx(both.shadow_price.per_request, rel=0.1)
     assert soon[0].plan.requests == pytest.approx(both.plan.requests, rel=0.01)
 
 
-async def test_a_budget_in_bytes_has_a_price_for_a_byte_and_so_has_one_of_all_together(db: Database) -> None:
+async def test_a_budget_in_bytes_has_a_price_per_byte_also_for_all_domains_together(db: Database) -> None:
     await populated(db, "dear.test", DomainSettings(weight=4.0, bytes_per_day=10_000))
     await populated(db, "fair.test")
 
@@ -205,13 +205,13 @@ async def test_a_budget_in_bytes_has_a_price_for_a_byte_and_so_has_one_of_all_to
     together = await plan_domains(db, at=AT, settings=SETTINGS.model_copy(update={"bytes_per_day": 12_000}))
 
     assert own.shadow_price.per_byte > 0
-    assert own.plan.expected.received_bytes == pytest.approx(10_000, rel=0.02)  # alike pages come together
+    assert own.plan.expected.received_bytes == pytest.approx(10_000, rel=0.02)  # similar pages come together
     received = [each.plan.expected.received_bytes for each in together]
     assert sum(received) == pytest.approx(12_000, rel=0.02)
     assert received[0] == max(received)
 
 
-async def test_a_target_asks_for_the_budget_that_reaches_it(db: Database) -> None:
+async def test_a_target_requires_the_budget_that_reaches_it(db: Database) -> None:
     fresh = DomainSettings(target_freshness=0.8, allow_private=True)
     young = DomainSettings(max_age=timedelta(days=2), allow_private=True)
     await populated(db, "fresh.test", fresh)
@@ -221,13 +221,13 @@ async def test_a_target_asks_for_the_budget_that_reaches_it(db: Database) -> Non
 
     assert a.plan.expected.freshness == pytest.approx(0.8, abs=0.005)
     assert b.plan.expected.oldest_days <= 2
-    assert b.plan.target_requests == pytest.approx((400 / 2 + 1) / 0.99, abs=1)  # robots.txt and audits come on top
+    assert b.plan.target_requests == pytest.approx((400 / 2 + 1) / 0.99, abs=1)  # plus robots.txt and audits
     written = await fetched(db, "SELECT budget_per_day, finding FROM domain_plan ORDER BY domain_id")
     assert written == [(a.plan.target_requests, ""), (b.plan.target_requests, "")]
     assert await fetched(db, "SELECT longest_s FROM domain_plan WHERE domain_id = %s", b.domain.id) == [(172_800.0,)]
 
 
-async def test_a_target_age_holds_when_pages_are_handed_out_whatever_they_are_worth(db: Database) -> None:
+async def test_a_target_age_holds_when_pages_are_selected_regardless_of_their_value(db: Database) -> None:
     await populated(db, "young.test", DomainSettings(max_age=timedelta(days=2), allow_private=True))
     await plan_domains(db, at=AT, settings=SETTINGS)
 
@@ -238,10 +238,10 @@ async def test_a_target_age_holds_when_pages_are_handed_out_whatever_they_are_wo
 
     known = [[target for target in handed if target.version is not None] for handed in (before, after)]
     assert len(known[0]) < 200
-    assert len(known[1]) > 250  # all but what discovery is guaranteed; a floor would be a fifth of 204
+    assert len(known[1]) > 250  # all except the guaranteed share of discovery; a floor would be a fifth of 204
 
 
-async def test_what_a_rule_asks_for_is_planned_and_handed_out_whatever_it_is_worth(db: Database) -> None:
+async def test_what_a_rule_requires_is_planned_and_selected_regardless_of_its_value(db: Database) -> None:
     news = DomainSettings(
         rules=(PageRule("re:/1[0-9]{3}$", max_interval=timedelta(days=1)),), budget_per_day=150, allow_private=True
     )
@@ -259,7 +259,7 @@ async def test_what_a_rule_asks_for_is_planned_and_handed_out_whatever_it_is_wor
     assert await fetched(db, "SELECT spent_floor FROM domain_state") == [(0,)]
 
 
-async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_of_each_domains_part(
+async def test_an_overall_budget_is_spent_by_value_and_its_floor_takes_a_fifth_of_each_domains_part(
     db: Database,
 ) -> None:
     settings = SETTINGS.model_copy(update={"budget_per_day": 40, "max_interval": timedelta(days=1)})
@@ -272,7 +272,7 @@ async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_o
     await frontier.select_targets(db, lease, max_targets=40, at=at, dispatched=(), defaults=settings.defaults)
 
     assert [each.plan.longest_days for each in planned] == [800 / (0.05 * 40)] * 2
-    assert all(each.plan.finding.startswith("A page may wait 400 days, not 1: at all") for each in planned)
+    assert all(each.plan.finding.startswith("A page may wait 400 days, not 1, because the shared") for each in planned)
     assert all(each.shadow_price.per_request < 1e6 for each in planned)
     ages = "UPDATE page SET last_good_at = %s WHERE domain_id = %s RETURNING key"
     await fetched(db, ages, at - timedelta(days=500), lease.domain.id)
@@ -283,7 +283,7 @@ async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_o
 
 
 @pytest.mark.soak
-async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> None:
+async def test_a_target_out_of_reach_is_reported_with_its_figures(db: Database) -> None:
     await populated(db, "far.test", DomainSettings(target_freshness=0.95, delay=timedelta(hours=1)))
     poor = await populated(db, "poor.test", DomainSettings(max_age=timedelta(days=2), budget_per_day=50))
 
@@ -300,7 +300,7 @@ async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> N
     assert await fetched(db, "SELECT budget_per_day FROM domain_plan WHERE domain_id = %s", poor.id) == [(50,)]
 
 
-async def test_a_budget_too_small_for_the_longest_interval_is_told_and_one_of_nothing_asks_for_nothing(
+async def test_a_budget_too_small_for_the_longest_interval_is_reported_and_a_zero_budget_requests_nothing(
     db: Database,
 ) -> None:
     await populated(db, "shut.test", DomainSettings(budget_per_day=0))
@@ -315,7 +315,7 @@ async def test_a_budget_too_small_for_the_longest_interval_is_told_and_one_of_no
 
 
 @pytest.mark.soak
-async def test_the_trim_stays_where_a_budget_is_used_but_for_a_request_or_two(db: Database) -> None:
+async def test_the_price_correction_stays_if_a_budget_is_used_except_for_a_request_or_two(db: Database) -> None:
     domain = await populated(db, "tiny.test", DomainSettings(budget_per_day=24))
     noon = AT + timedelta(hours=12)
     spend = "UPDATE domain_state SET budget_day = %s, spent_requests = %s RETURNING domain_id"
@@ -328,7 +328,7 @@ async def test_the_trim_stays_where_a_budget_is_used_but_for_a_request_or_two(db
     assert trims == [1.0, 1.0, 1.0, 1 / CORRECTION_DOWN]
 
 
-async def test_pages_without_looks_learn_from_their_group_and_a_new_domain_from_all(db: Database) -> None:
+async def test_pages_without_visits_use_the_prior_of_their_group_and_new_domains_that_of_all(db: Database) -> None:
     domain = await registered(db, "known.test")
     other = await registered(db, "other.test")
     await fetched(db, "INSERT INTO prior VALUES (%s, 1, '/news/*', 0.5, 10), (%s, 2, '/law/*', 0.5, 10) RETURNING no",
@@ -350,14 +350,14 @@ async def test_pages_without_looks_learn_from_their_group_and_a_new_domain_from_
 
 
 @pytest.mark.soak
-async def test_the_trim_rises_only_where_the_budget_is_used_up_and_work_waits(db: Database) -> None:
+async def test_the_price_correction_rises_only_if_the_budget_is_used_up_and_work_waits(db: Database) -> None:
     domain = await populated(db, "busy.test", DomainSettings(budget_per_day=48))
     noon = AT + timedelta(days=3, hours=12)
     spend = "UPDATE domain_state SET budget_day = %s, spent_requests = %s RETURNING domain_id"
     first = await planned_for(db, domain, at=noon)
     idle = await planned_for(db, domain, at=noon + timedelta(hours=1))
 
-    await fetched(db, spend, noon.date(), 28)  # by two o'clock it may be 28, and all pages are due since two days
+    await fetched(db, spend, noon.date(), 28)  # by two o'clock 28 are allowed, and all pages are due for two days
     dearer = await planned_for(db, domain, at=noon + timedelta(hours=2))
     at_once = await planned_for(db, domain, at=noon + timedelta(hours=2, minutes=5))
     await fetched(db, spend, noon.date(), 20)

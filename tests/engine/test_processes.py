@@ -1,4 +1,4 @@
-"""Leases that helpers crawl: as this process would, through the loss of a process, and shared out when it is busy."""
+"""Leases in worker processes: crawled as in this process, surviving lost processes, and shared when it is busy."""
 
 import asyncio
 import logging
@@ -29,16 +29,16 @@ from tests.engine.disturbed import page
 from tests.patience import PATIENCE_S
 from tests.ports import next_port
 
-PAGES = 145  # of a site, with its root
+PAGES = 145  # of a site, including its root
 SETTINGS = QUICK.model_copy(update={"max_batch_size": 10})
 
 
 class Site:
-    """A site whose server lets requests wait while its gate is shut."""
+    """A site whose server makes requests wait while its gate is shut."""
 
     def __init__(self) -> None:
         self.gate, self.asked, self.waiting = asyncio.Event(), Counter[str](), asyncio.Event()
-        self.free = PAGES  # pages that are answered at once, whatever the gate
+        self.free = PAGES  # pages that get a response at once, even if the gate is shut
         self.url = ""
         self.gate.set()
 
@@ -57,7 +57,7 @@ class Site:
 
     @property
     def pages_asked(self) -> Counter[str]:
-        """How often each of its pages was asked for."""
+        """Return how often each of its pages was requested."""
         return Counter({path: times for path, times in self.asked.items() if path == "/" or path[1:].isdigit()})
 
 
@@ -79,7 +79,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 @asynccontextmanager
-async def helper_for(db: Database) -> AsyncIterator[Worker]:
+async def worker_for(db: Database) -> AsyncIterator[Worker]:
     equipment = WorkerOptions(
         settings=SETTINGS.model_copy(update={"parser_processes": 1}),
         database_url=db.url,
@@ -104,10 +104,10 @@ async def is_free(db: Database, domain: Domain) -> bool:
     return (await domains.read_status(db, domain, at=START)).holder is None
 
 
-async def test_a_helper_crawls_a_lease_as_this_process_would(db: Database, site: Site) -> None:
+async def test_a_worker_process_crawls_a_lease_as_this_process_would(db: Database, site: Site) -> None:
     domain = await register(db, site.url)
     told: list[int] = []
-    async with helper_for(db) as helper:
+    async with worker_for(db) as helper:
         done = await helper.crawl(
             await claimed(db, domain), stop=asyncio.Event(), progress=lambda stats: told.append(stats.visits)
         )
@@ -119,17 +119,17 @@ async def test_a_helper_crawls_a_lease_as_this_process_would(db: Database, site:
     assert set(site.pages_asked.values()) == {1}
     assert told == sorted(told)
     assert told[-1] == PAGES
-    assert len(told) > 5  # a record each
+    assert len(told) > 5  # one per record
     assert await is_free(db, domain)
     assert await coins_missing(db) == 0
 
 
-async def test_a_helper_that_is_killed_loses_what_it_had_not_recorded_and_no_more(db: Database, site: Site) -> None:
+async def test_a_killed_worker_process_loses_only_what_it_had_not_recorded(db: Database, site: Site) -> None:
     domain = await register(db, site.url)
     site.free = 60
     site.gate.clear()
     stats: list[CrawlStats] = []
-    async with helper_for(db) as helper, asyncio.TaskGroup() as tasks:
+    async with worker_for(db) as helper, asyncio.TaskGroup() as tasks:
         lease = await claimed(db, domain)
         crawling = tasks.create_task(
             caught(helper.crawl(lease, stop=asyncio.Event(), progress=stats.append)), name="crawling"
@@ -157,17 +157,19 @@ async def test_a_helper_that_is_killed_loses_what_it_had_not_recorded_and_no_mor
 async def caught(crawling: object) -> Exception | None:
     try:
         await crawling  # type: ignore[misc]
-    except Exception as error:  # noqa: BLE001  to be looked at by the test
+    except Exception as error:  # noqa: BLE001  for the test to examine
         return error
     return None
 
 
-async def test_a_lease_ends_early_in_a_helper_as_here_and_what_was_read_is_recorded(db: Database, site: Site) -> None:
+async def test_a_lease_ends_early_in_a_worker_process_as_here_and_what_was_fetched_is_recorded(
+    db: Database, site: Site
+) -> None:
     domain = await register(db, site.url)
     site.free = 60
     site.gate.clear()
     stop = asyncio.Event()
-    async with helper_for(db) as helper, asyncio.TaskGroup() as tasks:
+    async with worker_for(db) as helper, asyncio.TaskGroup() as tasks:
         lease = await claimed(db, domain)
         crawling = tasks.create_task(helper.crawl(lease, stop=stop, progress=lambda _: None))
         async with asyncio.timeout(PATIENCE_S):
@@ -181,11 +183,11 @@ async def test_a_lease_ends_early_in_a_helper_as_here_and_what_was_read_is_recor
     assert await is_free(db, domain)
 
 
-async def test_who_gives_a_lease_up_has_the_helper_give_it_back(db: Database, site: Site) -> None:
+async def test_cancelling_a_lease_makes_the_worker_process_release_it(db: Database, site: Site) -> None:
     domain = await register(db, site.url)
     site.free = 20
     site.gate.clear()
-    async with helper_for(db) as helper:
+    async with worker_for(db) as helper:
         lease = await claimed(db, domain)
         crawling = asyncio.create_task(helper.crawl(lease, stop=asyncio.Event(), progress=lambda _: None))
         async with asyncio.timeout(PATIENCE_S):
@@ -198,11 +200,11 @@ async def test_who_gives_a_lease_up_has_the_helper_give_it_back(db: Database, si
         assert not helper.is_lost
 
 
-async def test_a_helper_ends_when_nobody_is_there_to_be_helped(db: Database, site: Site) -> None:
+async def test_a_worker_process_ends_with_its_parent(db: Database, site: Site) -> None:
     domain = await register(db, site.url)
     site.free = 20
     site.gate.clear()
-    async with helper_for(db) as helper:
+    async with worker_for(db) as helper:
         crawling = asyncio.create_task(
             caught(helper.crawl(await claimed(db, domain), stop=asyncio.Event(), progress=lambda _: None))
         )
@@ -220,9 +222,9 @@ async def test_a_helper_ends_when_nobody_is_there_to_be_helped(db: Database, sit
     assert len(await versions(db, domain)) == site.pages_asked.total()
 
 
-async def test_what_ends_a_lease_in_a_helper_is_raised_here(db: Database, site: Site) -> None:
+async def test_what_ends_a_lease_in_a_worker_process_is_raised_here(db: Database, site: Site) -> None:
     domain = await register(db, site.url)
-    async with helper_for(db) as helper:
+    async with worker_for(db) as helper:
         lease = await claimed(db, domain)
         await domains.expire_leases(db, holder_prefix="test")
         other = await claim.claim(db, at=START, holder="other", term=SETTINGS.lease_term, only=[domain])
@@ -231,8 +233,8 @@ async def test_what_ends_a_lease_in_a_helper_is_raised_here(db: Database, site: 
             await helper.crawl(lease, stop=asyncio.Event(), progress=lambda _: None)
 
 
-class Heard(logging.Handler):
-    """Keeps what is logged."""
+class LogCollector(logging.Handler):
+    """A handler that keeps what is logged."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -242,12 +244,12 @@ class Heard(logging.Handler):
         self.records.append(record)
 
 
-async def test_what_a_helper_logs_is_heard_here(db: Database) -> None:
+async def test_what_a_worker_process_logs_is_logged_here(db: Database) -> None:
     domain = await register(db, "http://127.0.0.1:9/", headers=("X-Key: env:NO_SUCH_KEY",))
-    heard, log = Heard(), logging.getLogger("recrawl.session")
+    heard, log = LogCollector(), logging.getLogger("recrawl.session")
     log.addHandler(heard)
     try:
-        async with helper_for(db) as helper:
+        async with worker_for(db) as helper:
             await helper.crawl(await claimed(db, domain), stop=asyncio.Event(), progress=lambda _: None)
     finally:
         log.removeHandler(heard)
@@ -257,7 +259,7 @@ async def test_what_a_helper_logs_is_heard_here(db: Database) -> None:
 
 
 class Shared(logging.Handler):
-    """Opens the gates of sites as soon as their leases are shared out. helpers: the processes that help."""
+    """A handler that opens the gates of sites as soon as their leases are shared. helpers: worker process ids."""
 
     def __init__(self, *sites: Site) -> None:
         super().__init__()
@@ -265,7 +267,7 @@ class Shared(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.getMessage() == "work.shared":
-            self.helpers += record.__dict__["helpers"]
+            self.helpers += record.__dict__["workers"]
             for site in self.sites:
                 site.gate.set()
 
@@ -274,10 +276,10 @@ class Shared(logging.Handler):
 async def shared_sites(
     db: Database, monkeypatch: pytest.MonkeyPatch, *, sites: int
 ) -> AsyncIterator[tuple[list[Site], Shared]]:
-    """Sites of which a part can be read before their crawl is shared between two processes, and the rest after it."""
+    """Serve sites of which a part can be fetched before their leases are shared by two processes, the rest after."""
     monkeypatch.setattr(worker_pool, "BUSY_SHARE", 0.0)
     monkeypatch.setattr(worker_pool, "LOAD_INTERVAL", timedelta(seconds=0.01))
-    log = logging.getLogger("recrawl.crew")
+    log = logging.getLogger("recrawl.workers")
     async with AsyncExitStack() as stack:
         up = [await stack.enter_async_context(site_up()) for _ in range(sites)]
         for each in up:
@@ -300,7 +302,7 @@ async def shared_shift(db: Database, hooks: ShiftHooks) -> ShiftResult:
         return await run_shift(db, webs, settings=settings, clock=Clock.from_instant(START), holder="test", hooks=hooks)
 
 
-async def test_a_busy_process_has_others_help_and_no_page_is_asked_for_twice(
+async def test_a_busy_process_shares_its_leases_and_no_page_is_requested_twice(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: Counter[str] = Counter()
@@ -314,14 +316,14 @@ async def test_a_busy_process_has_others_help_and_no_page_is_asked_for_twice(
     assert len(shared.helpers) == 1
     assert not psutil.pid_exists(shared.helpers[0])
     assert shift.stats.visits == told.total() == 3 * PAGES
-    assert shift.stats.leases == 4  # one was ended here, and begun there
+    assert shift.stats.leases == 4  # one ended here and continued there
     for each in sites:
         assert set(each.pages_asked.values()) == {1}
         assert len(each.pages_asked) == PAGES
     assert await coins_missing(db) == 0
 
 
-async def test_a_shift_goes_on_without_a_helper_that_is_killed(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_shift_continues_when_a_worker_process_is_killed(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens: dict[str, UUID] = {}
 
     async with shared_sites(db, monkeypatch, sites=3) as (sites, shared):
@@ -341,7 +343,7 @@ async def test_a_shift_goes_on_without_a_helper_that_is_killed(db: Database, mon
     assert await coins_missing(db) == 0
 
 
-async def test_one_process_alone_where_its_user_says_so(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_single_process_if_the_user_sets_that(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "BUSY_SHARE", 0.0)
     monkeypatch.setattr(worker_pool, "LOAD_INTERVAL", timedelta(seconds=0.01))
     async with site_up() as one, site_up() as two:

@@ -1,4 +1,4 @@
-"""Pages that scripts write, crawled with a real browser: found where they need it, and left alone where they do not."""
+"""Pages rendered by scripts, crawled with a real browser: recognized where they need it, not rendered elsewhere."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ def write(root: Path, path: str, text: str) -> None:
 
 
 def write_app(root: Path, names: Sequence[str]) -> None:
-    """A single-page application on Vue: each page links to the next two, and only its data say so."""
+    """Write a single-page application with Vue: each page links to the next two, and only its data contain links."""
     shutil.copy(file_in("libjs-vue", "usr/share/javascript/vue/vue.min.js"), root / "vue.js")
     write(root, "app.js", APP)
     for n, name in enumerate(names):
@@ -69,7 +69,7 @@ def write_data(root: Path, name: str, links: list[str], edition: str = "first") 
 
 
 def write_static(root: Path, names: Sequence[str], folder: str = "doc") -> None:
-    """Pages with a script that changes nothing that is kept."""
+    """Write pages with a script that changes nothing that is stored."""
     write(root, "nice.js", "document.body.classList.add('nice')")
     for n, name in enumerate(names):
         following = names[(n + 1) % len(names)]
@@ -82,7 +82,7 @@ def write_static(root: Path, names: Sequence[str], folder: str = "doc") -> None:
 
 
 async def renders(db: Database) -> Counter[tuple[str, str]]:
-    """How often pages of a folder were treated in which way: folder and word."""
+    """Return how often pages of a folder were treated in which way, by folder and outcome."""
     found = await rows(
         db,
         "SELECT split_part(p.url, '/', 4), v.rendering, count(*) FROM visit v JOIN page p USING (domain_id, key)"
@@ -103,7 +103,7 @@ async def text_of(db: Database, domain: Domain, path: str) -> str:
 
 @pytest.mark.soak
 @pytest.mark.timeout(300)
-async def test_an_application_is_found_whole_and_a_static_site_beside_it_is_left_alone(
+async def test_an_application_is_found_completely_and_a_static_site_beside_it_is_not_rendered(
     db: Database, tmp_path: Path
 ) -> None:
     write_app(tmp_path, NAMES)
@@ -118,7 +118,7 @@ async def test_an_application_is_found_whole_and_a_static_site_beside_it_is_left
     assert {path for path in found if path.startswith("/app/")} == {f"/app/{name}/" for name in NAMES}
     assert say("tundra") in await text_of(db, domain, "/app/tundra/")
     done = await renders(db)
-    # Each page is of a template of its own: the first is stored before it is rendered, the others are known to need it.
+    # Each page has its own template: the first is stored before it is rendered, the others are known to need rendering.
     assert (done["app", "awaited"], done["app", "probe"]) == (1, len(NAMES))
     assert {word for folder, word in done if folder == "doc"} == {"no_signs"}
     assert asked["/vue.js"] == asked["/app.js"] == 1
@@ -128,8 +128,8 @@ async def test_an_application_is_found_whole_and_a_static_site_beside_it_is_left
 
 @pytest.mark.soak
 @pytest.mark.timeout(300)
-async def test_data_that_change_behind_an_unchanged_shell_are_noticed(db: Database, tmp_path: Path) -> None:
-    """Its server answers 304 for the shell, truly, and the page is another one: a challenge shows that it lies."""
+async def test_changed_data_behind_an_unchanged_shell_are_noticed(db: Database, tmp_path: Path) -> None:
+    """The server correctly responds with 304 for the shell, but the page changed: a validator check reveals it."""
     names = NAMES[:3]
     write_app(tmp_path, names)
     with StaticServer(tmp_path) as server:
@@ -146,7 +146,7 @@ async def test_data_that_change_behind_an_unchanged_shell_are_noticed(db: Databa
     assert changes[0][0] >= len(names)
 
 
-async def test_a_page_that_begins_to_be_rendered_has_not_changed(db: Database, tmp_path: Path) -> None:
+async def test_a_page_that_starts_to_be_rendered_has_not_changed(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:3])
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",), render="never")
@@ -162,7 +162,7 @@ async def test_a_page_that_begins_to_be_rendered_has_not_changed(db: Database, t
     assert not await check_invariants(db)
 
 
-async def test_without_a_browser_pages_that_would_need_it_are_told(db: Database, tmp_path: Path) -> None:
+async def test_without_a_browser_pages_that_would_need_it_are_reported(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:3])
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",))
@@ -173,7 +173,7 @@ async def test_without_a_browser_pages_that_would_need_it_are_told(db: Database,
     assert await versions(db, domain)
 
 
-async def test_what_a_user_says_of_a_pattern_holds(db: Database, tmp_path: Path) -> None:
+async def test_a_users_render_setting_for_a_pattern_holds(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:2])
     write_static(tmp_path, NAMES[:2])
     write(tmp_path, "index.html", "<a href=/app/amber/>app</a> <a href=/doc/amber.html>docs</a>")
@@ -187,7 +187,7 @@ async def test_what_a_user_says_of_a_pattern_holds(db: Database, tmp_path: Path)
     assert done["app", "never"] == 1
 
 
-async def test_requests_of_a_page_are_on_the_account_of_the_day(db: Database, tmp_path: Path) -> None:
+async def test_requests_of_a_page_count_for_the_days_budget(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES)
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",), budget_per_day=12)
@@ -230,7 +230,7 @@ HOSTS = ("127.0.0.1", "localhost", "127.1", "0x7f000001", "2130706433", "[::1]",
 
 @pytest.mark.timeout(300)
 async def test_no_page_reaches_a_private_address_from_inside_the_browser(db: Database, tmp_path: Path) -> None:
-    """The domain itself may be private, being its user's own; what its pages ask for beside it may not."""
+    """The domain itself may be private, but other hosts that its pages request may not."""
     reached: list[str] = []
 
     async def listen(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -241,7 +241,7 @@ async def test_no_page_reaches_a_private_address_from_inside_the_browser(db: Dat
     ports = [spy.sockets[0].getsockname()[1] for spy in spies]
     everywhere = [f"http://{host}:{port}/x" for host in HOSTS for port in ports]
     for n, (name, script) in enumerate(SPIES.items()):
-        # A form and a location lead away at once: one place each.
+        # A form and a location navigate away at once, so each has its own page.
         chosen = everywhere if name not in {"form", "location"} else everywhere[n : n + 1]
         tried = "".join(f"try {{ const there = '{there}'; {script} }} catch (e) {{}}" for there in chosen)
         write(tmp_path, f"spy/{n}/index.html", f"<body><p>{say(NAMES[n])}<script>{tried}</script>")
@@ -259,7 +259,7 @@ async def test_no_page_reaches_a_private_address_from_inside_the_browser(db: Dat
     assert not posted
 
 
-async def test_what_robots_txt_refuses_is_not_asked_for_by_a_page_either(db: Database, tmp_path: Path) -> None:
+async def test_what_robots_txt_excludes_is_not_requested_by_a_page_either(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:2])
     write(tmp_path, "robots.txt", "User-agent: *\nDisallow: /data/")
     with StaticServer(tmp_path) as server:
@@ -271,7 +271,7 @@ async def test_what_robots_txt_refuses_is_not_asked_for_by_a_page_either(db: Dat
     assert not {path for path in asked if path.startswith("/data/")}
 
 
-async def test_a_page_whose_data_do_not_come_has_not_changed(db: Database, tmp_path: Path) -> None:
+async def test_a_page_whose_data_do_not_arrive_has_not_changed(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:3])
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",))
@@ -287,7 +287,7 @@ async def test_a_page_whose_data_do_not_come_has_not_changed(db: Database, tmp_p
     assert (await renders(db))["app", "ending"] > 0
 
 
-async def test_a_page_whose_script_leads_elsewhere_has_moved(db: Database, tmp_path: Path) -> None:
+async def test_a_page_whose_script_navigates_away_has_moved(db: Database, tmp_path: Path) -> None:
     write(tmp_path, "index.html", "<a href=/old.html>old</a>")
     write(tmp_path, "old.html", "<title>old</title><script>location.replace('/new.html')</script>")
     write(tmp_path, "new.html", f"<title>new</title><p>{say('amber')}")
@@ -299,7 +299,7 @@ async def test_a_page_whose_script_leads_elsewhere_has_moved(db: Database, tmp_p
     assert say("amber") in await text_of(db, domain, "/new.html")
 
 
-async def test_a_page_that_hangs_is_looked_at_without_its_scripts(db: Database, tmp_path: Path) -> None:
+async def test_a_page_that_hangs_is_read_without_its_scripts(db: Database, tmp_path: Path) -> None:
     trap = f"<title>x</title><p>{say('amber')}<a href=/b.html>b</a><main></main><script>for (;;);</script>"
     write(tmp_path, "index.html", trap)
     write(tmp_path, "b.html", f"<title>b</title><p>{say('birch')}")

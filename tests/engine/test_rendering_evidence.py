@@ -1,4 +1,4 @@
-"""Pages are rendered where their HTML shows that a part is missing, after they were stored, one of a kind at first."""
+"""Pages are rendered if their HTML shows that a part is missing, after they are stored, at first one of each kind."""
 
 import json
 import mimetypes
@@ -15,7 +15,7 @@ from tests.engine.corpus import corpus
 from tests.engine.crawls import DAY, START, answered, answering, crawl, recrawl, register, rows, versions
 from tests.engine.react_app import built_app
 from tests.engine.static import StaticServer
-from tests.engine.test_rendering import (  # noqa: F401  the fixture skips where there is no browser
+from tests.engine.test_rendering import (  # noqa: F401  the fixture skips if there is no browser
     NAMES,
     SHELL,
     _with_a_browser,
@@ -37,7 +37,7 @@ fetch('/data/' + name + '.json').then(r => r.json()).then(items => {
 
 
 async def words(db: Database, domain: Domain, path: str) -> list[str]:
-    """Return how a page was treated in each of its visits, in their order."""
+    """Return how a page was treated in each of its visits, in order."""
     found = await rows(
         db,
         "SELECT v.rendering FROM visit v JOIN page p USING (domain_id, key) WHERE p.url = %s ORDER BY v.at",
@@ -49,7 +49,7 @@ async def words(db: Database, domain: Domain, path: str) -> list[str]:
 @pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_application_built_with_react_is_found_completely(db: Database) -> None:
-    """Its server says the same shell for every path, as the hosts of such applications do."""
+    """The server sends the same shell for every path, as hosts of such applications do."""
     app = built_app()
     data = {
         "/api/products.json": [{"id": n, "name": name} for n, name in enumerate(MINERALS)],
@@ -92,7 +92,7 @@ async def test_documentation_with_scripts_is_crawled_without_a_browser(db: Datab
 
 
 @pytest.mark.timeout(300)
-async def test_list_that_a_script_fills_under_static_text_is_found(db: Database, tmp_path: Path) -> None:
+async def test_list_that_a_script_fills_below_static_text_is_found(db: Database, tmp_path: Path) -> None:
     write(tmp_path, "list.js", LIST)
     write_static(tmp_path, NAMES[:4])
     for n, name in enumerate(NAMES[:6]):
@@ -118,7 +118,9 @@ async def test_list_that_a_script_fills_under_static_text_is_found(db: Database,
 
 
 @pytest.mark.timeout(300)
-async def test_application_among_static_pages_of_its_template_is_rendered_alone(db: Database, tmp_path: Path) -> None:
+async def test_application_among_static_pages_of_its_template_is_the_only_one_rendered(
+    db: Database, tmp_path: Path
+) -> None:
     write_app(tmp_path, NAMES[:3])
     write_static(tmp_path, NAMES[:8], folder=".")
     app = SHELL.replace("/app.js", "/one.js")
@@ -136,7 +138,7 @@ async def test_application_among_static_pages_of_its_template_is_rendered_alone(
 
 @pytest.mark.timeout(300)
 async def test_pages_that_gain_nothing_cost_two_renders_of_a_template(db: Database, tmp_path: Path) -> None:
-    """A gallery says as little as the shell of an application; eight fetch workers meet it at once."""
+    """A gallery has as little text as the shell of an application; eight fetch workers fetch it at once."""
     write(tmp_path, "nice.js", "document.body.classList.add('nice')")
     for name in NAMES:
         page = f"<title>{name}</title><p>Picture of {name}<img src=/{name}.png><script src=/nice.js></script>"
@@ -170,13 +172,13 @@ async def test_banner_that_scripts_add_everywhere_costs_two_renders_of_a_templat
 
     done = await renders(db)
     assert done["doc", "probe"] == 2
-    assert done["doc", "needed"] <= 1  # the page that was taken to need it
+    assert done["doc", "needed"] <= 1  # the page that was thought to need it
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_raw_copies_are_replaced_when_their_template_needs_a_browser(db: Database, tmp_path: Path) -> None:
-    """All pages are known at once, and most of them are stored before the probe of the first is over."""
+    """All pages are known at once, and most of them are stored before the first probe ends."""
     write_app(tmp_path, NAMES)
     with StaticServer(tmp_path) as server:
         seeds = tuple(f"{server.url}/app/{name}/" for name in NAMES)
@@ -195,7 +197,7 @@ async def test_page_whose_crawl_ended_before_its_probe_is_probed_by_the_next(db:
     write_app(tmp_path, NAMES[:3])
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",))
-        await crawl(db, at=START, pages=2)  # with the front page, which is not there
+        await crawl(db, at=START, pages=2)  # including the front page, which is missing
         assert await words(db, domain, "/app/amber/") == ["awaited"]
         await crawl(db, at=START + timedelta(minutes=1))
 
@@ -206,7 +208,7 @@ async def test_page_whose_crawl_ended_before_its_probe_is_probed_by_the_next(db:
 @pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_gallery_beside_an_application_costs_two_renders(db: Database, tmp_path: Path) -> None:
-    """Both say next to nothing without their scripts, and only one has anything more to say."""
+    """Both have almost no text without scripts, and only one has more with them."""
     write_app(tmp_path, NAMES[:4])
     write(tmp_path, "nice.js", "document.body.classList.add('nice')")
     for name in NAMES:
@@ -227,7 +229,7 @@ async def test_gallery_beside_an_application_costs_two_renders(db: Database, tmp
 
 @pytest.mark.timeout(300)
 async def test_error_pages_with_a_script_and_status_200_are_no_trap(db: Database) -> None:
-    """Each step down the relative links is of another template, so that no probe of one says anything of the next."""
+    """Each step along the relative links has another template, so a probe of one does not apply to the next."""
     links = "".join(f"<a href={name}/>{name}</a> " for name in ("news", "offers", "help", "contact"))
     tale = "<title>{0}</title><p>{1} {2}</p><a href=/tale/{3}>more</a>"
 
@@ -255,14 +257,14 @@ async def test_error_pages_with_a_script_and_status_200_are_no_trap(db: Database
     assert {"/", *(f"/tale/{n}" for n in range(1, 9))} <= set(await versions(db, domain))
     known = dict(found)
     assert "unfetched" not in known
-    assert known["fetched"] <= 9 + 8  # the fetch workers have some more pages before the probe is answered
+    assert known["fetched"] <= 9 + 8  # fetch workers fetch some more pages before the response to the probe
     assert not await check_invariants(db)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_application_whose_first_page_gains_nothing_is_found_completely(db: Database, tmp_path: Path) -> None:
-    """Its server says the same text for every path, which is no error page although the first render adds nothing."""
+    """The server sends the same text for every path; it is no error page although the first render adds nothing."""
     write_app(tmp_path, NAMES[:12])
     write(tmp_path, "tales.html", "".join(f"<a href=/app/{name}/>{name}</a> " for name in NAMES[:12]))
     shell = SHELL.replace("<div id=app>", "<noscript>Please turn on scripts to read our tales.</noscript><div id=app>")

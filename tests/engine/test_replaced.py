@@ -1,4 +1,4 @@
-"""Pages whose whole text is another one every few days: a large change is a change, and told at once."""
+"""Pages whose whole text is replaced every few days: a large change is a change, and reported at once."""
 
 import random
 from datetime import datetime, timedelta
@@ -14,13 +14,13 @@ FRAME = "<nav><a href=/>Home</a><p>Products and prices</p></nav>{}<footer><p>All
 
 
 class Papers:
-    """Twenty pages; of ten of them half the words are others every third day. frame: around each text."""
+    """Twenty pages; half of the words of ten of them are replaced every third day. frame: around each text."""
 
     def __init__(self, frame: str) -> None:
         self.frame, self.now = frame, START
 
     def text_of(self, n: int, at: datetime) -> str:
-        """Every word has a life of six days, and half of them begin theirs at each third day."""
+        """Return a text in which each word lasts six days, and half of them are replaced every third day."""
         days = (at - START) // (3 * DAY) if n < LIVELY else 0
         chosen = (random.Random(f"{n} {place} {(days + place % 2) // 2}") for place in range(120))
         return " ".join("".join(chance.choices("abcdefghiklmnoprstu", k=7)) for chance in chosen)
@@ -41,11 +41,9 @@ class Papers:
     ("frame", "most"),
     [pytest.param(FRAME, 0, id="framed"), pytest.param("{}", LIVELY, id="bare", marks=pytest.mark.soak)],
 )
-async def test_a_text_that_is_replaced_again_and_again_is_a_change_each_time(
-    db: Database, frame: str, most: int
-) -> None:
-    """most: looks that are in doubt. Without a frame around the text, each page once at most, until
-    the first doubt was dispelled."""
+async def test_a_text_that_is_replaced_repeatedly_is_a_change_each_time(db: Database, frame: str, most: int) -> None:
+    """most: visits that are in doubt. Without a frame around the text, each page at most once, until
+    the first doubt was resolved."""
     site = Papers(frame)
     async with answering(site.respond) as url:
         await register(db, url, budget_per_day=5)

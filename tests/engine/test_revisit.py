@@ -19,18 +19,18 @@ from tests.engine.periods import Periods, live, waits_after
 
 
 @pytest.mark.soak
-async def test_by_similarity_each_page_comes_to_be_looked_at_once_in_its_period(db: Database) -> None:
+async def test_by_similarity_each_page_is_visited_about_once_per_period(db: Database) -> None:
     site = Periods((5.0,), pages=24)
     async with answering(site.respond) as url:
         domain = await register(db, url, revisit="similarity")
         await live(db, domain, site, until=START + 190 * DAY)
 
-    days = [each for looks in (16, 18, 20) for each in (await waits_after(db, domain, site, looks=looks))[5.0]]
+    days = [each for visits in (16, 18, 20) for each in (await waits_after(db, domain, site, visits=visits))[5.0]]
     assert len(days) >= 54  # of 72; the others have longer periods
     assert fmean(days) == pytest.approx(5.0, rel=0.25)
 
 
-async def test_by_a_fixed_policy_each_page_is_asked_for_after_every_span(db: Database) -> None:
+async def test_by_a_fixed_policy_each_page_is_revisited_after_the_same_interval(db: Database) -> None:
     site = Periods((2.0, 20.0), pages=6)
     async with answering(site.respond) as url:
         domain = await register(db, url, revisit="fixed 7d")
@@ -39,12 +39,12 @@ async def test_by_a_fixed_policy_each_page_is_asked_for_after_every_span(db: Dat
     for path in {path for path, _ in site.asked if site.period_of(path)}:
         first, second, *later = dict.fromkeys(at for asked, at in site.asked if asked == path)
         assert first == START
-        assert second - first <= 7.5 * DAY  # cut, so that pages that came together do not stay together
+        assert second - first <= 7.5 * DAY  # shortened, so that pages added together are spread
         assert len(later) >= 3
         assert {after - before for before, after in pairwise([second, *later])} == {7 * DAY}
 
 
-async def test_another_policy_gives_all_pages_other_due_times_at_once(db: Database) -> None:
+async def test_changing_the_policy_changes_all_due_times_at_once(db: Database) -> None:
     site = Periods((2.0, 20.0), pages=6)
     async with answering(site.respond) as url:
         domain = await register(db, url)
@@ -64,7 +64,7 @@ async def test_another_policy_gives_all_pages_other_due_times_at_once(db: Databa
     assert site.now not in {at for path, at in site.asked if site.period_of(path)}
 
 
-async def test_a_page_that_stays_as_it_is_waits_longer_by_similarity(db: Database) -> None:
+async def test_by_similarity_an_unchanged_page_waits_longer(db: Database) -> None:
     site = Periods((1000.0,), pages=4)
     async with answering(site.respond) as url:
         domain = await register(db, url, revisit="similarity")
@@ -78,7 +78,7 @@ async def test_a_page_that_stays_as_it_is_waits_longer_by_similarity(db: Databas
     assert abs(third - second - 30 * DAY) <= 0.6 * DAY
 
 
-async def test_explain_says_what_the_policy_says_also_of_a_first_wait_that_was_cut(db: Database) -> None:
+async def test_explain_shows_the_policys_interval_also_for_a_shortened_first_wait(db: Database) -> None:
     site = Periods((1000.0,), pages=4)
     async with answering(site.respond) as url:
         domain = await register(db, url, revisit="similarity")
@@ -93,12 +93,12 @@ async def test_explain_says_what_the_policy_says_also_of_a_first_wait_that_was_c
         assert today is not None
         assert today.gap is not None
         assert abs(today.gap - 30 * DAY) < timedelta(minutes=1)
-        assert "the domain's policy says 30 days after the last one" in format_due(
+        assert "the domain's revisit policy sets 30 days after the last one" in format_due(
             each, each.page, today=today, refusal=""
         )
 
 
-async def test_of_a_budget_that_binds_the_latest_pages_come_first(db: Database) -> None:
+async def test_with_a_limited_budget_the_most_overdue_pages_come_first(db: Database) -> None:
     site = Periods((2.0, 20.0), pages=10)
     async with answering(site.respond) as url:
         domain = await register(db, url, revisit="fixed 2d", budget_per_day=30)
@@ -111,5 +111,7 @@ async def test_of_a_budget_that_binds_the_latest_pages_come_first(db: Database) 
     days = {at: [path for path, asked_at in asked if asked_at == at] for _, at in asked}
     assert all(len(paths) <= 5 for paths in days.values())
     late = [path for path, at in asked if at >= began + 10 * DAY]
-    assert max(map(late.count, late)) - min(map(late.count, set(late))) <= 1  # all in turn, however often they change
+    assert (
+        max(map(late.count, late)) - min(map(late.count, set(late))) <= 1
+    )  # all in turn, regardless of how often they change
     assert len(set(late)) == 20

@@ -1,4 +1,4 @@
-"""Every figure of a domain's page beside the truth of a living site, after six weeks of a budget too small for all."""
+"""Every figure on a domain's page compared with a living site, after six weeks with a budget too small for all."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,21 +23,21 @@ from labs.demo.server import LivingServer
 from labs.demo.server.journal import Entry
 from labs.demo.site import CHAIN, Ask, freshness, make_site, reply
 from labs.demo.site.site import CHAIN_STATUSES
-from labs.experiments.looks import looks_by_url
+from labs.experiments.visits import looks_by_url
 from tests.engine.crawls import DAY, QUICK, START, crawl, register, rows
 from tests.patience import SLOW
 from tests.ports import next_port
 
 PAGES, DAYS, BUDGET = 160, 42, 90
-LEARNT = 21  # days after which freshness is compared: rates are known by then as well as they can be
-ALLOWED = 0.04  # some 12 of 430 changes go untold, and how visits fall into the days moves that by one or two
-# Sitemaps and feeds tell of changes, and what their word is worth is measured elsewhere (tests/labs/demo).
+LEARNT = 21  # days after which freshness is compared, when change rates are known as well as possible
+ALLOWED = 0.04  # some 12 of 430 changes go unreported, and the timing of visits changes that by one or two
+# Sitemaps and feeds signal changes, and their precision is measured elsewhere (tests/labs/demo).
 ALONE = QUICK.model_copy(update={"probe_sitemaps": False, "pace": False})
 
 
 @dataclass(slots=True)
 class Told:
-    """What was read on the way. reported, true: freshness by instant; spent: requests of each day, as served."""
+    """What was read during the run. reported, true: freshness by instant; spent: requests of each day, as served."""
 
     reported: dict[datetime, float]
     true: dict[datetime, float]
@@ -45,7 +45,7 @@ class Told:
 
 
 async def lived(db: Database, domain: Domain, living: LivingServer) -> Told:
-    """Let the days pass, each with a plan and a shift; freshness is read at noon, before the day's looks and after."""
+    """Run the days, each with a plan and a shift; read freshness at noon, before the day's visits, and after them."""
     told = Told({}, {}, [])
     for day in range(DAYS):
         at = START + day * DAY
@@ -66,12 +66,12 @@ async def lived(db: Database, domain: Domain, living: LivingServer) -> Told:
 
 async def last_looks(db: Database, domain: Domain, *, until: datetime) -> Mapping[str, datetime]:
     seen = await looks_by_url(db, domain)
-    times = {get_path_and_query(url): [look.at for look in looks if look.at <= until] for url, looks in seen.items()}
-    return {path: looks[-1] for path, looks in times.items() if looks}
+    times = {get_path_and_query(url): [look.at for look in visits if look.at <= until] for url, visits in seen.items()}
+    return {path: visits[-1] for path, visits in times.items() if visits}
 
 
 def sent(living: LivingServer) -> tuple[int, int, int]:
-    """Requests of pages, bytes of bodies that were sent for them, and those that a 304 spared."""
+    """Return the requests for pages, the bytes of bodies sent for them, and those that a 304 saved."""
     entries = [entry for entry in living.journal.entries if entry.path != "/robots.txt"]
     spared = sum(
         len(reply(living.site, Ask(entry.path), living.site.end, 1).body) for entry in entries if entry.status == 304
@@ -80,7 +80,7 @@ def sent(living: LivingServer) -> tuple[int, int, int]:
 
 
 def with_those_before(living: LivingServer) -> Iterator[tuple[Entry | None, Entry]]:
-    """The entries of pages, each with the one before it of the same page."""
+    """Yield the entries of pages, each with the previous one of the same page."""
     last: dict[str, Entry] = {}
     for entry in living.journal.entries:
         yield last.get(entry.path), entry
@@ -90,34 +90,34 @@ def with_those_before(living: LivingServer) -> Iterator[tuple[Entry | None, Entr
 def shown_and_true(
     facts: DomainFacts, told: Told, living: LivingServer, seen: Mapping[str, list[datetime]], at: datetime
 ) -> dict[str, tuple[float, float]]:
-    """Each figure as the page shows it, and as it is."""
+    """Return each figure as the page shows it, with its true value."""
     found, site = facts.card.report, living.site
     requests, received, spared = sent(living)
     met = [
         (site.exists(path, one) and site.exists(path, two), site.version(path, one) != site.version(path, two))
-        for path, looks in seen.items()
+        for path, visits in seen.items()
         if site.find(path)
-        for one, two in pairwise(looks)
+        for one, two in pairwise(visits)
     ]
     changes = sum(differs for there, differs in met if there)
     gone = sum(
-        site.find(path) is not None and site.sheet(path).ends_as in {404, 410} and not site.exists(path, looks[-1])
-        for path, looks in seen.items()
+        site.find(path) is not None and site.sheet(path).ends_as in {404, 410} and not site.exists(path, visits[-1])
+        for path, visits in seen.items()
     )
     moved = sum(
-        site.find(path) is not None and site.sheet(path).ends_as == 301 and not site.exists(path, looks[-1])
-        for path, looks in seen.items()
+        site.find(path) is not None and site.sheet(path).ends_as == 301 and not site.exists(path, visits[-1])
+        for path, visits in seen.items()
     )
     failing = sum(
-        entry.status in {0, 302}  # of the chain: the page is elsewhere, and only for now
+        entry.status in {0, 302}  # of the chain: the page has moved, but only temporarily
         or entry.status >= 500
-        or (entry.status == 404 and (before is None or before.status != 404))  # the second one tells that it is gone
+        or (entry.status == 404 and (before is None or before.status != 404))  # the second one shows that it is gone
         for before, entry in with_those_before(living)
         if site.find(entry.path) is not None or entry.path in CHAIN
     )
     past = {each.at: each.freshness_plain for each in facts.card.past[:-1]}
     looks_at = {
-        at: {p: [t for t in looks if t <= at][-1] for p, looks in seen.items() if looks[0] <= at} for at in past
+        at: {p: [t for t in visits if t <= at][-1] for p, visits in seen.items() if visits[0] <= at} for at in past
     }
     late = [at for at in past if at > START + LEARNT * DAY]
     scheduled = facts.card.calibration.scheduled
@@ -153,8 +153,8 @@ async def test_every_figure_of_a_domains_page_is_true(db: Database) -> None:
         assert card is not None
         facts = await examine_domain(opened, card)
         seen = {
-            get_path_and_query(url): [look.at for look in looks]
-            for url, looks in (await looks_by_url(db, domain)).items()
+            get_path_and_query(url): [look.at for look in visits]
+            for url, visits in (await looks_by_url(db, domain)).items()
         }
 
         found = shown_and_true(facts, told, living, seen, at)

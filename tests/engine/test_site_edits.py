@@ -1,4 +1,4 @@
-"""A site that changes what stands on all its pages: one event of the site, and none of a page."""
+"""A site that changes text on all its pages: one event for the site, and none for a page."""
 
 import asyncio
 import signal
@@ -33,13 +33,13 @@ def site_of(menu: tuple[str, ...] = MENU, *, year: int = 2019) -> dict[str, Said
 
 
 async def told(db: Database, domain: Domain) -> list[FeedItem]:
-    """What the feed has of the site itself."""
+    """Return the feed's entries about the site itself."""
     await report.append_to_feed(db, at=START)
     found = await report.read_feed(db, ChangeFilter(domain_id=domain.id), with_blocks=True)
     return [item for item in found if item.change is EventKind.TEMPLATE]
 
 
-async def looks(db: Database, site: Scripted, domain: Domain, *days: float) -> None:
+async def visits(db: Database, site: Scripted, domain: Domain, *days: float) -> None:
     for day in days:
         await site.recrawl(db, domain, at=START + day * DAY)
 
@@ -47,9 +47,9 @@ async def looks(db: Database, site: Scripted, domain: Domain, *days: float) -> N
 async def test_a_new_entry_of_the_menu_is_one_event_of_the_site_and_no_page_changed(db: Database) -> None:
     async with scripted(db, site_of()) as (site, domain):
         await site.crawl(db, at=START)
-        await looks(db, site, domain, 1)
+        await visits(db, site, domain, 1)
         site.pages = site_of((*MENU, "Shop"), year=2026)
-        await looks(db, site, domain, 40, 41, 42)
+        await visits(db, site, domain, 40, 41, 42)
 
         assert await events(db, domain) == [("/", "template")]
         (found,) = await told(db, domain)
@@ -60,13 +60,13 @@ async def test_a_new_entry_of_the_menu_is_one_event_of_the_site_and_no_page_chan
         }
 
 
-async def test_a_page_with_news_of_its_own_has_its_event_beside_the_sites(db: Database) -> None:
+async def test_a_page_with_its_own_change_has_an_event_beside_the_sites(db: Database) -> None:
     async with scripted(db, site_of()) as (site, domain):
         await site.crawl(db, at=START)
         site.pages = site_of((*MENU, "Shop"))
         plums = site.pages["/2"]
         site.pages["/2"] = Said(body=plums.body.replace("Paragraph 2", "Paragraph two"))
-        await looks(db, site, domain, 2, 3)
+        await visits(db, site, domain, 2, 3)
 
         assert sorted(await events(db, domain)) == [("/", "template"), ("/2", "changed")]
 
@@ -76,30 +76,30 @@ async def test_pages_that_change_one_by_one_are_no_event_of_the_site(db: Databas
         await site.crawl(db, at=START)
         for day, path in enumerate(PAGES, start=1):
             site.pages[path] = Said(body=site.pages[path].body.replace("Paragraph 3", f"On day {day} paragraph 3"))
-            await looks(db, site, domain, day)
+            await visits(db, site, domain, day)
 
         assert await told(db, domain) == []
         assert len(await events(db, domain)) == len(PAGES)
 
 
-async def test_an_edit_that_is_met_lease_by_lease_is_told_once(db: Database) -> None:
+async def test_an_edit_that_is_found_lease_by_lease_is_reported_once(db: Database) -> None:
     async with scripted(db, site_of()) as (site, domain):
         await site.crawl(db, at=START)
         site.pages = site_of((*MENU, "Shop"))
-        for day, path in enumerate(PAGES, start=1):  # one page in a lease; the first two cannot know
+        for day, path in enumerate(PAGES, start=1):  # one page per lease; the first two cannot recognize it
             await site.recrawl(db, domain, at=START + day * DAY, prefix=path if path != "/" else "/")
 
         assert [path for path, kind in await events(db, domain) if kind == "template"] == ["/"]
 
 
-async def test_killed_wherever_it_is_it_tells_the_edit_once(db: Database, database_url: str, tmp_path: Path) -> None:
+async def test_killed_at_any_point_it_reports_the_edit_once(db: Database, database_url: str, tmp_path: Path) -> None:
     async with scripted(db, site_of()) as (site, _):
         domain = await register(db, f"http://127.0.0.1:{site.port}", delay=timedelta(seconds=0.02), parallelism=1)
         await crawl(db, at=START)
         site.pages = site_of((*MENU, "Shop"))
 
         kills = 0
-        for day, requests in enumerate((4, 5, 6), start=1):  # of nine and more, with a record for every two
+        for day, requests in enumerate((4, 5, 6), start=1):  # of nine or more, with a record for every two
             at = START + day * DAY
             await domains.request_refresh(db, domain, prefix=domain.root, at=at)
             kills += await is_killed(site, domain, database_url, tmp_path, at=at, requests=requests)
@@ -116,7 +116,7 @@ async def test_killed_wherever_it_is_it_tells_the_edit_once(db: Database, databa
 async def is_killed(
     site: Scripted, domain: Domain, database_url: str, home: Path, *, at: datetime, requests: int
 ) -> bool:
-    """One `recrawl crawl`, killed with -9 after so many requests; whether it was still at work then."""
+    """Run `recrawl crawl` and kill it with -9 after this many requests; return whether it was still running then."""
     enough = len(site.asked) + requests
     process = subprocess.Popen(
         [str(RECRAWL), "crawl", domain.authority, "--at", at.isoformat(), "--json"],

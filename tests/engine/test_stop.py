@@ -1,4 +1,4 @@
-"""A crawl that is told to stop ends, whatever it does just then; what it had not begun is given back."""
+"""A stopped crawl ends at any point, and returns what it had not started."""
 
 import asyncio
 from collections.abc import Collection
@@ -17,7 +17,7 @@ from crawler.store.database import Database
 from tests.engine.crawls import DAY, QUICK, START, answered, answering, coins_missing, crawl, register, rows
 from tests.patience import PATIENCE_S
 
-PAGES = 30  # that the first one links to
+PAGES = 30  # that the front page links to
 
 
 def book(target: str) -> bytes:
@@ -26,10 +26,10 @@ def book(target: str) -> bytes:
 
 
 @pytest.mark.parametrize("nth", [1, 2])
-async def test_a_stop_while_pages_are_handed_out_is_heard(
+async def test_a_stop_while_pages_are_selected_is_noticed(
     db: Database, monkeypatch: pytest.MonkeyPatch, *, nth: int
 ) -> None:
-    """Nobody looks at a page then, so that nobody would have news of one. nth: of the hand-outs."""
+    """No fetch worker has a page then, so none would report news. nth: number of the selection."""
     stop, hand_out, times = asyncio.Event(), LeasedStore.select_targets, 0
 
     async def handed_out(
@@ -40,7 +40,7 @@ async def test_a_stop_while_pages_are_handed_out_is_heard(
         times += bool(targets)
         if targets and times == nth:
             stop.set()
-            for _ in range(20):  # the shift and its crew each pass it on
+            for _ in range(20):  # the shift and its worker pool each pass it on
                 await asyncio.sleep(0)
         return targets
 

@@ -1,4 +1,4 @@
-"""A Postgres that is away, read-only or locked for longer than a lease: the shift waits, and nothing is thrown away."""
+"""Postgres is down, read-only or locked for longer than a lease: the shift waits, and nothing is lost."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ SHORT = QUICK.model_copy(update={"lease_term": timedelta(seconds=2), "max_batch_
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes seconds takes moments, and so an outage of seconds is a long one."""
+    """Shorten all times, so that an outage of seconds is a long one."""
     monkeypatch.setattr(database, "CONNECT_TIMEOUT_SECONDS", 1)
     monkeypatch.setattr(shift, "CLAIM_INTERVAL", timedelta(seconds=0.1))
     monkeypatch.setattr(store_port, "STORE_RETRY", timedelta(seconds=0.1))
@@ -58,7 +58,7 @@ async def shift_waits(crawl: asyncio.Task[ShiftResult], told: list[logging.LogRe
 
 
 def after(site: Scripted, many: int) -> asyncio.Event:
-    """Set when so many pages were asked for."""
+    """Return an event that is set after this many requests for pages."""
     reached = asyncio.Event()
 
     def count(_path: str) -> Said | None:
@@ -77,7 +77,7 @@ async def all_was_recorded_once(db: Database, site: Scripted) -> None:
     assert await coins_missing(db) == 0
 
 
-async def test_a_shift_waits_for_a_postgres_that_is_away_longer_than_its_lease(
+async def test_a_shift_waits_for_a_postgres_that_is_down_longer_than_its_lease(
     db: Database, gated: Database, gate: Gate, told: list[logging.LogRecord]
 ) -> None:
     async with scripted(db, SITE) as (site, domain):
@@ -115,14 +115,14 @@ async def test_a_shift_waits_for_a_postgres_that_is_read_only(
 
 
 async def _set_read_only(server: str, name: str, value: str) -> None:
-    """For new transactions of that database, whose connections break."""
+    """Set read-only mode for new transactions of that database, and break its connections."""
     async with open_database(server) as admin, admin.pool.connection() as connection:
         await connection.set_autocommit(True)
         await connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {value}".encode())
         await connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
 
 
-async def test_a_shift_waits_for_a_long_statement_that_holds_its_tables(
+async def test_a_shift_waits_for_a_long_statement_that_locks_its_tables(
     db: Database, gated: Database, told: list[logging.LogRecord]
 ) -> None:
     async with scripted(db, SITE) as (site, _domain):
@@ -132,7 +132,7 @@ async def test_a_shift_waits_for_a_long_statement_that_holds_its_tables(
         await begun.wait()
         async with db.transaction() as connection:
             await connection.execute("LOCK TABLE domain_state IN ACCESS EXCLUSIVE MODE")
-            await asyncio.sleep(3)  # a statement of another program, longer than the lease and than our patience
+            await asyncio.sleep(3)  # a statement of another program, longer than the lease and the patience
         await crawl
 
         await all_was_recorded_once(db, site)

@@ -1,4 +1,4 @@
-"""A target of freshness: pages that change as is believed are as fresh as it asks, and hardly fresher."""
+"""A target freshness: pages that change as estimated are as fresh as the target, and hardly fresher."""
 
 from datetime import timedelta
 from math import exp
@@ -17,7 +17,7 @@ from tests.store.populated import Bulk, add, fetched
 
 DAY = timedelta(days=1)
 TARGET = 0.97
-EVERY = timedelta(hours=2)  # a share of the day's requests is made
+EVERY = timedelta(hours=2)  # between shifts, each with a share of the day's requests
 BY_PACE = 12
 KINDS = (Bulk(120, a=6.0, b=600.0), Bulk(100, 4.0, 120.0, first=200), Bulk(60, 6.0, 60.0, first=400))
 BELIEFS = """
@@ -33,7 +33,7 @@ VISITED = """
 
 
 @pytest.mark.soak
-async def test_a_target_of_freshness_is_met_from_the_second_month_on_and_hardly_exceeded(db: Database) -> None:
+async def test_a_target_freshness_is_met_from_the_second_month_on_and_hardly_exceeded(db: Database) -> None:
     domain = await registered(db, "fresh.test", DomainSettings(target_freshness=TARGET, allow_private=True))
     for kind in KINDS:
         await add(db, domain, kind, at=AT)
@@ -67,6 +67,6 @@ async def test_a_target_of_freshness_is_met_from_the_second_month_on_and_hardly_
 
 
 async def beliefs(db: Database, domain: Domain) -> list[tuple[bytes, float, float]]:
-    """Each page's key, and what is believed of its rate."""
+    """Return each page's key with the estimate of its change rate."""
     async with db.transaction() as connection:
         return list(await (await connection.execute(BELIEFS, (domain.id,))).fetchall())

@@ -1,4 +1,4 @@
-"""Depth first and breadth first, as a textbook writes them, held to the log of a real server."""
+"""Depth-first and breadth-first order as in textbooks, compared with the log of a real server."""
 
 import re
 from collections import deque
@@ -14,11 +14,11 @@ from crawler.store.database import Database
 from tests.engine.crawls import QUICK, START, coins_missing
 from tests.engine.scripted import Said, scripted, text
 
-NO_PAGE = re.compile(r"/robots\.txt|/sitemap\.xml|.*/0[0-9a-f]{32}")  # asked for the domain's sake
+NO_PAGE = re.compile(r"/robots\.txt|/sitemap\.xml|.*/0[0-9a-f]{32}")  # requested for the domain
 Site = Mapping[str, Sequence[str]]
 
-# Four children of the root with three or four each, and some of those with their own. Links cross: up, to siblings, to
-# pages that an earlier page had named and nobody has read, to the page itself, and twice to one page.
+# Four children of the root with three or four each, and some of those with their own. Some links cross: up, to
+# siblings, to unfetched pages that an earlier page linked to, to the page itself, and twice to one page.
 TREE: Site = {
     "/": ["/d", "/a", "/c", "/b"],
     "/d": ["/d/3", "/d/1", "/", "/d/2"],
@@ -51,7 +51,7 @@ TREE: Site = {
 
 
 def depth_first(site: Site) -> list[str]:
-    """The recursion: read a page, then go where its links lead, one after the other."""
+    """Visit a page, then recursively the pages that it links to, one after the other."""
     read: dict[str, None] = {}
 
     def visit(page: str) -> None:
@@ -65,7 +65,7 @@ def depth_first(site: Site) -> list[str]:
 
 
 def breadth_first(site: Site) -> list[str]:
-    """The queue."""
+    """Visit pages from a queue."""
     found, waiting = {"/": None}, deque(["/"])
     while waiting:
         for link in site[waiting.popleft()]:
@@ -83,7 +83,7 @@ def pages_of(site: Site) -> dict[str, Said]:
 
 
 async def requests(db: Database, site: Site, ordering: Ordering, *, batch: int, pages: int | None = None) -> list[str]:
-    """The pages that the server was asked for one at a time, in the order of its log; in as many shifts as it takes."""
+    """Return the pages that the server was requested one at a time, in order, in as many shifts as needed."""
     async with scripted(db, pages_of(site)) as (server, domain):
         wished = replace(domain.settings, parallelism=1, ordering=ordering)
         await domains.change_settings(db, domain, wished, at=START)
@@ -96,8 +96,8 @@ async def requests(db: Database, site: Site, ordering: Ordering, *, batch: int, 
 
 @pytest.mark.parametrize("batch", [1, 4, 50])
 @pytest.mark.parametrize("order", TEXTBOOK)
-async def test_pages_are_asked_for_exactly_as_in_the_textbook(db: Database, order: Order, batch: int) -> None:
-    """Whatever is recorded at a time: batches of one page, of a few, and of more than the site has."""
+async def test_pages_are_requested_exactly_as_in_the_textbook(db: Database, order: Order, batch: int) -> None:
+    """The batch size does not matter: one page, a few, or more than the site has."""
     asked = await requests(db, TREE, Ordering(order), batch=batch)
 
     assert asked == TEXTBOOK[order](TREE)
@@ -106,14 +106,14 @@ async def test_pages_are_asked_for_exactly_as_in_the_textbook(db: Database, orde
 
 
 @pytest.mark.parametrize("order", TEXTBOOK)
-async def test_a_crawl_that_stops_after_every_few_pages_goes_on_where_it_was(db: Database, order: Order) -> None:
+async def test_a_crawl_that_stops_after_every_few_pages_continues_where_it_was(db: Database, order: Order) -> None:
     asked = await requests(db, TREE, Ordering(order), batch=50, pages=3)
 
     assert asked == TEXTBOOK[order](TREE)
 
 
 @pytest.mark.parametrize("order", TEXTBOOK)
-async def test_what_a_user_favours_keeps_its_place(db: Database, order: Order) -> None:
+async def test_boosted_pages_keep_their_place(db: Database, order: Order) -> None:
     asked = await requests(db, TREE, Ordering(order, boost=("/b", "/a/2"), boost_factor=50.0), batch=4)
 
     assert asked == TEXTBOOK[order](TREE)

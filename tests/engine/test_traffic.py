@@ -1,4 +1,4 @@
-"""The traffic of a domain by the hour is what its server saw, and an hour in which it failed is told."""
+"""The hourly traffic of a domain is what its server saw, and an hour of failures is reported."""
 
 from datetime import timedelta
 
@@ -13,9 +13,11 @@ HOUR = timedelta(hours=1)
 DAY_OF_HOURS = 26
 
 
-async def test_an_hour_of_errors_is_told_from_a_day_without(db: Database, domain: Domain, living: LivingServer) -> None:
+async def test_an_hour_of_errors_is_distinguished_from_a_day_without(
+    db: Database, domain: Domain, living: LivingServer
+) -> None:
     seen = {}
-    living.slow(0.02)  # far above what a busy machine adds
+    living.slow(0.02)  # far more than the delays of a busy machine
     for n in range(DAY_OF_HOURS + 1):
         at = START + n * HOUR
         living.set_instant(at)
@@ -25,7 +27,7 @@ async def test_an_hour_of_errors_is_told_from_a_day_without(db: Database, domain
         seen[at] = sum(entry.path != "/robots.txt" for entry in living.journal.entries)
     until = START + (DAY_OF_HOURS + 1) * HOUR
     quiet = await find_unusual_traffic(db, at=until)
-    # As when its server breaks for an hour; the visits of that hour are as a crawl records them.
+    # As if its server failed for an hour; the visits of that hour are as a crawl records them.
     broken = "UPDATE visit SET status = 503, elapsed_ms = elapsed_ms + 600000 WHERE at >= %s RETURNING 1"
     await rows(db, broken, START + DAY_OF_HOURS * HOUR)
     (found,) = await find_unusual_traffic(db, at=until + timedelta(minutes=30))
@@ -35,6 +37,6 @@ async def test_an_hour_of_errors_is_told_from_a_day_without(db: Database, domain
     assert quiet == []
     assert view == list(seen.items())
     assert found.domain == domain
-    assert "looks failed" in found.judged.anomaly
-    assert "answers took 600," in found.judged.anomaly
+    assert "visits failed" in found.judged.anomaly
+    assert "responses took 600," in found.judged.anomaly
     assert [bool(each.anomaly) for each in hours] == [False, False, True]

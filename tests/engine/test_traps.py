@@ -1,4 +1,4 @@
-"""Traps, which have no end, do not starve the pages of a site, and are left alone once it shows what they are."""
+"""Traps, which have no end, do not starve the pages of a site, and are deferred once they are recognized."""
 
 from datetime import timedelta
 
@@ -27,34 +27,36 @@ async def trapped_crawl(db: Database, url: str) -> Domain:
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[] if kind in {"calendar", "prose"} else pytest.mark.soak) for kind in TRAPS]
 )
-async def test_real_pages_are_found_beside_a_trap_which_is_left_alone(db: Database, kind: str) -> None:
+async def test_real_pages_are_found_beside_a_trap_which_is_deferred(db: Database, kind: str) -> None:
     async with trapped_site(kind) as (url, site):
         await trapped_crawl(db, url)
 
     assert site.found_within(WITHIN) >= 0.95 * REAL
     assert await coins_missing(db) == 0
-    if kind in {"none", "prose"}:  # whose pages say something new each time
+    if kind in {"none", "prose"}:  # whose pages have something new each time
         return
     assert len(site.asked) < 1.3 * REAL
     waiting = await rows(db, "SELECT count(*) FROM frontier WHERE state = 'unfetched' AND due_at > %s", START)
-    # A soft 404 that the first not-found probe recognizes leads nowhere: then no page of the trap waits.
+    # A soft 404 that the first not-found probe recognizes has no links: then no page of the trap waits.
     assert waiting[0][0] > 0 or kind == "soft 404"
 
 
 @pytest.mark.soak
-async def test_pages_of_a_trap_are_asked_for_once_a_day_each_template(db: Database) -> None:
+async def test_pages_of_a_trap_are_requested_once_a_day_per_template(db: Database) -> None:
     async with trapped_site("calendar") as (url, site):
         domain = await trapped_crawl(db, url)
         before = trap_requests(site)
         for day in range(1, 6):
             await crawl(db, at=START + day * DAY + HOUR)
 
-    templates = await rows(db, "SELECT count(*) FROM prior WHERE domain_id = %s AND held_until IS NOT NULL", domain.id)
+    templates = await rows(
+        db, "SELECT count(*) FROM prior WHERE domain_id = %s AND deferred_until IS NOT NULL", domain.id
+    )
     assert 3 <= len(trap_requests(site) - before) <= 5 * (templates[0][0] + 1)
 
 
 @pytest.mark.soak
-async def test_a_template_that_says_something_new_again_is_let_go(db: Database) -> None:
+async def test_a_template_with_new_content_is_resumed(db: Database) -> None:
     async with trapped_site("calendar") as (url, site):
         await trapped_crawl(db, url)
         site.has_events = True
@@ -65,7 +67,7 @@ async def test_a_template_that_says_something_new_again_is_let_go(db: Database) 
     assert len(trap_requests(site)) > before + 100
 
 
-async def test_a_page_that_is_held_back_is_looked_at_when_its_user_names_it(db: Database) -> None:
+async def test_a_deferred_page_is_visited_when_its_user_names_it(db: Database) -> None:
     async with trapped_site("calendar") as (url, site):
         domain = await trapped_crawl(db, url)
         held = (await rows(db, HELD_BACK, START + DAY))[0][0]
@@ -77,7 +79,7 @@ async def test_a_page_that_is_held_back_is_looked_at_when_its_user_names_it(db: 
 
 
 @pytest.mark.soak
-async def test_what_a_wall_before_a_whole_site_holds_back_is_let_go_within_days(db: Database) -> None:
+async def test_pages_deferred_because_of_a_wall_before_a_whole_site_are_resumed_within_days(db: Database) -> None:
     async with trapped_site("none") as (url, site):
         domain = await register(db, url, seeds=(url,))
         await crawl(db, at=START, pages=150)
@@ -87,7 +89,7 @@ async def test_what_a_wall_before_a_whole_site_holds_back_is_let_go_within_days(
         for day in range(1, 6):
             await crawl(db, at=START + day * DAY)
 
-    held = await rows(db, "SELECT count(*) FROM prior WHERE domain_id = %s AND held_until IS NOT NULL", domain.id)
+    held = await rows(db, "SELECT count(*) FROM prior WHERE domain_id = %s AND deferred_until IS NOT NULL", domain.id)
     assert held[0][0] == 0
     assert len(site.real & set(site.asked)) == REAL
 
@@ -96,8 +98,8 @@ def trap_requests(site: TrappedSite) -> set[str]:
     return set(site.asked) - site.real
 
 
-async def test_dead_seeds_hold_back_no_page_that_links_lead_to(db: Database) -> None:
-    """An old list of pages says nothing of the site as it is."""
+async def test_dead_seeds_defer_no_linked_page(db: Database) -> None:
+    """An old list of pages says nothing about the current site."""
     well = [f"/{name_of(n)}" for n in range(60)]
 
     def respond(target: str) -> bytes:

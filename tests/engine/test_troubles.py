@@ -1,4 +1,4 @@
-"""Servers that hang, refuse and fail in part: what is the domain's fault, and what a page's own."""
+"""Servers that hang, reject and fail in part: what is the domain's fault, and what a page's."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +24,7 @@ Answer = Callable[[str], tuple[int, str]]
 
 @asynccontextmanager
 async def site(answer: Answer) -> AsyncIterator[tuple[str, list[str]]]:
-    """A site on loopback that answers by path with a status and a body, or hangs; gives its URL and what was asked."""
+    """Run a site that responds by path with a status and a body, or hangs; yield its URL and the requested paths."""
     asked: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -34,7 +34,7 @@ async def site(answer: Answer) -> AsyncIterator[tuple[str, list[str]]]:
                 asked.append(path)
                 status, body = answer(path)
                 if body == HANGS:
-                    await reader.read()  # until the asker has gone
+                    await reader.read()  # until the client has closed
                     break
                 head = f"HTTP/1.1 {status} X\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
                 writer.write((head + body).encode())
@@ -60,7 +60,7 @@ async def fetched(db: Database, domain: Domain) -> int:
     return int(found[0][0])
 
 
-async def test_pages_that_hang_do_not_keep_the_others_from_being_found(db: Database) -> None:
+async def test_pages_that_hang_do_not_prevent_others_from_being_found(db: Database) -> None:
     def answer(path: str) -> tuple[int, str]:
         if path == "/robots.txt":
             return 404, ""
@@ -78,7 +78,7 @@ async def test_pages_that_hang_do_not_keep_the_others_from_being_found(db: Datab
         assert await coins_missing(db) == 0
 
 
-async def test_one_page_that_hangs_is_its_own_fault_where_the_domain_answers(db: Database) -> None:
+async def test_one_page_that_hangs_is_at_fault_if_the_domain_responds(db: Database) -> None:
     broken = False
 
     def answer(path: str) -> tuple[int, str]:
@@ -112,8 +112,8 @@ async def test_a_page_that_is_always_busy_does_not_throttle_its_domain(db: Datab
             at += timedelta(minutes=2)
 
         assert await fetched(db, domain) == 41
-        refusals = await rows(db, "SELECT refusals FROM domain_state")
-        assert refusals[0][0] <= 3  # once all others are had, nothing but the busy page is asked
+        refusals = await rows(db, "SELECT rejections FROM domain_state")
+        assert refusals[0][0] <= 3  # when all others are fetched, only the busy page is requested
 
 
 async def test_a_budget_counts_robots_txt_and_its_redirects(db: Database) -> None:
@@ -128,7 +128,7 @@ async def test_a_budget_counts_robots_txt_and_its_redirects(db: Database) -> Non
         assert len(asked) == 3
 
 
-async def test_no_more_pages_are_known_than_allowed_whatever_becomes_of_them(db: Database) -> None:
+async def test_no_more_pages_are_known_than_allowed(db: Database) -> None:
     def answer(path: str) -> tuple[int, str]:
         return 200, "User-agent: *\nDisallow: /secret" if path == "/robots.txt" else links(
             *(f"/secret{n}" for n in range(50)), *(f"/page{n}" for n in range(50))
@@ -143,7 +143,7 @@ async def test_no_more_pages_are_known_than_allowed_whatever_becomes_of_them(db:
     assert known == counted == [(20,)]
 
 
-async def test_after_a_change_of_scope_pages_are_read_again_once(db: Database) -> None:
+async def test_after_a_change_of_scope_pages_are_parsed_again_once(db: Database) -> None:
     def answer(path: str) -> tuple[int, str]:
         return (404, "") if path == "/robots.txt" else (200, links("/a", "/b", "/other/c"))
 
@@ -179,7 +179,7 @@ async def test_a_paused_domain_is_released_soon(db: Database) -> None:
     assert await rows(db, "SELECT lease_token FROM domain_state") == [(None,)]
 
 
-async def test_a_pattern_that_was_stored_before_it_was_refused_holds_up_its_own_domain_alone(db: Database) -> None:
+async def test_a_pattern_stored_before_it_was_rejected_suspends_only_its_domain(db: Database) -> None:
     def answer(path: str) -> tuple[int, str]:
         return (404, "") if path == "/robots.txt" else (200, links("/a"))
 
@@ -194,9 +194,9 @@ async def test_a_pattern_that_was_stored_before_it_was_refused_holds_up_its_own_
         assert timedelta(hours=1) <= held.until - START < timedelta(hours=2)
         assert await fetched(db, well) == 2
         (found,) = [each.domain for each in await domains.list_domains(db) if each.domain.id == domain.id]
-        assert "without looking ahead or behind" in found.settings.refusals[0]
+        assert "have no look-around" in found.settings.problems[0]
 
-        with pytest.raises(BadInput, match="could take for ever"):
+        with pytest.raises(BadInput, match="could run forever"):
             await domains.change_settings(db, well, replace(well.settings, exclude=(r"re:(a)\1",)), at=START)
         slower = await domains.change_settings(db, found, replace(found.settings, max_depth=3), at=START)
         await domains.change_settings(db, slower, replace(slower.settings, exclude=("/private",)), at=START)

@@ -1,4 +1,4 @@
-"""What a site shows in place of its pages: walls, soft 404, bodies without their end. Nothing that was had is lost."""
+"""What a site shows instead of its pages: walls, soft 404s, truncated bodies. No stored content is lost."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ def html(inside: str, *, title: str = "A site") -> str:
 
 
 def answer(body: str, *, status: int = 200, length: int | None = None, etag: str = "") -> bytes:
-    """length: what the header says; below nothing it says nothing, and the connection ends the body."""
+    """Build a response. length: the Content-Length; negative: none is sent, and the connection ends the body."""
     data = body.encode()
     said = len(data) if length is None else length
     head = f"HTTP/1.1 {status} X\r\nContent-Type: text/html; charset=utf-8\r\nConnection: close\r\n"
@@ -41,7 +41,7 @@ def answer(body: str, *, status: int = 200, length: int | None = None, etag: str
 
 
 def well(path: str, *, more: str = "") -> bytes:
-    """What a page says when nothing is in its way; 404 for what is none."""
+    """Return the normal content of a page; 404 for a missing one."""
     if path not in {"/", *PAGES}:
         return answer("not here", status=404)
     seed = sum(path.encode())
@@ -50,7 +50,7 @@ def well(path: str, *, more: str = "") -> bytes:
 
 
 def everywhere(inside: str) -> Show:
-    """One text on every page, but for the address, and for a number that never comes twice."""
+    """Show one text on every page, with the address and a unique number."""
     numbers = iter(range(10**6, 10**7, 7919))
 
     def show(path: str) -> bytes:
@@ -64,7 +64,7 @@ def everywhere(inside: str) -> Show:
 
 
 class Site:
-    """What is shown now, and all that was asked for."""
+    """The current content, and all requests."""
 
     def __init__(self) -> None:
         self.show: Show = well
@@ -95,14 +95,14 @@ async def events(db: Database) -> list[tuple[str, str]]:
 
 
 async def knowledge(db: Database) -> list[tuple[object, ...]]:
-    """What was learnt of each page."""
+    """Return what was learned about each page."""
     return await rows(
         db, "SELECT url, version, main_digest, etag, rate_a, rate_b, received_bytes FROM page ORDER BY url"
     )
 
 
 async def begun(db: Database, made: Site) -> tuple[Domain, datetime]:
-    """A domain that was crawled once, and looked at again once."""
+    """Return a domain that was crawled once and revisited once."""
     domain = await register(db, made.url)
     await crawl(db, at=START)
     await recrawl(db, domain, at=START + DAY)
@@ -134,7 +134,7 @@ async def test_a_login_wall_for_a_day_and_a_half_loses_nothing(db: Database) -> 
     assert await coins_missing(db) == 0
 
 
-async def test_a_login_wall_is_told_two_days_after_it_came(db: Database) -> None:
+async def test_a_login_wall_is_reported_after_two_days(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         made.show = everywhere("<form><p>Who are you? <input name=n> <INPUT TYPE='password' NAME=p> Enter</form>")
@@ -151,7 +151,7 @@ async def test_a_login_wall_is_told_two_days_after_it_came(db: Database) -> None
     assert withheld[0][0] == 9
     assert timedelta(0) <= withheld[0][1] - start < HOUR
     assert timedelta(0) <= at - start - 2 * DAY < HOUR
-    assert {change for change, _ in await events(db)} <= {"changed", "template"}  # one text, everywhere
+    assert {change for change, _ in await events(db)} <= {"changed", "template"}  # the same text everywhere
     assert await rows(db, "SELECT count(*) FROM page WHERE version = 2 AND withheld_since IS NULL") == [(9,)]
 
 
@@ -166,7 +166,7 @@ async def test_a_page_whose_content_was_withheld_for_two_days_comes_before_all_o
         )
         await recrawl(db, domain, at=at + DAY)
         assert (await page(db, domain, "/page3"))["reason"] == "login"
-        later = at + DAY + 20 * DAY  # all pages are due, and page3 is worth least
+        later = at + DAY + 20 * DAY  # all pages are due, and page3 has the least value
         await rows(db, "UPDATE frontier SET due_at = %s RETURNING 1", later)
         await rows(db, "UPDATE page SET rate_b = 1e6 WHERE right(url, 5) = 'page3' RETURNING 1")
         made.asked.clear()
@@ -176,7 +176,7 @@ async def test_a_page_whose_content_was_withheld_for_two_days_comes_before_all_o
 
 
 def coded(page: int, day: int) -> str:
-    """Text of which nine tenths are codes that are new each day."""
+    """Return text of which nine tenths are codes that are new each day."""
     return " ".join([f"w{n}page{page}" for n in range(20)] + [f"w{page}ord{day}x{n}" for n in range(180)])
 
 
@@ -185,7 +185,7 @@ def parts_list(page: int, day: int) -> str:
     return f"<table><tr><th>Part<th>Price<th>Stock{''.join(lines)}</table>"
 
 
-async def test_pages_made_of_codes_and_numbers_are_told_when_all_of_their_rows_are_replaced(db: Database) -> None:
+async def test_pages_of_codes_and_numbers_are_reported_when_all_of_their_rows_are_replaced(db: Database) -> None:
     paths = [f"/{kind}{n}" for kind in ("codes", "parts") for n in range(12)]
     days = dict.fromkeys(paths, 1)
 
@@ -209,7 +209,7 @@ async def test_pages_made_of_codes_and_numbers_are_told_when_all_of_their_rows_a
     assert sorted(await events(db)) == sorted(("changed", path[1:]) for path in replaced)
 
 
-async def test_a_block_page_on_all_pages_for_an_hour_is_nobodys_version(db: Database) -> None:
+async def test_a_block_page_on_all_pages_for_an_hour_is_no_version(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         before = await knowledge(db)
@@ -226,7 +226,7 @@ async def test_a_block_page_on_all_pages_for_an_hour_is_nobodys_version(db: Data
     assert await events(db) == []
 
 
-async def test_a_long_notice_on_all_pages_is_nobodys_version_either(db: Database) -> None:
+async def test_a_long_notice_on_all_pages_is_no_version_either(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         made.show = everywhere(f"<p>{prose(1, 200)}</p>")
@@ -239,7 +239,7 @@ async def test_a_long_notice_on_all_pages_is_nobodys_version_either(db: Database
     assert found(back) == {"unchanged": 9}
 
 
-async def test_a_page_that_was_taken_away_without_a_404_is_gone_when_that_is_confirmed(db: Database) -> None:
+async def test_a_page_that_was_removed_without_a_404_is_gone_when_confirmed(db: Database) -> None:
     sorry = everywhere("<h1>Sorry</h1><p>Nothing of this name is here any more, or it never was.</p>")
     async with site() as made:
         domain, at = await begun(db, made)
@@ -261,7 +261,7 @@ async def test_a_page_that_was_taken_away_without_a_404_is_gone_when_that_is_con
     assert await coins_missing(db) == 0
 
 
-async def test_links_to_what_never_was_make_no_pages_where_a_domain_hides_its_404(db: Database) -> None:
+async def test_dead_links_make_no_pages_if_a_domain_hides_its_404(db: Database) -> None:
     sorry = everywhere("<h1>Sorry</h1><p>Nothing of this name is here any more, or it never was.</p>")
     dead = [f"/dead{n}" for n in range(30)]
     async with site() as made:
@@ -276,11 +276,11 @@ async def test_links_to_what_never_was_make_no_pages_where_a_domain_hides_its_40
 
         kept = await versions(db, domain)
 
-    assert sum(path in kept for path in dead) <= 6  # it is asked when four are nearly alike
+    assert sum(path in kept for path in dead) <= 6  # a probe is sent when four are nearly the same
     assert set(PAGES) <= set(kept)
 
 
-async def test_a_body_that_ends_too_early_is_no_version(db: Database) -> None:
+async def test_a_truncated_body_is_no_version(db: Database) -> None:
     full = well("/page2")
     body = full.split(b"\r\n\r\n", 1)[1].decode()
     cut = {
@@ -304,20 +304,20 @@ async def test_a_body_that_ends_too_early_is_no_version(db: Database) -> None:
     assert await events(db) == []
 
 
-async def test_a_page_that_becomes_short_is_changed_when_a_second_look_says_so(db: Database) -> None:
+async def test_a_page_that_becomes_short_is_changed_when_a_second_visit_confirms_it(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         made.show = lambda path: answer(html("<p>It moved to the cellar.")) if path == "/page4" else well(path)
 
         await recrawl(db, domain, at=at + DAY)
         assert (await page(db, domain, "/page4"))["reason"] == "shrunk"
-        await crawl(db, at=at + DAY + 2 * HOUR)  # it is due by itself
+        await crawl(db, at=at + DAY + 2 * HOUR)  # it is due anyway
 
     assert await events(db) == [("changed", "page4")]
     assert (await page(db, domain, "/page4"))["version"] == 2
 
 
-async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None:
+async def test_explain_shows_what_replaces_a_page(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         made.show = lambda path: answer("") if path == "/page4" else well(path)
@@ -330,7 +330,7 @@ async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None
     assert "1 look in a row failed (its body is empty)" in format_due(known, known.page, today=None, refusal="")
 
 
-async def test_withheld_content_is_counted_in_the_report_and_told_by_explain(db: Database) -> None:
+async def test_withheld_content_is_counted_in_the_report_and_explained(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         made.show = lambda path: (

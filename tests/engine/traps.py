@@ -1,7 +1,7 @@
-"""A site of 1,011 real pages with a trap beside them: URLs without end that bring nothing new.
+"""A site of 1,011 real pages beside a trap: endless URLs without new content.
 
-The real pages are a tree, ten links a page and nine on the last level but one. The entrance of the trap is linked from
-the root and from all ten sections.
+The real pages are a tree with ten links per page, and nine on the last level but one. The root and all ten sections
+link to the first page of the trap.
 """
 
 import random
@@ -22,7 +22,7 @@ Links = list[str]
 
 
 def words(seed: str, many: int, *, vocabulary: int = 6000) -> str:
-    """Made-up text, the same for the same seed."""
+    """Return made-up text, the same for the same seed."""
     chance = random.Random(seed)
     kinds = (
         f"{_SYLLABLES[n % 360]}{_SYLLABLES[n // 360 % 360]}" for n in iter(lambda: chance.randrange(vocabulary), -1)
@@ -47,14 +47,14 @@ def page(title: str, text: str, links: Links) -> bytes:
 
 @dataclass(slots=True)
 class Trap:
-    """entrance: its first URL. answer: text and links of one of its pages, or None where it is none."""
+    """A trap. entrance: its first URL.  answer: returns text and links of one of its pages, or None if it is none."""
 
     entrance: str
     answer: Callable[[str], tuple[str, str, Links] | None]
 
 
 def calendar() -> Trap:
-    """A month a page, each with the one before, the one after, and all of its days."""
+    """Return a trap with one page per month, linked to the previous and next months and to all its days."""
 
     def answer(path: str) -> tuple[str, str, Links] | None:
         parts = path.removeprefix("/calendar/").strip("/").split("/")
@@ -78,7 +78,7 @@ def calendar() -> Trap:
 
 
 def facets() -> Trap:
-    """A shop of forty products, by any choice of eight properties in any order."""
+    """Return a shop of forty products, filtered by any of eight properties in any order."""
     names = ["color", "size", "brand", "price", "stock", "sort", "view", "rating"]
 
     def answer(path: str) -> tuple[str, str, Links] | None:
@@ -96,7 +96,7 @@ def facets() -> Trap:
 
 
 def path_trap() -> Trap:
-    """A folder below each folder, three links a page, and a few words."""
+    """Return a trap with a folder below each folder, three links per page, and a few words."""
 
     def answer(path: str) -> tuple[str, str, Links] | None:
         if not path.startswith("/x/"):
@@ -107,7 +107,7 @@ def path_trap() -> Trap:
 
 
 def soft_404() -> Trap:
-    """A page that says with status 200 that there is none, with links relative to wherever one is."""
+    """Return a trap of not-found pages with status 200 and relative links."""
 
     def answer(path: str) -> tuple[str, str, Links] | None:
         if not path.startswith("/shop/"):
@@ -119,7 +119,7 @@ def soft_404() -> Trap:
 
 
 def endless_prose() -> Trap:
-    """New words on each page, and three links: no text tells that it is made by a machine."""
+    """Return a trap with new words on each page and three links; its text does not reveal that it is generated."""
 
     def answer(path: str) -> tuple[str, str, Links] | None:
         if not path.startswith("/tale/"):
@@ -144,9 +144,9 @@ TRAPS: Mapping[str, Callable[[], Trap]] = {
 
 @dataclass(slots=True)
 class TrappedSite:
-    """The pages of a site with a trap. asked: each path that was asked for, in order.
+    """The pages of a site with a trap. asked: each requested path, in order.
 
-    has_events: the trap's pages say something new from now on.  is_walled: a wall stands before all pages."""
+    has_events: whether the trap's pages have new content.  is_walled: whether a wall hides all pages."""
 
     kind: str
     trap: Trap = field(init=False)
@@ -181,18 +181,18 @@ class TrappedSite:
             links += ["/", path[: path.rstrip("/").rindex("/") + 1]]
         if self.trap.entrance and depth <= 1:
             links.append(self.trap.entrance)
-        if self.kind == "session ids":  # a new one for whoever comes without, as no crawler keeps a cookie
+        if self.kind == "session ids":  # a new one for each request without one, as crawlers keep no cookies
             links = [f"{link}?sid={random.Random(f'{len(self.asked)}').getrandbits(64):016x}" for link in links]
         return page(f"Page {path}", words(path, 80), links)
 
     def found_within(self, requests: int) -> int:
-        """How many real pages were asked for within so many requests."""
+        """Return how many real pages were requested within this many requests."""
         return len(self.real & set(self.asked[:requests]))
 
 
 @asynccontextmanager
 async def trapped_site(kind: str) -> AsyncIterator[tuple[str, TrappedSite]]:
-    """The site on a loopback port, until the block ends."""
+    """Run the site on a loopback port until the block ends."""
     site = TrappedSite(kind)
     async with answering(site.respond) as url:
         yield url, site

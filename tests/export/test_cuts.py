@@ -1,4 +1,4 @@
-"""Where long texts are cut: all of the text, small parts that stand by themselves, and few that an edit changes."""
+"""Splitting of long texts: complete, small and self-contained parts, few of which change after an edit."""
 
 import random
 
@@ -12,11 +12,11 @@ from crawler.export.markdown_splitter import TextPart, find_open_fence, split_te
 
 URL = Url("http://site.test/")
 LEAST = MAX_CHARS // 4
-MOST_CHANGED = 8  # chunks that one paragraph more may change; 5 is the most on pages of real documentation
+MAX_CHANGED = 8  # chunks that may change by an inserted paragraph; on real documentation at most 5
 
 
 def paragraphs(seed: int, many: int) -> list[str]:
-    """Paragraphs of 3 to 120 words that nobody has said before."""
+    """Return paragraphs of 3 to 120 random words."""
     chance = random.Random(seed)
     letters = "abcdeghiklmnoprstu"
     return [
@@ -30,14 +30,14 @@ def parts_of(text: str) -> list[TextPart]:
 
 
 def chunks(text: str) -> dict[str, str]:
-    """The texts of a page's chunks by their ids."""
+    """Return the texts of a page's chunks by their ids."""
     found = list(chunk_markdown(text, url=URL))
     assert len({chunk.id for chunk in found}) == len(found)
     return {chunk.id: chunk.text for chunk in found}
 
 
 def is_closed(text: str) -> bool:
-    """Whether no fence is open at a text's end."""
+    """Return whether no fence is open at the end of a text."""
     fence = ""
     for line in text.splitlines():
         fence = find_open_fence(line, fence)
@@ -49,7 +49,7 @@ def without_blanks(text: str) -> str:
 
 
 @given(st.text(alphabet="ab |-\n`~.>\x0c", max_size=300), st.integers(4, 60))
-def test_together_the_parts_are_all_of_a_text_and_none_is_too_large(text: str, most: int) -> None:
+def test_parts_have_the_whole_text_and_none_is_too_large(text: str, most: int) -> None:
     parts = list(split_text(text, min_chars=most // 4, max_chars=most))
 
     assert without_blanks("".join(part.source for part in parts)) == without_blanks(text)
@@ -57,7 +57,7 @@ def test_together_the_parts_are_all_of_a_text_and_none_is_too_large(text: str, m
 
 
 @given(st.integers(), st.integers(1, 60))
-def test_parts_are_as_large_as_they_have_to_be_but_the_last(seed: int, many: int) -> None:
+def test_all_parts_but_the_last_have_the_minimum_size(seed: int, many: int) -> None:
     text = "\n\n".join(paragraphs(seed, many))
     parts = parts_of(text)
 
@@ -69,22 +69,20 @@ def test_parts_are_as_large_as_they_have_to_be_but_the_last(seed: int, many: int
 @given(
     st.integers(), st.integers(1, 120), st.floats(0, 1), st.sampled_from(["", "# News\n\n", "# News\n\n## Today\n\n"])
 )
-def test_one_paragraph_more_changes_few_chunks_wherever_it_is_put(
-    seed: int, many: int, where: float, head: str
-) -> None:
+def test_inserted_paragraph_changes_few_chunks(seed: int, many: int, where: float, head: str) -> None:
     before = paragraphs(seed, many)
     at = round(where * many)
     after = [*before[:at], "All that is new today is said in this one.", *before[at:]]
 
     was, now = chunks(head + "\n\n".join(before)), chunks(head + "\n\n".join(after))
 
-    assert len(now.items() - was.items()) <= MOST_CHANGED
-    assert len(was.items() - now.items()) <= MOST_CHANGED
+    assert len(now.items() - was.items()) <= MAX_CHANGED
+    assert len(was.items() - now.items()) <= MAX_CHANGED
 
 
 @pytest.mark.soak
 @given(st.integers(), st.integers(1, 40), st.integers(0, 3))
-def test_rows_and_lines_of_code_that_are_put_in_change_few_chunks(seed: int, many: int, times: int) -> None:
+def test_inserted_rows_and_lines_of_code_change_few_chunks(seed: int, many: int, times: int) -> None:
     rows = [f"| {each[:40]} | {each[40:150]} |" for each in paragraphs(seed, many * 10)]
     code = [f"    {each[:60]}" for each in paragraphs(seed + 1, many * 10)]
 
@@ -94,10 +92,10 @@ def test_rows_and_lines_of_code_that_are_put_in_change_few_chunks(seed: int, man
 
     was, now = chunks(page(0)), chunks(page(times))
 
-    assert len(now.items() - was.items()) <= 2 * MOST_CHANGED
+    assert len(now.items() - was.items()) <= 2 * MAX_CHANGED
 
 
-def test_an_edit_within_a_paragraph_mostly_changes_the_text_of_one_chunk_and_no_id() -> None:
+def test_edit_in_a_paragraph_mostly_changes_one_chunk_and_no_id() -> None:
     before = paragraphs(3, 80)
     text = "\n\n".join(before)
     was = chunks(text)
@@ -106,27 +104,27 @@ def test_an_edit_within_a_paragraph_mostly_changes_the_text_of_one_chunk_and_no_
         words = paragraph.split()
         words[len(words) // 2] = "edited"
         now = chunks(text.replace(paragraph, " ".join(words)))
-        assert len(now.items() - was.items()) <= MOST_CHANGED
+        assert len(now.items() - was.items()) <= MAX_CHANGED
         alike += was.keys() == now.keys() and len(now.items() - was.items()) == 1
 
     assert len(was) > 6
-    assert alike >= 60  # of 80; else it is near a cut, or among the words that name a chunk
+    assert alike >= 60  # of 80; the other edits are near a cut or at the beginning of a chunk
 
 
-def test_a_section_that_has_one_chunk_keeps_its_id_whatever_it_says() -> None:
+def test_section_with_one_chunk_keeps_its_id() -> None:
     was, now = chunks("# One\n\nthis\n\n# Two\n\nthat\n"), chunks("# New\n\nx\n\n# One\n\nother\n\n# Two\n\nthat\n")
 
     assert was.keys() < now.keys()
 
 
-def test_sections_of_one_name_are_told_apart_by_what_they_say() -> None:
+def test_sections_with_equal_headings_have_different_ids() -> None:
     was = chunks("# All\n\n## See\n\na\n\n## See\n\nb\n\n## See\n\nc\n")
     now = chunks("# All\n\n## See\n\na\n\n## See\n\nnew\n\n## See\n\nb\n\n## See\n\nc\n")
 
     assert was.items() < now.items()
 
 
-def test_code_that_is_cut_is_code_in_each_part() -> None:
+def test_split_code_is_fenced_in_each_part() -> None:
     lines = [f"value_{n} = {'x' * (n % 70)}" if n % 9 else "" for n in range(400)]
     text = "Before it.\n\n  ````py\n" + "\n".join(lines) + "\n  ````\n\nAfter it.\n"
     parts = parts_of(text)
@@ -140,13 +138,13 @@ def test_code_that_is_cut_is_code_in_each_part() -> None:
     assert found == [line for line in lines if line]
 
 
-def test_a_fence_that_nobody_closes_is_closed() -> None:
+def test_unclosed_fence_is_closed() -> None:
     for lines in (3, 300):
         parts = parts_of("```\n" + "a line of code that goes on\n" * lines)
         assert all(is_closed(part.text) for part in parts)
 
 
-def test_a_table_that_is_cut_has_its_header_in_each_part() -> None:
+def test_split_table_has_its_header_in_each_part() -> None:
     header = "| name | what it is |\n| --- | --- |\n"
     text = header + "".join(f"| n{n} | {'word ' * (n % 20)}|\n" for n in range(300)) + "\nAfter it.\n"
     parts = parts_of(text)
@@ -156,7 +154,7 @@ def test_a_table_that_is_cut_has_its_header_in_each_part() -> None:
     assert all(part.text.startswith(header) and len(part.text) <= MAX_CHARS for part in parts)
 
 
-def test_one_long_line_is_cut_between_sentences_and_one_long_word_where_it_must() -> None:
+def test_long_line_is_split_between_sentences_and_long_word_anywhere() -> None:
     sentences = [f"{each}." for each in paragraphs(5, 90)]
     parts = parts_of(" ".join(sentences))
     assert all(part.text.endswith(".") for part in parts)

@@ -1,4 +1,4 @@
-"""Exports of a crawled site, read again by readers that are not ours."""
+"""Exports of a crawled site, read with independent libraries."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ EVIL = '=HYPERLINK("http://127.0.0.1/","gratis")'
 
 @dataclass
 class Site:
-    """A site of a few pages, which a test may change. url: of its root."""
+    """A site of a few pages that a test may change. url: its root."""
 
     pages: dict[str, str]
     url: str = ""
@@ -86,7 +86,7 @@ def path(url: str, site: Site) -> str:
 
 
 async def texts(db: Database, domain: Domain, site: Site) -> dict[str, str]:
-    """The main text of each page, as the store has it."""
+    """Return the main text of each page in the store."""
     found = {}
     for each in site.pages:
         version = await report.read_version(db, domain, Url(domain.root + each.removeprefix("/")))
@@ -95,7 +95,7 @@ async def texts(db: Database, domain: Domain, site: Site) -> dict[str, str]:
     return found
 
 
-async def test_lines_of_json_have_every_page_with_its_text(db: Database) -> None:
+async def test_json_lines_have_every_page_with_its_text(db: Database) -> None:
     async with crawled(db) as (site, domain):
         data, done = await taken(db, domain, Format.JSONL)
         rows = [json.loads(line) for line in data.splitlines()]
@@ -109,7 +109,7 @@ async def test_lines_of_json_have_every_page_with_its_text(db: Database) -> None
     assert guide["version_at"].startswith("2026-01-01T00:00:0")
 
 
-async def test_no_cell_of_csv_is_a_formula_and_all_else_is_as_in_json(db: Database) -> None:
+async def test_csv_equals_json_but_has_no_formulas(db: Database) -> None:
     async with crawled(db) as (site, domain):
         data, _ = await taken(db, domain, Format.CSV)
         lines, _ = await taken(db, domain, Format.JSONL)
@@ -135,7 +135,7 @@ async def test_parquet_has_the_same_rows_with_types(db: Database, tmp_path: Path
     assert [row["importance"] for row in rows] == [row["importance"] for row in as_json]
 
 
-async def test_warc_is_whole_and_says_what_the_server_said(db: Database, tmp_path: Path) -> None:
+async def test_warc_is_valid_and_has_the_responses_of_the_server(db: Database, tmp_path: Path) -> None:
     async with crawled(db) as (site, domain):
         file = tmp_path / "site.warc.gz"
         with file.open("wb") as stream:
@@ -155,19 +155,19 @@ async def test_warc_is_whole_and_says_what_the_server_said(db: Database, tmp_pat
 
     assert done.pages == len(PAGES)
     assert kinds[0] == WarcRecordType.warcinfo
-    assert kinds.count(WarcRecordType.revisit) == 1  # of the twin
+    assert kinds.count(WarcRecordType.revisit) == 1  # of the duplicate
     assert {path(url, site): body.decode() for url, body in bodies.items()} == PAGES
     assert passes_check(file)
 
 
 def passes_check(file: Path) -> bool:
-    """What `warcio check` says."""
+    """Return the output of `warcio check`."""
     checker = Checker(SimpleNamespace(inputs=[str(file)], verbose=False))
     checker.process_all()
     return bool(checker.exit_value == 0)
 
 
-async def test_markdown_has_a_file_for_each_page_with_its_content_alone(db: Database, tmp_path: Path) -> None:
+async def test_markdown_has_a_file_per_page_with_only_its_content(db: Database, tmp_path: Path) -> None:
     async with crawled(db) as (site, domain):
         await export(db, domain, Format.MARKDOWN, tmp_path)
         files = read(tmp_path)
@@ -200,7 +200,7 @@ def read(folder: Path) -> dict[str, str]:
     return {file.relative_to(folder).as_posix(): file.read_text() for file in folder.rglob("*.md")}
 
 
-async def test_chunks_stand_under_their_headings_and_keep_their_ids(db: Database) -> None:
+async def test_chunks_have_their_headings_and_keep_their_ids(db: Database) -> None:
     async with crawled(db) as (site, domain):
         before, _ = await taken(db, domain, Format.JSONL, row_kind=RowKind.CHUNKS)
         site.pages["/guide"] = GUIDE.replace("and wait until morning comes", "and go home, for it will take all night")
@@ -224,13 +224,13 @@ async def test_chunks_stand_under_their_headings_and_keep_their_ids(db: Database
     assert [row["text"] for row in rows] == [json.loads(line)["text"] for line in after.splitlines()]
 
 
-async def test_since_a_cursor_comes_what_changed_and_what_went(db: Database, tmp_path: Path) -> None:
+async def test_export_since_a_cursor_has_changed_and_removed_pages(db: Database, tmp_path: Path) -> None:
     async with crawled(db) as (site, domain):
         done = await export(db, domain, Format.MARKDOWN, tmp_path)
         assert (tmp_path / "fruit" / "pear.md").exists()
         site.pages["/guide"] = GUIDE.replace("Water them.", "Water them twice a day, and more often in the summer.")
         site.gone.add("/fruit/pear")
-        for days in (1, 2, 4, 8):  # until it counts as gone
+        for days in (1, 2, 4, 8):  # until it is gone
             await recrawl(db, domain, at=START + days * DAY)
         await report.append_to_feed(db, at=START + 9 * DAY)
 
@@ -247,9 +247,7 @@ async def test_since_a_cursor_comes_what_changed_and_what_went(db: Database, tmp
     assert "twice a day" in (tmp_path / "guide.md").read_text()
 
 
-async def test_a_folder_that_is_exported_into_again_has_what_is_there_and_nobody_elses_files_go(
-    db: Database, tmp_path: Path
-) -> None:
+async def test_second_export_removes_old_pages_and_no_other_files(db: Database, tmp_path: Path) -> None:
     own = {"notes.md": "mine", "fruit/mine.md": "---\ntitle: mine\n---\n", "fruit/other.md": "---\nurl: /a\n---\n"}
     other = "---\nurl: https://other.example/pear\n---\n"
     async with crawled(db) as (site, domain):
@@ -259,7 +257,7 @@ async def test_a_folder_that_is_exported_into_again_has_what_is_there_and_nobody
         (tmp_path / "pear.md").write_text(other)
         (tmp_path / ".recrawl-x1").write_text("half of a pa")
         site.gone.add("/fruit/pear")
-        for days in (1, 2, 4, 8):  # until it counts as gone
+        for days in (1, 2, 4, 8):  # until it is gone
             await recrawl(db, domain, at=START + days * DAY)
         await export(db, domain, Format.MARKDOWN, tmp_path)
 
@@ -271,19 +269,17 @@ async def test_a_folder_that_is_exported_into_again_has_what_is_there_and_nobody
     assert not (tmp_path / ".recrawl-x1").exists()
 
 
-async def test_two_domains_do_not_share_a_folder_of_markdown(db: Database, tmp_path: Path) -> None:
+async def test_two_domains_cannot_share_a_markdown_folder(db: Database, tmp_path: Path) -> None:
     async with crawled(db) as (_, domain):
         guide = tmp_path / "guide.md"
         for text, whose in (("---\nurl: https://other.example/guide\n---\n", "other.example"), ("mine", "no page")):
             guide.write_text(text)
-            with pytest.raises(CrawlerError, match=f"{whose}.*a folder of its own"):
+            with pytest.raises(CrawlerError, match=f"{whose}.*a separate folder"):
                 await export(db, domain, Format.MARKDOWN, tmp_path)
             assert guide.read_text() == text
 
 
-async def test_an_answer_stays_one_in_a_warc_when_the_look_that_brought_it_is_forgotten(
-    db: Database, tmp_path: Path
-) -> None:
+async def test_warc_keeps_the_response_after_its_visit_was_deleted(db: Database, tmp_path: Path) -> None:
     file = tmp_path / "site.warc.gz"
     async with crawled(db) as (_, domain):
         assert await rows_of(db, "DELETE FROM visit RETURNING 1")
@@ -299,7 +295,7 @@ async def test_an_answer_stays_one_in_a_warc_when_the_look_that_brought_it_is_fo
     assert passes_check(file)
 
 
-async def test_a_page_that_is_nested_too_deep_for_markdown_is_its_text(db: Database, tmp_path: Path) -> None:
+async def test_page_nested_too_deeply_for_markdown_is_plain_text(db: Database, tmp_path: Path) -> None:
     deep = (
         "<title>Deep</title>" + "<blockquote>" * 3000 + "What stands at the very bottom of it all is a word of thanks."
     )
@@ -313,7 +309,7 @@ async def test_a_page_that_is_nested_too_deep_for_markdown_is_its_text(db: Datab
 
 
 @pytest.mark.parametrize("form", [Format.JSONL, Format.CSV, Format.PARQUET, Format.WARC])
-async def test_a_domain_of_which_nothing_is_read_gives_nothing(db: Database, form: Format) -> None:
+async def test_domain_without_pages_gives_an_empty_export(db: Database, form: Format) -> None:
     domain = await register(db, "http://127.0.0.1:9/")
 
     data, done = await taken(db, domain, form)
@@ -322,7 +318,7 @@ async def test_a_domain_of_which_nothing_is_read_gives_nothing(db: Database, for
     assert (form is Format.JSONL) == (not data)
 
 
-async def test_a_body_that_cannot_be_unpacked_ends_no_export(db: Database) -> None:
+async def test_broken_body_does_not_stop_the_export(db: Database) -> None:
     async with crawled(db) as (site, domain):
         async with db.transaction() as connection:
             await connection.execute(

@@ -1,4 +1,4 @@
-"""Names of files, chunks, and cells: for whatever a site calls its pages and puts into them."""
+"""File names, chunks and CSV cells for arbitrary URLs and texts."""
 
 from pathlib import Path, PurePosixPath
 
@@ -14,7 +14,7 @@ URL = Url("http://site.test/")
 
 
 @given(st.sets(st.text(max_size=40), max_size=12))
-def test_each_url_has_a_file_of_its_own_beneath_the_folder(paths: set[str]) -> None:
+def test_each_url_has_a_unique_file_inside_the_folder(paths: set[str]) -> None:
     urls = {url for url in (normalize_url(f"http://site.test/{path}") for path in paths) if url is not None}
     files = [build_path(url) for url in urls]
 
@@ -26,7 +26,7 @@ def test_each_url_has_a_file_of_its_own_beneath_the_folder(paths: set[str]) -> N
         assert not any(part.startswith(".") for part in file.parts)
 
 
-def test_no_file_stands_where_a_folder_has_to() -> None:
+def test_no_file_has_the_path_of_a_folder() -> None:
     urls = ["http://site.test/a", "http://site.test/a/", "http://site.test/a/b", "http://site.test/a/index"]
     urls += ["http://site.test/a.md/b", "http://site.test/a.md", "http://site.test/" + "long" * 200]
     files = [build_path(Url(url)) for url in urls]
@@ -37,7 +37,7 @@ def test_no_file_stands_where_a_folder_has_to() -> None:
     assert files[0] == Path("a.md")
 
 
-def test_a_name_that_could_lead_elsewhere_is_made_safe() -> None:
+def test_unsafe_names_are_replaced() -> None:
     for path in ("/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc", "/%00", "/a%5C..%5Cb", "/.ssh/config", "/C:/x"):
         file = build_path(Url(f"http://site.test{path}"))
         assert ".." not in file.parts
@@ -46,7 +46,7 @@ def test_a_name_that_could_lead_elsewhere_is_made_safe() -> None:
         assert PurePosixPath(file).suffix == ".md"
 
 
-def test_long_texts_are_cut_between_paragraphs_and_lose_nothing() -> None:
+def test_long_texts_are_split_between_paragraphs_without_loss() -> None:
     paragraphs = [f"word{n} " * 90 for n in range(40)]
     chunks = list(chunk_markdown("# All\n\n" + "\n\n".join(paragraphs), url=URL))
 
@@ -58,7 +58,7 @@ def test_long_texts_are_cut_between_paragraphs_and_lose_nothing() -> None:
 
 
 @given(st.text(alphabet="ab #\n`~-", max_size=300), st.integers(5, 50))
-def test_whatever_the_text_words_stay_and_chunks_are_small(markdown: str, most: int) -> None:
+def test_chunks_of_any_text_are_small_and_complete(markdown: str, most: int) -> None:
     chunks = list(chunk_markdown(markdown, url=URL, max_chars=most))
 
     assert all(0 < len(chunk.text) <= most for chunk in chunks)
@@ -66,7 +66,7 @@ def test_whatever_the_text_words_stay_and_chunks_are_small(markdown: str, most: 
     assert len({chunk.id for chunk in chunks}) == len(chunks)
 
 
-def test_a_heading_in_a_fence_is_code_and_deeper_ones_end_with_their_parent() -> None:
+def test_heading_in_a_fence_is_code_and_deeper_headings_end_with_their_parent() -> None:
     text = "intro\n\n# One\n\na\n\n### Deep\n\nb\n\n```\n# not one\n```\n\n## Two\n\nc\n\n# Last\n\nd\n"
 
     found = [(chunk.headings, chunk.text) for chunk in chunk_markdown(text, url=URL)]
@@ -80,7 +80,7 @@ def test_a_heading_in_a_fence_is_code_and_deeper_ones_end_with_their_parent() ->
     ]
 
 
-def test_what_frames_a_page_goes_however_it_is_nested_and_what_is_within_once() -> None:
+def test_nested_boilerplate_is_removed_and_content_appears_once() -> None:
     hidden = "<div hidden>all <aside>of <style>y</style></aside></div>"
     frame = f"<footer>out <nav>of <nav>it <script>x</script></nav></nav>{hidden}</footer>"
     words = "the only words that a reader came for, and that stay" * 20

@@ -1,4 +1,4 @@
-"""An index in a real Postgres: what it holds after each sync, also when it is killed, and which embeddings stay."""
+"""The Postgres index after syncs and kills, and the embeddings that it keeps."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ VECTOR_TYPE = """
 
 @pytest.fixture
 def index_url(postgres_url: str) -> Iterator[str]:
-    """A database of somebody else, in which an index is kept."""
+    """Create another database for the index."""
     with empty_database(postgres_url) as url:
         yield url
 
@@ -42,13 +42,13 @@ def rows(url: str, query: str) -> list[tuple[object, ...]]:
 
 
 def texts(url: str) -> dict[str, str]:
-    """The chunks of each page, together."""
+    """Return the joined chunks of each page."""
     found = rows(url, "SELECT url, string_agg(text, ' ' ORDER BY place) FROM recrawl_index.chunk GROUP BY url")
     return {str(page): str(text) for page, text in found}
 
 
 class Fragile(PostgresIndex):
-    """An index whose process ends before or after any of its commits."""
+    """An index that simulates kills before or after its commits."""
 
     def __init__(self, url: str, chance: random.Random) -> None:
         super().__init__(url)
@@ -69,7 +69,7 @@ class Fragile(PostgresIndex):
 
 
 async def keep_in_step(db: Database, domain: Domain, url: str, chance: random.Random) -> int:
-    """Sync until one is not killed; gives how many were."""
+    """Sync until one is not killed, and return the number of kills."""
     kills = 0
     while True:
         try:
@@ -80,9 +80,7 @@ async def keep_in_step(db: Database, domain: Domain, url: str, chance: random.Ra
             kills += 1
 
 
-async def test_embeddings_stay_until_the_text_of_their_chunk_changes_however_often_it_is_killed(
-    db: Database, index_url: str
-) -> None:
+async def test_embeddings_stay_until_their_text_changes_despite_kills(db: Database, index_url: str) -> None:
     shop, chance, kills = Shop(), random.Random(7), 0
     async with answering(shop.respond) as url:
         domain = await register(db, url)
@@ -110,7 +108,7 @@ async def test_embeddings_stay_until_the_text_of_their_chunk_changes_however_oft
     assert kills >= 3
 
 
-async def test_what_a_restored_database_does_not_know_goes(db: Database, index_url: str) -> None:
+async def test_pages_missing_in_a_restored_database_are_removed(db: Database, index_url: str) -> None:
     shop = Shop()
     async with answering(shop.respond) as url:
         domain = await register(db, url)
@@ -138,12 +136,12 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def embedded(text: str) -> str:
-    """How often each letter stands in a text, as pgvector reads a vector: a model that everybody knows."""
+    """Return the letter counts of a text in the vector syntax of pgvector, as a simple embedding."""
     return str([text.lower().count(letter) for letter in LETTERS])
 
 
 def embed(url: str) -> int:
-    """What docs/export.md says of a consumer that embeds: takes the chunks without one, and keeps what is still so."""
+    """Embed the chunks without an embedding, as in docs/export.md."""
     done = 0
     with psycopg.connect(url, autocommit=True) as connection:
         while found := connection.execute(TO_EMBED).fetchall():
@@ -154,7 +152,7 @@ def embed(url: str) -> int:
 
 @pytest.fixture
 def vector_url(index_url: str) -> str:
-    """A database with pgvector, in a schema that nobody searches."""
+    """Create a database with pgvector in a schema outside the search path."""
     try:
         execute(index_url, "CREATE SCHEMA elsewhere", "CREATE EXTENSION vector SCHEMA elsewhere")
     except psycopg.errors.FeatureNotSupported:
@@ -162,9 +160,7 @@ def vector_url(index_url: str) -> str:
     return index_url
 
 
-async def test_embeddings_are_vectors_that_are_kept_through_changes_while_a_consumer_puts_them(
-    db: Database, vector_url: str
-) -> None:
+async def test_consumer_can_embed_while_pages_change(db: Database, vector_url: str) -> None:
     shop, chance, ended = Shop(), random.Random(11), threading.Event()
 
     def consume() -> int:
@@ -200,13 +196,13 @@ async def test_embeddings_are_vectors_that_are_kept_through_changes_while_a_cons
     found = rows(vector_url, "SELECT text, embedding::text FROM recrawl_index.chunk")
     assert len(found) == len(texts(vector_url)) == 18
     assert all(json.loads(str(vector)) == json.loads(embedded(str(text))) for text, vector in found)
-    assert 18 + 6 * 6 <= done <= 20 + 7 * 7  # all at first, then those that changed, and no other
+    assert 18 + 6 * 6 <= done <= 20 + 7 * 7  # all chunks at first, later only those that changed
     nearest = "SELECT url FROM recrawl_index.chunk ORDER BY embedding OPERATOR(elsewhere.<=>) '{}' LIMIT 1"
     text = texts(vector_url)[f"{domain.root}p3"]
     assert rows(vector_url, nearest.format(embedded(text))) == [(f"{domain.root}p3",)]
 
 
-async def test_a_column_of_numbers_becomes_one_of_vectors_later_and_sync_goes_on(db: Database, vector_url: str) -> None:
+async def test_real_column_can_be_converted_to_vector_later(db: Database, vector_url: str) -> None:
     shop = Shop()
     execute(vector_url, "DROP EXTENSION vector")
     async with answering(shop.respond) as url:
@@ -230,9 +226,7 @@ async def test_a_column_of_numbers_becomes_one_of_vectors_later_and_sync_goes_on
     assert kept == [(None, 7), ("[1,2,3]", 13)]
 
 
-async def test_an_index_of_an_earlier_release_is_read_anew_and_keeps_its_embeddings(
-    db: Database, index_url: str
-) -> None:
+async def test_index_of_an_earlier_release_is_upgraded_and_keeps_embeddings(db: Database, index_url: str) -> None:
     shop = Shop()
     async with answering(shop.respond) as url:
         domain = await register(db, url)
@@ -255,9 +249,7 @@ async def test_an_index_of_an_earlier_release_is_read_anew_and_keeps_its_embeddi
     assert rows(index_url, "SELECT count(*) FROM recrawl_index.chunk WHERE embedding IS NULL") == [(0,)]
 
 
-async def test_chunks_that_an_earlier_release_has_cut_are_cut_anew_and_the_others_keep_their_embeddings(
-    db: Database, index_url: str
-) -> None:
+async def test_upgrade_splits_chunks_again_and_keeps_embeddings_of_the_others(db: Database, index_url: str) -> None:
     chunks = "SELECT id, place, text FROM recrawl_index.chunk ORDER BY place"
     async with answering(Article().respond) as url:
         domain = await register(db, url)
@@ -284,7 +276,7 @@ async def test_chunks_that_an_earlier_release_has_cut_are_cut_anew_and_the_other
     assert rows(index_url, "SELECT place FROM recrawl_index.chunk WHERE embedding IS NOT NULL") == [(1,)]
 
 
-async def test_a_paragraph_at_the_top_of_a_long_page_empties_few_embeddings(db: Database, index_url: str) -> None:
+async def test_paragraph_at_the_top_of_a_long_page_resets_few_embeddings(db: Database, index_url: str) -> None:
     site = Article()
     async with answering(site.respond) as url:
         domain = await register(db, url)
@@ -306,9 +298,9 @@ async def test_a_paragraph_at_the_top_of_a_long_page_empties_few_embeddings(db: 
     assert "What is new today" in texts(index_url)[domain.root]
 
 
-def test_a_schema_of_somebody_else_is_left_alone(index_url: str) -> None:
+def test_foreign_schema_is_not_changed(index_url: str) -> None:
     execute(index_url, "CREATE SCHEMA recrawl_index")
-    with pytest.raises(CrawlerError, match="is no index of this recrawl"), PostgresIndex(index_url):
+    with pytest.raises(CrawlerError, match="is not an index of this version"), PostgresIndex(index_url):
         pass
     with pytest.raises(CrawlerError, match="cannot be opened"), PostgresIndex("postgresql://127.0.0.1:9/none"):
         pass

@@ -1,4 +1,4 @@
-"""An index that is kept in step with a crawled site, also when it is killed between any two commits."""
+"""Synchronization of an SQLite index with a crawled site, also with kills between commits."""
 
 import asyncio
 import random
@@ -27,7 +27,7 @@ WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath",
 
 
 class Shop:
-    """A site of twenty pages whose words change from day to day; some pages go."""
+    """A site of twenty pages whose words change daily; some pages are removed."""
 
     def __init__(self) -> None:
         self.day, self.gone, self.closed = 0, set[int](), set[int]()
@@ -56,7 +56,7 @@ def rows(file: Path, query: str, *values: object) -> list[tuple[object, ...]]:
 
 
 def texts(file: Path) -> dict[str, str]:
-    """The texts of the chunks of each page, together."""
+    """Return the joined chunks of each page."""
     found = rows(
         file, "SELECT p.url, group_concat(c.text, ' ') FROM page p JOIN chunk c ON c.page = p.id GROUP BY p.url"
     )
@@ -64,7 +64,7 @@ def texts(file: Path) -> dict[str, str]:
 
 
 def is_whole(file: Path) -> bool:
-    """Whether the full text is that of the chunks: FTS5's own check, which fails loudly."""
+    """Run the integrity check of FTS5, which raises if the full-text index differs from the chunks."""
     with closing(sqlite3.connect(file)) as db:
         db.execute("INSERT INTO chunk_text (chunk_text, rank) VALUES ('integrity-check', 1)")
     return True
@@ -81,7 +81,7 @@ async def next_day(db: Database, domain: Domain, shop: Shop) -> None:
     await report.append_to_feed(db, at=START + shop.day * DAY)
 
 
-async def test_an_index_is_what_the_site_says_after_each_sync(db: Database, file: Path) -> None:
+async def test_index_equals_the_site_after_each_sync(db: Database, file: Path) -> None:
     shop = Shop()
     async with answering(shop.respond) as url:
         domain = await register(db, url)
@@ -94,7 +94,7 @@ async def test_an_index_is_what_the_site_says_after_each_sync(db: Database, file
             changed = await sync(db, domain, index)
             whole = await sync(db, domain, index, anew=True)
             shop.gone = {4, 5}
-            for _ in range(4):  # until they count as gone
+            for _ in range(4):  # until they are gone
                 await next_day(db, domain, shop)
             last = await sync(db, domain, index)
 
@@ -113,7 +113,7 @@ async def test_an_index_is_what_the_site_says_after_each_sync(db: Database, file
     assert hits == [(sum(word in re.findall(r"\w+", text) for text in found.values()),)]
 
 
-async def test_what_may_not_be_fetched_any_more_goes_and_comes_back_when_it_may(db: Database, file: Path) -> None:
+async def test_excluded_page_is_removed_until_it_is_allowed_again(db: Database, file: Path) -> None:
     shop = Shop()
     async with answering(shop.respond) as url:
         domain = await register(db, url)
@@ -122,11 +122,11 @@ async def test_what_may_not_be_fetched_any_more_goes_and_comes_back_when_it_may(
         with SqliteIndex(file) as index:
             await sync(db, domain, index)
             shop.closed = {4, 5}
-            shop.day += 1  # robots.txt is asked for once a day
+            shop.day += 1  # robots.txt is fetched once a day
             await next_day(db, domain, shop)
             closed = await sync(db, domain, index)
             without = texts(file)
-            shop.closed, shop.gone = {5}, {4}  # and page 4 is not found, where it might be asked for again
+            shop.closed, shop.gone = {5}, {4}  # and page 4 is gone, although it is allowed again
             shop.day += 1
             await next_day(db, domain, shop)
             away = await sync(db, domain, index)
@@ -146,11 +146,11 @@ async def test_what_may_not_be_fetched_any_more_goes_and_comes_back_when_it_may(
 
 
 class Killed(Exception):
-    """The process of an index has ended."""
+    """A simulated kill of the process."""
 
 
 class Fragile(SqliteIndex):
-    """An index whose process ends before or after any of its commits."""
+    """An index that simulates kills before or after its commits."""
 
     def __init__(self, file: Path, chance: random.Random) -> None:
         super().__init__(file)
@@ -170,7 +170,7 @@ class Fragile(SqliteIndex):
         return super().end_full_sync(domain, cursor=cursor)
 
 
-async def test_whenever_it_is_killed_the_next_sync_goes_on_and_nothing_is_missed(db: Database, file: Path) -> None:
+async def test_sync_after_kills_misses_nothing(db: Database, file: Path) -> None:
     shop, chance, kills = Shop(), random.Random(7), 0
     async with answering(shop.respond) as url:
         domain = await register(db, url)
@@ -196,7 +196,7 @@ async def test_whenever_it_is_killed_the_next_sync_goes_on_and_nothing_is_missed
     assert kills > 5
 
 
-async def test_a_cursor_of_another_database_is_not_believed(db: Database, file: Path) -> None:
+async def test_cursor_of_another_database_is_not_used(db: Database, file: Path) -> None:
     shop = Shop()
     async with answering(shop.respond) as url:
         domain = await register(db, url)
@@ -206,7 +206,7 @@ async def test_a_cursor_of_another_database_is_not_believed(db: Database, file: 
             await sync(db, domain, index)
             index.apply_pages(domain.authority, (), cursor=10**6)
             assert index.read_cursor(domain.authority, source="another database") is None
-            with closing(sqlite3.connect(file)) as other:  # a page that the database does not know
+            with closing(sqlite3.connect(file)) as other:  # a page that is not in the database
                 known = (domain.authority, "http://x.test/", "", "", 1, 1)
                 other.execute(
                     "INSERT INTO page (domain, url, title, language, version, pass) VALUES (?, ?, ?, ?, ?, ?)", known
@@ -218,7 +218,7 @@ async def test_a_cursor_of_another_database_is_not_believed(db: Database, file: 
     assert len(texts(file)) == 20
 
 
-async def test_a_domain_that_was_registered_anew_is_read_anew(db: Database, file: Path) -> None:
+async def test_domain_that_was_registered_again_is_synced_in_full(db: Database, file: Path) -> None:
     shop = Shop()
     async with answering(shop.respond) as url:
         domain = await register(db, url)
@@ -238,7 +238,7 @@ async def test_a_domain_that_was_registered_anew_is_read_anew(db: Database, file
 
 
 class Slow(SqliteIndex):
-    """An index whose sync takes a while between what it commits last and its end."""
+    """An index whose sync pauses between its last commit and its end."""
 
     def __init__(self, file: Path, meanwhile: Callable[[], Awaitable[None]]) -> None:
         super().__init__(file)
@@ -251,7 +251,7 @@ class Slow(SqliteIndex):
             await self.meanwhile()
 
 
-async def test_a_sync_of_a_file_waits_until_another_one_has_ended(db: Database, file: Path) -> None:
+async def test_sync_waits_for_another_sync_of_the_file(db: Database, file: Path) -> None:
     shop = Shop()
     async with answering(shop.respond) as url:
         domain = await register(db, url)
@@ -262,7 +262,7 @@ async def test_a_sync_of_a_file_waits_until_another_one_has_ended(db: Database, 
 
             async def begin_another() -> None:
                 overtaking.append(asyncio.create_task(sync(db, domain, other)))
-                for _ in range(50):  # more questions than a sync that finds nothing asks
+                for _ in range(50):  # more statements than a sync without changes runs
                     await report.read_feed_end(db)
                 assert not overtaking[0].done()
 
@@ -274,7 +274,7 @@ async def test_a_sync_of_a_file_waits_until_another_one_has_ended(db: Database, 
     assert (second.is_anew, second.put) == (False, 0)
 
 
-def test_an_index_of_an_earlier_release_is_brought_up_to_date_and_believed_no_longer(file: Path) -> None:
+def test_index_of_an_earlier_release_is_upgraded_and_loses_its_cursors(file: Path) -> None:
     with SqliteIndex(file):
         pass
     with closing(sqlite3.connect(file)) as db:
@@ -288,7 +288,7 @@ def test_an_index_of_an_earlier_release_is_brought_up_to_date_and_believed_no_lo
 
 
 class Article:
-    """A site of one page of many paragraphs without a heading; news are put at its top."""
+    """A site of one page with many paragraphs and no headings; new ones are added at the top."""
 
     def __init__(self) -> None:
         own = random.Random(1)
@@ -299,7 +299,7 @@ class Article:
         return answered(200, f"<title>News</title>{said}".encode()) if target == "/" else answered(404, b"nothing")
 
 
-async def test_chunks_that_an_earlier_release_has_cut_are_cut_anew_by_the_next_sync(db: Database, file: Path) -> None:
+async def test_next_sync_splits_chunks_of_an_earlier_release_again(db: Database, file: Path) -> None:
     async with answering(Article().respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
@@ -324,7 +324,7 @@ async def test_chunks_that_an_earlier_release_has_cut_are_cut_anew_by_the_next_s
     assert is_whole(file)
 
 
-def test_what_sqlite_says_against_a_file_is_one_line_of_ours(file: Path) -> None:
+def test_errors_of_sqlite_are_one_line(file: Path) -> None:
     with SqliteIndex(file) as index:
         with closing(sqlite3.connect(file)) as db:
             db.execute("DROP TABLE sync")
@@ -332,7 +332,7 @@ def test_what_sqlite_says_against_a_file_is_one_line_of_ours(file: Path) -> None
             index.apply_pages("a.test", (), cursor=1)
 
 
-def test_a_new_file_may_be_opened_by_several_at_once(tmp_path: Path) -> None:
+def test_new_file_can_be_opened_by_several_at_once(tmp_path: Path) -> None:
     def open_and_close(file: Path) -> list[str]:
         begin.wait()
         with SqliteIndex(file) as index:
@@ -345,20 +345,20 @@ def test_a_new_file_may_be_opened_by_several_at_once(tmp_path: Path) -> None:
             assert list(threads.map(open_and_close, [file] * 4)) == [[]] * 4
 
 
-def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_file_of_another_kind_is_not_changed(tmp_path: Path) -> None:
     text, other = tmp_path / "notes.txt", tmp_path / "other.sqlite"
     text.write_text("nothing that SQLite would have written, and long enough to tell")
     with closing(sqlite3.connect(other)) as db:
         db.execute("CREATE TABLE mine (a)")
         db.commit()
 
-    for file, why in ((text, "no index that can be written"), (other, "no index of this recrawl")):
+    for file, why in ((text, "cannot be written"), (other, "is not an index of this version")):
         with pytest.raises(CrawlerError, match=why), SqliteIndex(file):
             pass
     assert rows(other, "SELECT name FROM sqlite_master") == [("mine",)]
 
 
-async def test_an_index_whose_cursor_is_too_old_is_brought_in_step_from_the_pages(db: Database, file: Path) -> None:
+async def test_index_with_too_old_cursor_is_synced_in_full(db: Database, file: Path) -> None:
     shop = Shop()
     async with answering(shop.respond) as url:
         domain = await register(db, url, keep_changes=2 * DAY)
@@ -383,14 +383,14 @@ async def test_an_index_whose_cursor_is_too_old_is_brought_in_step_from_the_page
     assert is_whole(file)
 
 
-async def test_a_search_that_takes_too_long_is_ended_and_says_so(db: Database, file: Path) -> None:
+async def test_slow_search_is_stopped_with_an_error(db: Database, file: Path) -> None:
     async with answering(Shop().respond) as url:
         domain = await register(db, url)
         await crawl(db, at=START)
         await report.append_to_feed(db, at=START)
         async with open_in_thread(SqliteIndex(file)) as (index, thread):
             await sync(db, domain, index, thread=thread)
-    with closing(sqlite3.connect(file)) as other:  # many parts that all say a word that begins so
+    with closing(sqlite3.connect(file)) as other:  # many parts with words of that prefix
         other.execute(
             """WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
                INSERT INTO chunk (id, page, heading, text) SELECT 'made ' || i, 1, '', 'amber words' FROM n"""
@@ -398,5 +398,5 @@ async def test_a_search_that_takes_too_long_is_ended_and_says_so(db: Database, f
         other.commit()
 
     assert search(file, "amber")
-    with pytest.raises(CrawlerError, match="takes longer than 0 s: say more words"):
+    with pytest.raises(CrawlerError, match="took longer than 0 s: use more words"):
         search(file, "a*", timeout=timedelta(0))

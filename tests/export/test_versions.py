@@ -1,4 +1,4 @@
-"""All versions of pages, also of those that are gone: rows and WARC records, whole and since a cursor."""
+"""Exports of all versions, also of gone pages, in full and since a cursor."""
 
 import io
 import json
@@ -25,19 +25,19 @@ EVERY = "SELECT p.url, s.number, s.text FROM snapshot s JOIN page p USING (domai
 
 
 async def lived(db: Database, site: Site, domain: Domain) -> int:
-    """The guide changes and changes back, and the pear goes; gives the cursor before that."""
+    """Change the guide and change it back, remove the pear, and return the cursor before that."""
     before = await report.read_feed_end(db)
     site.pages["/guide"] = CHANGED
     await recrawl(db, domain, at=START + DAY)
     site.pages["/guide"] = GUIDE
     site.gone.add("/fruit/pear")
-    for days in (2, 3, 5, 9):  # until it counts as gone
+    for days in (2, 3, 5, 9):  # until it is gone
         await recrawl(db, domain, at=START + days * DAY)
     await report.append_to_feed(db, at=START + 9 * DAY)
     return before
 
 
-async def test_rows_have_every_version_in_order_also_of_pages_that_are_gone(db: Database) -> None:
+async def test_rows_have_every_version_in_order_also_of_gone_pages(db: Database) -> None:
     async with crawled(db) as (site, domain):
         cursor = await lived(db, site, domain)
         data, done = await taken(db, domain, Format.JSONL, row_kind=RowKind.VERSIONS)
@@ -61,7 +61,7 @@ async def test_rows_have_every_version_in_order_also_of_pages_that_are_gone(db: 
     assert (news[2]["text"], news[2]["version_at"], news[2]["digest"]) == ("", None, None)
 
 
-async def test_versions_since_a_cursor_that_is_too_old_are_refused_and_not_left_out(db: Database) -> None:
+async def test_versions_since_a_too_old_cursor_are_rejected(db: Database) -> None:
     async with crawled(db) as (site, domain):
         forgetful = await domains.change_settings(db, domain, replace(domain.settings, keep_changes=DAY), at=START)
         cursor = await lived(db, site, forgetful)
@@ -70,7 +70,7 @@ async def test_versions_since_a_cursor_that_is_too_old_are_refused_and_not_left_
             await taken(db, domain, Format.JSONL, row_kind=RowKind.VERSIONS, since=cursor)
 
 
-async def test_a_warc_of_all_versions_keeps_each_body_once(db: Database, tmp_path: Path) -> None:
+async def test_warc_of_all_versions_has_each_body_once(db: Database, tmp_path: Path) -> None:
     file = tmp_path / "site.warc.gz"
     async with crawled(db) as (site, domain):
         await lived(db, site, domain)

@@ -1,4 +1,4 @@
-"""A client as tests of it want one, and what it found."""
+"""An HTTP client for tests, and helpers for its results."""
 
 import ssl
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from crawler.fetch import Http
 from tests.patience import PATIENCE_S
 
 AGENT = "recrawl/test (+https://example.com/about-our-crawler)"
-SOON = timedelta(seconds=PATIENCE_S)  # never waited for
+SOON = timedelta(seconds=PATIENCE_S)  # never reached
 MEGABYTE = 1024 * 1024
 
 

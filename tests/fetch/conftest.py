@@ -1,4 +1,4 @@
-"""Tests of this room wait, so each runs in an event loop of its own."""
+"""Tests of crawler/fetch wait, so each runs in its own event loop."""
 
 import asyncio
 import inspect

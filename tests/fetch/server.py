@@ -1,4 +1,4 @@
-"""A server that answers with whatever bytes it is told to, however wrong they are."""
+"""A server that sends any bytes that a test chooses, even invalid ones."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ Reply = Callable[["Request", Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as it came, and the number of the connection that it came on."""
+    """One request, with the number of its connection."""
 
     line: bytes
     head: bytes
@@ -31,7 +31,7 @@ class Request:
 
 @dataclass(slots=True)
 class Server:
-    """What it heard so far, and what it answers by the path of the request; a reply that returns leaves the line open.
+    """A server with its requests and its replies by path; a reply that returns leaves the connection open.
 
     hung_up: set when a client has closed a connection.
     """
@@ -47,7 +47,7 @@ class Server:
         return Url(f"http://127.0.0.1:{self.port}{path}")
 
     def says(self, path: str, raw: bytes, *, close: bool = False) -> Url:
-        """Answer these very bytes, and hang up or not."""
+        """Send these bytes for the path, and close the connection if `close` is set."""
 
         async def reply(_: Request, send: Send) -> None:
             await send(raw)
@@ -82,7 +82,7 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def serving(*, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    """A Server on a free port of loopback."""
+    """Run a server on a free loopback port."""
     server = Server()
     listener = await asyncio.start_server(server._serve, "127.0.0.1", next_port(), ssl=tls)
     server.port = listener.sockets[0].getsockname()[1]
@@ -93,6 +93,6 @@ async def serving(*, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]
 
 
 def answer(body: bytes = b"", *headers: str, status: str = "200 OK") -> bytes:
-    """A correct answer with a Content-Length."""
+    """Return a correct response with a Content-Length."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body

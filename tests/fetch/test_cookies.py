@@ -1,4 +1,4 @@
-"""A domain's cookies go back where they came from, and nowhere else; there are not too many of them."""
+"""A domain's cookies are sent only where they were set, and their number is limited."""
 
 from crawler.core.http.credentials import RequestAuth
 from crawler.core.http.urls import Url
@@ -23,7 +23,7 @@ async def test_cookies_are_sent_where_they_belong() -> None:
     assert cookies.get_header(Url("https://site.test/a")) == "wide=w"
 
 
-async def test_a_cookie_that_is_ended_is_sent_no_more() -> None:
+async def test_a_deleted_cookie_is_not_sent() -> None:
     cookies = DomainCookies()
     cookies.store_cookies(HERE, ["sid=a1; Path=/", "short=s; Max-Age=0"])
     cookies.store_cookies(HERE, ["sid=; Max-Age=0; Path=/"])
@@ -31,7 +31,7 @@ async def test_a_cookie_that_is_ended_is_sent_no_more() -> None:
     assert cookies.get_header(HERE) == ""
 
 
-async def test_a_jar_has_bounds() -> None:
+async def test_a_jar_has_limits() -> None:
     cookies = DomainCookies()
     cookies.store_cookies(HERE, ["large=" + "x" * MAX_COOKIE_BYTES, "odd=a\0b"])
     for n in range(MAX_COOKIES + 20):
@@ -43,7 +43,7 @@ async def test_a_jar_has_bounds() -> None:
     assert "c0=again" in sent
 
 
-async def test_a_request_shows_what_it_was_given_and_keeps_what_was_set() -> None:
+async def test_a_request_sends_its_credentials_and_stores_cookies() -> None:
     def sets(asked: Asked) -> Reply:
         return Reply("x", headers=("Set-Cookie: sid=one; Path=/", "Set-Cookie: two=2; Path=/"))
 

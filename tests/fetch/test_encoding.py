@@ -1,4 +1,4 @@
-"""Content-Encoding taken off."""
+"""Decoding of Content-Encoding."""
 
 import gzip
 import tracemalloc
@@ -31,7 +31,7 @@ def test_every_encoding_gives_back_what_went_in(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["", "identity", "utf-8", "none", " , "])
-def test_what_is_no_encoding_changes_nothing(encoding: str) -> None:
+def test_unknown_encodings_change_nothing(encoding: str) -> None:
     assert decode_body(PAGE, encoding, limit_bytes=LIMIT) == PAGE
 
 
@@ -40,7 +40,7 @@ def test_an_empty_body_needs_no_decoding(encoding: str) -> None:
     assert decode_body(b"", encoding, limit_bytes=LIMIT) == b""
 
 
-def test_padding_behind_a_gzip_body_is_ignored() -> None:
+def test_padding_after_a_gzip_body_is_ignored() -> None:
     assert decode_body(gzip.compress(PAGE) + b"\0" * 20, "gzip", limit_bytes=LIMIT) == PAGE
 
 
@@ -65,7 +65,7 @@ def test_no_bytes_raise(body: bytes, encoding: str) -> None:
     assert isinstance(decode_body(body, encoding, limit_bytes=100), bytes | FailureReason)
 
 
-def test_a_body_of_exactly_the_limit_is_taken_and_one_byte_more_is_not() -> None:
+def test_a_body_of_exactly_the_limit_is_accepted_and_one_byte_more_is_not() -> None:
     assert decode_body(gzip.compress(b"a" * LIMIT), "gzip", limit_bytes=LIMIT) == b"a" * LIMIT
     assert decode_body(gzip.compress(b"a" * (LIMIT + 1)), "gzip", limit_bytes=LIMIT) is FailureReason.TOO_LARGE
     two = gzip.compress(b"a" * LIMIT) + gzip.compress(b"a")

@@ -1,4 +1,4 @@
-"""Which addresses may be asked."""
+"""Which addresses are allowed."""
 
 import ipaddress
 import socket
@@ -101,30 +101,32 @@ NEVER = [
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_a_public_address_may_be_asked(address: str) -> None:
+def test_a_public_address_is_allowed(address: str) -> None:
     assert find_refusal(address, allow_private=False) is None
     assert find_refusal(address, allow_private=True) is None
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_a_private_address_may_be_asked_only_on_the_users_word(address: str) -> None:
+def test_a_private_address_is_allowed_only_if_the_user_says_so(address: str) -> None:
     assert find_refusal(address, allow_private=False) == "a private address"
     assert find_refusal(address, allow_private=True) is None
 
 
 @pytest.mark.parametrize("address", NEVER)
-def test_metadata_and_unroutable_addresses_may_never_be_asked(address: str) -> None:
+def test_metadata_and_unroutable_addresses_are_never_allowed(address: str) -> None:
     assert find_refusal(address, allow_private=False) is not None
     assert find_refusal(address, allow_private=True) is not None
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "127.1", "0x7f000001", "2130706433", "1.2.3.4.5", "[::1]"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     assert find_refusal(text, allow_private=True) == "not an address"
 
 
 @given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)))
-def test_nothing_that_python_knows_to_be_special_passes(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
+def test_no_address_that_python_considers_special_passes(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> None:
     if find_refusal(str(address), allow_private=False) is None:
         special = (
             address.is_loopback,
@@ -138,26 +140,26 @@ def test_nothing_that_python_knows_to_be_special_passes(address: ipaddress.IPv4A
 
 
 @given(st.ip_addresses(v=4))
-def test_an_ipv4_address_is_judged_alike_in_every_disguise(address: ipaddress.IPv4Address) -> None:
+def test_an_ipv4_address_is_judged_equally_in_every_embedding(address: ipaddress.IPv4Address) -> None:
     plain = find_refusal(str(address), allow_private=False)
     number = int(address)
     for disguise in ((0xFFFF << 32) + number, (0x64FF9B << 96) + number, (0x2002 << 112) + (number << 80)):
         assert find_refusal(str(ipaddress.IPv6Address(disguise)), allow_private=False) == plain
 
 
-def test_no_socket_is_made_for_a_forbidden_address() -> None:
+def test_no_socket_is_created_for_a_forbidden_address() -> None:
     info = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", 80))
     with pytest.raises(ForbiddenAddressError, match=r"127\.0\.0\.1 is a private address"):
         open_socket(info, allow_private=False)
     open_socket(info, allow_private=True).close()
 
 
-def test_a_name_that_no_codec_takes_does_not_resolve() -> None:
+def test_a_name_that_cannot_be_encoded_does_not_resolve() -> None:
     with pytest.raises(OSError, match="no such name"):
         look_up("a" * 64 + ".example")
 
 
-async def test_a_resolver_gives_what_the_lookup_found_of_the_wanted_family() -> None:
+async def test_a_resolver_returns_addresses_of_the_requested_family() -> None:
     with ThreadPoolExecutor(1) as threads:
         resolver = Resolver(threads, lambda _: ("127.0.0.1", "::1"))
         both = await resolver.resolve("example.com", 80)

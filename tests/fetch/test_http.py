@@ -1,4 +1,4 @@
-"""What one request asks for, and what comes of it, against real servers on loopback."""
+"""What one request sends and returns, with real servers on loopback."""
 
 import asyncio
 import gzip
@@ -15,7 +15,7 @@ from tests.fetch.asking import AGENT, SOON, http, one, reason
 from tests.fetch.server import answer, serving
 
 
-async def test_a_request_says_who_asks_and_nothing_that_is_not_so() -> None:
+async def test_a_request_identifies_the_crawler_and_sends_no_false_headers() -> None:
     async with serving() as server:
         await one(server.says("/", answer(b"x")))
     (request,) = server.heard
@@ -41,7 +41,7 @@ async def test_a_request_says_who_asks_and_nothing_that_is_not_so() -> None:
         "/" + "x" * 8000,
     ],
 )
-async def test_the_url_goes_over_the_wire_as_it_is_spelt(path: str) -> None:
+async def test_the_url_is_sent_as_it_is_written(path: str) -> None:
     async with serving() as server:
         url = normalize_url(server.says(path, answer()))
         assert url == server.url(path)
@@ -49,7 +49,7 @@ async def test_the_url_goes_over_the_wire_as_it_is_spelt(path: str) -> None:
     assert server.heard[0].line == f"GET {path} HTTP/1.1".encode()
 
 
-async def test_validators_go_back_verbatim() -> None:
+async def test_validators_are_sent_back_verbatim() -> None:
     validators = Validators(etag='W/"a, b;  \u00e4"', last_modified="yesterday, by the server's own skewed clock")
     async with serving() as server, http() as web:
         url = server.says("/", answer(status="304 Not Modified"))
@@ -79,7 +79,7 @@ async def test_no_cookie_is_kept() -> None:
     assert [request.header("Cookie") for request in server.heard] == [None, None]
 
 
-async def test_only_the_head_is_asked_for_where_only_it_is_wanted() -> None:
+async def test_a_head_request_returns_only_the_head() -> None:
     async with serving() as server, http() as web:
         url = server.says("/", b'HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\nETag: "a"\r\n\r\n')
         found = await web.fetch(url, deadline=SOON, method="HEAD")
@@ -89,7 +89,7 @@ async def test_only_the_head_is_asked_for_where_only_it_is_wanted() -> None:
     assert found.declared_bytes == 999_999_999
 
 
-async def test_a_head_that_tells_of_a_compressed_body_is_not_taken_for_one_that_ends_early() -> None:
+async def test_head_of_a_compressed_body_is_not_taken_for_a_truncated_one() -> None:
     async with serving() as server, http() as web:
         url = server.says("/", b"HTTP/1.1 200 OK\r\nContent-Length: 321\r\nContent-Encoding: gzip\r\n\r\n")
         found = await web.fetch(url, deadline=SOON, method="HEAD")
@@ -97,7 +97,7 @@ async def test_a_head_that_tells_of_a_compressed_body_is_not_taken_for_one_that_
     assert (found.body, found.declared_bytes) == (b"", 321)
 
 
-async def test_an_answer_carries_what_the_server_said() -> None:
+async def test_a_response_has_what_the_server_sent() -> None:
     headers = (
         "Content-Type: text/html; charset=latin-1",
         'ETag: W/"abc"',
@@ -122,7 +122,7 @@ async def test_an_answer_carries_what_the_server_said() -> None:
     assert timedelta(0) < found.elapsed < SOON
 
 
-async def test_a_304_is_not_modified_and_brings_its_new_validators() -> None:
+async def test_a_304_is_not_modified_and_has_its_new_validators() -> None:
     async with serving() as server, http() as web:
         url = server.says("/", b'HTTP/1.1 304 Not Modified\r\nETag: "b"\r\nDate: now\r\n\r\n')
         found = await web.fetch(url, validators=Validators(etag='"a"'), deadline=SOON)
@@ -130,7 +130,7 @@ async def test_a_304_is_not_modified_and_brings_its_new_validators() -> None:
     assert (found.validators, found.date, found.address) == (Validators(etag='"b"'), "now", "127.0.0.1")
 
 
-async def test_a_304_that_nobody_asked_for_is_garbage() -> None:
+async def test_an_unrequested_304_is_garbage() -> None:
     async with serving() as server:
         assert reason(await one(server.says("/", answer(status="304 Not Modified")))) is FailureReason.GARBAGE
 
@@ -138,7 +138,7 @@ async def test_a_304_that_nobody_asked_for_is_garbage() -> None:
 @pytest.mark.parametrize(
     ("status", "seen"), [("204 No Content", 204), ("418 Teapot", 418), ("599 x", 599), ("999 x", 500)]
 )
-async def test_every_status_is_an_answer(status: str, seen: int) -> None:
+async def test_every_status_is_a_response(status: str, seen: int) -> None:
     async with serving() as server:
         found = await one(server.says("/", answer(status=status)))
     assert isinstance(found, Fetched)
@@ -153,7 +153,7 @@ async def test_every_status_is_an_answer(status: str, seen: int) -> None:
         ("utf-8", b"page" * 1000),
     ],
 )
-async def test_a_body_is_given_without_its_encoding(encoding: str, body: bytes) -> None:
+async def test_a_body_is_returned_without_its_encoding(encoding: str, body: bytes) -> None:
     async with serving() as server:
         found = await one(server.says("/", answer(body, f"Content-Encoding: {encoding}")))
     assert isinstance(found, Fetched)
@@ -161,7 +161,7 @@ async def test_a_body_is_given_without_its_encoding(encoding: str, body: bytes) 
     assert found.received_bytes == len(body)
 
 
-async def test_a_chunked_body_and_one_that_ends_with_the_connection_are_whole() -> None:
+async def test_chunked_bodies_and_those_that_end_with_the_connection_are_complete() -> None:
     async with serving() as server:
         chunked = await one(
             server.says("/c", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
@@ -186,7 +186,7 @@ async def test_a_chunked_body_and_one_that_ends_with_the_connection_are_whole() 
         ("file:///etc/passwd", None),
     ],
 )
-async def test_a_redirect_is_an_answer_with_a_location_and_is_not_followed(header: str, target: str | None) -> None:
+async def test_a_redirect_is_a_response_with_a_location_and_is_not_followed(header: str, target: str | None) -> None:
     async with serving() as server:
         raw = f"HTTP/1.1 301 Moved\r\nContent-Length: 0\r\nLocation: {header}\r\n\r\n".encode()
         found = await one(server.says("/a/", raw))
@@ -204,7 +204,7 @@ async def test_a_location_in_another_charset_keeps_its_bytes() -> None:
     assert found.location == server.url("/caf%E9?a=%20")
 
 
-async def test_header_bytes_that_are_no_text_can_be_stored() -> None:
+async def test_invalid_header_bytes_can_be_stored() -> None:
     async with serving() as server:
         odd = b'ETag: "\xff\xfe"\r\nContent-Type: text/\xff\r\nDate: \xc3'
         found = await one(server.says("/", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n" + odd + b"\r\n\r\n"))
@@ -213,8 +213,8 @@ async def test_header_bytes_that_are_no_text_can_be_stored() -> None:
     assert (found.content_type, found.date) == ("text/\ufffd", "\ufffd")
 
 
-async def test_a_page_costs_little_processor_time() -> None:
-    """Client and server together: 16 in flight, 14 kB each. Alone on a machine the client takes 0.1 ms."""
+async def test_a_page_takes_little_cpu_time() -> None:
+    """Client and server together: 16 in flight, 14 kB each. The client alone takes 0.1 ms on an idle machine."""
     async with serving() as server, http() as web:
         url = server.says("/", answer(b"x" * 14_000, "Content-Type: text/html", 'ETag: "a"'))
 

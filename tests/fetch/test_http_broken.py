@@ -1,4 +1,4 @@
-"""Servers that break off or break the protocol, and connections that are used again."""
+"""Servers that break the connection or the protocol, and reused connections."""
 
 import asyncio
 import socket
@@ -33,7 +33,7 @@ from tests.fetch.server import Request, Send, answer, serving
         (b"\r\n\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", None),
     ],
 )
-async def test_a_broken_answer_is_a_finding(raw: bytes, why: FailureReason | None) -> None:
+async def test_a_broken_response_is_a_finding(raw: bytes, why: FailureReason | None) -> None:
     async with serving() as server:
         found = await one(server.says("/", raw, close=True))
     if why is not None:
@@ -41,7 +41,7 @@ async def test_a_broken_answer_is_a_finding(raw: bytes, why: FailureReason | Non
     assert len(server.heard) == 1
 
 
-async def test_a_server_that_hangs_up_on_a_new_connection_is_asked_once() -> None:
+async def test_a_server_that_closes_a_new_connection_gets_one_request() -> None:
     async with serving() as server:
         assert reason(await one(server.says("/", b"", close=True))) is FailureReason.RESET
     assert len(server.heard) == 1
@@ -57,7 +57,7 @@ async def test_a_half_closed_connection_is_still_read() -> None:
         await loop.sock_recv(taken, 4096)
         await loop.sock_sendall(taken, b"HTTP/1.1 200 OK\r\n\r\nthe rest")
         taken.shutdown(socket.SHUT_WR)
-        assert await loop.sock_recv(taken, 4096) == b""  # the other side closes in its turn
+        assert await loop.sock_recv(taken, 4096) == b""  # the other side closes as well
         taken.close()
 
     with listener:
@@ -68,7 +68,7 @@ async def test_a_half_closed_connection_is_still_read() -> None:
     assert found.body == b"the rest"
 
 
-async def test_a_reset_in_the_middle_is_a_reset() -> None:
+async def test_a_reset_during_the_body_is_a_reset() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     loop = asyncio.get_running_loop()
@@ -87,7 +87,7 @@ async def test_a_reset_in_the_middle_is_a_reset() -> None:
     assert reason(found) is FailureReason.RESET
 
 
-async def test_what_follows_a_body_never_answers_the_next_request() -> None:
+async def test_bytes_after_a_body_are_no_response_to_the_next_request() -> None:
     async with serving() as server, http() as web:
         forged = answer(b"forged")
         first = await web.fetch(server.says("/a", answer(b"true") + forged), deadline=SOON)
@@ -97,7 +97,7 @@ async def test_what_follows_a_body_never_answers_the_next_request() -> None:
     assert first.body == second.body == b"true"
 
 
-async def test_connections_are_used_again() -> None:
+async def test_connections_are_reused() -> None:
     async with serving() as server, http() as web:
         url = server.says("/", answer(b"x" * 20_000))
         for _ in range(20):
@@ -115,11 +115,11 @@ async def test_never_more_connections_than_allowed() -> None:
     assert server.connections <= 4
 
 
-async def test_a_connection_that_the_server_let_go_of_is_replaced() -> None:
+async def test_a_connection_that_the_server_closed_is_replaced() -> None:
     async with serving() as server, http() as web:
 
         async def resumed(request: Request, send: Send) -> None:
-            # Hangs up when the second request on a connection comes: as a server does whose patience has just ended.
+            # Closes when the second request on a connection arrives, like a server whose timeout has just expired.
             if sum(other.connection == request.connection for other in server.heard) > 1:
                 raise ConnectionAbortedError
             await send(answer(b"x"))
@@ -130,8 +130,8 @@ async def test_a_connection_that_the_server_let_go_of_is_replaced() -> None:
     assert server.connections == 3
 
 
-async def test_a_server_that_lets_go_of_all_connections_at_once_is_still_answered() -> None:
-    """As one does that restarts: the next request meets them one after the other."""
+async def test_a_server_that_closes_all_connections_at_once_still_gets_the_request() -> None:
+    """A restarting server does so; the next request finds the closed connections one after the other."""
     async with serving() as server, http() as web:
         many = 12
 

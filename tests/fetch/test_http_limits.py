@@ -1,4 +1,4 @@
-"""Bodies and headers without end, and servers that take their time: everything is bounded."""
+"""Endless bodies and headers, and slow servers: everything is limited."""
 
 import asyncio
 import gzip
@@ -45,7 +45,7 @@ async def test_a_gigabyte_that_is_streamed_is_read_only_to_the_limit() -> None:
     assert server.sent < 16 * MEGABYTE
 
 
-async def test_a_body_of_exactly_the_limit_is_taken() -> None:
+async def test_a_body_of_exactly_the_limit_is_accepted() -> None:
     async with serving() as server:
         found = await one(server.says("/", answer(b"a" * MEGABYTE)))
         assert isinstance(found, Fetched)
@@ -75,7 +75,7 @@ async def test_a_flood_of_headers_is_garbage(headers: bytes) -> None:
     assert reason(found) is FailureReason.GARBAGE
 
 
-async def test_headers_without_end_are_given_up() -> None:
+async def test_endless_headers_are_aborted() -> None:
     async with serving() as server:
 
         async def reply(_: Request, send: Send) -> None:
@@ -87,7 +87,7 @@ async def test_headers_without_end_are_given_up() -> None:
 
 
 @pytest.mark.parametrize("before", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"])
-async def test_a_server_that_falls_silent_meets_the_deadline(before: bytes) -> None:
+async def test_a_silent_server_meets_the_deadline(before: bytes) -> None:
     async with serving() as server, http() as web:
         url = server.says("/", before)
         found = await web.fetch(url, deadline=timedelta(seconds=1))
@@ -120,7 +120,7 @@ async def test_waiting_for_a_connection_counts_toward_the_deadline() -> None:
     assert len(server.heard) == 1
 
 
-async def test_a_cancelled_fetch_is_cancelled_and_hangs_up() -> None:
+async def test_a_cancelled_fetch_is_cancelled_and_closes_its_connection() -> None:
     async with serving() as server, http() as web:
         asked = asyncio.Event()
 
@@ -141,7 +141,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 HINT = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
 
 
-async def test_the_frames_of_chunks_and_trailers_are_bytes_that_came() -> None:
+async def test_chunk_framing_and_trailers_count_as_received_bytes() -> None:
     body = b"1\r\na\r\n" * 1000 + b"0\r\nX-Sum: 12\r\n\r\n"
     async with serving() as server, http() as web:
         url = server.says("/", CHUNKED + body)
@@ -152,7 +152,7 @@ async def test_the_frames_of_chunks_and_trailers_are_bytes_that_came() -> None:
     assert server.connections == 1
 
 
-async def test_interim_answers_are_bytes_that_came() -> None:
+async def test_interim_responses_count_as_received_bytes() -> None:
     async with serving() as server, http() as web:
         hello = await web.fetch(server.says("/", HINT * 3 + answer(b"hello")), deadline=SOON)
         copy = Validators(etag='"a"')
@@ -176,7 +176,7 @@ async def test_interim_answers_are_bytes_that_came() -> None:
     ],
     ids=["hints", "continue", "frames", "extension of a chunk", "trailers"],
 )
-async def test_what_comes_beside_a_body_without_end_is_bounded(
+async def test_what_is_sent_beside_an_endless_body_is_limited(
     begin: bytes, again: bytes, why: FailureReason | None
 ) -> None:
     async with serving() as server:
@@ -198,7 +198,7 @@ async def test_what_comes_beside_a_body_without_end_is_bounded(
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["as it is", "packed"])
-async def test_of_a_body_beyond_the_limit_the_beginning_can_be_had(pack: Callable[[bytes], bytes]) -> None:
+async def test_the_beginning_of_a_body_beyond_the_limit_can_be_read(pack: Callable[[bytes], bytes]) -> None:
     whole = bytes(range(256)) * (3 * MEGABYTE // 256)
     headers = ("Content-Encoding: gzip",) if pack is gzip.compress else ()
     async with serving() as server, http() as web:
@@ -213,7 +213,7 @@ async def test_of_a_body_beyond_the_limit_the_beginning_can_be_had(pack: Callabl
     assert short.body == b"hello"
 
 
-async def test_the_beginning_of_a_stream_in_small_chunks_can_be_had() -> None:
+async def test_the_beginning_of_a_stream_in_small_chunks_can_be_read() -> None:
     async with serving() as server, http() as web:
 
         async def reply(_: Request, send: Send) -> None:
@@ -226,7 +226,7 @@ async def test_the_beginning_of_a_stream_in_small_chunks_can_be_had() -> None:
     assert found.body == b"a" * 50_000
 
 
-async def test_who_may_ask_public_addresses_alone_is_led_to_no_private_one_by_an_open_connection() -> None:
+async def test_a_public_only_request_never_reuses_a_connection_to_a_private_address() -> None:
     async with serving() as server, http(allow_private=True) as web:
         url = server.says("/", answer(b"hello"))
         assert isinstance(await web.fetch(url, deadline=SOON), Fetched)

@@ -1,4 +1,4 @@
-"""Names, addresses and ports: what may be asked, and what is not there."""
+"""Names, addresses and ports: what is allowed, and what does not exist."""
 
 import socket
 import threading
@@ -35,7 +35,7 @@ async def test_a_name_with_an_impossible_label_is_a_dns_finding() -> None:
     assert reason(await one(Url("http://xn--a.xn--" + "a" * 60 + "/"))) is FailureReason.DNS
 
 
-async def test_a_name_that_leads_to_a_private_address_is_not_asked() -> None:
+async def test_a_name_with_a_private_address_gets_no_request() -> None:
     async with serving() as server, http(allow_private=False) as web:
         server.says("/", answer(b"secret"))
         for host in ("localhost", "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"):
@@ -48,14 +48,14 @@ async def test_a_name_that_leads_to_a_private_address_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("answers", [("127.0.0.1",), ("10.0.0.1", "192.168.0.1"), ("::1", "127.0.0.1", "fe80::1")])
-async def test_a_public_name_with_private_answers_is_not_asked(answers: Sequence[str]) -> None:
+async def test_a_public_name_with_private_addresses_gets_no_request(answers: Sequence[str]) -> None:
     async with serving() as server, http(allow_private=False, lookup=lambda _: answers) as web:
         found = await web.fetch(Url(f"http://rebound.example:{server.port}/"), deadline=SOON)
         assert reason(found) is FailureReason.ADDRESS
     assert server.connections == 0
 
 
-async def test_a_redirect_to_a_private_address_is_not_asked() -> None:
+async def test_a_redirect_to_a_private_address_is_not_requested() -> None:
     async with serving() as public, serving() as inside:
         inside.says("/secret", answer(b"secret"))
         public.says("/", answer(b"", f"Location: {inside.url('/secret')}", status="302 Found"))
@@ -66,18 +66,18 @@ async def test_a_redirect_to_a_private_address_is_not_asked() -> None:
     assert inside.connections == 0
 
 
-async def test_a_name_whose_answer_changes_is_checked_at_every_connection() -> None:
+async def test_a_name_whose_address_changes_is_checked_at_every_connection() -> None:
     async with serving() as server:
         answers = iter([("127.0.0.1",), ("169.254.169.254",)])
         async with http(lookup=lambda _: next(answers)) as web:
             url = Url(f"http://rebound.example:{server.port}/")
             server.says("/", answer(b"x", "Connection: close"))
             assert isinstance(await web.fetch(url, deadline=SOON), Fetched)
-            other = Url(f"http://rebound.example:{server.port + 1}/")  # another port: looked up once more
+            other = Url(f"http://rebound.example:{server.port + 1}/")  # another port, so it is resolved again
             assert reason(await web.fetch(other, deadline=SOON)) is FailureReason.ADDRESS
 
 
-async def test_of_several_addresses_those_that_may_be_asked_are_tried() -> None:
+async def test_of_several_addresses_the_allowed_ones_are_tried() -> None:
     async with serving() as server, http(lookup=lambda _: ("169.254.169.254", "127.0.0.1")) as web:
         server.says("/", answer(b"x"))
         found = await web.fetch(Url(f"http://both.example:{server.port}/"), deadline=SOON)

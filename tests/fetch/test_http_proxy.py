@@ -1,4 +1,4 @@
-"""By way of a proxy: what is asked is resolved and checked here, and the proxy is told addresses alone."""
+"""Requests through a proxy: hosts are resolved and checked here, and the proxy gets only addresses."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def proxied(proxy: Proxy, *, address: str = "127.0.0.1", allow_private: bool = T
     return Http(user_agent=AGENT, allow_private=allow_private, lookup=lambda _: (address,), proxy=proxy)
 
 
-async def test_everything_goes_through_the_proxy_which_is_told_an_address_and_no_name() -> None:
+async def test_everything_goes_through_the_proxy_which_gets_an_address_and_no_name() -> None:
     async with door(says_hello) as server, tunnel_proxy(wanted=NAMED) as proxy:
         url = Url(f"http://site.test:{server.port}/a?b=%7e")
         async with proxied(Proxy("127.0.0.1", proxy.port, "me", "secret")) as web:
@@ -35,7 +35,7 @@ async def test_everything_goes_through_the_proxy_which_is_told_an_address_and_no
 @pytest.mark.parametrize(
     ("address", "allow_private"), [("169.254.169.254", True), ("10.0.0.1", False), ("127.0.0.1", False)]
 )
-async def test_an_address_that_may_not_be_asked_is_not_asked_through_a_proxy_either(
+async def test_a_forbidden_address_is_not_requested_through_a_proxy_either(
     address: str, *, allow_private: bool
 ) -> None:
     async with (
@@ -49,7 +49,7 @@ async def test_an_address_that_may_not_be_asked_is_not_asked_through_a_proxy_eit
     assert proxy.heads == []
 
 
-async def test_a_proxy_that_opens_no_tunnel_is_told_from_a_server_and_its_password_is_told_to_nobody() -> None:
+async def test_a_refused_tunnel_is_distinguished_from_a_server_error_and_the_password_is_never_shown() -> None:
     async with door(says_hello) as server, tunnel_proxy(wanted=NAMED) as proxy:
         async with proxied(Proxy("127.0.0.1", proxy.port, "me", "another secret")) as web:
             refused = await web.fetch(Url(f"http://site.test:{server.port}/"), deadline=SOON)
@@ -69,7 +69,7 @@ async def test_a_proxy_that_opens_no_tunnel_is_told_from_a_server_and_its_passwo
     assert "secret" not in repr(Proxy("127.0.0.1", 1, "me", "another secret"))
 
 
-async def test_a_proxy_on_an_address_of_cloud_metadata_is_not_asked() -> None:
+async def test_a_proxy_at_an_address_of_cloud_metadata_gets_no_request() -> None:
     async with proxied(Proxy("169.254.169.254", 80)) as web:
         found = await web.fetch(Url("http://site.test/"), deadline=SOON)
         addresses = await web.resolve_addresses(Authority("site.test"))

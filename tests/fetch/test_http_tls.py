@@ -1,4 +1,4 @@
-"""TLS: whose certificate is believed."""
+"""TLS: which certificates are trusted."""
 
 import asyncio
 import datetime as dt
@@ -49,7 +49,7 @@ def tls(certificate: Path) -> ssl.SSLContext:
     return context
 
 
-async def test_a_trusted_certificate_is_spoken_to(certificate: Path) -> None:
+async def test_a_trusted_certificate_is_accepted(certificate: Path) -> None:
     trust = ssl.create_default_context(cafile=str(certificate))
     async with serving(tls=tls(certificate)) as server, http(trust=trust, lookup=lambda _: ("127.0.0.1",)) as web:
         server.says("/", answer(b"x"))
@@ -59,7 +59,7 @@ async def test_a_trusted_certificate_is_spoken_to(certificate: Path) -> None:
     assert reason(wrong_name) is FailureReason.TLS
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_a_tls_finding(certificate: Path) -> None:
+async def test_an_untrusted_certificate_is_a_tls_finding(certificate: Path) -> None:
     async with serving(tls=tls(certificate)) as server:
         assert reason(await one(Url(f"https://127.0.0.1:{server.port}/"))) is FailureReason.TLS
     assert server.heard == []

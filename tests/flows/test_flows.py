@@ -1,4 +1,4 @@
-"""The product's own flows on the real stack: crawling a living site, cancelled, killed, and driven by a browser."""
+"""The flows on a real local stack: a crawl of a changing site, canceled, killed, and started in a browser."""
 
 import asyncio
 import os
@@ -47,7 +47,7 @@ T = TypeVar("T")
 def stack() -> Iterator[Stack]:
     home = Path(tempfile.mkdtemp(prefix="recrawl-flows-"))
     home.chmod(0o755)
-    # A minute is longer than any test: what frees a lease here is never that it ran out.
+    # A minute is longer than any test, so no lease expires here.
     settings = Settings(home=home, database_url=None, PREFECT_API_URL=None)
     try:
         yield start_stack(settings, report=print)
@@ -102,7 +102,7 @@ def completed(stack: Stack, run: str, *, name: str = "Completed") -> dict[str, A
 
 
 def artifacts(stack: Stack, run: str) -> dict[str, dict[str, Any]]:
-    """What a run has to show of its own work, by its kind; what it has told others is beside it."""
+    """Return the artifacts of a run by kind, without those of its notifications."""
     found = ask(stack.api, "/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run]}}})
     return {artifact["type"]: artifact for artifact in found if artifact["key"] != "notify-result"}
 
@@ -122,16 +122,16 @@ def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, domain: Domain, sit
     shown = artifacts(stack, run["id"])
     result = table(shown["markdown"]["data"])
     assert int(result["Requests"].replace(",", "")) == site.counts.requests
-    assert int(result["Pages looked at"].replace(",", "")) < site.counts.requests  # robots.txt is no page
+    assert int(result["Visits"].replace(",", "")) < site.counts.requests  # robots.txt is not a page
     wanted = {"Not modified", "Same", "Changed", "Gone", "Failed", "Bytes received", "Bytes saved", "Seconds"}
     assert wanted <= result.keys()
     assert shown["progress"]["data"] == 100
 
-    first = int(result["First seen"].replace(",", ""))
+    first = int(result["Added"].replace(",", ""))
     second = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
     again = table(artifacts(stack, second["id"])["markdown"]["data"])
     assert first > 50
-    assert int(again["First seen"]) == 0
+    assert int(again["Added"]) == 0
     assert int(again["Not modified"]) > 0
 
 
@@ -145,7 +145,7 @@ def test_the_artifact_of_a_run_names_what_it_found(stack: Stack, runner: Runner,
     third = completed(stack, runner.run("crawl/crawl", domain=domain.authority, at=much_later))
 
     seen = artifacts(stack, first["id"])["markdown"]["data"]
-    assert "### Read for the first time" in seen
+    assert "### Added" in seen
     assert f"(<{domain.root}" in seen
     assert "### Changed" not in seen
     again = artifacts(stack, second["id"])["markdown"]["data"]
@@ -153,16 +153,16 @@ def test_the_artifact_of_a_run_names_what_it_found(stack: Stack, runner: Runner,
     assert changed > 0
     listed = again.split("### Changed")[1].split("###")[0]
     assert listed.count("\n- [") == min(changed, 50)
-    assert "markdown" not in artifacts(stack, third["id"])  # nothing was due: there is nothing to look at
-    assert any(line.startswith("Looked at ") for line in log_of(stack, second["id"]))
-    assert f"{domain.authority} is paused; to go on: recrawl domains resume {domain.authority}" in log_of(
+    assert "markdown" not in artifacts(stack, third["id"])  # nothing was due, so there is nothing to show
+    assert any(line.startswith("Visited ") for line in log_of(stack, second["id"]))
+    assert f"{domain.authority} is paused; to continue: recrawl domains resume {domain.authority}" in log_of(
         stack, third["id"]
     )
     assert "is paused" in third["state"]["message"]
 
 
 def log_of(stack: Stack, run: str) -> list[str]:
-    """The lines of a run's log, once it has told its end."""
+    """Return the log lines of a run after its end."""
     wanted = {"logs": {"flow_run_id": {"any_": [run]}}}
 
     def lines() -> list[str]:
@@ -180,7 +180,7 @@ def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(
 
     name = site.url.removeprefix("http://")
     assert run["name"] == f"add {site.url}"
-    assert int(table(artifacts(stack, run["id"])["markdown"]["data"])["First seen"].replace(",", "")) > 5
+    assert int(table(artifacts(stack, run["id"])["markdown"]["data"])["Added"].replace(",", "")) > 5
     (added,) = [listed.domain for listed in in_database(stack, domains.list_domains) if listed.domain.authority == name]
     assert added.settings.target_freshness == 0.9
     assert (added.settings.max_pages, added.settings.exclude) == (20, ("/-/",))
@@ -191,13 +191,13 @@ def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(
     assert "" in of_crawl["domain"]["enum"]
 
 
-def test_a_wish_that_cannot_be_is_told_with_its_field(stack: Stack, runner: Runner) -> None:
+def test_an_invalid_setting_is_reported_with_its_field(stack: Stack, runner: Runner) -> None:
     run = runner.run("add/add", site="127.0.0.1:9", domain_settings={"target_freshness": "often"})
     until(lambda: run_state(stack.api, run) in ENDED)
 
     assert run_state(stack.api, run) == "Failed"
     said = ask(stack.api, f"/flow_runs/{run}")["state"]["message"]
-    assert said == "Target: 'often' is no share above 0 and below 1, such as 95% or 0.95"
+    assert said == "Target: 'often' is not a share above 0 and below 1, such as 95% or 0.95"
 
 
 def test_a_report_is_an_artifact_with_a_history_and_a_folder_of_pages(
@@ -213,7 +213,7 @@ def test_a_report_is_an_artifact_with_a_history_and_a_folder_of_pages(
     assert (stack.home / "report" / "index.html").exists()
 
 
-def test_pruning_by_night_tells_what_went_of_each_domain(stack: Stack, runner: Runner, domain: Domain) -> None:
+def test_the_nightly_prune_reports_what_was_deleted(stack: Stack, runner: Runner, domain: Domain) -> None:
     fill(stack, domain)
     in_database(stack, lambda db: domains.change_settings(db, domain, replace(domain.settings, quota=1), at=START))
     run = completed(stack, runner.run("prune/prune"))
@@ -225,7 +225,7 @@ def test_pruning_by_night_tells_what_went_of_each_domain(stack: Stack, runner: R
     assert schedule["active"]
 
 
-def test_what_is_worth_hearing_of_is_an_automation(stack: Stack) -> None:
+def test_important_events_have_automations(stack: Stack) -> None:
     names = {each["name"] for each in ask(stack.api, "/automations/filter", {})}
     assert {
         "recrawl: a crawl has failed",
@@ -235,9 +235,7 @@ def test_what_is_worth_hearing_of_is_an_automation(stack: Stack) -> None:
     } <= names
 
 
-def test_a_copy_that_falls_below_its_target_is_told_and_its_automation_fires(
-    stack: Stack, runner: Runner, domain: Domain
-) -> None:
+def test_freshness_below_the_target_fires_its_automation(stack: Stack, runner: Runner, domain: Domain) -> None:
     fill(stack, domain)
     in_database(
         stack, lambda db: domains.change_settings(db, domain, replace(domain.settings, target_freshness=0.99), at=START)
@@ -264,7 +262,7 @@ def test_each_lease_ends_with_an_event_that_counts(stack: Stack, runner: Runner,
 
 
 def until_events(stack: Stack, name: str, domain: Domain) -> list[dict[str, Any]]:
-    """The events of a name about a domain, once there are any."""
+    """Wait for events with this name about a domain, and return them."""
     wanted = {"filter": {"event": {"name": [name]}, "occurred": {"since": START.isoformat()}}}
 
     def mine() -> list[dict[str, Any]]:
@@ -275,7 +273,7 @@ def until_events(stack: Stack, name: str, domain: Domain) -> list[dict[str, Any]
     return mine()
 
 
-def test_a_recrawl_of_a_prefix_looks_beneath_it_only(
+def test_a_recrawl_of_a_prefix_visits_only_pages_under_it(
     stack: Stack, runner: Runner, domain: Domain, site: Remote
 ) -> None:
     fill(stack, domain)
@@ -286,15 +284,15 @@ def test_a_recrawl_of_a_prefix_looks_beneath_it_only(
     assert {entry.path.startswith(prefix) for entry in site.entries[before:]} == {True}
 
 
-def test_a_plan_prices_domains_keeps_quotas_prepares_comparisons_and_tells_of_odd_hours(
+def test_a_plan_sets_prices_enforces_quotas_and_reports_anomalous_traffic(
     stack: Stack, runner: Runner, domain: Domain
 ) -> None:
-    """After a day of hours with twenty quick visits each, and one in which all of them failed."""
+    """Record a day of hours with twenty fast visits each, and one in which all failed."""
     fill(stack, domain)
     in_database(stack, lambda db: domains.change_settings(db, domain, replace(domain.settings, quota=1), at=START))
     until_hour = START.replace(minute=0, second=0) + timedelta(hours=2)
     visits = """
-        INSERT INTO visit (domain_id, key, at, answer, status, change, evidence, conditional, requests,
+        INSERT INTO visit (domain_id, key, at, outcome, status, change, evidence, conditional, requests,
                            received_bytes, saved_bytes, elapsed_ms)
         SELECT %s, sha256((h || '/' || n)::bytea), %s::timestamptz - h * interval '1 hour' + n * interval '1 minute',
                'fetched', CASE WHEN h = 1 THEN 503 ELSE 200 END, CASE WHEN h = 1 THEN 'unknown' ELSE 'unchanged' END,
@@ -309,7 +307,7 @@ def test_a_plan_prices_domains_keeps_quotas_prepares_comparisons_and_tells_of_od
     assert float(row[1]) > 0
     assert row[2] == "0.25"
     until(lambda: any(line.startswith(f"{domain.authority}: ") for line in log_of(stack, run["id"])))
-    assert any(line.endswith("above its quota") for line in log_of(stack, run["id"]))
+    assert any(line.endswith("above its storage quota") for line in log_of(stack, run["id"]))
     assert (
         in_database(
             stack,
@@ -317,10 +315,10 @@ def test_a_plan_prices_domains_keeps_quotas_prepares_comparisons_and_tells_of_od
         )
         is not None
     )
-    assert in_database(stack, lambda db: report.fill_fingerprints(db, domain)) == 0  # there is nothing left to do
+    assert in_database(stack, lambda db: report.fill_fingerprints(db, domain)) == 0  # nothing is left to do
     (event,) = until_events(stack, "recrawl.traffic.off", domain)
     assert event["payload"]["errors"] == 20
-    assert event["payload"]["why"].startswith("20 of 20 looks failed")
+    assert event["payload"]["anomaly"].startswith("20 of 20 looks failed")
 
 
 def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, runner: Runner, domain: Domain) -> None:
@@ -337,11 +335,11 @@ def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, runner: Run
     run = completed(stack, runner.run("crawl/crawl", domain=domain.authority, at=later))
 
     assert held.resume_reason == "no_secret block:door-key is not there"
-    assert int(table(artifacts(stack, run["id"])["markdown"]["data"])["Pages looked at"]) > 50
+    assert int(table(artifacts(stack, run["id"])["markdown"]["data"])["Visits"]) > 50
     assert KEY not in "".join(path.read_text(errors="replace") for path in (stack.home / "logs").rglob("*.log"))
 
 
-def test_a_crawl_tells_at_its_end_what_has_changed_to_the_address_in_a_secret_block(
+def test_a_crawl_notifies_the_address_in_a_secret_block(
     stack: Stack, runner: Runner, domain: Domain, site: Remote
 ) -> None:
     async def save(address: str) -> None:
@@ -367,12 +365,12 @@ def test_a_crawl_tells_at_its_end_what_has_changed_to_the_address_in_a_secret_bl
     assert after is not None
     assert after.delivered == len(told) > 0
     assert all(url.startswith(str(domain.root)) for url in told)
-    assert any(f"{len(told)} changes told" in each["data"] for each in shown)
+    assert any(f"{len(told)} changes sent" in each["data"] for each in shown)
     assert not any(KEY in each["data"] for each in shown)
     assert KEY not in "".join(path.read_text(errors="replace") for path in (stack.home / "logs").rglob("*.log"))
 
 
-def test_a_run_of_notify_says_by_its_state_who_was_not_told(
+def test_the_state_of_a_notify_run_shows_failed_deliveries(
     stack: Stack, runner: Runner, domain: Domain, site: Remote
 ) -> None:
     fill(stack, domain)
@@ -391,7 +389,7 @@ def test_a_run_of_notify_says_by_its_state_who_was_not_told(
     in_database(stack, lambda db: subscriptions.remove_subscription(db, made.id))
 
     assert tried["state"]["type"] == "COMPLETED"
-    assert f"Subscription {made.id} was not told: env:NOBODY_HAS_SET_THIS is not there" in tried["state"]["message"]
+    assert f"Subscription {made.id} was not told: env:NOBODY_HAS_SET_THIS is not available" in tried["state"]["message"]
     assert "1 that failed before are left alone for a while" in again["state"]["message"]
 
 
@@ -414,7 +412,7 @@ def test_the_crawl_is_scheduled_every_few_minutes(stack: Stack) -> None:
     assert complaints(stack.home) == []
 
 
-def test_a_name_that_nobody_registered_fails_with_a_sentence(stack: Stack, runner: Runner) -> None:
+def test_an_unregistered_domain_fails_with_a_sentence(stack: Stack, runner: Runner) -> None:
     run = runner.run("recrawl/recrawl", domain="nobody.example")
 
     def log() -> str:
@@ -470,7 +468,7 @@ def page(tmp_path: Path) -> Iterator[Page]:
 def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
     stack: Stack, domain: Domain, page: Page, tmp_path: Path
 ) -> None:
-    completed(stack, start_run(stack.api, "plan/plan"))  # which tells the forms of the domains there are
+    completed(stack, start_run(stack.api, "plan/plan"))  # updates the list of domains in the forms
     asked: set[str] = set()
     page.on("request", lambda request: asked.add(request.url.split("/")[2]))
 
@@ -490,7 +488,7 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
     page.screenshot(path=tmp_path / "form.png")
     page.get_by_role("button", name="Submit").click()
 
-    # From the list, which stays: the note that offers the same slides out, and is in vain before the form has closed.
+    # Use the list: the notification with the same link slides out, and is covered until the form closes.
     page.locator('a[href*="/runs/flow-run/"]', has_text=f"recrawl {domain.authority}").first.click()
     page.wait_for_url("**/runs/flow-run/**")
     page.get_by_text("Completed", exact=True).first.wait_for()
@@ -501,7 +499,7 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
 
     page.get_by_text("Artifacts", exact=True).first.click()
     page.locator("a[href*='/artifacts/artifact/']", has_text="crawl-result").click()
-    page.get_by_role("cell", name="Pages looked at").wait_for()
+    page.get_by_role("cell", name="Visits").wait_for()
     page.screenshot(path=tmp_path / "artifact.png")
-    assert {"Not modified", "First seen", "Bytes received"} <= set(page.locator("td").all_inner_texts())
-    assert asked == {stack.api.ui_url.removeprefix("http://")}  # nobody else is told what is looked at
+    assert {"Not modified", "Added", "Bytes received"} <= set(page.locator("td").all_inner_texts())
+    assert asked == {stack.api.ui_url.removeprefix("http://")}  # no requests to other servers

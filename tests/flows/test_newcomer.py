@@ -1,4 +1,4 @@
-"""A new user with a running stack, in the browser alone: a site, its first crawl, two words, a clock, a target."""
+"""A new user of a running stack, only in the browser: a site, its first crawl, and its settings."""
 
 import functools
 import http.server
@@ -32,7 +32,7 @@ TEXTS = {
 
 @dataclass(slots=True)
 class Folder:
-    """Files that a server hands out, as a new user has them. url: of that server."""
+    """Files that a server serves. url: the URL of the server."""
 
     place: Path
     url: str = ""
@@ -83,7 +83,7 @@ def stack(settings: Settings) -> Iterator[Stack]:
 
 
 @pytest.fixture
-def page(stack: Stack, tmp_path: Path) -> Iterator[Page]:  # after the stack, since it has an event loop running here
+def page(stack: Stack, tmp_path: Path) -> Iterator[Page]:  # after the stack, because it runs an event loop here
     try:
         program = find_browser()
     except BrowserMissing as missing:
@@ -116,7 +116,7 @@ def completes(page: Page, *, auth: str | None = None) -> None:
 
 
 def shows(page: Page, words: str) -> None:
-    """Look again until the page's figures say so."""
+    """Reload until the figures of the page contain the text."""
 
     def is_there() -> bool:
         page.reload()
@@ -133,17 +133,17 @@ def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
     assert entrance is not None
     page.goto(entrance)
     page.get_by_label("Web address").fill(folder.url)
-    page.get_by_label("It is a server of my own").check()
+    page.get_by_label("Allow private addresses").check()
     page.get_by_role("button", name="Add").click()
-    expect(page.get_by_role("status")).to_contain_text("its first crawl has begun")
+    expect(page.get_by_role("status")).to_contain_text("its first crawl has started")
     completes(page, auth=stack.api.auth)
-    shows(page, "Pages looked at 4")
+    shows(page, "Pages fetched 4")
 
     folder.write("mill", TEXTS["mill"].replace("July", "August").replace("10:15:30", "11:42:07"))
     folder.write("oven", TEXTS["oven"].replace("warm", "cold"))
-    page.get_by_text("Look now").first.click()
-    page.get_by_role("button", name="Look now").click()
-    expect(page.get_by_role("status")).to_contain_text("the running stack fetches them")
+    page.get_by_text("Revisit now").first.click()
+    page.get_by_role("button", name="Revisit now").click()
+    expect(page.get_by_role("status")).to_contain_text("the local stack fetches them")
     completes(page)
 
     page.get_by_role("link", name="Changes", exact=True).click()
@@ -152,28 +152,28 @@ def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
     expect(page.locator(".change ins").filter(has_text="August")).to_have_text("August")
     expect(page.locator(".change del").filter(has_text="warm")).to_have_text("warm")
     page.locator(".change").filter(has_text="August").get_by_role("link", name="mill").first.click()
-    page.get_by_role("link", name="Ignore or watch a piece").click()
+    page.get_by_role("link", name="Ignore or watch a block").click()
     page.get_by_label("It is 11:42:07 now").check()
     page.get_by_role("button", name="Preview the rule").click()
-    page.get_by_role("button", name="Make this rule").click()
-    expect(page.get_by_role("status")).to_contain_text("From now on")
+    page.get_by_role("button", name="Add this rule").click()
+    expect(page.get_by_role("status")).to_contain_text("The rule was added")
 
     folder.write("mill", TEXTS["mill"].replace("July", "August").replace("10:15:30", "12:30:00"))
     page.goto(page.url.partition("/page")[0] + "/")
     page.get_by_role("link", name=folder.name).first.click()
-    page.get_by_text("Budget and target").click()
-    page.get_by_label("Target: so much fresh").fill("97%")
-    page.get_by_role("button", name="Set").click()
+    page.get_by_text("Budget and freshness target").click()
+    page.get_by_label("Freshness target").fill("97%")
+    page.get_by_role("button", name="Save").click()
     expect(page.locator(".figure")).to_contain_text("target 97.0 %")
-    page.get_by_text("Look now").first.click()
-    page.get_by_role("button", name="Look now").click()
+    page.get_by_text("Revisit now").first.click()
+    page.get_by_role("button", name="Revisit now").click()
     completes(page)
     page.get_by_role("link", name="Changes", exact=True).click()
-    expect(page.locator(".change")).to_have_count(2)  # the clock is none
+    expect(page.locator(".change")).to_have_count(2)  # the clock is not a change
 
 
 @pytest.mark.soak
-def test_a_word_that_prefect_does_not_know_any_more_is_asked_for_again(
+def test_an_outdated_auth_string_is_asked_for_again(
     settings: Settings, stack: Stack, folder: Folder, page: Page
 ) -> None:
     entrance = create_login_link(settings.home)
@@ -182,6 +182,6 @@ def test_a_word_that_prefect_does_not_know_any_more_is_asked_for_again(
     page.evaluate("localStorage.setItem('prefect-password', btoa('recrawl:of another day'))")
     page.goto(entrance)
     page.get_by_label("Web address").fill(folder.url)
-    page.get_by_label("It is a server of my own").check()
+    page.get_by_label("Allow private addresses").check()
     page.get_by_role("button", name="Add").click()
     completes(page, auth=stack.api.auth)

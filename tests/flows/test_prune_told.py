@@ -1,4 +1,4 @@
-"""What the artifact of the flow prune says."""
+"""The artifact of the prune flow."""
 
 from datetime import UTC, datetime
 
@@ -17,6 +17,6 @@ def test_the_artifact_names_the_reader_that_holds_versions_back() -> None:
 
     shown = render_pruned([held, PruneStats("b.test")], dry_run=False)
 
-    said = "a.test: 1,200 versions stay for subscription 3, which has not read what was found since 2026-05-01 09:00"
+    said = "a.test: 1,200 versions are kept for subscription 3, which has not read the changes since 2026-05-01 09:00"
     assert f"{said} UTC (recrawl notify resume 3)." in shown
-    assert shown.count("stay for") == 1
+    assert shown.count("are kept for") == 1

@@ -1,4 +1,4 @@
-"""A month of refreshes under a running stack with a budget: each is served at once, or says why and until when."""
+"""A month of refreshes with a local stack and a budget: each is served immediately, or shows why and until when."""
 
 import random
 import re
@@ -26,12 +26,12 @@ from tests.patience import until
 
 DAYS = 30
 WHOLE_SITE = 10  # days from one refresh of all pages to the next
-FOR_OTHERS = 2  # requests of a day: robots.txt and a probe
-BUDGET = 70  # requests a day, of some 90 pages
+FOR_OTHERS = 2  # requests per day: robots.txt and a probe
+BUDGET = 70  # requests per day, for some 90 pages
 START = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
 WITHIN = timedelta(minutes=2)
 KNOWN = "SELECT url FROM page JOIN frontier USING (domain_id, key) WHERE state = 'fetched' ORDER BY url"
-GOES_ON = re.compile(r"has spent its daily budget of 70 requests and goes on at (\S+ \S+)Z")
+GOES_ON = re.compile(r"has spent its daily budget of 70 requests and continues at (\S+ \S+)Z")
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def stack() -> Iterator[Stack]:
 
 
 def message_of(stack: Stack, deployment: str, **parameters: object) -> str:
-    """Run a flow to its end; gives the message of its state."""
+    """Run a flow to its end; return the message of its state."""
     run = start_run(stack.api, deployment, **parameters)
     until(lambda: run_state(stack.api, run) in {"Completed", "Failed", "Crashed"})
     found = ask(stack.api, f"/flow_runs/{run}")
@@ -56,7 +56,7 @@ def message_of(stack: Stack, deployment: str, **parameters: object) -> str:
 
 
 async def late_pages(db: Database, *, prefix: str, at: datetime) -> list[str]:
-    """The pages under a prefix that were not visited within two minutes."""
+    """Return the pages under a prefix that were not visited within two minutes."""
     query = """
         SELECT url FROM page JOIN frontier f USING (domain_id, key)
          WHERE starts_with(url, %s) AND f.state = 'fetched' AND last_visit_at NOT BETWEEN %s AND %s
@@ -65,7 +65,7 @@ async def late_pages(db: Database, *, prefix: str, at: datetime) -> list[str]:
 
 
 @pytest.mark.soak
-def test_each_refresh_of_a_month_is_served_at_once_or_says_when(stack: Stack) -> None:
+def test_each_refresh_is_served_immediately_or_shows_when(stack: Stack) -> None:
     chance = random.Random(30)
     served = told = 0
     with living_process(7, pages=90, start=START, days=DAYS) as site:

@@ -1,4 +1,4 @@
-"""What a run says of its result."""
+"""The results of crawl runs."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ def shift(**found: object) -> ShiftResult:
     return ShiftResult(stats=CrawlStats(**found))  # type: ignore[arg-type]
 
 
-def test_what_strangers_wrote_is_text_and_nothing_else() -> None:
+def test_text_from_servers_is_escaped() -> None:
     reader = MarkdownIt("gfm-like", {"html": True, "linkify": False})
     for words in HOSTILE:
         tokens = reader.parse(escape_markdown(words))
@@ -38,7 +38,7 @@ def test_what_strangers_wrote_is_text_and_nothing_else() -> None:
         assert shown == " ".join(words.split())
 
 
-def test_a_link_leads_where_its_page_is_whatever_its_address_says() -> None:
+def test_a_link_leads_to_its_page_whatever_the_url_contains() -> None:
     reader = MarkdownIt("gfm-like", {"html": True, "linkify": False})
     for path in ("plain", "a)b](x", "a_b*c", "q?x=[y](z)&<b>", "long" * 100):
         url = Url(f"http://127.0.0.1/{path}")
@@ -63,25 +63,25 @@ def test_an_artifact_names_the_pages_by_what_was_found_and_counts_the_rest() -> 
     assert parts[1].count("- [") == 2
     assert "- and 1 more" in parts[1]
     own = render_markdown(ShiftResult(stats=found), origin="http://127.0.0.1:4280")
-    assert "([its history](<http://127.0.0.1:4280/page?url=http%3A%2F%2Fa.test%2Fone>))" in own
-    assert parts[3].rstrip().endswith(": no answer in time")
+    assert "([history](<http://127.0.0.1:4280/page?url=http%3A%2F%2Fa.test%2Fone>))" in own
+    assert parts[3].rstrip().endswith(": no response in time")
 
 
-def test_a_run_without_anything_due_says_so_in_a_line_and_shows_nothing() -> None:
+def test_a_run_without_due_pages_logs_a_line_and_shows_no_artifact() -> None:
     assert not has_effect(shift())
     assert summarize_shift(shift()) == ["Nothing was due"]
 
 
-def test_a_run_says_in_three_lines_what_happened() -> None:
+def test_a_run_is_summarized_in_three_lines() -> None:
     found = CrawlStats(visits=12, requests=13, received_bytes=2_500_000, changes=Counter({Change.CHANGED: 2}))
     until = datetime(2026, 1, 2, tzinfo=UTC)
     done = ShiftResult(
-        stats=found, by_domain={"a.test": found}, suspensions={"a.test": Suspension(until, "503", refusals=1)}
+        stats=found, by_domain={"a.test": found}, suspensions={"a.test": Suspension(until, "503", rejections=1)}
     )
     found.elapsed = timedelta(seconds=4)
 
     first, second, third = summarize_shift(done)
 
-    assert first == "Looked at 12 pages of 1 domain: 2 changed"
+    assert first == "Visited 12 pages of 1 domain: 2 changed"
     assert second == "Spent 13 requests and 2.5 MB in 4.0 s; saved 0 B"
-    assert third.startswith("Left alone: a.test until ")
+    assert third.startswith("Suspended: a.test until ")

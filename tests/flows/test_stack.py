@@ -1,4 +1,4 @@
-"""The local stack, up, down, and after each of its parts was killed with -9."""
+"""The local stack: up, down, and after each of its parts was killed with SIGKILL."""
 
 import json
 import os
@@ -53,7 +53,7 @@ from tests.patience import PATIENCE_S, SLOW, until
 pytestmark = [pytest.mark.xdist_group("stack"), SLOW]
 
 ROOT = Path(__file__).parents[2]
-WORKER_PORTS = 2  # of Prefect's worker, which opens them one after the other
+WORKER_PORTS = 2  # opened by Prefect's worker, one after the other
 SHARED_MEMORY = re.compile(r"/dev/shm/PostgreSQL\S*")
 
 
@@ -70,7 +70,7 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def stack(home: Path) -> Stack:
-    """The running stack; what an earlier test has killed is started again."""
+    """Return the running stack, after restarting parts that an earlier test killed."""
     return start_stack(settings_of(home), report=print, deployments=STAGE)
 
 
@@ -80,7 +80,7 @@ def settings_of(home: Path, **others: object) -> Settings:
 
 
 def hold_on(stack: Stack, place: Path) -> str:
-    """Start a run that ends only when it is told to, and wait until it has begun."""
+    """Start a run that ends only on request, and wait until it has begun."""
     run = start_run(stack.api, "hold/hold", place=str(place))
 
     def has_begun() -> bool:
@@ -110,7 +110,7 @@ def test_the_user_interface_is_there_and_advertises_nothing(stack: Stack) -> Non
 
 
 def target_of(stack: Stack, canary: Path) -> dict[str, Any]:
-    """All that another user of the machine may be able to find out, and more."""
+    """Return everything that another user of the machine could find out, and more."""
     until(lambda: len(listening(stack.worker.pid)) >= WORKER_PORTS)
     cluster = find_running_postgres(stack.home)
     assert cluster is not None
@@ -136,7 +136,7 @@ def target_of(stack: Stack, canary: Path) -> dict[str, Any]:
 
 
 def listening(pid: int) -> set[int]:
-    """The ports on which a process listens, while it lives."""
+    """Return the ports on which a process listens."""
     with suppress(psutil.NoSuchProcess):
         found = psutil.Process(pid).net_connections()
         return {each.laddr.port for each in found if each.status == psutil.CONN_LISTEN}
@@ -144,7 +144,7 @@ def listening(pid: int) -> set[int]:
 
 
 def shared_memory(pid: int) -> set[str]:
-    """The files in memory that a process shares with others, while it lives."""
+    """Return the shared-memory files of a process."""
     with suppress(OSError):
         return set(SHARED_MEMORY.findall(Path(f"/proc/{pid}/maps").read_text()))
     return set()
@@ -152,7 +152,7 @@ def shared_memory(pid: int) -> set[str]:
 
 def test_another_user_of_the_machine_can_read_nothing_and_start_nothing(stack: Stack, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
-    run = hold_on(stack, tmp_path)  # so that there is a run's process, too
+    run = hold_on(stack, tmp_path)  # to have the process of a run, too
     target = target_of(stack, canary)
     known = {target["port"], target["postgres_port"], target["pages_port"], *target["worker_ports"]}
     assert set().union(*map(listening, target["pids"])) <= known
@@ -219,15 +219,15 @@ def test_one_command_shows_the_way_in_and_the_others_do_not(stack: Stack) -> Non
         return subprocess.run(command, env=own, capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
     shown = json.loads(recrawl("ui", "--json"))
-    assert PrefectApi(shown["api"], shown["auth"]) == stack.api
-    assert shown["ui"] == stack.api.ui_url
+    assert PrefectApi(shown["prefect_api"], shown["prefect_auth"]) == stack.api
+    assert shown["prefect_ui"] == stack.api.ui_url
     said = recrawl("ui")
     assert stack.api.ui_url in said
-    assert shown["auth"] in said
+    assert shown["prefect_auth"] in said
     for arguments in (("status",), ("status", "--json"), ("ui", "--help")):
-        assert shown["auth"] not in recrawl(*arguments)
-    # Prefect's own command gets in with it, too.
-    known = {"PREFECT_API_URL": shown["api"], "PREFECT_API_AUTH_STRING": shown["auth"]}
+        assert shown["prefect_auth"] not in recrawl(*arguments)
+    # Prefect's own command can log in with it, too.
+    known = {"PREFECT_API_URL": shown["prefect_api"], "PREFECT_API_AUTH_STRING": shown["prefect_auth"]}
     command = [sys.executable, "-m", "prefect", "deployment", "ls"]
     done = subprocess.run(command, env=environment | known, capture_output=True, text=True, check=False)
     assert "hold/hold" in done.stdout, done.stderr
@@ -260,7 +260,7 @@ def test_what_an_earlier_version_has_left_open_is_closed_by_the_next_up(stack: S
     change(stack.api, "/work_pools/recrawl", {"base_job_template": open_pool})
     home = stack.home
     note = json.loads(get_note_file(home, SERVER).read_text())
-    del note["facts"]["auth"]  # a server that asks for nothing
+    del note["facts"]["auth"]  # a server without authentication
     get_note_file(home, SERVER).write_text(json.dumps(note))
     (home / "run" / "auth").unlink()
     for path in (home, *home.iterdir(), home / "logs" / "worker.log"):
@@ -281,12 +281,12 @@ def test_what_an_earlier_version_has_left_open_is_closed_by_the_next_up(stack: S
 
 
 @pytest.mark.soak
-def test_a_string_that_may_have_been_told_to_whoever_took_a_dead_servers_port_is_of_no_use(stack: Stack) -> None:
+def test_an_auth_string_sent_to_a_process_on_a_dead_servers_port_is_useless(stack: Stack) -> None:
     assert stack.server is not None
     assert stack.api.auth is not None
     others = [process.pid for process in list_tagged(ensure_tag(stack.home)) if process != stack.server]
     for pid in others:
-        os.kill(pid, signal.SIGSTOP)  # Prefect's own worker would go on asking
+        os.kill(pid, signal.SIGSTOP)  # Prefect's own worker would keep polling
     os.kill(stack.server.pid, signal.SIGKILL)
     port = int(stack.api.ui_url.rpartition(":")[2])
     until(lambda: is_port_free(port))
@@ -308,7 +308,7 @@ def test_a_string_that_may_have_been_told_to_whoever_took_a_dead_servers_port_is
 
 @contextmanager
 def impostor(port: int) -> Iterator[list[bytes]]:
-    """Another program that listens there and says that all is well; what it is told."""
+    """Run another program on that port that reports to be healthy, and record what it receives."""
     told: list[bytes] = []
 
     class Handler(StreamRequestHandler):
@@ -392,7 +392,7 @@ def test_a_run_survives_the_death_of_postgres_and_of_the_server(stack: Stack, tm
     assert (tmp_path / "released").exists()
 
 
-def test_the_pages_run_beside_the_stack_and_their_address_lets_in_once(stack: Stack) -> None:
+def test_the_web_ui_runs_in_the_stack_and_its_login_link_works_once(stack: Stack) -> None:
     address = create_login_link(stack.home)
     assert address is not None
     key = ensure_key(stack.home)
@@ -476,7 +476,7 @@ def test_when_the_usual_port_is_taken_another_is_chosen_but_not_instead_of_a_nam
         other.listen()
         with pytest.raises(StackFailed, match=rf"port {port} \(RECRAWL_PREFECT_PORT\) is taken by another program"):
             start_stack(settings_of(home, prefect_port=port), report=print, deployments=STAGE)
-        assert find_running_postgres(home) is None  # what had been started for it is stopped again
+        assert find_running_postgres(home) is None  # Postgres was started for it and is stopped again
         lines: list[str] = []
         stack = start_stack(settings_of(home), report=lines.append, deployments=STAGE)
         assert not stack.api.url.startswith(f"http://127.0.0.1:{port}/")
@@ -484,7 +484,7 @@ def test_when_the_usual_port_is_taken_another_is_chosen_but_not_instead_of_a_nam
 
 
 @pytest.mark.soak
-def test_two_stacks_that_start_at_once_and_want_the_same_port_do_not_take_each_other_for_their_own() -> None:
+def test_two_stacks_that_start_together_on_one_port_do_not_mix_up() -> None:
     command = (
         "import sys, pathlib; from crawler.settings import Settings\n"
         "from crawler.runtime.lifecycle import start_stack, stop_stack\n"
@@ -509,7 +509,7 @@ def test_two_stacks_that_start_at_once_and_want_the_same_port_do_not_take_each_o
     ]
     ports = [int(url.removesuffix("/api").rpartition(":")[2]) for url in urls]
     auths = [read_auth(home) or "" for home in homes]
-    # Each knows its own string and no other's.
+    # Each accepts only its own auth string.
     assert [[is_own_server(port, auth) for auth in auths] for port in ports] == [[True, False], [False, True]]
     for process, home in zip(started, homes, strict=True):
         process.communicate("\n")
@@ -518,7 +518,7 @@ def test_two_stacks_that_start_at_once_and_want_the_same_port_do_not_take_each_o
 
 
 @pytest.mark.soak
-def test_a_server_of_somebody_else_is_used_and_left_alone(stack: Stack, tmp_path: Path) -> None:
+def test_a_foreign_prefect_server_is_used_and_not_stopped(stack: Stack, tmp_path: Path) -> None:
     guest_home = Path(tempfile.mkdtemp(prefix="recrawl-stack-guest-"))
     guest_home.chmod(0o755)
     assert stack.api.auth is not None
@@ -534,7 +534,7 @@ def test_a_server_of_somebody_else_is_used_and_left_alone(stack: Stack, tmp_path
     shutil.rmtree(guest_home)
 
 
-def test_a_server_that_is_not_there_is_told_in_one_clear_line(home: Path) -> None:
+def test_a_missing_prefect_server_is_a_one_line_error(home: Path) -> None:
     nowhere = settings_of(home).model_copy(update={"prefect_api_url": "http://127.0.0.1:1/api"})
     with pytest.raises(StackFailed, match=r"no Prefect server answers at .* \(PREFECT_API_URL\)"):
         start_stack(nowhere, report=print, deployments=STAGE)

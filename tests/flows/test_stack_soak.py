@@ -1,4 +1,4 @@
-"""Forty rounds of kill -9 of one part of a running stack or several, while it crawls: `recrawl up` sets all right."""
+"""Forty rounds of kill -9 of parts of a running stack during a crawl: `recrawl up` repairs it."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ def is_held(stack: Stack, domain: Domain) -> bool:
 
 
 def victims(stack: Stack) -> dict[str, list[int]]:
-    """Whom a round may kill: the ids of processes by what they are."""
+    """Return the process ids that a round may kill, by part."""
     postgres = find_running_postgres(stack.home)
     assert postgres is not None
     assert stack.server is not None
@@ -77,13 +77,13 @@ def victims(stack: Stack) -> dict[str, list[int]]:
 
 
 def kill_in_a_crawl(stack: Stack, domain: Domain, settings: Settings, chance: random.Random) -> tuple[str, Stack]:
-    """Kill something while a run crawls the domain, and set it right: what it was, and the stack after that."""
+    """Kill a part during a crawl and restart the stack; return the part and the stack."""
     in_database(stack, lambda db: domains.request_refresh(db, domain, prefix=domain.root, at=datetime.now(UTC)))
     run = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)
     until(lambda: is_held(stack, domain) or run_state(stack.api, run) in ENDED)
     what, pids = chance.choice(sorted(victims(stack).items()))
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError):  # it may have ended with another
+        with contextlib.suppress(ProcessLookupError):  # it may have ended with another process
             os.kill(pid, signal.SIGKILL)
     after = start_stack(settings, report=print)
     until(lambda: run_state(after.api, run) in ENDED)
@@ -91,7 +91,7 @@ def kill_in_a_crawl(stack: Stack, domain: Domain, settings: Settings, chance: ra
 
 
 @pytest.mark.soak
-def test_a_stack_that_is_killed_forty_times_loses_nothing_and_tells_nothing_twice(settings: Settings) -> None:
+def test_a_stack_killed_forty_times_loses_nothing_and_notifies_once(settings: Settings) -> None:
     stack, chance, done = start_stack(settings, report=print), random.Random(5), Counter[str]()
     wanted = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=4, exclude=("/-/",))
     with living_process(7, pages=90, start=START, days=3) as site:
@@ -108,7 +108,7 @@ def test_a_stack_that_is_killed_forty_times_loses_nothing_and_tells_nothing_twic
         last = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)
         until(lambda: run_state(stack.api, last) in ENDED)
         assert run_state(stack.api, last) == "Completed"
-    print(done)  # noqa: T201  with -s, who was killed how often
+    print(done)  # noqa: T201  shown with -s
 
     def found(query: str) -> list[tuple[object, ...]]:
         return in_database(stack, lambda db: rows(db, query))

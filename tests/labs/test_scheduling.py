@@ -6,7 +6,7 @@ import pytest
 from crawler.core.http.urls import Url
 from crawler.errors import CrawlerError
 from labs.experiments.cli.replay import history_of
-from labs.experiments.looks import ReplayedLook
+from labs.experiments.visits import ReplayedLook
 from tests.commands import Recrawl
 
 SMALL = ("run", "--pages", "60", "--days", "40", "--seeds", "1", "--policy", "ours", "--policy", "uniform")
@@ -88,8 +88,8 @@ def test_dais_experiment_and_the_estimators_print_their_tables(labs: Recrawl) ->
 
 
 def test_a_domains_looks_become_a_history_and_too_few_are_refused() -> None:
-    looks = {Url("http://a.test/"): [ReplayedLook(START + timedelta(days=day), changed=day > 3) for day in range(6)]}
-    history, per_day = history_of("a.test", looks, {Url("http://a.test/"): 2.0})
+    visits = {Url("http://a.test/"): [ReplayedLook(START + timedelta(days=day), changed=day > 3) for day in range(6)]}
+    history, per_day = history_of("a.test", visits, {Url("http://a.test/"): 2.0})
 
     assert history.days == 5.0
     assert history.found.tolist() == [False, False, False, False, True, True]

@@ -1,4 +1,4 @@
-"""recrawl mcp as a client of the SDK has it: a process, and tools over stdin and stdout."""
+"""recrawl mcp, called by the client of the MCP SDK over stdin and stdout."""
 
 import json
 import subprocess
@@ -37,7 +37,7 @@ def said(result: CallToolResult) -> list[Any]:
     return [json.loads(each.text) for each in result.content if isinstance(each, TextContent)]
 
 
-async def test_a_model_finds_reads_and_hears_of_changes(database_url: str, tmp_path: Path) -> None:
+async def test_tools_return_hits_texts_changes_and_freshness(database_url: str, tmp_path: Path) -> None:
     root = tmp_path / "site"
     root.mkdir()
     page = "<title>Wool</title><h1>Prices</h1><p>Wool costs four crowns a pound this week, and no less."
@@ -72,7 +72,7 @@ async def test_a_model_finds_reads_and_hears_of_changes(database_url: str, tmp_p
     assert "is not registered" in str(wrong.content)
 
 
-async def test_a_search_whose_index_takes_long_says_so_and_is_not_begun_anew(
+async def test_search_with_slow_index_reports_so_and_continues_in_background(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environ(database_url, tmp_path).items():
@@ -82,9 +82,9 @@ async def test_a_search_whose_index_takes_long_says_so_and_is_not_begun_anew(
         await register(db, "http://127.0.0.1:9/")
     tools = Tools(search_timeout=timedelta(milliseconds=50))
     async with tools.open_store():
-        async with SqliteIndex(get_search_file(tmp_path)).sync_lock():  # as while somebody else makes it
+        async with SqliteIndex(get_search_file(tmp_path)).sync_lock():  # as while another process builds the index
             for _ in range(2):
-                with pytest.raises(CrawlerError, match="still being made: search again"):
+                with pytest.raises(CrawlerError, match="still being built: search again"):
                     await tools.search("wool")
         tools = Tools(search_timeout=timedelta(seconds=PATIENCE_S))
         async with tools.open_store():
@@ -92,10 +92,10 @@ async def test_a_search_whose_index_takes_long_says_so_and_is_not_begun_anew(
     forget()
 
 
-def test_nobody_else_imports_it_and_without_the_sdk_it_says_what_to_install() -> None:
+def test_without_the_sdk_the_command_says_what_to_install() -> None:
     program = """if True:
         import sys
-        sys.modules["mcp"] = None  # as it is where the extra is not installed
+        sys.modules["mcp"] = None  # as without the extra
         import crawler.server
         from crawler.app import open_app
         from crawler.cli import main

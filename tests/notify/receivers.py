@@ -1,4 +1,4 @@
-"""Receivers that answer as a test wants, a shop whose pages change, and those who are told of it."""
+"""Test receivers with configurable responses, and a shop whose pages change."""
 
 import asyncio
 import json
@@ -23,13 +23,13 @@ from tests.ports import next_port
 KINDS = frozenset({EventKind.CHANGED, EventKind.GONE, EventKind.RESTORED})
 READ_HERE = QUICK.model_copy(
     update={"parser_processes": 0}
-)  # a dozen small pages are read sooner than a process starts
+)  # a dozen small pages are parsed faster than a process starts
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "islet", "jetty", "knoll", "ledge")
 
 
 @dataclass(frozen=True, slots=True)
 class Got:
-    """A message as it came."""
+    """A received message."""
 
     headers: Mapping[str, str]
     body: bytes
@@ -41,7 +41,7 @@ class Got:
 
 @dataclass(slots=True)
 class Receiver:
-    """A webhook. answer: to each message, as status and headers; None lets it hang until the end."""
+    """A webhook. answer: returns the status and headers of each response; None never responds."""
 
     answer: Callable[[Got], tuple[int, str] | None] = lambda _: (204, "")
     got: list[Got] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Receiver:
 
     @property
     def changes(self) -> list[dict[str, Any]]:
-        """The changes of messages that were taken, in their order, each message once."""
+        """Return the changes of accepted messages in order, each message once."""
         seen: dict[str, Got] = {}
         for got in self.taken:
             seen.setdefault(got.headers["webhook-id"], got)
@@ -59,7 +59,7 @@ class Receiver:
 
 @asynccontextmanager
 async def receiving(receiver: Receiver) -> AsyncIterator[Receiver]:
-    """A webhook on loopback."""
+    """Run a webhook on loopback."""
     over = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -95,7 +95,7 @@ async def receiving(receiver: Receiver) -> AsyncIterator[Receiver]:
 
 
 class Shop:
-    """Twelve pages that all say something else from day to day; some may go."""
+    """Twelve pages whose texts all change daily; some may be removed."""
 
     def __init__(self, pages: int = 6) -> None:
         self.pages, self.day, self.gone = pages, 0, set[int]()
@@ -117,18 +117,18 @@ class Shop:
 
 
 async def first_look(db: Database) -> None:
-    """See everything for the first time."""
+    """Crawl the site for the first time."""
     await crawl(db, at=START, settings=READ_HERE)
     await report.append_to_feed(db, at=START)
 
 
 async def look(db: Database, domain: Domain, *, at: datetime) -> None:
-    """See what the site says at an instant."""
+    """Crawl the site at an instant."""
     await recrawl(db, domain, at=at, settings=READ_HERE)
 
 
 async def changes_of(db: Database) -> list[tuple[int, str, str]]:
-    """What the feed says of known pages: position, URL and kind."""
+    """Return position, URL and kind of the changes in the feed."""
     await report.append_to_feed(db, at=START)
     items = await report.read_feed(db, max_count=10_000)
     return [(item.position, item.url, item.change.value) for item in items if item.change in KINDS]
@@ -152,7 +152,7 @@ async def tell(
     seal: str = "mine",
     **given: Any,
 ) -> DeliveryStats:
-    """One delivery at an instant. find: where secrets are, in place of `secrets`.  seal: of the home that delivers."""
+    """Deliver at an instant. find: looks up secrets, in place of `secrets`.  seal: the signature of the home."""
 
     async def found(reference: SecretReference) -> str | None:
         return (secrets or {}).get(str(reference))

@@ -1,4 +1,4 @@
-"""The Atom feed as others read it: RFC 4287 by its schema's rules, and by a reader that thousands use."""
+"""The Atom feed follows RFC 4287 and can be read by feedparser."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ def item(n: int = 1, **given: Any) -> FeedItem:
         "change": EventKind.CHANGED,
         "version": 2,
         "distance_bits": 4,
-        "amount": 0.1,
+        "magnitude": 0.1,
         "title": f"Page {n}",
         "blocks": (BlockChange(part=BlockKind.TEXT, before="Costs four crowns", after="Costs nine crowns"),),
     }
@@ -37,7 +37,7 @@ def item(n: int = 1, **given: Any) -> FeedItem:
 
 
 def checked(document: bytes) -> Any:
-    """The feed, held to what RFC 4287 asks of one."""
+    """Check a feed against the rules of RFC 4287 and return it."""
     feed = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
     assert feed.tag == f"{ATOM}feed"
     for holder in (feed, *feed.findall(f"{ATOM}entry")):
@@ -47,13 +47,13 @@ def checked(document: bytes) -> Any:
         assert holder.findtext(f"{ATOM}id").startswith("urn:uuid:")
         links = [(link.get("rel"), link.get("type"), link.get("hreflang")) for link in holder.findall(f"{ATOM}link")]
         assert len(set(links)) == len(links)  # 4.1.2: one alternate of a type and language
-    assert feed.find(f"{ATOM}author/{ATOM}name") is not None  # of the feed, so that no entry needs one
+    assert feed.find(f"{ATOM}author/{ATOM}name") is not None  # of the feed, which makes it optional in entries
     ids = [entry.findtext(f"{ATOM}id") for entry in feed.findall(f"{ATOM}entry")]
     assert len(set(ids)) == len(ids)
     return feed
 
 
-def test_it_is_what_the_rfc_asks_for_and_readers_read_it() -> None:
+def test_feed_follows_the_rfc_and_is_readable() -> None:
     scope = AtomScope(
         name="shop.test", address="http://127.0.0.1:4280/feed.atom?a=1&token=x", origin="http://127.0.0.1:4280"
     )
@@ -65,7 +65,7 @@ def test_it_is_what_the_rfc_asks_for_and_readers_read_it() -> None:
     assert not read.bozo, read.get("bozo_exception")
     assert read.version == "atom10"
     assert read.feed.title == "Changes of shop.test"
-    assert feed.findtext(f"{ATOM}updated") == "2026-03-03T11:00:00.000000Z"  # the newest entry's
+    assert feed.findtext(f"{ATOM}updated") == "2026-03-03T11:00:00.000000Z"  # of the newest entry
     assert [entry.title for entry in read.entries] == [f"Changed: Page {n}" for n in range(1, 6)]
     assert [entry.link for entry in read.entries] == [f"https://shop.test/p{n}" for n in range(1, 6)]
     assert "<del>four</del><ins>nine</ins> crowns" in read.entries[0].content[0].value
@@ -74,7 +74,7 @@ def test_it_is_what_the_rfc_asks_for_and_readers_read_it() -> None:
     ]
 
 
-def test_the_name_of_an_entry_is_that_of_the_change_wherever_it_is_read() -> None:
+def test_entry_of_a_change_has_the_same_id_in_every_feed() -> None:
     first = feedparser.parse(render_atom_feed([item(1), item(2)], AtomScope(), at=NOW))
     again = feedparser.parse(
         render_atom_feed([item(3), item(1, position=99)], AtomScope(name="shop.test"), at=NOW + timedelta(1))
@@ -86,7 +86,7 @@ def test_the_name_of_an_entry_is_that_of_the_change_wherever_it_is_read() -> Non
     assert first.feed.id != again.feed.id
 
 
-def test_an_empty_feed_is_one() -> None:
+def test_empty_feed_is_valid() -> None:
     feed = checked(render_atom_feed([], AtomScope(), at=NOW))
 
     assert feed.findtext(f"{ATOM}updated") == "2026-03-03T12:00:00.000000Z"
@@ -102,7 +102,7 @@ def test_an_empty_feed_is_one() -> None:
         "<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]>&e;",
     ],
 )
-def test_strangers_text_is_text(text: str) -> None:
+def test_crawled_text_is_escaped(text: str) -> None:
     hostile = item(
         title=text,
         url=Url(f"https://shop.test/{text}"),
@@ -120,7 +120,7 @@ def test_strangers_text_is_text(text: str) -> None:
     assert feed.getroottree().docinfo.doctype == ""
 
 
-def test_its_links_to_histories_are_those_of_ones_own_pages() -> None:
+def test_entries_link_to_the_history_in_the_web_ui() -> None:
     url = Url("https://shop.test/a?b=c&d=\u00e9")
 
     assert build_change_history_url({"url": url}, "http://127.0.0.1:4280") == build_history_url(

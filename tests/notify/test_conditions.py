@@ -1,4 +1,4 @@
-"""Conditions on a watched piece of a page: told when they become true, and not because something else changed."""
+"""Conditions on a watched block notify when they become true, and not when something else changes."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,14 +18,14 @@ STANDING = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.MOVED, Event
 
 
 def said(receiver: Receiver) -> list[tuple[str, Any, Any]]:
-    """What came: the last step of the page's path, and the number before and after."""
+    """Return the received changes: the last path segment, and the number before and after."""
     return [
         (change["url"].rpartition("/")[2], change["condition"]["was"], change["condition"]["now"])
         for change in receiver.changes
     ]
 
 
-async def test_a_price_that_falls_below_is_told_once_until_it_has_been_above_again(db: Database) -> None:
+async def test_price_below_the_bound_notifies_once_until_it_was_above_again(db: Database) -> None:
     shop = Shop(4)
     shop.prices = {1: "EUR 60", 2: "EUR 30", 3: "EUR 1,060.00"}
     below = Condition(ConditionKind.BELOW, bound=50)
@@ -53,7 +53,7 @@ async def test_a_price_that_falls_below_is_told_once_until_it_has_been_above_aga
     assert receiver.got[0].document["text"].startswith("49.5, below 50 (it was 60): birch")
 
 
-async def test_a_text_that_appears_or_goes_is_told_and_a_page_that_goes_takes_its_text_along(db: Database) -> None:
+async def test_text_that_appears_or_disappears_notifies_also_with_its_page(db: Database) -> None:
     shop = Shop(4)
     shop.prices = {1: "out of stock", 2: "in stock", 3: "in stock"}
     async with answering(shop.respond) as url, receiving(Receiver()) as appears, receiving(Receiver()) as goes:
@@ -76,7 +76,7 @@ async def test_a_text_that_appears_or_goes_is_told_and_a_page_that_goes_takes_it
     assert [page for page, _, _ in said(goes)] == ["p3", "p2"]
 
 
-async def test_the_piece_that_a_rule_watches_is_measured_where_the_subscriber_names_none(db: Database) -> None:
+async def test_condition_without_selector_uses_the_watched_block_of_a_rule(db: Database) -> None:
     shop = Shop(2)
     shop.prices = {1: "EUR 60"}
     rules = (PageRule(pattern="/p", view=View(watch=(".price",))),)
@@ -91,7 +91,7 @@ async def test_the_piece_that_a_rule_watches_is_measured_where_the_subscriber_na
     assert said(receiver) == [("p1", 60, 40)]
 
 
-async def test_the_feed_is_read_for_a_condition_piece_by_piece_as_long_as_there_is_time(db: Database) -> None:
+async def test_feed_is_read_in_parts_until_the_deadline(db: Database) -> None:
     shop = Shop(6)
     condition = Condition(ConditionKind.APPEARS, "today")
     async with answering(shop.respond) as url, ParserPool(0) as readers:
@@ -115,7 +115,7 @@ async def test_the_feed_is_read_for_a_condition_piece_by_piece_as_long_as_there_
     assert (found.position, found.waiting) == (CONDITION_BATCH_SIZE, 6)
 
 
-async def test_a_page_that_may_not_be_fetched_says_what_it_said_last(db: Database) -> None:
+async def test_excluded_page_keeps_its_last_text(db: Database) -> None:
     shop = Shop(4)
     shop.prices = {1: "sold out", 2: "sold out"}
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:

@@ -1,4 +1,4 @@
-"""Commands of several homes, of which one may run each: who says that nobody does, and when."""
+"""Each command runs only in its own RECRAWL_HOME; other homes report it once it is long overdue."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -12,9 +12,7 @@ HOUR = timedelta(hours=1)
 CHANGED = START + DAY
 
 
-async def test_a_command_of_another_home_is_told_of_once_nobody_has_run_it_for_hours(
-    db: Database, tmp_path: Path
-) -> None:
+async def test_command_of_another_home_is_reported_after_hours(db: Database, tmp_path: Path) -> None:
     shop = Shop(2)
     async with answering(shop.respond) as url:
         domain = await register(db, url)
@@ -31,13 +29,13 @@ async def test_a_command_of_another_home_is_told_of_once_nobody_has_run_it_for_h
     assert (none_yet.elsewhere, soon.elsewhere) == ({}, {})
     assert late.elsewhere.keys() == {one.id}
     assert "added in another home" in late.elsewhere[one.id]
-    assert "nobody has run it since" in late.elsewhere[one.id]
+    assert "it has not run since" in late.elsewhere[one.id]
     assert f"recrawl notify remove {one.id}" in late.elsewhere[one.id]
     assert (late.failed, by_its_own.messages, by_its_own.undelivered) == ({}, 2, {})
     assert afterwards.elsewhere == {}  # nothing waits
 
 
-async def test_another_home_says_nothing_of_a_command_that_fails_in_its_own(db: Database) -> None:
+async def test_failing_command_is_not_reported_by_another_home(db: Database) -> None:
     shop = Shop(1)
     async with answering(shop.respond) as url:
         domain = await register(db, url)
@@ -54,11 +52,14 @@ async def test_another_home_says_nothing_of_a_command_that_fails_in_its_own(db: 
 
     assert [other.undelivered for other in others] == [{}] * 5
     assert found is not None
-    assert (found.failures, found.last_error) == (5, "it ended with 1")  # as its own home has left it
-    assert "nobody has run it since" in gone.elsewhere[one.id]
+    assert (found.failures, found.last_error) == (
+        5,
+        "the program failed with exit code 1",
+    )  # as recorded by its own home
+    assert "it has not run since" in gone.elsewhere[one.id]
 
 
-async def test_what_waits_is_a_row_of_the_view_with_its_reason(db: Database) -> None:
+async def test_view_has_a_row_with_the_reason(db: Database) -> None:
     shop = Shop(2)
     async with answering(shop.respond) as url:
         domain = await register(db, url)

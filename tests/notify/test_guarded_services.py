@@ -1,4 +1,4 @@
-"""Services of apprise reach what webhooks may reach, and open no file; pages call nobody through them."""
+"""Apprise services have the limits of webhooks, open no files, and send no mentions from crawled text."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ CALLS = (
 
 @dataclass(slots=True)
 class Sentinel(asyncio.DatagramProtocol):
-    """Takes TCP connections and datagrams on one loopback port, answers with a redirect, and logs all that comes."""
+    """A server for TCP and UDP on one loopback port that redirects and logs all requests."""
 
     location: str = ""
     log: list[bytes] = field(default_factory=list)
@@ -105,9 +105,9 @@ WAYS = ("json", "mailto://example.com", "rsyslog", "irc")
     [pytest.param(form, marks=() if form.startswith(WAYS) else pytest.mark.soak) for form in INSIDE],
     ids=[form.partition("{")[0] for form in INSIDE],
 )
-async def test_a_service_reaches_no_private_address_unless_that_is_allowed(form: str) -> None:
+async def test_service_cannot_reach_private_addresses(form: str) -> None:
     async with sentinel() as inside:
-        # A name, where it is looked up by the library, and where it is looked up by the socket.
+        # A host name, resolved by the library or by the socket.
         host = "localhost" if form.startswith(("xml", "irc")) else "127.0.0.1"
         ended = await send(form.format(host=host, port=inside.port))
 
@@ -115,7 +115,7 @@ async def test_a_service_reaches_no_private_address_unless_that_is_allowed(form:
     assert ended.endswith(("127.0.0.1 is a private address", "::1 is a private address"))
 
 
-async def test_a_service_inside_is_told_where_private_addresses_are_allowed() -> None:
+async def test_service_on_an_allowed_private_address_gets_messages() -> None:
     async with sentinel() as inside:
         sent = [
             await send(f"{scheme}:{inside.port}", allow_private=True)
@@ -125,20 +125,20 @@ async def test_a_service_inside_is_told_where_private_addresses_are_allowed() ->
 
     assert list(sent) == ["", "", ""]
     assert len(inside.log) == 3
-    assert f"{METADATA} is an address that nobody serves pages from" in metadata
+    assert f"{METADATA} is an address that serves no websites" in metadata
 
 
 @pytest.mark.parametrize("form", ["json://127.0.0.1:{}/hook?redirect=yes", "gotify://127.0.0.1:{}/token-of-ours"])
-async def test_no_redirect_of_a_receiver_is_followed(form: str) -> None:
+async def test_redirects_are_not_followed(form: str) -> None:
     async with sentinel() as inside, sentinel(f"http://127.0.0.1:{inside.port}/admin") as receiver:
         ended = await send(form.format(receiver.port), allow_private=True)
 
     assert len(receiver.log) == 1
     assert inside.log == []
-    assert "it redirects (status 307), and redirects are not followed" in ended
+    assert "the address redirects (status 307), and redirects are not followed" in ended
 
 
-async def test_environment_proxies_do_not_reach_what_may_not_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     async with sentinel() as proxy:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
         ended = await send("json://10.1.2.3/hook")
@@ -159,8 +159,8 @@ FILES = [
 
 
 @pytest.mark.parametrize("url", FILES, ids=range(len(FILES)))
-def test_an_address_that_opens_a_file_is_refused_in_a_line(url: str) -> None:
-    why = "a secret is not typed here" if "subscriber@" in url else r"the option \w+= would open a file of this machine"
+def test_address_that_opens_a_file_is_rejected_in_one_line(url: str) -> None:
+    why = "contains a secret" if "subscriber@" in url else r"the option \w+= would open a local file"
     with pytest.raises(BadInput, match=why) as refused:
         check_target(url)
 
@@ -168,8 +168,8 @@ def test_an_address_that_opens_a_file_is_refused_in_a_line(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", FILES[3:5])
-async def test_an_address_that_opens_a_file_is_refused_by_the_sender_too(url: str) -> None:
-    assert "would open a file of this machine" in await send(url)
+async def test_sender_rejects_address_that_opens_a_file(url: str) -> None:
+    assert "would open a local file" in await send(url)
 
 
 @pytest.mark.parametrize(
@@ -186,20 +186,20 @@ async def test_an_address_that_opens_a_file_is_refused_by_the_sender_too(url: st
         (f"json://{METADATA}/latest", False),
     ],
 )
-def test_a_private_address_is_refused_when_it_is_added(target: str, is_curable: bool) -> None:
-    with pytest.raises(BadInput, match="nothing is sent to") as refused:
+def test_private_address_is_rejected_when_it_is_added(target: str, is_curable: bool) -> None:
+    with pytest.raises(BadInput, match="are not allowed, since") as refused:
         check_target(target)
 
     assert ("add the subscription with --allow-private" in str(refused.value)) is is_curable
     if is_curable:
         assert check_target(target, allow_private=True) == target
     else:
-        with pytest.raises(BadInput, match="nothing is sent to"):
+        with pytest.raises(BadInput, match="are not allowed, since"):
             check_target(target, allow_private=True)
 
 
 @pytest.mark.parametrize("service", ["json://127.0.0.1:{}", "mmost://127.0.0.1:{}/3ccdd113474722377935511fc85d3dd4"])
-async def test_a_page_calls_nobody_through_a_service(db: Database, service: str) -> None:
+async def test_crawled_text_sends_no_mentions(db: Database, service: str) -> None:
     said = ["nothing yet"]
 
     def respond(target: str) -> bytes:
@@ -223,10 +223,10 @@ async def test_a_page_calls_nobody_through_a_service(db: Database, service: str)
 
 
 @pytest.mark.parametrize("call", [*CALLS, "x!channel>", "a@U123>", "!here|all of you>", "https://evil.test|bank>"])
-async def test_apprise_makes_no_call_out_of_what_a_page_says(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_apprise_creates_no_mentions_from_crawled_text(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = neutralize_mentions(f"Today it says {call} and no more")
     async with sentinel() as receiver:
-        # The services' own code, with a server of ours in place of Slack's and of Discord's.
+        # The code of the services, with a test server instead of Slack and Discord.
         monkeypatch.setattr(NotifySlack, "webhook_url", f"http://127.0.0.1:{receiver.port}")
         monkeypatch.setattr(NotifyDiscord, "notify_url", f"http://127.0.0.1:{receiver.port}")
         for url in ("slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ", "discord://1234/token-of-ours"):
@@ -236,7 +236,7 @@ async def test_apprise_makes_no_call_out_of_what_a_page_says(call: str, monkeypa
         bodies = [json.loads(got.partition(b"\r\n\r\n")[2]) for got in receiver.log]
 
     slack_text = bodies[0]["attachments"][0]["text"]
-    # apprise adds < and > all the same, but no name of Slack's stands between them.
+    # apprise still adds < and >, but no Slack name is between them.
     assert not re.search("<(?!\u2060|[!@]\u2060)", slack_text)
     assert f"says {call}" not in slack_text
     assert "allow_mentions" not in bodies[1]

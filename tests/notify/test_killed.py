@@ -1,4 +1,4 @@
-"""The process that tells is killed at random, again and again: nothing is lost, and the order of each page is kept."""
+"""Repeatedly killing the delivery process loses no change and keeps the order of each page."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ LOOKS = max(3, KILLS // 3)
 
 
 async def killed_after(messages: int, pause: float, receiver: Receiver, database_url: str, home: Path) -> bool:
-    """Run `recrawl notify run`, and kill it after so many messages; whether it ended by itself before."""
+    """Run `recrawl notify run`, kill it after some messages, and return whether it finished before."""
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "crawler", "notify", "run", "--json"),
         env=environ(database_url, home),
@@ -40,14 +40,12 @@ async def killed_after(messages: int, pause: float, receiver: Receiver, database
     return child.returncode == 0
 
 
-async def test_whenever_it_is_killed_all_is_told_and_each_page_in_order(
-    db: Database, database_url: str, tmp_path: Path
-) -> None:
+async def test_all_changes_arrive_in_order_despite_kills(db: Database, database_url: str, tmp_path: Path) -> None:
     shop, chance = Shop(), random.Random(5)
     seen: list[str] = []
 
     def answer(_: object) -> tuple[int, str]:
-        return (200, "") if chance.random() < 0.9 else (400, "")  # now and then it refuses one message
+        return (200, "") if chance.random() < 0.9 else (400, "")  # sometimes rejects a message
 
     async with answering(shop.respond) as url, receiving(Receiver(answer)) as receiver:
         domain = await register(db, url)
@@ -63,7 +61,7 @@ async def test_whenever_it_is_killed_all_is_told_and_each_page_in_order(
             if ended and not (await subscriptions.list_subscriptions(db))[0].waiting:
                 break
         receiver.answer = lambda _: (200, "")
-        async with db.transaction() as connection:  # no minute is waited for here
+        async with db.transaction() as connection:  # skip the wait until the retry
             await connection.execute("UPDATE message SET next_try_at = created_at")
             await connection.execute("UPDATE subscription SET resume_at = NULL")
         for _ in range(3):
@@ -73,7 +71,7 @@ async def test_whenever_it_is_killed_all_is_told_and_each_page_in_order(
 
     assert kills >= min(KILLS, 3)
     seen = [got.headers["webhook-id"] for got in receiver.taken]
-    assert sorted(told(receiver)) == known  # nothing lost; what came twice has its token
+    assert sorted(told(receiver)) == known  # nothing lost; a message that came twice has the same token
     places = {(change["url"], change["position"]) for change in receiver.changes}
     assert len(places) == len(receiver.changes) == len(set(seen))
     for page in {url for _, url, _ in known}:

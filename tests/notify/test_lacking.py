@@ -1,4 +1,4 @@
-"""A target whose address is not there yet: what is to be told to it waits as it is."""
+"""Changes wait unjoined while the address or signing key of a target is missing."""
 
 import os
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ CHANGED = START + DAY
 MAIL = parse_reference("env:MAIL_OF_TEST")
 
 
-async def test_changes_wait_one_by_one_until_the_secret_is_there(db: Database) -> None:
+async def test_changes_wait_until_the_address_is_available(db: Database) -> None:
     shop = Shop()
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
@@ -38,15 +38,15 @@ async def test_changes_wait_one_by_one_until_the_secret_is_there(db: Database) -
 
     assert all("neither HOOK nor HOOK_FILE" in each[one.id] for each in failed)
     assert (waiting.waiting, waiting.dead, waiting.failures) == (6, 0, 100)
-    assert "env:HOOK is not there" in waiting.reason
-    assert (done.messages, done.changes) == (6, 6)  # a webhook gets a message for each
+    assert "env:HOOK is not available" in waiting.reason
+    assert (done.messages, done.changes) == (6, 6)  # a webhook gets one message per change
     assert told(receiver) == known
     assert after is not None
     assert (after.failures, after.last_error) == (0, "")
 
 
-@pytest.mark.parametrize("lacking", [{}, {"env:KEY": "hunter2"}], ids=["not there", "no base64"])
-async def test_changes_wait_until_the_key_to_sign_with_is_there(db: Database, lacking: dict[str, str]) -> None:
+@pytest.mark.parametrize("lacking", [{}, {"env:KEY": "hunter2"}], ids=["missing", "not base64"])
+async def test_changes_wait_until_the_signing_key_is_available(db: Database, lacking: dict[str, str]) -> None:
     shop, key = Shop(), {"env:KEY": "whsec_YWJj"}
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
@@ -67,7 +67,7 @@ async def test_changes_wait_until_the_key_to_sign_with_is_there(db: Database, la
     assert (done.failed, sorted(told(receiver))) == ({}, known)
 
 
-async def test_a_secret_file_that_cannot_be_read_holds_up_no_other_subscription(
+async def test_unreadable_secret_file_does_not_delay_other_subscriptions(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = Shop(2)
@@ -85,12 +85,12 @@ async def test_a_secret_file_that_cannot_be_read_holds_up_no_other_subscription(
         done = await tell(db, at=CHANGED, find=find)
 
     assert "HOOK_OF_TEST_FILE" in done.failed[one.id]
-    assert (len(done.failed), done.messages) == (1, 2)  # the other one stands in a file, as containers hand it over
+    assert (len(done.failed), done.messages) == (1, 2)  # the other one is in a file, as in containers
 
 
 @pytest.fixture
 def worker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Settings]:
-    """The settings of a home whose worker is a process that was started with the variables of the test."""
+    """Return the settings of a home whose worker process was started with the variables of the test."""
     for name in ("logs", "run"):
         ensure_private_folder(tmp_path, name)
     child = start_child(tmp_path, WORKER, ["sleep", "600"], environment=request.param, facts={})
@@ -99,7 +99,7 @@ def worker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Settings]
 
 
 @pytest.mark.parametrize("worker", [{"OTHER": "1"}], indirect=True)
-def test_a_stack_that_was_started_before_the_variable_was_set_is_told_of(worker: Settings) -> None:
+def test_stack_without_the_variable_is_reported(worker: Settings) -> None:
     assert explain_missing_in_worker(worker, MAIL) == (
         "the running stack was started without MAIL_OF_TEST, and cannot use it: "
         "recrawl down, then recrawl up where MAIL_OF_TEST is set"
@@ -108,18 +108,18 @@ def test_a_stack_that_was_started_before_the_variable_was_set_is_told_of(worker:
 
 
 @pytest.mark.parametrize("worker", [{"MAIL_OF_TEST": "a"}, {"MAIL_OF_TEST_FILE": "/run/secrets/mail"}], indirect=True)
-def test_a_stack_that_has_the_variable_or_its_file_is_well(worker: Settings) -> None:
+def test_stack_with_the_variable_or_its_file_is_accepted(worker: Settings) -> None:
     assert explain_missing_in_worker(worker, MAIL) == ""
 
 
 @pytest.mark.parametrize("worker", [{"MAIL_OF_TEST": "a"}], indirect=True)
-def test_a_stack_that_has_another_one_is_told_of(worker: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stack_with_another_value_is_reported(worker: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAIL_OF_TEST", "b")
 
     assert "was started with another MAIL_OF_TEST" in explain_missing_in_worker(worker, MAIL)
 
 
-def test_without_a_worker_nobody_lacks_it_and_with_a_database_of_ones_own_workers_may(tmp_path: Path) -> None:
+def test_check_needs_a_worker_of_this_home_or_an_external_database(tmp_path: Path) -> None:
     assert "MAIL_OF_TEST" not in os.environ
     assert explain_missing_in_worker(Settings(home=tmp_path, database_url=None), MAIL) == ""
     assert "MAIL_OF_TEST_FILE" in explain_missing_in_worker(

@@ -1,4 +1,4 @@
-"""A receiver that was mended is told at once: by a redelivery, or by a test that it takes."""
+"""A repaired receiver gets waiting messages at once after a redelivery or a successful test."""
 
 from datetime import datetime, timedelta
 
@@ -17,7 +17,7 @@ MINUTE = timedelta(minutes=1)
 CHANGED = START + DAY
 
 
-async def test_what_was_given_up_and_what_waits_comes_at_once_after_a_redelivery(db: Database) -> None:
+async def test_redelivery_sends_dead_and_waiting_messages_at_once(db: Database) -> None:
     shop, receiver = Shop(), Receiver(lambda _: (503, ""))
     async with answering(shop.respond) as url, receiving(receiver):
         domain = await register(db, url)
@@ -50,7 +50,7 @@ async def test_what_was_given_up_and_what_waits_comes_at_once_after_a_redelivery
 
 
 async def try_target(db: Database, number: int, *, at: datetime) -> str:
-    """A test message at an instant."""
+    """Send a test message at an instant."""
 
     async def nowhere(_: object) -> str | None:
         return None
@@ -63,7 +63,7 @@ async def try_target(db: Database, number: int, *, at: datetime) -> str:
 
 
 @pytest.mark.soak
-async def test_mail_that_failed_is_sent_a_minute_after_a_test_was_taken(db: Database) -> None:
+async def test_failed_mail_is_sent_after_a_successful_test(db: Database) -> None:
     shop = Shop()
     async with answering(shop.respond) as url, mail_server() as server:
         domain = await register(db, url)
@@ -82,4 +82,4 @@ async def test_mail_that_failed_is_sent_a_minute_after_a_test_was_taken(db: Data
 
     assert (bool(refused), still_waits.messages, taken) == (True, 0, "")
     assert (done.messages, done.changes) == (1, 6)
-    assert [mail["subject"] for mail in server.mails] == ["recrawl: a test", f"{domain.authority}: 6 changed"]
+    assert [mail["subject"] for mail in server.mails] == ["recrawl: test message", f"{domain.authority}: 6 changed"]

@@ -1,4 +1,4 @@
-"""The keys that a webhook's secret means, and secrets that mean none."""
+"""Parsing of the signing keys of webhooks."""
 
 import base64
 
@@ -23,7 +23,7 @@ ENCODED = base64.b64encode(KEY).decode()
         ("whsec_YWJj whsec_ZGVm", [b"abc", b"def"]),
     ],
 )
-def test_keys_are_base64_padded_or_not_with_a_prefix_or_without(secret: str, keys: list[bytes]) -> None:
+def test_keys_may_have_padding_and_a_prefix(secret: str, keys: list[bytes]) -> None:
     assert parse_signing_keys(secret) == keys
 
 
@@ -34,6 +34,6 @@ def test_keys_are_base64_padded_or_not_with_a_prefix_or_without(secret: str, key
         *("hunter2", "my secret password", "plain words, which are no base64 at all", "c2hvcnQ=", f"{ENCODED[:-2]}-_"),
     ],
 )
-def test_a_secret_that_nobody_could_check_is_refused(secret: str) -> None:
+def test_secret_without_valid_keys_is_rejected(secret: str) -> None:
     with pytest.raises(ValueError, match="key"):
         parse_signing_keys(secret)

@@ -1,4 +1,4 @@
-"""Mail by apprise to a real mail server, and programs: what they get, and what nobody else does."""
+"""Mail by apprise to a real mail server, commands, and secrecy of targets."""
 
 import asyncio
 import email
@@ -30,7 +30,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class MailServer:
-    """Keeps what it is sent. refuses: it answers that it cannot take anything now."""
+    """A mail server that stores messages. refuses: whether it temporarily rejects all of them."""
 
     def __init__(self) -> None:
         self.refuses = False
@@ -56,7 +56,7 @@ class MailServer:
 
 @asynccontextmanager
 async def mail_server() -> AsyncIterator[MailServer]:
-    """A mail server on loopback: apprise, in its process, talks to it as to any other."""
+    """Run a mail server on loopback."""
     mails = MailServer()
     server = await asyncio.get_running_loop().create_server(lambda: SMTP(mails, hostname="mail.test"), "127.0.0.1", 0)
     mails.port = server.sockets[0].getsockname()[1]
@@ -66,7 +66,7 @@ async def mail_server() -> AsyncIterator[MailServer]:
         server.close()
 
 
-async def test_changes_are_mailed_together_in_words_and_again_where_the_server_refuses(db: Database) -> None:
+async def test_changes_are_mailed_together_and_retried_after_a_rejection(db: Database) -> None:
     shop = Shop()
     async with mail_server() as server:
         address = f"mailto://127.0.0.1:{server.port}?from=recrawl@example.com&to=me@example.com"
@@ -95,7 +95,7 @@ async def test_changes_are_mailed_together_in_words_and_again_where_the_server_r
     assert places == sorted(places)
 
 
-async def test_a_daily_digest_by_mail_has_all_of_the_day(db: Database) -> None:
+async def test_daily_digest_has_all_changes_of_the_day(db: Database) -> None:
     shop = Shop()
     async with mail_server() as server:
         address = f"mailto://127.0.0.1:{server.port}?from=recrawl@example.com&to=me@example.com"
@@ -110,7 +110,7 @@ async def test_a_daily_digest_by_mail_has_all_of_the_day(db: Database) -> None:
             before = len(server.mails)
             await tell(db, at=START + 2 * DAY + 8 * 60 * MINUTE, secrets={"env:MAIL": address})
 
-    # Two looks before half past seven, one after it.
+    # Two crawls before half past seven, one after it.
     assert before == 1
     assert [mail["subject"] for mail in server.mails] == [f"{domain.authority}: {n} changed" for n in (12, 6)]
 
@@ -118,7 +118,7 @@ async def test_a_daily_digest_by_mail_has_all_of_the_day(db: Database) -> None:
 SECRETS = ("hunter2-of-mail", "bot-token-4711", "secret-path-of-hook")
 
 
-async def test_no_secret_of_a_target_is_in_a_table_or_the_log(db: Database, told: list[Any]) -> None:
+async def test_no_secret_of_a_target_is_stored_or_logged(db: Database, told: list[Any]) -> None:
     shop = Shop(2)
     secrets = {
         "env:MAIL": f"mailto://me:{SECRETS[0]}@127.0.0.1:1?from=a@example.com&to=b@example.com",
@@ -140,7 +140,7 @@ async def test_no_secret_of_a_target_is_in_a_table_or_the_log(db: Database, told
     said = [json.dumps(record.__dict__, default=str) for record in told] + [row[0] for row in tables]
 
     assert set(done.failed) == {1, 2, 3, 4}
-    assert "env:GONE is not there" in done.failed[4]
+    assert "env:GONE is not available" in done.failed[4]
     for text in (*said, *done.failed.values()):
         assert not [secret for secret in SECRETS if secret in text]
 
@@ -165,7 +165,7 @@ async def test_no_secret_of_a_target_is_in_a_table_or_the_log(db: Database, told
         "",
     ],
 )
-def test_a_target_with_a_secret_in_it_or_of_no_kind_is_refused_and_not_repeated(target: str) -> None:
+def test_invalid_or_secret_target_is_rejected_and_not_repeated(target: str) -> None:
     with pytest.raises(BadInput) as refused:
         check_target(target)
 
@@ -184,18 +184,18 @@ def test_a_target_with_a_secret_in_it_or_of_no_kind_is_refused_and_not_repeated(
         "command:/bin/true 'with words'",
     ],
 )
-def test_these_are_targets(target: str) -> None:
+def test_valid_targets_are_accepted(target: str) -> None:
     assert check_target(f" {target} ") == target
 
 
-def test_what_a_service_says_went_wrong_has_nothing_of_its_address() -> None:
+def test_errors_of_a_service_contain_no_part_of_its_address() -> None:
     url = "tgram://4711:s%20ecret-token/chat_name?thread=77001"
     said = "Failed 4711:s ecret-token for chat_name (s%20ecret-token), thread 77001: Unauthorized"
 
     assert redact_secrets(said, url) == "Failed *** for *** (***), *** ***: Unauthorized"
 
 
-async def test_a_program_gets_the_message_on_its_stdin_and_its_end_decides(db: Database, tmp_path: Path) -> None:
+async def test_command_gets_the_message_on_stdin_and_its_exit_code_decides(db: Database, tmp_path: Path) -> None:
     shop, inbox, program = Shop(3), tmp_path / "inbox", tmp_path / "tell me.py"
     program.write_text(
         f"#!{sys.executable}\nimport os, pathlib, sys\nif pathlib.Path(sys.argv[1] + '.broken').exists():\n"
@@ -219,15 +219,15 @@ async def test_a_program_gets_the_message_on_its_stdin_and_its_end_decides(db: D
         known = await changes_of(db)
         _, other = await subscriptions.list_subscriptions(db)
 
-    assert failed.failed == {1: "it ended with 1: the disk is full"}
+    assert failed.failed == {1: "the program failed with exit code 1: the disk is full"}
     documents = [json.loads(line) for line in inbox.read_text().splitlines()]
     assert sorted(each["changes"][0]["position"] for each in documents) == [position for position, _, _ in known]
     assert not (tmp_path / "other").exists()
     assert (tmp_path / "inbox.path").read_text() == os.environ.get("PYTHONPATH", "as it is")
-    assert other.position < known[0][0]  # it waits for the machine on which it was set
+    assert other.position < known[0][0]  # it waits for the home in which it was added
 
 
-async def test_a_program_that_does_not_end_is_ended_with_all_that_it_has_started(tmp_path: Path) -> None:
+async def test_hanging_command_is_killed_with_its_child_processes(tmp_path: Path) -> None:
     alive = tmp_path / "alive"
     script = f"(while true; do date > {alive}; sleep 0.05; done) & sleep 1000"
 
@@ -237,12 +237,12 @@ async def test_a_program_that_does_not_end_is_ended_with_all_that_it_has_started
         ["sleep", "0.3"], b"", deadline=timedelta(seconds=30), environment={"PATH": "/usr/bin:/bin"}
     )
 
-    assert ended == "it did not end within 0.4 s"
+    assert ended == "the program did not finish within 0.4 s"
     assert again == ""
     assert not alive.exists()
 
 
-async def test_a_program_that_is_not_there_is_a_value() -> None:
+async def test_missing_command_is_reported_as_a_value() -> None:
     ended = await run_program(parse_command("/nowhere/at/all x"), b"", deadline=timedelta(seconds=5), environment={})
 
-    assert ended == "it cannot be started: No such file or directory"
+    assert ended == "the program cannot be started: No such file or directory"

@@ -1,4 +1,4 @@
-"""Messages and the sizes that receivers take: nothing is lost, doubled or out of order for being large."""
+"""Large messages are split without losing, duplicating or reordering changes."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -23,7 +23,7 @@ PAGES = 40
 
 
 class Library:
-    """Long pages, of which every paragraph says another day."""
+    """Long pages whose paragraphs all change daily."""
 
     def __init__(self) -> None:
         self.day = 0
@@ -45,7 +45,7 @@ def refusing(beyond: int) -> Callable[[Got], tuple[int, str]]:
     return lambda got: (413, "") if len(got.body) > beyond else (204, "")
 
 
-async def test_a_large_digest_comes_in_messages_that_a_receiver_of_one_megabyte_takes(db: Database) -> None:
+async def test_large_digest_is_split_for_a_receiver_with_a_limit_of_1_mb(db: Database) -> None:
     library = Library()
     async with answering(library.respond) as url, receiving(Receiver(refusing(MB))) as receiver:
         domain = await register(db, url)
@@ -58,7 +58,7 @@ async def test_a_large_digest_comes_in_messages_that_a_receiver_of_one_megabyte_
         after = await subscriptions.find_subscription(db, one.id)
 
     sizes = [len(got.body) for got in receiver.got]
-    assert sum(sizes) > MB  # as one message it would have been refused
+    assert sum(sizes) > MB  # a single message would have been rejected
     assert len(receiver.taken) == len(receiver.got) > 4
     assert max(sizes) <= MAX_BYTES
     assert done.undelivered == {}
@@ -70,7 +70,7 @@ async def test_a_large_digest_comes_in_messages_that_a_receiver_of_one_megabyte_
 
 
 @pytest.mark.soak
-async def test_a_receiver_that_takes_less_gets_smaller_messages_in_the_order_of_each_page(db: Database) -> None:
+async def test_receiver_with_a_lower_limit_gets_smaller_messages_in_order(db: Database) -> None:
     library, limit = Library(), 20_000
     async with answering(library.respond) as url, receiving(Receiver(lambda _: (400, ""))) as receiver:
         domain = await register(db, url)
@@ -91,7 +91,7 @@ async def test_a_receiver_that_takes_less_gets_smaller_messages_in_the_order_of_
         after = await subscriptions.find_subscription(db, one.id)
 
     assert len(refused) == 2  # 256 kB, then a quarter of it, and a quarter of that fits
-    assert max(len(got.body) for got in receiver.got[before:]) <= limit  # it was learnt
+    assert max(len(got.body) for got in receiver.got[before:]) <= limit  # the limit was learned
     assert sorted(told(receiver)) == known
     assert per_page(told(receiver)) == per_page(known)
     assert max(Counter(got.headers["webhook-id"] for got in receiver.taken).values()) == 1
@@ -104,7 +104,7 @@ async def test_a_receiver_that_takes_less_gets_smaller_messages_in_the_order_of_
 
 
 @pytest.mark.soak
-async def test_a_receiver_that_refuses_everything_for_its_size_is_given_up_in_the_usual_time(db: Database) -> None:
+async def test_receiver_that_rejects_every_size_is_given_up_in_time(db: Database) -> None:
     library = Library()
     async with answering(library.respond) as url, receiving(Receiver(refusing(0))) as receiver:
         domain = await register(db, url)
@@ -131,14 +131,14 @@ def message(*changes: dict[str, Any]) -> Message:
 
 
 @pytest.mark.parametrize("max_bytes", [5_000, 9_999, 19_000, 10**6])
-def test_a_body_has_as_many_blocks_as_fit_and_says_how_many_do_not(max_bytes: int) -> None:
+def test_body_has_as_many_blocks_as_fit_and_counts_the_others(max_bytes: int) -> None:
     body = encode_body(message(change(1, blocks=40), change(2, blocks=40)), text="Two pages", max_bytes=max_bytes)
 
     assert len(body) <= max_bytes
     assert (b"blocks_left_out" in body) == (max_bytes < 10**6)
 
 
-def test_parts_hold_all_changes_in_their_order_and_one_that_is_too_large_is_alone() -> None:
+def test_parts_have_all_changes_in_order_and_a_too_large_one_alone() -> None:
     changes = [change(n, blocks=1) for n in range(10)] + [change(10, blocks=50, chars=1000), change(11, blocks=1)]
 
     assert sum(compute_part_sizes(message(*changes), max_bytes=8000)) == 12

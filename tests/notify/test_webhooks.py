@@ -1,4 +1,4 @@
-"""Webhooks that are well, slow, broken, away and suspicious: each is told all, in order, and holds up no other."""
+"""Healthy, slow, broken and unreachable webhooks get all changes in order and do not delay each other."""
 
 import asyncio
 import base64
@@ -23,14 +23,14 @@ MINUTE = timedelta(minutes=1)
 
 
 def per_page(told: list[tuple[int, str, str]]) -> dict[str, list[tuple[int, str]]]:
-    """The changes of each page, in the order in which they were told."""
+    """Return the changes of each page in the order of their messages."""
     found: dict[str, list[tuple[int, str]]] = {}
     for position, url, kind in told:
         found.setdefault(url, []).append((position, kind))
     return found
 
 
-async def test_each_change_is_told_once_and_in_order_and_what_was_before_is_not(db: Database) -> None:
+async def test_each_later_change_is_sent_once_and_in_order(db: Database) -> None:
     shop = Shop()
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
@@ -46,7 +46,7 @@ async def test_each_change_is_told_once_and_in_order_and_what_was_before_is_not(
     assert again.messages == 0
     assert len(known) == 3 * 6
     assert told(receiver) == known
-    assert len(receiver.got) == len(known)  # a message for each
+    assert len(receiver.got) == len(known)  # one message per change
     first = receiver.got[0].document["changes"][0]
     assert any("Today it says" in edit["now"] for edit in first["blocks"])
     assert "[-amber" in receiver.got[0].document["text"]
@@ -54,7 +54,7 @@ async def test_each_change_is_told_once_and_in_order_and_what_was_before_is_not(
     assert (one.delivered, one.waiting, one.failures) == (18, 0, 0)
 
 
-async def test_while_a_key_is_changed_a_message_is_signed_with_both(db: Database) -> None:
+async def test_message_is_signed_with_both_keys_during_a_rotation(db: Database) -> None:
     shop, keys = Shop(), [base64.b64encode(word * 8).decode() for word in (b"new.", b"old.")]
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
@@ -70,11 +70,11 @@ async def test_while_a_key_is_changed_a_message_is_signed_with_both(db: Database
     assert got.headers["webhook-signature"] == " ".join(f"v1,{each}" for each in made)
 
 
-async def test_a_signature_is_over_id_time_and_body_and_the_id_stays_over_tries(db: Database) -> None:
+async def test_signature_covers_id_time_and_body_and_retries_keep_the_id(db: Database) -> None:
     shop, key = Shop(), base64.b64encode(b"a key of thirty-two bytes or so.").decode()
 
     def is_signed(got: Got) -> bool:
-        # As the specification has it, and by nothing of ours (standardwebhooks.com, "Verifying signatures").
+        # Independent verification (standardwebhooks.com, "Verifying signatures").
         said = b".".join([got.headers["webhook-id"].encode(), got.headers["webhook-timestamp"].encode(), got.body])
         made = base64.b64encode(hmac.new(base64.b64decode(key), said, hashlib.sha256).digest()).decode()
         return hmac.compare_digest(f"v1,{made}", got.headers["webhook-signature"])
@@ -106,7 +106,7 @@ async def test_a_signature_is_over_id_time_and_body_and_the_id_stays_over_tries(
     assert all(got.headers["idempotency-key"] == f'"{got.headers["webhook-id"]}"' for got in receiver.got)
 
 
-async def test_what_changes_while_a_receiver_is_down_for_an_hour_is_told_afterwards_in_order(db: Database) -> None:
+async def test_changes_during_an_outage_are_sent_afterwards_in_order(db: Database) -> None:
     shop, down_until = Shop(), START + DAY + HOUR
     now = START + DAY
 
@@ -134,7 +134,7 @@ async def test_what_changes_while_a_receiver_is_down_for_an_hour_is_told_afterwa
     assert not await outbox.list_dead_letters(db)
 
 
-async def test_a_slow_receiver_and_a_dead_one_hold_up_no_other(db: Database) -> None:
+async def test_slow_and_dead_receivers_do_not_delay_others(db: Database) -> None:
     shop = Shop()
     async with (
         answering(shop.respond) as url,
@@ -144,14 +144,14 @@ async def test_a_slow_receiver_and_a_dead_one_hold_up_no_other(db: Database) -> 
         domain = await register(db, url)
         await first_look(db)
         await subscribe(db, slow.url)
-        dead = await subscribe(db, "http://127.0.0.1:9/hook")  # nobody listens at the port for discarding
+        dead = await subscribe(db, "http://127.0.0.1:9/hook")  # nothing listens on the discard port
         await subscribe(db, well.url)
         shop.day = 1
         await look(db, domain, at=START + DAY)
         telling = asyncio.create_task(tell(db, at=START + DAY))
         while len(well.taken) < 6:
             await asyncio.sleep(0.01)
-            assert not telling.done()  # the slow one is still waited for
+            assert not telling.done()  # still waits for the slow one
         known = await changes_of(db)
         assert told(well) == known
         telling.cancel()
@@ -164,7 +164,7 @@ async def test_a_slow_receiver_and_a_dead_one_hold_up_no_other(db: Database) -> 
     assert "cannot be reached" in found.last_error
 
 
-async def test_a_message_that_its_receiver_refuses_holds_up_only_its_page(db: Database) -> None:
+async def test_rejected_message_delays_only_its_page(db: Database) -> None:
     shop = Shop()
 
     def answer(got: Got) -> tuple[int, str]:
@@ -196,7 +196,7 @@ async def test_a_message_that_its_receiver_refuses_holds_up_only_its_page(db: Da
     assert not await outbox.list_dead_letters(db)
 
 
-async def test_the_wait_that_a_receiver_asks_for_is_kept_to(db: Database) -> None:
+async def test_retry_after_of_a_receiver_is_respected(db: Database) -> None:
     shop = Shop(2)
     async with (
         answering(shop.respond) as url,
@@ -215,7 +215,7 @@ async def test_the_wait_that_a_receiver_asks_for_is_kept_to(db: Database) -> Non
     assert (tried, len(receiver.got)) == (1, 2)
 
 
-async def test_a_receiver_that_is_away_for_days_is_given_up_and_comes_back_to_all_of_it(db: Database) -> None:
+async def test_receiver_that_returns_after_days_gets_all_changes(db: Database) -> None:
     shop, is_away = Shop(), True
     async with (
         answering(shop.respond) as url,
@@ -236,13 +236,13 @@ async def test_a_receiver_that_is_away_for_days_is_given_up_and_comes_back_to_al
         known = await changes_of(db)
         (after,) = await subscriptions.list_subscriptions(db)
 
-    assert len(receiver.got) - len(receiver.taken) < 24 * 4  # once an hour, and not for each message
+    assert len(receiver.got) - len(receiver.taken) < 24 * 4  # hourly attempts, not one per message
     assert len(letters) == many == 6
     assert sorted(told(receiver)) == known
     assert (after.failures, after.resume_at, after.dead, after.waiting) == (0, None, 0, 0)
 
 
-async def test_a_digest_tells_all_of_its_hour_together_and_quiet_hours_all_of_the_night(db: Database) -> None:
+async def test_digest_joins_the_changes_of_its_hour_and_quiet_hours_those_of_the_night(db: Database) -> None:
     shop = Shop()
     async with (
         answering(shop.respond) as url,
@@ -277,7 +277,7 @@ async def test_a_digest_tells_all_of_its_hour_together_and_quiet_hours_all_of_th
     assert ([len(got.document["changes"]) for got in daily.got], when["daily"]) == ([24], [begin + 12 * HOUR])
 
 
-async def test_what_failed_before_the_quiet_hours_is_not_tried_in_them(db: Database) -> None:
+async def test_failed_message_is_not_retried_in_quiet_hours(db: Database) -> None:
     shop, is_well = Shop(2), False
     async with (
         answering(shop.respond) as url,
@@ -301,7 +301,7 @@ async def test_what_failed_before_the_quiet_hours_is_not_tried_in_them(db: Datab
     assert sorted(told(receiver)) == known
 
 
-async def test_a_subscriber_hears_of_his_domain_pattern_and_kinds_alone(db: Database) -> None:
+async def test_subscription_filters_by_domain_pattern_and_kinds(db: Database) -> None:
     shop, other = Shop(), Shop(3)
     async with (
         answering(shop.respond) as url,
@@ -331,7 +331,7 @@ async def test_a_subscriber_hears_of_his_domain_pattern_and_kinds_alone(db: Data
     }
 
 
-async def test_a_private_address_is_told_nothing_unless_its_user_has_said_so(db: Database) -> None:
+async def test_private_address_needs_permission(db: Database) -> None:
     shop = Shop(2)
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
@@ -347,7 +347,7 @@ async def test_a_private_address_is_told_nothing_unless_its_user_has_said_so(db:
     assert "nobody serves" in done.failed[2]
 
 
-async def test_what_cannot_be_served_holds_up_no_other_and_the_log_tells_why(
+async def test_broken_subscription_does_not_delay_others_and_is_logged(
     db: Database, request: pytest.FixtureRequest
 ) -> None:
     log: list[logging.LogRecord] = request.getfixturevalue("told")
@@ -355,23 +355,23 @@ async def test_what_cannot_be_served_holds_up_no_other_and_the_log_tells_why(
     async with answering(shop.respond) as url, receiving(Receiver()) as broken, receiving(Receiver()) as well:
         domain = await register(db, url)
         await first_look(db)
-        await subscribe(db, broken.url, digest="1h", zone="Mars/Phobos")  # of a machine that knows more zones
+        await subscribe(db, broken.url, digest="1h", zone="Mars/Phobos")  # a time zone that this machine does not know
         await subscribe(db, well.url)
         shop.day = 1
         await look(db, domain, at=START + DAY)
         done = await tell(db, at=START + DAY)
         known = await changes_of(db)
-        # as the web UI asks
+        # as in the web UI
         untold = [each.get_overdue_since(at=START + DAY) for each in await subscriptions.list_subscriptions(db)]
 
     assert told(well) == known
     assert len(untold) == 2
     assert done.failed.keys() == {1}
-    assert "the log tells why (ValueError)" in done.failed[1]
+    assert "an unexpected error occurred (ValueError)" in done.failed[1]
     assert [record.msg for record in log if record.exc_info] == ["subscription.broken"]
 
 
-async def test_a_hint_is_told_like_any_other_change(db: Database) -> None:
+async def test_change_signal_is_sent_like_other_changes(db: Database) -> None:
     shop = Shop(2)
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
@@ -387,10 +387,10 @@ async def test_a_hint_is_told_like_any_other_change(db: Database) -> None:
     (change,) = got.document["changes"]
     assert (change["change"], change["source"], change["url"]) == ("hint", "cms", page)
     assert change.keys() == get_field_values(item).keys()
-    assert got.document["text"].startswith("Said to have changed: birch")
+    assert got.document["text"].startswith("Change signal: birch")
 
 
-async def test_while_it_is_paused_nothing_is_sent_and_what_waited_before_is_told_when_it_goes_on(db: Database) -> None:
+async def test_paused_subscription_sends_waiting_changes_once_it_is_resumed(db: Database) -> None:
     shop, is_well = Shop(2), False
     async with (
         answering(shop.respond) as url,
@@ -406,7 +406,7 @@ async def test_while_it_is_paused_nothing_is_sent_and_what_waited_before_is_told
             shop.day = day
             await look(db, domain, at=now)
             changes.append((await changes_of(db))[sum(map(len, changes)) :])
-            if day == 2:  # found before, and not read for it yet
+            if day == 2:  # found before the pause, not yet read from the feed
                 assert await subscriptions.pause_subscription(db, ours.id, at=now)
                 assert await subscriptions.pause_subscription(db, other.id, at=now)
                 assert not await subscriptions.pause_subscription(db, ours.id, at=now)
@@ -433,7 +433,7 @@ async def test_while_it_is_paused_nothing_is_sent_and_what_waited_before_is_told
     assert told(all_of_it) == [change for day in changes for change in day]
 
 
-async def test_a_subscription_goes_on_without_what_it_missed_only_where_the_rest_was_read(db: Database) -> None:
+async def test_resume_without_missed_changes_needs_the_earlier_ones_read(db: Database) -> None:
     shop = Shop(2)
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
@@ -444,7 +444,7 @@ async def test_a_subscription_goes_on_without_what_it_missed_only_where_the_rest
         await report.append_to_feed(db, at=START + DAY)
         await subscriptions.pause_subscription(db, made.id, at=START + DAY)
         assert not await subscriptions.resume_subscription(db, made.id, include_missed=False, at=START + 2 * DAY)
-        await tell(db, at=START + 2 * DAY)  # reads what was found before, and sends nothing
+        await tell(db, at=START + 2 * DAY)  # reads the earlier changes and sends nothing
         assert receiver.got == []
         assert await subscriptions.resume_subscription(db, made.id, include_missed=False, at=START + 2 * DAY)
         await tell(db, at=START + 2 * DAY)
@@ -452,7 +452,7 @@ async def test_a_subscription_goes_on_without_what_it_missed_only_where_the_rest
     assert len(receiver.changes) == 2
 
 
-async def test_a_message_that_waited_through_a_pause_is_not_given_up_at_its_first_failure(db: Database) -> None:
+async def test_message_that_waited_during_a_pause_is_retried(db: Database) -> None:
     shop = Shop(2)
     async with answering(shop.respond) as url, receiving(Receiver(lambda _: (500, ""))) as receiver:
         domain = await register(db, url)
@@ -470,7 +470,7 @@ async def test_a_message_that_waited_through_a_pause_is_not_given_up_at_its_firs
     assert (found.dead, found.waiting, found.failures) == (0, 2, 1)
 
 
-async def test_dead_letters_of_a_receiver_that_is_gone_for_good_do_not_pile_up(db: Database) -> None:
+async def test_dead_letters_are_deleted_after_ninety_days(db: Database) -> None:
     shop = Shop(2)
     async with answering(shop.respond) as url, receiving(Receiver(lambda _: (410, ""))) as receiver:
         domain = await register(db, url)
@@ -485,12 +485,12 @@ async def test_dead_letters_of_a_receiver_that_is_gone_for_good_do_not_pile_up(d
             letters = await outbox.list_dead_letters(db)
             kept.append({(letter.created_at - START).days for letter in letters})
 
-    # They are given up at the first failure after three days, and forgotten ninety days after that.
+    # They are given up at the first failure after three days and deleted ninety days later.
     assert kept == [set(), {1}, {1, 6}, {6, 94}]
     assert all("blocks" not in change for letter in letters for change in letter.changes)
 
 
-async def test_a_target_is_not_looked_up_while_nothing_is_due(db: Database) -> None:
+async def test_target_is_resolved_only_when_messages_are_due(db: Database) -> None:
     shop, asked = Shop(2), list[str]()
 
     class Secrets(dict[str, str]):
@@ -512,4 +512,4 @@ async def test_a_target_is_not_looked_up_while_nothing_is_due(db: Database) -> N
     assert before == []
     assert set(asked) == {"block:hook", "env:KEY"}
     assert not receiver.got
-    assert done.failed == {1: "env:KEY holds no key after whsec_: anybody could sign with nothing"}
+    assert done.failed == {1: "env:KEY holds no key after whsec_: an empty key cannot sign messages"}

@@ -1,4 +1,4 @@
-"""Changes in words: of every kind, and such that no page calls anybody in a chat."""
+"""The text of messages covers every kind of change and contains no mentions from crawled text."""
 
 import re
 
@@ -21,14 +21,14 @@ def item(kind: EventKind) -> FeedItem:
         change=kind,
         version=1,
         distance_bits=None,
-        amount=None,
+        magnitude=None,
         source="cms" if kind is EventKind.HINT else None,
         title="Kettles",
     )
 
 
 @pytest.mark.parametrize("kind", list(EventKind))
-def test_there_are_words_for_every_kind_of_change(kind: EventKind) -> None:
+def test_every_kind_of_change_has_a_text(kind: EventKind) -> None:
     change = build_content(item(kind))
 
     assert format_headline([change]).endswith(": Kettles (shop.test)")
@@ -38,7 +38,7 @@ def test_there_are_words_for_every_kind_of_change(kind: EventKind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("text", "expected"),
     [
         ("<!channel> and <@U123>", "<\u2060!\u2060channel> and <\u2060@\u2060U123>"),
         ("!channel> and U1@U2|name>", "!\u2060channel> and U1@\u2060U2|name>"),
@@ -50,10 +50,10 @@ def test_there_are_words_for_every_kind_of_change(kind: EventKind) -> None:
         ("a < b, 3 <4, me@example.com", "a < b, 3 <4, me@example.com"),
     ],
 )
-def test_what_a_page_says_calls_nobody_in_a_chat(said: str, told: str) -> None:
-    assert neutralize_mentions(said) == told
+def test_mentions_are_neutralized(text: str, expected: str) -> None:
+    assert neutralize_mentions(text) == expected
 
 
-@pytest.mark.parametrize("said", ["_@everyone_", "__@here__", "x@everyone_", "a@everyonefoo", "1@all_", "a@channel_b"])
-def test_emphasis_around_a_call_does_not_let_it_through(said: str) -> None:
-    assert not re.search(r"@(everyone|here|all|channel)", neutralize_mentions(said))
+@pytest.mark.parametrize("text", ["_@everyone_", "__@here__", "x@everyone_", "a@everyonefoo", "1@all_", "a@channel_b"])
+def test_mentions_inside_emphasis_are_neutralized(text: str) -> None:
+    assert not re.search(r"@(everyone|here|all|channel)", neutralize_mentions(text))

@@ -200,7 +200,7 @@ async def test_what_a_reader_of_the_feed_has_not_read_stays(db: Database, domain
     await rows(db, "UPDATE feed_reader SET position = %s RETURNING 1", end)
     done = await prune_domain(db, domain, at=NOW)
     assert (done.unread, done.reader) == (0, "")
-    with pytest.raises(CursorTooOld, match="take all pages anew"):
+    with pytest.raises(CursorTooOld, match="export all pages again"):
         await report.read_feed(db, ChangeFilter(after=end - 20))
     assert await report.check_invariants(db) == []
 
@@ -351,11 +351,11 @@ async def test_killed_at_random_nothing_is_lost_and_the_next_pass_goes_on(
     domain = await keep(db, domain, keep_changes=20 * DAY)
     await live(db, domain, range(24))
     chance = random.Random(17)
-    looks = int((await rows(db, "SELECT count(*) FROM every_visit"))[0][0])
+    visits = int((await rows(db, "SELECT count(*) FROM every_visit"))[0][0])
     for _ in range(ROUNDS):
         await killed_after(database_url, chance.uniform(0, 0.25))
         assert await report.check_invariants(db) == []
-        assert (await rows(db, "SELECT count(*) FROM every_visit"))[0][0] == looks
+        assert (await rows(db, "SELECT count(*) FROM every_visit"))[0][0] == visits
         expected = await as_settings_say(db, domain)
         there = await kept(db, domain)
         assert all(there[version] for version, stays in expected.items() if stays)

@@ -1,4 +1,4 @@
-"""The pages as their user has them: a process that serves, and whoever asks it over HTTP."""
+"""Fixtures of the web UI: a server process and an HTTP client."""
 
 import http.client
 import re
@@ -17,12 +17,12 @@ from tests.commands import RECRAWL, Recrawl, Site, environ
 from tests.patience import PATIENCE_S
 
 HOST_AND_PORT = re.compile(r"http://[^/?]+")
-WORD = re.compile(r'name="word" value="([0-9a-f]*)"')
+CSRF_TOKEN = re.compile(r'name="csrf_token" value="([0-9a-f]*)"')
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One answer."""
+    """A response."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,19 +30,16 @@ class Seen:
 
     @property
     def words(self) -> str:
-        """What a reader sees: the text without its elements."""
+        """Return the visible text."""
         return " ".join(unescape(re.sub(r"<[^>]*>", " ", self.text)).split())
 
 
 @dataclass(slots=True)
 class Visitor:
-    """Somebody who asks the server, with a cookie if it was given one.
-
-    entrance: the address that lets in once.  pid: of the server's process.
-    """
+    """An HTTP client of the server. login_link: its login link.  pid: the process of the server."""
 
     address: str
-    entrance: str
+    login_link: str
     pid: int = 0
     cookie: str = ""
     headers: dict[str, str] = field(default_factory=dict)
@@ -66,29 +63,29 @@ class Visitor:
             connection.close()
 
     def resident(self) -> int:
-        """Bytes that the server and all that it has started have now, by Linux's account.
+        """Return the memory of the server and its child processes, in bytes.
 
-        Of what several processes have mapped, as the code of libraries is, each has its share: how much of such a file
-        is mapped is the kernel's choice, and more of one that was written a moment ago.
+        Shared mappings, such as the code of libraries, count in proportion (Pss), because the kernel chooses how much
+        of such a file is mapped.
         """
         return sum(_kilobytes(pid, "smaps_rollup", "Pss") for pid in (self.pid, *_children(self.pid))) * 1024
 
     def most_resident(self) -> int:
-        """Bytes that the server had when it had the most, with the whole of what it shares."""
+        """Return the peak memory of the server including shared mappings, in bytes."""
         return _kilobytes(self.pid, "status", "VmHWM") * 1024
 
-    def enter(self) -> Seen:
-        """Use the address that was printed."""
-        seen = self.get(self.entrance.removeprefix(self.address))
+    def log_in(self) -> Seen:
+        """Log in with the printed link."""
+        seen = self.get(self.login_link.removeprefix(self.address))
         if "set-cookie" in seen.headers:
             self.cookie = seen.headers["set-cookie"].partition(";")[0]
         return seen
 
     def send(self, path: str, **form: str) -> Seen:
-        """Send a form as a page of the server would, and see the page that it leads to."""
-        found = WORD.search(self.get("/").text)
+        """Submit a form with the CSRF token and return the page that it redirects to."""
+        found = CSRF_TOKEN.search(self.get("/").text)
         assert found is not None
-        seen = self.post(path, {"word": found[1], **form})
+        seen = self.post(path, {"csrf_token": found[1], **form})
         return self.get(seen.headers["location"]) if seen.status == 303 else seen
 
 
@@ -106,7 +103,7 @@ def _children(pid: int) -> Iterator[int]:
 
 @contextmanager
 def served(database_url: str, home: Path) -> Iterator[Visitor]:
-    """The pages on this database, and somebody who has not entered yet."""
+    """Serve the web UI of this database to a client that is not logged in."""
     server = subprocess.Popen(
         [RECRAWL, "serve"],
         env=environ(database_url, home),
@@ -129,21 +126,21 @@ def served(database_url: str, home: Path) -> Iterator[Visitor]:
 
 @pytest.fixture
 def stranger(database_url: str, tmp_path: Path) -> Iterator[Visitor]:
-    """Somebody who has not entered."""
+    """Return a client that is not logged in."""
     with served(database_url, tmp_path) as visitor:
         yield visitor
 
 
 @pytest.fixture
 def visitor(stranger: Visitor) -> Visitor:
-    """Somebody who has."""
-    assert stranger.enter().status == 303
+    """Return a client that is logged in."""
+    assert stranger.log_in().status == 303
     return stranger
 
 
 @pytest.fixture
 def crawled(recrawl: Recrawl, site: Site) -> Site:
-    """A site that was crawled once, whose pages have words of their own."""
+    """Return a site with three different pages that was crawled once."""
     site.page("/", "/one", "/two", text="The mill by the river opens at nine and sells flour to whoever asks.")
     site.page("/one", "/two", text="Rye is sown in autumn and cut in July, before the wheat of the lower fields.")
     site.page("/two", "/", text="Bread keeps for a week in a linen bag, longer where the pantry is cold.")

@@ -1,4 +1,4 @@
-"""Who is let in, who is not, and what no page of another site can make the server do."""
+"""Login links, sessions and CSRF protection of the web UI."""
 
 import stat
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from pathlib import Path
 from crawler.runtime.keys.home_keys import Signer, build_login_link, ensure_key
 from crawler.server.access import CODE_LIFETIME, SESSION_LIFETIME, Authenticator
 from tests.commands import Recrawl, Site
-from tests.server.conftest import WORD, Visitor
+from tests.server.conftest import CSRF_TOKEN, Visitor
 
 PAGES = ["/", "/domain?name=x", "/changes", "/page?url=x", "/pieces?url=x"]
 FORMS = [
@@ -23,7 +23,7 @@ FORMS = [
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def test_who_has_not_entered_sees_nothing(crawled: Site, stranger: Visitor) -> None:
+def test_pages_need_a_session(crawled: Site, stranger: Visitor) -> None:
     for path in PAGES:
         seen = stranger.get(path)
         assert seen.status == 401, path
@@ -31,45 +31,45 @@ def test_who_has_not_entered_sees_nothing(crawled: Site, stranger: Visitor) -> N
         assert "recrawl serve" in seen.words
 
 
-def test_the_printed_address_lets_in_once(stranger: Visitor) -> None:
-    first = stranger.enter()
+def test_login_link_works_once(stranger: Visitor) -> None:
+    first = stranger.log_in()
     assert (first.status, first.headers["location"]) == (303, "/")
     said = first.headers["set-cookie"].lower()
     assert "httponly" in said
     assert "samesite=strict" in said
     assert stranger.get("/").status == 200
 
-    other = Visitor(stranger.address, stranger.entrance)
-    assert other.enter().status == 403
+    other = Visitor(stranger.address, stranger.login_link)
+    assert other.log_in().status == 403
     assert not other.cookie
 
 
-def test_a_made_up_session_is_none(stranger: Visitor) -> None:
+def test_forged_session_is_rejected(stranger: Visitor) -> None:
     name = f"recrawl_{stranger.address.rpartition(':')[2]}"
     cookies = ["", "x", "1.2.3", "99999999999999.a.b", f"{name}=1.a.0", f"{name}=\x7f"]
     assert [cookie for cookie in cookies if stranger.get("/", Cookie=cookie).status != 401] == []
 
 
-def test_a_request_by_another_name_or_from_another_site_is_refused(visitor: Visitor) -> None:
+def test_foreign_host_or_origin_is_rejected(visitor: Visitor) -> None:
     hosts = ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example"]
     origins = ["http://evil.example", "null", visitor.address.replace("http://", "https://")]
     assert [host for host in hosts if visitor.get("/", Host=host).status != 403] == []
     assert [origin for origin in origins if visitor.get("/", Origin=origin).status != 403] == []
 
 
-def test_no_form_of_a_stranger_is_acted_upon(crawled: Site, visitor: Visitor, recrawl: Recrawl) -> None:
-    found = WORD.search(visitor.get("/").text)
+def test_forms_of_other_sites_have_no_effect(crawled: Site, visitor: Visitor, recrawl: Recrawl) -> None:
+    found = CSRF_TOKEN.search(visitor.get("/").text)
     assert found is not None
     fields = {"name": crawled.name, "url": f"{crawled.url}one", "said": "Rye", "prefix": "/", "pattern": "/"}
-    own = {**fields, "word": found[1]}
+    own = {**fields, "csrf_token": found[1]}
     no_origin = {"Content-Type": "application/x-www-form-urlencoded"}
-    without_origin = f"word={found[1]}&name={crawled.name}".encode()
+    without_origin = f"csrf_token={found[1]}&name={crawled.name}".encode()
     before = recrawl("domains", "show", crawled.name, "--json").json
     requests = len(crawled.asked)
 
     for form in FORMS:
-        assert visitor.post(form, fields).status == 403, f"{form} without the token of the session"
-        assert visitor.post(form, {**fields, "word": "0" * 64}).status == 403, form
+        assert visitor.post(form, fields).status == 403, f"{form} without a CSRF token"
+        assert visitor.post(form, {**fields, "csrf_token": "0" * 64}).status == 403, form
         assert visitor.post(form, own, Origin="http://evil.example").status == 403, form
         assert visitor.post(form, own, Origin="null").status == 403, form
         assert visitor.post(form, own, Host="evil.example").status == 403, form
@@ -81,11 +81,11 @@ def test_no_form_of_a_stranger_is_acted_upon(crawled: Site, visitor: Visitor, re
     assert len(crawled.asked) == requests
 
 
-def test_a_form_that_is_too_large_is_refused(visitor: Visitor) -> None:
+def test_too_large_form_is_rejected(visitor: Visitor) -> None:
     assert visitor.post("/domains/add", {"url": "x" * 70_000}).status == 413
 
 
-def test_every_answer_forbids_what_could_run_and_who_could_frame_it(crawled: Site, visitor: Visitor) -> None:
+def test_every_response_has_security_headers(crawled: Site, visitor: Visitor) -> None:
     for path in [*PAGES, "/style.css", "/nothing", f"/domain?name={crawled.name}"]:
         said = visitor.get(path).headers
         assert said["content-security-policy"].startswith("default-src 'none'; style-src 'self'"), path
@@ -97,38 +97,38 @@ def test_every_answer_forbids_what_could_run_and_who_could_frame_it(crawled: Sit
     assert visitor.get("/").headers["cache-control"] == "no-store"
 
 
-def test_the_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
-    made = ensure_key(tmp_path)
-    assert ensure_key(tmp_path) == made
-    assert len(made) >= 43
+def test_key_is_created_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
+    key = ensure_key(tmp_path)
+    assert ensure_key(tmp_path) == key
+    assert len(key) >= 43
     assert stat.S_IMODE((tmp_path / "run" / "pages-key").stat().st_mode) == 0o600
-    assert made not in repr(Signer(made))
+    assert key not in repr(Signer(key))
 
 
-def test_codes_and_sessions_end() -> None:
-    doorkeeper = Authenticator("key", addresses=("http://127.0.0.1:4280",), started_at=NOW)
+def test_codes_and_sessions_expire() -> None:
+    authenticator = Authenticator("key", addresses=("http://127.0.0.1:4280",), started_at=NOW)
     code = build_login_link("http://127.0.0.1:4280", "key", at=NOW).partition("code=")[2]
-    assert doorkeeper.exchange_code(code, at=NOW + CODE_LIFETIME + timedelta(seconds=1)) is None
-    session = doorkeeper.exchange_code(code, at=NOW)
+    assert authenticator.exchange_code(code, at=NOW + CODE_LIFETIME + timedelta(seconds=1)) is None
+    session = authenticator.exchange_code(code, at=NOW)
     assert session is not None
-    assert doorkeeper.is_valid_session(session, at=NOW + SESSION_LIFETIME)
-    assert not doorkeeper.is_valid_session(session, at=NOW + SESSION_LIFETIME + timedelta(seconds=1))
-    assert not doorkeeper.is_valid_session(code, at=NOW), "a code is no session"
-    assert doorkeeper.exchange_code(session, at=NOW) is None, "nor a session a code"
+    assert authenticator.is_valid_session(session, at=NOW + SESSION_LIFETIME)
+    assert not authenticator.is_valid_session(session, at=NOW + SESSION_LIFETIME + timedelta(seconds=1))
+    assert not authenticator.is_valid_session(code, at=NOW), "a code is not a session"
+    assert authenticator.exchange_code(session, at=NOW) is None, "a session is not a code"
 
 
-def test_a_code_from_before_the_server_began_is_refused_since_it_may_have_been_used() -> None:
+def test_code_from_before_the_server_start_is_rejected() -> None:
     code = Signer("key").create_token("enter", NOW)
     later = Authenticator("key", addresses=("http://127.0.0.1:1",), started_at=NOW + timedelta(seconds=1))
     assert later.exchange_code(code, at=NOW + timedelta(seconds=2)) is None
 
 
-def test_a_code_of_another_key_is_none() -> None:
-    doorkeeper = Authenticator("key", addresses=("http://127.0.0.1:1",), started_at=NOW)
-    assert doorkeeper.exchange_code(Signer("other").create_token("enter", NOW), at=NOW) is None
+def test_code_of_another_key_is_rejected() -> None:
+    authenticator = Authenticator("key", addresses=("http://127.0.0.1:1",), started_at=NOW)
+    assert authenticator.exchange_code(Signer("other").create_token("enter", NOW), at=NOW) is None
 
 
-def test_other_commands_know_pages_that_are_served_by_hand(visitor: Visitor, recrawl: Recrawl) -> None:
+def test_other_commands_find_the_running_server(visitor: Visitor, recrawl: Recrawl) -> None:
     parts = {part["name"]: part for part in recrawl("status", "--json").json["parts"]}
     shown = recrawl("ui")
 

@@ -1,4 +1,4 @@
-"""The pages in a real browser, as a new user: a site, its first crawl, a word that changes, a clock, a target."""
+"""The web UI in a real browser, from adding the first site to ignoring a clock and setting a freshness target."""
 
 import os
 import re
@@ -16,13 +16,13 @@ from tests.commands import Done, Recrawl, Site, command
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Visitor
 
-GRAVE = {"serious", "critical"}
-PICTURES = os.environ.get("RECRAWL_PICTURES")  # a folder: what the pages look like is kept there
+SEVERE = {"serious", "critical"}
+PICTURES = os.environ.get("RECRAWL_PICTURES")  # a folder for screenshots of the pages
 
 
 @pytest.fixture
 def page(stranger: Visitor) -> Iterator[Page]:
-    """A tab that has entered. The test is skipped where there is no browser."""
+    """Open a logged-in tab; skip the test without a browser."""
     try:
         program = find_browser()
     except BrowserMissing as missing:
@@ -31,21 +31,21 @@ def page(stranger: Visitor) -> Iterator[Page]:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         tab = browser.new_context(viewport={"width": 1200, "height": 900}).new_page()
         tab.set_default_timeout(PATIENCE_S * 1000)
-        complaints: list[str] = []
-        tab.on("console", lambda message: complaints.append(message.text))
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
-        asked: list[str] = []
-        tab.on("request", lambda request: asked.append(request.url))
-        tab.goto(stranger.entrance)
+        messages: list[str] = []
+        tab.on("console", lambda message: messages.append(message.text))
+        tab.on("pageerror", lambda error: messages.append(str(error)))
+        requested: list[str] = []
+        tab.on("request", lambda request: requested.append(request.url))
+        tab.goto(stranger.login_link)
         yield tab
         browser.close()
-        assert all(url.startswith(stranger.address) for url in asked), "something was asked of somebody else"
-        assert not complaints, "the browser complains: its policy forbids something that a page holds"
+        assert all(url.startswith(stranger.address) for url in requested), "the page requested another site"
+        assert not messages, "the browser reports errors, such as violations of the content security policy"
 
 
 @pytest.fixture
-def beside(database_url: str, tmp_path: Path) -> Recrawl:
-    """The command in a process of its own: an event loop of the browser's runs in this one."""
+def run_recrawl(database_url: str, tmp_path: Path) -> Recrawl:
+    """Run the command as a process, because the event loop of the browser runs in this one."""
 
     def run(*arguments: str) -> Done:
         return command(*arguments, database_url=database_url, home=tmp_path)
@@ -53,14 +53,14 @@ def beside(database_url: str, tmp_path: Path) -> Recrawl:
     return run
 
 
-def looked_at(tab: Page, name: str) -> None:
-    """The page is usable for everybody, in light and dark, on a wide screen and on a phone."""
+def check_usable(tab: Page, name: str) -> None:
+    """Check that a page is accessible and fits, in light and dark, on a wide screen and on a phone."""
     for scheme, width in (("light", 1200), ("dark", 1200), ("light", 360), ("dark", 360)):
         tab.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
         tab.set_viewport_size({"width": width, "height": 900})
-        found = [each for each in Axe().run(tab).response["violations"] if each["impact"] in GRAVE]
-        said = [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found]
-        assert not said, f"{name}, {scheme}, {width}"
+        found = [each for each in Axe().run(tab).response["violations"] if each["impact"] in SEVERE]
+        violations = [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found]
+        assert not violations, f"{name}, {scheme}, {width}"
         excess = tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert excess <= 0, f"{name} is wider than {width} pixels"
         if PICTURES:
@@ -69,101 +69,101 @@ def looked_at(tab: Page, name: str) -> None:
     tab.set_viewport_size({"width": 1200, "height": 900})
 
 
-def test_a_new_user_adds_a_site_sees_a_change_ignores_a_clock_and_sets_a_target(
-    site: Site, page: Page, beside: Recrawl
+def test_new_user_adds_site_sees_change_ignores_clock_and_sets_target(
+    site: Site, page: Page, run_recrawl: Recrawl
 ) -> None:
     site.page("/", "/mill", "/oven", text="The mill by the river opens at nine and sells flour to whoever asks.")
     site.page("/mill", "/", text="Rye is sown in autumn.</p><p>It is cut in July.</p><p class=clock>It is 10:15:30 now")
     site.page("/oven", "/", text="Bread keeps for a week in a linen bag, longer where the pantry is cold.")
-    looked_at(page, "empty")
+    check_usable(page, "empty")
 
     page.get_by_label("Web address").fill(site.url)
-    page.get_by_label("It is a server of my own").check()
+    page.get_by_label("Allow private addresses").check()
     page.get_by_role("button", name="Add").click()
     expect(page.get_by_role("status")).to_contain_text(f"{site.name} is registered")
     expect(page.get_by_role("heading", level=1)).to_have_text(site.name)
-    assert beside("crawl", site.name).code == 0  # no stack runs here, which would do so by itself
+    assert run_recrawl("crawl", site.name).code == 0  # no local stack runs here that would crawl it
 
     page.reload()
-    expect(page.locator("dl.figures")).to_contain_text("Pages looked at 3", use_inner_text=True)
+    expect(page.locator("dl.figures")).to_contain_text("Pages fetched 3", use_inner_text=True)
     site.page(
         "/mill", "/", text="Rye is sown in autumn.</p><p>It is cut in August.</p><p class=clock>It is 11:42:07 now"
     )
-    page.get_by_text("Look now").first.click()
-    page.get_by_role("button", name="Look now").click()
+    page.get_by_text("Revisit now").first.click()
+    page.get_by_role("button", name="Revisit now").click()
     expect(page.get_by_role("status")).to_contain_text("3 pages under")
-    assert beside("crawl", site.name).code == 0
+    assert run_recrawl("crawl", site.name).code == 0
 
     page.get_by_role("link", name="Changes", exact=True).click()
     change = page.locator(".change").first
     expect(change.locator("del").filter(has_text="July")).to_have_text("July")
     expect(change.locator("ins").filter(has_text="August")).to_have_text("August")
-    looked_at(page, "changes")
+    check_usable(page, "changes")
     change.get_by_role("link", name="/mill").first.click()
-    expect(page.get_by_role("heading", name="What changed from version 1 to 2")).to_be_visible()
-    page.get_by_text("The answer's headers").click()
+    expect(page.get_by_role("heading", name="Changes from version 1 to version 2")).to_be_visible()
+    page.get_by_text("Response headers").click()
     expect(page.locator("details dl.facts")).to_contain_text("text/html")
-    looked_at(page, "page")
+    check_usable(page, "page")
     page.get_by_role("link", name="side by side").click()
     expect(page.locator(".sides")).to_contain_text("It is cut in July.")
-    looked_at(page, "sides")
+    check_usable(page, "sides")
 
-    page.get_by_role("link", name="Ignore or watch a piece").click()
-    looked_at(page, "pieces")
+    page.get_by_role("link", name="Ignore or watch a block").click()
+    check_usable(page, "blocks")
     page.get_by_label("It is 11:42:07 now").check()
     page.get_by_role("button", name="Preview the rule").click()
     expect(page.get_by_label("Expression (RE2)")).to_have_value("It is [0-9]+:[0-9]+:[0-9]+ now")
     expect(page.locator(".left-out")).to_have_text(["It is 11:42:07 now"])
-    looked_at(page, "preview")
-    page.get_by_role("button", name="Make this rule").click()
-    expect(page.get_by_role("status")).to_contain_text("From now on")
+    check_usable(page, "preview")
+    page.get_by_role("button", name="Add this rule").click()
+    expect(page.get_by_role("status")).to_contain_text("The rule was added")
     site.page(
         "/mill", "/", text="Rye is sown in autumn.</p><p>It is cut in August.</p><p class=clock>It is 12:01:59 now"
     )
-    page.get_by_role("button", name="Try: one look, not recorded").click()
-    expect(page.get_by_text("A crawl would find: no news")).to_be_visible()
-    looked_at(page, "try")
+    page.get_by_role("button", name="Test fetch (not recorded)").click()
+    expect(page.get_by_text("Verdict of a crawl: only ignored differences")).to_be_visible()
+    check_usable(page, "try")
 
     page.goto(page.url.partition("/try")[0])
     page.get_by_role("link", name=site.name).click()
-    page.get_by_text("Budget and target").click()
-    page.get_by_label("Target: so much fresh").fill("97%")
-    page.get_by_role("button", name="Set").click()
-    expect(page.get_by_role("status")).to_contain_text("is changed")
+    page.get_by_text("Budget and freshness target").click()
+    page.get_by_label("Freshness target").fill("97%")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("was changed")
     expect(page.locator(".figure")).to_contain_text("target 97.0 %")
     page.get_by_text("Change a setting").click()
-    page.get_by_text("Forget this domain").click()
-    looked_at(page, "domain")
+    page.get_by_text("Remove this domain").click()
+    check_usable(page, "domain")
     page.get_by_label("Setting", exact=True).select_option("render")
-    page.get_by_label("Its value; empty for the default").fill("never")
+    page.get_by_label("Value; empty for the default").fill("never")
     page.locator("form[action='/domains/set-one'] button").click()
     expect(page.get_by_role("status")).to_contain_text(re.compile("In a browser: .+ -> never"))
-    looked_at(page, "changed-setting")
+    check_usable(page, "changed-setting")
     page.get_by_role("link", name="recrawl").click()
     expect(page.locator(".card")).to_contain_text("target 97.0 %")
-    looked_at(page, "home")
-    assert beside("domains", "show", site.name, "--json").json["settings"]["target_freshness"] == 0.97
-    assert beside("rules", "list", site.name, "--json").json["rules"][0]["ignore_text"] == [
+    check_usable(page, "home")
+    assert run_recrawl("domains", "show", site.name, "--json").json["settings"]["target_freshness"] == 0.97
+    assert run_recrawl("rules", "list", site.name, "--json").json["rules"][0]["ignore_text"] == [
         "It is [0-9]+:[0-9]+:[0-9]+ now"
     ]
 
 
-def test_a_large_domain_is_told_to_be_counted(crawled: Site, page: Page, database_url: str) -> None:
-    with psycopg.connect(database_url) as counted_by_nobody:
-        counted_by_nobody.execute("LOCK TABLE domain_figures IN EXCLUSIVE MODE")  # whoever counts waits
+def test_large_domain_is_shown_as_being_counted(crawled: Site, page: Page, database_url: str) -> None:
+    with psycopg.connect(database_url) as blocker:
+        blocker.execute("LOCK TABLE domain_figures IN EXCLUSIVE MODE")  # blocks the count
         with psycopg.connect(database_url) as connection:
             connection.execute("UPDATE domain_state SET tracked = %s", (MAX_SMALL_PAGES + 1,))
         page.reload()
         expect(page.locator(".card")).to_contain_text("are being counted for the first time")
-        looked_at(page, "counted-home")
+        check_usable(page, "counted-home")
         page.get_by_role("link", name=crawled.name).first.click()
         expect(page.locator(".note")).to_contain_text("are being counted for the first time")
-        looked_at(page, "counted-domain")
-    page.get_by_role("link", name="reload").click()
+        check_usable(page, "counted-domain")
+    page.get_by_role("link", name="Reload").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(crawled.name)
 
 
-def test_all_of_it_can_be_done_by_keyboard(crawled: Site, page: Page) -> None:
+def test_web_ui_can_be_used_by_keyboard(crawled: Site, page: Page) -> None:
     page.goto(page.url)
     page.keyboard.press("Tab")
     expect(page.locator(":focus")).to_have_text("Skip to the content")

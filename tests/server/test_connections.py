@@ -1,4 +1,4 @@
-"""Strangers who connect and do not ask: whoever does ask is served, and they are sent away."""
+"""Idle connections are closed, so that requests are served however many clients connect."""
 
 import asyncio
 import resource
@@ -17,37 +17,37 @@ from crawler.server.server import Uvicorn
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Visitor
 
-STRANGERS = 1100
-DESCRIPTORS = 1024  # of the server's process, the usual bound
-ASKED = b"GET /style.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-SAID_BEFORE = {
+CLIENTS = 1100
+DESCRIPTORS = 1024  # of the server process, a common limit
+REQUEST = b"GET /style.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+SENT_BEFORE = {
     "nothing": b"",
-    "half a head": b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
-    "a request before": ASKED,
+    "half of the headers": b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
+    "a request before": REQUEST,
 }
 
 
 @pytest.fixture
 def _enough_descriptors() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4 * STRANGERS), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4 * CLIENTS), hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.usefixtures("_enough_descriptors")
-@pytest.mark.parametrize("said", SAID_BEFORE)
-def test_a_reader_is_served_while_eleven_hundred_others_hold_connections(visitor: Visitor, said: str) -> None:
+@pytest.mark.parametrize("sent", SENT_BEFORE)
+def test_request_is_served_while_1100_clients_hold_connections(visitor: Visitor, sent: str) -> None:
     resource.prlimit(visitor.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     address = urlsplit(visitor.address)
     assert address.hostname is not None
     assert address.port is not None
     with ExitStack() as stack:
-        for _ in range(STRANGERS):
-            stranger = stack.enter_context(socket.create_connection((address.hostname, address.port)))
-            stranger.sendall(SAID_BEFORE[said])
-            if said == "a request before":
-                assert stranger.recv(10) == b"HTTP/1.1 4"
+        for _ in range(CLIENTS):
+            client = stack.enter_context(socket.create_connection((address.hostname, address.port)))
+            client.sendall(SENT_BEFORE[sent])
+            if sent == "a request before":
+                assert client.recv(10) == b"HTTP/1.1 4"
         seen = [visitor.get("/").status for _ in range(3)]
 
     assert seen == [200] * 3
@@ -55,7 +55,7 @@ def test_a_reader_is_served_while_eleven_hundred_others_hold_connections(visitor
 
 @asynccontextmanager
 async def server_of(app: Any) -> AsyncIterator[int]:
-    """An application behind bounded connections; its port."""
+    """Serve an application with bounded connections and return the port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = Uvicorn(uvicorn.Config(app, http=BoundedConnection, log_level="error", lifespan="off"))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -67,7 +67,7 @@ async def server_of(app: Any) -> AsyncIterator[int]:
 
 
 async def read_to_end(reader: asyncio.StreamReader) -> bytes:
-    """What comes until the other side closes, in whichever way."""
+    """Read until the other side closes the connection or resets it."""
     try:
         return await reader.read()
     except ConnectionError:
@@ -84,9 +84,7 @@ async def well(_scope: Any, _receive: Any, send: Any) -> None:
     [b"", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999\r\n\r\n"],
     ids=["first request", "second request", "body of the first"],
 )
-async def test_a_head_that_comes_byte_by_byte_is_cut_off_in_time(
-    before: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_slow_request_headers_are_cut_off_in_time(before: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
     async with server_of(well) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -104,7 +102,7 @@ async def test_a_head_that_comes_byte_by_byte_is_cut_off_in_time(
     assert ended.result() == b""
 
 
-async def test_a_response_that_takes_long_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_response_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.1)
     others_gone = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Atom feeds on the pages of one's own: for whoever has the address, as long as it is not revoked."""
+"""Atom feeds of the web UI can be read by everyone who has their address, until it is revoked."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,9 +14,7 @@ def path_of(address: str) -> str:
     return f"{split.path}?{split.query}"
 
 
-def test_the_address_of_a_feed_lets_a_feed_reader_in_to_that_feed_alone(
-    crawled: Site, stranger: Visitor, recrawl: Recrawl
-) -> None:
+def test_feed_address_gives_access_to_that_feed_only(crawled: Site, stranger: Visitor, recrawl: Recrawl) -> None:
     printed = recrawl("feed", crawled.name, "--kind", "added")
     assert printed.code == 0, printed.err
     address = printed.out.strip()
@@ -30,10 +28,10 @@ def test_the_address_of_a_feed_lets_a_feed_reader_in_to_that_feed_alone(
     assert not read.bozo
     assert {entry.link for entry in read.entries} >= {f"http://{crawled.name}/"}
     assert [link.href for link in read.feed.links if link.rel == "self"] == [address]
-    # What it has already is not sent again.
+    # A second request with the ETag gets 304.
     again = stranger.get(path_of(address), **{"If-None-Match": seen.headers["etag"]})
     assert (again.status, again.text) == (304, "")
-    # And it opens nothing else.
+    # The token gives no access to anything else.
     token = address.rpartition("token=")[2]
     for other in ("/feed.atom", f"/feed.atom?token={token}", f"/feed.atom?domain=other.test&kind=added&token={token}"):
         refused = stranger.get(other)
@@ -43,14 +41,12 @@ def test_the_address_of_a_feed_lets_a_feed_reader_in_to_that_feed_alone(
     assert stranger.get(path_of(address), Host="evil.example").status == 403
 
 
-def test_each_address_of_a_feed_is_listed_and_revoked_by_its_name_and_the_others_go_on(
-    crawled: Site, stranger: Visitor, recrawl: Recrawl
-) -> None:
+def test_feed_addresses_are_listed_and_revoked_by_name(crawled: Site, stranger: Visitor, recrawl: Recrawl) -> None:
     before = recrawl("feed", "--json").json
     phone = recrawl("feed", "--name", "phone").out.strip()
     other = recrawl("feed", crawled.name, "--kind", "added,gone").out.strip()
     assert before["is_served"]
-    assert recrawl("feed").out.strip() == before["feed"]  # the same, asked for again
+    assert recrawl("feed").out.strip() == before["feed"]  # the same address again
     assert phone != before["feed"]
     assert recrawl("feed", crawled.name, "--name", "phone").code == 2
 
@@ -65,13 +61,13 @@ def test_each_address_of_a_feed_is_listed_and_revoked_by_its_name_and_the_others
     assert seen == {phone: 401, before["feed"]: 200, other: 200}
     assert recrawl("feed", "--revoke", "phone").complaint.endswith("by the name phone: recrawl feed --list")
     again = recrawl("feed", "--name", "phone").out.strip()
-    assert again != phone  # a name that is used again brings no old address back
+    assert again != phone  # reusing a name does not restore the old address
     assert (stranger.get(path_of(again)).status, stranger.get(path_of(phone)).status) == (200, 401)
     assert recrawl("feed", "--revoke-all").out == "3 addresses revoked\n"
     assert {stranger.get(path_of(address)).status for address in (again, before["feed"], other)} == {401}
 
 
-def test_what_the_pages_link_to_goes_by_a_name_too_and_so_does_what_was_made_before_names(
+def test_feed_linked_from_the_changes_page_can_be_revoked(
     crawled: Site, visitor: Visitor, recrawl: Recrawl, tmp_path: Path
 ) -> None:
     def linked() -> str:
@@ -87,14 +83,14 @@ def test_what_the_pages_link_to_goes_by_a_name_too_and_so_does_what_was_made_bef
     assert nobody.get(linked()).status == 200
 
 
-def test_the_list_of_changes_has_its_feed(crawled: Site, visitor: Visitor) -> None:
+def test_changes_page_links_to_a_readable_feed(crawled: Site, visitor: Visitor) -> None:
     seen = visitor.get("/changes?kind=added&domain=")
     href = seen.text.partition('href="/feed.atom')[2].partition('"')[0].replace("&amp;", "&")
 
     assert Visitor(visitor.address, "").get(f"/feed.atom{href}").status == 200
 
 
-def test_changes_can_be_written_as_a_feed(crawled: Site, recrawl: Recrawl, database_url: str, tmp_path: Path) -> None:
+def test_changes_command_prints_atom(crawled: Site, recrawl: Recrawl, database_url: str, tmp_path: Path) -> None:
     done = command("changes", crawled.name, "--kind", "added", "--atom", database_url=database_url, home=tmp_path)
     read = feedparser.parse(done.out)
 

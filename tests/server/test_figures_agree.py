@@ -1,4 +1,4 @@
-"""One crawl of a site with gone pages, dead links, excluded pages and absent sitemaps: all that tells of it agrees."""
+"""All reports agree after a crawl of a site with gone pages, dead links, excluded pages and missing sitemaps."""
 
 import asyncio
 import re
@@ -21,8 +21,8 @@ COUNTS = {"unfetched": 0, "fetched": 3, "gone": 1, "dead_links": 1, "moved": 0, 
 
 
 @pytest.fixture
-def told(recrawl: Recrawl, site: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Crawl twice; between, a page is taken away. Give what `refresh` and the second crawl say."""
+def outputs(recrawl: Recrawl, site: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Crawl twice, remove a page in between, and return the output of `refresh` and of the second crawl."""
     monkeypatch.setenv("RECRAWL_PROBE_SITEMAPS", "true")
     site.answers["/robots.txt"] = Answer(ROBOTS)
     texts = {
@@ -44,15 +44,15 @@ def told(recrawl: Recrawl, site: Site, monkeypatch: pytest.MonkeyPatch) -> list[
     return [*said, done.out, done.err]
 
 
-def test_all_that_tells_of_a_domains_pages_tells_the_same(
-    told: list[str], recrawl: Recrawl, site: Site, database_url: str, visitor: Visitor
+def test_all_reports_give_the_same_page_counts(
+    outputs: list[str], recrawl: Recrawl, site: Site, database_url: str, visitor: Visitor
 ) -> None:
-    refreshed, previewed, summary, beside = told
+    refreshed, previewed, summary, beside = outputs
 
     assert "5 pages under" in refreshed
     assert re.search(r"Due pages +5 ", previewed)
-    assert re.search(r"Sitemaps +looked for at \d usual places", previewed)
-    assert re.search(r"Looked at +5 pages", summary)
+    assert re.search(r"Sitemaps +requested at \d usual locations", previewed)
+    assert re.search(r"Visited +5 pages", summary)
     assert re.search(r"Gone +1\n", summary)
     assert re.search(r"Dead links +1 ", summary)
     received = RECEIVED.search(summary)
@@ -81,7 +81,7 @@ def test_all_that_tells_of_a_domains_pages_tells_the_same(
     [item] = Program(visitor, token).json("freshness")["items"]
     assert {name: item[name] for name in COUNTS} == COUNTS
     page = visitor.get(f"/domain?name={site.name}").words
-    assert "Pages looked at 3 " in page
+    assert "Pages fetched 3 " in page
     assert " Gone 1 Dead links 1 Moved 0 " in page
     assert "Dead links (1)" in page
 
@@ -93,14 +93,14 @@ def test_all_that_tells_of_a_domains_pages_tells_the_same(
 
 
 async def gauges(database_url: str) -> dict[str, list[float]]:
-    """The values of each family of metrics."""
+    """Return the values of each metric family."""
     async with open_database(database_url) as db:
         domains, calibration = await report.read_domain_gauges(db, at=datetime.now(UTC), max_domains=MAX_DOMAINS)
     families = build_domain_families(domains, calibration)
     return {family.name: [sample.value for sample in family.samples] for family in families}
 
 
-def test_withheld_pages_are_counted_on_the_first_screen_and_in_the_report(
+def test_withheld_pages_are_counted_on_the_home_page_and_in_the_report(
     recrawl: Recrawl, crawled: Site, database_url: str, visitor: Visitor
 ) -> None:
     with psycopg.connect(database_url) as connection:

@@ -1,4 +1,4 @@
-"""The pages as files: the same figures, no forms, and every link leads to a file that is there."""
+"""The static files have the same figures, no forms, and only links to existing files."""
 
 import re
 from html import unescape
@@ -9,7 +9,7 @@ from tests.commands import Recrawl, Site
 from tests.server.test_pages import edited
 
 
-def test_files_lead_to_each_other_and_need_nobody(crawled: Site, recrawl: Recrawl, tmp_path: Path) -> None:
+def test_files_link_to_each_other_and_need_no_server(crawled: Site, recrawl: Recrawl, tmp_path: Path) -> None:
     edited(crawled, recrawl)
     folder = tmp_path / "a folder" / "report"
     told = recrawl("report", "--html", str(folder), "--json").json
@@ -24,17 +24,17 @@ def test_files_lead_to_each_other_and_need_nobody(crawled: Site, recrawl: Recraw
     (said,) = recrawl("report", "--json").json["domains"]
     assert format_share(said["freshness"]) in files["index.html"]
     assert "<del>July</del><ins>August</ins>" in files["changes.html"]
-    assert any("What changed from version 1 to 2" in text for text in files.values())
+    assert any("Changes from version 1 to version 2" in text for text in files.values())
 
 
-def test_a_folder_that_cannot_be_written_is_told_in_one_line(crawled: Site, recrawl: Recrawl, tmp_path: Path) -> None:
+def test_unwritable_folder_gives_a_one_line_error(crawled: Site, recrawl: Recrawl, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     done = recrawl("report", "--html", str(tmp_path / "file" / "beneath"))
     assert done.code == 1
-    assert "cannot be made" in done.complaint
+    assert "cannot be created" in done.complaint
 
 
-def test_a_domain_that_nobody_registered_is_told(recrawl: Recrawl, tmp_path: Path) -> None:
+def test_unregistered_domain_is_rejected(recrawl: Recrawl, tmp_path: Path) -> None:
     assert recrawl("report", "nobody.example", "--html", str(tmp_path / "out")).code == 2
-    assert recrawl("report", "--html", str(tmp_path / "out")).code == 0, "of no domain at all there is a page, too"
-    assert "No domain yet" in (tmp_path / "out" / "index.html").read_text()
+    assert recrawl("report", "--html", str(tmp_path / "out")).code == 0, "the home page works without domains"
+    assert "No domains yet" in (tmp_path / "out" / "index.html").read_text()

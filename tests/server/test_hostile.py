@@ -1,4 +1,4 @@
-"""A site whose titles, addresses and texts are scripts, terminal escapes, markdown and SQL: harmless on every page."""
+"""Scripts, terminal escapes, Markdown and SQL in crawled titles, URLs and texts are harmless on every page."""
 
 import re
 from html.parser import HTMLParser
@@ -19,7 +19,7 @@ SQL = "'; DROP TABLE page; --"
 TEMPLATE = "{{ 7 * 7 }} {% include '/etc/passwd' %}"
 HEADERS = (("Content-Type", "text/html; charset=utf-8"), ("X-Served-By", f"{SCRIPT} {MARKDOWN} {SQL}"))
 ALL = f"{SCRIPT} {ESCAPES} {MARKDOWN} {SQL} {TEMPLATE}"
-# Elements and attributes that templates of ours have; a stranger's text can add none.
+# The elements of the templates; crawled text can add none.
 ELEMENTS = {
     *("html", "head", "meta", "title", "link", "style", "body", "a", "header", "nav", "main", "div", "p", "footer"),
     *("h1", "h2", "h3", "ul", "li", "span", "small", "dl", "dt", "dd", "section", "form", "input", "label", "button"),
@@ -31,7 +31,7 @@ ELEMENTS = {
 
 
 class Elements(HTMLParser):
-    """The elements of a page, and all that they lead to."""
+    """Collects the elements, attributes and addresses of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Elements(HTMLParser):
 
 
 def hostile(site: Site, season: str) -> list[str]:
-    """Pages of strangers' making; the addresses of those that a crawl reads."""
+    """Serve hostile pages and return their paths."""
     escaped = ALL.replace("&", "&amp;").replace("<", "&lt;")
     odd = [
         "/%3Cscript%3Ealert(1)%3C/script%3E",
@@ -64,7 +64,7 @@ def hostile(site: Site, season: str) -> list[str]:
 
 
 def safe(text: str, *, address: str) -> None:
-    """A page has no element or attribute but ours, and leads to nothing that could run."""
+    """Check that a page has only elements of the templates, no handlers and no script links."""
     found = Elements()
     found.feed(text)
     assert found.tags <= ELEMENTS, found.tags - ELEMENTS
@@ -87,7 +87,7 @@ def seen_twice(site: Site, recrawl: Recrawl) -> list[str]:
     return [f"{site.url}{path[1:]}" for path in ["/", *paths]]
 
 
-def test_strangers_texts_are_texts_on_every_page(seen_twice: list[str], site: Site, visitor: Visitor) -> None:
+def test_crawled_text_is_escaped_on_every_page(seen_twice: list[str], site: Site, visitor: Visitor) -> None:
     changes = visitor.get("/changes")
     assert changes.text.count('<article class="change">') >= len(seen_twice) - 1
     assert "DROP TABLE page" in changes.words
@@ -103,10 +103,10 @@ def test_strangers_texts_are_texts_on_every_page(seen_twice: list[str], site: Si
     for page in pages:
         assert page.status == 200, page.words
         safe(page.text, address=visitor.address)
-    assert visitor.get("/").status == 200, "no table is dropped"
+    assert visitor.get("/").status == 200, "no table was dropped"
 
 
-def test_what_an_address_or_a_form_says_is_a_text_too(crawled: Site, visitor: Visitor) -> None:
+def test_parameters_and_form_fields_are_escaped(crawled: Site, visitor: Visitor) -> None:
     for said in (SCRIPT, SQL, TEMPLATE, ESCAPES, "\x00", "é" * 1500, "%00", "%ff%fe"):
         for path in (
             "/domain?name=",
@@ -128,7 +128,7 @@ def test_what_an_address_or_a_form_says_is_a_text_too(crawled: Site, visitor: Vi
     safe(visitor.get(f"/domain?name={crawled.name}").text, address=visitor.address)
 
 
-def test_files_are_as_harmless(seen_twice: list[str], recrawl: Recrawl, tmp_path: Path) -> None:
+def test_crawled_text_is_escaped_in_files(seen_twice: list[str], recrawl: Recrawl, tmp_path: Path) -> None:
     assert recrawl("report", "--html", str(tmp_path / "out")).code == 0
     files = sorted((tmp_path / "out").glob("*.html"))
     assert len(files) >= len(seen_twice) + 3
@@ -139,9 +139,9 @@ def test_files_are_as_harmless(seen_twice: list[str], recrawl: Recrawl, tmp_path
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", "data:text/html,x", " javascript:x", "vbscript:x", "//x", "file:///"]
 )
-def test_only_the_web_is_led_to(url: str) -> None:
+def test_only_http_urls_become_links(url: str) -> None:
     assert get_external_url(url) == ""
 
 
-def test_what_steers_a_reader_is_shown_and_does_nothing() -> None:
+def test_control_characters_are_replaced() -> None:
     assert sanitize_text("a\x1b[0m\u202eb\nc\td") == "a\ufffd[0m\ufffdb\nc\td"

@@ -1,4 +1,4 @@
-"""Addresses and forms with parameters that nobody's page has made: refused with a reason, never an error of ours."""
+"""Invalid parameters of pages, forms and the API are rejected with a reason and never cause a server error."""
 
 import json
 from urllib.parse import quote
@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.commands import Recrawl, Site
-from tests.server.conftest import WORD, Visitor
+from tests.server.conftest import CSRF_TOKEN, Visitor
 
 VALUES = {
     "nul": "a\0b",
@@ -49,7 +49,7 @@ FORMS = {
 
 
 @pytest.mark.soak
-def test_made_up_parameters_of_pages_and_forms_are_refused(crawled: Site, visitor: Visitor) -> None:
+def test_invalid_parameters_of_pages_and_forms_are_rejected(crawled: Site, visitor: Visitor) -> None:
     usual = {"url": crawled.url, "name": crawled.name, "setting": "delay"}
     answers: dict[tuple[str, ...], int] = {}
     for kind, value in VALUES.items():
@@ -57,18 +57,18 @@ def test_made_up_parameters_of_pages_and_forms_are_refused(crawled: Site, visito
             for name in names:
                 query = "&".join(f"{each}={quote(text)}" for each, text in (usual | {name: value}).items())
                 answers[kind, path, name] = visitor.get(f"{path}?{query}").status
-        found = WORD.search(visitor.get("/").text)
+        found = CSRF_TOKEN.search(visitor.get("/").text)
         assert found is not None
         for path, names in FORMS.items():
             for name in names:
-                answers[kind, path, name] = visitor.post(path, usual | {name: value, "word": found[1]}).status
+                answers[kind, path, name] = visitor.post(path, usual | {name: value, "csrf_token": found[1]}).status
 
     assert {asked: status for asked, status in answers.items() if status >= 500} == {}
     assert {status for (_, path, _), status in answers.items() if path in FORMS} <= {200, 303, 400}
     assert visitor.get("/").status == 200
 
 
-def test_made_up_parameters_of_the_api_are_refused(crawled: Site, recrawl: Recrawl, stranger: Visitor) -> None:
+def test_invalid_parameters_of_the_api_are_rejected(crawled: Site, recrawl: Recrawl, stranger: Visitor) -> None:
     answers = {}
     usual = {"url": crawled.url, "domain": crawled.name, "q": "flour"}
     described = json.loads(stranger.get("/api/v1/openapi.json").text)["paths"]

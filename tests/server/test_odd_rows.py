@@ -1,4 +1,4 @@
-"""Whatever stands in the database, each page is shown: rows that nobody foresaw, of another version or made by hand."""
+"""Every page is shown even if the database has rows of another version or rows written by hand."""
 
 from urllib.parse import urlencode
 
@@ -13,50 +13,50 @@ RECENT = "SELECT counted_at > now() - interval '1 hour' FROM domain_figures"
 ONE = "domain_id = %(domain_id)s AND key = %(key)s"
 OWN = f"domain_id = %(domain_id)s AND digest IN (SELECT body_digest FROM snapshot WHERE {ONE})"
 ODD = {
-    "a rung of another version": f"UPDATE visit SET evidence = 'digest' WHERE {ONE}",
-    "no rung": f"UPDATE visit SET evidence = '' WHERE {ONE}",
-    "a word about rendering of another version": f"UPDATE visit SET rendering = 'framed', added_words = 5 WHERE {ONE}",
+    "evidence of another version": f"UPDATE visit SET evidence = 'digest' WHERE {ONE}",
+    "no evidence": f"UPDATE visit SET evidence = '' WHERE {ONE}",
+    "a rendering of another version": f"UPDATE visit SET rendering = 'framed', added_words = 5 WHERE {ONE}",
     "a reason of another version": f"UPDATE page SET reason = 'no_such', failures = 3, status = NULL WHERE {ONE}",
     "no visit": f"DELETE FROM visit WHERE {ONE}",
-    "a visit of next year": f"UPDATE visit SET at = at + interval '1 year', expected = 1, price = 0 WHERE {ONE}",
-    "a look that gave nothing": """
-        INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests)
+    "a visit of next year": f"UPDATE visit SET at = at + interval '1 year', expected = 1, shadow_price = 0 WHERE {ONE}",
+    "a failed visit": """
+        INSERT INTO visit (domain_id, key, at, outcome, change, evidence, conditional, requests)
         VALUES (%(domain_id)s, %(key)s, now(), 'unreached', 'unknown', 'status', false, 1)
     """,
-    "known and never read": f"""
+    "fetched but never visited": f"""
         UPDATE page SET version = 0, last_visit_at = NULL, last_good_at = NULL, status = NULL, visits = 0 WHERE {ONE}
     """,
-    "looked at next year": f"""
+    "visited next year": f"""
         UPDATE page SET last_visit_at = now() + interval '1 year', last_good_at = now() + interval '1 year' WHERE {ONE}
     """,
     "first seen next year": f"UPDATE page SET first_seen_at = now() + interval '1 year' WHERE {ONE}",
-    "no coins": f"DELETE FROM cash WHERE {ONE}",
+    "no cash": f"DELETE FROM cash WHERE {ONE}",
     "no version": f"DELETE FROM snapshot WHERE {ONE}",
-    "a version that is not kept": f"UPDATE page SET version = 9 WHERE {ONE}",
+    "a version that is not stored": f"UPDATE page SET version = 9 WHERE {ONE}",
     "no event": f"DELETE FROM event WHERE {ONE}",
     "no body": f"DELETE FROM content WHERE {OWN}",
     "a broken body": f"UPDATE content SET encoding = 'zstd', data = '\\x00ff' WHERE {OWN}",
     "a version of next year": f"UPDATE snapshot SET at = at + interval '1 year' WHERE {ONE}",
-    "a text of nothing": f"UPDATE snapshot SET text = '', title = '', content_type = '' WHERE {ONE}",
+    "an empty text": f"UPDATE snapshot SET text = '', title = '', content_type = '' WHERE {ONE}",
     "moved to nowhere": f"UPDATE page SET moved_to = decode(repeat('ab', 16), 'hex') WHERE {ONE}",
     "moved to itself": f"UPDATE page SET moved_to = key, canonical = key WHERE {ONE}",
-    "a prior that is not there": f"UPDATE page SET prior_no = 999 WHERE {ONE}",
-    "no evidence at all": f"UPDATE page SET rate_a = 0, rate_b = 0 WHERE {ONE}",
+    "a missing prior": f"UPDATE page SET prior_no = 999 WHERE {ONE}",
+    "no rate estimate": f"UPDATE page SET rate_a = 0, rate_b = 0 WHERE {ONE}",
     "never due": f"UPDATE frontier SET due_at = '9999-12-31' WHERE {ONE}",
     "due since the year 1": f"UPDATE frontier SET due_at = '0001-01-02' WHERE {ONE}",
-    "new and looked at": f"UPDATE frontier SET state = 'unfetched', due_at = NULL WHERE {ONE}",
-    "refused without a reason": f"UPDATE frontier SET state = 'excluded' WHERE {ONE}",
-    "gone and never seen gone": f"UPDATE frontier SET state = 'gone' WHERE {ONE}",
-    "moved without a place": f"UPDATE frontier SET state = 'moved' WHERE {ONE}",
-    "a list that was never read": """
+    "unfetched but visited": f"UPDATE frontier SET state = 'unfetched', due_at = NULL WHERE {ONE}",
+    "excluded without a reason": f"UPDATE frontier SET state = 'excluded' WHERE {ONE}",
+    "gone without a visit": f"UPDATE frontier SET state = 'gone' WHERE {ONE}",
+    "moved without a target": f"UPDATE frontier SET state = 'moved' WHERE {ONE}",
+    "a list that was never fetched": """
         INSERT INTO url_list (domain_id, key, found_by, found_at) VALUES (%(domain_id)s, %(key)s, 'robots', now())
     """,
-    "a status that there is not": f"UPDATE page SET status = 999, failures = 40 WHERE {ONE}",
-    "signals of no source": f"UPDATE page SET signals = '\\x0709' WHERE {ONE}",
+    "an unknown status": f"UPDATE page SET status = 999, failures = 40 WHERE {ONE}",
+    "signals without a source": f"UPDATE page SET signals = '\\x0709' WHERE {ONE}",
 }
 
 
-def test_pages_are_shown_whatever_is_stored_of_them(
+def test_pages_are_shown_with_unexpected_rows(
     site: Site, recrawl: Recrawl, visitor: Visitor, database_url: str
 ) -> None:
     paths = {what: "/" + what.replace(" ", "-") for what in ODD}
@@ -77,7 +77,7 @@ def test_pages_are_shown_whatever_is_stored_of_them(
         assert visitor.get(path).status == 200, path
 
 
-def test_a_large_domain_that_was_never_counted_is_answered_at_once_and_counted_meanwhile(
+def test_large_uncounted_domain_is_shown_at_once_and_counted_in_background(
     crawled: Site, visitor: Visitor, database_url: str
 ) -> None:
     with psycopg.connect(database_url) as connection:
@@ -88,19 +88,17 @@ def test_a_large_domain_that_was_never_counted_is_answered_at_once_and_counted_m
 
     domain = f"/domain?name={crawled.name}"
     until(lambda: "being counted" not in visitor.get(domain).words)
-    assert "Pages looked at 3" in visitor.get(domain).words
+    assert "Pages fetched 3" in visitor.get(domain).words
     assert "being counted" not in visitor.get("/").words
 
 
-def test_figures_that_are_old_are_counted_anew_by_whoever_looks(
-    crawled: Site, visitor: Visitor, database_url: str
-) -> None:
+def test_opening_a_domain_updates_old_figures(crawled: Site, visitor: Visitor, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE domain_state SET tracked = %s", (MAX_SMALL_PAGES + 1,))
     domain = f"/domain?name={crawled.name}"
-    until(lambda: "Pages looked at 3" in visitor.get(domain).words)
+    until(lambda: "Pages fetched 3" in visitor.get(domain).words)
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE domain_figures SET counted_at = counted_at - interval '2 days'")
-    assert "Pages looked at 3" in visitor.get(domain).words, "nobody waits"
+    assert "Pages fetched 3" in visitor.get(domain).words, "the count runs in the background"
     with psycopg.connect(database_url, autocommit=True) as connection:
         until(lambda: connection.execute(RECENT).fetchone() == (True,))

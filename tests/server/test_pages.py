@@ -1,4 +1,4 @@
-"""What the pages show is what the reports say; and each form does what its command does."""
+"""The pages show the figures of the reports, and each form does what its command does."""
 
 import html
 import re
@@ -12,7 +12,7 @@ from tests.server.conftest import Visitor
 
 
 def edited(site: Site, recrawl: Recrawl) -> None:
-    """Two pages change, one is gone, and the next crawl finds it."""
+    """Change two pages, remove one, and crawl the site again."""
     site.page("/one", "/two", text="Rye is sown in autumn and cut in August, before the wheat of the lower fields.")
     site.page("/", "/one", "/two", text="The mill by the river opens at ten and sells flour to whoever asks.")
     site.answers["/two"] = Answer(b"gone", status=410)
@@ -21,26 +21,26 @@ def edited(site: Site, recrawl: Recrawl) -> None:
 
 
 def figures(text: str) -> dict[str, str]:
-    """The figures of a page by their names, as a reader has them."""
+    """Return the figures of a page by their labels."""
     found = re.findall(r"<dt>([^<]*)</dt><dd[^>]*>(.*?)</dd>", text, re.DOTALL)
     return {name: " ".join(html.unescape(re.sub("<[^>]*>", " ", value)).split()) for name, value in found}
 
 
-def test_every_figure_is_the_reports(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
+def test_figures_equal_those_of_the_report(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
     edited(crawled, recrawl)
     seen = visitor.get(f"/domain?name={crawled.name}")
     (said,) = recrawl("report", crawled.name, "--json").json["domains"]
     shown = figures(seen.text)
-    assert shown["All pages alike"] == format_share(said["freshness_plain"])
-    assert f"{format_share(said['freshness'])} fresh, by importance" in seen.words
+    assert shown["Unweighted freshness"] == format_share(said["freshness_plain"])
+    assert f"{format_share(said['freshness'])} fresh, weighted by importance" in seen.words
     for label, name in (
-        ("Pages looked at", "fetched"),
+        ("Pages fetched", "fetched"),
         ("Gone", "gone"),
         ("Moved", "moved"),
-        ("Never fetched", "unfetched"),
+        ("Unfetched", "unfetched"),
         ("Requests", "requests"),
-        ("Failed looks", "failures"),
-        ("Looks in 30 days", "looks"),
+        ("Failed visits", "failures"),
+        ("Visits in 30 days", "visits"),
         ("Requests today", "spent_today"),
     ):
         assert shown[label] == f"{said[name]:,}", label
@@ -54,34 +54,35 @@ def test_every_figure_is_the_reports(crawled: Site, recrawl: Recrawl, visitor: V
         assert f"{page['importance']:.2f} {format_share(1 - page['freshness'])}" in seen.words
 
     home = visitor.get("/")
-    assert figures(home.text)["Pages"] == f"{said['fetched']:,}"
+    assert figures(home.text)["Pages fetched"] == f"{said['fetched']:,}"
     assert f"{format_share(said['freshness'])} fresh" in home.words
 
 
-def test_a_domain_that_was_never_read_says_so_instead_of_a_figure(recrawl: Recrawl, visitor: Visitor) -> None:
+def test_home_page_shows_domain_that_was_never_fetched(recrawl: Recrawl, visitor: Visitor) -> None:
     added = recrawl("domains", "add", "https://docs.example.com", "--offline")
     assert added.complaint.startswith("Next: recrawl crawl")
-    assert "Nothing of it was read yet. A running stack begins within five minutes." in visitor.get("/").words
+    assert (
+        "No page has been fetched yet. The local stack starts the first crawl within five minutes"
+        in visitor.get("/").words
+    )
 
 
-def test_a_domain_that_never_answered_says_when_it_is_asked_again(
+def test_home_page_shows_next_attempt_of_unreachable_domain(
     recrawl: Recrawl, visitor: Visitor, database_url: str
 ) -> None:
     recrawl("domains", "add", "https://docs.example.com", "--offline")
     execute(database_url, "UPDATE domain_state SET resume_at = now() + interval '1 day', resume_reason = 'unreachable'")
 
-    assert "Nothing of it was read yet. It is asked again in 24 hours" in visitor.get("/").words
+    assert "No page has been fetched yet. The next attempt is in 24 hours" in visitor.get("/").words
 
 
-def test_changes_are_told_with_the_words_that_differ_and_filtered(
-    crawled: Site, recrawl: Recrawl, visitor: Visitor
-) -> None:
+def test_changes_show_differing_words_and_can_be_filtered(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
     edited(crawled, recrawl)
     seen = visitor.get("/changes")
     assert "<del>July</del><ins>August</ins>" in seen.text
     assert "<del>nine</del><ins>ten</ins>" in seen.text
     assert seen.text.count('<article class="change">') == 3
-    assert "first seen" not in re.sub("<label.*?</label>", "", seen.text)
+    assert "added" not in re.sub("<label.*?</label>", "", seen.text)
     only = visitor.get(f"/changes?domain={crawled.name}&kind=gone")
     assert only.text.count('<article class="change">') == 1
     assert f"{crawled.url}two" in only.words
@@ -89,21 +90,19 @@ def test_changes_are_told_with_the_words_that_differ_and_filtered(
     assert visitor.get("/changes?kind=moved").text.count('<article class="change">') == 0
 
 
-def test_the_list_of_changes_is_of_the_last_days_where_it_is_asked_so(
-    site: Site, recrawl: Recrawl, visitor: Visitor
-) -> None:
+def test_changes_can_be_limited_to_a_period(site: Site, recrawl: Recrawl, visitor: Visitor) -> None:
     site.page("/", text="Whoever comes by the lower road sees the mill before the church.")
     ten_days_ago = (datetime.now(UTC) - timedelta(days=10)).isoformat()
     assert recrawl("crawl", site.url, "--allow-private", "--at", ten_days_ago).code == 0
     for since, many in (("", 1), ("1d", 0), ("7d", 0), ("30d", 1)):
         seen = visitor.get(f"/changes?kind=added&since={since}")
         assert seen.text.count('<article class="change">') == many, since
-    assert "Nothing of the kind in the last 7 days" in visitor.get("/changes?kind=added&since=7d").words
+    assert "No such changes in the last 7 days" in visitor.get("/changes?kind=added&since=7d").words
     assert '<option value="7d" selected>' in visitor.get("/changes?since=7d").text
     assert visitor.get("/changes?since=soon").status == 400
 
 
-def test_the_list_of_changes_goes_on_where_it_ended(site: Site, recrawl: Recrawl, visitor: Visitor) -> None:
+def test_next_page_of_changes_starts_after_the_last_one(site: Site, recrawl: Recrawl, visitor: Visitor) -> None:
     names = [f"/{first}{second}" for first in "abcdefgh" for second in "stuvwxyz"]
     site.page("/", *names, text="All letters that stand here lead to a page of their own.")
     for name in names:
@@ -118,18 +117,16 @@ def test_the_list_of_changes_goes_on_where_it_ended(site: Site, recrawl: Recrawl
     assert len(shown) == len(set(shown)) == len(names) + 3 - 2, "the two other pages of the site are not linked"
 
 
-def test_a_page_tells_its_versions_and_its_next_look_as_explain_does(
-    crawled: Site, recrawl: Recrawl, visitor: Visitor
-) -> None:
+def test_page_shows_versions_and_next_visit_like_explain(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
     edited(crawled, recrawl)
     url = f"{crawled.url}one"
     seen = visitor.get(f"/page?url={quote(url)}")
     said = recrawl("explain", url, "--json").json
     assert seen.status == 200
     for sentence in (said["next"], said["belief"]):
-        apart = re.sub(r" \([^)]*\)", "", sentence)  # how long it is until then has gone on meanwhile
+        apart = re.sub(r" \([^)]*\)", "", sentence)  # without the relative time, which has changed meanwhile
         assert apart[1:] in re.sub(r" \([^)]*\)", "", seen.words)
-    assert "What changed from version 1 to 2" in seen.words
+    assert "Changes from version 1 to version 2" in seen.words
     assert "cut in <del>July</del><ins>August</ins>, before" in seen.text
     beside = visitor.get(f"/page?url={quote(url)}&from=1&to=2&view=sides")
     assert "cut in <del>July</del>, before" in beside.text
@@ -139,19 +136,19 @@ def test_a_page_tells_its_versions_and_its_next_look_as_explain_does(
     assert "is not tracked" in visitor.get(f"/page?url={quote(crawled.url + 'nowhere')}").words
 
 
-def test_what_is_not_there_is_told_in_a_sentence(visitor: Visitor) -> None:
+def test_missing_items_give_an_error_page(visitor: Visitor) -> None:
     cases = [
         ("/domain?name=nobody.example", 400, "nobody.example is not registered"),
-        ("/domain", 400, "no domain is named"),
+        ("/domain", 400, "names no domain"),
         ("/page?url=javascript:alert(1)", 400, ""),
         ("/page?url=http://127.0.0.1:1/x", 400, "is not registered"),
-        ("/page", 400, "no page is named"),
-        ("/changes?before=soon", 400, "is no place in the list"),
-        ("/changes?before=9e99_1", 400, "is no place in the list"),
+        ("/page", 400, "names no URL"),
+        ("/changes?before=soon", 400, "is not a valid cursor"),
+        ("/changes?before=9e99_1", 400, "is not a valid cursor"),
         ("/changes?domain=nobody.example", 400, "is not registered"),
         ("/pieces?url=http://127.0.0.1:1/x", 400, "is not registered"),
-        ("/nothing", 404, "There is no such page"),
-        ("/../../etc/passwd", 404, "There is no such page"),
+        ("/nothing", 404, "Page not found"),
+        ("/../../etc/passwd", 404, "Page not found"),
     ]
     for path, status, sentence in cases:
         seen = visitor.get(path)
@@ -176,7 +173,7 @@ def test_forms_do_what_the_commands_do(crawled: Site, recrawl: Recrawl, visitor:
     assert "no limit -> 120" in seen.words
     assert re.search(r"Target: .* -> 95", seen.words)
     assert (
-        "nothing is changed"
+        "nothing was changed"
         in visitor.send("/domains/set", name=name, budget_per_day="120", target_freshness="95%").words
     )
     seen = visitor.send("/domains/set", name=name, budget_per_day="130", target_freshness="95%")
@@ -201,25 +198,25 @@ def test_forms_do_what_the_commands_do(crawled: Site, recrawl: Recrawl, visitor:
     assert "is not a URL of" in visitor.send("/refresh", name=name, prefix="http://evil.example/").words
 
 
-def test_a_form_leads_back_to_no_other_site(crawled: Site, visitor: Visitor) -> None:
+def test_forms_never_redirect_to_another_site(crawled: Site, visitor: Visitor) -> None:
     for back in ("http://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)"):
-        seen = visitor.post("/refresh", {"name": crawled.name, "back": back, "word": _word(visitor)})
+        seen = visitor.post("/refresh", {"name": crawled.name, "back": back, "csrf_token": _csrf_token(visitor)})
         assert seen.status == 303
         assert seen.headers["location"] in {"/", "/%5Cevil.example"}, back
 
 
-def test_a_domain_that_is_there_or_cannot_be_asked_is_told(crawled: Site, visitor: Visitor) -> None:
+def test_adding_registered_or_private_domain_is_rejected(crawled: Site, visitor: Visitor) -> None:
     assert "is registered already" in visitor.send("/domains/add", url=crawled.url, allow_private="1").words
-    assert "name a web address" in visitor.send("/domains/add", url=" ").words
+    assert "enter a web address" in visitor.send("/domains/add", url=" ").words
     assert "add --allow-private" in visitor.send("/domains/add", url="http://127.0.0.1:9").words
 
 
-def test_a_rule_is_previewed_made_and_taken_back(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
+def test_rule_can_be_previewed_added_and_removed(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
     url = f"{crawled.url}one"
     asked = f"/pieces?url={quote(url)}"
     assert "Rye is sown in autumn" in visitor.get(asked).words
     preview = visitor.get(f"{asked}&piece=2&way=ignore&pattern=/one$")
-    assert "1 piece more is left out" in preview.words
+    assert "The rule ignores 1 more block" in preview.words
     assert 'value="p"' in preview.text
     visitor.send("/rules/add", url=url, way="ignore", said="p", pattern="/one$")
     visitor.send("/rules/add", url=url, way="ignore_text", said="autumn", pattern="/one$")
@@ -232,17 +229,17 @@ def test_a_rule_is_previewed_made_and_taken_back(crawled: Site, recrawl: Recrawl
     ):
         visitor.send("/rules/add", url=url, pattern="/", **wrong)
     assert len(recrawl("rules", "list", crawled.name, "--json").json["rules"]) == 1
-    assert "no rule for /one$ any more" in visitor.send("/rules/remove", name=crawled.name, pattern="/one$").words
+    assert "The rule for /one$ was removed" in visitor.send("/rules/remove", name=crawled.name, pattern="/one$").words
     assert not recrawl("rules", "list", crawled.name, "--json").json["rules"]
 
 
-def _word(visitor: Visitor) -> str:
-    found = re.search(r'name="word" value="([0-9a-f]+)"', visitor.get("/").text)
+def _csrf_token(visitor: Visitor) -> str:
+    found = re.search(r'name="csrf_token" value="([0-9a-f]+)"', visitor.get("/").text)
     assert found is not None
     return found[1]
 
 
-def test_any_setting_is_set_and_taken_back_on_the_page(visitor: Visitor, crawled: Site, recrawl: Recrawl) -> None:
+def test_each_setting_can_be_changed_and_reset(visitor: Visitor, crawled: Site, recrawl: Recrawl) -> None:
     name = urlsplit(crawled.url).netloc
 
     def shown() -> dict[str, object]:
@@ -267,11 +264,11 @@ def test_any_setting_is_set_and_taken_back_on_the_page(visitor: Visitor, crawled
     assert shown() == usual
 
 
-def test_a_setting_that_cannot_be_is_refused_on_the_page(visitor: Visitor, crawled: Site) -> None:
+def test_invalid_setting_is_rejected(visitor: Visitor, crawled: Site) -> None:
     cases = [
         ("max_depth", "-1", "no whole number"),
         ("cookies", "perhaps", "neither yes nor no"),
-        ("weight", "heavy", "is no number"),
+        ("weight", "heavy", "is not a number"),
         ("render", "sometimes", "sometimes"),
         ("no_such", "1", "choose one of the settings"),
         ("", "", "choose one of the settings"),
@@ -281,25 +278,27 @@ def test_a_setting_that_cannot_be_is_refused_on_the_page(visitor: Visitor, crawl
         assert why in seen.words
 
 
-def test_a_domain_is_forgotten_once_its_name_is_typed(visitor: Visitor, crawled: Site) -> None:
+def test_domain_is_removed_once_its_name_is_typed(visitor: Visitor, crawled: Site) -> None:
     name = urlsplit(crawled.url).netloc
-    assert "is still there" in visitor.send("/domains/remove", name=name, confirmed="yes").words
+    assert "was not removed" in visitor.send("/domains/remove", name=name, confirmed="yes").words
     assert name in visitor.get("/").words
 
     seen = visitor.send("/domains/remove", name=name, confirmed=name)
 
-    assert f"{name} is forgotten" in seen.words
-    assert "No domain yet" in seen.words
+    assert f"{name} was removed" in seen.words
+    assert "No domains yet" in seen.words
 
 
-def test_the_first_page_says_who_is_not_told_and_why(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
-    assert "Not told" not in visitor.get("/").words
+def test_home_page_lists_undelivered_notifications_with_reason(
+    crawled: Site, recrawl: Recrawl, visitor: Visitor
+) -> None:
+    assert "Undelivered notifications" not in visitor.get("/").words
     assert recrawl("notify", "add", "http://127.0.0.1:9/hook", "--allow-private").code == 0
-    assert "Not told" not in visitor.get("/").words
+    assert "Undelivered notifications" not in visitor.get("/").words
     edited(crawled, recrawl)
 
     words = visitor.get("/").words
-    said = words.partition("Not told ")[2].partition("Add a domain")[0]
+    said = words.partition("Undelivered notifications ")[2].partition("Add a domain")[0]
     assert said.startswith("Subscription 1 ( http://127.0.0.1:9/hook ): ")
     assert "waiting. 1 failure in a row: it cannot be reached" in said
-    assert "Next try" in said
+    assert "Next attempt" in said

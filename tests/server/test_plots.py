@@ -1,4 +1,4 @@
-"""Plots: every point stands where its figures say, and nothing that a page says gets out of its text."""
+"""Plots draw every point at its position and escape crawled text."""
 
 from datetime import UTC, datetime
 from xml.etree.ElementTree import fromstring
@@ -13,11 +13,11 @@ DAY = 86_400.0
 
 def plot(*dots: Dot, **given: object) -> Plot:
     lines = (Line("line", dots),)
-    return Plot(title="Title", summary="what it says", x_label="x", y_label="y", lines=lines, **given)  # type: ignore[arg-type]
+    return Plot(title="Title", summary="the summary", x_label="x", y_label="y", lines=lines, **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW])
-def test_points_stand_within_the_plot_in_their_order(size: Size) -> None:
+def test_points_are_inside_the_plot_and_in_order(size: Size) -> None:
     svg = fromstring(render_plot(plot(Dot(0, 0), Dot(1, 50), Dot(2, 100)), size))
     places = [(float(circle.attrib["cx"]), float(circle.attrib["cy"])) for circle in svg.iter("circle")]
     assert [x for x, _ in places] == sorted(x for x, _ in places)
@@ -25,9 +25,9 @@ def test_points_stand_within_the_plot_in_their_order(size: Size) -> None:
     assert all(0 <= x <= size.width and 0 <= y <= size.height for x, y in places)
 
 
-def test_a_plot_is_told_to_who_cannot_see_it() -> None:
+def test_plot_has_a_text_alternative() -> None:
     svg = fromstring(render_plot(plot(Dot(1, 1))))
-    assert (svg.attrib["role"], svg.attrib["aria-label"]) == ("img", "Title: what it says")
+    assert (svg.attrib["role"], svg.attrib["aria-label"]) == ("img", "Title: the summary")
     linked = fromstring(render_plot(plot(Dot(1, 1, href="/page"))))
     assert linked.attrib["role"] == "group"
 
@@ -40,20 +40,20 @@ def test_any_points_can_be_drawn(dots: tuple[Dot, ...], given: dict[str, object]
     assert "nan" not in render_plot(plot(*dots, **given))
 
 
-def test_a_logarithmic_axis_needs_points_above_nothing() -> None:
+def test_logarithmic_axis_spaces_powers_of_ten_evenly() -> None:
     svg = fromstring(render_plot(plot(Dot(1, 1), Dot(10, 2), Dot(100, 3), log_x=True)))
     one, two, three = (float(circle.attrib["cx"]) for circle in svg.iter("circle"))
     assert two - one == pytest.approx(three - two, abs=0.2)
 
 
-def test_what_a_page_says_is_a_text_in_a_plot() -> None:
-    svg = render_plot(plot(Dot(1, 1, tells='"><script>x</script>\x1b\x00', href='/page?url="><script>')))
+def test_crawled_text_is_escaped_in_a_plot() -> None:
+    svg = render_plot(plot(Dot(1, 1, label='"><script>x</script>\x1b\x00', href='/page?url="><script>')))
     assert "<script" not in svg
     fromstring(svg)
 
 
-def test_bars_stand_on_the_ground_and_within_the_plot() -> None:
-    dots = (Dot(0.0, 3, tells="a"), Dot(3600.0, 6, tells="b"))
+def test_bars_start_at_zero_inside_the_plot() -> None:
+    dots = (Dot(0.0, 3, label="a"), Dot(3600.0, 6, label="b"))
     bars = Plot(
         title="T", summary="", x_label="", y_label="", lines=(Line("l", dots, bar=3600.0),), low=0.0, has_times=True
     )
@@ -64,7 +64,7 @@ def test_bars_stand_on_the_ground_and_within_the_plot() -> None:
 
 
 @pytest.mark.parametrize("days", [0.001, 0.1, 1, 3, 30, 400, 4000])
-def test_times_are_marked_at_round_instants_and_not_too_many(days: float) -> None:
+def test_time_axis_has_few_round_marks(days: float) -> None:
     low = datetime(2026, 3, 1, 10, 17, tzinfo=UTC).timestamp()
     marks = list(list_time_marks(low, low + days * DAY))
     assert len(marks) <= 13

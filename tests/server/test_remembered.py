@@ -1,4 +1,4 @@
-"""What takes long is reckoned once for all who want it at once, and anew when its time is over or it was changed."""
+"""Slow values are computed once for concurrent callers, and again after they expire or are invalidated."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from crawler.server.timed_cache import LIFETIME_FACTOR, MAX_LIFETIME_SECONDS, MI
 
 
 class Work:
-    """Gives numbers, each of which takes its time."""
+    """A computation that returns 1, 2, 3, ... and takes a fixed time."""
 
     def __init__(self, *, seconds: float) -> None:
         self.now, self.seconds, self.done = 0.0, seconds, 0
@@ -18,7 +18,7 @@ class Work:
         return self.done
 
 
-async def test_what_takes_long_is_kept_in_proportion() -> None:
+async def test_lifetime_is_proportional_to_computing_time() -> None:
     work = Work(seconds=5.0)
     kept: TimedCache[int] = TimedCache(clock=lambda: work.now)
     assert await kept.get("a", work) == 1
@@ -29,13 +29,13 @@ async def test_what_takes_long_is_kept_in_proportion() -> None:
     assert await kept.get("a", work) == 3
 
 
-async def test_what_takes_no_time_is_always_new() -> None:
+async def test_fast_values_are_not_cached() -> None:
     work = Work(seconds=MIN_COMPUTE_SECONDS)
     kept: TimedCache[int] = TimedCache(clock=lambda: work.now)
     assert [await kept.get("a", work) for _ in range(3)] == [1, 2, 3]
 
 
-async def test_nothing_is_kept_for_ever_and_what_was_changed_not_at_all() -> None:
+async def test_values_expire_and_can_be_invalidated() -> None:
     work = Work(seconds=1e6)
     kept: TimedCache[int] = TimedCache(clock=lambda: work.now)
     assert await kept.get("a", work) == 1
@@ -46,7 +46,7 @@ async def test_nothing_is_kept_for_ever_and_what_was_changed_not_at_all() -> Non
     assert await kept.get("a", work) == 3
 
 
-async def test_who_wants_the_same_at_once_waits_for_one_reckoning() -> None:
+async def test_concurrent_callers_share_one_computation() -> None:
     work = Work(seconds=2.0)
     kept: TimedCache[int] = TimedCache(clock=lambda: work.now)
     assert await asyncio.gather(*(kept.get("a", work) for _ in range(5))) == [1] * 5

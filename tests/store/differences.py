@@ -9,7 +9,7 @@ from models import metadata
 
 
 def schema_differences(url: str) -> list[Any]:
-    """What the models say and the database does not, or the other way round; empty where they agree."""
+    """Return the differences between the models and the schema of a database."""
     engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1))
     try:
         with engine.connect() as connection:

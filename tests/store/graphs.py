@@ -1,4 +1,4 @@
-"""Random graphs in random trouble: histories of a made-up domain, lived through in the real store."""
+"""Random histories of a synthetic domain with random failures, run against the real store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from crawler.store.database import Database
 from tests.store import made_up
 from tests.store.made_up import NOT_MODIFIED, USUAL, status, url
 
-# One database serves all examples of a test, and each has domains of its own.
+# All examples of a test share one database; each uses its own domains.
 FEW = settings(
     max_examples=10,
     deadline=None,
@@ -45,12 +45,12 @@ RANKED = """
       LEFT JOIN pool q ON q.domain_id = c.domain_id AND q.pool = c.pool
      WHERE f.domain_id = %s
 """
-# By the pools' own counts on the one side, page by page on the other.
+# The total by the counts of the pools, and the total page by page.
 COINS = """
-    SELECT s.coins,
-           s.reserve + s.dormant + coalesce((SELECT sum(net) FROM cash WHERE domain_id = s.domain_id), 0)
+    SELECT s.total_cash,
+           s.virtual_page_cash + s.dormant + coalesce((SELECT sum(net) FROM cash WHERE domain_id = s.domain_id), 0)
                                  + (SELECT sum(pages::numeric * dividend) FROM pool WHERE domain_id = s.domain_id),
-           s.reserve + s.dormant + coalesce((SELECT sum(c.net::numeric + q.dividend) FROM cash c JOIN pool q
+           s.virtual_page_cash + s.dormant + coalesce((SELECT sum(c.net::numeric + q.dividend) FROM cash c JOIN pool q
                                               USING (domain_id, pool) WHERE c.domain_id = s.domain_id), 0),
            (SELECT min(c.net + q.dividend) FROM cash c JOIN pool q USING (domain_id, pool)
              WHERE c.domain_id = s.domain_id),
@@ -62,7 +62,7 @@ COINS = """
 
 
 class Kind(StrEnum):
-    """How a look ends."""
+    """The outcome of a visit."""
 
     GOOD = "good"
     SAME = "unchanged"
@@ -77,7 +77,7 @@ class Kind(StrEnum):
     POINTS = "points"  # a temporary redirect
 
 
-SHORT: Mapping[Kind, Response] = {  # answers that are the same for every page
+SHORT: Mapping[Kind, Response] = {  # responses that are the same for every page
     Kind.FAILED: status(500),
     Kind.SILENT: Unreached(FailureReason.DEADLINE, timedelta(seconds=1)),
     Kind.REFUSED: Unreached(FailureReason.ROBOTS, timedelta(0)),
@@ -89,7 +89,7 @@ SHORT: Mapping[Kind, Response] = {  # answers that are the same for every page
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one page answers. to: where it points or moves to.  elsewhere: links to other domains."""
+    """The response of a page. to: the page that it links or redirects to.  elsewhere: links to other domains."""
 
     kind: Kind
     links: tuple[int, ...] = ()
@@ -98,16 +98,16 @@ class Outcome:
 
 
 class Turn(StrEnum):
-    """What a step begins with."""
+    """The event at the start of a step."""
 
     GO_ON = "go on"
-    REWISH = "rewish"  # the user changes the order of discovery while the lease is held
-    RELEASE = "take again"  # the lease runs out, and another worker takes the domain
+    REWISH = "rewish"  # the user changes the discovery order during the lease
+    RELEASE = "take again"  # the lease expires, and another worker takes the domain
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A day of a domain's life: what happens to its lease and wishes, then looks at the head of its frontier."""
+    """A day of a domain: an event concerning its lease or settings, then visits of the first pages of its frontier."""
 
     turn: Turn
     ordering: Ordering
@@ -115,7 +115,7 @@ class Step:
 
 
 numbers = st.integers(0, PAGES - 1)
-# Half of all looks are good, or else there would soon be nothing to look at.
+# Half of all visits are successful, or there would soon be no pages left to visit.
 kinds = st.one_of(st.just(Kind.GOOD), st.sampled_from(Kind))
 outcomes = st.builds(
     Outcome,
@@ -133,8 +133,8 @@ orderings = st.builds(
     revisit_weight=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
 )
 turns = st.one_of(st.just(Turn.GO_ON), st.sampled_from(Turn))
-looks = st.lists(outcomes, min_size=1, max_size=6).map(tuple)
-steps = st.builds(Step, turn=turns, ordering=orderings, outcomes=looks)
+visits = st.lists(outcomes, min_size=1, max_size=6).map(tuple)
+steps = st.builds(Step, turn=turns, ordering=orderings, outcomes=visits)
 histories = st.lists(steps, min_size=3, max_size=6)
 domain_settings = st.builds(
     DomainSettings,
@@ -151,7 +151,7 @@ domain_settings = st.builds(
 
 @dataclass(slots=True)
 class Life:
-    """One domain while its history is lived through."""
+    """The state of a domain while its history runs."""
 
     db: Database
     domain: Domain
@@ -161,7 +161,7 @@ class Life:
 
     @property
     def is_in_order(self) -> bool:
-        """Whether the lease's holder has heard of the user's last wishes."""
+        """Return whether the lease holder has the current settings."""
         return self.lease.domain.settings.ordering == self.domain.settings.ordering
 
 
@@ -188,7 +188,7 @@ async def drained(db: Database, lease: Lease, at: datetime) -> None:
 
 
 async def begin(life: Life, step: Step) -> None:
-    """The turn of a step, and a new day on which every page is due."""
+    """Run the event of a step and start a new day on which every page is due."""
     life.at += DAY
     match step.turn:
         case Turn.GO_ON:
@@ -223,7 +223,7 @@ async def handed_out(life: Life, most: int, *, without: Sequence[PageKey] = ()) 
 
 
 def looked(life: Life, targets: Sequence[Target], outcomes: Sequence[Outcome]) -> list[Visit]:
-    """The targets' looks, a moment apart."""
+    """Return visits of the targets, a moment apart."""
     known = known_of(life.lease.domain)
     done = []
     for target, outcome in zip(targets, outcomes, strict=False):
@@ -262,7 +262,7 @@ def page(domain: Domain, outcome: Outcome, *, canonical: Url | None = None) -> F
 
 
 async def recorded(life: Life, done: Sequence[Visit], *, again: bool = False) -> None:
-    """Record, and see that everything holds."""
+    """Record the visits and check the invariants."""
     if done:
         most = life.domain.settings.max_pages
         assert most is not None
@@ -271,7 +271,7 @@ async def recorded(life: Life, done: Sequence[Visit], *, again: bool = False) ->
 
 
 async def in_order(life: Life) -> None:
-    """Every coin is where it should be; nobody has less than nothing; ranks are what they would be if made today."""
+    """Check that cash is conserved and never negative, and that ranks equal newly computed ones."""
     coins, by_pool, by_page, least, counted, there = (await rows(life, COINS))[0]
     assert (by_pool, by_page) == (coins, coins)
     assert counted == there
@@ -310,7 +310,7 @@ def should_stand(row: Mapping[str, Any], ordering: Ordering) -> tuple[object, ..
 
 
 async def discovery(life: Life, most: int) -> list[Target]:
-    """The first new pages, in the order in which they would be fetched."""
+    """Return the first unfetched pages in the order of selection."""
     defaults = replace(USUAL, discovery_share=1.0, refresh_share=0.0)
     return await frontier.preview_targets(
         life.db, life.lease.domain, max_targets=most, at=life.domain.registered_at, defaults=defaults

@@ -1,4 +1,4 @@
-"""A made-up domain of a few pages, looked at without any web: each page is known by a number."""
+"""A synthetic domain of a few numbered pages, visited without a web server."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ TERM = timedelta(minutes=5)
 
 
 def url(domain: Domain, n: int) -> Url:
-    """Page 0 is the root."""
+    """Return the URL of page n; page 0 is the root."""
     return Url(f"{domain.root}{n}") if n else domain.root
 
 
@@ -66,7 +66,7 @@ NOT_MODIFIED = NotModified(elapsed=timedelta(milliseconds=1))
 
 
 async def take(db: Database, at: datetime, *, term: timedelta = TERM) -> Lease:
-    """Claim whatever is due, its inbox drained."""
+    """Claim the domain that is due and drain its inbox."""
     lease = await claim.claim(db, at=at, holder="test", term=term)
     assert lease is not None
     while await record.drain_inbox(db, lease, at=at):
@@ -85,30 +85,30 @@ def look(target: Target, answer: Response, at: datetime, domain: Domain) -> Visi
 
 
 async def crawl(db: Database, lease: Lease, links: dict[int, list[int]], at: datetime, *, most: int = 10_000) -> int:
-    """Look at all that is worth it until nothing is; gives how many looks there were."""
+    """Visit all selected pages until there are none, and return the number of visits."""
     numbers = {key(lease.domain, n): n for n in links}
-    looks = 0
-    while looks < most and (batch := await targets(db, lease, at, most=min(20, most - looks))):
+    visits = 0
+    while visits < most and (batch := await targets(db, lease, at, most=min(20, most - visits))):
         done = []
         for target in batch:
             at += timedelta(milliseconds=1)
             n = numbers.get(target.key)
-            own = "".join(chr(97 + int(digit)) for digit in str(n or 0))  # or it would be held back
+            own = "".join(chr(97 + int(digit)) for digit in str(n or 0))  # or its group would be deferred
             answer = status(404) if n is None else html(lease.domain, links[n], words=f"what {own} has to say")
             done.append(look(target, answer, at, lease.domain))
         await record.record_visits(db, lease, record.Batch(done, max_pages=10**6))
-        looks += len(done)
-    return looks
+        visits += len(done)
+    return visits
 
 
 async def economy_total(db: Database, domain: Domain) -> tuple[int, int]:
-    """All coins that there are, and all that there should be; exact, in SQL."""
+    """Return the actual and the expected total of cash, computed exactly in SQL."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
-            """SELECT s.reserve + s.dormant
+            """SELECT s.virtual_page_cash + s.dormant
                       + coalesce((SELECT sum(c.net) FROM cash c WHERE c.domain_id = s.domain_id), 0)
                       + (SELECT sum(p.pages::numeric * p.dividend) FROM pool p WHERE p.domain_id = s.domain_id),
-                      s.coins
+                      s.total_cash
                  FROM domain_state s WHERE s.domain_id = %s""",
             (domain.id,),
         )
@@ -118,7 +118,7 @@ async def economy_total(db: Database, domain: Domain) -> tuple[int, int]:
 
 
 async def states(db: Database, domain: Domain) -> dict[str, str]:
-    """Path of every page, and where it stands."""
+    """Return the state of every page, by path."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
             "SELECT p.url, f.state FROM page p JOIN frontier f USING (domain_id, key) WHERE domain_id = %s",
@@ -128,5 +128,5 @@ async def states(db: Database, domain: Domain) -> dict[str, str]:
 
 
 def later(visit: Visit, **changes: object) -> Visit:
-    """The same visit with something about it different."""
+    """Return a copy of the visit with changes."""
     return replace(visit, **changes)  # type: ignore[arg-type]

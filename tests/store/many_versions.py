@@ -1,4 +1,4 @@
-"""A made-up domain whose pages change from day to day, looked at without any web."""
+"""A synthetic domain whose pages change from day to day, visited without a web server."""
 
 import asyncio
 import random
@@ -11,11 +11,11 @@ from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets
 
 DAY = timedelta(days=1)
-PAGES = 4  # beside the root, which stays as it is
+PAGES = 4  # besides the root, which does not change
 
 
 def words_of(page: int, day: int) -> str:
-    """What a page says on a day. Every tenth day page 2 says what page 1 said the day before, and page 3 returns."""
+    """Return a page's text on a day. Every tenth day, page 2 has yesterday's text of page 1, and page 3 is restored."""
     if page == 2 and day % 10 == 0:
         page, day = 1, day - 1
     if page == 3:
@@ -27,7 +27,7 @@ def words_of(page: int, day: int) -> str:
 
 
 async def taken(db: Database, at: datetime) -> Lease:
-    """The domain, as a shift claims it: somebody may hold its row for a moment."""
+    """Claim the domain like a crawl run does: another process may lock its row for a moment."""
     while (lease := await claim.claim(db, at=at, holder="test", term=TERM)) is None:
         await asyncio.sleep(0)
     while await record.drain_inbox(db, lease, at=at):
@@ -36,7 +36,7 @@ async def taken(db: Database, at: datetime) -> Lease:
 
 
 async def live(db: Database, domain: Domain, days: range, *, gone: int | None = None) -> None:
-    """Look at every page once on each of these days. gone: the number of a page that is not there any more."""
+    """Visit every page once on each of these days. gone: the number of a page that is gone."""
     numbers = {key(domain, n): n for n in range(PAGES + 1)}
     for day in days:
         at = START + day * DAY

@@ -1,4 +1,4 @@
-"""Domains with many known pages at once, written past the crawl: what plan and audit read."""
+"""Domains with many fetched pages, inserted without a crawl, as input of plans and audits."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,7 +20,8 @@ FRONTIER = """
       FROM unnest(%(keys)s::bytea[]) AS key
 """
 VISITS = """
-    INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests, received_bytes, saved_bytes,
+    INSERT INTO visit (domain_id, key, at, outcome, change, evidence, conditional, requests, received_bytes,
+                       saved_bytes,
                        elapsed_ms, expected, audit)
     SELECT %(id)s, %(key)s, x.at, 'fetched', x.change, 'text', false, 1, 100, 0, 5, %(expected)s, %(audit)s
       FROM unnest(%(at)s::timestamptz[], %(change)s::text[]) AS x(at, change)
@@ -29,7 +30,7 @@ VISITS = """
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """Pages that are alike. a, b: their evidence."""
+    """A group of equal pages. a, b: the evidence of their change rate."""
 
     count: int
     a: float = 0.0
@@ -40,7 +41,7 @@ class Bulk:
 
 
 async def add(db: Database, domain: Domain, bulk: Bulk, *, at: datetime) -> list[PageKey]:
-    """Pages numbered from bulk.first on, last seen at `at` and due a day later; outside the economy."""
+    """Add pages numbered from bulk.first, last visited at `at` and due a day later, outside the economy."""
     urls = [url(domain, n) for n in range(bulk.first, bulk.first + bulk.count)]
     keys = [compute_page_key(each) for each in urls]
     values = {
@@ -67,7 +68,7 @@ async def add(db: Database, domain: Domain, bulk: Bulk, *, at: datetime) -> list
 async def look(
     db: Database, domain: Domain, changes: list[str], *, at: datetime, expected: float | None, audit: bool = False
 ) -> None:
-    """One look a second from `at` on, with these outcomes and this chance given for a change."""
+    """Add one visit per second from `at` on, with these outcomes and this predicted chance of a change."""
     values = {
         "id": domain.id,
         "key": compute_page_key(url(domain, 1)),
@@ -81,6 +82,6 @@ async def look(
 
 
 async def fetched(db: Database, statement: str, *values: object) -> list[tuple[object, ...]]:
-    """All rows of a question."""
+    """Return all rows of a query."""
     async with db.transaction() as connection:
         return list(await (await connection.execute(statement.encode(), values)).fetchall())

@@ -5,7 +5,7 @@ from tests.store.conftest import START
 from tests.store.made_up import crawl, take
 
 
-async def test_the_graph_of_a_domain_is_what_its_pages_link_to(db: Database, domain: Domain) -> None:
+async def test_the_graph_of_a_domain_has_the_links_of_its_pages(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await crawl(db, lease, {0: [2, 1], 1: [0, 2], 2: []}, START)
 
@@ -16,7 +16,7 @@ async def test_the_graph_of_a_domain_is_what_its_pages_link_to(db: Database, dom
     assert found.outlinks == ((2, 1), (0, 2), ())
 
 
-async def test_pages_outside_of_the_economy_are_no_part_of_it(db: Database, domain: Domain) -> None:
+async def test_the_graph_excludes_pages_outside_the_economy(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await crawl(db, lease, {0: [1, 2], 1: [0]}, START)  # 2 is not there
 

@@ -22,7 +22,7 @@ async def look_at_all(db: Database, at: datetime) -> None:
 
 
 async def partitions(db: Database) -> dict[str, int]:
-    """Every partition, and how many visits it holds."""
+    """Return the number of visits in each partition."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
             """SELECT c.relname, (SELECT count(*) FROM visit v WHERE v.tableoid = c.oid)
@@ -31,7 +31,7 @@ async def partitions(db: Database) -> dict[str, int]:
         return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
-async def test_visits_go_to_the_partition_of_their_month_and_the_next_month_has_one(
+async def test_visits_go_to_the_partition_of_their_month_and_the_next_month_exists(
     db: Database, domain: Domain, database_url: str
 ) -> None:
     await asyncio.gather(*(ensure_visit_partition(db, at=START) for _ in range(4)))
@@ -44,7 +44,7 @@ async def test_visits_go_to_the_partition_of_their_month_and_the_next_month_has_
     assert await report.check_invariants(db) == []
 
 
-async def test_a_month_that_the_default_partition_holds_stays_there(db: Database, domain: Domain) -> None:
+async def test_visits_in_the_default_partition_stay_there(db: Database, domain: Domain) -> None:
     await look_at_all(db, START)
 
     await ensure_visit_partition(db, at=START)
@@ -52,7 +52,7 @@ async def test_a_month_that_the_default_partition_holds_stays_there(db: Database
     assert await partitions(db) == {"visit_default": 3, "visit_2026_02": 0}
 
 
-async def test_a_table_that_others_keep_busy_is_left_as_it_is(db: Database) -> None:
+async def test_no_partition_is_created_while_the_table_is_locked(db: Database) -> None:
     async with db.transaction() as other:
         await other.execute("LOCK TABLE visit IN ROW EXCLUSIVE MODE")
 
@@ -64,7 +64,7 @@ async def test_a_table_that_others_keep_busy_is_left_as_it_is(db: Database) -> N
 
 
 async def hash_partitions(url: str) -> dict[str, int]:
-    """How many partitions each table has that is partitioned by hash of the domain."""
+    """Return the number of partitions of each table that is partitioned by hash of the domain."""
     async with open_database(url) as db, db.transaction() as connection:
         cursor = await connection.execute(
             """SELECT p.partrelid::regclass::text, count(i.inhrelid)::int
@@ -84,9 +84,7 @@ async def test_a_new_database_has_four_partitions_of_each_table_of_pages(databas
 
 
 @pytest.mark.parametrize("number", [1, 16])
-async def test_a_database_with_another_number_of_partitions_holds_a_crawled_site(
-    empty_database_url: str, number: int
-) -> None:
+async def test_a_site_can_be_crawled_with_another_number_of_partitions(empty_database_url: str, number: int) -> None:
     upgrade_schema(empty_database_url, partitions=number)
 
     assert set((await hash_partitions(empty_database_url)).values()) == {number}
@@ -97,7 +95,7 @@ async def test_a_database_with_another_number_of_partitions_holds_a_crawled_site
 
 
 @pytest.mark.usefixtures("later_release")
-async def test_later_migrations_give_new_tables_as_many_partitions_as_the_others_have(empty_database_url: str) -> None:
+async def test_later_migrations_create_tables_with_the_same_number_of_partitions(empty_database_url: str) -> None:
     with pytest.MonkeyPatch.context() as earlier:
         earlier.setattr(database, "MIGRATIONS", MIGRATIONS)
         upgrade_schema(empty_database_url, partitions=16)
@@ -119,7 +117,7 @@ def test_december_is_followed_by_january() -> None:
 
 
 async def known_rows(db: Database) -> float:
-    """How many rows the planner takes the largest partition of the pages for; -1 where it was never told."""
+    """Return the planner's row estimate of the largest partition of pages; -1 if it was never analyzed."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
             """SELECT max(c.reltuples) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -132,13 +130,13 @@ async def known_rows(db: Database) -> float:
 
 @pytest.fixture
 async def one(database_url: str) -> AsyncIterator[Database]:
-    """The database by a single connection: Postgres counts changes for each, and adds them up once a second."""
+    """Open the database with a single connection, because Postgres collects statistics per connection."""
     async with open_database(database_url, max_connections=1) as database:
         yield database
 
 
 async def add_pages(db: Database, domain: Domain, numbers: range) -> None:
-    """Make pages known, and ask for some to look at."""
+    """Add pages and select some of them."""
     await domains.add_seeds(db, domain, [made_up.url(domain, n) for n in numbers], at=START)
     lease = await made_up.take(db, START)
     async with db.transaction() as connection:
@@ -147,7 +145,7 @@ async def add_pages(db: Database, domain: Domain, numbers: range) -> None:
     await domains.expire_leases(db, holder_prefix="test")
 
 
-async def test_the_planner_is_told_whenever_a_domains_pages_have_doubled(one: Database, domain: Domain) -> None:
+async def test_partitions_are_analyzed_when_the_pages_of_a_domain_have_doubled(one: Database, domain: Domain) -> None:
     await add_pages(one, domain, range(20))
     assert await known_rows(one) == -1
     await add_pages(one, domain, range(20, 300))
@@ -158,7 +156,7 @@ async def test_the_planner_is_told_whenever_a_domains_pages_have_doubled(one: Da
     assert await known_rows(one) >= 900
 
 
-async def test_what_others_count_is_not_waited_for(db: Database, one: Database, domain: Domain) -> None:
+async def test_analyze_does_not_wait_for_another_analyze(db: Database, one: Database, domain: Domain) -> None:
     await add_pages(one, domain, range(20))
     async with db.transaction() as other:
         await other.execute("LOCK TABLE page IN SHARE UPDATE EXCLUSIVE MODE")

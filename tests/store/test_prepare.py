@@ -1,4 +1,4 @@
-"""Whose database is migrated without asking, and what stops a migration."""
+"""Which databases are migrated automatically, and what prevents a migration."""
 
 from pathlib import Path
 
@@ -13,19 +13,19 @@ from tests.databases import execute
 
 
 def uses(url: str) -> None:
-    """What every flow and command does first."""
+    """Prepare the schema like every flow and command does first."""
     with open_crawl_database(Settings(database_url=url)):
         pass
 
 
-def test_a_users_database_is_migrated_while_it_is_empty(empty_database_url: str) -> None:
+def test_an_empty_database_of_a_user_is_migrated(empty_database_url: str) -> None:
     uses(empty_database_url)
 
     assert read_schema_state(empty_database_url) is SchemaState.CURRENT
 
 
 @pytest.mark.usefixtures("later_release")
-def test_a_users_database_of_an_older_schema_stays_as_it_is(database_url: str) -> None:
+def test_a_database_of_a_user_with_an_older_schema_is_not_migrated(database_url: str) -> None:
     with pytest.raises(CrawlerError, match="recrawl db upgrade"):
         uses(database_url)
 
@@ -33,13 +33,13 @@ def test_a_users_database_of_an_older_schema_stays_as_it_is(database_url: str) -
 
 
 @pytest.mark.usefixtures("later_release")
-def test_our_own_database_of_an_older_schema_is_brought_up_to_date(database_url: str) -> None:
+def test_our_own_database_with_an_older_schema_is_migrated(database_url: str) -> None:
     prepare_schema(database_url, may_upgrade=True)
 
     assert read_schema_state(database_url) is SchemaState.CURRENT
 
 
-def test_a_migration_that_does_not_end_leaves_the_database_as_it_was(database_url: str, later_release: Path) -> None:
+def test_a_failed_migration_leaves_the_database_unchanged(database_url: str, later_release: Path) -> None:
     written = later_release.read_text()
     later_release.write_text(f"{written}    op.execute('SELECT 1 / 0')\n")
     with pytest.raises(DBAPIError, match="division by zero"):
@@ -52,16 +52,16 @@ def test_a_migration_that_does_not_end_leaves_the_database_as_it_was(database_ur
     assert read_schema_state(database_url) is SchemaState.CURRENT
 
 
-def test_a_users_database_of_a_newer_schema_stays_as_it_is(database_url: str) -> None:
+def test_a_database_of_a_user_with_a_newer_schema_is_not_migrated(database_url: str) -> None:
     execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
 
-    with pytest.raises(CrawlerError, match="a newer recrawl"):
+    with pytest.raises(CrawlerError, match="a newer version of recrawl"):
         uses(database_url)
 
     assert read_schema_state(database_url) is SchemaState.NEWER
 
 
-def test_a_users_database_with_other_tables_stays_as_it_is(empty_database_url: str) -> None:
+def test_a_database_of_a_user_with_other_tables_is_not_migrated(empty_database_url: str) -> None:
     execute(empty_database_url, "CREATE TABLE theirs (id int)")
 
     with pytest.raises(CrawlerError, match="recrawl db upgrade adds them"):
@@ -70,7 +70,7 @@ def test_a_users_database_with_other_tables_stays_as_it_is(empty_database_url: s
     assert read_schema_state(empty_database_url) is SchemaState.FOREIGN
 
 
-def test_our_own_database_is_brought_up_to_date_whatever_it_holds(empty_database_url: str) -> None:
+def test_our_own_database_is_migrated_with_other_tables(empty_database_url: str) -> None:
     execute(empty_database_url, "CREATE TABLE theirs (id int)")
 
     prepare_schema(empty_database_url, may_upgrade=True)
@@ -78,20 +78,20 @@ def test_our_own_database_is_brought_up_to_date_whatever_it_holds(empty_database
     assert read_schema_state(empty_database_url) is SchemaState.CURRENT
 
 
-def test_nobody_migrates_what_a_newer_recrawl_has_migrated(database_url: str) -> None:
+def test_a_database_with_a_newer_schema_is_never_migrated(database_url: str) -> None:
     execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
 
     for migrate in (upgrade_schema, lambda url: prepare_schema(url, may_upgrade=True)):
-        with pytest.raises(CrawlerError, match="a newer recrawl"):
+        with pytest.raises(CrawlerError, match="a newer version of recrawl"):
             migrate(database_url)
 
 
-def test_two_heads_of_somebody_else_are_no_schema_of_ours(empty_database_url: str) -> None:
+def test_foreign_alembic_heads_are_not_recrawls_schema(empty_database_url: str) -> None:
     execute(
         empty_database_url,
         "CREATE TABLE alembic_version (version_num varchar(32))",
         "INSERT INTO alembic_version VALUES ('abc'), ('def')",
     )
 
-    with pytest.raises(CrawlerError, match="a newer recrawl"):
+    with pytest.raises(CrawlerError, match="a newer version of recrawl"):
         prepare_schema(empty_database_url, may_upgrade=True)

@@ -49,7 +49,7 @@ def test_an_empty_database_is_not_current(empty_database_url: str) -> None:
     assert read_schema_state(empty_database_url) is SchemaState.EMPTY
 
 
-def test_the_files_of_the_migrations_are_named_in_the_order_in_which_alembic_runs_them() -> None:
+def test_migration_files_sort_in_the_order_in_which_alembic_runs_them() -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
 
@@ -58,7 +58,7 @@ def test_the_files_of_the_migrations_are_named_in_the_order_in_which_alembic_run
     assert list_revisions() == chain[::-1]
 
 
-def test_whether_a_schema_is_current_is_told_without_what_migrates(database_url: str) -> None:
+def test_the_state_of_the_schema_is_read_without_importing_alembic(database_url: str) -> None:
     told = f"""
 import sys
 from crawler.store.database import prepare_schema

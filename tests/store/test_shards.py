@@ -1,4 +1,4 @@
-"""No statement of a lease crosses shards of a Postgres that is sharded by domain_id.
+"""No statement under a lease crosses the shards of a Postgres that is sharded by domain_id.
 
 Twice shown. Every statement that the rooms of the store keep as a constant names the domain of each table that it uses,
 but for those listed here with their reasons. And every statement that a crawl really sends is planned by Postgres with
@@ -28,13 +28,13 @@ from tests.engine.crawls import DAY, START, crawl, register, rows
 STORE = Path(crawler.store.__file__).parent
 ROOMS = ("claim", "frontier", "record", "learned", "plan", "report", "retention")
 MODULES = ("domains.py", "domain_rows.py")
-# Of all domains together: small, and on every shard alike, as a distributed Postgres keeps such tables.
+# Tables of all domains together: small, and replicated to every shard in a distributed Postgres.
 SHARED = {"domain", "domain_alias", "address_slot", "ledger", "kind_prior", "alembic_version"} | {
     *("feed", "feed_reader", "subscription", "notice", "message")
 }
 BY_DOMAIN = {name for name, table in metadata.tables.items() if "domain_id" in table.columns} - SHARED
 SPLIT = {name for name, table in metadata.tables.items() if table.dialect_options["postgresql"].get("partition_by")}
-# Statements that are about more than one domain, or find a row by what only one domain has.
+# Statements about more than one domain, or that find a row by a value unique among domains.
 EXCEPTIONS = {
     ("claim/leases.py", "CANDIDATE"): "a claim looks for the domain: domain_state has one narrow row for each",
     ("claim/leases.py", "HAS_INBOX"): "the same, for domains with a letter in their inbox",
@@ -45,7 +45,7 @@ EXCEPTIONS = {
     ("report/gauges.py", "CALIBRATION"): "metrics, of all domains together; once a minute at most",
     ("report/reports.py", "HOLDERS"): "whose leases a worker that starts again frees; at its start",
 }
-# They name it in another way: by USING, in what is put into the braces, or beneath SELECT.
+# Statements that name the domain in another way: by USING, in a placeholder in braces, or in a subquery.
 NAMED_OTHERWISE = {
     *(("report/figures.py", "IS_STORED"), ("report/figures.py", "COUNT_PAGES"), ("retention/versions.py", "SWEEP")),
     ("retention/versions.py", "LOST"),
@@ -58,7 +58,7 @@ NO_ALIAS = {"on", "set", "where", "using", "order", "group", "join", "left", "cr
 
 
 def statements() -> Iterator[tuple[str, str, str]]:
-    """Module, name and text of the constants in which the rooms keep their SQL; braces for what is put into them."""
+    """Yield module, name and text of the constants with SQL, with braces for the placeholders."""
     in_rooms = [path for room in ROOMS for path in sorted((STORE / room).glob("*.py"))]
     for path in [*in_rooms, *(STORE / name for name in MODULES)]:
         for node in ast.parse(path.read_text()).body:
@@ -77,7 +77,7 @@ def text_of(node: ast.expr) -> str | None:
 
 
 def without_domain(text: str) -> list[str]:
-    """The tables that a statement uses without naming their domain."""
+    """Return the tables that a statement uses without naming their domain."""
     plain = re.sub(r"--[^\n]*", "", text)
     used = [(table, alias) for table, alias in REFERENCE.findall(plain) if table in BY_DOMAIN]
     missing = []
@@ -91,7 +91,7 @@ def without_domain(text: str) -> list[str]:
     return missing
 
 
-def test_there_are_statements_to_look_at_and_every_exception_is_still_one() -> None:
+def test_statements_are_found_and_every_exception_is_needed() -> None:
     found = {(module, name): text for module, name, text in statements()}
 
     assert len(found) > 200
@@ -110,20 +110,20 @@ def test_each_statement_names_the_domain_of_each_table() -> None:
     assert offenses == {}
 
 
-def test_a_statement_that_forgets_a_domain_is_found() -> None:
+def test_a_statement_without_a_domain_is_found() -> None:
     assert without_domain("SELECT p.url FROM page p WHERE p.key = %s") == ["page p"]
     assert without_domain("SELECT FROM page p JOIN cash c ON c.key = p.key WHERE p.domain_id = %s") == ["cash c"]
     assert without_domain("UPDATE frontier SET due_at = now() WHERE key = %s") == ["frontier"]
     assert without_domain("INSERT INTO page (domain_id, key) SELECT %s, %s") == []
 
 
-# Sent when a shift ends, by whoever comes first, and by commands: the order of the feed is that of all domains.
+# Run at the end of a crawl run and by commands. It reads all domains, because the feed orders their events.
 OF_NO_LEASE = (crawler.store.report.feed.APPEND_EVENTS,)
 SENT: list[tuple[Any, Any]] = []
 
 
 class TellingCursor(AsyncCursor[Any]):
-    """A cursor that notes what it is given before Postgres gets it."""
+    """A cursor that logs its statements before it runs them."""
 
     async def execute(self, query: Any, params: Any = None, **how: Any) -> Any:
         SENT.append((query, params))
@@ -131,7 +131,7 @@ class TellingCursor(AsyncCursor[Any]):
 
 
 class TellingConnection(AsyncConnection[Any]):
-    """A connection whose cursors are such."""
+    """A connection with logging cursors."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -150,14 +150,14 @@ async def telling(database_url: str) -> AsyncIterator[Database]:
 
 
 def relations(plan: Any) -> Iterator[str]:
-    """Every table that a plan reads or writes."""
+    """Yield every table that a plan reads or writes."""
     if "Relation Name" in plan:
         yield plan["Relation Name"]
     for below in plan.get("Plans", ()):
         yield from relations(below)
 
 
-async def test_what_a_crawl_sends_reads_the_domains_own_part_of_each_table_alone(telling: Database) -> None:
+async def test_the_statements_of_a_crawl_read_only_partitions_of_the_domain(telling: Database) -> None:
     names = ("amber", "birch", "cedar", "delta", "ember")
     with serving() as site, serving() as other:
         for each in (site, other):
@@ -195,13 +195,13 @@ async def test_what_a_crawl_sends_reads_the_domains_own_part_of_each_table_alone
 
 
 async def parts_of(db: Database, domain_id: int) -> dict[str, str]:
-    """By table, the partition that holds the rows of a domain: all tables are split alike."""
+    """Return the partition of each table that has the rows of a domain; all tables are partitioned alike."""
     (name,) = (await rows(db, "SELECT tableoid::regclass::text FROM page WHERE domain_id = %s LIMIT 1", domain_id))[0]
     return {table: table + name.removeprefix("page") for table in SPLIT}
 
 
 async def tables_of(db: Database, query: Any, params: Any) -> set[str]:
-    """What Postgres would read and write, with the values that were sent; nothing for what it cannot explain."""
+    """Return the tables that Postgres would use for a statement; none for statements that it cannot explain."""
     async with db.pool.connection() as connection:
         try:
             cursor = await connection.execute(b"EXPLAIN (FORMAT JSON) " + as_bytes(query), params)

@@ -1,7 +1,7 @@
-"""What is sent beside a crawl (by readers of the feed, deliveries, copies, reports, plans, prune), by shard.
+"""The statements outside a crawl (readers of the feed, deliveries, exports, reports, plans, prune), by shard.
 
-Each statement is planned by Postgres with the values that it had. Of every table that is split by domain it reads one
-domain's part alone, unless it is listed here: with what it is for, and how often it is sent.
+Postgres plans each statement with its actual values. Of every table that is partitioned by domain, it may read only
+one domain's partition, unless the statement is listed here with its purpose and frequency.
 """
 
 import importlib
@@ -35,7 +35,7 @@ __all__ = ["telling"]
 DOCS = Path(__file__).parents[2] / "docs" / "scale.md"
 NAMES = ("amber", "birch", "cedar", "delta", "ember")
 LATE = START + 400 * DAY
-# Over all shards on purpose: what for, and how often.
+# Statements that read all shards on purpose, with their purpose and frequency.
 OVER_ALL = {
     "report.feed.APPEND_EVENTS": "one order of all changes; once a second while crawls go on",
     "report.feed.FEED_ITEMS": "each change looked up by the domain that its row names; once for 1000 that are read",
@@ -46,7 +46,7 @@ OVER_ALL = {
 
 
 def constants() -> dict[str, str]:
-    """Every text that a module of the store keeps, by its name there."""
+    """Return the string constants of all modules of the store, by qualified name."""
     found = {}
     for info in pkgutil.walk_packages(crawler.store.__path__, "crawler.store."):
         for name, value in vars(importlib.import_module(info.name)).items():
@@ -56,12 +56,12 @@ def constants() -> dict[str, str]:
 
 
 def name_of(query: str, known: dict[str, str]) -> str:
-    """The constant that a statement is, or begins with, as far as nothing is put into its braces."""
+    """Return the name of the constant that a statement equals or starts with, up to its first placeholder in braces."""
     begins = [text for text in known if len(text) > 40 and query.startswith(text.partition("{")[0])]
     return known[max(begins, key=len)] if begins else query[:200]
 
 
-def test_each_table_has_its_place_and_the_documentation_names_what_is_of_all_domains() -> None:
+def test_each_table_is_listed_and_the_docs_name_the_shared_ones() -> None:
     assert set(metadata.tables) | {"alembic_version"} == BY_DOMAIN | SHARED
     assert SPLIT <= BY_DOMAIN
     keyed = {t for t in BY_DOMAIN if "domain_id" in {c.name for c in metadata.tables[t].primary_key.columns}}
@@ -74,7 +74,7 @@ def test_each_table_has_its_place_and_the_documentation_names_what_is_of_all_dom
 
 @pytest.fixture
 async def crawled(telling: Database) -> Domain:
-    """One of two sites, each crawled twice, with changes in between; nothing is noted yet."""
+    """Crawl two sites twice with changes in between, and return one of them with an empty log of statements."""
     with serving() as site, serving() as other:
         for each in (site, other):
             each.page("/", *(f"/{name}" for name in NAMES), text="the way to all of it")
@@ -91,7 +91,7 @@ async def crawled(telling: Database) -> Domain:
 
 
 async def crossing(db: Database) -> tuple[set[str], set[str]]:
-    """The statements noted that read parts of more than one domain's tables; and all tables that were read."""
+    """Return the logged statements that read partitions of several domains, and all tables that were read."""
     known = constants()
     sent = [(q, p) for q, p in SENT if re.match(rb"\s*(SELECT|WITH|UPDATE|INSERT|DELETE)", as_bytes(q))]
     found, read = set[str](), set[str]()
@@ -105,7 +105,7 @@ async def crossing(db: Database) -> tuple[set[str], set[str]]:
 
 
 async def read_one(db: Database, domain: Domain, *, at: datetime) -> None:
-    """What readers, copies, deliveries, reports and people ask of one domain."""
+    """Run the queries of readers, exports, deliveries, reports and users about one domain."""
     end, url = await report.read_feed_end(db), Url(f"{domain.root}birch")
     of_it = ChangeFilter(domain_id=domain.id)
     await report.read_feed_from(db, of_it, max_count=10, with_blocks=True)
@@ -137,7 +137,7 @@ async def read_one(db: Database, domain: Domain, *, at: datetime) -> None:
     await plan_domains(db, at=at, settings=Settings(), only=domain)
 
 
-async def test_what_is_asked_of_one_domain_reads_that_domains_part_alone(telling: Database, crawled: Domain) -> None:
+async def test_queries_about_one_domain_read_only_its_partitions(telling: Database, crawled: Domain) -> None:
     await read_one(telling, crawled, at=START + 2 * DAY)
 
     found, read = await crossing(telling)
@@ -146,7 +146,7 @@ async def test_what_is_asked_of_one_domain_reads_that_domains_part_alone(telling
     assert {"page", "frontier", "cash", "snapshot", "content", "event", "page_fingerprint", "page_links"} <= read
 
 
-async def test_pruning_a_domain_reads_that_domains_part_alone(telling: Database, crawled: Domain) -> None:
+async def test_pruning_a_domain_reads_only_its_partitions(telling: Database, crawled: Domain) -> None:
     days = timedelta(days=1)
     wanted: dict[str, Any] = {
         "keep_versions": 1,
@@ -164,13 +164,13 @@ async def test_pruning_a_domain_reads_that_domains_part_alone(telling: Database,
     found, read = await crossing(telling)
     assert pruned.versions
     assert pruned.changes
-    assert found <= {"report.feed.APPEND_EVENTS"}  # what is to go has to be in the feed before
+    assert found <= {"report.feed.APPEND_EVENTS"}  # events must be in the feed before they are deleted
     assert {"snapshot", "content", "event", "visit_pack"} <= read
     with pytest.raises(CursorTooOld):
         await report.require_stored(telling, domain.id, since=0)
 
 
-async def test_what_goes_over_all_shards_is_what_is_listed(telling: Database, crawled: Domain) -> None:
+async def test_statements_over_all_shards_are_the_listed_ones(telling: Database, crawled: Domain) -> None:
     at = START + 2 * DAY
     await report.append_to_feed(telling, at=at)
     await report.read_feed_from(telling, max_count=10, with_blocks=True)

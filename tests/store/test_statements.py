@@ -1,4 +1,4 @@
-"""The statements of the store, held to the schema: each table and column that they name is there."""
+"""All statements of the store name existing tables and columns."""
 
 import importlib
 import pkgutil
@@ -12,7 +12,7 @@ import crawler.store
 
 IS_STATEMENT = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b")
 PLACEHOLDER = re.compile(r"%(?:\((\w+)\)|())s|%%")
-PARTS = {"TOP_LINES"}  # that are no statement before they are put into one
+PARTS = {"TOP_LINES"}  # parts of statements
 
 
 def list_statements() -> Iterator[tuple[str, str]]:
@@ -35,7 +35,7 @@ def to_prepared(statement: str) -> str:
     return PLACEHOLDER.sub(put, statement)
 
 
-def test_every_statement_names_tables_and_columns_that_there_are(database_url: str) -> None:
+def test_every_statement_names_existing_tables_and_columns(database_url: str) -> None:
     unknown, prepared = {}, 0
     with psycopg.connect(database_url, autocommit=True) as connection:
         for name, statement in list_statements():
@@ -44,7 +44,7 @@ def test_every_statement_names_tables_and_columns_that_there_are(database_url: s
             except (errors.UndefinedColumn, errors.UndefinedTable) as error:
                 unknown[name] = str(error)
             except (errors.SyntaxError, errors.DatatypeMismatch, errors.AmbiguousFunction, errors.UndefinedFunction):
-                continue  # a part of a statement, or one whose parameters' types only their values tell
+                continue  # part of a statement, or parameter types that only their values determine
             except errors.GroupingError:
                 continue
             else:

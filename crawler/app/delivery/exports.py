@@ -1,4 +1,4 @@
-"""Pages in forms that other programs read: exported once, or kept in step in an index, which is searched by words."""
+"""Exports of pages in several formats, and search indexes that are kept in sync with the pages."""
 
 import asyncio
 import os
@@ -23,12 +23,12 @@ from crawler.extras import require_extra
 from crawler.runtime.machine import get_search_file
 from crawler.store import report
 
-OnProgress = Callable[[int], None]  # called with the pages so far
+OnProgress = Callable[[int], None]  # called with the number of pages so far
 
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """An export as a user asks for it. to: None for a stream.  since: a cursor of the feed, or None for all pages."""
+    """The options of an export. to: a file or folder; None for a stream.  since: a cursor; None for all pages."""
 
     domain: str
     form: str
@@ -43,22 +43,20 @@ class ExportRequest:
 
     @property
     def format(self) -> Format:
-        """The format, of which all that is asked for can be had. Raises BadInput."""
+        """Return the format. Raises BadInput if it is unknown or does not support the other options."""
         try:
             form = Format(self.form.lower())
         except ValueError as error:
-            raise BadInput(f"{self.form} is no format: {', '.join(Format)}") from error
+            raise BadInput(f"{self.form} is not a format: use one of {', '.join(Format)}") from error
         if self.chunks and not form.has_chunks:
-            raise BadInput(f"{form} has no chunks: they are rows of jsonl or parquet")
+            raise BadInput(f"{form} does not support --chunks: use jsonl or parquet")
         if self.versions and (self.chunks or form.is_folder):
-            reason = "chunks are of the newest version" if self.chunks else f"{form} has one file for each page"
-            raise BadInput(f"{reason}: --versions is for rows and records of pages")
+            other = "--chunks" if self.chunks else f"--format {form}"
+            raise BadInput(f"--versions cannot be combined with {other}")
         if form.is_folder and self.to is None:
-            raise BadInput(
-                f"{form} is a folder with a file for each page, which stdout cannot hold: name it with --to FOLDER"
-            )
+            raise BadInput(f"{form} writes a file per page, so it cannot be written to stdout: use --to FOLDER")
         if self.to is not None and self.to.exists() and self.to.is_dir() != form.is_folder:
-            problem = f"{self.to} is there and no folder" if form.is_folder else f"{self.to} is a folder: --to FILE"
+            problem = f"{self.to} is not a folder" if form.is_folder else f"{self.to} is a folder: use --to FILE"
             raise BadInput(problem)
         return form
 
@@ -71,9 +69,9 @@ async def export_pages(
     at: datetime,
     on_progress: OnProgress,
 ) -> ExportResult:
-    """Write the pages of a domain to a file, to a folder, or, without `to`, to a stream.
+    """Write the pages of a domain to a file or folder, or to a stream without `to`.
 
-    open_stream: called only for a stream.  Raises BadInput, CursorAhead, CursorTooOld.
+    open_stream: opens the stream; only called if needed.  Raises BadInput, CursorAhead, CursorTooOld.
     """
     form = request.format
     domain = await get_domain(db, request.domain)
@@ -87,8 +85,8 @@ async def export_pages(
 
 @contextmanager
 def _open_destination(to: Path, form: Format) -> Iterator[Path | BinaryIO]:
-    """Open what is written to. A file is there when it is whole, and not before."""
-    is_special = to.exists() and not to.is_dir() and not to.is_file()  # a pipe, or /dev/null, which has to stay one
+    """Open the destination. A file appears under its name only when it is complete."""
+    is_special = to.exists() and not to.is_dir() and not to.is_file()  # a pipe or /dev/null must not be replaced
     part = to if form.is_folder or is_special else to.with_name(f".{to.name}.{os.getpid()}.part")
     try:
         if form.is_folder:
@@ -98,7 +96,7 @@ def _open_destination(to: Path, form: Format) -> Iterator[Path | BinaryIO]:
             yield file
             file.flush()
             if not is_special:
-                os.fsync(file.fileno())  # else a power cut may leave a name without what it names
+                os.fsync(file.fileno())  # else a power failure may leave an empty file under this name
         if not is_special:
             part.replace(to)
     except OSError as error:
@@ -110,14 +108,14 @@ def _open_destination(to: Path, form: Format) -> Iterator[Path | BinaryIO]:
 
 @dataclass(frozen=True, slots=True)
 class SyncRound:
-    """What one round did, by domain. forgotten: pages taken out of domains that are not registered any more."""
+    """The result of one sync, by domain. forgotten: the pages deleted of domains that are no longer registered."""
 
     synced: dict[str, SyncResult]
     forgotten: dict[str, int]
 
     @property
     def has_changes(self) -> bool:
-        """Whether the index is another one now."""
+        """Return whether the index changed."""
         return bool(self.forgotten) or any(each.put or each.removed for each in self.synced.values())
 
 
@@ -129,7 +127,7 @@ async def open_index(
     *,
     progress: Callable[[], AbstractContextManager[OnProgress]] = lambda: nullcontext(lambda _: None),
 ) -> AsyncIterator["IndexSync"]:
-    """Open an index of the pages, a SQLite file or the URL of a Postgres database, until the block ends.
+    """Open an index of the pages for the duration of the block.
 
     names: of domains; empty for all.  progress: opened for each round.  Raises BadInput, MissingExtra.
     """
@@ -144,9 +142,9 @@ async def open_index(
 
 @dataclass(slots=True)
 class IndexSync:
-    """Brings one index in step, again and again. names: of the domains; empty for all.
+    """An open index that can be synced repeatedly. names: domains; empty for all.
 
-    last_feed_end: where the feed ended when the last round began; None before the first.
+    last_feed_end: the end of the feed at the start of the last sync; None before the first.
     """
 
     db: AppDatabase
@@ -157,9 +155,9 @@ class IndexSync:
     last_feed_end: int | None = field(default=None, init=False)
 
     async def sync(self, *, anew: bool = False) -> SyncRound:
-        """Put what has changed since the round before into the index; the first looks at every domain.
+        """Apply the changes since the last sync to the index. The first sync checks every domain.
 
-        anew: read all pages.  A round that is cancelled ends between two commits, and the next one goes on from there.
+        anew: read all pages again.  A cancelled sync ends between two commits; the next one continues from there.
         """
         await report.append_to_feed(self.db, at=datetime.now(UTC))
         end = await report.read_feed_end(self.db)
@@ -181,7 +179,10 @@ class IndexSync:
         return SyncRound(synced, forgotten)
 
     async def follow(self, *, anew: bool, on_outage: Callable[[StoreUnavailable], None]) -> AsyncGenerator[SyncRound]:
-        """Go on without an end; give the first round, and those that changed the index. anew: in the first one."""
+        """Sync whenever the feed grows, without end. Yield the first result and those with changes.
+
+        anew: read all pages again in the first sync.  on_outage: called when the database is unavailable.
+        """
         is_first = True
         async with report.listen_to_feed(self.db) as announced:
             while True:
@@ -196,8 +197,8 @@ class IndexSync:
                 await announced.wait()
 
     async def _select_changed(self, candidates: list[Domain], end: int) -> list[Domain]:
-        """Return the domains, of some, that the feed has told of since the last round."""
-        if self.last_feed_end is None or end < self.last_feed_end:  # the first round, or another copy of the database
+        """Return those domains that have entries in the feed since the last sync."""
+        if self.last_feed_end is None or end < self.last_feed_end:  # the first sync, or a restored database
             return candidates
         changed_ids = (
             await report.find_changed_domains(self.db, after=self.last_feed_end)
@@ -208,15 +209,15 @@ class IndexSync:
 
 
 def is_database_url(target: str) -> bool:
-    """Whether an index is in Postgres."""
+    """Return whether the target of an index is a Postgres URL."""
     return target.startswith(("postgresql://", "postgres://"))
 
 
 async def search_pages(db: AppDatabase, words: str, *, domain: str | None, max_count: int) -> list[SearchHit]:
-    """Return the parts of pages that say the words, as the store has them now. domain: of that one alone.
+    """Sync the index of this RECRAWL_HOME and return the sections of pages that contain the words.
 
-    The index is brought in step before, by what has changed since the last search; the first one reads all pages. The
-    event loop goes on meanwhile. Raises BadInput for words that nothing can be searched for by, before that.
+    domain: search only this domain.  The first search reads all pages. Does not block the event loop.
+    Raises BadInput before the sync if the words contain nothing to search for.
     """
     only = (await get_domain(db, domain)).authority if domain is not None else None
     require_words(words)
@@ -227,7 +228,7 @@ async def search_pages(db: AppDatabase, words: str, *, domain: str | None, max_c
 
 
 async def search_index(home: Path, words: str, *, domain: str | None, max_count: int) -> list[SearchHit] | None:
-    """Return the parts of pages that say the words, by the index as it was synced last; None if there is none yet."""
+    """Return the sections of pages that contain the words, from the last synced index; None if there is none yet."""
     file = get_search_file(home)
     if not await asyncio.to_thread(is_searchable, file):
         return None

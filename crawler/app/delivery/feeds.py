@@ -1,4 +1,4 @@
-"""Atom feeds of changes, and the addresses by which feed readers get them."""
+"""Atom feeds of changes, and their secret addresses for feed readers."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ MAX_ENTRIES = 100
 
 @dataclass(frozen=True, slots=True)
 class FeedDocument:
-    """A feed as it is sent. etag: changes with it (RFC 9110, 8.8.3)."""
+    """A rendered feed with its ETag (RFC 9110, section 8.8.3)."""
 
     body: bytes
 
@@ -41,13 +41,13 @@ class FeedDocument:
         return f'"{blake2b(self.body, digest_size=16).hexdigest()}"'
 
     def is_not_modified(self, if_none_match: str) -> bool:
-        """Whether a reader has it already."""
+        """Return whether the client's If-None-Match header contains the ETag of this feed."""
         return self.etag in {each.strip().removeprefix("W/") for each in if_none_match.split(",")}
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedFeed:
-    """An address of a feed that was given out. is_served: whether somebody answers there now."""
+    """The address of a feed. is_served: whether a server is running there now."""
 
     name: str
     url: str
@@ -57,7 +57,7 @@ class IssuedFeed:
 async def render_feed(
     db: AppDatabase, query: ChangesQuery, *, max_entries: int = MAX_ENTRIES, at: datetime | None = None
 ) -> bytes:
-    """Return the newest changes of a query as a document, for a file. Raises BadInput, CursorTooOld, CursorAhead."""
+    """Return the newest changes of a query as an Atom document. Raises BadInput, CursorTooOld, CursorAhead."""
     where = replace(await make_change_filter(db, query, at=at), kinds=query.kinds or NEWS)
     scope = AtomScope(name=query.what or query.domain or "", origin=find_web_ui_origin(db.settings.home.resolve()))
     return await _render_document(db, where, scope, max_entries=max_entries, at=at or datetime.now(UTC))
@@ -66,7 +66,7 @@ async def render_feed(
 async def read_feed(
     db: AppDatabase, feed_query: FeedSelection, *, address: str, origin: str, at: datetime
 ) -> FeedDocument:
-    """Return the newest changes of a feed. address: its own.  origin: of the pages, for links. Raises BadInput."""
+    """Return the newest changes of a feed. address: its URL.  origin: for links to the web UI.  Raises BadInput."""
     domain = await get_domain(db, feed_query.domain) if feed_query.domain else None
     prefix = (
         parse_url_prefix(domain, feed_query.prefix) if domain is not None and feed_query.prefix else feed_query.prefix
@@ -75,7 +75,7 @@ async def read_feed(
     await report.append_to_feed(db, at=at)
     where = ChangeFilter(domain_id=domain.id if domain is not None else None, prefix=prefix, kinds=kinds)
     name = prefix or (domain.authority if domain is not None else "")
-    # An empty feed is as old as the day, so that whoever asks often is told that it is unchanged.
+    # An empty feed is dated to the start of the day, so its ETag does not change with every request.
     day = at.replace(hour=0, minute=0, second=0, microsecond=0)
     scope = AtomScope(name=name, address=address, origin=origin)
     return FeedDocument(await _render_document(db, where, scope, max_entries=MAX_ENTRIES, at=day))
@@ -85,13 +85,15 @@ async def _render_document(
     db: AppDatabase, where: ChangeFilter, scope: AtomScope, *, max_entries: int, at: datetime
 ) -> bytes:
     items = await report.list_newest_changes(db, where, max_count=max_entries)
-    return await asyncio.to_thread(render_atom_feed, items, scope, at=at)  # words of a thousand blocks differ
+    return await asyncio.to_thread(
+        render_atom_feed, items, scope, at=at
+    )  # computing word differences of many blocks is slow
 
 
 async def issue_feed(db: AppDatabase, what: str | None, *, kinds: str, name: str | None, at: datetime) -> IssuedFeed:
-    """Return the address of a feed, made where there is none of that name. Raises BadInput.
+    """Return the address of a feed, and create it if there is none with this name. Raises BadInput.
 
-    what: a domain, or what URLs begin with; None for all.  name: None for what it is of.
+    what: a domain or a URL prefix; None for all.  name: None for a name derived from the feed.
     """
     feed_query = FeedSelection(kinds=kinds)
     if what is not None:

@@ -1,4 +1,4 @@
-"""Who is notified of changes, the delivery of what is due, and messages that were given up (dead letters)."""
+"""Subscriptions to changes, the delivery of due notifications, and dead letters."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -35,13 +35,13 @@ from crawler.store.report import EventKind
 from crawler.store.subscriptions import MAX_BYTES, Subscription, SubscriptionOptions
 
 CONDITION_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.RESTORED})
-RETRY_SECONDS = 2  # until a database that is away is asked again
+RETRY_SECONDS = 2  # before the next attempt while the database is unavailable
 ENV_PREFIX = f"{SecretSource.ENV}:"
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRequest:
-    """A subscription as a user types it. conditions: texts and bounds by their ConditionKind, None where not given."""
+    """A subscription as the user gave it. conditions: texts and bounds by ConditionKind; None where not given."""
 
     target: str
     domain: str | None
@@ -58,19 +58,19 @@ class SubscriptionRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeferredDelivery:
-    """A subscription whose target took nothing the last time, and gets nothing until a later instant."""
+    """A subscription whose last delivery failed, and the time of the next attempt."""
 
     subscription: int
     until: datetime
-    why: str
+    reason: str
     changes: int
 
 
 async def subscribe(db: AppDatabase, request: SubscriptionRequest, *, at: datetime) -> Subscription:
-    """Notify a target of what is found from now on. Raises BadInput."""
+    """Add a subscription that sends the changes found from now on. Raises BadInput."""
     domain = await get_domain(db, request.domain) if request.domain is not None else None
     options = _parse_request(request, domain, db.settings)
-    await report.append_to_feed(db, at=at)  # what was found before is no news
+    await report.append_to_feed(db, at=at)  # earlier findings are not sent
     return await subscriptions.add_subscription(db, options, at=at)
 
 
@@ -104,15 +104,15 @@ def _parse_request(request: SubscriptionRequest, domain: Domain | None, settings
     if refusals:
         raise BadInput(refusals[0])
     if request.place is not None and condition is None:
-        raise BadInput("--selector names what --match, --lacks, --above or --below is about; none of them is given")
+        raise BadInput("--selector needs one of --match, --lacks, --above and --below")
     is_watched = domain is not None and any(rule.view.watch for rule in domain.settings.rules)
     if condition is not None and condition.kind.is_numeric and not (options.place or is_watched):
-        raise BadInput("which number of a page is meant? Name the piece that has it: --selector SELECTOR")
+        raise BadInput("--above and --below need the element that contains the number: add --selector SELECTOR")
     return options
 
 
 def _parse_secret(text: str) -> str:
-    """Return a reference to a signing key as it is stored. Raises ValueError where the key is here and is none."""
+    """Parse a reference to a signing key. Raises ValueError if the key is available here and invalid."""
     reference = parse_reference(text)
     key = read_variable_secret(reference)
     try:
@@ -125,17 +125,17 @@ def _parse_secret(text: str) -> str:
 def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition | None:
     given_conditions = {ConditionKind(name): value for name, value in conditions.items() if value is not None}
     if len(given_conditions) > 1:
-        raise BadInput("one of --match, --lacks, --above and --below at a time; another subscription may have another")
+        raise BadInput("--match, --lacks, --above and --below exclude each other: add a subscription for each")
     for kind, value in given_conditions.items():
         return Condition(kind=kind, text=value) if isinstance(value, str) else Condition(kind=kind, bound=value)
     return None
 
 
 async def list_subscriptions(db: AppDatabase) -> list[tuple[Subscription, str]]:
-    """Return all subscriptions, each with why no process of this home may run its command; empty where one may."""
+    """Return all subscriptions, each with why processes of this home may not run its command; empty if they may."""
     home = db.settings.home.resolve()
 
-    def sign(text: str) -> str:  # with a key that is made the first time
+    def sign(text: str) -> str:  # creates the key only if it is needed
         return build_command_signer(home)(text)
 
     return [
@@ -145,7 +145,7 @@ async def list_subscriptions(db: AppDatabase) -> list[tuple[Subscription, str]]:
 
 
 async def find_subscription(db: AppDatabase, number: int) -> Subscription:
-    """Return the subscription of that number. Raises BadInput."""
+    """Return the subscription with this number. Raises BadInput if there is none."""
     subscription = await subscriptions.find_subscription(db, number)
     if subscription is None:
         raise BadInput(f"there is no subscription {number}: recrawl notify list")
@@ -153,7 +153,7 @@ async def find_subscription(db: AppDatabase, number: int) -> Subscription:
 
 
 def list_missing_secrets(settings: Settings, subscription: Subscription) -> list[str]:
-    """Return a sentence for each secret of a subscription that the running stack does not know."""
+    """Return a sentence for each secret of a subscription that the running local stack does not have."""
     options = subscription.wish
     variables = [text for text in (options.target, options.secret) if text.startswith(ENV_PREFIX)]
     reasons = [explain_missing_in_worker(settings, parse_reference(text)) for text in variables]
@@ -161,16 +161,16 @@ def list_missing_secrets(settings: Settings, subscription: Subscription) -> list
 
 
 async def unsubscribe(db: AppDatabase, number: int) -> Subscription:
-    """Remove a subscription with all that waits for it; return it was. Raises BadInput."""
+    """Remove a subscription with its waiting changes; return it. Raises BadInput."""
     subscription = await find_subscription(db, number)
     await subscriptions.remove_subscription(db, number)
     return subscription
 
 
 async def pause(db: AppDatabase, number: int, *, at: datetime, stop: asyncio.Event) -> tuple[bool, Subscription]:
-    """Send a subscription nothing from now on; what was found until now waits for it. Raises BadInput.
+    """Pause a subscription; changes found until now wait. Raises BadInput.
 
-    Returns whether it was not paused before, and the subscription.
+    Return whether it was not paused before, and the subscription.
     """
     await find_subscription(db, number)
     await report.append_to_feed(db, at=at)
@@ -182,9 +182,9 @@ async def pause(db: AppDatabase, number: int, *, at: datetime, stop: asyncio.Eve
 async def resume(
     db: AppDatabase, number: int, *, missed: bool, at: datetime, stop: asyncio.Event
 ) -> tuple[bool, Subscription]:
-    """Send a paused subscription what waited for it and what is found from now on. Raises BadInput.
+    """Resume a paused subscription: send the changes that wait, and those found from now on. Raises BadInput.
 
-    missed: and what was found while it was paused.  Returns whether it was paused, and the subscription.
+    missed: also send the changes found during the pause.  Return whether it was paused, and the subscription.
     """
     await find_subscription(db, number)
     await report.append_to_feed(db, at=at)
@@ -192,16 +192,16 @@ async def resume(
     subscription = await find_subscription(db, number)
     if subscription.pause_position is not None and subscription.position < subscription.pause_position and not missed:
         raise BadInput(
-            f"subscription {number} stays paused: {format_count(subscription.waiting, 'change')} wait,"
-            f" and not all that was found before it was paused is read yet."
-            f" recrawl notify resume {number} --include-missed tells all of it"
+            f"subscription {number} stays paused: {format_count(subscription.waiting, 'change')} wait, and some changes"
+            f" found before the pause are not processed yet. To send all of them:"
+            f" recrawl notify resume {number} --include-missed"
         )
     was_paused = await subscriptions.resume_subscription(db, number, include_missed=missed, at=at)
     return was_paused, await find_subscription(db, number)
 
 
 async def _read_until_paused(db: AppDatabase, number: int, *, stop: asyncio.Event) -> None:
-    """Put what was found until a subscription was paused into its outbox; nothing of it is sent."""
+    """Put the changes found before a subscription was paused into its outbox, without sending them."""
     subscription = await find_subscription(db, number)
     if subscription.pause_position is not None and subscription.position < subscription.pause_position:
         async with _open_delivery_context(db, Clock.from_instant(None)) as context:
@@ -209,7 +209,7 @@ async def _read_until_paused(db: AppDatabase, number: int, *, stop: asyncio.Even
 
 
 async def send_test_notification(db: AppDatabase, number: int) -> tuple[Subscription, str]:
-    """Send a test message now; return the subscription, and why it was not taken, or empty. Raises BadInput."""
+    """Send a test message now; return the subscription and the error, empty on success. Raises BadInput."""
     subscription = await find_subscription(db, number)
     async with _open_delivery_context(db, Clock.from_instant(None)) as context:
         return subscription, await send_test_message(context, subscription)
@@ -223,9 +223,9 @@ async def deliver_due(
     max_duration: timedelta = timedelta.max,
     stop: asyncio.Event | None = None,
 ) -> DeliveryStats:
-    """Send what is due, once, to all subscriptions or to the one of that number. Raises BadInput if there is none.
+    """Send the due messages of all subscriptions, or of the one with this number. Raises BadInput if there is none.
 
-    clock: the time.  max_duration: begin no message later.  stop: nor after it is set.
+    max_duration: start no message after this time.  stop: start no message after it is set.
     """
     subscription = await find_subscription(db, number) if number is not None else None
     if subscription is None and not await subscriptions.list_subscriptions(db):
@@ -245,7 +245,7 @@ async def follow_deliveries(
     on_delivered: Callable[[DeliveryStats], None],
     on_outage: Callable[[BaseException], None],
 ) -> None:
-    """Send what is found as it is found, until `stop` is set. A slow target holds up no other. Raises BadInput."""
+    """Send changes as they are found, until `stop` is set. Slow targets do not delay others. Raises BadInput."""
     if number is not None:
         await find_subscription(db, number)
     async with _open_delivery_context(db, Clock.from_instant(None)) as context:
@@ -260,7 +260,7 @@ async def follow_deliveries(
 async def list_deferred(
     db: AppDatabase, delivered: DeliveryStats, *, number: int | None = None, at: datetime
 ) -> list[DeferredDelivery]:
-    """Return what waits for a further try, without what a delivery has just tried."""
+    """Return the subscriptions that wait for another attempt, except those that `delivered` has just tried."""
     return [
         DeferredDelivery(each.id, until, each.reason, each.waiting)
         for each in await subscriptions.list_subscriptions(db)
@@ -271,12 +271,12 @@ async def list_deferred(
 
 
 async def count_failing(db: AppDatabase) -> int:
-    """Return how many subscriptions failed the last time and are not paused."""
+    """Return how many active subscriptions had a failed last delivery."""
     return sum(bool(each.failures) and each.paused_at is None for each in await subscriptions.list_subscriptions(db))
 
 
 async def list_dead_letters(db: AppDatabase, number: int | None = None) -> list[DeadLetter]:
-    """Return messages that were given up, the oldest first, of all subscriptions or of one. Raises BadInput."""
+    """Return the dead letters of all subscriptions or of one, oldest first. Raises BadInput."""
     if number is not None:
         await find_subscription(db, number)
     return await outbox.list_dead_letters(db, number)
@@ -285,9 +285,8 @@ async def list_dead_letters(db: AppDatabase, number: int | None = None) -> list[
 @asynccontextmanager
 async def _open_delivery_context(db: AppDatabase, clock: Clock) -> AsyncIterator[DeliveryContext]:
     home = db.settings.home.resolve()
-    async with ParserPool(
-        1, plugins=load_plugins(db.settings.plugins)
-    ) as parsers:  # its process starts when it is needed
+    # The process of the pool starts when it is needed.
+    async with ParserPool(1, plugins=load_plugins(db.settings.plugins)) as parsers:
         yield DeliveryContext(
             db,
             parsers,

@@ -1,4 +1,4 @@
-"""The public Python API: the verbs of recrawl on one open database, for asyncio and for programs that block."""
+"""The public Python API: the operations of recrawl on an open database, for asyncio and for blocking programs."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator
@@ -47,10 +47,10 @@ VERSIONS_PER_BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """recrawl, open. Names of domains and pages are taken as the command takes them: names, aliases, URLs.
+    """An open recrawl database. Domains and pages are given as in the command: names, aliases or URLs.
 
-    Raises BadInput where what was given cannot be used, StoreUnavailable where the database is silent, and other
-    CrawlerErrors; each message is a sentence for people. Several tasks may use one App.
+    Methods raise BadInput for unusable arguments, StoreUnavailable if the database does not respond, and other
+    CrawlerErrors; their messages can be shown to users. Several tasks may share an App.
     """
 
     _db: AppDatabase = field(repr=False)
@@ -62,16 +62,16 @@ class App:
         offline: bool = False,
         at: datetime | None = None,
     ) -> list[Domain]:
-        """Register what each name or URL names; their roots are asked, unless offline. Those that are known stay.
+        """Register domains and return them. Their roots are fetched unless `offline`; known domains stay unchanged.
 
-        Raises BadInput for the first one that cannot be; the others are registered all the same.
+        Raises BadInput for the first domain that cannot be registered; the others are registered nevertheless.
         """
         values = {each.name: getattr(settings, each.name) for each in fields(settings)}
         patch = SettingsPatch(
             {name: value for name, value in values.items() if value != getattr(DEFAULT_SETTINGS, name)}
         )
         for name in names:
-            parse_typed_url(name)  # nothing is registered while any of them is none
+            parse_typed_url(name)  # register nothing if any of them is invalid
         unique_names = list(dict.fromkeys(names))
         added = await add_domains(self._db, unique_names, patch, offline=offline, at=at or datetime.now(UTC))
         failed = next((each for each in added if each.domain is None), None)
@@ -81,7 +81,7 @@ class App:
         return [domains_by_name[name] for name in names]
 
     async def domains(self) -> list[Domain]:
-        """All that are registered."""
+        """Return all registered domains."""
         return await find_domains(self._db)
 
     async def crawl(
@@ -92,11 +92,12 @@ class App:
         at: datetime | None = None,
         stop: asyncio.Event | None = None,
     ) -> CrawlResult:
-        """Fetch what is due in these domains, or in all where none is named, until nothing is due any more.
+        """Crawl the given domains, or all, until nothing is due.
 
-        The page of a URL with a path is fetched whether it is due or not.  pages, time_limit: at most so many, so long.
-        at: knowledge time (docs/theory-of-operation.md).  stop: when it is set, what is under way is recorded, and
-        nothing else begins. Domains have to be registered by `add`. Subscribers are not notified.
+        The page of a URL with a path is fetched even if it is not due. Domains must have been registered with `add`.
+        Subscribers are not notified.
+        pages, time_limit: limits of the crawl.  at: knowledge time (docs/theory-of-operation.md).
+        stop: when it is set, requests in progress are finished and recorded, and no others are started.
         """
         targets = await find_targets(self._db, names, at=at)
         request = CrawlRequest(
@@ -111,7 +112,7 @@ class App:
         return await crawl(self._db, targets, request)
 
     async def refresh(self, what: str, *, at: datetime | None = None) -> int:
-        """Make a page, or all pages beneath a URL, due at once; gives how many there are."""
+        """Make a page, or all pages under a URL prefix, due now. Return the number of pages."""
         return (await request_refresh(self._db, what, at=at)).pages
 
     async def changes(
@@ -123,13 +124,13 @@ class App:
         kinds: Collection[EventKind] = ALL_KINDS,
         follow: bool = False,
     ) -> AsyncGenerator[FeedItem]:
-        """What changed, in the order of the feed, with the blocks that did.
+        """Iterate over changes in the order of the feed, each with its changed blocks.
 
-        what: of a domain, a page, or what lies beneath a URL; None for all.  after: a cursor, the position of the last
-        one that was taken.  since: found at or after that instant.  follow: go on with what is found from now on,
-        without an end.
-        Raises CursorTooOld where changes after the cursor are not kept any more, and CursorAhead, a BadInput, for one
-        beyond the end of the feed, which is of another database.
+        what: a domain, a page or a URL prefix; None for all.  after: a cursor: the position of the last change that was
+        processed.  since: only changes found at or after this time.  follow: continue with changes as they are found,
+        without end.
+        Raises CursorTooOld if changes after the cursor are no longer kept, and CursorAhead (a BadInput) if the cursor
+        is beyond the end of the feed, so it belongs to another database.
         """
         where = await make_target_filter(self._db, what) if what is not None else ChangeFilter()
         change_filter = replace(where, after=after, since=since, kinds=frozenset(kinds))
@@ -138,26 +139,26 @@ class App:
                 yield item
 
     async def cursor(self) -> int:
-        """Where the feed ends now: `changes` after it brings what is found from now on."""
+        """Return the cursor at the end of the feed: `changes` after it yields what is found from now on."""
         await report.append_to_feed(self._db, at=datetime.now(UTC))
         return await report.read_feed_end(self._db)
 
     async def pages(self, domain: str, *, bodies: bool = False) -> AsyncGenerator[ExportedPage]:
-        """The pages of a domain that are there, each with its newest text. bodies: and with what its server sent."""
+        """Iterate over the fetched pages of a domain, each with its newest text. bodies: also with the raw body."""
         source = PageSource(self._db, await get_domain(self._db, domain), RowKind.PAGES, with_bodies=bodies)
         async for batch, _ in source.read_all():
             for page in batch:
                 yield page
 
     async def text(self, url: str, *, version: int | None = None, at: datetime | None = None) -> VersionContent | None:
-        """What a page said: its newest version, the one of that number, or the newest at an instant; None without one.
+        """Return a version of a page: the newest, the one with this number, or the newest at a time; None if missing.
 
-        Its main text is `text`, its body `body`.
+        Its main text is `text`, and its body is `body`.
         """
         return (await find_text(self._db, url, number=version, at=at))[1]
 
     async def versions(self, url: str) -> AsyncGenerator[PageVersion]:
-        """The versions of a page, the newest first."""
+        """Iterate over the versions of a page, newest first."""
         domain, home = await resolve_page(self._db, url)
         before: int | None = None
         while batch := await report.list_versions(self._db, domain, home, max_count=VERSIONS_PER_BATCH, before=before):
@@ -168,15 +169,14 @@ class App:
     async def freshness(
         self, domain: str | None = None, *, window: timedelta = WEEK, at: datetime | None = None
     ) -> list[DomainReport]:
-        """How fresh a domain is, or all of them, and what that took within the window."""
+        """Return the freshness of one domain or all, with the costs within the window."""
         selected = await find_domains(self._db, domain)
         return await measure_freshness(self._db, selected, window=window, at=at or datetime.now(UTC))
 
     async def search(self, words: str, *, domain: str | None = None, max_count: int = 10) -> list[SearchHit]:
-        """The parts of pages that say these words, the best first; domain: of that one alone.
+        """Return the sections of pages that contain these words, best first. domain: search only this domain.
 
-        Words are searched for in a full-text index in RECRAWL_HOME, which is brought in step before: the first time all
-        pages are read for it.
+        The full-text index in RECRAWL_HOME is synced first; the first search reads all pages.
         """
         return await search_pages(self._db, words, domain=domain, max_count=max_count)
 
@@ -186,7 +186,7 @@ T = TypeVar("T")
 
 
 def _make_blocking(method: Callable[Concatenate[App, P], Awaitable[T]]) -> Callable[Concatenate["BlockingApp", P], T]:
-    """Return the verb of App as one that waits for what it gives."""
+    """Convert a coroutine method of App to a blocking method."""
 
     @wraps(method)
     def wait(self: "BlockingApp", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -198,7 +198,7 @@ def _make_blocking(method: Callable[Concatenate[App, P], Awaitable[T]]) -> Calla
 def _make_iterating(
     method: Callable[Concatenate[App, P], AsyncGenerator[T]],
 ) -> Callable[Concatenate["BlockingApp", P], Generator[T]]:
-    """Return the verb of App as one that gives one item after the other."""
+    """Convert an async generator method of App to a blocking generator method."""
 
     @wraps(method)
     def iterate(self: "BlockingApp", /, *args: P.args, **kwargs: P.kwargs) -> Generator[T]:
@@ -209,8 +209,8 @@ def _make_iterating(
                     yield self.portal.call(items.__anext__)
                 except StopAsyncIteration:
                     return
-        finally:  # what is held for the next item is let go when nobody wants it any more
-            with suppress(RuntimeError):  # the app was closed before, and with it whatever was held
+        finally:  # release the connection when the caller stops early
+            with suppress(RuntimeError):  # the app was closed before
                 self.portal.call(items.aclose)
 
     return iterate
@@ -218,7 +218,7 @@ def _make_iterating(
 
 @dataclass(frozen=True, slots=True)
 class BlockingApp:
-    """recrawl, open, with verbs that wait for what App does, in a thread of its own; several threads may use it."""
+    """An open recrawl database with blocking methods. App runs in its own thread; several threads may share this."""
 
     app: App = field(repr=False)
     portal: BlockingPortal = field(repr=False)
@@ -236,13 +236,13 @@ class BlockingApp:
     search = _make_blocking(App.search)
 
 
-class open_app:  # noqa: N801  it is called, and stands between `with` and `as`
-    """Open recrawl with these settings until the block ends; its database is migrated if it is empty or embedded.
+class open_app:  # noqa: N801  used like a function
+    """A context manager that opens recrawl. An empty or embedded database is migrated.
 
-    database_url: postgresql://...; None for RECRAWL_DATABASE_URL, or else the Postgres that lives in `home`, which is
-    started where it does not run.  home: None for RECRAWL_HOME.  All else is read from the environment
-    (docs/settings.md). Raises StoreUnavailable where nothing answers, CrawlerError for a database that
-    another recrawl has to migrate.
+    database_url: a postgresql:// URL; None for RECRAWL_DATABASE_URL, else the embedded Postgres in `home`, which is
+    started if needed.  home: None for RECRAWL_HOME.  All other settings are read from the environment
+    (docs/settings.md). Raises StoreUnavailable if the database does not respond, and CrawlerError if its schema must
+    be upgraded first.
     """
 
     def __init__(self, database_url: str | None = None, *, home: Path | str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The names of the public Python API, which `crawler.app` offers."""
+"""The names of the public Python API, which `crawler.app` exports."""
 
 from crawler.app.crawl import CrawlResult
 from crawler.app.python_api.app import App, BlockingApp, open_app

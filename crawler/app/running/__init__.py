@@ -1,1 +1,1 @@
-"""What runs on a machine: the local stack, servers, the database as a whole, and who may use them."""
+"""The local stack, servers, database maintenance and access tokens."""

@@ -1,4 +1,4 @@
-"""The local stack and the services of containers: start, stop and tell what runs on this machine."""
+"""The local stack and the services for containers: start, stop and inspect what runs on this machine."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,40 +17,40 @@ from crawler.runtime.stack import find_server as find_prefect_server
 from crawler.runtime.web_ui import create_login_link, find_web_ui_origin
 from crawler.settings import Settings
 
-OnMessage = Callable[[str], None]  # is told what is going on, for people who wait
+OnMessage = Callable[[str], None]  # called with progress messages for the user
 
 
 @dataclass(frozen=True, slots=True)
 class StackStatus:
-    """What runs, part by part, and a sentence for each domain in which something waits."""
+    """The state of the parts of the local stack, and a sentence for each domain that waits."""
 
     parts: Sequence[StackPart]
     waiting: Sequence[str]
 
     @property
     def is_running(self) -> bool:
-        """Whether all parts run."""
+        """Return whether all parts are running."""
         return all(part.is_running for part in self.parts)
 
 
 def start_local_stack(settings: Settings, *, report: OnMessage) -> tuple[Stack, str | None]:
-    """Start what is missing of the stack; return it, and a link to the web UI that opens once."""
-    load_plugins(settings.plugins)  # every run would fail where one cannot be used
+    """Start the missing parts of the local stack; return it with a one-time login link to the web UI."""
+    load_plugins(settings.plugins)  # fail now if a plugin is broken, since every run would
     return start_stack(settings, report=report), make_web_ui_link(settings)
 
 
 def make_web_ui_link(settings: Settings) -> str | None:
-    """Return a link to the web UI that opens once; None where nothing serves it."""
+    """Return a one-time login link to the web UI; None if it is not running."""
     return create_login_link(settings.home.resolve())
 
 
 def get_web_ui_origin(settings: Settings) -> str | None:
-    """Return the origin of the web UI, for links to its pages; None where nothing serves it."""
+    """Return the origin of the web UI, for links to its pages; None if it is not running."""
     return find_web_ui_origin(settings.home.resolve())
 
 
 def read_stack_status(settings: Settings) -> StackStatus:
-    """Return what runs. Domains are asked only where the database runs; it is not started for that."""
+    """Return the state of the local stack. The database is not started to find domains that wait."""
     parts, waiting = read_status(settings), []
     if find_database_url(settings) is not None:
         now = datetime.now(UTC)
@@ -59,20 +59,20 @@ def read_stack_status(settings: Settings) -> StackStatus:
 
 
 def deploy(settings: Settings, *, may_upgrade: bool, patience: timedelta, report: OnMessage) -> int:
-    """Prepare database and Prefect server for workers; return how many deployments were new or different.
+    """Prepare the database and the Prefect server for workers; return how many deployments were added or updated.
 
-    may_upgrade: migrate the database first, whatever it holds.  patience: how long both are waited for.
-    Raises StackFailed where one of them stays silent.
+    may_upgrade: upgrade the database schema first.  patience: how long to wait for both services.
+    Raises StackFailed if one of them does not respond.
     """
     seconds = patience.total_seconds()
     return service_prefect.deploy(settings, may_upgrade=may_upgrade, timeout_seconds=seconds, report=report)
 
 
 def run_worker(settings: Settings, *, max_runs: int | None, patience: timedelta, report: OnMessage) -> None:
-    """Crawl what the Prefect server schedules, until this process is told to end.
+    """Run the scheduled flow runs of the Prefect server until this process receives SIGTERM.
 
-    max_runs: at a time; None for no limit.  patience: what runs get to end by themselves.
-    Raises PluginBroken, and StackFailed where another worker has this home.
+    max_runs: the number of concurrent runs; None for no limit.  patience: how long runs may take to finish.
+    Raises PluginBroken, and StackFailed if another worker uses this home.
     """
-    load_plugins(settings.plugins)  # every run would fail where one cannot be used
+    load_plugins(settings.plugins)  # fail now if a plugin is broken, since every run would
     worker.run_worker(settings, runs_at_once=max_runs, timeout=patience, report=report)

@@ -1,4 +1,4 @@
-"""The database as a whole: prune and check it, upgrade, dump and restore it, and use it by SQL; and list plugins."""
+"""Maintenance of the database (prune, check, upgrade, dump, restore), SQL access, and the list of plugins."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from crawler.store.retention.vacuum import vacuum
 
 
 class PruneResult(NamedTuple):
-    """What was pruned, domain by domain. not_vacuumed: tables whose room could not be used again."""
+    """The result of pruning, by domain. not_vacuumed: tables whose space could not be freed."""
 
     domains: Sequence[PruneStats]
     not_vacuumed: Sequence[str]
@@ -36,9 +36,9 @@ class PruneResult(NamedTuple):
 async def prune_history(
     db: AppDatabase, name: str | None = None, *, at: datetime, dry_run: bool = False, give_back: bool = False
 ) -> PruneResult:
-    """Thin out the past of one domain, or of all, as their settings say; a dry run changes nothing.
+    """Delete the history of one domain or all by their retention settings; a dry run changes nothing.
 
-    at: real time.  give_back: write tables anew, so that their room goes to the system. Raises BadInput.
+    at: real time.  give_back: rewrite the tables to return their space to the system.  Raises BadInput.
     """
     pruned = await prune_domains(db, await find_domains(db, name or None), at=at, dry_run=dry_run)
     has_pruned = any(each.versions or each.visits or each.packed or each.merged or each.changes for each in pruned)
@@ -47,25 +47,26 @@ async def prune_history(
 
 
 class CheckResult(NamedTuple):
-    """What does not hold in so many domains."""
+    """The inconsistencies found, and the number of checked domains."""
 
     domains: int
     findings: Sequence[Finding]
 
 
 async def check_database(db: AppDatabase) -> CheckResult:
-    """Return what must always hold and does not: cash, states, versions, changes."""
+    """Check the invariants of cash, states, versions and changes."""
     return CheckResult(await report.count_domains(db), await report.check_invariants(db))
 
 
 def upgrade_database(settings: Settings, *, partitions: int | None = None) -> SchemaState:
-    """Bring the database to the newest schema; return what it had before. partitions: of a new one's tables.
+    """Upgrade the database to the current schema; return its state before.
 
-    The embedded database is brought up to date whenever it is used. Raises BadInput for its partitions.
+    partitions: the number of partitions per page table of a new database.  The embedded database is upgraded whenever
+    it is opened; it raises BadInput for `partitions`.
     """
     if settings.database_url is None:
         if partitions is not None:
-            raise BadInput("--partitions is for a database that RECRAWL_DATABASE_URL names: set that first")
+            raise BadInput("--partitions needs an external database: set RECRAWL_DATABASE_URL")
         with open_crawl_database(settings):
             return SchemaState.CURRENT
     url = settings.database_url.get_secret_value()
@@ -75,16 +76,16 @@ def upgrade_database(settings: Settings, *, partitions: int | None = None) -> Sc
 
 
 def dump_database(settings: Settings, file: Path) -> int:
-    """Write the database into one compressed file; return its size in bytes. Raises BadInput where none was made."""
+    """Write the database to one compressed file; return its size in bytes. Raises BadInput if there is no database."""
     require_database(settings)
     with open_crawl_database(settings) as url:
         return client.dump_database(url, file)
 
 
 def restore_database(settings: Settings, file: Path) -> int:
-    """Restore a dump into an empty database; return how many domains it has.
+    """Restore a dump into an empty database; return the number of domains.
 
-    Whoever held them when the dump was made holds them in that database alone, so their leases are freed.
+    The leases in the dump belong to processes that use the original database, so they are freed.
     """
 
     async def free_leases(url: str) -> int:
@@ -97,23 +98,23 @@ def restore_database(settings: Settings, file: Path) -> int:
 
 
 def check_plugins(settings: Settings) -> None:
-    """Raise PluginBroken where a plugin in use cannot be used, before anything begins."""
+    """Raise PluginBroken if an enabled plugin cannot be used."""
     load_plugins(settings.plugins)
 
 
 def list_plugins(settings: Settings) -> Sequence[PluginStatus]:
-    """Return the plugins that installed packages offer, whether they are used, and what is wrong with those."""
+    """Return the plugins of installed packages, whether they are enabled, and their problems."""
     return plugins.list_plugins(settings.plugins)
 
 
 def open_shell(settings: Settings, *, may_write: bool) -> int:
-    """Run psql on the database until its user leaves it; return its exit code."""
+    """Run psql on the database; return its exit code."""
     with open_crawl_database(settings) as url:
         return client.run_psql(url, may_write=may_write)
 
 
 async def grant_reading(db: AppDatabase, name: str) -> tuple[ReaderRole, str | None]:
-    """Let a role read the views and nothing else; return it, and where it connects to if it was made now."""
+    """Allow a role to read the views, and nothing else; return it, and its connection URL if it was created now."""
     role = await report.grant_reading(db, name)
     if role.password is None:
         return role, None

@@ -1,6 +1,6 @@
-"""What a server needs beside its pages: a parser process, metrics, a note of where it listens, and work of its own.
+"""Services of the web server: a parser process, metrics, its address for other commands, and background work.
 
-Large domains whose figures are old are counted, and the index that the API searches is brought in step.
+The background work counts large domains with old figures, and syncs the search index of the API.
 """
 
 import asyncio
@@ -41,31 +41,31 @@ from crawler.store.report import CountState
 log = logging.getLogger("recrawl.pages")
 api_log = logging.getLogger("recrawl.api")
 
-# from one sync to the next: so old is what is found, if somebody searches all the time
+# The minimum time between syncs, and so the maximum age of search results while users search all the time.
 SYNC_INTERVAL = timedelta(minutes=1)
-MAX_ERROR_CHARS = 300  # characters of a complaint
+MAX_ERROR_CHARS = 300
 TERMINATE_SECONDS = 5
 
 
 def open_parsers(settings: Settings) -> ParserPool:
-    """Open the process that parses pages for the web UI, with the plugins in use."""
+    """Open the process that parses pages for the web UI, with the enabled plugins."""
     return ParserPool(1, plugins=load_plugins(settings.plugins))
 
 
 def announce_server(settings: Settings, *, port: int) -> AbstractContextManager[None]:
-    """Let other commands of this home know, while the block runs, that this process serves the web UI on a port."""
+    """Note in RECRAWL_HOME, for the duration of the block, that this process serves the web UI on this port."""
     address = settings.web_origins[0] if settings.web_origins else None
     return note_web_ui(settings.home.resolve(), port=port, address=address)
 
 
 @contextmanager
 def serve_metrics(db: AppDatabase) -> Iterator[None]:
-    """Serve the metrics of the domains, where the settings name a port. To be called within the loop of `db`."""
+    """Serve the metrics of the domains if the settings name a port. Call it within the event loop of `db`."""
     settings = db.settings
     if settings.metrics_port is None:
         yield
         return
-    from crawler.runtime.metrics.endpoint import serve_web_ui_metrics  # noqa: PLC0415  3 MB, which few need
+    from crawler.runtime.metrics.endpoint import serve_web_ui_metrics  # noqa: PLC0415  takes 3 MB and is rarely needed
 
     host, port = settings.metrics_host, settings.metrics_port
     with serve_web_ui_metrics(host, port, db, settings.home.resolve(), stack=os.environ.get(TAG)):
@@ -73,7 +73,7 @@ def serve_metrics(db: AppDatabase) -> Iterator[None]:
 
 
 class DomainCounter:
-    """Counts large domains that it is told of, one after the other, while `run` does. now: knowledge time."""
+    """A queue that counts the pages of large domains, one domain at a time. now: returns the knowledge time."""
 
     def __init__(self, db: AppDatabase, *, now: Callable[[], datetime]) -> None:
         self._db, self._now = db, now
@@ -81,20 +81,20 @@ class DomainCounter:
         self._pending_ids: set[int] = set()
 
     def request_count(self, domain: Domain) -> None:
-        """Have a domain counted; does nothing if it waits or is being counted."""
+        """Queue a domain to be counted, unless it is already in the queue."""
         if domain.id not in self._pending_ids:
             self._pending_ids.add(domain.id)
             self._waiting.put_nowait(domain)
 
     async def has_figures(self, domain: Domain) -> bool:
-        """Return whether a domain was ever counted. One that was not of late is counted from now on."""
+        """Return whether a domain was ever counted. If its figures are old, queue it."""
         counting = await report.read_count_state(self._db, domain, at=self._now())
         if counting is not CountState.DONE:
             self.request_count(domain)
         return counting is not CountState.NEVER
 
     async def run(self) -> None:
-        """Count one after the other, and wait for more. What fails is logged, and tried again by who looks next."""
+        """Count the queued domains, without end. Failures are logged; the next request queues the domain again."""
         while True:
             domain = await self._waiting.get()
             try:
@@ -106,14 +106,14 @@ class DomainCounter:
                 self._waiting.task_done()
 
     async def wait_until_counted(self) -> None:
-        """Wait until nothing is left to count."""
+        """Wait until the queue is empty."""
         await self._waiting.join()
 
 
 class IndexSyncer:
-    """Brings the index of a home in step when somebody searches: one sync at a time, and one a minute at most.
+    """Syncs the search index of a home on request, one sync at a time and at most one per minute.
 
-    `recrawl sync` is a process of its own, which has the memory.
+    Each sync is a `recrawl sync` process, so its memory is freed afterwards.
     """
 
     def __init__(self, home: Path, *, pause: timedelta = SYNC_INTERVAL) -> None:
@@ -122,22 +122,22 @@ class IndexSyncer:
         self._last_error = ""
 
     def request_sync(self) -> str:
-        """Have the index brought in step, soon; gives what kept it from that last time, in a line."""
+        """Request a sync soon; return the error of the last one in a line, empty if it succeeded."""
         self._sync_requested.set()
         return self._last_error
 
     async def run(self) -> None:
-        """Bring it in step whenever that is wanted."""
+        """Sync the index whenever it is requested, without end."""
         while True:
             await self._sync_requested.wait()
             self._sync_requested.clear()
             self._last_error = await self._sync()
             if self._last_error:
-                api_log.warning("search.not_in_step", extra={"why": self._last_error})
+                api_log.warning("search.not_synced", extra={"error": self._last_error})
             await asyncio.sleep(self._pause.total_seconds())
 
     async def _sync(self) -> str:
-        """Why it could not be done, or nothing."""
+        """Run `recrawl sync`; return its error, empty if it succeeded."""
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "crawler", "sync", str(get_search_file(self._home))),
             env=build_child_environment({"RECRAWL_HOME": str(self._home)}),
@@ -158,4 +158,4 @@ class IndexSyncer:
         if child.returncode == 0:
             return ""
         last = stderr.decode("utf-8", errors="replace").strip().splitlines()[-1:]
-        return " ".join(last)[:MAX_ERROR_CHARS] or f"recrawl sync ended with {child.returncode}"
+        return " ".join(last)[:MAX_ERROR_CHARS] or f"recrawl sync exited with code {child.returncode}"

@@ -1,4 +1,4 @@
-"""Tokens by which programs use the HTTP API."""
+"""Access tokens of the HTTP API."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -8,15 +8,15 @@ from crawler.settings import Settings
 
 
 def add_token(settings: Settings, name: str, *, expires: timedelta | None = None, at: datetime) -> str:
-    """Make a token that is valid for so long, or until it is revoked, and return it; only a hash of it is kept."""
+    """Create and return a token; only its hash is stored. expires: how long it is valid; None until revoked."""
     return create_token(settings.home.resolve(), name, expires_at=at + expires if expires is not None else None, at=at)
 
 
 def list_api_tokens(settings: Settings) -> Sequence[ApiToken]:
-    """Return the tokens that were made and not revoked."""
+    """Return the tokens that are not revoked."""
     return list_tokens(settings.home.resolve())
 
 
 def remove_token(settings: Settings, name: str) -> None:
-    """Revoke a token. Raises BadInput for a name that is none."""
+    """Revoke a token. Raises BadInput for an unknown name."""
     revoke_token(settings.home.resolve(), name)

@@ -1,1 +1,1 @@
-"""The commands that crawl, or decide what is crawled next: crawl, refresh, hint."""
+"""Commands that crawl or request revisits: crawl, refresh, hint."""

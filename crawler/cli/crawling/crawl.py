@@ -1,4 +1,4 @@
-"""recrawl crawl: its options and its help."""
+"""recrawl crawl."""
 
 from typing import Annotated
 
@@ -15,28 +15,28 @@ from crawler.errors import BadInput
 @add_settings_options(of_crawl=True)
 def crawl(
     names: Annotated[
-        list[str] | None, declare_argument("URL|DOMAIN", "What to crawl; what is not registered will be.")
+        list[str] | None, declare_argument("URL|DOMAIN", "The domains or pages to crawl. New domains are registered.")
     ] = None,
-    pages: Annotated[int | None, declare_option("N", "Look at so many pages, at most.", min=1)] = None,
+    pages: Annotated[int | None, declare_option("N", "Visit at most this many pages.", min=1)] = None,
     due: Annotated[
-        bool, declare_flag("--due", "Only what is due: of the domains named, or of all that are registered.")
+        bool, declare_flag("--due", "Fetch only due pages, of the given domains or of all registered domains.")
     ] = False,
     dry_run: Annotated[
-        bool, declare_flag("--dry-run", "Show what would be fetched now and what that costs; touch nothing.")
+        bool, declare_flag("--dry-run", "Show what would be fetched, and at what cost, without fetching it.")
     ] = False,
-    max_run_time: Annotated[str | None, declare_option("SPAN", "Finish after this long: 90s, 10m, 2h.")] = None,
+    max_run_time: Annotated[str | None, declare_option("SPAN", "Stop after this time, such as 90s, 10m or 2h.")] = None,
     offline: Offline = False,
     patch: SettingsPatch = EMPTY_PATCH,
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Crawl domains in this process, until nothing is due: pages never seen, and those worth looking at again.
+    """Crawl domains in this process until nothing is due: new pages, and pages that should be revisited.
 
-    A URL that belongs to no registered domain registers one, with the settings given here. A URL with a path is
-    looked at whether it is due or not. The first Ctrl-C finishes what is under way, the second ends at once.
+    A URL of an unregistered domain registers that domain with the settings given here. A URL with a path is fetched
+    even if it is not due. The first Ctrl-C finishes the requests in progress; the second stops immediately.
 
-    Exit code 1 where a domain could not be crawled: it answers nothing but errors such as 503 and is left alone for a
-    while, its robots.txt cannot be had, or another worker has taken it over. A page that fails alone is no such thing.
+    Exit code 1 if a domain could not be crawled: it is suspended because it returns only errors such as 503, its
+    robots.txt is unavailable, or another worker took over its lease. A single failed page does not count.
 
     Examples:
 
@@ -48,7 +48,7 @@ def crawl(
     """
     time_limit = values.parse_span(max_run_time) if max_run_time else None
     if not names and not due:
-        raise BadInput("nothing to crawl: name a URL or a domain, or say --due for all that is registered")
+        raise BadInput("nothing to crawl: give a URL or a domain, or --due for all registered domains")
     maintenance.check_plugins(settings())
     if dry_run:
         preview_output.show_preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
@@ -59,6 +59,6 @@ def crawl(
         at=at,
         max_pages=pages,
         time_limit=time_limit,
-        ignore_pace=bool(names),  # whoever names a domain wants it now, not spread over the day
+        ignore_pace=bool(names),  # a domain that the user names is fetched now, not spread over the day
     )
     return crawl_output.run_crawl(names or (), request, patch=patch, due=due, offline=offline, as_json=as_json)

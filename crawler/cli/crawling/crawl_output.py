@@ -1,4 +1,4 @@
-"""recrawl crawl: one crawl run in this process, from names to a table or a document of what was done."""
+"""Run and output of recrawl crawl: one crawl run in this process, and its summary."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,14 +20,17 @@ from crawler.format.reasons import HEADINGS, format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_when
 
 NOW_TOLERANCE = timedelta(minutes=1)
-MAX_NAMED = 10  # pages of each kind
-NO_BROWSER = "no browser was found; `apt-get install chromium-headless-shell` brings one (docs/rendering.md)"
+MAX_NAMED = 10  # pages listed per kind
+NO_BROWSER = "no browser was found; install one with `apt-get install chromium-headless-shell` (docs/rendering.md)"
 
 
 def run_crawl(
     names: Sequence[str], request: app.CrawlRequest, *, patch: SettingsPatch, due: bool, offline: bool, as_json: bool
 ) -> int:
-    """Crawl what is named. request: without the event that stops it.  due: only what is due."""
+    """Crawl the named domains and pages, print the result and return the exit code.
+
+    request: its `stop` is set here.  due: fetch only due pages.
+    """
     process_settings, at = settings(), request.at
 
     async def work(db: AppDatabase, interrupts: Interrupts) -> tuple[app.CrawlResult, Interrupts]:
@@ -46,7 +49,7 @@ def run_crawl(
             result = await app.crawl(db, targets, stoppable, clock=clock, hooks=hooks)
         return result, interrupts
 
-    # Every lease needs a connection for its records and one for its renewals.
+    # Each lease needs one connection to record visits and one to renew itself.
     result, interrupts = run_on_database(work, connections=2 * process_settings.concurrent_domains + 2, patient=True)
     remark_quotas(result.pruned)
     _remark_notified(result)
@@ -57,23 +60,28 @@ def run_crawl(
 def _remark_conditions(targets: app.CrawlTargets, patch: SettingsPatch, *, at: datetime | None) -> None:
     for domain in targets.registered:
         if patch.is_change_of(domain.settings):
-            remark(f"{domain.authority} is registered: its settings stay (recrawl domains set {domain.authority})")
+            remark(
+                f"{domain.authority} is already registered: the settings given here are ignored. "
+                f"To change them: recrawl domains set {domain.authority}"
+            )
     if at is not None and at > datetime.now(UTC) + NOW_TOLERANCE:
         then = format_instant(at)
-        remark(f"recrawl: what is read now counts as read at {then}; until then, go on with --at")
+        remark(f"recrawl: visits are recorded as of {then}; until then, pass --at to later commands")
 
 
 def _remark_notified(result: app.CrawlResult) -> None:
     delivered = result.delivered
     if delivered.messages:
-        remark(f"Told: {format_count(delivered.changes, 'change')} in {format_count(delivered.messages, 'message')}")
+        remark(
+            f"Notified: {format_count(delivered.changes, 'change')} in {format_count(delivered.messages, 'message')}"
+        )
     remark_failures(delivered)
     if result.notify_error:
-        remark(f"recrawl: {result.notify_error}; recrawl notify run tells what was found")
+        remark(f"recrawl: {result.notify_error}; to send the notifications: recrawl notify run")
 
 
 def _print_result(result: app.CrawlResult, *, as_json: bool) -> None:
-    """The answer on stdout; what went wrong beside it on stderr, whatever the form of the answer."""
+    """Print the result to stdout, and problems to stderr."""
     _remark_problems(result)
     if as_json:
         print_json(_describe_result(result))
@@ -89,23 +97,23 @@ def _print_result(result: app.CrawlResult, *, as_json: bool) -> None:
         rows = (
             {
                 "domain": domain,
-                "looked at": str(stats.visits),
+                "visits": str(stats.visits),
                 "changed": str(stats.changes[app.Change.CHANGED]),
-                "first seen": str(stats.changes[app.Change.ADDED]),
+                "added": str(stats.changes[app.Change.ADDED]),
                 "gone": str(stats.changes[app.Change.GONE]),
                 "failed": str(stats.failed),
                 "received": format_bytes(stats.received_bytes),
             }
             for domain, stats in sorted(result.shift.by_domain.items())
         )
-        show_rows(rows, right=["looked at", "changed", "first seen", "gone", "failed", "received"])
+        show_rows(rows, right=["visits", "changed", "added", "gone", "failed", "received"])
     for line in _format_pages(result.stats):
         say(line)
     _say_idle(result)
     if result.next_due_at is not None and result.next_due_at > result.at:
         say(f"\nNext due: {format_when(result.next_due_at, now=result.at)}")
     if result.stats.changes[app.Change.CHANGED]:
-        remark("Next: recrawl changes shows what changed in them, word by word")
+        remark("Next: recrawl changes shows the changed words")
 
 
 def _say_idle(result: app.CrawlResult) -> None:
@@ -115,7 +123,7 @@ def _say_idle(result: app.CrawlResult) -> None:
 
 
 def _format_pages(stats: app.CrawlStats) -> list[str]:
-    """The pages that people want to hear of, under what was found of them; first looks are only counted."""
+    """Return the list of notable pages under a heading per kind of change. Added pages are only counted."""
     lines = []
     for change, heading in HEADINGS.items():
         pages = stats.notable_pages[change][:MAX_NAMED]
@@ -127,12 +135,12 @@ def _format_pages(stats: app.CrawlStats) -> list[str]:
         if more:
             lines.append(f"  and {more:,} more")
     if stats.dead_link_urls:
-        lines += ["", "Named, and not there:", *(f"  {url}" for url in stats.dead_link_urls[:MAX_NAMED])]
+        lines += ["", "Dead links:", *(f"  {url}" for url in stats.dead_link_urls[:MAX_NAMED])]
     return lines
 
 
 def _list_facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
-    """What a crawl did, line by line."""
+    """Return the summary of a crawl as pairs of label and value."""
     changes = stats.changes
     unchanged = changes[app.Change.UNCHANGED] + changes[app.Change.COSMETIC]
     not_modified = f" (not modified: {stats.not_modified})" if stats.not_modified else ""
@@ -142,28 +150,33 @@ def _list_facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
     seconds = stats.elapsed.total_seconds()
     pace = f" ({stats.visits / seconds:.1f} pages a second)" if seconds >= 1 and stats.visits else ""
     return [
-        ("Looked at", format_count(stats.visits, "page")),
-        ("First seen", _format_explained_count(changes[app.Change.ADDED], "fetched for the first time")),
-        ("Same", f"{unchanged}{not_modified}{cosmetic}"),
+        ("Visited", format_count(stats.visits, "page")),
+        ("Added", _format_explained_count(changes[app.Change.ADDED], "fetched for the first time")),
+        ("Unchanged", f"{unchanged}{not_modified}{cosmetic}"),
         ("Changed", str(changes[app.Change.CHANGED])),
         ("Gone", str(changes[app.Change.GONE])),
         (
             "Dead links",
-            _format_explained_count(stats.dead_links, "nothing is there, and never was") if stats.dead_links else "",
+            _format_explained_count(stats.dead_links, "not found, and never fetched before")
+            if stats.dead_links
+            else "",
         ),
         ("Moved", str(changes[app.Change.MOVED] or "")),
-        ("Back", str(changes[app.Change.RESTORED] or "")),
+        ("Restored", str(changes[app.Change.RESTORED] or "")),
         ("Failed", f"{stats.failed} ({reasons})" if reasons else str(stats.failed)),
-        ("Left alone", f"{format_count(outages, 'domain')} ({_format_reasons(stats.outages)})" if outages else ""),
-        ("Not asked for", f"{excluded}, by robots.txt or its user's wish" if stats.excluded else ""),
+        ("Suspended", f"{format_count(outages, 'domain')} ({_format_reasons(stats.outages)})" if outages else ""),
+        ("Excluded", f"{excluded}, by robots.txt or the domain's settings" if stats.excluded else ""),
         ("Rendered", f"{format_count(stats.rendered, 'page')} in a browser" if stats.rendered else ""),
         (
             "Not rendered",
             f"{format_count(stats.without_browser, 'page')}: {_explain_no_browser()}" if stats.without_browser else "",
         ),
-        ("Sitemap, feed", f"none at {format_count(stats.absent_lists, 'usual place')}" if stats.absent_lists else ""),
-        ("New URLs found", _format_explained_count(stats.new_pages, "linked or listed, not known before")),
-        ("Received", f"{format_bytes(stats.received_bytes)} by {format_count(stats.requests, 'request')}"),
+        (
+            "Sitemap, feed",
+            f"none at {format_count(stats.absent_lists, 'usual location')}" if stats.absent_lists else "",
+        ),
+        ("New URLs", _format_explained_count(stats.new_pages, "found in links and sitemaps, not fetched yet")),
+        ("Received", f"{format_bytes(stats.received_bytes)} in {format_count(stats.requests, 'request')}"),
         ("Traffic saved", format_bytes(stats.saved_bytes)),
         ("Seconds", f"{seconds:.1f}{pace}"),
     ]
@@ -179,7 +192,7 @@ def _format_explained_count(count: int, meaning: str) -> str:
 
 def _format_reasons(reasons: Counter[str]) -> str:
     return ", ".join(
-        f"{format_reason(reason) or 'no good answer'}: {count}" for reason, count in reasons.most_common(8)
+        f"{format_reason(reason) or 'no usable response'}: {count}" for reason, count in reasons.most_common(8)
     )
 
 
@@ -188,20 +201,18 @@ def _remark_problems(result: app.CrawlResult) -> None:
         until = format_when(hold.until, now=result.at)
         reason = format_reason(hold.reason)
         if hold.reason == app.BAD_PATTERN:
-            reason = (
-                f"a pattern of its settings is not used any more: recrawl domains show {domain} says which, and why"
-            )
+            reason = f"a pattern in its settings can no longer be used; for details: recrawl domains show {domain}"
         remark(f"recrawl: {domain} is suspended until {until}: {reason}")
     for url, reason in result.exclusions.items():
-        remark(f"recrawl: {url} was not asked for: {reason}")
+        remark(f"recrawl: {url} was not fetched: {reason}")
     for domain, error in result.shift.broken.items():
-        remark(f"recrawl: {domain} was ended by an error of recrawl's own, and is left alone for an hour: {error}")
+        remark(f"recrawl: the crawl of {domain} failed with an internal error; it is suspended for an hour: {error}")
     for domain in sorted(set(result.shift.lost)):
-        remark(f"recrawl: {domain} was taken over by another worker; what was recorded before is kept")
+        remark(f"recrawl: another worker took over {domain}; visits recorded before that are kept")
     if result.was_stopped:
         pages_left = "" if result.pages_left is None else f", {format_count(result.pages_left, 'page')} left"
         remark(
-            f"recrawl: stopped{pages_left}; all that was looked at is recorded, and the same command goes on from here"
+            f"recrawl: stopped{pages_left}; all finished visits are recorded. Run the same command again to continue"
         )
     for domain in sorted(result.problem_domains):
         remark(f"recrawl: {domain} {result.idle_reasons[domain]}")
@@ -214,12 +225,12 @@ def _describe_result(result: app.CrawlResult) -> dict[str, object]:
         "domains": sorted({*(domain.authority for domain in named), *shift.by_domain}),
         **shift.stats.as_dict(),
         "by_domain": {domain: stats.as_dict() for domain, stats in sorted(shift.by_domain.items())},
-        "holds": shift.suspensions,
-        "lost": sorted(set(shift.lost)),
-        "broken": shift.broken,
-        "idle": result.idle_reasons,
-        "refused_urls": result.exclusions,
+        "suspensions": shift.suspensions,
+        "lost_leases": sorted(set(shift.lost)),
+        "errors": shift.broken,
+        "idle_reasons": result.idle_reasons,
+        "excluded_urls": result.exclusions,
         "next_due_at": result.next_due_at,
-        "interrupted": result.was_stopped,
-        "left": result.pages_left,
+        "was_stopped": result.was_stopped,
+        "pages_left": result.pages_left,
     }

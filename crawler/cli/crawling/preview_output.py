@@ -1,4 +1,4 @@
-"""recrawl crawl --dry-run: what would be fetched now and what that would cost, without touching anything."""
+"""Output of recrawl crawl --dry-run: what would be fetched now, and at what cost."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,20 +12,20 @@ from crawler.cli.output import pick_fields, print_json, say, show_facts, show_ro
 from crawler.cli.session import run_on_database, settings
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
 
-ON_TOP = ", one a page; robots.txt and second looks at what has changed come on top"
+ON_TOP = ", one per page; requests for robots.txt and second visits to changed pages are added"
 
 
 def show_preview(
     names: Sequence[str], *, patch: SettingsPatch, max_pages: int | None, at: datetime | None, as_json: bool
 ) -> None:
-    make_domain_settings(patch, settings())  # what could not be registered is an error here, too
+    make_domain_settings(patch, settings())  # raises BadInput for settings that a registration would reject
     previews, unregistered = run_on_database(lambda db, _: preview_crawl(db, names, max_pages=max_pages, at=at))
     at = at or datetime.now(UTC)
     if as_json:
         print_json({"at": at, "plans": [_describe_preview(plan) for plan in previews], "unregistered": unregistered})
         return
     for name in unregistered:
-        say(f"{name} is not registered: it would be, then /robots.txt and its root would be fetched")
+        say(f"{name} is not registered: it would be registered, and its robots.txt and root page would be fetched")
     for plan in previews:
         _show_domain(plan, at=at)
     if not previews and not unregistered:
@@ -35,17 +35,17 @@ def show_preview(
 def _show_domain(crawl_preview: CrawlPreview, *, at: datetime) -> None:
     workload = crawl_preview.backlog
     requests = f"{format_count(crawl_preview.requests, 'request')}{ON_TOP if crawl_preview.requests else ''}"
-    list_locations = format_count(workload.unread_lists, "usual place")
+    list_locations = format_count(workload.unread_lists, "usual location")
     show_facts(
         [
             (crawl_preview.domain.authority, format_wait(crawl_preview.wait, crawl_preview.domain, now=at) or requests),
-            ("First", "\n".join(f"{url}, since you name it" for url in crawl_preview.requested)),
+            ("First", "\n".join(f"{url}, requested by its URL" for url in crawl_preview.requested)),
             ("New pages", str(workload.unfetched)),
-            ("Sitemaps", f"looked for at {list_locations}" if workload.unread_lists else ""),
+            ("Sitemaps", f"requested at {list_locations}" if workload.unread_lists else ""),
             ("Due pages", f"{workload.due} ({workload.conditional} of them with validators)" if workload.due else "0"),
-            ("Bytes at most", format_bytes(crawl_preview.max_bytes)),
-            ("Time at least", format_span(crawl_preview.min_time) if crawl_preview.min_time else ""),
-            ("Inbox", f"{workload.inbox_rows} not applied yet: counted, not listed" if workload.inbox_rows else ""),
+            ("Max bytes", format_bytes(crawl_preview.max_bytes)),
+            ("Min time", format_span(crawl_preview.min_time) if crawl_preview.min_time else ""),
+            ("Inbox", f"{workload.inbox_rows} not applied yet (counted, not listed)" if workload.inbox_rows else ""),
             (
                 "Next due",
                 format_instant(crawl_preview.status.wake_at)
@@ -71,7 +71,7 @@ def _show_domain(crawl_preview: CrawlPreview, *, at: datetime) -> None:
 def _explain_target(target: Target) -> str:
     if target.state is State.UNFETCHED:
         return "never fetched"
-    return f"due, last seen {format_instant(target.last_good_at)}"
+    return f"due, last fetched {format_instant(target.last_good_at)}"
 
 
 def _describe_preview(crawl_preview: CrawlPreview) -> dict[str, object]:
@@ -79,11 +79,11 @@ def _describe_preview(crawl_preview: CrawlPreview) -> dict[str, object]:
         "domain": crawl_preview.domain.authority,
         "requests": crawl_preview.requests,
         "max_bytes": round(crawl_preview.max_bytes),
-        "least_seconds": crawl_preview.min_time,
-        "named": crawl_preview.requested,
-        "not_now": crawl_preview.wait,
+        "min_seconds": crawl_preview.min_time,
+        "requested_urls": crawl_preview.requested,
+        "wait": crawl_preview.wait,
         "next_due_at": crawl_preview.status.wake_at,
-        "load": crawl_preview.backlog,
+        "backlog": crawl_preview.backlog,
         "first": [
             pick_fields(target, "url", "state", "importance", "last_good_at", "received_bytes")
             | {"conditional": bool(target.validators)}

@@ -1,4 +1,4 @@
-"""recrawl refresh and hint: pages become due now, or as soon as it pays when somebody says that they have changed."""
+"""recrawl refresh and hint: request revisits, and report that pages may have changed."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,12 +16,15 @@ from crawler.times import format_typed_instant
 
 def refresh(
     domain: DomainName,
-    prefix: Annotated[str | None, declare_option("URL", "Only pages whose URL begins so; a path will do.")] = None,
+    prefix: Annotated[
+        str | None, declare_option("URL", "Only pages whose URL has this prefix: a URL or a path.")
+    ] = None,
     at: At = None,
     as_json: Json = False,
 ) -> None:
-    """Make every page of a domain due now, or the page that a URL names. A running stack begins at once, else the
-    next crawl does.
+    """Make all pages of a domain, or the page of a URL, due now.
+
+    A running local stack fetches them immediately; otherwise the next crawl does.
 
     Examples:
 
@@ -31,38 +34,41 @@ def refresh(
     """
     result = run_on_database(lambda db, _: revisits.request_refresh(db, domain, prefix=prefix or "", at=at))
     name, pages = result.domain.authority, result.pages
-    # A run would live in the time of the clock.
+    # A run of the local stack uses the real time, not `at`.
     run_url = revisits.start_recrawl(settings(), result.domain, result.prefix) if at is None else None
     if as_json:
-        print_json({"domain": name, "prefix": result.prefix, "pages": pages, "run": run_url, "not_now": result.wait})
+        print_json({"domain": name, "prefix": result.prefix, "pages": pages, "run": run_url, "wait": result.wait})
         return
     when = "now" if at is None else f"at {format_instant(at)}"
     say(f"{format_count(pages, 'page')} under {result.prefix} {'is' if pages == 1 else 'are'} due {when}")
     if result.wait is not None and result.wait.reason.is_obstacle:
         say(f"They wait: {name} {status.format_wait(result.wait, result.domain, now=at or datetime.now(UTC))}")
     elif run_url:
-        say(f"The running stack fetches them now: {run_url}")
+        say(f"The local stack is fetching them: {run_url}")
     else:
         at_option = f" --at {format_typed_instant(at)}" if at is not None else ""
-        say(f"Next: {result.command}{at_option} (until then other commands show their former times)")
+        say(f"Next: {result.command}{at_option} (until then, other commands show the previous due times)")
 
 
-MAX_LINE = 8192  # characters of a line; a page's URL has as many bytes at most
+MAX_LINE = 8192  # characters; the URL of a page has at most as many bytes
 
 
 def hint(
-    urls: Annotated[list[str], declare_argument("URL...|-", "Pages that have changed; - reads one a line from stdin.")],
+    urls: Annotated[
+        list[str],
+        declare_argument("URL...|-", "URLs of pages that have changed; - reads them from stdin, one per line."),
+    ],
     source: Annotated[
-        str, declare_option("NAME", "Who says so: a CMS, IndexNow. Each source is measured by itself.")
+        str, declare_option("NAME", "The source of the hint, such as a CMS or IndexNow. Each is evaluated separately.")
     ] = "push",
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Say that pages have changed, without ordering a look at them.
+    """Report that pages may have changed, without forcing a revisit.
 
-    A hint is weighed: pages are looked at sooner by as much as hints of this source have proved to be worth in their
-    domain, and later where it says nothing and has never missed a change. To order looks, see recrawl refresh.
-    Pages that are not known yet are found by it. --at is when they changed.
+    How much sooner the pages are revisited depends on how often earlier hints of this source were right in the domain.
+    If a source has never missed a change, pages without a hint are revisited later. Unknown URLs are added as new
+    pages. --at is the time of the change. To force a revisit, use `recrawl refresh`.
 
     Examples:
 
@@ -74,19 +80,19 @@ def hint(
     hinted, now = list(_parse_urls(urls)), at or datetime.now(UTC)
     result = run_on_database(lambda db, _: revisits.record_hints(db, hinted, source=source, at=now))
     if as_json:
-        print_json({"source": source, "at": now, "taken": result.accepted, "refused": result.rejected})
+        print_json({"source": source, "at": now, "accepted": result.accepted, "rejected": result.rejected})
     else:
         for authority, count in result.accepted.items():
-            say(f"{authority}: {format_count(count, 'hint')} of {source} will be weighed by the next crawl")
+            say(f"{authority}: {format_count(count, 'hint')} from {source} accepted for the next crawl")
         for reason, count in result.rejected.items():
-            say(f"{format_count(count, 'hint')} refused: {reason.replace('_', ' ')}")
+            say(f"{format_count(count, 'hint')} rejected: {reason.replace('_', ' ')}")
     return DONE if sum(result.accepted.values()) else PROBLEM
 
 
 def _parse_urls(texts: Sequence[str]) -> "Iterator[revisits.Url]":
     for n, (prefix, text) in enumerate(_read_lines(texts)):
         if n >= revisits.MAX_HINTS:
-            raise BadInput(f"more than {revisits.MAX_HINTS:,} URLs at a time")
+            raise BadInput(f"more than {revisits.MAX_HINTS:,} URLs: split them into several calls")
         try:
             yield registration.parse_typed_url(text)
         except BadInput as error:
@@ -94,7 +100,7 @@ def _parse_urls(texts: Sequence[str]) -> "Iterator[revisits.Url]":
 
 
 def _read_lines(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each URL as it was given, with the place to name it by: the line of standard input."""
+    """Iterate over the given URLs, each with its line number of standard input as a prefix for error messages."""
     for text in texts:
         if text != "-":
             yield "", text
@@ -103,6 +109,6 @@ def _read_lines(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
         while line := sys.stdin.readline(MAX_LINE + 2):
             number += 1
             if len(line) > MAX_LINE + 1:
-                raise BadInput(f"line {number}: longer than {MAX_LINE} characters")
+                raise BadInput(f"line {number} is longer than {MAX_LINE:,} characters")
             if line.strip():
                 yield f"line {number}: ", line.strip()

@@ -1,1 +1,1 @@
-"""The commands that hand changes and pages on: export, sync, feed, notify, tokens."""
+"""Commands that deliver changes and pages to other programs: export, sync, feed, notify, tokens."""

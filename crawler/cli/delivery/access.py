@@ -1,4 +1,4 @@
-"""recrawl tokens and feed: who may ask the HTTP API, and the addresses of Atom feeds."""
+"""recrawl tokens and feed: access tokens of the HTTP API, and addresses of Atom feeds."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -14,9 +14,9 @@ from crawler.cli.session import run_on_database, settings
 from crawler.errors import BadInput
 from crawler.format.values import format_instant
 
-app = typer.Typer(no_args_is_help=True, help="Let programs ask the HTTP API of recrawl serve, and no more.")
+app = typer.Typer(no_args_is_help=True, help="Manage the access tokens of the HTTP API that `recrawl serve` offers.")
 
-TokenName = Annotated[str, declare_argument("NAME", "Whose it is, such as search or nightly-report.")]
+TokenName = Annotated[str, declare_argument("NAME", "The token's name, such as search or nightly-report.")]
 
 
 @app.command("add")
@@ -25,12 +25,17 @@ def add(
     expires: Annotated[
         timedelta | None,
         declare_option(
-            "SPAN", "Good for so long, such as 30d; else until revoked.", parser=values.parse_interval_option
+            "SPAN",
+            "How long the token is valid, such as 30d. Default: until revoked.",
+            parser=values.parse_interval_option,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a token, and print it this once: only a hash of it is kept.
+    """Create an access token and print it.
+
+    The token is shown only once, because recrawl stores only its hash. It gives access to the HTTP API and nothing
+    else.
 
     Examples:
 
@@ -40,12 +45,12 @@ def add(
     token = tokens.add_token(settings(), name, expires=expires, at=datetime.now(UTC))
     print_outcome({"name": name, "token": token}, token, as_json=as_json)
     if not as_json:
-        remark("It is not shown again. The server is: recrawl serve")
+        remark("This token is not shown again. Start the HTTP API with recrawl serve")
 
 
 @app.command("list")
 def list_all(as_json: Json = False) -> None:
-    """List the tokens that were given out.
+    """List the access tokens.
 
     Examples:
 
@@ -55,48 +60,48 @@ def list_all(as_json: Json = False) -> None:
     rows = (
         {
             "name": each.name,
-            "made": format_instant(each.created_at),
+            "created": format_instant(each.created_at),
             "expires": format_instant(each.expires_at) if each.expires_at else "never",
         }
         for each in issued
     )
     document = {"tokens": [pick_fields(each, "name", "created_at", "expires_at") for each in issued]}
-    print_listing(document, rows, empty="No token was given out: recrawl tokens add NAME", as_json=as_json)
+    print_listing(document, rows, empty="There are no tokens: recrawl tokens add NAME", as_json=as_json)
 
 
 @app.command("revoke")
 def revoke(name: TokenName, as_json: Json = False) -> None:
-    """Let nobody in by a token any more; a server that runs knows at once.
+    """Revoke an access token. A running server rejects it immediately.
 
     Examples:
 
         recrawl tokens revoke search
     """
     tokens.remove_token(settings(), name)
-    print_outcome({"revoked": name}, f"Nobody gets in by {name} any more", as_json=as_json)
+    print_outcome({"revoked": name}, f"The token {name} is revoked", as_json=as_json)
 
 
-WEB_UI_FEEDS = "what the pages link to"
+WEB_UI_FEEDS = "feeds linked in the web UI"
 
 
 def feed(
     what: Annotated[
-        str | None, declare_argument("DOMAIN|URL", "A domain, or what its pages' URLs begin with; else all.")
+        str | None, declare_argument("DOMAIN|URL", "A domain, or a URL prefix of its pages. Default: all domains.")
     ] = None,
     kind: Kinds = None,
     name: Annotated[
-        str | None, declare_option("NAME", "Whose it is, such as phone; else it is called as the feed is.")
+        str | None, declare_option("NAME", "A name for the address, such as phone. Default: derived from the feed.")
     ] = None,
-    list_all: Annotated[bool, declare_flag("--list", "List the addresses that were given out.")] = False,
-    revoke: Annotated[str | None, declare_option("NAME", "Let nobody in any more by the address of that name.")] = None,
-    revoke_all: Annotated[bool, declare_flag("--revoke-all", "Let nobody in any more by any of them.")] = False,
+    list_all: Annotated[bool, declare_flag("--list", "List all feed addresses.")] = False,
+    revoke: Annotated[str | None, declare_option("NAME", "Revoke the address of this name.")] = None,
+    revoke_all: Annotated[bool, declare_flag("--revoke-all", "Revoke all addresses.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the address of an Atom feed of changes, for a feed reader on this machine; `recrawl serve` answers it.
+    """Print the address of an Atom feed of changes, for a feed reader on this machine.
 
-    The address lets whoever has it read that feed, and nothing else. Each has a name, and can be revoked by it; asked
-    for again it is the same. Those that the pages link to go by the name `pages` together. For a file that can be put
-    anywhere there is `recrawl changes --atom`.
+    `recrawl serve` serves the feed. Anyone who has the address can read that feed, and nothing else. Each address has a
+    name, by which you can revoke it; the same feed and name give the same address again. The feeds that the web UI
+    links to share the name `pages`. `recrawl changes --atom` writes a feed to a file instead.
 
     Examples:
 
@@ -108,23 +113,23 @@ def feed(
         recrawl feed --revoke phone
     """
     if list_all + (revoke is not None) + revoke_all > (what is None and kind is None and name is None):
-        raise BadInput("--list, --revoke and --revoke-all go alone")
+        raise BadInput("--list, --revoke and --revoke-all cannot be combined with other options")
     home = settings().home.resolve()
     if list_all:
         addresses = feeds.list_addresses(home)
         rows = (
             {
                 "name": each.name,
-                "made": format_instant(each.created_at),
+                "created": format_instant(each.created_at),
                 "feed": each.wanted.label if each.wanted else WEB_UI_FEEDS,
             }
             for each in addresses
         )
-        empty = "No address of a feed was given out: recrawl feed"
+        empty = "There are no feed addresses: recrawl feed"
         print_listing({"feeds": list(map(_describe_address, addresses))}, rows, empty=empty, as_json=as_json)
     elif revoke is not None:
         feeds.revoke_address(home, revoke)
-        message = f"Nobody gets in by {revoke} any more; the other addresses go on"
+        message = f"The address {revoke} is revoked; the other addresses stay valid"
         print_outcome({"revoked": revoke}, message, as_json=as_json)
     elif revoke_all:
         count = feeds.revoke_all_addresses(home)
@@ -142,7 +147,7 @@ def _issue(what: str | None, *, kinds: str | None, name: str | None, as_json: bo
     )
     print_outcome({"name": issued.name, "feed": issued.url, "is_served": issued.is_served}, issued.url, as_json=as_json)
     if not as_json and not issued.is_served:
-        remark("Nobody answers there now: recrawl serve, or recrawl up")
+        remark("No server is running at this address: recrawl serve, or recrawl up")
 
 
 def _describe_address(address: "feeds.FeedAddress") -> dict[str, object]:

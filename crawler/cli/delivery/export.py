@@ -1,4 +1,4 @@
-"""recrawl export and sync: a domain's pages to a file, a folder or stdout, and an index of them kept in step."""
+"""recrawl export and sync: export the pages of a domain, and keep a search index of them up to date."""
 
 import sys
 from datetime import UTC, datetime
@@ -18,27 +18,33 @@ from crawler.format.values import format_count
 
 def export(
     domain: Annotated[str, declare_argument("DOMAIN", "A registered domain.")],
-    form: Annotated[str, declare_option("FORMAT", "jsonl, csv, parquet, markdown or warc.", "--format")] = "jsonl",
+    form: Annotated[
+        str, declare_option("FORMAT", "The format: jsonl, csv, parquet, markdown or warc.", "--format")
+    ] = "jsonl",
     to: Annotated[
-        Path | None, declare_option("PATH", "A file, or a folder for markdown, which needs it; else stdout.")
+        Path | None,
+        declare_option("PATH", "The file to write, or the folder for markdown (required there). Default: stdout."),
     ] = None,
     since: Annotated[
-        int | None, declare_option("CURSOR", "Only what has changed since, and what went; 0 for everything.", min=0)
+        int | None,
+        declare_option("CURSOR", "Export only pages that changed or were removed after this cursor; 0: all.", min=0),
     ] = None,
     chunks: Annotated[
-        bool, declare_flag("--chunks", "Of jsonl and parquet: a row for each part of a page under a heading.")
+        bool, declare_flag("--chunks", "Write a row per section of a page instead of per page (jsonl and parquet).")
     ] = False,
     versions: Annotated[
-        bool, declare_flag("--versions", "All versions of each page, also of those that are gone; not as markdown.")
+        bool, declare_flag("--versions", "Export all versions of all pages, including gone pages (not markdown).")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Take the pages of a domain: each with its newest text, or as its server sent it.
+    """Export the pages of a domain.
 
-    jsonl, csv and parquet have a row for each page with its main text; with --chunks a row for each part, as Markdown,
-    with an id that stays. markdown is a file for each page with what is known of it at its head. warc is what the
-    servers sent, for archives. It ends with the cursor from which to go on: an export with --since brings what has
-    changed, and tells what went (in a folder of markdown such files are removed).
+    jsonl, csv and parquet have a row per page with its main text. With --chunks they have a row per section, as
+    Markdown, with a stable ID. markdown writes a file per page, with metadata in its front matter. warc contains the
+    responses as the servers sent them, for archives.
+
+    The command prints a cursor. Pass it to --since to export only later changes, including removed pages. In a markdown
+    folder, the files of removed pages are deleted.
 
     Examples:
 
@@ -49,9 +55,9 @@ def export(
     """
     request = exports.ExportRequest(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
     if request.format.is_binary and to is None and get_stdout().is_terminal:
-        raise BadInput(f"{request.format} is nothing for a terminal: --to FILE")
+        raise BadInput(f"{request.format} is binary and cannot be written to a terminal: use --to FILE")
     if as_json and to is None:
-        raise BadInput("--json tells what was written, so that --to has to say where")
+        raise BadInput("--json prints a summary to stdout: use --to PATH for the pages")
 
     async def work(db: "exports.AppDatabase", _: Interrupts) -> "exports.ExportResult":
         with bars.ExportProgress() as progress:
@@ -66,7 +72,7 @@ def export(
     else:
         noun = "version" if versions else "page"
         remark(
-            f"{format_count(exported.pages, noun)}; what changes from now on: {_format_next_command(request, exported)}"
+            f"{format_count(exported.pages, noun)} exported; next changes: {_format_next_command(request, exported)}"
         )
 
 
@@ -79,26 +85,29 @@ def _format_next_command(request: "exports.ExportRequest", exported: "exports.Ex
 
 def sync(
     target: Annotated[
-        str, declare_argument("FILE|URL", "An SQLite file, or postgresql://...; made where there is none.")
+        str, declare_argument("FILE|URL", "A SQLite file or a postgresql:// URL. Created if it does not exist.")
     ],
     names: Annotated[
-        list[str] | None, declare_argument("[DOMAIN]...", "Registered domains; all where none is named.")
+        list[str] | None, declare_argument("[DOMAIN]...", "Registered domains. Default: all domains.")
     ] = None,
-    full: Annotated[bool, declare_flag("--full", "Read all pages, and take out what is not there.")] = False,
+    full: Annotated[
+        bool, declare_flag("--full", "Read all pages again, and delete all others from the index.")
+    ] = False,
     follow: Annotated[
-        bool, declare_flag("--follow", "Go on: put what is found as it is found, until Ctrl-C.", short="-f")
+        bool, declare_flag("--follow", "Keep running and apply changes as they are found, until Ctrl-C.", short="-f")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Keep an index of the pages in step: a SQLite file for search by words, or tables in Postgres for embeddings.
+    """Keep a search index of the pages up to date, in SQLite (full-text search) or Postgres (embeddings).
 
-    The first time all pages are put into it, in chunks by heading; later what has changed, and what went is taken out.
-    The index has its own cursor, which it commits with the pages: whatever ends in between, nothing is missed. Any
-    SQLite with FTS5 reads the file, also while it is written. In Postgres the schema recrawl_index has a row for each
-    chunk with a column for its embedding, which stays as long as the chunk's text does (docs/export.md).
+    The first run adds all pages, in chunks by heading. Later runs apply only changes and delete removed pages. The
+    index stores its cursor in the same transaction as the pages, so an interrupted run misses nothing.
 
-    With --follow it goes on until it is told to stop (Ctrl-C, SIGTERM: exit code 0), woken as the feed grows, and tells
-    of each time that something was put or taken out; with --json each is a line.
+    Any SQLite with FTS5 can read the file, even while it is written. In Postgres, the schema recrawl_index has a row
+    per chunk with a column for its embedding, which is kept as long as the chunk's text is unchanged (docs/export.md).
+
+    With --follow, the command runs until Ctrl-C or SIGTERM (exit code 0) and prints a line for each update, or a JSON
+    document per line with --json.
 
     Examples:
 
@@ -110,10 +119,10 @@ def sync(
     """
 
     def describe_result(result: "exports.SyncRound") -> dict[str, object]:
-        return {"index": _strip_password(target), "domains": result.synced, "forgotten": result.forgotten}
+        return {"index": _strip_password(target), "domains": result.synced, "unregistered": result.forgotten}
 
     async def print_results(index: "exports.IndexSync") -> None:
-        async for result in index.follow(anew=full, on_outage=lambda error: remark(f"{error}; it is asked again")):
+        async for result in index.follow(anew=full, on_outage=lambda error: remark(f"{error}; trying again")):
             print_json_line(describe_result(result)) if as_json else _show_result(result)
 
     async def work(db: "exports.AppDatabase", interrupts: Interrupts) -> "exports.SyncRound | None":
@@ -130,10 +139,10 @@ def sync(
 
 def _show_result(result: "exports.SyncRound") -> None:
     for name, synced in result.synced.items():
-        how = "all pages read" if synced.is_anew else "what has changed"
-        say(f"{name}: {format_count(synced.put, 'page')} put, {synced.removed:,} taken out ({how})")
+        how = "all pages read" if synced.is_anew else "changes only"
+        say(f"{name}: {format_count(synced.put, 'page')} written, {synced.removed:,} deleted ({how})")
     for name, removed in result.forgotten.items():
-        say(f"{name}: {format_count(removed, 'page')} taken out; it is not registered any more")
+        say(f"{name}: {format_count(removed, 'page')} deleted; the domain is no longer registered")
     if not result.synced and not result.forgotten:
         remark("No domain is registered: recrawl crawl URL")
 

@@ -1,4 +1,4 @@
-"""recrawl notify: who is told of changes, telling them now, and what could not be told."""
+"""recrawl notify: manage subscriptions, send notifications, and handle those that failed."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -13,16 +13,18 @@ from crawler.clock import Clock
 from crawler.errors import BadInput
 from crawler.format.values import format_count, format_delivered, format_instant, format_when
 
-CONNECTIONS = 6  # to tell several targets at once
+CONNECTIONS = 6  # to notify several targets at once
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Have changes told by mail, chat, webhook or a program of yours.",
+    help="Send notifications about changes by mail, chat, webhook or your own program.",
 )
 
-Number = Annotated[int, declare_argument("NUMBER", "Of a subscription: recrawl notify list.", min=1)]
-Letters = Annotated[list[int] | None, declare_argument("[NUMBER]...", "Of dead letters: recrawl notify dead.", min=1)]
-EveryOne = Annotated[bool, declare_flag("--all", "All of them.")]
+Number = Annotated[int, declare_argument("NUMBER", "The number of a subscription; see recrawl notify list.", min=1)]
+Letters = Annotated[
+    list[int] | None, declare_argument("[NUMBER]...", "The numbers of dead letters; see recrawl notify dead.", min=1)
+]
+EveryOne = Annotated[bool, declare_flag("--all", "All dead letters.")]
 
 
 @app.command()
@@ -30,46 +32,54 @@ def add(
     target: Annotated[
         str,
         declare_argument(
-            "TARGET", "https://..., an apprise address without secrets, command:PROGRAM, or env:NAME or block:NAME."
+            "TARGET",
+            "A webhook (https://...), an Apprise URL without secrets, command:PROGRAM, env:NAME or block:NAME.",
         ),
     ],
-    domain: Annotated[str | None, declare_option("DOMAIN", "Changes of one domain only.")] = None,
+    domain: Annotated[str | None, declare_option("DOMAIN", "Only changes of this domain. Default: all.")] = None,
     pattern: Annotated[
-        str | None, declare_option("PATTERN", "Of pages like '/docs/', '*.html$' or 're:/20../' only.")
+        str | None, declare_option("PATTERN", "Only pages that match, such as '/docs/', '*.html$' or 're:/20../'.")
     ] = None,
     kind: Kinds = None,
     match: Annotated[
-        str | None, declare_option("TEXT", "When this text appears; re:EXPRESSION for a regular one.")
+        str | None, declare_option("TEXT", "Notify when this text appears. re:REGEX for a regular expression.")
     ] = None,
-    lacks: Annotated[str | None, declare_option("TEXT", "When this text goes.")] = None,
-    above: Annotated[float | None, declare_option("N", "When the number rises above this.")] = None,
-    below: Annotated[float | None, declare_option("N", "When the number falls below this.")] = None,
+    lacks: Annotated[str | None, declare_option("TEXT", "Notify when this text disappears.")] = None,
+    above: Annotated[float | None, declare_option("N", "Notify when the number rises above this.")] = None,
+    below: Annotated[float | None, declare_option("N", "Notify when the number falls below this.")] = None,
     selector: Annotated[
-        str | None, declare_option("SELECTOR", "Of the watched piece: CSS, or XPath behind xpath:; else all of it.")
+        str | None,
+        declare_option("SELECTOR", "The element to check: a CSS selector, or xpath:XPATH. Default: the whole page."),
     ] = None,
     digest: Annotated[
-        str | None, declare_option("WHEN", "Together: every 1h or 30m, daily (at 8), daily@07:30, weekly@fri-07:30.")
+        str | None,
+        declare_option("WHEN", "Send one digest: every 1h or 30m, daily (at 08:00), daily@07:30, weekly@fri-07:30."),
     ] = None,
     quiet_hours: Annotated[
-        str | None, declare_option("HOURS", "Nothing from 22-07 or 21:30-06:45; afterwards all together.")
+        str | None, declare_option("HOURS", "Send nothing during 22-07 or 21:30-06:45, and one message afterwards.")
     ] = None,
     time_zone: Annotated[
-        str | None, declare_option("ZONE", "Whose clock counts: Europe/Vienna; else the domain's, or UTC.")
+        str | None,
+        declare_option("ZONE", "The time zone of digests and quiet hours. Default: the domain's, else UTC."),
     ] = None,
     secret: Annotated[
-        str | None, declare_option("REFERENCE", "Sign webhooks with the key at env:NAME or block:NAME.")
+        str | None, declare_option("REFERENCE", "Sign webhooks with the key in env:NAME or block:NAME.")
     ] = None,
     allow_private: Annotated[
-        bool, declare_flag("--allow-private", "The receiver is on this machine or in a private network.")
+        bool, declare_flag("--allow-private", "Allow a receiver on this machine or in a private network.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Have changes told from now on; `recrawl notify test` tries it.
+    """Add a subscription: send notifications about changes from now on.
 
-    Mail and chat go by apprise. What has a password or a token in it is not typed: put all of the address into a
-    variable or a Prefect secret block, and name that. With --match, --lacks, --above or --below a change is told when
-    that becomes true of a page, in its text without what is known to be noise. A webhook is told in JSON, signed as
-    Standard Webhooks has it. A program gets the same on its stdin, and is run by your user on this machine alone.
+    Mail and chat are sent with Apprise. Do not type a URL that contains a password or token: store the whole URL in an
+    environment variable or a Prefect secret block, and pass env:NAME or block:NAME.
+
+    With --match, --lacks, --above or --below, a notification is sent when the condition becomes true for a page. Known
+    noise in its text is ignored.
+
+    A webhook receives JSON, signed as in Standard Webhooks. A program receives the same JSON on stdin; it runs as your
+    user, on this machine only.
 
     Examples:
 
@@ -98,14 +108,14 @@ def add(
         return
     say(f"Subscription {subscription.id}: {notify_output.format_subscription(subscription)}")
     if not subscription.wish.secret and subscription.wish.target.startswith(("http://", "https://")):
-        remark("Its messages are not signed: --secret env:NAME signs them")
+        remark("Its messages are not signed: use --secret env:NAME to sign them")
     notify_output.remark_missing_secrets(subscription)
     remark(f"Next: recrawl notify test {subscription.id}")
 
 
 @app.command("list")
 def list_all(as_json: Json = False) -> None:
-    """List who is told of what, and how that is going.
+    """List the subscriptions and the state of their deliveries.
 
     Examples:
 
@@ -123,7 +133,7 @@ def list_all(as_json: Json = False) -> None:
         )
         return
     if not listed:
-        say("Nobody is told of changes: recrawl notify add TARGET")
+        say("There are no subscriptions: recrawl notify add TARGET")
     for n, (each, elsewhere) in enumerate(listed):
         if n:
             say("")
@@ -132,23 +142,23 @@ def list_all(as_json: Json = False) -> None:
 
 @app.command()
 def remove(number: Number, as_json: Json = False) -> None:
-    """Tell a target nothing any more, not even what waits for it.
+    """Remove a subscription with its waiting changes and its dead letters.
 
     Examples:
 
         recrawl notify remove 3
     """
     removed = run_on_database(lambda db, _: notifications.unsubscribe(db, number))
-    waiting = f"{format_count(removed.waiting, 'change')} that waited" if removed.waiting else ""
+    waiting = format_count(removed.waiting, "waiting change") if removed.waiting else ""
     dead = format_count(removed.dead, "dead letter") if removed.dead else ""
     lost = " and ".join(filter(None, (waiting, dead)))
-    message = f"Subscription {number} is removed{f', and {lost} with it' if lost else ''}"
+    message = f"Subscription {number} is removed{f' with {lost}' if lost else ''}"
     print_outcome(notify_output.describe_subscription(removed), message, as_json=as_json)
 
 
 @app.command()
 def pause(number: Number, as_json: Json = False) -> None:
-    """Tell a target nothing for a while. What had been found until then waits, and is told when it is resumed.
+    """Pause a subscription. Changes found before the pause wait and are sent when you resume it.
 
     Examples:
 
@@ -159,8 +169,9 @@ def pause(number: Number, as_json: Json = False) -> None:
         connections=CONNECTIONS,
         patient=True,
     )
-    waiting = f"; {format_count(subscription.waiting, 'change')} waiting for that" if subscription.waiting else ""
-    message = f"Subscription {number} is paused{'' if is_new else ' already'}: recrawl notify resume {number}{waiting}"
+    waiting = f"; {format_count(subscription.waiting, 'change')} waiting" if subscription.waiting else ""
+    already = "" if is_new else " already"
+    message = f"Subscription {number} is{already} paused{waiting}. To resume: recrawl notify resume {number}"
     print_outcome(notify_output.describe_subscription(subscription), message, as_json=as_json)
 
 
@@ -168,11 +179,11 @@ def pause(number: Number, as_json: Json = False) -> None:
 def resume(
     number: Number,
     include_missed: Annotated[
-        bool, declare_flag("--include-missed", "And what was found while it was paused, which else is not told.")
+        bool, declare_flag("--include-missed", "Also send the changes found during the pause. Default: skip them.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Tell a paused target again what is found from now on, beside what waited when it was paused.
+    """Resume a paused subscription: send the changes that were waiting, and those found from now on.
 
     Examples:
 
@@ -186,9 +197,9 @@ def resume(
         connections=CONNECTIONS,
         patient=True,
     )
-    since = "what was found while it was paused" if include_missed else "what is found from now on"
-    waiting = f" {format_count(subscription.waiting, 'change')} that waited, and" if subscription.waiting else ""
-    message = f"goes on: it is told{waiting} {since}" if was_paused else "is not paused"
+    since = "the changes found during the pause" if include_missed else "changes found from now on"
+    waiting = f" {format_count(subscription.waiting, 'waiting change')} and" if subscription.waiting else ""
+    message = f"is resumed: it receives{waiting} {since}" if was_paused else "is not paused"
     print_outcome(
         notify_output.describe_subscription(subscription), f"Subscription {number} {message}", as_json=as_json
     )
@@ -196,7 +207,7 @@ def resume(
 
 @app.command("test")
 def send_test(number: Number, as_json: Json = False) -> int:
-    """Send a test message now. Where it is taken, what waits for that target is due at once.
+    """Send a test message now. If it succeeds, the waiting changes of the subscription are due immediately.
 
     Examples:
 
@@ -204,28 +215,29 @@ def send_test(number: Number, as_json: Json = False) -> int:
     """
     subscription, error = run_on_database(lambda db, _: notifications.send_test_notification(db, number))
     if as_json:
-        print_json({"subscription": number, "is_sent": not error, "why_not": error or None})
+        print_json({"subscription": number, "is_sent": not error, "error": error or None})
     elif error:
-        remark(f"recrawl: the test was not taken by {subscription.wish.target}: {error}")
+        remark(f"recrawl: the test message to {subscription.wish.target} failed: {error}")
     else:
-        say(f"A test was sent to {subscription.wish.target}")
+        say(f"A test message was sent to {subscription.wish.target}")
         notify_output.remark_missing_secrets(subscription)
     return PROBLEM if error else DONE
 
 
 @app.command()
 def run(
-    number: Annotated[int | None, declare_argument("[NUMBER]", "Of one subscription; else all of them.", min=1)] = None,
+    number: Annotated[int | None, declare_argument("[NUMBER]", "One subscription. Default: all.", min=1)] = None,
     follow: Annotated[
-        bool, declare_flag("--follow", "Go on: tell what is found as it is found, until Ctrl-C.", short="-f")
+        bool, declare_flag("--follow", "Keep running and send changes as they are found, until Ctrl-C.", short="-f")
     ] = False,
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Tell now what is due: what a running stack does every five minutes, and `recrawl crawl` at its end.
+    """Send the notifications that are due now.
 
-    A target that does not take a message is tried again later: after 30 s, then ever more seldom up to once an hour.
-    After 16 tries, or three days, the message is a dead letter. Nothing is told twice unless this is killed meanwhile.
+    The local stack does this every five minutes, and `recrawl crawl` when it ends. A failed message is tried again
+    after 30 s, then at growing intervals of up to one hour. After 16 attempts or three days it becomes a dead letter. A
+    message is sent twice only if the process is killed while sending.
 
     Examples:
 
@@ -233,7 +245,7 @@ def run(
         recrawl notify run --follow
     """
     if follow and at is not None:
-        raise BadInput("--follow goes by the time that it is: no --at")
+        raise BadInput("--follow uses the current time and cannot be combined with --at")
     if follow:
         return _follow_deliveries(number, as_json=as_json)
     clock = Clock.from_instant(at)
@@ -250,20 +262,20 @@ def run(
     elif delivered.messages:
         say(format_delivered(delivered.changes, delivered.messages))
     else:
-        say("Nothing is told" if delivered.undelivered or waiting else "Nothing is due")
+        say("Nothing was sent" if delivered.undelivered or waiting else "Nothing is due")
     if not as_json:
         notify_output.remark_failures(delivered)
         for each in waiting:
             remark(
                 f"recrawl: subscription {each.subscription} waits until {format_when(each.until, now=clock.now())}, "
-                f"{format_count(each.changes, 'change')}: {each.why}"
-                f" (recrawl notify test {each.subscription} tries it now)"
+                f"{format_count(each.changes, 'change')}: {each.reason}"
+                f" (to try now: recrawl notify test {each.subscription})"
             )
     return PROBLEM if delivered.undelivered else DONE
 
 
 def _follow_deliveries(number: int | None, *, as_json: bool) -> int:
-    """Tell what is found as it is found, until interrupted."""
+    """Send changes as they are found, until interrupted."""
 
     def print_delivered(delivered: "notifications.DeliveryStats") -> None:
         if as_json and (delivered.messages or delivered.undelivered):
@@ -279,7 +291,7 @@ def _follow_deliveries(number: int | None, *, as_json: bool) -> int:
             number=number,
             stop=interrupts.stop,
             on_delivered=print_delivered,
-            on_outage=lambda error: remark(f"{error}; it is asked again"),
+            on_outage=lambda error: remark(f"{error}; trying again"),
         )
         return interrupts.exit_code
 
@@ -288,10 +300,10 @@ def _follow_deliveries(number: int | None, *, as_json: bool) -> int:
 
 @app.command()
 def dead(
-    number: Annotated[int | None, declare_argument("[NUMBER]", "Of one subscription; else of all.", min=1)] = None,
+    number: Annotated[int | None, declare_argument("[NUMBER]", "One subscription. Default: all.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
-    """List messages that were given up (dead letters), and why.
+    """List the dead letters: messages that could not be delivered, and the last error of each.
 
     Examples:
 
@@ -304,10 +316,10 @@ def dead(
             "number": str(each.id),
             "subscription": str(each.subscription_id),
             "since": format_instant(each.created_at),
-            "tries": str(each.tries),
+            "attempts": str(each.tries),
             "changes": str(len(each.changes)),
-            "what": notifications.format_headline(each.changes),
-            "why": each.error,
+            "headline": notifications.format_headline(each.changes),
+            "error": each.error,
         }
         for each in dead_letters
     )
@@ -317,16 +329,16 @@ def dead(
             "subscription": each.subscription_id,
             "target": each.target,
             "since": each.created_at,
-            "tries": each.tries,
-            "why": each.error,
+            "attempts": each.tries,
+            "error": each.error,
             "changes": each.changes,
         }
         for each in dead_letters
     ]
-    right = ("number", "subscription", "tries", "changes")
-    if print_listing({"dead": letters}, rows, right=right, empty="No message was given up", as_json=as_json):
+    right = ("number", "subscription", "attempts", "changes")
+    if print_listing({"dead_letters": letters}, rows, right=right, empty="There are no dead letters", as_json=as_json):
         more = (
-            f"; these are the oldest {notifications.MAX_LISTED}"
+            f"; only the oldest {notifications.MAX_LISTED} are listed"
             if len(dead_letters) == notifications.MAX_LISTED
             else ""
         )
@@ -335,9 +347,9 @@ def dead(
 
 @app.command()
 def redeliver(letters: Letters = None, every_one: EveryOne = False, as_json: Json = False) -> int:
-    """Have dead letters sent once more, by the next `recrawl notify run` or the running stack.
+    """Send dead letters again, with the next `recrawl notify run` or by the local stack.
 
-    What else waits for their receivers is tried then, too, however often they have failed before.
+    Other messages that wait for the same receivers are tried then, too, even after repeated failures.
 
     Examples:
 
@@ -346,12 +358,12 @@ def redeliver(letters: Letters = None, every_one: EveryOne = False, as_json: Jso
     """
     ids = _select_letters(letters, every_one=every_one)
     count = run_on_database(lambda db, _: notifications.redeliver_letters(db, ids, at=datetime.now(UTC)))
-    return _print_count(count, ids, as_json=as_json, message="will be sent once more: recrawl notify run")
+    return _print_count(count, ids, as_json=as_json, message="will be sent again: recrawl notify run")
 
 
 @app.command()
 def discard(letters: Letters = None, every_one: EveryOne = False, as_json: Json = False) -> int:
-    """Forget dead letters.
+    """Delete dead letters.
 
     Examples:
 
@@ -360,18 +372,18 @@ def discard(letters: Letters = None, every_one: EveryOne = False, as_json: Json 
     """
     ids = _select_letters(letters, every_one=every_one)
     count = run_on_database(lambda db, _: notifications.discard_letters(db, ids, at=datetime.now(UTC)))
-    return _print_count(count, ids, as_json=as_json, message="forgotten")
+    return _print_count(count, ids, as_json=as_json, message="deleted")
 
 
 def _select_letters(letters: list[int] | None, *, every_one: bool) -> list[int] | None:
     if every_one is bool(letters):
-        raise BadInput("name the numbers of dead letters, or say --all")
+        raise BadInput("give the numbers of dead letters, or --all")
     return None if every_one else letters
 
 
 def _print_count(count: int, ids: list[int] | None, *, as_json: bool, message: str) -> int:
     message = f"{format_count(count, 'dead letter')} {message}" if count else "No such dead letter"
-    print_outcome({"letters": count}, message, as_json=as_json)
+    print_outcome({"dead_letters": count}, message, as_json=as_json)
     if not as_json and count and ids is not None and count < len(set(ids)):
-        remark(f"{len(set(ids)) - count} of these numbers are no dead letters: recrawl notify dead")
+        remark(f"{len(set(ids)) - count} of these numbers are not dead letters: recrawl notify dead")
     return DONE if count or ids is None else PROBLEM

@@ -1,4 +1,4 @@
-"""Subscriptions as recrawl notify shows them, and what is said beside of those that were not told."""
+"""Output of recrawl notify: subscriptions, missing secrets and failed deliveries."""
 
 from datetime import datetime
 
@@ -10,18 +10,21 @@ from crawler.format.values import format_bytes, format_count, format_undelivered
 
 
 def format_subscription(subscription: notifications.Subscription) -> str:
-    """What is told to whom, in a line."""
+    """Describe in one line which changes a subscription sends where."""
     options = subscription.wish
     kinds = "" if options.condition is not None or options.kinds == NEWS else ", ".join(sorted(options.kinds))
     where = f"{subscription.domain or 'all domains'}{f' {options.pattern}' if options.pattern else ''}"
-    when = [f"together {options.digest}" if options.digest else "", f"nothing {options.quiet}" if options.quiet else ""]
+    when = [
+        f"digest {options.digest}" if options.digest else "",
+        f"quiet hours {options.quiet}" if options.quiet else "",
+    ]
     zone = options.zone if options.digest or options.quiet else ""
     conditions = ", ".join(filter(None, (_format_condition(options), kinds, *when, zone)))
-    return f"{options.target} is told of {where}{f': {conditions}' if conditions else ''}"
+    return f"{options.target} receives changes of {where}{f': {conditions}' if conditions else ''}"
 
 
 def _format_condition(options: notifications.SubscriptionOptions) -> str:
-    """A condition in a few words."""
+    """Describe the condition of a subscription, or return an empty string."""
     if options.condition is None:
         return ""
     kind = options.condition.kind
@@ -32,16 +35,19 @@ def _format_condition(options: notifications.SubscriptionOptions) -> str:
 
 
 def show_subscription(subscription: notifications.Subscription, *, elsewhere: str, now: datetime) -> None:
-    """A subscription, and how it is going. elsewhere: why no process of this home may run its command, or empty."""
+    """Print a subscription and the state of its deliveries.
+
+    elsewhere: why processes of this RECRAWL_HOME may not run its command; empty if they may.
+    """
     say(f"{subscription.id}  {format_subscription(subscription)}")
     trouble = limit = ""
     delivered = "nothing yet"
     if subscription.failures:
         is_tried = subscription.resume_at is not None and subscription.paused_at is None
-        again = f"; next try {format_when(subscription.resume_at, now=now)}" if is_tried else ""
+        again = f"; next attempt {format_when(subscription.resume_at, now=now)}" if is_tried else ""
         trouble = f"{format_count(subscription.failures, 'failure')} in a row, {subscription.last_error}{again}"
     if subscription.max_bytes < notifications.MAX_BYTES:
-        limit = f"of {format_bytes(subscription.max_bytes)} at most, since larger ones were refused (413)"
+        limit = f"at most {format_bytes(subscription.max_bytes)}, because the receiver rejected larger ones (413)"
     if subscription.delivered:
         delivered = (
             f"{format_count(subscription.delivered, 'change')}, last {format_when(subscription.delivered_at, now=now)}"
@@ -52,10 +58,10 @@ def show_subscription(subscription: notifications.Subscription, *, elsewhere: st
                 "   paused",
                 f"since {format_when(subscription.paused_at, now=now)}" if subscription.paused_at is not None else "",
             ),
-            ("   told", delivered),
+            ("   sent", delivered),
             ("   waiting", format_count(subscription.waiting, "change") if subscription.waiting else ""),
-            ("   trouble", trouble),
-            ("   messages", limit),
+            ("   failing", trouble),
+            ("   message size", limit),
             ("   not run here", elsewhere),
             (
                 "   dead letters",
@@ -66,41 +72,44 @@ def show_subscription(subscription: notifications.Subscription, *, elsewhere: st
 
 
 def remark_missing_secrets(subscription: notifications.Subscription) -> None:
-    """Say beside the answer what of a subscription's secrets a running stack does not know."""
+    """Print remarks about secrets of a subscription that a running local stack does not have."""
     for sentence in notifications.list_missing_secrets(settings(), subscription):
         remark(sentence)
 
 
 def describe_subscription(subscription: notifications.Subscription, *, elsewhere: str = "") -> dict[str, object]:
-    """A subscription as JSON. elsewhere: as in show_subscription."""
+    """Return a subscription as JSON. elsewhere: as in show_subscription."""
     condition = subscription.wish.condition and {
         "kind": subscription.wish.condition.kind,
         "text": subscription.wish.condition.text or None,
         "bound": subscription.wish.condition.bound if subscription.wish.condition.kind.is_numeric else None,
     }
-    optional = pick_fields(subscription.wish, "pattern", "place", "digest", "quiet", "secret")
+    options = subscription.wish
     return {
         "number": subscription.id,
         "domain": subscription.domain,
-        **pick_fields(subscription.wish, "target", "zone", "allow_private"),
-        **{name: text or None for name, text in optional.items()},
-        "kinds": sorted(subscription.wish.kinds),
+        **pick_fields(options, "target", "allow_private"),
+        "time_zone": options.zone,
+        **{name: text or None for name, text in pick_fields(options, "pattern", "digest", "secret").items()},
+        "selector": options.place or None,
+        "quiet_hours": options.quiet or None,
+        "kinds": sorted(options.kinds),
         "condition": condition,
         "cursor": subscription.position,
-        "told": subscription.delivered,
-        "told_at": subscription.delivered_at,
         **pick_fields(
-            subscription, "created_at", "paused_at", "waiting", "dead", "failures", "failing_since", "max_bytes"
+            subscription, "delivered", "delivered_at", "created_at", "paused_at", "waiting", "failures", "failing_since"
         ),
-        "next_try_at": subscription.resume_at,
+        "dead_letters": subscription.dead,
+        "max_bytes": subscription.max_bytes,
+        "next_attempt_at": subscription.resume_at,
         "last_error": subscription.last_error or None,
         "not_run_here": elsewhere or None,
     }
 
 
 def remark_failures(delivered: notifications.DeliveryStats) -> None:
-    """Say beside the answer what was not taken."""
+    """Print remarks about failed deliveries."""
     for number, reason in sorted(delivered.failed.items()):
-        remark(f"recrawl: {format_undelivered(number, reason)}; it is tried again (recrawl notify list)")
+        remark(f"recrawl: {format_undelivered(number, reason)}; it will be tried again (recrawl notify list)")
     for number, reason in sorted(delivered.elsewhere.items()):
-        remark(f"recrawl: subscription {number} is not told: {reason}")
+        remark(f"recrawl: subscription {number} is not delivered: {reason}")

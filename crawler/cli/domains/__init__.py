@@ -1,1 +1,1 @@
-"""The commands about domains: domains, rules, traffic."""
+"""Commands about domains: domains and rules."""

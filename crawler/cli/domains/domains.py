@@ -1,4 +1,4 @@
-"""recrawl domains: registering, listing, changing, pausing and removing domains."""
+"""recrawl domains: register, list, change, pause and remove domains."""
 
 import sys
 from collections.abc import Sequence
@@ -29,18 +29,26 @@ from crawler.cli.settings_options import EMPTY_PATCH, add_settings_options
 from crawler.errors import BadInput
 from crawler.format.values import format_bytes, format_instant
 
-PAGE_COUNTS = ("unfetched", "fetched", "gone", "dead_links", "moved", "excluded", "withheld")  # of Listed
-NUMBERS = ("importance", "never fetched", "looked at", "gone", "dead links")
+PAGE_COUNTS = (
+    "unfetched",
+    "fetched",
+    "gone",
+    "dead_links",
+    "moved",
+    "excluded",
+    "withheld",
+)  # fields of a listed domain
+NUMBERS = ("importance", "unfetched", "fetched", "gone", "dead links")
 
-app = typer.Typer(no_args_is_help=True, help="Register domains, change them, and see how they stand.")
+app = typer.Typer(no_args_is_help=True, help="Register, configure and inspect domains.")
 
 
 @app.command()
 @add_settings_options()
 def add(
-    domain: Annotated[list[str] | None, declare_argument("URL|NAME", "What to register.")] = None,
+    domain: Annotated[list[str] | None, declare_argument("URL|NAME", "The domains to register.")] = None,
     source: Annotated[
-        str | None, declare_option("FILE", "Register one per line of a file, or of - (stdin).", "--from")
+        str | None, declare_option("FILE", "Read domains from a file, one per line; - reads stdin.", "--from")
     ] = None,
     offline: Offline = False,
     patch: SettingsPatch = EMPTY_PATCH,
@@ -49,8 +57,9 @@ def add(
 ) -> int:
     """Register domains.
 
-    The root of each is asked once: where it leads within the same registrable domain (to www, to https) is what
-    gets registered, and the other names become aliases. A URL with a path adds that page as a seed.
+    The root page of each domain is requested once. If it redirects within the same registrable domain (to www or
+    https), the redirect's target is registered, and the other names become aliases. A URL with a path adds that page as
+    a seed.
 
     Examples:
 
@@ -73,11 +82,11 @@ def add(
 
 
 def _read_names(source: str) -> list[str]:
-    """Return the names in a file, one a line; blank lines and comments are passed over."""
+    """Return the names in a file, one per line, without blank lines and comments. Raises BadInput."""
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise BadInput(f"{source} cannot be read: {reason}") from error
     return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
@@ -104,12 +113,12 @@ def _print_results(results: "Sequence[domains.AddResult]", *, as_json: bool) -> 
         if result.is_new:
             say(f"Registered {result.new_domain.root}{register.format_aliases(result.new_domain)}")
     if any(result.is_new and not result.warning for result in results):
-        remark("Next: recrawl crawl, or a running stack begins with it within five minutes")
+        remark("Next: recrawl crawl --due. A running local stack starts crawling within five minutes")
 
 
 @app.command("list")
 def list_all(as_json: Json = False) -> None:
-    """List the domains with their numbers of pages.
+    """List the domains with their page counts.
 
     Examples:
 
@@ -122,8 +131,8 @@ def list_all(as_json: Json = False) -> None:
             "domain": each.domain.authority,
             "state": domains.get_domain_state(each, at=datetime.now(UTC)),
             "importance": f"{each.importance:.2f}",
-            "never fetched": str(each.unfetched),
-            "looked at": str(each.fetched),
+            "unfetched": str(each.unfetched),
+            "fetched": str(each.fetched),
             "gone": str(each.gone),
             "dead links": str(each.dead_links),
             "last visit": format_instant(each.last_visit_at),
@@ -142,7 +151,7 @@ def list_all(as_json: Json = False) -> None:
 
 @app.command()
 def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
-    """Show one domain: its settings, and why it can or cannot be crawled now.
+    """Show the settings and state of a domain, and whether it can be crawled now.
 
     Examples:
 
@@ -152,23 +161,23 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
     details = run_on_database(lambda db, _: domains.inspect_domain(db, domain, at=at))
     shown, status, storage = details.domain, details.status, details.storage
     if as_json:
-        print_json(domains.describe_domain(shown) | {"status": status, "not_now": details.wait, "storage": storage})
+        print_json(domains.describe_domain(shown) | {"status": status, "wait": details.wait, "storage": storage})
         return
     show_facts(
         [
             ("Domain", shown.authority),
             ("Root", shown.root),
-            ("Other names", ", ".join(sorted(shown.aliases))),
+            ("Aliases", ", ".join(sorted(shown.aliases))),
             ("Registered", format_instant(shown.registered_at)),
             *domain_settings.format_all_settings(shown.settings),
             ("Rules", "\n".join(map(domain_settings.format_rule, shown.settings.rules))),
-            ("Not crawled", "\n".join(shown.settings.refusals)),
-            ("By its hours", domain_settings.format_opening(shown, at=instant)),
+            ("Unusable settings", "\n".join(shown.settings.problems)),
+            ("Crawl hours", domain_settings.format_opening(shown, at=instant)),
             ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
             ("Bytes left", format_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
-            ("Takes", format_storage(storage) if storage.stored_bytes else ""),
+            ("Storage", format_storage(storage) if storage.stored_bytes else ""),
             ("Last visit", format_instant(status.last_visit_at)),
-            ("Now", app_status.format_wait(details.wait, shown, now=instant) or "is being crawled at the next run"),
+            ("Now", app_status.format_wait(details.wait, shown, now=instant) or "can be crawled by the next run"),
         ]
     )
 
@@ -178,17 +187,17 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
 def change(
     domain: DomainName,
     unset: Annotated[
-        list[str] | None, declare_option("NAME", "Back to the default: budget, delay, include, ...; may be repeated.")
+        list[str] | None,
+        declare_option("NAME", "Reset a setting to its default, such as budget or include. Can be repeated."),
     ] = None,
     patch: SettingsPatch = EMPTY_PATCH,
     at: At = None,
     as_json: Json = False,
 ) -> None:
-    """Change a domain's settings; what is not named stays.
+    """Change the settings of a domain. Settings that are not given stay unchanged.
 
-    Seeds are added to the ones there are; patterns take the place of the ones there were, and a target that of the
-    other kind. Where the scope becomes another, every page is read again, since its links were sorted out by the old
-    one.
+    Seeds are added to the existing ones. Patterns replace the existing ones, and a target replaces the other kind of
+    target. If the scope changes, the domain is recrawled in full, because links were filtered by the old scope.
 
     Examples:
 
@@ -217,19 +226,20 @@ def change(
         return
     register.remark_missing_secrets(after.settings, unless=before.settings)
     changed_lines = domain_settings.format_changed_settings(before.settings, after.settings)
-    say(f"{after.authority} is changed" if changed_lines else f"{after.authority} was so before: nothing is changed")
+    say(f"{after.authority} is changed" if changed_lines else f"{after.authority}: nothing changed")
     for line in changed_lines:
         say(f"  {line}")
     if storage is not None and storage.stored_bytes:
-        say(f"It takes {format_storage(storage)}")
+        say(f"Storage: {format_storage(storage)}")
 
 
 @app.command("reset-clock")
 def reset_clock(domain: DomainNames, as_json: Json = False) -> None:
-    """Undo a clock that was ahead: visits that are later than now count as made now.
+    """Repair a domain that was crawled with a clock in the future.
 
-    A domain is not fetched before its last visit. After one crawl with a wrong clock, or with `--at` in the future, it
-    would wait until that time. What was recorded stays, and pages are due as long after their visits as they were.
+    A domain is never crawled before the time of its last visit. After a crawl with a wrong clock, or with `--at` in the
+    future, it would wait until then. This command sets the time of such visits to now and keeps everything else; the
+    intervals until the next visits stay the same.
 
     Examples:
 
@@ -237,9 +247,9 @@ def reset_clock(domain: DomainNames, as_json: Json = False) -> None:
     """
     last_visits = run_on_database(lambda db, _: domains.reset_clocks(db, domain, at=datetime.now(UTC)))
     lines = [
-        f"{each.authority} has no visit that is later than now: nothing is changed"
+        f"{each.authority} has no visit in the future: nothing changed"
         if last_visit_at is None
-        else f"{each.authority}: visits up to {format_instant(last_visit_at)} count as made now"
+        else f"{each.authority}: visits up to {format_instant(last_visit_at)} now have the current time"
         for each, last_visit_at in last_visits
     ]
     print_outcome({"reset": {each.authority: at for each, at in last_visits}}, "\n".join(lines), as_json=as_json)
@@ -247,7 +257,7 @@ def reset_clock(domain: DomainNames, as_json: Json = False) -> None:
 
 @app.command()
 def pause(domain: DomainNames, as_json: Json = False) -> None:
-    """Leave domains alone until they are resumed; what is under way ends by itself.
+    """Pause domains until you resume them. Requests in progress are finished.
 
     Examples:
 
@@ -258,7 +268,7 @@ def pause(domain: DomainNames, as_json: Json = False) -> None:
 
 @app.command()
 def resume(domain: DomainNames, as_json: Json = False) -> None:
-    """Crawl paused domains again.
+    """Resume paused domains.
 
     Examples:
 
@@ -270,10 +280,10 @@ def resume(domain: DomainNames, as_json: Json = False) -> None:
 @app.command()
 def remove(
     domain: DomainNames,
-    yes: Annotated[bool, declare_flag("--yes", "Do not ask.", short="-y")] = False,
+    yes: Annotated[bool, declare_flag("--yes", "Do not ask for confirmation.", short="-y")] = False,
     as_json: Json = False,
 ) -> None:
-    """Forget domains and everything about them: pages, versions, changes.
+    """Delete domains with all their data: pages, versions and changes.
 
     Examples:
 
@@ -281,12 +291,12 @@ def remove(
         recrawl domains remove docs.example.com --yes
     """
     if not yes and not sys.stdin.isatty():
-        raise BadInput("removing forgets everything about a domain: add --yes")
+        raise BadInput("this deletes all data of the domains: confirm with --yes")
     if not yes:
         names = ", ".join(map(registration.parse_authority, domain))
-        typer.confirm(f"Forget {names} and everything about it?", abort=True, err=True)
+        typer.confirm(f"Delete {names} with all data?", abort=True, err=True)
     removed = [each.authority for each in run_on_database(lambda db, _: domains.remove_domains(db, domain))]
-    print_outcome({"removed": removed}, "\n".join(f"{name} is forgotten" for name in removed), as_json=as_json)
+    print_outcome({"removed": removed}, "\n".join(f"{name} is removed" for name in removed), as_json=as_json)
 
 
 def _set_paused(names: Sequence[str], *, paused: bool, as_json: bool) -> None:

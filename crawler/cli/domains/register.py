@@ -1,4 +1,4 @@
-"""The registration of what `recrawl crawl` meets for the first time, and what is said beside any registration."""
+"""Registration of new domains by `recrawl crawl`, and remarks about any registration."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from crawler.errors import BadInput
 
 
 def remark_missing_secrets(domain_settings: DomainSettings, *, unless: DomainSettings | None = None) -> None:
-    """Say beside the answer which secrets of a domain are not there. unless: settings that named them before."""
+    """Print remarks about missing secrets of a domain. unless: earlier settings, whose secrets are not mentioned."""
     for sentence in list_missing_secrets(settings(), domain_settings, unless=unless):
         remark(f"recrawl: {sentence}")
 
@@ -19,9 +19,9 @@ def remark_missing_secrets(domain_settings: DomainSettings, *, unless: DomainSet
 async def probe_and_register(
     db: AppDatabase, name: str, patch: SettingsPatch, *, offline: bool, at: datetime
 ) -> tuple[Domain, Fetched | None]:
-    """Register one domain for its crawl, with a remark on what its root said; return its root's page, if there is one.
+    """Register a domain for its crawl, print remarks, and return the domain and the response of its root page, if any.
 
-    The caller pays for that page: see `add_domains`. Raises BadInput.
+    The caller must charge that response to the domain's budget; see `add_domains`. Raises BadInput.
     """
     (added,) = await add_domains(db, [name], patch, offline=offline, keep_responses=True, at=at)
     if added.domain is None:
@@ -35,9 +35,9 @@ async def probe_and_register(
 
 
 def warn_about_missing_contact(domain_settings: DomainSettings) -> None:
-    """Whoever runs a public site should be able to reach whoever has it crawled."""
+    """Print a remark if a public site is crawled without a contact address."""
     if not settings().contact and not domain_settings.allow_private:
-        remark("recrawl: sites cannot tell who crawls them: set RECRAWL_CONTACT to your URL or address")
+        remark("recrawl: requests carry no contact address: set RECRAWL_CONTACT to your URL or email address")
 
 
 def format_aliases(domain: Domain) -> str:

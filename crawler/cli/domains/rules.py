@@ -1,4 +1,4 @@
-"""recrawl rules: what a user says about the pages of a pattern."""
+"""recrawl rules: per-pattern settings for the pages of a domain."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -15,21 +15,19 @@ from crawler.format.values import format_span
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Say what of pages to ignore or watch, how often to look at them, and what they are worth.",
+    help="Manage rules for pages that match a pattern: revisit intervals, weights, limits, ignored and watched parts.",
 )
 
 RenderMode = Literal["auto", "always", "never"]
 Pattern = Annotated[
     str,
-    declare_argument(
-        "PATTERN", "Of path and query: '/docs/', '*.html$' or 're:/20../' (RE2: no looking ahead, no back-references)."
-    ),
+    declare_argument("PATTERN", "A pattern for path and query: '/docs/', '*.html$' or 're:/20../' (RE2 syntax)."),
 ]
 
 
 @app.command("list")
 def list_all(domain: DomainName, as_json: Json = False) -> None:
-    """List a domain's rules in their order, with the pages that count for a limit.
+    """List the rules of a domain in order, with the number of pages that count toward each limit.
 
     Examples:
 
@@ -40,7 +38,7 @@ def list_all(domain: DomainName, as_json: Json = False) -> None:
     name = registered.authority
     empty = f"{name} has no rules: recrawl rules add {name} PATTERN"
     rows = (_format_row(rule, pages) for rule in registered.settings.rules)
-    right = ("least", "most", "weight", "pages", "at most")
+    right = ("min interval", "max interval", "weight", "pages", "max pages")
     print_listing(_describe_rules(registered, pages), rows, right=right, empty=empty, as_json=as_json)
 
 
@@ -50,37 +48,41 @@ def add(
     pattern: Pattern,
     min_interval: Annotated[
         timedelta | None,
-        declare_option("SPAN", "Look no sooner after a look: 1h.", parser=values.parse_interval_option),
+        declare_option("SPAN", "Revisit no sooner than this after a visit: 1h.", parser=values.parse_interval_option),
     ] = None,
     max_interval: Annotated[
-        timedelta | None, declare_option("SPAN", "Look no later after a look: 7d.", parser=values.parse_interval_option)
+        timedelta | None,
+        declare_option("SPAN", "Revisit no later than this after a visit: 7d.", parser=values.parse_interval_option),
     ] = None,
     weight: Annotated[
         float | None,
-        declare_option("NUMBER", "How many times as important such a page is.", parser=values.parse_positive_option),
+        declare_option("NUMBER", "Multiply the importance of matching pages.", parser=values.parse_positive_option),
     ] = None,
-    once: Annotated[bool, declare_flag("--once", "Never again look at a page that was had.")] = False,
+    once: Annotated[bool, declare_flag("--once", "Never revisit a page after its first successful visit.")] = False,
     max_pages: Annotated[
-        int | None, declare_option("N", "Pages of the pattern to keep; 0 for no more.", min=0, max=MAX_INT)
+        int | None, declare_option("N", "Maximum number of matching pages; 0 adds no more.", min=0, max=MAX_INT)
     ] = None,
     ignore: Annotated[
-        list[str] | None, declare_option("PLACE", "Do not compare such elements; may be repeated.")
+        list[str] | None, declare_option("SELECTOR", "Ignore these elements in comparisons. Can be repeated.")
     ] = None,
-    watch: Annotated[list[str] | None, declare_option("PLACE", "Compare only such elements; may be repeated.")] = None,
+    watch: Annotated[
+        list[str] | None, declare_option("SELECTOR", "Compare only these elements. Can be repeated.")
+    ] = None,
     ignore_text: Annotated[
-        list[str] | None, declare_option("REGEX", "Do not compare what this finds in a piece of text; may be repeated.")
+        list[str] | None, declare_option("REGEX", "Ignore text that matches, block by block. Can be repeated.")
     ] = None,
-    render: Annotated[RenderMode | None, declare_option("WHEN", "In a browser: auto, always or never.")] = None,
-    first: Annotated[bool, declare_flag("--first", "Ask it before all others; else after them.")] = False,
+    render: Annotated[RenderMode | None, declare_option("WHEN", "Render in a browser: auto, always or never.")] = None,
+    first: Annotated[bool, declare_flag("--first", "Insert before all other rules. Default: after them.")] = False,
     at: At = None,
     as_json: Json = False,
 ) -> None:
-    """Make a rule about a domain's pages of a pattern; one of the same pattern is replaced where it stands.
+    """Add a rule for the pages of a domain that match a pattern. A rule with the same pattern is replaced in place.
 
-    Several rules may match a page. Of least, most and weight each is told by the first rule that says it; a page counts
-    for every limit that it matches, and it is looked at once if any rule says so. Budget and politeness hold beside.
-    What any of them ignores or watches is so, for both versions that are compared: no page changes by a rule. A place
-    is a CSS selector, or an XPath behind xpath:. `recrawl try` shows what they leave, and which leaves what out.
+    Several rules can match a page. The first rule that sets an interval or a weight decides it. A page counts toward
+    every limit that it matches, and --once applies if any rule sets it. Budgets and politeness still apply. --ignore,
+    --watch and --ignore-text of all matching rules are combined; they apply to both versions in a comparison, so a new
+    rule never makes a page change. A selector is a CSS selector, or an XPath after `xpath:`. `recrawl try` shows the
+    effect of the rules on a page.
 
     Examples:
 
@@ -115,7 +117,7 @@ def add(
 
 @app.command()
 def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = False) -> None:
-    """Take a rule back.
+    """Remove a rule.
 
     Examples:
 
@@ -125,7 +127,7 @@ def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = 
         domain,
         lambda db, found, instant: rules.remove_rule(db, found, pattern, at=instant),
         at=at,
-        message=f"{pattern}: no rule any more",
+        message=f"{pattern}: rule removed",
         as_json=as_json,
     )
 
@@ -149,7 +151,7 @@ def _change_rules(
 
 
 async def _count_limited_pages(db: "rules.AppDatabase", name: str) -> "tuple[rules.Domain, dict[str, int]]":
-    """Return a domain, and how many pages each of its rules limits."""
+    """Return a domain, and by pattern how many pages count toward the limit of each rule."""
     domain = await registration.get_domain(db, name)
     return domain, await rules.count_limited_pages(db, domain.id)
 
@@ -162,11 +164,11 @@ def _describe_rules(domain: "rules.Domain", pages: Mapping[str, int]) -> dict[st
 def _format_row(rule: "rules.PageRule", pages: Mapping[str, int]) -> dict[str, str]:
     return {
         "pattern": rule.pattern,
-        "least": format_span(rule.min_interval) if rule.min_interval is not None else "",
-        "most": format_span(rule.max_interval) if rule.max_interval is not None else "",
+        "min interval": format_span(rule.min_interval) if rule.min_interval is not None else "",
+        "max interval": format_span(rule.max_interval) if rule.max_interval is not None else "",
         "weight": f"{rule.weight:g}" if rule.weight is not None else "",
-        "again": "never" if rule.once else "",
+        "once": "yes" if rule.once else "",
         "pages": str(pages.get(rule.pattern, "")),
-        "at most": str(rule.max_pages) if rule.max_pages is not None else "",
+        "max pages": str(rule.max_pages) if rule.max_pages is not None else "",
         "compared": domain_settings.format_view(rule.view),
     }

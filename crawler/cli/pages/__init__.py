@@ -1,1 +1,1 @@
-"""The commands about single pages: pages, duplicates, explain, try, versions, show, diff."""
+"""Commands about pages: pages, duplicates, explain, try, versions, show, diff."""

@@ -1,4 +1,4 @@
-"""recrawl explain: everything about one URL, in words with the figures behind them."""
+"""Output of recrawl explain: everything that is known about a URL."""
 
 from datetime import datetime
 
@@ -16,19 +16,19 @@ from crawler.format.values import format_bytes, format_count, format_instant, fo
 from crawler.json_lines import get_field_values
 
 NOT_FOUND = {404, 410}
-DECISION_NOTE = """SimHash and its Hamming distance say how much of the text a change changes, and so how soon to look
-again. Content-Length and Last-Modified decide before the body whether it is asked for, as far as they have proven
-honest."""
-MAX_EDITS = 3  # of the last change
+METHOD_NOTE = """The SimHash distance of two versions measures the magnitude of a change, which sets how soon to
+revisit. Content-Length and Last-Modified can show that the page is unchanged before its body is fetched, as far as they
+have proved reliable."""
+MAX_EDITS = 3  # blocks of the last change
 
-MIN_SHOWN_DAYS = 0.5  # by which the site's activity is not as the calendar
-MIN_SHOWN_PAGES = 0.05  # that a change announces
-ANNOUNCED_NOTE = "new pages worth a first look with each of its changes, on average"
-# What is explanation without being asked for; the rest is the figures behind it.
+MIN_SHOWN_DAYS = 0.5  # by which the site's activity differs from the calendar
+MIN_SHOWN_PAGES = 0.05  # new pages per change
+ANNOUNCED_NOTE = "new pages per change, on average"
+# The facts that are shown without --why.
 PLAIN_FACTS = frozenset(
     {
-        *("URL", "Title", "List", "State", "Next", "Its domain", "Fresh", "Rules", "Importance", "Last look"),
-        *("Last change", "What changed", "Version", "Scripts", "Links", "Dated", "Signals"),
+        *("URL", "Title", "List", "State", "Next", "Domain", "Fresh", "Rules", "Importance", "Last visit"),
+        *("Last change", "What changed", "Version", "Scripts", "Links", "Dates", "Signals"),
     }
 )
 
@@ -59,13 +59,13 @@ def show_explanation(text: str, *, why: bool, at: datetime | None, as_json: bool
 
 def _format_content(content: app.ComparedContent) -> str:
     return (
-        f"{format_count(content.blocks, 'block')}, but {content.masked} that are masked,"
-        f" and {format_count(content.words, 'word')} in the others: recrawl try shows which"
+        f"{format_count(content.blocks, 'block')}, except {content.masked} masked blocks"
+        f" and {format_count(content.words, 'masked word')} in the others; for details: recrawl try"
     )
 
 
 def _format_edits(content: app.ComparedContent) -> str:
-    """Return the words that its last change changed."""
+    """Return the words that the page's last change replaced."""
     if content.last_change is None:
         return ""
     blocks = content.last_change.blocks
@@ -86,13 +86,11 @@ def _format_next_request(page: app.PageFacts, stored: app.Explanation) -> str:
 
 
 def _format_activity(page: app.PageFacts) -> str:
-    """By how much the pages of its site have aged together since the last good look; nothing where as the calendar."""
+    """Return by how much the site's activity since the last successful visit differs from the calendar, if at all."""
     if abs(page.activity_ahead) < MIN_SHOWN_DAYS:
         return ""
     more = "more" if page.activity_ahead > 0 else "less"
-    return (
-        f"{abs(page.activity_ahead):.1f} days {more} than the calendar since then, by what visits find at other pages"
-    )
+    return f"{abs(page.activity_ahead):.1f} days {more} than usual since the last successful visit, by its other pages"
 
 
 def _list_facts(
@@ -107,38 +105,38 @@ def _list_facts(
         ("URL", page.url),
         ("Title", page.title or ""),
         ("List", format_list(details.source) if details.source else ""),
-        ("Dated", format_dates(details.dates)),
+        ("Dates", format_dates(details.dates)),
         ("State", state + (f", but now {exclusion}" if exclusion else "")),
         ("Next", explanation.next),
-        ("Its domain", explanation.waits),
+        ("Domain", explanation.waits),
         (
             "Schedule",
             f"shared by {format_count(page.duplicates, 'page')} with the same text" if page.duplicates else "",
         ),
-        ("Belief", format_rate_estimate(page, stored.prior_source)),
+        ("Change rate", format_rate_estimate(page, stored.prior_source)),
         ("Fresh", _format_freshness(explanation, page)),
         ("Signals", explanation.signals),
         ("Site activity", _format_activity(page)),
-        ("Worth", _format_value(explanation)),
+        ("Value of a visit", _format_value(explanation)),
         ("Rules", "\n".join(format_rule(rule) for rule in explanation.domain.settings.rules if rule.matches(page.url))),
         ("Importance", _format_importance(explanation, page)),
-        ("Announces", f"{page.announces:.1f} {ANNOUNCED_NOTE}" if page.announces >= MIN_SHOWN_PAGES else ""),
-        ("Changes", format_magnitude_factor(page, stored.terms)),
+        ("Leads to", f"{page.announces:.1f} {ANNOUNCED_NOTE}" if page.announces >= MIN_SHOWN_PAGES else ""),
+        ("Change magnitude", format_magnitude_factor(page, stored.terms)),
         ("Cash", _format_cash(page)),
-        ("Favoured", f"paid {ordering.boost_factor:g} times by the reserve" if page.boosted else ""),
+        ("Boost", f"receives {ordering.boost_factor:g} times the cash of the virtual page" if page.boosted else ""),
         ("Rank", f"{page.rank} in the order {ordering.order}" if page.state is app.State.UNFETCHED else ""),
         ("Depth", f"{format_count(page.depth, 'link')} from the nearest seed"),
-        ("First seen", format_instant(page.first_seen_at)),
-        ("Last look", format_instant(page.last_visit_at) + (f" ({reason})" if reason else "")),
+        ("Added", format_instant(page.first_seen_at)),
+        ("Last visit", format_instant(page.last_visit_at) + (f" ({reason})" if reason else "")),
         ("Last change", format_when(page.last_change_at, now=stored.at) if page.last_change_at else ""),
         ("What changed", _format_edits(details.content) if details.content else ""),
         ("Compared", _format_content(details.content) if details.content else ""),
         ("Version", f"{page.version}, {format_bytes(page.received_bytes)} received" if page.version else "none"),
         ("ETag", page.etag or ""),
         ("Last-Modified", page.last_modified or ""),
-        ("Asked", _format_next_request(page, stored) if page.version else ""),
+        ("Next request", _format_next_request(page, stored) if page.version else ""),
         ("Scripts", explanation.scripts),
-        ("Decided", DECISION_NOTE if page.version else ""),
+        ("Method", METHOD_NOTE if page.version else ""),
         ("Links", f"to {format_count(page.outlinks or 0, 'page')}; {_format_links(stored)}"),
     ]
 
@@ -146,40 +144,40 @@ def _list_facts(
 def _show_explanation(
     explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails, *, why: bool
 ) -> None:
-    """Print the facts; why: with rates, prices and cash, and which pages link to it and pay it."""
+    """Print the facts. why: also rates, values and cash, and the pages that link to it and pass cash to it."""
     show_facts(fact for fact in _list_facts(explanation, page, details) if why or fact[0] in PLAIN_FACTS)
     if why:
         _show_linkers(explanation.known, is_paid=page.cash is not None)
     if explanation.known.visits:
-        say("\nPast looks")
+        say("\nPast visits")
         _show_visits(explanation.known, why=why)
     if not why:
         version = f"recrawl versions {page.url}; " if page.version else ""
-        remark(f"Next: {version}recrawl explain {page.url} --why for how often it changes, what a look is worth, links")
+        remark(f"Next: {version}recrawl explain {page.url} --why for its change rate, the value of a visit and links")
 
 
 def _show_visits(stored: app.Explanation, *, why: bool) -> None:
     rows = []
     for visit in stored.visits:
         figures = {
-            "by": visit.evidence.replace("_", " "),
+            "evidence": visit.evidence.replace("_", " "),
             "requests": str(visit.requests),
             "bytes": format_bytes(visit.received_bytes),
             "expected": format_share(visit.expected),
         }
         row = {
-            "look": format_instant(visit.at),
-            "answer": visit.answer.replace("_", " ") + (f" {visit.status}" if visit.status else ""),
-            "found": visit.change.value,
-            "amount": format_share(visit.amount),
+            "visit": format_instant(visit.at),
+            "outcome": visit.outcome.replace("_", " ") + (f" {visit.status}" if visit.status else ""),
+            "change": visit.change.value,
+            "magnitude": format_share(visit.magnitude),
         }
         rows.append(row | (figures if why else {}) | {"reason": format_reason(visit.reason)})
-    show_rows(rows, right=["amount", "requests", "bytes", "expected"])
+    show_rows(rows, right=["magnitude", "requests", "bytes", "expected"])
 
 
 def _format_links(stored: app.Explanation) -> str:
     if stored.is_orphan:
-        return "no page links to it any more, as far as they were read: it is kept"
+        return "no fetched page links to it any more; the page is kept"
     return f"{format_count(stored.links, 'page')} {'links' if stored.links == 1 else 'link'} to it"
 
 
@@ -187,7 +185,8 @@ def _format_value(explanation: app.UrlExplanation) -> str:
     if explanation.value is None or explanation.known.terms is None:
         return ""
     return (
-        f"{explanation.value:.3g} importance x days now, against a price of {explanation.known.terms.shadow_price:.3g}"
+        f"{explanation.value:.3g} importance x days now; the minimum at this budget is "
+        f"{explanation.known.terms.shadow_price:.3g}"
     )
 
 
@@ -196,8 +195,10 @@ def _format_freshness(explanation: app.UrlExplanation, page: app.PageFacts) -> s
         return ""
     if page.failures and page.status in NOT_FOUND:
         was = format_instant(page.last_good_at)
-        return f"0%: its server said {page.status} at {format_instant(page.last_visit_at)}; what is kept is of {was}"
-    return f"{format_share(explanation.fresh)} likely to be as it was at {format_instant(page.last_good_at)}"
+        return f"0%: the server returned {page.status} at {format_instant(page.last_visit_at)}; the copy is from {was}"
+    return (
+        f"{format_share(explanation.fresh)} probability that it is unchanged since {format_instant(page.last_good_at)}"
+    )
 
 
 def _format_importance(explanation: app.UrlExplanation, page: app.PageFacts) -> str:
@@ -211,17 +212,16 @@ def _format_importance(explanation: app.UrlExplanation, page: app.PageFacts) -> 
     weight, score = explanation.rules.merge_terms(page.url).weight, explanation.rules.compute_score(page.url)
     factors = [f"a rule's weight of {weight:g}"] if weight != 1 else []
     factors += [f"a plugin's score of {score:g}"] if score != 1 else []
-    weighed = f"; with {' and '.join(factors)}, {page.importance * weight * score:.3g}" if factors else ""
-    return f"{page.importance:.3g} times the domain's mean page{parts}{weighed}"
+    weighed = f"; with {' and '.join(factors)}: {page.importance * weight * score:.3g}" if factors else ""
+    return f"{page.importance:.3g} times the domain's average page{parts}{weighed}"
 
 
 def _format_cash(page: app.PageFacts) -> str:
     if page.cash is None or page.history is None or page.clock is None:
-        return "none: it takes no part in the economy"
-    cash = f"{page.cash:,} coins of {page.circulating:,}, which are waiting to be passed on"
-    return (
-        f"{cash}\nhistory {page.history:,.0f}; the clock was {page.clock:,.0f} then, it is {page.domain_clock:,.0f} now"
-    )
+        return "none: the page takes no part in the cash flow"
+    cash = f"{page.cash:,} of {page.circulating:,} in the domain, to be distributed at the next visit"
+    clocks = f"the domain's clock was {page.clock:,.0f} at the last visit and is {page.domain_clock:,.0f} now"
+    return f"{cash}\nhistory {page.history:,.0f}; {clocks}"
 
 
 def _show_linkers(stored: app.Explanation, *, is_paid: bool) -> None:
@@ -231,13 +231,13 @@ def _show_linkers(stored: app.Explanation, *, is_paid: bool) -> None:
     rows = (
         {
             "linked from": linker.url,
-            "its importance": f"{linker.importance:.2f}" if linker.importance is not None else "-",
-            "its links": str(linker.outlinks),
-            "pays": f"{linker.passed_importance:.3f}" if linker.passed_importance is not None and is_paid else "-",
+            "importance": f"{linker.importance:.2f}" if linker.importance is not None else "-",
+            "links": str(linker.outlinks),
+            "passes": f"{linker.passed_importance:.3f}" if linker.passed_importance is not None and is_paid else "-",
         }
         for linker in stored.linking_pages
     )
-    show_rows(rows, right=["its importance", "its links", "pays"])
+    show_rows(rows, right=["importance", "links", "passes"])
 
 
 def _print_untracked(explanation: app.UrlExplanation | app.UnknownUrl, *, as_json: bool) -> None:
@@ -265,20 +265,20 @@ def _describe_explanation(
         "domain": domain.authority,
         "next": explanation.next,
         **pick_fields(stored, "at", "waiting", "prior_source", "sources", "visits", "links", "linking_pages"),
-        "refused_now": explanation.refused,
-        "belief": explanation.change_rate,
-        "worth": explanation.value,
-        "price": explanation.shadow_price,
+        "excluded_now": explanation.refused,
+        "change_rate": explanation.change_rate,
+        "value": explanation.value,
+        "shadow_price": explanation.shadow_price,
         "revisit": domain.settings.revisit,
         "terms": stored.terms and get_field_values(stored.terms) | {"revisit": domain.settings.revisit},
         "due_today": explanation.due,
-        "asked": _format_next_request(page, stored),
+        "next_request": _format_next_request(page, stored),
         "trust": describe_trust(stored.trust),
         "rules": [describe_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
         "page": get_field_values(page) | rates,
         "orphan": stored.is_orphan,
         "content": details.content,
-        "domain_waits": explanation.waits,
+        "domain_wait": explanation.waits,
         "list": details.source,
         "dates": details.dates,
     }

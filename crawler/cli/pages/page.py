@@ -1,4 +1,4 @@
-"""recrawl explain, try, versions, show and diff: their options and their help."""
+"""recrawl explain, try, versions, show and diff."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ from crawler.cli.options import At, Json, PageUrl, Top, Why, declare_argument, d
 
 
 def versions(url: PageUrl, limit: Top = 50, why: Why = False, as_json: Json = False) -> None:
-    """List the versions of a page, the newest first: when each was seen, and how much it changed.
+    """List the versions of a page, newest first, with their times and change magnitudes.
 
     Examples:
 
@@ -24,15 +24,18 @@ def versions(url: PageUrl, limit: Top = 50, why: Why = False, as_json: Json = Fa
 def show(
     url: PageUrl,
     at: Annotated[
-        str | None, declare_option("SPAN|DAY", "As it was 7d ago, yesterday, or at 2026-11-22T12:00; else the newest.")
+        str | None,
+        declare_option(
+            "SPAN|DAY", "The version of 7d ago, of yesterday, or of 2026-11-22T12:00. Default: the newest version."
+        ),
     ] = None,
-    version: Annotated[int | None, declare_option("N", "The version of this number.", min=1)] = None,
-    text: Annotated[bool, declare_flag("--text", "Nothing but its text.")] = False,
-    html: Annotated[bool, declare_flag("--html", "Nothing but its body, byte by byte in a pipe.")] = False,
-    headers: Annotated[bool, declare_flag("--headers", "What is kept of its headers.")] = False,
+    version: Annotated[int | None, declare_option("N", "The version with this number.", min=1)] = None,
+    text: Annotated[bool, declare_flag("--text", "Print only the text.")] = False,
+    html: Annotated[bool, declare_flag("--html", "Print only the body; in a pipe, as the exact bytes.")] = False,
+    headers: Annotated[bool, declare_flag("--headers", "Print the stored response headers.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a page says, or said at an instant.
+    """Show the content of a page, now or at an earlier time.
 
     Examples:
 
@@ -52,18 +55,22 @@ def show(
 def diff(
     url: PageUrl,
     before: Annotated[
-        str | None, declare_option("VERSION|SPAN|DAY", "From this version, or the one of 7d ago, of a day.", "--from")
+        str | None,
+        declare_option(
+            "VERSION|SPAN|DAY", "The old version: a number, 7d ago or a day. Default: the one before.", "--from"
+        ),
     ] = None,
     after: Annotated[
-        str | None, declare_option("VERSION|SPAN|DAY", "To this version, or the one of then; else the newest.", "--to")
+        str | None,
+        declare_option("VERSION|SPAN|DAY", "The new version: a number, 7d ago or a day. Default: the newest.", "--to"),
     ] = None,
-    context: Annotated[int, declare_option("N", "Unchanged blocks beside a change.", min=0, max=1000)] = 1,
+    context: Annotated[int, declare_option("N", "Unchanged blocks around a change.", min=0, max=1000)] = 1,
     as_json: Json = False,
 ) -> None:
-    """Show what differs between two versions of a page, word by word: the last two, unless others are named.
+    """Show the differences between two versions of a page, word by word. Default: the last two versions.
 
-    What went stands in red or as [-old-], what came in green or as {+new+}. A block begins with ~ where it changed,
-    + where it came, - where it went, > where it moved. Known noise, and what a rule leaves out, is shown as such.
+    Removed words are red or [-marked-], new words are green or {+marked+}. The sign of a block is ~ changed, + added,
+    - removed or > moved. Known noise and text that a rule ignores are marked as noise.
 
     Examples:
 
@@ -83,7 +90,7 @@ def _parse_version(text: str | None) -> int | timedelta | datetime | None:
 def _parse_instant(text: str | None) -> timedelta | datetime | None:
     parsed = _parse_version(text)
     if isinstance(parsed, int):
-        raise typer.BadParameter(f"{text!r} is no instant: --version {parsed} shows that version")
+        raise typer.BadParameter(f"{text!r} is not a time; did you mean --version {parsed}?")
     return parsed
 
 
@@ -93,9 +100,9 @@ def explain(
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Say what is known about one URL: when it is due and why, how fresh it is; or why it is not crawled.
+    """Explain when a URL is crawled next and why, how fresh it is, or why it is not crawled.
 
-    With --why what it is worth at which price, what is believed about its changes, and who links to it.
+    With --why, also show the value of a visit, the change-rate estimate, cash and the pages that link to it.
 
     Examples:
 
@@ -106,20 +113,21 @@ def explain(
 
 
 def try_page(
-    url: Annotated[str, declare_argument("URL", "A page of a registered domain, known or not.")],
+    url: Annotated[str, declare_argument("URL", "Any URL of a registered domain.")],
     repeat: Annotated[
-        bool, declare_flag("--repeat", "Look three times, one delay apart, and show what that teaches.")
+        bool, declare_flag("--repeat", "Fetch three times, one delay apart, and show what differs each time.")
     ] = False,
     screenshot: Annotated[
-        Path | None, declare_option("FILE", "Render it, and write a picture (PNG, without its images).", dir_okay=False)
+        Path | None,
+        declare_option("FILE", "Render the page and write a screenshot (PNG, without images).", dir_okay=False),
     ] = None,
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Look at one page, and show what of it would be compared, what is masked, and why; nothing is recorded.
+    """Fetch one page without recording it, and show which blocks would be compared, which are masked, and why.
 
-    Of a known page: what differs from its last version, and which of it is news. It is a look like any other: as
-    robots.txt and the domain's scope, delay and budget allow. Exit code 1 where the page could not be had.
+    For a fetched page, this also shows the differences from its last version, and which of them count as a change. The
+    request respects robots.txt and the domain's scope, delay and budget. Exit code 1 if the page could not be fetched.
 
     Examples:
 

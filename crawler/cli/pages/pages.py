@@ -1,4 +1,4 @@
-"""recrawl pages and duplicates: the pages of a domain, now or as they were, and those that say nearly the same."""
+"""recrawl pages and duplicates: list the pages of a domain, now or in the past, and near-duplicate pages."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -13,25 +13,29 @@ from crawler.format.values import format_bytes, format_count, format_instant, fo
 
 
 def pages(
-    domain: Annotated[str | None, declare_argument("DOMAIN", "A registered name, or any URL of it.")] = None,
+    domain: Annotated[str | None, declare_argument("DOMAIN", "A registered domain, or any URL of it.")] = None,
     state: Annotated[
-        str | None, declare_option("STATE", "Only these: unfetched, fetched, gone, dead_link, moved, excluded, failed.")
+        str | None,
+        declare_option(
+            "STATE", "Only pages in this state: unfetched, fetched, gone, dead_link, moved, excluded or failed."
+        ),
     ] = None,
     limit: Top = 20,
     why: Why = False,
     at: Annotated[
         datetime | None,
         declare_option(
-            "INSTANT",
-            "The site as it was at this instant; after the last visit: as if it were then. ISO 8601, else UTC.",
+            "TIME",
+            "Show the site as it was at this time, or as if it were this later time. ISO 8601, default time zone UTC.",
             parser=values.parse_instant,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List a domain's pages, the most important first; with --at the site as it was.
+    """List the pages of a domain, most important first.
 
-    Of all domains with --state: failed are pages of which the newest look brought no good answer.
+    With --state, DOMAIN may be omitted to list pages of all domains. `failed` are pages whose last visit had no usable
+    response. With --at, the site is listed as it was at that time.
 
     Examples:
 
@@ -49,7 +53,7 @@ def pages(
     elif as_json:
         print_json(({"domain": authority} if authority else {}) | {"pages": listed})
     elif not listed and state is not None:
-        say(f"No page{f' of {authority}' if authority else ''} is {state}")
+        say(f"No page{f' of {authority}' if authority else ''} has the state {state}")
     elif not listed:
         say(f"{authority} has no pages yet: recrawl crawl {authority}")
     elif state == app.FAILED:
@@ -60,14 +64,14 @@ def pages(
 
 def _show_pages(listed: "list[app.PageLine]", *, order: "app.Order", why: bool) -> None:
     rows = (_format_row(page, parts=why and order is app.Order.MIXED, why=why) for page in listed)
-    show_rows(rows, right=["importance", "links", "by URL", "version", "fresh"])
+    show_rows(rows, right=["importance", "link score", "URL score", "version", "fresh"])
     remark(f"Next: recrawl explain {listed[0].url}")
 
 
 def _format_row(page: "app.PageLine", *, parts: bool, why: bool) -> dict[str, str]:
     weights = {"importance": page.importance}
     if parts:
-        weights |= {"links": page.popularity, "by URL": page.url_score}
+        weights |= {"link score": page.popularity, "URL score": page.url_score}
     about = page.reason or page.list_kind
     figures = {
         "version": str(page.version),
@@ -80,32 +84,32 @@ def _format_row(page: "app.PageLine", *, parts: bool, why: bool) -> dict[str, st
         "title": page.title,
         "state": page.state.value + (f" ({about})" if about else ""),
         **(figures if why else {}),
-        "last look": format_instant(page.last_visit_at),
+        "last visit": format_instant(page.last_visit_at),
         "due": format_instant(page.due_at) if page.due_at is not None else "-",
     }
 
 
 def _show_failed(failed: "list[app.PageLine]", *, now: datetime) -> None:
-    say_heading(f"{format_count(len(failed), 'page')} without a good answer")
+    say_heading(f"{format_count(len(failed), 'page')} without a usable response")
     rows = (
         {
             "url": page.url,
-            "why": _explain_failure(page),
-            "failed": f"{page.failures}x",
-            "was good": format_when(page.last_good_at, now=now),
-            "next try": format_when(page.due_at, now=now) if page.due_at is not None else "-",
+            "reason": _explain_failure(page),
+            "failures": f"{page.failures}",
+            "last success": format_when(page.last_good_at, now=now),
+            "next attempt": format_when(page.due_at, now=now) if page.due_at is not None else "-",
         }
         for page in failed
     )
-    show_rows(rows, right=["failed"])
+    show_rows(rows, right=["failures"])
     remark(f"Next: recrawl explain {failed[0].url}; recrawl refresh {failed[0].url}")
 
 
 def _explain_failure(page: "app.PageLine") -> str:
-    """Why its newest look was no good one."""
+    """Return why the last visit to a page failed."""
     if page.status is not None and page.reason in {"", f"http_{page.status}"}:
         return f"status {page.status}"
-    return reasons.format_reason(page.reason) or "no answer"
+    return reasons.format_reason(page.reason) or "no response"
 
 
 def _show_past(domain: "app.Domain", past_pages: "list[app.PastPage]", *, at: datetime, as_json: bool) -> None:
@@ -117,38 +121,36 @@ def _show_past(domain: "app.Domain", past_pages: "list[app.PastPage]", *, at: da
             "title": page.title,
             "state": page.state.value,
             "version": str(page.version),
-            "seen": format_instant(page.version_at),
+            "since": format_instant(page.version_at),
             "text": format_bytes(page.text_bytes),
         }
         for page in past_pages
     )
-    empty = f"Nothing was known of {domain.authority} at {format_instant(at)}"
+    empty = f"{domain.authority} had no pages at {format_instant(at)}"
     document = {"domain": domain.authority, "at": at, "pages": past_pages}
     if print_listing(document, rows, right=["version", "text"], empty=empty, as_json=as_json):
         remark(f"Next: recrawl show {past_pages[0].url} --at {at.isoformat()}")
 
 
-MAX_MEMBERS_SHOWN = 5  # pages of a group, for people
-MAX_MEMBERS_JSON = 1000  # and for programs
+MAX_MEMBERS_SHOWN = 5  # pages per group in the table
+MAX_MEMBERS_JSON = 1000  # and with --json
 
 
 def duplicates(
     name: Annotated[
-        str | None, declare_argument("DOMAIN|URL", "One domain, or one page of it; else all domains.")
+        str | None, declare_argument("DOMAIN|URL", "A domain, or a page of it. Default: all domains.")
     ] = None,
-    max_distance: Annotated[
-        int, declare_option("N", "In how many of 64 bits fingerprints may differ; 0: in none.", min=0, max=3)
-    ] = 3,
+    max_distance: Annotated[int, declare_option("N", "The maximum SimHash distance in bits, of 64.", min=0, max=3)] = 3,
     limit: Annotated[
-        int, declare_option("N", "How many groups; with a URL, how many pages.", min=1, max=1_000_000)
+        int, declare_option("N", "Maximum number of groups, or of pages with a URL.", min=1, max=1_000_000)
     ] = 20,
     as_json: Json = False,
 ) -> int:
-    """List pages whose main texts are nearly the same, in groups around one of them, the largest groups first.
+    """List groups of pages whose main texts are nearly the same, largest groups first.
 
-    With a URL that has a path: the pages that are nearly the same as this one. Each page is kept by itself; those whose
-    main texts are the same, at three looks and more, share one schedule ("shared"). A page with less than 100 bytes of
-    main text is not compared.
+    With a URL that has a path, list the near duplicates of that page. Pages are never merged. Pages whose main texts
+    are identical at three or more visits share one schedule ("shared"). Pages with less than 100 bytes of main text are
+    not compared.
 
     Examples:
 
@@ -165,26 +167,26 @@ def duplicates(
     )
     rows = (row for group in groups[:limit] for row in _format_group_rows(group))
     document = {"bits": max_distance, "groups": groups[:limit], "more": len(groups) > limit}
-    empty = "No two pages say nearly the same"
+    empty = "There are no near-duplicate pages"
     if print_listing(document, rows, right=("pages", "bits"), empty=empty, as_json=as_json) and len(groups) > limit:
-        say("There are more groups: --limit")
+        say("There are more groups: use --limit N")
     return DONE
 
 
 def _format_group_rows(group: "app.NearDuplicateGroup") -> list[dict[str, str]]:
-    """A group: its size before its first page, and how far the others are from it."""
+    """Return the rows of a group: its size and first page, then the other pages with their distance to the first."""
     first, *others = group.members
     rows = [
         {"pages": str(group.pages)} | _format_near_row(first) | {"bits": ""},
         *({"pages": ""} | _format_near_row(each) for each in others),
     ]
     unlisted = group.pages - len(group.members)
-    more = {"pages": "", "bits": "", "looks": "", "url": f"and {format_count(unlisted, 'more page')}"}
+    more = {"pages": "", "bits": "", "schedule": "", "url": f"and {format_count(unlisted, 'more page')}"}
     return [*rows, more] if unlisted > 0 else rows
 
 
 def _format_near_row(page: "app.NearDuplicate") -> dict[str, str]:
-    return {"bits": str(page.bits), "looks": "shared" if page.shares_schedule else "", "url": page.url}
+    return {"bits": str(page.bits), "schedule": "shared" if page.shares_schedule else "", "url": page.url}
 
 
 def _show_near_duplicates(name: str, *, bits: int, max_count: int, as_json: bool) -> int:
@@ -192,11 +194,11 @@ def _show_near_duplicates(name: str, *, bits: int, max_count: int, as_json: bool
         lambda db, _: app.list_page_duplicates(db, name, max_bits=bits, max_count=max_count)
     )
     pages = None if near_duplicates is None else near_duplicates[:max_count]
-    empty = f"No page says nearly the same as {url}"
+    empty = f"{url} has no near duplicates"
     if near_duplicates is None:
-        empty = f"{url} is not compared: it is not there, or has less than {app.MIN_TEXT_BYTES} bytes of main text"
+        empty = f"{url} was not compared: it is not fetched, or has less than {app.MIN_TEXT_BYTES} bytes of main text"
     document = {"url": url, "bits": bits, "pages": pages, "more": len(near_duplicates or ()) > max_count}
     shown = print_listing(document, map(_format_near_row, pages or ()), right=("bits",), empty=empty, as_json=as_json)
     if shown and len(near_duplicates or ()) > max_count:
-        say("There are more: --limit")
+        say("There are more pages: use --limit N")
     return PROBLEM if near_duplicates is None else DONE

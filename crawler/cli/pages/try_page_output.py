@@ -1,4 +1,4 @@
-"""recrawl try: one look at a page, and what of it would be compared."""
+"""Output of recrawl try: the fetched page, which of its blocks would be compared, and its differences."""
 
 from datetime import datetime
 from pathlib import Path
@@ -13,11 +13,11 @@ from crawler.errors import BadInput
 from crawler.format.reasons import NO_NEWS_WORDS, RENDERING_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant
 
-MAX_SHOWN_CHARS = 400  # characters of a piece
+MAX_SHOWN_CHARS = 400  # per block
 
 
 def show_trial(text: str, *, again: bool, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
-    """screenshot: where the picture goes."""
+    """Try a page and print the result. screenshot: the file to write, or None."""
     check_plugins(settings())
     how = app.TryOptions(again=again, screenshot=screenshot is not None)
     result = run_on_database(lambda db, _: app.try_url(db, text, how=how, at=at))
@@ -31,42 +31,44 @@ def show_trial(text: str, *, again: bool, screenshot: Path | None, at: datetime 
 
 
 def _save_screenshot(file: Path, result: app.TryResult) -> None:
-    """Write the picture of the page; it must not be lost for want of a folder."""
+    """Write the screenshot. Raises BadInput if there is none or the file cannot be written."""
     picture = result.page.screenshot if result.page is not None else None
     if picture is None:
-        raise BadInput(f"there is no picture of it: {_format_scripts(result) or result.problem or 'it is no web page'}")
+        reason = _format_scripts(result) or result.problem or "it is not a web page"
+        raise BadInput(f"no screenshot could be taken: {reason}")
     try:
         file.write_bytes(picture)
     except OSError as error:
-        raise BadInput(f"the picture cannot be written to {file}: {error.strerror}") from error
+        raise BadInput(f"the screenshot cannot be written to {file}: {error.strerror}") from error
 
 
 def _show_result(result: app.TryResult) -> None:
     blocks = app.list_blocks(result)
     differences = app.list_differences(result)
-    # Some refusals are words of a program, others sentences.
+    # Some reasons are identifiers, others are sentences.
     refusal = result.problem if " " in result.problem else result.problem.replace("_", " ")
     show_facts(
         [
             ("URL", result.target.url),
-            ("Not asked", refusal if result.response is None else ""),
-            ("Answer", _format_response(result)),
+            ("Not fetched", refusal if result.response is None else ""),
+            ("Response", _format_response(result)),
             ("Scripts", _format_scripts(result)),
             ("Compared with", _format_version(result)),
-            ("Found", _format_verdict(result)),
+            ("Verdict", _format_verdict(result)),
             ("Blocks", _format_block_count(blocks) if blocks else ""),
         ]
     )
     if differences:
         say("")
         show_table(
-            ["news", "part", "was", "is"], [(_format_news(reason), *_format_row(each)) for each, reason in differences]
+            ["counts", "part", "before", "after"],
+            [(_format_news(reason), *_format_row(each)) for each, reason in differences],
         )
     if result.second_fetches:
         volatile = app.list_volatile_differences(result)
-        say("\nLooks at once: nothing differs" if not volatile else "")
+        say("\nFetched again seconds later: no difference" if not volatile else "")
         if volatile:
-            show_table(["seconds later", "here", "there"], [_format_row(each) for each in volatile])
+            show_table(["seconds later", "before", "after"], [_format_row(each) for each in volatile])
     if blocks:
         say("")
     for block in blocks:
@@ -78,7 +80,7 @@ def _format_news(reason: app.MaskReason) -> str:
 
 
 def _get_sides(each: app.Difference) -> tuple[str, str | None, str | None]:
-    """Return what a difference is in, what that said, and what it says; None where there was or is nothing."""
+    """Return the kind of block that differs, and its text before and after; None where the block is missing."""
     ((before, after),) = each.sides
     return each.blocks[0].kind.value, before.text if before else None, after.text if after else None
 
@@ -103,7 +105,7 @@ def _format_response(result: app.TryResult) -> str:
 
 
 def _format_scripts(result: app.TryResult) -> str:
-    """What the page says without its scripts, and what a browser adds."""
+    """Describe how much text and links the page has without its scripts, and what rendering adds."""
     read = result.page
     if read is None or not read.rendering.outcome:
         return ""
@@ -115,16 +117,16 @@ def _format_scripts(result: app.TryResult) -> str:
     gain = read.gain
     without = f"{format_count(gain.words_before, 'word')} and {format_count(gain.links_before, 'link')}"
     added = f"{format_count(gain.words, 'word')} and {format_count(gain.links, 'link')}"
-    stored = "as rendered" if read.stored.parsed and read.stored.parsed.version.is_rendered else "without them"
-    return f"{description}: {without} without scripts, they add {added}; kept {stored}"
+    stored = "rendered" if read.stored.parsed and read.stored.parsed.version.is_rendered else "raw"
+    return f"{description}: {without} without scripts, which add {added}; the {stored} version is stored"
 
 
 def _format_version(result: app.TryResult) -> str:
     if result.response is None:
         return ""
     if result.target.version is None:
-        return "nothing: no version of it is kept"
-    at = f" of {format_instant(result.baseline.at)}" if result.baseline else ", whose text cannot be read any more"
+        return "nothing: no version is stored"
+    at = f" of {format_instant(result.baseline.at)}" if result.baseline else ", whose text is no longer stored"
     return f"version {result.target.version.number}{at}"
 
 
@@ -134,7 +136,7 @@ def _format_verdict(result: app.TryResult) -> str:
         return ""
     reason = f" ({visit.reason.replace('_', ' ')})" if visit.reason else ""
     if visit.change is app.Change.ADDED:
-        return f"a first version{reason}"
+        return f"added: this would be its first version{reason}"
     parts = ", ".join(sorted(visit.verdict.significant.kinds))
     evidence = visit.verdict.evidence.value.replace("_", " ")
     return f"{visit.change.value}, by {evidence}{reason}{f': {parts}' if parts else ''}"
@@ -143,11 +145,11 @@ def _format_verdict(result: app.TryResult) -> str:
 def _format_block_count(blocks: list[app.ExplainedBlock]) -> str:
     masked_count = sum(block.is_whole for block in blocks)
     words = sum(len(block.masked) for block in blocks if not block.is_whole)
-    return f"{len(blocks)}, of which {masked_count} are masked, and {format_count(words, 'word')} in the others"
+    return f"{len(blocks)}, of which {masked_count} are masked; {format_count(words, 'masked word')} in the others"
 
 
 def _format_block(block: app.ExplainedBlock) -> Text:
-    """A line: what is masked stands in brackets, and is dim where there are colours."""
+    """Format a block as a line, with masked text in brackets, and dim where colors are supported."""
     line = Text(f"{block.kind.value:6}")
     if block.is_whole:
         return line.append(f"[{make_printable(_truncate(block.text))}]", "dim").append(_format_why(block), "yellow")
@@ -164,7 +166,7 @@ def _format_block(block: app.ExplainedBlock) -> Text:
 def _format_why(block: app.ExplainedBlock) -> str:
     if block.why is app.MaskReason.RULE:
         return f"  <- {NO_NEWS_WORDS[block.why]}" + (f": {block.rule}" if block.rule else "")
-    reasons = [NO_NEWS_WORDS[block.why], f"a rule of yours leaves some of it out: {block.rule}" if block.rule else ""]
+    reasons = [NO_NEWS_WORDS[block.why], f"a rule ignores part of it: {block.rule}" if block.rule else ""]
     return "".join(f"  <- {each}" for each in reasons if each)
 
 
@@ -173,7 +175,7 @@ def _describe_result(result: app.TryResult) -> dict[str, object]:
     return {
         "url": result.target.url,
         "at": result.at,
-        "refused": result.problem,
+        "problem": result.problem,
         "status": result.response.status if isinstance(result.response, app.Fetched) else None,
         "version": version.number if version else None,
         "version_at": result.baseline.at if result.baseline else None,
@@ -181,8 +183,8 @@ def _describe_result(result: app.TryResult) -> dict[str, object]:
         "evidence": visit.verdict.evidence if visit else None,
         "reason": visit.reason if visit else "",
         "parts": sorted(visit.verdict.significant.kinds) if visit else [],
-        "differs": [
-            _describe_difference(each) | {"news": not reason, "why": reason}
+        "differences": [
+            _describe_difference(each) | {"is_significant": not reason, "reason": reason}
             for each, reason in app.list_differences(result)
         ],
         "seconds_later": [_describe_difference(each) for each in app.list_volatile_differences(result)],
@@ -191,7 +193,7 @@ def _describe_result(result: app.TryResult) -> dict[str, object]:
 
 
 def _describe_difference(each: app.Difference) -> dict[str, object]:
-    return dict(zip(("part", "was", "is"), _get_sides(each), strict=True))
+    return dict(zip(("part", "before", "after"), _get_sides(each), strict=True))
 
 
 def _describe_block(block: app.ExplainedBlock) -> dict[str, object]:
@@ -199,5 +201,6 @@ def _describe_block(block: app.ExplainedBlock) -> dict[str, object]:
         "part": block.kind,
         "masked": [block.text[start:end] for start, end in block.masked],
         "is_masked": block.is_whole,
-        **pick_fields(block, "text", "why", "rule"),
+        "reason": block.why,
+        **pick_fields(block, "text", "rule"),
     }

@@ -1,4 +1,4 @@
-"""recrawl versions, show and diff: the versions of a page, what one of them said, and what differs between two."""
+"""Output of recrawl versions, show and diff: the versions of a page, their content and their differences."""
 
 import sys
 from collections import Counter
@@ -39,7 +39,7 @@ def show_versions(text: str, *, top: int, why: bool, as_json: bool) -> None:
         return
     say_heading(f"{format_count(listed[0].number, 'version')} of {url}")
     rows = [_format_version_row(version, why=why) for version in listed]
-    show_rows(rows, right=["version", "amount", "distance", "size"])
+    show_rows(rows, right=["version", "magnitude", "distance", "size"])
     if len(listed) > 1:
         remark(f"Next: recrawl diff {url}; recrawl show {url} --version {listed[-1].number}")
     else:
@@ -50,10 +50,10 @@ def _format_version_row(version: pages.PageVersion, *, why: bool) -> dict[str, s
     distance = f"{version.distance_bits} bits" if version.distance_bits is not None else "-"
     return {
         "version": str(version.number),
-        "seen": format_instant(version.at),
-        "held for": format_span(version.until - version.at) if version.until else "to this day",
-        "what": version.change or "list",
-        "amount": format_share(version.amount),
+        "since": format_instant(version.at),
+        "lasted": format_span(version.until - version.at) if version.until else "until now",
+        "change": version.change or "list",
+        "magnitude": format_share(version.magnitude),
         **({"parts": " ".join(version.parts), "distance": distance} if why else {}),
         "size": format_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
         "title": version.title,
@@ -61,7 +61,7 @@ def _format_version_row(version: pages.PageVersion, *, why: bool) -> dict[str, s
 
 
 def show_page(text: str, *, selector: pages.VersionSelector, form: str | None, as_json: bool) -> None:
-    """Show one version of a page. form: text, html or headers; None for facts and text."""
+    """Print one version of a page. form: text, html or headers; None for facts and text."""
     now = datetime.now(UTC)
     content = run_on_database(lambda db, _: pages.find_version(db, text, selector, now=now))
     if as_json:
@@ -83,10 +83,10 @@ def show_page(text: str, *, selector: pages.VersionSelector, form: str | None, a
 
 
 def _write_body(content: pages.VersionContent) -> None:
-    """The body byte by byte where a program reads it; without what steers a terminal where a person does."""
+    """Write the body as the exact bytes to a pipe, or as text without control characters to a terminal."""
     if content.body is None:
         raise CrawlerError(
-            f"the body of version {content.version.number} of {content.url} is not kept: --text shows its text"
+            f"the body of version {content.version.number} of {content.url} is no longer stored: use --text"
         )
     if get_stdout().is_terminal or not hasattr(sys.stdout, "buffer"):
         say(content.body.decode(errors="replace"))
@@ -107,26 +107,26 @@ def _show_headers(content: pages.VersionContent) -> None:
         ]
     )
     if not headers.others:
-        remark("No other headers of this version are kept")
-    remark("Cookies, and what else lets somebody in, are never kept; ETag and Last-Modified of the newest answer alone")
+        remark("No other headers of this version are stored")
+    remark("Cookies and other credentials are never stored; ETag and Last-Modified only of the newest response")
 
 
 def _show_facts(content: pages.VersionContent, *, now: datetime) -> None:
     version = content.version
     until = f", until {format_instant(version.until)}" if version.until else ""
     since = (
-        f"since {format_when(content.state_at, now=now)}" if content.state_at else "for longer than the feed goes back"
+        f"since {format_when(content.state_at, now=now)}" if content.state_at else "since before the change feed begins"
     )
     state = "" if content.state is pages.State.FETCHED else f"{content.state.value} {since}"
-    stored = format_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not kept"
-    rendered = ", as a browser made it" if version.is_rendered else ""
+    stored = format_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not stored"
+    rendered = ", rendered in a browser" if version.is_rendered else ""
     show_facts(
         [
             ("URL", content.url),
             ("Title", version.title),
-            ("Version", f"{version.number}, seen {format_when(version.at, now=now)}{until}"),
-            ("State", state and f"{state}; this is what it said last"),
-            ("Kept", f"{stored}, {version.content_type or 'no content type'}{rendered}"),
+            ("Version", f"{version.number}, since {format_when(version.at, now=now)}{until}"),
+            ("State", state and f"{state}; this is its last version"),
+            ("Body", f"{stored}, {version.content_type or 'no content type'}{rendered}"),
         ]
     )
 
@@ -145,9 +145,8 @@ def show_page_diff(
     else:
         _show_diff(version_diff.before, new, version_diff.diff, now=now)
         remark(
-            f"Next: recrawl versions {new.url}; recrawl show {new.url} --version {new.version.number}; to hear no more "
-            f"of a piece: recrawl rules add {version_diff.domain.authority} "
-            f"/ --ignore-text 'WORDS' (or --ignore SELECTOR)"
+            f"Next: recrawl versions {new.url}; recrawl show {new.url} --version {new.version.number}; to ignore a "
+            f"part: recrawl rules add {version_diff.domain.authority} / --ignore-text 'WORDS' (or --ignore SELECTOR)"
         )
 
 
@@ -158,13 +157,13 @@ def _show_diff(old: pages.VersionContent, new: pages.VersionContent, diff: pages
     for sign, side in (("-", old), ("+", new)):
         say(f"{sign} version {side.version.number}, {format_when(side.version.at, now=now)}")
     if not diff:
-        say("Nothing that is shown or linked differs")
+        say("No visible text or link differs")
         return
     say(_format_summary(diff))
     for hunk in diff.hunks:
         _show_skipped(hunk.skipped)
         for block in hunk.blocks:
-            # Where an unchanged link leads is no context that anybody reads.
+            # The targets of unchanged links are no useful context.
             if block.status is not pages.BlockStatus.UNCHANGED or block.kind is pages.BlockKind.TEXT:
                 _show_block(block)
     _show_skipped(diff.skipped)
@@ -174,13 +173,13 @@ def _format_summary(diff: pages.PageDiff) -> str:
     news = Counter(block.status for block in diff.changed_blocks if block.is_news)
     noise = sum(not block.is_news for block in diff.changed_blocks)
     counts = join_parts([f"{news[status]:,} {status.value}" for status in REPORTED_STATUSES if news[status]])
-    noise_note = f"; {format_count(noise, 'block')} of known noise or left out by a rule" if noise else ""
-    return f"Blocks: {counts or 'no news'}, {diff.counts[pages.BlockStatus.UNCHANGED]:,} same{noise_note}"
+    noise_note = f"; {format_count(noise, 'block')} of noise, or ignored by a rule" if noise else ""
+    return f"Blocks: {counts or 'no change'}, {diff.counts[pages.BlockStatus.UNCHANGED]:,} unchanged{noise_note}"
 
 
 def _show_skipped(count: int) -> None:
     if count:
-        say_indented(Text(f"… {format_count(count, 'block')} the same", "dim"), indent=INDENT)
+        say_indented(Text(f"… {format_count(count, 'unchanged block')}", "dim"), indent=INDENT)
 
 
 def _show_block(block: pages.BlockDiff) -> None:

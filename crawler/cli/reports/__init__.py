@@ -1,1 +1,1 @@
-"""The commands that sum up: report, plan, audit, changes."""
+"""Commands that report on domains: report, traffic, plan, audit, changes."""

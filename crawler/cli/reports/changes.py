@@ -1,4 +1,4 @@
-"""recrawl changes: its options and its help."""
+"""recrawl changes."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,40 +13,48 @@ from crawler.errors import BadInput
 
 
 def changes(
-    what: Annotated[str | None, declare_argument("DOMAIN|URL", "A domain, a page, or what pages lie beneath.")] = None,
+    what: Annotated[
+        str | None, declare_argument("DOMAIN|URL", "A domain, a page, or a URL prefix. Default: all.")
+    ] = None,
     since: Annotated[
         str | None,
         declare_option(
-            "SPAN|DAY|CURSOR", "In the last 30m, 12h or 7d, since yesterday or 2026-11-22, or after a cursor."
+            "SPAN|DAY|CURSOR", "Changes of the last 30m, 12h or 7d, since yesterday or 2026-11-22, or after a cursor."
         ),
     ] = None,
     kind: Annotated[
         str | None,
         declare_option(
             "KINDS",
-            "With commas: added, changed, moved, gone, excluded, restored, template, deferred, resumed, hint.",
+            "Kinds of changes, separated by commas: added, changed, moved, gone, excluded, restored, template, "
+            "deferred, resumed, hint.",
         ),
     ] = None,
-    domain: Annotated[str | None, declare_option("DOMAIN", "Of one domain only.")] = None,
-    limit: Annotated[int | None, declare_option("N", "How many: 20, with --json 1000.", min=1, max=1_000_000)] = None,
+    domain: Annotated[str | None, declare_option("DOMAIN", "Only changes of this domain.")] = None,
+    limit: Annotated[
+        int | None, declare_option("N", "Maximum number. Default: 20, or 1000 with --json.", min=1, max=1_000_000)
+    ] = None,
     diff: Annotated[
-        bool, declare_flag("--diff", "With all blocks that changed (of each page the first 50), and more of each.")
+        bool, declare_flag("--diff", "Show all changed blocks (the first 50 per page) at greater length.")
     ] = False,
     follow: Annotated[
-        bool, declare_flag("--follow", "Go on: show what is found as it is found, until Ctrl-C.", short="-f")
+        bool, declare_flag("--follow", "Keep running and print changes as they are found, until Ctrl-C.", short="-f")
     ] = False,
-    atom: Annotated[bool, declare_flag("--atom", "As an Atom feed, for a file for feed readers.")] = False,
+    atom: Annotated[bool, declare_flag("--atom", "Print an Atom feed, to be saved to a file.")] = False,
     why: Why = False,
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Show what changed, the newest first, with the words that differ.
+    """Show changes, newest first, with the words that changed.
 
-    What went stands in red or as [-old-], what came in green or as {+new+}. Pages that were seen for the first time are
-    counted, and listed with --kind added. What a site changed on all its pages alike is one change of kind template.
-    With --json all kinds come in the order in which they were found, with the cursor from which to go on. With --follow
-    changes come in that order, from now or from --since on; with --json each is a line, and its position the cursor.
-    Exit code 3, and with --json a document with the remedy, where changes after the cursor are not kept any more.
+    Removed words are red or [-marked-], new words are green or {+marked+}. Added pages are only counted; --kind added
+    lists them. A change that a site made on all its pages is a single change of kind template.
+
+    With --json, changes of all kinds are listed in the order in which they were found, with a cursor for the next call.
+    --follow prints changes in that order, from now or from --since on; with --json, one document per line, whose
+    position is the cursor.
+
+    Exit code 3 if changes after the cursor are no longer kept; with --json, also a document with the remedy.
 
     Examples:
 
@@ -59,13 +67,13 @@ def changes(
     """
     after = values.parse_since(since, now=at or datetime.now(UTC)) if since else None
     if follow and (at is not None or limit is not None):
-        raise BadInput("--follow has no end, and goes by the time that it is: neither --at nor --limit")
+        raise BadInput("--follow cannot be combined with --at or --limit")
     if atom and (as_json or follow):
-        raise BadInput("--atom is a form of its own: neither --json nor --follow")
+        raise BadInput("--atom cannot be combined with --json or --follow")
     if what is not None and domain is not None:
-        raise BadInput("a domain is named twice: once is enough")
+        raise BadInput("two domains are given: use either DOMAIN or --domain")
     if what in values.DAYS_BACK:
-        raise BadInput(f"{what} is no domain: recrawl changes --since {what}")
+        raise BadInput(f"{what} is not a domain; did you mean recrawl changes --since {what}?")
     query = app.ChangesQuery(what, domain, after, kinds.parse_kinds(kind) if kind is not None else None)
     if follow:
         query = replace(query, kinds=query.kinds or (app.ALL_KINDS if as_json else kinds.NEWS))

@@ -1,4 +1,4 @@
-"""recrawl changes: what changed, the newest first for people, in the order of the feed for programs."""
+"""Output of recrawl changes: newest first as text, in the order of the change feed as JSON."""
 
 import sys
 from datetime import UTC, datetime
@@ -22,14 +22,14 @@ from crawler.format.values import format_count, format_share, format_when
 
 TOP, TOP_JSON = 20, 1000
 INDENT = 11
-MAX_EDITS = 3  # of one change, unless all are asked for
-SHORT_EDIT, LONG_EDIT = (40, 160), (200, 1000)  # characters kept beside a change, and of a change itself
+MAX_EDITS = 3  # blocks shown per change without --diff
+SHORT_EDIT, LONG_EDIT = (40, 160), (200, 1000)  # characters of context, and of the change itself
 
 
 def show_newest_changes(
     query: app.ChangesQuery, *, top: int | None, at: datetime | None, diff: bool, why: bool
 ) -> None:
-    """Show the newest changes. diff: every block that changed, and more of it.  why: with the figures behind it."""
+    """Print the newest changes. diff: all changed blocks at greater length.  why: also the figures behind them."""
     newest = run_on_database(lambda db, _: app.list_changes(db, query, max_count=top or TOP, at=at))
     say_heading(_format_heading(newest))
     for item in newest.items:
@@ -41,7 +41,7 @@ def show_newest_changes(
         say("")
         what = query.what or query.domain
         more = f"recrawl changes{f' {what}' if what else ''} --kind added"
-        say(f"{format_count(first, 'page')} first seen: {more}")
+        say(f"{format_count(first, 'page')} added: {more}")
     _show_next(newest, remaining=sum(newest.counts.values()) - len(newest.items) - (first if is_folded else 0))
 
 
@@ -55,7 +55,7 @@ def print_changes_json(query: app.ChangesQuery, *, top: int | None, at: datetime
 
 def print_atom_feed(query: app.ChangesQuery, *, top: int | None, at: datetime | None) -> None:
     """Print the newest changes as an Atom feed."""
-    from crawler.app.delivery.feeds import MAX_ENTRIES, render_feed  # with all that tells; other forms need none of it
+    from crawler.app.delivery.feeds import MAX_ENTRIES, render_feed  # imports all of crawler.notify
 
     max_entries = top or MAX_ENTRIES
     document = run_on_database(lambda db, _: render_feed(db, query, max_entries=max_entries, at=at))
@@ -63,11 +63,11 @@ def print_atom_feed(query: app.ChangesQuery, *, top: int | None, at: datetime | 
 
 
 def follow_changes(query: app.ChangesQuery, *, from_now: bool, as_json: bool, diff: bool, why: bool) -> int:
-    """Show changes as they are found, in the order of the feed. from_now: not those that were found before."""
+    """Print changes as they are found, in the order of the feed. from_now: skip those that were found before."""
 
     async def show_followed(db: app.AppDatabase) -> None:
         changes = app.follow_changes(
-            db, query, from_now=from_now, on_outage=lambda error: remark(f"{error}; it is asked again")
+            db, query, from_now=from_now, on_outage=lambda error: remark(f"{error}; trying again")
         )
         async for item in changes:
             if as_json:
@@ -87,10 +87,10 @@ def follow_changes(query: app.ChangesQuery, *, from_now: bool, as_json: bool, di
 def _format_heading(newest: app.NewestChanges) -> str:
     span = f" since {format_when(newest.since, now=newest.at)}" if newest.since else ""
     if not newest.counts:
-        return f"Nothing changed{span}"
+        return f"No changes{span}"
     shown = {item.change for item in newest.items} | NEWS
     counts = [f"{newest.counts[kind]:,} {kind}" for kind in app.EventKind if kind in shown & newest.counts.keys()]
-    return f"Changes{span}: {join_parts(counts) or 'none of pages that were known'}"
+    return f"Changes{span}: {join_parts(counts) or 'only added pages'}"
 
 
 def show_change(item: app.FeedItem, *, now: datetime, diff: bool = False, why: bool = False) -> None:
@@ -99,7 +99,7 @@ def show_change(item: app.FeedItem, *, now: datetime, diff: bool = False, why: b
     say_indented(head, indent=0, hanging=INDENT)
     for url in (item.url, f"to {item.moved_to}" if item.moved_to else ""):
         if url:
-            say(" " * INDENT + url)  # an address is never broken
+            say(" " * INDENT + url)  # never wraps URLs
     importance = f"importance {item.importance:.2g}" if item.importance is not None else ""
     say_indented(Text(join_parts([format_when(item.at, now=now), importance, _format_reach(item)])), indent=INDENT)
     if why:
@@ -116,7 +116,7 @@ def _get_path(item: app.FeedItem) -> str:
 
 
 def _format_reach(item: app.FeedItem) -> str:
-    """What an event is about that is not of one page alone."""
+    """Return which pages an event is about, if not just one."""
     if item.pages is not None:
         return f"on {format_count(item.pages, 'page')}"
     is_of_template = item.change in {app.EventKind.DEFERRED, app.EventKind.RESUMED}
@@ -128,7 +128,7 @@ def _format_figures(item: app.FeedItem) -> str:
         [
             f"cursor {item.position}",
             f"version {item.version}" if item.version else "",
-            f"{format_share(item.amount)} of the page" if item.amount is not None else "",
+            f"{format_share(item.magnitude)} of the page" if item.magnitude is not None else "",
             f"SimHash distance {item.distance_bits} of 64 bits" if item.distance_bits is not None else "",
             f"in its {' and '.join(item.parts)}" if item.parts else "",
         ]
@@ -149,6 +149,6 @@ def _show_next(newest: app.NewestChanges, *, remaining: int) -> None:
     hints = [
         f"{remaining:,} more with --limit {remaining + len(newest.items)}" if remaining > 0 else "",
         f"recrawl diff {changed.url}" if changed else "",
-        f"recrawl changes --since {newest.end} for what comes after these" if newest.end else "recrawl crawl URL",
+        f"recrawl changes --since {newest.end} for later changes" if newest.end else "recrawl crawl URL",
     ]
     remark(f"Next: {'; '.join(hint for hint in hints if hint)}")

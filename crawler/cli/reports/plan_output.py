@@ -1,4 +1,4 @@
-"""recrawl plan: prices for all domains, or what one of them may expect of more and of fewer requests."""
+"""Output of recrawl plan: the plans of all domains, or the forecast of one domain at several budgets."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -10,12 +10,12 @@ from crawler.cli.output import pick_fields, print_json, print_listing, remark, s
 from crawler.cli.plot import Chart, Series, show_plots
 from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.reports import BUDGET_SOURCES, format_plan, format_step
-from crawler.format.values import format_count, format_share, format_span, format_when
+from crawler.format.values import format_share, format_span, format_when
 from crawler.json_lines import get_field_values
 
-COLUMNS = ("importance", "pages", "price", "budget", "requests a day", "fresh", "age")
-POLICIES = ("known pages looked at again by", "requests a day", "fresh", "age")
-STEPS = ("", "budget", "price", "requests a day", "fresh", "age", "longest wait")
+COLUMNS = ("importance", "pages", "min value", "budget", "requests/day", "fresh", "age")
+POLICIES = ("revisit policy", "requests/day", "fresh", "age")
+STEPS = ("", "budget", "min value", "requests/day", "fresh", "age", "longest interval")
 
 
 def show_plans(*, only: str | None, at: datetime | None, as_json: bool) -> None:
@@ -27,7 +27,7 @@ def show_plans(*, only: str | None, at: datetime | None, as_json: bool) -> None:
             if each.plan.finding:
                 remark(f"{each.domain.authority}: {each.plan.finding}")
         say("")
-        say("By these prices pages are due from now on, as after each hourly plan; recrawl plan DOMAIN only tells")
+        say("Pages are now due by these minimum values of a visit. The local stack plans every hour.")
 
 
 def _describe_plan(planned: reports.PlannedDomain) -> dict[str, object]:
@@ -36,14 +36,14 @@ def _describe_plan(planned: reports.PlannedDomain) -> dict[str, object]:
         "domain": planned.domain.authority,
         "importance": planned.importance,
         "fetched": round(planned.fetched),
-        "price_request": planned.shadow_price.per_request,
-        "price_byte": planned.shadow_price.per_byte,
-        "price_correction": planned.price_correction,
-        "is_usual_price": domain_plan.shadow_price is None,
+        "shadow_price_per_request": planned.shadow_price.per_request,
+        "shadow_price_per_byte": planned.shadow_price.per_byte,
+        "shadow_price_correction": planned.price_correction,
+        "is_default_shadow_price": domain_plan.shadow_price is None,
         "budget_per_day": planned.domain.settings.budget_per_day,
         "target_requests_per_day": domain_plan.target_requests,
         "requests_per_day": domain_plan.requests,
-        "longest_days": domain_plan.longest_days,
+        "longest_interval_days": domain_plan.longest_days,
         "freshness": domain_plan.expected.freshness if planned.fetched else None,
         "age_days": domain_plan.expected.age_days if planned.fetched else None,
         "finding": domain_plan.finding,
@@ -68,7 +68,7 @@ def show_forecast(text: str, *, at: datetime | None, as_json: bool) -> int:
         if as_json:
             print_json({"domain": name, "fetched": 0, "steps": []})
         else:
-            say(f"{name} has no pages yet that could become stale: recrawl crawl {name}")
+            say(f"{name} has no fetched pages yet: recrawl crawl {name}")
         return PROBLEM
     if as_json:
         print_json(_describe_forecast(forecast))
@@ -82,7 +82,7 @@ def _describe_forecast(forecast: reports.Forecast) -> dict[str, object]:
         "domain": forecast.domain.authority,
         "fetched": round(forecast.fetched),
         "unfetched": round(forecast.unfetched),
-        "price": forecast.shadow_price_in_force,
+        "shadow_price_in_force": forecast.shadow_price_in_force,
         "finding": forecast.current_plan.finding,
         "has_budget": forecast.source is not reports.BudgetSource.PRICE,
         "cap": forecast.cap if isfinite(forecast.cap) else None,
@@ -103,46 +103,46 @@ def _describe_step(step: reports.ForecastStep) -> dict[str, object]:
     return {
         "budget_per_day": step.budget,
         "requests_per_day": step.plan.requests,
-        "price_request": expected.shadow_price.per_request,
-        "price_byte": expected.shadow_price.per_byte,
-        "longest_days": step.plan.longest_days,
+        "shadow_price_per_request": expected.shadow_price.per_request,
+        "shadow_price_per_byte": expected.shadow_price.per_byte,
+        "longest_interval_days": step.plan.longest_days,
         **pick_fields(step, "factor", "is_allowed"),
         **pick_fields(expected, "freshness", "age_days"),
     }
 
 
 def _show_facts(forecast: reports.Forecast) -> None:
-    unfetched = f", and {format_count(round(forecast.unfetched), 'page')} never fetched" if forecast.unfetched else ""
+    unfetched = f", {forecast.unfetched:,.0f} unfetched" if forecast.unfetched else ""
     revisit = forecast.domain.settings.revisit
     show_facts(
         [
             ("Domain", forecast.domain.authority),
-            ("Pages", f"{forecast.fetched:,.0f} known{unfetched}"),
-            ("Price", _format_shadow_price(forecast)),
-            ("Budget a day", f"{forecast.budget:,.0f} {_format_budget_source(forecast)}"),
-            ("Hours", _format_hours(forecast)),
-            ("Rests", "nothing is sent now; this is what would hold otherwise" if forecast.is_suspended else ""),
-            ("Looked at again", "" if revisit == "value" else f"by policy: {revisit}"),
+            ("Pages", f"{forecast.fetched:,.0f} fetched{unfetched}"),
+            ("Min value of a visit", _format_shadow_price(forecast)),
+            ("Budget per day", f"{forecast.budget:,.0f} {_format_budget_source(forecast)}"),
+            ("Crawl hours", _format_hours(forecast)),
+            ("Suspended", "no requests are sent now; this is the forecast without it" if forecast.is_suspended else ""),
+            ("Revisit policy", "" if revisit == "value" else revisit),
             ("Finding", forecast.current_plan.finding),
         ]
     )
-    remark("Fresh and age are averages over time at each budget, of known pages; recrawl report says how it is now.")
+    remark("Fresh and age are long-term averages of fetched pages at each budget; recrawl report shows the present.")
     say("")
     show_table(STEPS, [_format_step_row(step) for step in forecast.steps], right=STEPS[1:])
     say("")
     if forecast.points_for_tenth is not None:
-        say(f"10 % more requests buys {forecast.points_for_tenth:.1f} points")
+        say(f"10 % more requests would raise freshness by {forecast.points_for_tenth:.1f} points")
     fresh = {step.factor: step.plan.expected.freshness for step in forecast.steps}
     if {1.0, 2.0} <= fresh.keys():
-        say(f"Twice as many would make it {format_share(fresh[2.0])} fresh, after {format_share(fresh[1.0])} today")
+        say(f"Twice the budget would give a freshness of {format_share(fresh[2.0])}; today {format_share(fresh[1.0])}")
     if forecast.plain_freshness is not None and forecast.equal_freshness is not None:
         mix = forecast.domain.settings.importance_mix
         plain, equal = format_share(forecast.plain_freshness), format_share(forecast.equal_freshness)
-        say(f"Importance mix {mix:g}: {plain} of the pages fresh, all alike; equal weights (mix 0) give {equal}")
+        say(f"Importance mix {mix:g}: {plain} of the pages are fresh; with equal weights (mix 0): {equal}")
     if any(step.budget > forecast.cap for step in forecast.steps):
-        say(f"* more than politeness allows ({forecast.cap:,.0f} a day), which is what to expect then")
+        say(f"* Politeness limits requests to {forecast.cap:,.0f} per day; the figures are for that limit")
     elif not all(step.is_allowed for step in forecast.steps):
-        say(f"* more than all domains together may make ({forecast.overall:,.0f} a day)")
+        say(f"* Exceeds the shared budget of all domains ({forecast.overall:,.0f} per day)")
     if forecast.policies:
         say("")
         show_table(POLICIES, [_format_policy_row(each) for each in forecast.policies], right=POLICIES[1:])
@@ -150,7 +150,7 @@ def _show_facts(forecast: reports.Forecast) -> None:
 
 
 def _format_hours(forecast: reports.Forecast) -> str:
-    """The domain's hours, and how much of the week from now on they are. All that is said of a day is a mean day's."""
+    """Describe the crawl hours, and how much of the next week they are open. Empty if they are always open."""
     hours = forecast.domain.hours
     if hours.is_always:
         return ""
@@ -159,12 +159,12 @@ def _format_hours(forecast: reports.Forecast) -> str:
     days = f"on {sum(map(bool, week))} of 7 days (UTC)"
     return (
         f"{forecast.domain.settings.hours}; open for {format_span(length)} of the week, {days}; "
-        f"figures are of a mean day"
+        f"figures are averages per day"
     )
 
 
 def _format_shadow_price(forecast: reports.Forecast) -> str:
-    """The price in force, its source, and today's. Nothing where no request is made: none would be worth it."""
+    """Describe the shadow price in force, its source, and that of a new plan. Empty without a budget."""
     if not forecast.budget:
         return ""
     planned, today = (
@@ -174,26 +174,26 @@ def _format_shadow_price(forecast: reports.Forecast) -> str:
     when = format_when(forecast.planned_at, now=forecast.at) if forecast.planned_at else ""
     return (
         f"{_format_price_figures(forecast.shadow_price_in_force)}, "
-        + (f"as planned {when}" if when else "the usual one: it was never planned")
+        + (f"planned {when}" if when else "the default: it was never planned")
         + (
-            f", times {forecast.price_correction:.3g} by what the day has taken"
+            f", corrected by a factor of {forecast.price_correction:.3g} for today's requests"
             if forecast.price_correction != 1
             else ""
         )
-        + (f"; by what is known since it would be {today}" if today != planned else "")
+        + (f"; a new plan would set {today}" if today != planned else "")
     )
 
 
 def _format_price_figures(shadow_price: reports.ShadowPrice) -> str:
-    per_byte = f", {shadow_price.per_byte:.3g} a byte" if shadow_price.per_byte else ""
-    return f"{shadow_price.per_request:.3g} importance x days a request{per_byte}"
+    per_byte = f", {shadow_price.per_byte:.3g} per byte" if shadow_price.per_byte else ""
+    return f"{shadow_price.per_request:.3g} importance x days per request{per_byte}"
 
 
 def _format_budget_source(forecast: reports.Forecast) -> str:
     if forecast.source is reports.BudgetSource.PRICE:
-        return "for what the price costs now; it has no budget of its own"
+        return "(expected requests at this minimum value; no budget is set)"
     is_sent = forecast.budget or forecast.source is reports.BudgetSource.TARGET
-    return f"{BUDGET_SOURCES[forecast.source]}{'' if is_sent else ': nothing is sent'}"
+    return f"({BUDGET_SOURCES[forecast.source]}{'' if is_sent else '; no requests are sent'})"
 
 
 def _format_step_row(step: reports.ForecastStep) -> tuple[str, ...]:
@@ -212,7 +212,7 @@ def _format_step_row(step: reports.ForecastStep) -> tuple[str, ...]:
 def _format_policy_row(policy_forecast: reports.PolicyForecast) -> tuple[str, ...]:
     expected = policy_forecast.expected
     return (
-        f"{policy_forecast.policy}, in force" if policy_forecast.is_today else policy_forecast.policy,
+        f"{policy_forecast.policy} (current)" if policy_forecast.is_today else policy_forecast.policy,
         f"{expected.requests:,.1f}",
         format_share(expected.freshness),
         format_span(timedelta(days=expected.age_days)),
@@ -220,13 +220,13 @@ def _format_policy_row(policy_forecast: reports.PolicyForecast) -> tuple[str, ..
 
 
 def _make_chart(forecast: reports.Forecast) -> Chart:
-    """Freshness over requests, today's point first, since of two that meet the first one is seen."""
+    """Plot freshness over requests. Today's point comes first, because the first of overlapping points is visible."""
 
     def list_points(steps: Sequence[reports.ForecastStep]) -> tuple[tuple[float, float], ...]:
         return tuple((step.budget, 100 * step.plan.expected.freshness) for step in steps)
 
     today = [step for step in forecast.steps if step.factor == 1.0]
-    label = "a tenth to ten times as many" if today else "what some would buy"
+    label = "0.1 to 10 times today's budget" if today else "other budgets"
     series = (*([Series("today", list_points(today))] if today else []), Series(label, list_points(forecast.steps)))
-    title = f"What requests buy: {forecast.domain.authority}"
-    return Chart(title, "budget a day", "fresh, per cent", series, is_log_x=True)
+    title = f"Freshness by budget: {forecast.domain.authority}"
+    return Chart(title, "budget per day", "fresh, percent", series, is_log_x=True)

@@ -1,4 +1,4 @@
-"""recrawl report: how fresh the copy is, how true that is, and what it costs."""
+"""Output of recrawl report: freshness, its accuracy, and the cost."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -16,8 +16,8 @@ from crawler.format.trust import format_trust
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.json_lines import get_field_values
 
-FAILED_NOTE = " that did not get the page: no answer, an error such as 404, or a redirect for now"
-WITHHELD_NOTE = " whose new content may stand in place of them; it is accepted after two days"
+FAILED_NOTE = " without a usable response: no response, an error such as 404, or a temporary redirect"
+WITHHELD_NOTE = " with new content that may be an error page; it is accepted after two days"
 COUNTED_NOW_WITHIN = timedelta(minutes=1)
 
 
@@ -35,7 +35,7 @@ def show_reports(text: str | None, *, days: float, at: datetime | None, as_json:
     else:
         _show_report_table([(each.domain_report, each.calibration) for each in full_reports], window)
     if reports.lacks_worker(settings(), [each.domain_report for each in full_reports]):
-        remark("What is due waits: no worker runs (recrawl up, or recrawl crawl --due)")
+        remark("Due pages wait because no worker is running: recrawl up, or recrawl crawl --due")
     if full_reports and text is not None:
         _show_sources(full_reports[0].sources)
     for line in waiting:
@@ -43,7 +43,7 @@ def show_reports(text: str | None, *, days: float, at: datetime | None, as_json:
 
 
 def write_html(text: str | None, folder: Path, *, at: datetime | None, as_json: bool) -> None:
-    """Write the pages of one domain, or of all."""
+    """Write the HTML report of one domain, or of all."""
     from crawler.server import WriteResult, write_pages  # no other form needs the server
 
     async def work(db: reports.AppDatabase, _: Interrupts) -> WriteResult:
@@ -63,7 +63,7 @@ def _describe_report(full_report: reports.FullReport) -> dict[str, object]:
     return get_field_values(domain_report) | {
         "changes": dict(domain_report.changes),
         "price": shadow_price,
-        "is_usual_price": shadow_price is not None and domain_report.price is None,
+        "is_default_price": shadow_price is not None and domain_report.price is None,
         "calibration": {
             "audits": describe_agreement(calibration.audits),
             "scheduled": describe_agreement(calibration.scheduled),
@@ -80,7 +80,7 @@ def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
         reports.get_shadow_price(settings(), domain_report),
         reports.find_next_fetch_time(domain_report),
     )
-    default_note = " (the usual)" if domain_report.price is None else ""
+    default_note = " (the default)" if domain_report.price is None else ""
     changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(domain_report.changes.items()))
     sent = domain_report.received_bytes + domain_report.saved_bytes
     suspended_until = format_when(domain_report.suspended_until, now=domain_report.at)
@@ -88,20 +88,20 @@ def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
     deferred = f", {domain_report.deferred} of them deferred" if domain_report.deferred else ""
     return [
         ("Domain", domain_report.domain + (" (paused)" if domain_report.paused else "")),
-        ("At", format_instant(domain_report.at)),
+        ("Time", format_instant(domain_report.at)),
         ("Pages counted", format_when(domain_report.counted_at, now=domain_report.at) if is_counted_earlier else ""),
         ("TLS", format_setting("insecure_tls", domain_report.insecure_tls)),
-        ("Fresh, by importance", format_share(domain_report.freshness)),
-        ("Fresh, all pages alike", format_share(domain_report.freshness_plain)),
-        ("As looks by chance found", _format_agreement(calibration.audits) or "none: recrawl audit makes some"),
-        ("As other looks found", _format_agreement(calibration.scheduled)),
-        ("Oldest look", format_when(domain_report.oldest_visit_at, now=domain_report.at)),
-        ("Pages looked at", str(domain_report.fetched)),
+        ("Fresh (by importance)", format_share(domain_report.freshness)),
+        ("Fresh (equal weights)", format_share(domain_report.freshness_plain)),
+        ("Audits", _format_agreement(calibration.audits) or "none yet: recrawl audit"),
+        ("Scheduled visits", _format_agreement(calibration.scheduled)),
+        ("Oldest visit", format_when(domain_report.oldest_visit_at, now=domain_report.at)),
+        ("Fetched", format_count(domain_report.fetched, "page")),
         ("Unfetched", f"{domain_report.unfetched}{deferred}"),
         ("Gone", str(domain_report.gone)),
         ("Dead links", str(domain_report.dead_links)),
         ("Moved", str(domain_report.moved)),
-        ("May not be fetched", str(domain_report.excluded)),
+        ("Excluded", str(domain_report.excluded)),
         (
             "Withheld",
             f"{format_count(domain_report.withheld, 'page')}{WITHHELD_NOTE}" if domain_report.withheld else "",
@@ -109,9 +109,9 @@ def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
         ("Sitemaps and feeds", format_lists(full_report.lists)),
         ("", " "),
         ("In the last", format_span(domain_report.window)),
-        ("Looks", f"{domain_report.looks} ({domain_report.requests} requests)"),
+        ("Visits", f"{domain_report.visits} ({domain_report.requests} requests)"),
         ("Changes", changes or "none"),
-        ("Failed", format_count(domain_report.failures, "look") + (FAILED_NOTE if domain_report.failures else "")),
+        ("Failed", format_count(domain_report.failures, "visit") + (FAILED_NOTE if domain_report.failures else "")),
         ("Received", format_bytes(domain_report.received_bytes)),
         (
             "Traffic saved",
@@ -121,15 +121,18 @@ def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
         (" ", " "),
         (
             _format_day_label(domain_report),
-            f"{domain_report.spent_today}{_format_budget(domain_report)}, robots.txt and tries among them",
+            f"{domain_report.spent_today}{_format_budget(domain_report)}, including robots.txt and retries",
         ),
         ("Target", format_setting("max_age", domain_report.max_age)),
         ("Target", format_setting("target_freshness", domain_report.target_freshness)),
-        ("Looked at again", f"by policy: {domain_report.revisit}" if shadow_price is None else ""),
-        ("Price", "" if shadow_price is None else f"{shadow_price:.3g} importance x days a request{default_note}"),
+        ("Revisit policy", domain_report.revisit if shadow_price is None else ""),
+        (
+            "Min value of a visit",
+            "" if shadow_price is None else f"{shadow_price:.3g} importance x days per request{default_note}",
+        ),
         ("Finding", domain_report.finding),
         (
-            "Left alone until",
+            "Suspended until",
             f"{suspended_until}: {format_reason(domain_report.suspension_reason)}"
             if domain_report.suspended_until
             else "",
@@ -140,41 +143,40 @@ def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
 
 
 def _format_day_label(domain_report: reports.DomainReport) -> str:
-    """The name of what was requested on the day of a report, which need not be the day of its reader."""
+    """Return the label of the requests on the day of the report, which --at can set to another day."""
     day = domain_report.at.astimezone(UTC).date()
     return "Requests today" if day == datetime.now(UTC).date() else f"Requests on {day}"
 
 
 def _show_sources(sources: Sequence[reports.SourceReport]) -> None:
-    """Who says what has changed, and how far that is true: nothing where nobody does."""
+    """Print the sources of change signals with their precision and recall, if there are any."""
     if not sources:
         return
-    numbers = ("signals", "changes told", "signals true")
+    numbers = ("signals", "recall", "precision")
     say("")
     rows = [
         (each.source, str(each.signals), format_share(each.recall), format_share(each.precision)) for each in sources
     ]
-    show_table(["source of signals", *numbers], rows, right=numbers)
+    show_table(["signal source", *numbers], rows, right=numbers)
 
 
 def _format_budget(domain_report: reports.DomainReport) -> str:
     if domain_report.budget_per_day is not None:
         return f" of {domain_report.budget_per_day}"
     return (
-        f" of {domain_report.target_requests_per_day} that its target takes"
+        f" of {domain_report.target_requests_per_day} that its target needs"
         if domain_report.target_requests_per_day is not None
         else ""
     )
 
 
 def _format_agreement(agreement: reports.Agreement) -> str:
-    if not agreement.looks:
+    if not agreement.visits:
         return ""
     is_off = f", off by {abs(agreement.deviations):.1f} standard deviations" if agreement.is_off else ""
     found_fresh, expected = format_share(agreement.found_fresh), format_share(agreement.expected_fresh)
     return (
-        f"{found_fresh} of {format_count(agreement.looks, 'look')} found a fresh copy, {expected} "
-        f"were expected to{is_off}"
+        f"{found_fresh} of {format_count(agreement.visits, 'visit')} found the copy fresh; expected {expected}{is_off}"
     )
 
 
@@ -182,22 +184,22 @@ def _show_report_table(
     reports_with_calibration: Sequence[tuple[reports.DomainReport, reports.Calibration]], window: timedelta
 ) -> None:
     rows = [_format_report_row(each, calibration) for each, calibration in reports_with_calibration]
-    show_rows(rows, right=rows[0].keys() - {"domain", "oldest look", "next due"})
+    show_rows(rows, right=rows[0].keys() - {"domain", "oldest visit", "next due"})
     days = sorted({f"{each.at.astimezone(UTC):%Y-%m-%d}" for each, _ in reports_with_calibration})
     say(
-        f"\nLooks, changes, failed looks and bytes of the last {format_span(window)}. Fresh is what is expected, by "
-        "importance; by chance is what looks by chance (audits) found, each page alike. Requests are of the UTC day "
-        f"{' and '.join(days)}."
+        f"\nVisits, changes, failures and bytes are of the last {format_span(window)}. Fresh is the expected share, "
+        "weighted by importance; audited is the share that audits (visits to random pages) found, with equal weights. "
+        f"Requests are of the UTC day {' and '.join(days)}."
     )
     for each, calibration in reports_with_calibration:
         if each.insecure_tls:
-            remark(f"{each.domain}: TLS is insecure, no certificate is checked (--insecure-tls)")
+            remark(f"{each.domain}: TLS certificates are not checked (--insecure-tls)")
         if each.finding:
             remark(f"{each.domain}: {each.finding}")
         if each.withheld:
             remark(f"{each.domain}: {format_count(each.withheld, 'page')}{WITHHELD_NOTE}")
         if calibration.audits.is_off or calibration.scheduled.is_off:
-            remark(f"{each.domain}: what is reported is off: recrawl report {each.domain}")
+            remark(f"{each.domain}: the reported freshness is inaccurate; for details: recrawl report {each.domain}")
 
 
 def _format_report_row(domain_report: reports.DomainReport, calibration: reports.Calibration) -> dict[str, str]:
@@ -205,19 +207,19 @@ def _format_report_row(domain_report: reports.DomainReport, calibration: reports
     return {
         "domain": domain_report.domain,
         "fresh": format_share(domain_report.freshness),
-        "by chance": format_share(calibration.audits.found_fresh),
-        "looked at": str(domain_report.fetched),
-        "never fetched": str(domain_report.unfetched),
+        "audited": format_share(calibration.audits.found_fresh),
+        "fetched": str(domain_report.fetched),
+        "unfetched": str(domain_report.unfetched),
         "gone": str(domain_report.gone),
         "dead links": str(domain_report.dead_links),
         "moved": str(domain_report.moved),
-        "looks": str(domain_report.looks),
+        "visits": str(domain_report.visits),
         "changes": str(sum(count for change, count in domain_report.changes.items() if change != "first")),
         "failed": str(domain_report.failures),
         "received": format_bytes(domain_report.received_bytes),
         "saved": format_bytes(domain_report.saved_bytes),
         "requests": f"{domain_report.spent_today}"
         + (f"/{domain_report.budget_per_day}" if domain_report.budget_per_day is not None else ""),
-        "oldest look": format_instant(domain_report.oldest_visit_at) if domain_report.oldest_visit_at else "-",
+        "oldest visit": format_instant(domain_report.oldest_visit_at) if domain_report.oldest_visit_at else "-",
         "next due": format_instant(next_at) if next_at else "-",
     }

@@ -1,4 +1,4 @@
-"""recrawl report, traffic, plan and audit: their options and their help, and what traffic and audits print."""
+"""recrawl report, traffic, plan and audit, and the output of traffic and audit."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +13,8 @@ from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
 from crawler.json_lines import get_field_values
 
-HOURLY_NUMBERS = ("looks", "requests", "received", "errors", "latency")
-AUDIT_NUMBERS = ("drawn", "looks by chance", "expected fresh", "found fresh", "other looks", "expected", "found")
+HOURLY_NUMBERS = ("visits", "requests", "received", "errors", "latency")
+AUDIT_NUMBERS = ("drawn", "audits", "expected fresh", "found fresh", "scheduled visits", "expected", "found")
 
 
 def audit(
@@ -22,10 +22,10 @@ def audit(
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Hold what is reported to what looks found, and draw pages by chance for the next crawl to look at.
+    """Compare the reported freshness with what visits found, and draw random pages for the next crawl to visit.
 
-    For once a day where no stack runs that does it; all through a UTC day it draws the same pages. Exit code 1 where
-    the freshness that is reported, or what was expected of looks, is off by more than chance explains.
+    The local stack does this once a day; without it, run this command daily. The same pages are drawn all through a UTC
+    day. Exit code 1 if the reported freshness differs from the findings by more than chance explains.
 
     Examples:
 
@@ -52,7 +52,7 @@ def audit(
     }
     if print_listing(document, map(_format_audit_row, audits), right=AUDIT_NUMBERS, empty=NO_DOMAIN, as_json=as_json):
         window = format_span(reports.AUDIT_WINDOW)
-        say(f"\nLooks of the last {window}, by finished UTC days. The next crawl looks at what was drawn.")
+        say(f"\nVisits of the last {window} (whole UTC days). The next crawl visits the drawn pages.")
         for each in findings:
             remark(each.sentence)
     return PROBLEM if findings else DONE
@@ -66,25 +66,25 @@ def _format_audit_row(each: "reports.DomainAudit") -> dict[str, str]:
 
 
 def describe_agreement(agreement: "reports.Agreement") -> dict[str, object]:
-    """What looks found against what was expected of them, for JSON."""
-    deviations = agreement.deviations if agreement.looks else None
-    return pick_fields(agreement, "looks", "expected_fresh", "found_fresh", "is_off") | {"deviations": deviations}
+    """Return what visits found and what was expected of them, for JSON."""
+    deviations = agreement.deviations if agreement.visits else None
+    fields = pick_fields(agreement, "expected_fresh", "found_fresh", "is_off")
+    return {"visits": agreement.visits, **fields, "deviations": deviations}
 
 
 def report(
     domain: DomainOrAll = None,
-    days: Annotated[float, typer.Option(min=0.01, max=36_500, help="Sum looks and requests up over so long.")] = 30.0,
+    days: Annotated[float, typer.Option(min=0.01, max=36_500, help="The period of the counts, in days.")] = 30.0,
     html: Annotated[
-        Path | None, declare_option("DIR", "Write it as web pages to a folder.", "--html", file_okay=False)
+        Path | None, declare_option("DIR", "Write an HTML report to this folder.", "--html", file_okay=False)
     ] = None,
     at: At = None,
     as_json: Json = False,
 ) -> None:
-    """Say how fresh the copy is, how true that is, and what keeping it so costs.
+    """Report how fresh the copy is, how accurate that figure is, and what it costs.
 
-    How true: as far as `recrawl audit` has found out, which the running stack asks for every day. With --html, what
-    `recrawl serve` shows is written as files that need no server: the domains, the newest changes, and the pages that
-    changed, fail or are to worry about.
+    The accuracy comes from `recrawl audit`, which the local stack runs every day. With --html, the pages of the web UI
+    are written as static files: the domains, the newest changes, and the pages that changed, fail or are likely stale.
 
     Examples:
 
@@ -100,19 +100,21 @@ def report(
 
 
 def plan(
-    domain: Annotated[str | None, declare_argument("DOMAIN", "What this one may expect; else plan.")] = None,
+    domain: Annotated[
+        str | None, declare_argument("DOMAIN", "Show a forecast for this domain. Default: plan all domains.")
+    ] = None,
     only: Annotated[
         str | None,
-        declare_option("DOMAIN", "Plan for one domain as if there were no other, such as one of another time."),
+        declare_option("DOMAIN", "Plan this domain alone, as if there were no others. Useful with --at."),
     ] = None,
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Spread the looks of all domains anew by their budgets; or say what more and fewer requests would buy in one.
+    """Plan the visits of all domains within their budgets, or forecast the freshness of one domain by budget.
 
-    Without a DOMAIN it sets what a request must be worth from now on, and so when pages are due, as a running stack
-    does every hour. With a DOMAIN nothing is changed: freshness and age are shown for a tenth to ten times today's
-    budget, of which robots.txt and audits take their part and the rest are requests for pages.
+    Without DOMAIN, this sets the minimum value of a visit for each domain, and thereby when pages are due. The local
+    stack does this every hour. With DOMAIN, nothing is changed: freshness and age are shown for 0.1 to 10 times today's
+    budget. The budget includes requests for robots.txt and audits.
 
     Examples:
 
@@ -122,7 +124,7 @@ def plan(
         recrawl plan --only docs.example.com --at 2027-01-31
     """
     if domain is not None and only is not None:
-        raise typer.BadParameter("give a domain to look at or --only to plan for one, not both")
+        raise typer.BadParameter("DOMAIN and --only exclude each other")
     if domain is not None:
         return plan_output.show_forecast(domain, at=at, as_json=as_json)
     plan_output.show_plans(only=only, at=at, as_json=as_json)
@@ -131,15 +133,17 @@ def plan(
 
 def traffic(
     domain: DomainOrAll = None,
-    hours: Annotated[int, declare_option("N", "Whole hours before this one.", min=1, max=10_000)] = 24,
+    hours: Annotated[
+        int, declare_option("N", "The number of full hours before the current one.", min=1, max=10_000)
+    ] = 24,
     at: At = None,
     as_json: Json = False,
 ) -> None:
-    """Show by the hour what was asked of domains, what came, and how long answers took; and which hour is off.
+    """Show visits, requests, bytes, errors and latency by hour, and mark anomalous hours with *.
 
-    Off is what is far from the domain's own usual of two weeks: errors that chance does not explain, or answers that
-    take twice as long and longer than they ever vary. The running stack looks every hour, says so in the log of its
-    plan and emits the event recrawl.traffic.off.
+    An hour is anomalous if it differs strongly from the domain's last two weeks: more errors than chance explains, or a
+    latency twice as long as usual and outside its normal variation. The local stack checks every hour, logs anomalies
+    and emits the event recrawl.traffic.off.
 
     Examples:
 
@@ -150,8 +154,10 @@ def traffic(
     instant = at or datetime.now(UTC)
     judged = run_on_database(lambda db, _: reports.list_hours(db, domain, hours=hours, at=instant))
     rows = (_format_hour_row(name, each) for name, each in judged)
-    hour_documents = [{"domain": name, **get_field_values(each.traffic), "off": each.anomaly} for name, each in judged]
-    empty = f"No look in the {format_count(hours, 'hour')} before {format_instant(instant)}"
+    hour_documents = [
+        {"domain": name, **get_field_values(each.traffic), "anomaly": each.anomaly} for name, each in judged
+    ]
+    empty = f"There were no visits in the {format_count(hours, 'hour')} before {format_instant(instant)}"
     if print_listing({"hours": hour_documents}, rows, right=HOURLY_NUMBERS, empty=empty, as_json=as_json):
         for name, each in judged:
             if each.anomaly:
@@ -163,7 +169,7 @@ def _format_hour_row(name: str, judged: "reports.JudgedHour") -> dict[str, str]:
     return {
         "hour": format_instant(hour.hour),
         "domain": f"{name}{' *' if judged.anomaly else ''}",
-        "looks": f"{hour.looks:,}",
+        "visits": f"{hour.visits:,}",
         "requests": f"{hour.requests:,}",
         "received": format_bytes(hour.received_bytes),
         "errors": f"{hour.errors:,}",

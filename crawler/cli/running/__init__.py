@@ -1,1 +1,1 @@
-"""The commands that run and maintain recrawl: the local stack, its services, the database, plugins, retention."""
+"""Commands that run and maintain recrawl: the local stack, services, the database, plugins and retention."""

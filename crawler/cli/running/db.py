@@ -1,4 +1,4 @@
-"""recrawl db: the schema, what must always hold, and the way in for SQL."""
+"""recrawl db: the schema, consistency checks, backups and SQL access."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +12,9 @@ from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import CrawlerError
 from crawler.format.values import format_bytes, format_count
 
-app = typer.Typer(no_args_is_help=True, help="Look after the database, and into it.")
-NOT_RUNNING = "the embedded Postgres is not running: recrawl up keeps it running; recrawl db shell starts it meanwhile"
-Write = Annotated[bool, declare_flag("--write", "Let it write; else every transaction is read-only.")]
+app = typer.Typer(no_args_is_help=True, help="Maintain and query the database.")
+NOT_RUNNING = "the embedded Postgres is not running: start it with recrawl up, or use recrawl db shell"
+Write = Annotated[bool, declare_flag("--write", "Allow writes. Default: transactions are read-only.")]
 
 
 @app.command()
@@ -23,7 +23,7 @@ def upgrade(
         int | None,
         declare_option(
             "N",
-            "For a new database: how many partitions each table of pages has. 4 by default, 16 for 10^7 pages.",
+            "For a new database: the number of partitions of each page table. Default: 4. Use 16 for 10^7 pages.",
             "--partitions",
             min=1,
             max=256,
@@ -31,7 +31,7 @@ def upgrade(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Bring the database to the newest schema; does nothing where it has it.
+    """Upgrade the database to the current schema. Does nothing if it is up to date.
 
     Examples:
 
@@ -40,13 +40,15 @@ def upgrade(
     """
     before = maintenance.upgrade_database(settings(), partitions=partitions)
     current = maintenance.SchemaState.CURRENT
-    message = "The database has the newest schema" + ("" if before is current else f" (it was {before.value})")
+    message = "The database schema is up to date" + ("" if before is current else f" (it was {before.value})")
     print_outcome({"before": before, "after": current}, message, as_json=as_json)
 
 
 @app.command()
 def check(as_json: Json = False) -> int:
-    """Check what must always hold: coins, states, versions, changes. Exit code 1 where something does not.
+    """Check the consistency of the database: cash, page states, versions and changes.
+
+    Exit code 1 if an inconsistency is found.
 
     Examples:
 
@@ -57,8 +59,8 @@ def check(as_json: Json = False) -> int:
     domains, findings = run_on_database(lambda db, _: maintenance.check_database(db))
     lines = [f"{finding.domain or 'all'}: {finding.text}" for finding in findings]
     print_outcome(
-        {"holds": not findings, "domains": domains, "findings": findings},
-        "\n".join(lines) or f"Everything holds in {format_count(domains, 'domain')}",
+        {"is_consistent": not findings, "domains": domains, "findings": findings},
+        "\n".join(lines) or f"No inconsistency found in {format_count(domains, 'domain')}",
         as_json=as_json,
     )
     return PROBLEM if findings else DONE
@@ -66,13 +68,13 @@ def check(as_json: Json = False) -> int:
 
 @app.command()
 def dump(
-    file: Annotated[Path, declare_argument("FILE", "The dump; one that is there is replaced.")],
+    file: Annotated[Path, declare_argument("FILE", "The file to write. An existing file is replaced.")],
     as_json: Json = False,
 ) -> None:
-    """Write the whole database into one compressed file, as it is at this instant. Crawling goes on meanwhile.
+    """Back up the whole database to one compressed file. Crawling can continue meanwhile.
 
-    It is Postgres's own format (pg_dump --format=custom), so that pg_restore reads it, too. Where no database was ever
-    made there is nothing to dump, and an error: RECRAWL_DATABASE_URL or RECRAWL_HOME says where it is.
+    The format is that of `pg_dump --format=custom`, which pg_restore reads, too. RECRAWL_DATABASE_URL or RECRAWL_HOME
+    selects the database; it is an error if there is none yet.
 
     Examples:
 
@@ -84,12 +86,12 @@ def dump(
 
 @app.command()
 def restore(
-    file: Annotated[Path, declare_argument("FILE", "A dump that db dump or pg_dump has made.")],
+    file: Annotated[Path, declare_argument("FILE", "A dump made by recrawl db dump or pg_dump.")],
     as_json: Json = False,
 ) -> None:
-    """Restore a dump into a home, or a database, that holds nothing yet; an older schema is brought up to date.
+    """Restore a dump into an empty database or RECRAWL_HOME, and upgrade its schema if needed.
 
-    Crawling goes on from there: nothing is asked for again before it falls due. All of it is restored or nothing.
+    The restore is atomic. Crawling continues from the dump: pages are revisited when they are due.
 
     Examples:
 
@@ -97,15 +99,15 @@ def restore(
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/new recrawl db restore crawl.dump
     """
     count = maintenance.restore_database(settings(), file)
-    message = f"{format_count(count, 'domain')} restored, as of the dump"
+    message = f"{format_count(count, 'domain')} restored from the dump"
     print_outcome({"file": str(file), "domains": count}, message, as_json=as_json)
     if not as_json:
-        remark("What was crawled meanwhile is looked at as it falls due. Let no other recrawl crawl the same domains")
+        remark("Make sure that no other recrawl crawls the same domains")
 
 
 @app.command()
 def url(as_json: Json = False) -> int:
-    """Tell where the database is, for any client of Postgres; with its password.
+    """Print the database URL, including the password, for any Postgres client.
 
     Examples:
 
@@ -121,7 +123,7 @@ def url(as_json: Json = False) -> int:
 
 @app.command()
 def shell(write: Write = False) -> int:
-    """Open psql on the database; the embedded one is started for as long as that takes.
+    """Open psql on the database. The embedded Postgres is started if needed, and stopped afterwards.
 
     Examples:
 
@@ -133,13 +135,16 @@ def shell(write: Write = False) -> int:
 
 @app.command()
 def sql(
-    statement: Annotated[str, declare_argument("SQL", "One statement; - reads it from stdin.")],
+    statement: Annotated[str, declare_argument("SQL", "One SQL statement; - reads it from stdin.")],
     write: Write = False,
     limit: Top = 100,
-    csv: Annotated[bool, declare_flag("--csv", "All rows as CSV; text is never a formula.")] = False,
+    csv: Annotated[
+        bool,
+        declare_flag("--csv", "Print all rows as CSV, with text escaped that a spreadsheet would run as a formula."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run one SQL statement and print its rows: of the views that docs/sql.md lists, or of any table.
+    """Run one SQL statement and print its rows. docs/sql.md lists the views that you can query.
 
     Examples:
 
@@ -151,10 +156,12 @@ def sql(
 
 @app.command()
 def grant(
-    name: Annotated[str, declare_argument("NAME", "Of the role: small letters, digits and _.")],
+    name: Annotated[str, declare_argument("NAME", "The role's name: lowercase letters, digits and _.")],
     as_json: Json = False,
 ) -> None:
-    """Let a role read the views and nothing else; a new one is made with a password, which is shown once.
+    """Allow a Postgres role to read the views, and nothing else.
+
+    If the role does not exist, it is created with a password, which is shown only once.
 
     Examples:
 
@@ -167,25 +174,27 @@ def grant(
     say(f"{role.name} may read {format_count(len(role.views), 'view')}: {', '.join(role.views)}")
     if address is not None:
         say(address)
-        remark("Its password is shown this once; views of a later version need another recrawl db grant")
+        remark("This password is not shown again. After an upgrade, run recrawl db grant again for new views")
     else:
-        remark("The role was there: its password stays")
+        remark("The role already existed: its password is unchanged")
 
 
 @app.command()
 def revoke(
-    name: Annotated[str, declare_argument("NAME", "Of a role that `db grant` let in.")],
+    name: Annotated[str, declare_argument("NAME", "A role to which `recrawl db grant` gave access.")],
     as_json: Json = False,
 ) -> None:
-    """Take back what `db grant` gave; a role that it made, and that has nothing else, is removed.
+    """Revoke the access given by `recrawl db grant`.
+
+    The role is dropped if `recrawl db grant` created it and it has no other privileges.
 
     Examples:
 
         recrawl db revoke analyst
     """
     is_gone = run_on_database(lambda db, _: maintenance.revoke_reading(db, name))
-    print_outcome({"role": name, "removed": is_gone}, f"{name} may read nothing of recrawl any more", as_json=as_json)
+    print_outcome({"role": name, "removed": is_gone}, f"{name} can no longer read the views", as_json=as_json)
     if is_gone and not as_json:
-        remark("The role is removed with its password")
+        remark("The role was dropped")
     elif not as_json:
-        remark(f"The role itself stays, since it has or had other uses: DROP ROLE {name} removes it")
+        remark(f"The role still exists because it may have other uses. To drop it: DROP ROLE {name}")

@@ -1,4 +1,4 @@
-"""recrawl plugins: its options and its help."""
+"""recrawl plugins."""
 
 from crawler.cli.lazy import maintenance
 from crawler.cli.options import Json
@@ -7,9 +7,9 @@ from crawler.cli.session import DONE, PROBLEM, settings
 
 
 def plugins(as_json: Json = False) -> int:
-    """List the plugins that installed packages offer, which of them are used, and what is wrong with those.
+    """List the plugins of installed packages, whether they are enabled, and their problems.
 
-    RECRAWL_PLUGINS names those that are used; they alone are imported. Exit code 1 where one cannot be used.
+    RECRAWL_PLUGINS lists the enabled plugins; only these are imported. Exit code 1 if one of them cannot be used.
 
     Examples:
 
@@ -23,14 +23,14 @@ def plugins(as_json: Json = False) -> int:
         {
             "name": each.name,
             "extension point": each.point,
-            "used": "cannot be" if each.problem else "yes" if each.is_used else "no",
+            "enabled": "broken" if each.problem else "yes" if each.is_used else "no",
             "package": each.package,
             "target": each.target,
         }
         for each in statuses
     )
-    document = {"plugins": statuses, "well": not problems}
-    if print_listing(document, rows, empty="No installed package offers a plugin", as_json=as_json):
+    document = {"plugins": statuses, "is_healthy": not problems}
+    if print_listing(document, rows, empty="No installed package provides a plugin", as_json=as_json):
         for problem in problems:
             say(problem)
     return PROBLEM if problems else DONE

@@ -1,4 +1,4 @@
-"""recrawl prune: what goes, domain by domain, and what it frees."""
+"""recrawl prune: delete old versions, visits and changes by the retention settings of each domain."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,26 +12,29 @@ from crawler.cli.output import print_listing, remark
 from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count
 
-NUMBERS = ("versions", "bodies", "frees", "looks packed", "looks", "changes", "left")
+NUMBERS = ("versions", "bodies", "freed", "visits packed", "visits", "changes", "remaining")
 
 
 def prune(
     domain: DomainOrAll = None,
-    dry_run: Annotated[bool, declare_flag("--dry-run", "Say what would go, and change nothing.")] = False,
+    dry_run: Annotated[bool, declare_flag("--dry-run", "Show what would be deleted, without deleting it.")] = False,
     give_back: Annotated[
         bool,
         declare_flag(
-            "--give-back", "Give the room to the system, not to what comes: tables are written anew, which waits."
+            "--give-back",
+            "Return freed disk space to the system: rewrites the tables (VACUUM FULL), which locks each meanwhile.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Thin out the past as the settings of each domain say (`recrawl domains set DOMAIN --keep-versions 20 ...`).
+    """Delete old versions, visits and changes by the retention settings of each domain.
 
-    Of versions beyond the newest ones the texts and bodies go, but for one a day, a week, a month; when each was seen
-    and what changed stays. Looks of more than a week ago are packed to a quarter of their size. A running stack prunes
-    every night. Ages count by the domain's last look, so that what nobody crawls loses nothing; the newest version of
-    a page never goes. It runs beside a crawl, and may be ended at any time.
+    Set the retention with `recrawl domains set DOMAIN --keep-versions 20 ...`. The texts and bodies of older versions
+    are deleted except for one per day, week and month; their dates and changes are kept. Visits older than a week are
+    packed to a quarter of their size. The newest version of a page is never deleted.
+
+    Ages are measured from the domain's last visit, so a domain that is not crawled loses nothing. The local stack
+    prunes every night. You can run this during a crawl, and interrupt it at any time.
 
     Examples:
 
@@ -40,7 +43,7 @@ def prune(
         recrawl prune --give-back
     """
     if dry_run and give_back:
-        raise typer.BadParameter("a dry run gives nothing back")
+        raise typer.BadParameter("--dry-run and --give-back exclude each other")
     at = datetime.now(UTC)
     pruned, not_vacuumed = run_on_database(
         lambda db, _: maintenance.prune_history(db, domain, at=at, dry_run=dry_run, give_back=give_back)
@@ -49,16 +52,20 @@ def prune(
     if print_listing(document, map(_format_row, pruned), right=NUMBERS, empty=NO_DOMAIN, as_json=as_json):
         _remark_pruned(pruned, dry_run=dry_run)
         if not_vacuumed:
-            remark(f"Room was not made in {', '.join(not_vacuumed)}: others are using it, or it is not ours")
+            remark(
+                f"No space was freed in {', '.join(not_vacuumed)}: other sessions use these tables, "
+                "the database user does not own them, or the disk is full"
+            )
     return PROBLEM if any(each.excess_bytes for each in pruned) else DONE
 
 
 def remark_quotas(pruned: "Sequence[maintenance.PruneStats]") -> None:
-    """Say which versions were thinned out to keep the quotas of domains, and which domains exceed theirs."""
+    """Print which versions were deleted to keep the storage quotas, and which domains exceed theirs."""
     for each in pruned:
         if each.versions:
             freed = format_bytes(each.freed_bytes)
-            remark(f"{each.domain}: {format_count(each.versions, 'version')} thinned out to keep its quota, {freed}")
+            versions = format_count(each.versions, "version")
+            remark(f"{each.domain}: {versions} deleted to keep its storage quota, {freed} freed")
         if each.excess_bytes:
             remark(_format_excess(each))
         if each.excess_bytes and each.reader:
@@ -66,32 +73,32 @@ def remark_quotas(pruned: "Sequence[maintenance.PruneStats]") -> None:
 
 
 def format_storage(estimate: "maintenance.SizeEstimate") -> str:
-    """What the versions of a domain take, and what pruning would free of it, as a person reads it."""
+    """Describe the storage that a domain's versions take, and how much of it pruning would free."""
     about = "" if estimate.is_exact else "about "
     takes = f"{about}{format_bytes(round(estimate.stored_bytes))} of texts and bodies"
     if not round(estimate.freeable_bytes):
         return takes
-    return f"{takes}, of which recrawl prune frees {about}{format_bytes(round(estimate.freeable_bytes))}"
+    return f"{takes}; recrawl prune would free {about}{format_bytes(round(estimate.freeable_bytes))}"
 
 
 def _format_excess(each: "maintenance.PruneStats") -> str:
     return (
-        f"{each.domain}: the newest versions, and what is still to be read, take {format_bytes(each.excess_bytes)}"
-        " more than the quota: nothing of them goes"
+        f"{each.domain}: the storage quota is exceeded by {format_bytes(each.excess_bytes)}: "
+        "the newest versions, and versions that are still to be delivered, are never deleted"
     )
 
 
 def _remark_pruned(pruned: "Sequence[maintenance.PruneStats]", *, dry_run: bool) -> None:
     for each in pruned:
         if each.over_quota:
-            how = "would go" if dry_run else "went"
-            remark(f"{each.domain}: {format_count(each.over_quota, 'version')} more {how} to keep the quota")
+            how = "would be" if dry_run else "were"
+            remark(f"{each.domain}: {format_count(each.over_quota, 'more version')} {how} deleted to keep the quota")
         if each.excess_bytes:
             remark(_format_excess(each))
         if each.reader:
             remark(f"{each.domain}: {each.deferral_note}")
     if dry_run:
-        remark("Nothing was changed; without --dry-run this goes. What is kept: recrawl domains set DOMAIN --help")
+        remark("Nothing was deleted. Run without --dry-run to delete. Settings: recrawl domains set DOMAIN --help")
 
 
 def _format_row(each: "maintenance.PruneStats") -> dict[str, str]:
@@ -99,9 +106,9 @@ def _format_row(each: "maintenance.PruneStats") -> dict[str, str]:
         "domain": each.domain,
         "versions": f"{each.versions:,}",
         "bodies": f"{each.bodies:,}",
-        "frees": format_bytes(each.freed_bytes),
-        "looks packed": f"{each.packed:,}",
-        "looks": f"{each.visits:,}",
+        "freed": format_bytes(each.freed_bytes),
+        "visits packed": f"{each.packed:,}",
+        "visits": f"{each.visits:,}",
         "changes": f"{each.changes:,}",
-        "left": format_bytes(each.stored_bytes),
+        "remaining": format_bytes(each.stored_bytes),
     }

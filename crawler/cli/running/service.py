@@ -1,4 +1,4 @@
-"""recrawl deploy, server, worker, health: what containers, Kubernetes and systemd run."""
+"""recrawl deploy, server, worker and health: the services for containers, Kubernetes and systemd."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -13,15 +13,15 @@ PATIENCE_SECONDS = 120.0
 
 
 def deploy(
-    upgrade: Annotated[
-        bool, declare_flag("--upgrade", "Bring the database to the newest schema first, whatever it holds.")
-    ] = False,
+    upgrade: Annotated[bool, declare_flag("--upgrade", "Upgrade the database to the current schema first.")] = False,
     wait: Annotated[
-        float, declare_option("SECONDS", "How long database and Prefect server are waited for.", min=0)
+        float, declare_option("SECONDS", "How long to wait for the database and the Prefect server.", min=0)
     ] = PATIENCE_SECONDS,
     as_json: Json = False,
 ) -> None:
-    """Prepare database and Prefect server for workers: once for each version, before they start. Twice does no harm.
+    """Prepare the database and the Prefect server for workers.
+
+    Run it once per version, before the workers start. It is safe to run it again.
 
     Examples:
 
@@ -29,7 +29,7 @@ def deploy(
     """
     patience = timedelta(seconds=wait)
     registered = local_stack.deploy(settings(), may_upgrade=upgrade, patience=patience, report=remark)
-    message = f"Deployments: {registered} registered" if registered else "Deployments: all there"
+    message = f"Deployments: {registered} registered" if registered else "Deployments: up to date"
     print_outcome({"registered": registered}, message, as_json=as_json)
 
 
@@ -38,18 +38,19 @@ def server(
         str,
         declare_option(
             "ADDRESS",
-            "Listen here; what is not this machine's own is open to its network.",
+            "The IP address to listen on. Any other than a loopback address is open to the network.",
             parser=values.parse_ip_address,
         ),
     ] = "127.0.0.1",
-    port: Annotated[int, declare_option("N", "Listen here.", min=1, max=65_535)] = 4200,
+    port: Annotated[int, declare_option("N", "The port to listen on.", min=1, max=65_535)] = 4200,
     address: Annotated[
-        str | None, declare_option("URL", "Where browsers find it, if not at this port of this machine.")
+        str | None, declare_option("URL", "The URL for browsers. Default: this port of this machine.")
     ] = None,
 ) -> None:
-    """Run the Prefect server in the foreground, on a Postgres that is there; who asks it needs the auth string.
+    """Run the Prefect server in the foreground.
 
-    RECRAWL_PREFECT_DATABASE_URL names its database, PREFECT_API_AUTH_STRING what it asks for.
+    RECRAWL_PREFECT_DATABASE_URL selects its Postgres database. PREFECT_API_AUTH_STRING is the auth string that clients
+    must send.
 
     Examples:
 
@@ -60,15 +61,17 @@ def server(
 
 
 def worker(
-    limit: Annotated[int | None, declare_option("N", "Runs at a time; unset: no limit.", min=1)] = None,
+    limit: Annotated[
+        int | None, declare_option("N", "Maximum number of concurrent runs. Default: no limit.", min=1)
+    ] = None,
     grace: Annotated[
-        float, declare_option("SECONDS", "What runs get to end by themselves when this is to end.", min=1)
+        float, declare_option("SECONDS", "How long runs may take to finish after SIGTERM.", min=1)
     ] = PATIENCE_SECONDS,
 ) -> None:
-    """Crawl in the foreground what the Prefect server schedules. SIGTERM ends it in good order.
+    """Run a worker in the foreground, which executes the flow runs that the Prefect server schedules.
 
-    RECRAWL_DATABASE_URL and PREFECT_API_URL name what it works with; both are waited for. What is under way when it is
-    told to end is recorded, and its domains are given back.
+    The worker waits for the database (RECRAWL_DATABASE_URL) and the Prefect server (PREFECT_API_URL). On SIGTERM, it
+    finishes and records the requests in progress and releases its domains.
 
     Examples:
 
@@ -80,11 +83,13 @@ def worker(
 
 def health(
     liveness: Annotated[
-        bool, declare_flag("--liveness", "Only whether the service lives, not what it needs: for a liveness probe.")
+        bool, declare_flag("--liveness", "Check only the process, not its dependencies: for a liveness probe.")
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Tell whether the worker or the pages of this RECRAWL_HOME live and can work. Exit code 1 where not.
+    """Check whether the worker or web UI of this RECRAWL_HOME is running and its dependencies are available.
+
+    Exit code 1 if not.
 
     Examples:
 
@@ -92,9 +97,9 @@ def health(
         recrawl health --liveness
     """
     parts = local_stack.check_health(settings(), alive_only=liveness)
-    is_well = all(each.is_healthy for each in parts)
+    is_healthy = all(each.is_healthy for each in parts)
     if as_json:
-        print_json({"well": is_well, "parts": parts})
+        print_json({"is_healthy": is_healthy, "parts": parts})
     else:
-        show_table(["part", "state"], [(each.part, each.problem or "well") for each in parts])
-    return DONE if is_well else PROBLEM
+        show_table(["part", "state"], [(each.part, each.problem or "healthy") for each in parts])
+    return DONE if is_healthy else PROBLEM

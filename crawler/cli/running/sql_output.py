@@ -1,4 +1,4 @@
-"""recrawl db sql: the rows of a statement, as a table, as CSV or as JSON."""
+"""Output of recrawl db sql: the rows of a statement as a table, CSV or JSON."""
 
 import csv
 import sys
@@ -17,7 +17,7 @@ from crawler.cli.session import Interrupts, run_on_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count
 
-MAX_JSON_DIGITS = 300  # of a number: readers of JSON make a double of it
+MAX_JSON_DIGITS = 300  # of a number: JSON parsers read it as a double
 
 
 def run_sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: bool) -> None:
@@ -25,7 +25,7 @@ def run_sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json:
         raise BadInput("--csv and --json exclude each other")
     text = sys.stdin.read() if statement == "-" else statement
     if not text.strip():
-        raise BadInput("an empty statement")
+        raise BadInput("the statement is empty")
 
     async def work(db: AppDatabase, _: Interrupts) -> tuple[QueryResult, list[Sequence[Any]]]:
         async with run_statement(db, text, may_write=may_write) as result:
@@ -49,18 +49,18 @@ def run_sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json:
 
 
 def _write_csv_row(row: Sequence[Any]) -> None:
-    """One row on stdout."""
+    """Write one CSV row to stdout."""
     csv.writer(sys.stdout, lineterminator="\n").writerow([make_csv_cell(value) for value in row])
 
 
 def make_csv_cell(value: object) -> object:
-    """A value as a cell of a file or of what a terminal shows."""
+    """Format a value as a CSV cell, without control characters if stdout is a terminal."""
     text = format_cell(value)
     return make_printable(text) if isinstance(text, str) and get_stdout().is_terminal else text
 
 
 def _to_json(value: Any) -> Any:
-    """Return a value of any type of Postgres as JSON has it: numbers as numbers, what JSON has no word for as text."""
+    """Convert a Postgres value of any type to JSON: numbers stay numbers, types that JSON lacks become text."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -91,7 +91,7 @@ def _show_rows(result: QueryResult, rows: list[Sequence[Any]], *, top: int) -> N
         right=[result.columns[n] for n in numbers],
     )
     remark(
-        f"The first {top:,} rows: --limit N shows more, --csv all"
+        f"Only the first {top:,} rows are shown: use --limit N for more, or --csv for all"
         if len(rows) > top
         else format_count(len(rows), "row")
     )

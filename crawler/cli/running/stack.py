@@ -1,4 +1,4 @@
-"""recrawl up, down, status, ui, serve and mcp: what runs on this machine."""
+"""recrawl up, down, status, ui, serve and mcp: the local stack and servers on this machine."""
 
 import sys
 from typing import Annotated
@@ -12,7 +12,9 @@ from crawler.extras import require_extra
 
 
 def up(as_json: Json = False) -> None:
-    """Start Postgres, a Prefect server, a worker and a page of one's own; they stay until `recrawl down`.
+    """Start the local stack: Postgres, a Prefect server, a worker and the web UI.
+
+    It runs in the background until `recrawl down`.
 
     Examples:
 
@@ -21,38 +23,47 @@ def up(as_json: Json = False) -> None:
     """
     running, web_ui_url = local_stack.start_local_stack(settings(), report=remark)
     if as_json:
-        print_json({"ui": running.api.ui_url, "api": running.api.url, "home": str(running.home), "pages": web_ui_url})
+        print_json(
+            {
+                "web_ui": web_ui_url,
+                "prefect_ui": running.api.ui_url,
+                "prefect_api": running.api.url,
+                "home": str(running.home),
+            }
+        )
     else:
         _say_addresses(web_ui_url, running.api.ui_url)
         if running.api.auth is not None:
-            say("Prefect asks for a word: recrawl ui shows it")
+            say("Prefect asks for an auth string: recrawl ui shows it")
 
 
 def down(as_json: Json = False) -> None:
-    """Stop what `recrawl up` started, and whatever that started in turn.
+    """Stop the local stack, with all its processes.
 
     Examples:
 
         recrawl down
     """
     stopped = local_stack.stop_stack(settings(), report=remark)
-    message = "The stack is down" if stopped else "There was nothing to stop"
+    message = "The local stack is stopped" if stopped else "The local stack was not running"
     print_outcome({"stopped": stopped}, message, as_json=as_json)
 
 
 def _say_addresses(web_ui_url: str | None, prefect_url: str) -> None:
     if web_ui_url is not None:
-        say(f"Web UI, opens once: {web_ui_url}")
+        say(f"Web UI (one-time login link): {web_ui_url}")
     say(f"Prefect: {prefect_url}")
 
 
 def ui(as_json: Json = False) -> None:
-    """Show where the pages are, and what lets you in: an address for yours, a word for Prefect's. Keep it to yourself.
+    """Print a login link to the web UI, and the URL and auth string of Prefect. Keep them secret.
+
+    The login link can be used once.
 
     Examples:
 
         recrawl ui
-        PREFECT_API_AUTH_STRING=$(recrawl ui --json | jq -r .auth) prefect deployment ls
+        PREFECT_API_AUTH_STRING=$(recrawl ui --json | jq -r .prefect_auth) prefect deployment ls
     """
     web_ui_url = local_stack.make_web_ui_link(settings())
     try:
@@ -60,19 +71,21 @@ def ui(as_json: Json = False) -> None:
     except StackFailed:
         if web_ui_url is None or as_json:
             raise
-        say(f"Web UI, opens once: {web_ui_url}")
-        remark("They are served by hand; no stack runs: recrawl up")
+        say(f"Web UI (one-time login link): {web_ui_url}")
+        remark("Prefect is not running: recrawl serve runs alone. To start the local stack: recrawl up")
         return
     if as_json:
-        print_json({"ui": api.ui_url, "api": api.url, "auth": api.auth, "pages": web_ui_url})
+        print_json({"web_ui": web_ui_url, "prefect_ui": api.ui_url, "prefect_api": api.url, "prefect_auth": api.auth})
     else:
         _say_addresses(web_ui_url, api.ui_url)
         if api.auth is not None:
-            say(f"Prefect asks for: {api.auth}")
+            say(f"Prefect auth string: {api.auth}")
 
 
 def status(as_json: Json = False) -> int:
-    """Show what runs of the local stack, and which domains wait for what. Exit code 1 where a part does not run.
+    """Show the state of the local stack, and which domains wait and why.
+
+    Exit code 1 if a part of the local stack is not running.
 
     Examples:
 
@@ -95,15 +108,24 @@ def status(as_json: Json = False) -> int:
 
 def serve(
     host: Annotated[
-        str, declare_option("ADDRESS", "Listen here; what is not this machine's own is open to its network.")
+        str,
+        declare_option(
+            "ADDRESS", "The IP address to listen on. Any other than a loopback address is open to the network."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int | None, declare_option("N", "Else 4280, or any that is free.", min=1, max=65_535)] = None,
-    quiet: Annotated[bool, declare_flag("--quiet", "Do not print the address that lets in: recrawl ui does.")] = False,
+    port: Annotated[
+        int | None,
+        declare_option("N", "The port to listen on. Default: 4280, or any free port.", min=1, max=65_535),
+    ] = None,
+    quiet: Annotated[
+        bool, declare_flag("--quiet", "Do not print the login link; recrawl ui prints it on demand.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a page of one's own in the browser: what changed, how fresh, what to worry about. Ctrl-C ends it.
+    """Serve the web UI and the HTTP API until Ctrl-C.
 
-    The address that it prints lets in once, and the browser stays let in for a month. Keep it to yourself.
+    The web UI shows changes, freshness and problems. The command prints a login link, which can be used once; the
+    browser stays logged in for a month. Keep the link secret.
 
     Examples:
 
@@ -118,12 +140,12 @@ def serve(
         if quiet:
             return
         if as_json:
-            print_json({"pages": address})
-            sys.stdout.flush()  # whoever reads it does not wait for the end
+            print_json({"web_ui": address})
+            sys.stdout.flush()  # the command runs on
         else:
-            sys.stdout.write(f"Web UI, opens once: {address}\n")
+            sys.stdout.write(f"Web UI (one-time login link): {address}\n")
             sys.stdout.flush()
-            sys.stderr.write("Ctrl-C ends it\n")
+            sys.stderr.write("Press Ctrl-C to stop\n")
 
     run_on_database(
         lambda db, interrupts: server.serve(db, host=host, port=port, report=print_address, stop=interrupts.stop),
@@ -133,10 +155,10 @@ def serve(
 
 
 def mcp(as_json: Json = False) -> None:
-    """Serve the store to a language model, by the Model Context Protocol on stdin and stdout, until stdin ends.
+    """Serve the crawled pages to a language model over the Model Context Protocol, on stdin and stdout.
 
-    Its tools are search, text, changes and freshness; all of them only read. Needs the extra mcp (docs/mcp.md). The
-    client starts this command itself: put it where that lists its servers. What it says is JSON anyway.
+    The tools search, text, changes and freshness are read-only. The MCP client starts this command, so add it to the
+    client's list of servers. It runs until stdin is closed. Requires the extra `mcp` (docs/mcp.md).
 
     Examples:
 

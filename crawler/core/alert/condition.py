@@ -1,7 +1,7 @@
-"""Conditions on what a page says: a text appears or goes, a number falls below a bound or rises above it.
+"""Conditions on the text of a page: a text appears or disappears, a number falls below or rises above a bound.
 
-A page says its text without what its domain's noise mask hides. Its numbers have points, commas, blanks or apostrophes
-between their digits.
+The text excludes what the domain's noise mask hides. Numbers may have points, commas, spaces or apostrophes between
+their digits.
 """
 
 import re
@@ -15,11 +15,11 @@ from crawler.core.page.outline import BlockKind, BlockList
 from crawler.core.page.selectors import FULL_VIEW
 
 EXPRESSION_PREFIX = "re:"
-MAX_CHARS = 1000  # of a text that is looked for
-TEXT_KINDS = frozenset({BlockKind.TEXT, BlockKind.TITLE})  # nobody reads addresses and descriptions
-MASK_GAP = "\u2026"  # for what is masked: words on both sides of it do not become one text
+MAX_CHARS = 1000  # of the text in a condition
+TEXT_KINDS = frozenset({BlockKind.TEXT, BlockKind.TITLE})  # visible text, without addresses and descriptions
+MASK_GAP = "\u2026"  # replaces masked words, so that the words around them do not form one text
 
-# Languages that write a comma before the decimals. Source: Unicode CLDR 46, decimal symbol of the default locale.
+# Languages with a decimal comma. Source: Unicode CLDR 46, decimal symbol of the default locale.
 COMMA_LANGUAGES = frozenset(
     (
         *("af", "az", "be", "bg", "bs", "ca", "cs", "da", "de", "el", "es", "et", "eu", "fi", "fo", "fr", "fy", "gl"),
@@ -27,9 +27,9 @@ COMMA_LANGUAGES = frozenset(
         *("pl", "pt", "ro", "ru", "sk", "sl", "sq", "sr", "sv", "tg", "tk", "tr", "uk", "uz", "vi"),
     )
 )
-_BLANKS = " \u00a0\u2009\u202f'\u2019"  # between groups of three digits, as ISO 80000-1 and Swiss usage have them
-# A number does not begin within a word, such as B2B or v1.2; but shops write currencies close to it, as in EUR12.50 and
-# Rs.1,299. Source: ISO 4217, without those that hardly any shop on the web has, and abbreviations in use.
+_BLANKS = " \u00a0\u2009\u202f'\u2019"  # between groups of three digits (ISO 80000-1 and Swiss usage)
+# A number does not start within a word, such as B2B or v1.2, but may follow a currency, as in EUR12.50 and Rs.1,299.
+# Source: ISO 4217, without currencies that are rare in web shops, and common abbreviations.
 _CODES = (
     *("AED", "AUD", "BRL", "CAD", "CHF", "CLP", "CNY", "COP", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "IDR", "ILS"),
     *("INR", "JPY", "KRW", "MXN", "MYR", "NOK", "NZD", "PHP", "PLN", "RON", "SAR", "SEK", "SGD", "THB", "TRY", "TWD"),
@@ -42,11 +42,11 @@ _NUMBER = re.compile(
     re.ASCII,
 )
 _MINUS = re.compile("[-\u2212]")
-MAX_DIGITS = 40  # more of them are an identifier, and no amount
+MAX_DIGITS = 40  # longer ones are identifiers
 
 
 class ConditionKind(StrEnum):
-    """The question of a condition."""
+    """The kind of a condition."""
 
     APPEARS = "appears"
     DISAPPEARS = "goes"
@@ -62,9 +62,9 @@ class ConditionKind(StrEnum):
 class Condition:
     """A condition on a page's text.
 
-    text: of APPEARS and DISAPPEARS: what is looked for, in any case and with any white space; behind re: an Expression.
-    bound: of BELOW and ABOVE, for the first number of the text.
-    ValueError, a sentence for a person, for an expression that cannot be read, or a text that says nothing.
+    text: for APPEARS and DISAPPEARS: the text to find, ignoring case and white space, or an Expression after "re:".
+    bound: for BELOW and ABOVE: the bound of the first number in the text.
+    Raises ValueError with a message for the user if the text is empty or the expression is invalid.
     """
 
     kind: ConditionKind
@@ -75,16 +75,16 @@ class Condition:
     def __post_init__(self) -> None:
         is_expression = not self.kind.is_numeric and self.text.startswith(EXPRESSION_PREFIX)
         if not self.kind.is_numeric and not 0 < len(self.text.removeprefix(EXPRESSION_PREFIX).strip()) <= MAX_CHARS:
-            raise ValueError(f"the text to look for has 1 to {MAX_CHARS} characters")
+            raise ValueError(f"the text of a condition must have 1 to {MAX_CHARS} characters")
         expression = Expression(self.text.removeprefix(EXPRESSION_PREFIX)) if is_expression else None
         if expression is not None and expression.refusal:
             raise ValueError(expression.refusal)
         object.__setattr__(self, "_expression", expression)
 
     def holds(self, page_text: str | None, *, mark: str = ".") -> bool:
-        """Whether it is true of what a page says. page_text: None for a page that is not there, which says nothing.
+        """Whether the condition is true for a text. page_text: None for a page that does not exist.
 
-        mark: of decimals, where a number leaves that open (`find_number`).
+        mark: the decimal mark if a number is ambiguous (`find_number`).
         """
         if not self.kind.is_numeric:
             return (page_text is not None and self._occurs_in(page_text)) is (self.kind is ConditionKind.APPEARS)
@@ -100,22 +100,22 @@ class Condition:
 
 
 def becomes_true(condition: Condition, before: str | None, after: str | None, *, mark: str = ".") -> bool:
-    """Whether a change makes a condition true that was not true before: the edge, not the level.
+    """Whether a change makes a condition true that was false before.
 
-    before, after: what the page said then and says now; None where it was, or is, not there.
+    before, after: the text before and after the change; None if the page did or does not exist.
     """
     return condition.holds(after, mark=mark) and not condition.holds(before, mark=mark)
 
 
 def mask_text(blocks: BlockList, mask: NoiseMask) -> str:
-    """The text of a page's blocks, a line each, without volatile words, noise and boilerplate."""
+    """Return the text of a page's blocks, one per line, without volatile words, noise and boilerplate."""
     blocks = tuple(block for block in blocks if block.kind in TEXT_KINDS and block.text)
     explained = explain_blocks(blocks, blocks, mask, view=FULL_VIEW)
     return "\n".join(_get_compared_text(block) for block in explained if not block.is_whole)
 
 
 def _get_compared_text(block: ExplainedBlock) -> str:
-    """The text of a block with a gap in place of each masked word."""
+    """Return the text of a block with a gap instead of each masked word."""
     parts, end = [], 0
     for begin, until in block.masked:
         parts += [block.text[end:begin], MASK_GAP]
@@ -124,15 +124,15 @@ def _get_compared_text(block: ExplainedBlock) -> str:
 
 
 def get_decimal_mark(language: str) -> str:
-    """What a language writes before decimals: a comma or a point. language: BCP 47, such as de-AT; empty if unknown."""
+    """Return the decimal mark of a language, a comma or a point. language: BCP 47, such as de-AT; "" if unknown."""
     return "," if language.partition("-")[0].lower() in COMMA_LANGUAGES else "."
 
 
 def find_number(text: str, *, mark: str = ".") -> float | None:
-    """The first number in a text; None without one.
+    """Return the first number in a text, or None.
 
-    mark: what stands before decimals where the number itself leaves that open, as 1.299 and 1,299 do. A number that has
-    both marks, or one of them several times, does not.
+    mark: the decimal mark for ambiguous numbers, such as 1.299 and 1,299. A number with both marks, or with the same
+    mark several times, is not ambiguous.
     """
     for match in _NUMBER.finditer(text):
         written = match[0].rstrip(".,")
@@ -150,13 +150,13 @@ def _parse_number(written: str, *, mark: str) -> float:
 
 
 def _find_decimal_mark(digits: str, *, mark: str) -> str:
-    """The mark before the decimals of a number; empty where it has none."""
+    """Return the decimal mark of a number, or "" without decimals."""
     points, commas = digits.count("."), digits.count(",")
     if points and commas:
         last = max(digits.rfind("."), digits.rfind(","))
         return digits[last] if digits.count(digits[last]) == 1 else ""
     if points + commas != 1:
-        return ""  # none, or one of them between groups
+        return ""  # no mark, or several between groups
     used = "." if points else ","
     before, _, after = digits.partition(used)
     may_group = len(after) == 3 and 1 <= len(before) <= 3 and not before.startswith("0")

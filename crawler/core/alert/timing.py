@@ -1,6 +1,6 @@
-"""When a message may be sent: at once, in a digest, or after quiet hours; by the wall clock of a time zone.
+"""When a message may be sent: at once, in a digest, or after quiet hours, in the local time of a time zone.
 
-And when it is sent again that was not taken, until there are no further tries.
+Also when a failed message is sent again, and when to give up.
 """
 
 import re
@@ -14,18 +14,16 @@ DAY = timedelta(days=1)
 DAYS_OF_WEEK = 7
 MIN_DIGEST = timedelta(minutes=1)
 DAILY, WEEKLY = "daily", "weekly"
-DEFAULT_HOUR = time(8)  # of a daily or weekly digest: when people begin to read
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")  # as date.weekday counts them
+DEFAULT_HOUR = time(8)  # of a daily or weekly digest
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")  # indexed as by date.weekday
 EXAMPLE_DIGEST = "write it as in 1h, 30m, daily, daily@07:30, weekly, weekly@fri or weekly@fri-07:30"
 EXAMPLE_QUIET = "write them as in 22-07 or 21:30-06:45"
 
-MAX_WAIT = timedelta(hours=1)  # of ours, from one try to the next
-# a longer Retry-After is a mistake: the receiver would not learn of anything for long
-MAX_RETRY_AFTER = timedelta(days=1)
-MAX_TRIES = 16  # of one message: six minutes for the first four, then to the hour; ten hours in all
-MAX_MESSAGE_AGE = timedelta(days=3)  # a weekend, and a receiver that is mended on Monday
-# what a receiver that is gone for good was not told must not pile up without an end
-DEAD_LETTER_AGE = timedelta(days=90)
+MAX_WAIT = timedelta(hours=1)  # between two tries without Retry-After
+MAX_RETRY_AFTER = timedelta(days=1)  # a longer Retry-After is probably a mistake
+MAX_TRIES = 16  # per message; with waits that double from 30 s to an hour, about nine hours in total
+MAX_MESSAGE_AGE = timedelta(days=3)  # covers a weekend until a broken receiver is repaired on Monday
+DEAD_LETTER_AGE = timedelta(days=90)  # limits the dead letters of a receiver that never comes back
 
 _TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?", re.ASCII)
 _EVERY = re.compile(r"(\d{1,4})([mh])", re.ASCII)
@@ -34,9 +32,10 @@ _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1)}
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Changes told together. every: so often, counted from midnight of each day.  at: or once a day, at this time.
+    """A digest of changes: periodic, daily or weekly.
 
-    weekday: or once a week, at that time of this day; 0 is Monday.
+    every: the period, counted from midnight of each day.  at: the time of a daily or weekly digest.
+    weekday: the day of a weekly digest; 0 is Monday.
     """
 
     every: timedelta | None = None
@@ -44,7 +43,7 @@ class Digest:
     weekday: int | None = None
 
     def find_boundary(self, instant: datetime, *, zone: ZoneInfo) -> datetime:
-        """The first instant at or after another at which a digest is due (UTC)."""
+        """Return the first instant (UTC) at or after `instant` at which a digest is due."""
         day = instant.astimezone(zone).date()
         if self.at is not None:
             days = 0 if self.weekday is None else (self.weekday - day.weekday()) % DAYS_OF_WEEK
@@ -59,13 +58,13 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """Hours of each day in which nobody is told anything. Where they end before they begin they go over midnight."""
+    """Hours of each day without notifications. If `end` is before `begin`, they cross midnight."""
 
     begin: time
     end: time
 
     def find_end(self, instant: datetime, *, zone: ZoneInfo) -> datetime:
-        """The instant at which somebody may be told: itself, or when the quiet hours end that it lies in (UTC)."""
+        """Return when a notification may be sent (UTC): `instant`, or the end of the quiet hours around it."""
         day = instant.astimezone(zone).date()
         for first in (day - DAY, day):
             last = first if self.begin < self.end else first + DAY
@@ -77,7 +76,7 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseTime:
-    """When a change may be told, and whether together with all others of that instant."""
+    """When a notification may be sent. is_grouped: together with all others of that instant."""
 
     at: datetime
     is_grouped: bool
@@ -85,9 +84,9 @@ class ReleaseTime:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTimes:
-    """When somebody wants to be told. zone: an IANA name, by whose wall clock digest and quiet hours go.
+    """When a user wants notifications. zone: the IANA time zone of digests and quiet hours.
 
-    ValueError, a sentence for a person, for a zone that this machine does not know.
+    Raises ValueError with a message for the user if this machine has no such zone.
     """
 
     zone: str = "UTC"
@@ -97,15 +96,15 @@ class DeliveryTimes:
     def __post_init__(self) -> None:
         try:
             ZoneInfo(self.zone)
-        except (KeyError, ValueError, OSError) as error:  # a folder of the database of zones is an OSError
-            raise ValueError(f"{self.zone!r} is no time zone that this machine knows") from error
+        except (KeyError, ValueError, OSError) as error:  # a folder of the time zone database raises OSError
+            raise ValueError(f"{self.zone!r} is not a time zone of this machine") from error
 
     def is_quiet(self, at: datetime) -> bool:
-        """Whether nobody is told anything at an instant, whatever is due."""
+        """Whether an instant is in quiet hours."""
         return self.quiet is not None and self.quiet.find_end(at, zone=ZoneInfo(self.zone)) > at
 
     def compute_release(self, found_at: datetime) -> ReleaseTime:
-        """When a change that was found at an instant may be told. Never before it was found."""
+        """Return when a notification of a change may be sent; never before the change was found."""
         zone = ZoneInfo(self.zone)
         due = self.digest.find_boundary(found_at, zone=zone) if self.digest is not None else found_at
         release_at = self.quiet.find_end(due, zone=zone) if self.quiet is not None else due
@@ -116,9 +115,9 @@ IMMEDIATE_DELIVERY = DeliveryTimes()
 
 
 def parse_digest(text: str) -> Digest:
-    """A digest as it is typed: a span of a minute to a day, daily, daily@HH:MM, weekly, weekly@DAY[-HH:MM]. ValueError.
+    """Parse a digest: an interval of a minute to a day, daily, daily@HH:MM, weekly, or weekly@DAY[-HH:MM].
 
-    A weekly one is told on Mondays unless it says another day.
+    The default day is Monday. Raise ValueError if the text is invalid.
     """
     word, at_sign, when = text.strip().lower().partition("@")
     if word == DAILY:
@@ -126,42 +125,42 @@ def parse_digest(text: str) -> Digest:
     if word == WEEKLY:
         name, dash, hour = (when if at_sign else WEEKDAYS[0]).partition("-")
         if name not in WEEKDAYS:
-            raise ValueError(f"{name!r} is no day of a digest, which is one of {', '.join(WEEKDAYS)}: {EXAMPLE_DIGEST}")
+            raise ValueError(f"{name!r} is not a day of a digest ({', '.join(WEEKDAYS)}): {EXAMPLE_DIGEST}")
         return Digest(at=_parse_time(hour, EXAMPLE_DIGEST) if dash else DEFAULT_HOUR, weekday=WEEKDAYS.index(name))
     match = _EVERY.fullmatch(word)
     every = int(match[1]) * _UNITS[match[2]] if match else timedelta(0)
     if at_sign or not MIN_DIGEST <= every <= DAY:
-        raise ValueError(f"{text!r} is no digest of a minute to a day: {EXAMPLE_DIGEST}")
+        raise ValueError(f"{text!r} is not a digest, or not an interval of a minute to a day: {EXAMPLE_DIGEST}")
     return Digest(every=every)
 
 
 def parse_quiet_hours(text: str) -> QuietHours:
-    """Quiet hours as they are typed: HH-HH or HH:MM-HH:MM. ValueError."""
+    """Parse quiet hours: HH-HH or HH:MM-HH:MM. Raise ValueError if the text is invalid."""
     begin, dash, end = text.strip().partition("-")
     if not dash:
-        raise ValueError(f"{text!r} are no quiet hours: {EXAMPLE_QUIET}")
+        raise ValueError(f"{text!r} are not quiet hours: {EXAMPLE_QUIET}")
     quiet_hours = QuietHours(_parse_time(begin, EXAMPLE_QUIET), _parse_time(end, EXAMPLE_QUIET))
     if quiet_hours.begin == quiet_hours.end:
-        raise ValueError(f"{text!r} begin when they end, and would never be over: {EXAMPLE_QUIET}")
+        raise ValueError(f"{text!r} begin and end at the same time, so they would never end: {EXAMPLE_QUIET}")
     return quiet_hours
 
 
 def _parse_time(text: str, example: str) -> time:
     match = _TIME.fullmatch(text.strip())
     if match is None or int(match[1]) > 24 or int(match[2] or 0) > 59 or (int(match[1]) == 24 and int(match[2] or 0)):
-        raise ValueError(f"{text!r} is no time of a day: {example}")
+        raise ValueError(f"{text!r} is not a time of day: {example}")
     return time(int(match[1]) % 24, int(match[2] or 0))
 
 
 def _convert_to_utc(day: date, at: time, zone: ZoneInfo) -> datetime:
-    """The instant (UTC) at which clocks of a zone show a time; one that they leave out counts by the clock before."""
+    """Convert a local time to UTC. A time that daylight saving time skips counts by the offset before the change."""
     return datetime.combine(day, at, tzinfo=zone).astimezone(UTC)
 
 
 def compute_next_try(tries: int, *, retry_after: timedelta | None, now: datetime) -> datetime:
-    """When a message, or a receiver, is tried again after its nth failure in a row: 30 s, doubling to an hour.
+    """Return when to retry a message, or a receiver, after its nth failure in a row: 30 s, doubling up to an hour.
 
-    tries: 1 or more.  retry_after: the wait that the receiver asks for (Retry-After), which is kept to.
+    tries: 1 or more.  retry_after: the wait that the receiver requests (Retry-After), up to MAX_RETRY_AFTER.
     """
     return now + compute_backoff(
         tries, requested_wait=retry_after, max_backoff=MAX_WAIT, max_requested_wait=MAX_RETRY_AFTER
@@ -169,5 +168,5 @@ def compute_next_try(tries: int, *, retry_after: timedelta | None, now: datetime
 
 
 def should_give_up(tries: int, *, waiting_since: datetime, now: datetime) -> bool:
-    """Whether a message is given up. waiting_since: when a receiver that is there could have taken it first."""
+    """Whether to give up a message. waiting_since: when the message could first have been delivered."""
     return tries >= MAX_TRIES or now - waiting_since > MAX_MESSAGE_AGE

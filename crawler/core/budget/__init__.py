@@ -1,5 +1,5 @@
-"""The shadow price of a request: the price at which a budget is spent, by domain and over all domains.
+"""Budgets: the shadow price of a request at which a budget is spent, per domain and for all domains together.
 
-`solve_plans` solves the prices of all domains from a sample of their pages; `ledger` is the arithmetic of one day's
-budget, `hours` that of calendar windows. Uses freshness and what is below it.
+`solve_plans` solves the prices of all domains from a sample of their pages. `ledger` accounts for the budget of one
+day, `hours` for calendar windows. Imports freshness and the packages below it.
 """

@@ -1,6 +1,6 @@
-"""The limits of one domain's requests: by its budgets, by politeness, and by a target of freshness or age.
+"""Limits on the requests of one domain: from its budgets, from politeness, and from a freshness or age target.
 
-A target takes as many requests as it needs in place of a budget; a limit says how long a page may have to wait.
+A target uses as many requests as it needs, instead of a budget. Limits also determine how long a page may wait.
 """
 
 import math
@@ -14,26 +14,27 @@ from crawler.core.budget.page_arrays import PageArrays
 from crawler.core.budget.shadow_price import LONGEST_INTERVAL_SHARE, Budget, Shares, Workload, compute_longest_gap
 
 UNLIMITED = Budget(float("inf"))
-ROBOTS_PER_DAY = 1.0  # requests that are no looks
+ROBOTS_PER_DAY = 1.0  # requests for robots.txt
 AUDIT_SHARE = 0.01  # of a budget, for the audit: the random sample that measures the freshness report
-MAX_OVERHEAD = 0.5  # of a budget: a single request a day is not all spent on robots.txt
+MAX_OVERHEAD = 0.5  # of a budget, so that a budget of one request a day is not all spent on robots.txt
 NEVER_DAYS = 1e6
-TARGET_MARGIN = 0.004  # a target of freshness: by the pace of a day visits are late, which costs .0025 (decision 0051)
+TARGET_MARGIN = 0.004  # added to a freshness target: pacing delays visits, which costs 0.0025 (decision 0051)
 UNITS = ((1.0, "days"), (1 / 24, "hours"), (1 / 1440, "minutes"), (1 / 86_400, "seconds"))  # in days
-MAX_DAYS = 1e6  # an interval that a calendar can still add to a date
-MIN_IMPORTANCE = 1e-6  # of a domain beside others; less would make its price a division by nothing
+MAX_DAYS = 1e6  # an interval that can still be added to a datetime
+MIN_IMPORTANCE = 1e-6  # of a domain; avoids a division by 0 in its price
 
 
 @dataclass(frozen=True, slots=True)
 class DomainLimits:
-    """The limits and targets of one domain. importance: beside other domains, of which the mean one has 1.
+    """The limits and targets of one domain.
 
-    budget: its user's, of a day.  delay_s: in force.  polite_requests: requests a day that it leaves.
+    importance: relative to other domains; the mean is 1.  budget: the daily budget that the user set.
+    delay_s: the delay in force.  polite_requests: requests per day that the delay allows.
     target_freshness: a target share, above 0 and below 1.  target_age_days: a target for the longest interval.
-    default_shadow_price: where nothing is scarce.  max_interval_days: the longest interval, unless the target is
-    shorter.  allotted_requests: requests a day that a budget of all domains together leaves this one.  spends_all: the
-    whole budget is spent, even if a target asks for less.  is_always_open: the domain has no hours; else all of a day
-    is a mean day's.  scales_gaps: the gaps of the domain's revisit policy are scaled until they use the limit.
+    default_shadow_price: the price if nothing is scarce.  max_interval_days: the longest interval, unless the target
+    is shorter.  allotted_requests: the domain's part of the budget of all domains, in requests per day.
+    spends_all: spend the whole budget even if a target needs less.  is_always_open: the domain has no hours; with
+    hours, daily numbers are those of a mean day.  scales_gaps: scale the gaps of the revisit policy to the limit.
     """
 
     importance: float = 1.0
@@ -51,7 +52,7 @@ class DomainLimits:
 
     @property
     def limit(self) -> float:
-        """Requests a day that neither the user's budget nor politeness forbids."""
+        """Return the requests per day that both the user's budget and politeness allow."""
         return min(self.budget.requests, self.polite_requests)
 
     @property
@@ -63,8 +64,7 @@ class DomainLimits:
 class TargetDemand:
     """The demand of a target.
 
-    requests: a day, inf where no number would do.  reachable_age_days: the age that can be had.
-
+    requests: requests per day; inf if no number meets the target.  reachable_age_days: the lowest possible age.
     finding: why the target cannot be met, or empty.
     """
 
@@ -75,7 +75,7 @@ class TargetDemand:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of requests a day, and its texts. name: as subject of a sentence.  rate: as "n requests a day"."""
+    """A limit in requests per day. name: the subject of a sentence about it.  rate: "n requests a day"."""
 
     requests: float
     name: str
@@ -83,27 +83,27 @@ class Limit:
 
 
 def compute_visit_limit(limit: float) -> float:
-    """The looks that a limit of requests a day leaves beside robots.txt and audits, which are no looks by value."""
+    """Return the visits per day that a request limit leaves after robots.txt and audits."""
     return limit if math.isinf(limit) else limit - min(ROBOTS_PER_DAY + AUDIT_SHARE * limit, MAX_OVERHEAD * limit)
 
 
 def compute_budget(visits: float) -> float:
-    """The budget, in requests a day, that leaves so many for looks."""
+    """Return the budget, in requests per day, that is needed for a number of visits."""
     return visits if math.isinf(visits) else float(math.ceil((visits + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE)))
 
 
 def compute_request_limit(visits: float) -> float:
-    """The requests a day, with fractions, that leave so many for looks."""
+    """Return the inverse of compute_visit_limit: the request limit, possibly a fraction, that leaves `visits`."""
     return min((visits + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE), visits / (1 - MAX_OVERHEAD))
 
 
 def find_own_limit(pages: PageArrays, terms: DomainLimits) -> Limit:
-    """The tightest limit of a domain with these known pages, of its user's budget and politeness."""
+    """Return the tightest limit from the user's budget and politeness. pages: the fetched pages of the domain."""
     budget = f"{terms.budget.requests:,.0f}"
     within = "" if terms.is_always_open else " in its hours"
     cap = f"the delay of {terms.delay_s:,.5g} s allows {terms.polite_requests:,.0f}{within}, which"
     limits = (
-        Limit(math.inf, "even the least price", ""),
+        Limit(math.inf, "even an unlimited budget", ""),
         Limit(terms.budget.requests, f"the budget of {budget}", f"{budget} requests a day"),
         Limit(terms.polite_requests, cap, f"{terms.polite_requests:,.0f} requests a day"),
         _convert_byte_limit(pages, terms.budget.received_bytes, "the budget of"),
@@ -112,17 +112,17 @@ def find_own_limit(pages: PageArrays, terms: DomainLimits) -> Limit:
 
 
 def find_shared_limit(pages: PageArrays, overall: Budget) -> Limit:
-    """The tightest limit by the budget of all domains together. pages: known pages of all domains."""
-    requests = f"all domains' {overall.requests:,.0f} requests a day"
+    """Return the tightest limit from the shared budget. pages: the fetched pages of all domains."""
+    requests = f"the shared {overall.requests:,.0f} requests a day"
     return min(
         Limit(overall.requests, requests, requests),
-        _convert_byte_limit(pages, overall.received_bytes, "all domains'"),
+        _convert_byte_limit(pages, overall.received_bytes, "the shared"),
         key=lambda limit: limit.requests,
     )
 
 
 def _convert_byte_limit(pages: PageArrays, received_bytes: float, owner: str) -> Limit:
-    """A limit of bytes as a limit of requests, by the mean look at these pages."""
+    """Convert a byte limit to a request limit, by the mean cost of a visit to these pages."""
     requests = float((pages.stands_for * pages.requests).sum())
     received = float((pages.stands_for * pages.received_bytes).sum())
     request_limit = received_bytes * requests / received if received else math.inf
@@ -131,11 +131,11 @@ def _convert_byte_limit(pages: PageArrays, received_bytes: float, owner: str) ->
 
 
 def compute_target_demand(work: Workload, terms: DomainLimits, shares: Shares) -> TargetDemand:
-    """The requests a day that the domain's target takes. work: of this domain alone, with known pages."""
+    """Compute the requests per day that a target needs. work: the pages of this domain; some must be fetched."""
     limit = find_own_limit(work.fetched, terms)
     if terms.allotted_requests < limit.requests:
         limit = Limit(
-            terms.allotted_requests, f"its part of all domains' budget, {terms.allotted_requests:,.0f} a day,", ""
+            terms.allotted_requests, f"its part of the shared budget, {terms.allotted_requests:,.0f} a day,", ""
         )
     limits = np.array([compute_visit_limit(limit.requests)])
     if terms.target_freshness is not None:
@@ -155,7 +155,9 @@ def compute_target_demand(work: Workload, terms: DomainLimits, shares: Shares) -
     need = TargetCost(need.requests / part, is_possible=need.is_possible, reachable=need.reachable)
     target = f"No page older than {format_days(terms.target_age_days)}"
     reached_text = (
-        f"reaches every page once in {format_days(need.reachable)}" if need.reachable < NEVER_DAYS else "has none left"
+        f"allows one visit to each page in {format_days(need.reachable)}"
+        if need.reachable < NEVER_DAYS
+        else "leaves no requests"
     )
     finding = _describe_shortfall(target, need, limit, reached_text)
     fetched = work.fetched
@@ -164,7 +166,7 @@ def compute_target_demand(work: Workload, terms: DomainLimits, shares: Shares) -
     )
     if longest_min_interval > terms.target_age_days and not finding:
         wait = format_days(longest_min_interval)
-        finding = f"{target} is out of reach; a least interval or a rule leaves a page for {wait}"
+        finding = f"{target} is out of reach; a minimum interval or a rule keeps a page from being visited for {wait}"
     min_interval = float(fetched.min_interval.min(initial=math.inf, where=~fetched.is_ruled))
     oldest = max(terms.target_age_days, need.reachable, min_interval if math.isfinite(min_interval) else 0.0)
     return TargetDemand(compute_budget(need.requests), oldest, finding)
@@ -179,12 +181,12 @@ def _describe_shortfall(target: str, need: TargetCost, limit: Limit, reached_tex
 
 
 def compute_refresh_share(work: Workload, shares: Shares) -> float:
-    """The share of requests that discovery leaves to known pages while it has work."""
+    """Return the share of requests that discovery leaves for revisits while there are unfetched pages."""
     return 1 - shares.discovery if len(work.unfetched.a) else 1.0
 
 
 def format_days(days: float) -> str:
-    """A number of days as text, in the unit that a person would use."""
+    """Format a number of days in a readable unit."""
     size, unit = next(((size, unit) for size, unit in UNITS if days >= size), UNITS[-1])
     number = days / size
     return f"{number:,.3g} {unit if number != 1 else unit[:-1]}" if number < 1e3 else f"{number:,.0f} {unit}"
@@ -192,9 +194,10 @@ def format_days(days: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """The constraints under which a domain's price is solved. work: its pages, within the longest interval.
+    """The constraints under which a domain's price is solved.
 
-    limit: requests a day.  target_requests, longest_days, finding: see DomainPlan.
+    work: its pages, with intervals limited to the longest.  limit: requests per day.
+    target_requests, longest_days, finding: see DomainPlan.
     """
 
     terms: DomainLimits
@@ -206,7 +209,7 @@ class Constraints:
 
     @property
     def visit_limit(self) -> float:
-        """Requests a day that the limit leaves for looks."""
+        """Return the requests per day that the limit leaves for visits."""
         return compute_visit_limit(self.limit)
 
     @property
@@ -217,9 +220,9 @@ class Constraints:
 def compute_constraints(
     work: Workload, terms: DomainLimits, shares: Shares, *, everything: Workload, overall: Budget
 ) -> Constraints:
-    """The limits of one domain: requests a day (least of target, budget, politeness) and longest interval in days.
+    """Compute the request limit of a domain (the lowest of target, budget and politeness) and its longest interval.
 
-    everything: work of all domains under the `overall` budget; the interval must be affordable for them as well.
+    everything: the pages of all domains, which share the `overall` budget; it must afford the interval for all of them.
     """
     max_interval_days = terms.target_age_days or terms.max_interval_days
     demand = compute_demand(work, terms, shares)
@@ -230,7 +233,7 @@ def compute_constraints(
         key=lambda result: result[0],
     )
     limit = terms.limit if terms.spends_all else min(terms.limit, demand.requests)
-    if terms.target_age_days:  # an age target would outbid the other domains at any price
+    if terms.target_age_days:  # otherwise an age target outbids the other domains at any price
         limit = min(limit, terms.allotted_requests)
     if limit < own.requests:
         own = Limit(limit, own.name, f"the {limit:,.0f} requests a day of its target")
@@ -242,12 +245,14 @@ def compute_constraints(
     findings = [demand.finding]
     if limit > 0 and delay_factor > 1 and work.fetched.is_ruled.any():
         findings.append(
-            f"Pages wait {delay_factor:,.3g} times as long as rules or the policy say: "
-            f"{slowest_rate} are too few for them"
+            f"Pages wait {delay_factor:,.3g} times as long as rules or the policy require, "
+            f"because {slowest_rate} are too few"
         )
     if limit > 0 and longest > max_interval_days and not demand.finding:
-        findings.append(f"A page may wait {longest:,.0f} days, not {max_interval_days:,.0f}: at {rate} it has to")
-    # A target that no number of requests can reach is no reason to make as many requests as possible.
+        findings.append(
+            f"A page may wait {longest:,.0f} days, not {max_interval_days:,.0f}, because {rate} are too few"
+        )
+    # For a target that no number of requests can reach, do not make as many requests as possible.
     takes = demand.requests if math.isfinite(demand.requests) else None
     return Constraints(
         terms,
@@ -262,26 +267,26 @@ def compute_constraints(
 
 
 def _compute_longest_interval(work: Workload, limit: Limit, max_interval_days: float) -> tuple[float, str]:
-    """The longest interval that a limit affords for pages without a rule, in days, and the limit's rate."""
+    """Return the longest interval that a limit affords for pages without a rule, in days, and the limit's rate."""
     count = float(work.fetched.stands_for[~work.fetched.is_ruled].sum())
     return float(compute_longest_gap(count, limit.requests, max_interval=max_interval_days)), limit.rate
 
 
 def _compute_delay_factor(work: Workload, limit: Limit, shares: Shares) -> tuple[float, str]:
-    """The factor by which pages have to wait longer than rules say, 1 or more, and the limit that causes it."""
+    """Return the factor by which pages wait longer than rules require, 1 or more, and the rate of the limit."""
     available = compute_visit_limit(limit.requests) * compute_refresh_share(work, shares) * (1 - LONGEST_INTERVAL_SHARE)
     return max(_sum_rule_requests(work.fetched) / max(available, TINY), 1.0), limit.rate
 
 
 def _sum_rule_requests(pages: PageArrays) -> float:
-    """The requests a day that rules, or another policy than the price, ask for."""
+    """Return the requests per day that rules, or a revisit policy other than value, require."""
     return float((pages.stands_for * pages.requests / pages.max_interval)[pages.is_ruled].sum())
 
 
 def _scale_gaps(work: Workload, limit: Limit, shares: Shares) -> Workload:
-    """The work, with the gaps of a policy shortened until the known pages use what the limit leaves them.
+    """Shorten the gaps of a policy until revisits use what the limit leaves for them.
 
-    Gaps that are too short for the limit are stretched by `_compute_delay_factor`.
+    `_compute_delay_factor` handles gaps that are too short for the limit.
     """
     rule_requests = _sum_rule_requests(work.fetched)
     factor = min(
@@ -297,7 +302,7 @@ def _scale_gaps(work: Workload, limit: Limit, shares: Shares) -> Workload:
 
 
 def compute_demand(work: Workload, terms: DomainLimits, shares: Shares) -> TargetDemand:
-    """The requests a day that the domain's target takes; inf without a target."""
+    """Compute the requests per day that the domain's target needs; inf without a target."""
     if not terms.has_target or not len(work.fetched.a):
         return TargetDemand(math.inf)
     return compute_target_demand(
@@ -306,9 +311,9 @@ def compute_demand(work: Workload, terms: DomainLimits, shares: Shares) -> Targe
 
 
 def _limit_intervals(work: Workload, max_interval_days: float, *, delay_factor: float = 1.0) -> Workload:
-    """The work, with a longest interval of most_days for pages without a rule.
+    """Set the longest interval of pages without a rule.
 
-    delay_factor: factor by which pages with a rule have to wait longer than it says.
+    delay_factor: the factor by which pages with a rule wait longer than it requires.
     """
 
     def limit_pages(pages: PageArrays) -> PageArrays:

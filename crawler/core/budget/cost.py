@@ -1,24 +1,24 @@
-"""The cost of a look in requests and bytes, by kind of request, learnt per domain."""
+"""The cost of a visit in requests and bytes, by kind of request, learned per domain."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-ROUND_TRIP_BYTES = 14_600  # of a body that come with the headers (RFC 6928); more bytes take more round trips
-MEMORY_VISITS = 200  # the mean reaches back over about so many looks, so that a redesign is learnt
+ROUND_TRIP_BYTES = 14_600  # the initial congestion window (RFC 6928); more bytes take more round trips
+MEMORY_VISITS = 200  # visits over which the mean fades, so that it adapts to a redesign
 
 
 class RequestKind(StrEnum):
-    """Kind of request by which a page is asked for."""
+    """The kind of request that fetches a page."""
 
     FULL = "full"
-    CONDITIONAL = "conditional"  # with validators, whatever the answer was
-    HEAD = "head"  # a HEAD first, and a body only if that differs
-    RENDER = "render"  # in a browser, with all that the page loads
+    CONDITIONAL = "conditional"  # with validators, whatever the response
+    HEAD = "head"  # a HEAD first, then a GET only if its headers differ
+    RENDER = "render"  # in a browser, with all resources of the page
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The mean cost of one look. requests: with redirect hops and retries.  visits: how many the mean has seen."""
+    """The mean cost of one visit. requests: includes redirects and retries.  visits: the number of visits averaged."""
 
     requests: float
     received_bytes: float
@@ -27,22 +27,19 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class ShadowPrice:
-    """The shadow price of a request and of a byte, in importance x days; 0 for one that is not scarce."""
+    """The shadow price of a request and of a byte, in importance x days; 0 if it is not scarce."""
 
     per_request: float
     per_byte: float = 0.0
 
     def compute_min_value(self, cost: Cost) -> float:
-        """The value that a look of this cost must have."""
+        """Return the minimum value of a visit with this cost."""
         return self.per_request * cost.requests + self.per_byte * cost.received_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """A domain's costs, a field for each RequestKind.
-
-    Until they are learnt: a 304 is some headers, a page some kilobytes, a render many files.
-    """
+    """The costs of a domain, one field per RequestKind. The defaults are guesses until the first visit."""
 
     conditional: Cost = Cost(requests=1.0, received_bytes=500.0)
     full: Cost = Cost(requests=1.0, received_bytes=30_000.0)
@@ -54,12 +51,12 @@ class Costs:
         return cost
 
 
-# Where neither requests nor bytes are scarce, both cost time: a round trip for each request or ROUND_TRIP_BYTES.
+# If neither requests nor bytes are scarce, both cost time: one round trip per request or per ROUND_TRIP_BYTES.
 TIME_PRICE = ShadowPrice(per_request=1.0, per_byte=1 / ROUND_TRIP_BYTES)
 
 
 def is_head_cheaper(shadow_price: ShadowPrice, costs: Costs, *, body_bytes: int) -> bool:
-    """Whether a HEAD, with a body after it as often as was measured, costs less than the body each time."""
+    """Whether a HEAD, followed by a GET as often as measured, costs less than a GET each time."""
     followed = costs.head.requests - 1
     return shadow_price.compute_min_value(Cost(1 + followed, followed * body_bytes)) < shadow_price.compute_min_value(
         Cost(1, body_bytes)
@@ -67,7 +64,7 @@ def is_head_cheaper(shadow_price: ShadowPrice, costs: Costs, *, body_bytes: int)
 
 
 def learn_cost(costs: Costs, kind: RequestKind, *, requests: int, received_bytes: int) -> Costs:
-    """The costs after one more look: a running mean, and later a fading one. The first look replaces the guess."""
+    """Update a mean cost with one visit. The first visit replaces the guess; old visits fade (MEMORY_VISITS)."""
     before = costs.get_cost(kind)
     part = 1 / min(before.visits + 1, MEMORY_VISITS)
     after = Cost(

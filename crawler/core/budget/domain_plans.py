@@ -1,7 +1,7 @@
-"""Solve the plan of each domain: its shadow price, longest interval, expected freshness, and what cannot be had.
+"""Solve the plan of each domain: its shadow price, longest interval, expected freshness, and unreachable targets.
 
-Prices are solved in importance across domains, since all may share a budget. They are given in the importance within
-the domain, whose mean page has 1, since a claim compares them with that.
+Prices are solved in units of importance across domains, because all may share a budget. They are returned in units of
+importance within the domain, whose mean page has 1, because a claim compares page values in these units.
 """
 
 import math
@@ -34,18 +34,18 @@ from crawler.core.budget.shadow_price import (
 )
 from crawler.core.freshness.gamma import Floats
 
-MOVED_FACTOR = 1.25  # factor by which a price must rise or fall, before pages that wait by the old one are scored again
-NEARLY_FULL = 0.999  # of a limit, from which on it counts as used to the full
+MOVED_FACTOR = 1.25  # a price must rise or fall by this factor before due times are computed again
+NEARLY_FULL = 0.999  # share of a limit from which it counts as used up
 
 
 @dataclass(frozen=True, slots=True)
 class DomainPlan:
     """The solved plan of one domain.
 
-    shadow_price: None for the usual one, where nothing is scarce.  longest_days: the interval that no page exceeds.
-    target_requests: requests a day that a target takes; None without one, or where no number would do.  limit: requests
-    a day that may be made, inf where nothing limits them.  requests: a day's, expected at this price.  expected: of the
-    known pages.  finding: a sentence about what cannot be had, or empty.
+    shadow_price: None means the default price: nothing is scarce.  longest_days: no page waits longer than this.
+    target_requests: requests per day that the target needs; None without a target or if no number meets it.
+    limit: the maximum number of requests per day; inf without a limit.  requests: the expected requests per day.
+    expected: the expectation for fetched pages.  finding: sentences about what cannot be reached, or empty.
     """
 
     shadow_price: ShadowPrice | None
@@ -64,7 +64,7 @@ def solve_plans(
     overall: Budget = UNLIMITED,
     shares: Shares = DEFAULT_SHARES,
 ) -> list[DomainPlan]:
-    """Solve the plans of domains that share the `overall` budget. works, terms: of one domain each, in one order."""
+    """Solve the plans of domains that share the `overall` budget. works, terms: one entry per domain, same order."""
     if not works:
         return []
     if any(each.has_target for each in terms) and min(overall.requests, overall.received_bytes) < math.inf:
@@ -96,10 +96,10 @@ def _solve(
 def _allot_overall_budget(
     works: Sequence[Workload], terms: Sequence[DomainLimits], overall: Budget, shares: Shares
 ) -> list[DomainLimits]:
-    """The limits of each domain, with its part of the overall budget where that binds.
+    """Set each domain's part of the overall budget if that budget binds.
 
-    The part is what the domain would get with age targets ignored: an age target has no price at which it gives way,
-    so it would take everything.
+    The part is what the domain gets if age targets are ignored: an age target does not yield at any price, so it would
+    take everything.
     """
     demands = [compute_demand(*each, shares).requests for each in zip(works, terms, strict=True)]
     ageless = [
@@ -122,16 +122,15 @@ def _allot_overall_budget(
 def _solve_request_prices(
     constraints: Sequence[Constraints], together: Workload, overall: Budget, shares: Shares
 ) -> list[ShadowPrice]:
-    """The price of a request in each domain, with each domain's own budget of bytes held as well.
+    """Solve the price of a request in each domain, within each domain's own byte budget.
 
-    together: the work of all domains.
+    together: the pages of all domains.
     """
     own_prices = [_solve_own_price(domain, shares) for domain in constraints]
     limits = np.array([domain.visit_limit for domain in constraints])
     for n, (domain, shadow_price) in enumerate(zip(constraints, own_prices, strict=True)):
-        if (
-            shadow_price.per_byte > 0
-        ):  # requests that its bytes forbid must not be kept free for it in the overall budget
+        # The overall budget must not reserve requests that the domain's byte budget does not allow.
+        if shadow_price.per_byte > 0:
             limits[n] = min(
                 limits[n], compute_requests(domain.work, shadow_price, limit=domain.visit_limit, shares=shares)
             )
@@ -145,7 +144,7 @@ def _solve_request_prices(
 
 
 def _solve_own_price(domain: Constraints, shares: Shares) -> ShadowPrice:
-    """The price at which the domain keeps within its own budget of bytes; MIN_PRICE without such a budget."""
+    """Solve the price at which the domain stays within its own byte budget; MIN_PRICE without one."""
     if math.isinf(domain.terms.budget.received_bytes) or not len(domain.work.fetched.a):
         return ShadowPrice(MIN_PRICE)
     return solve_shadow_price(
@@ -154,7 +153,7 @@ def _solve_own_price(domain: Constraints, shares: Shares) -> ShadowPrice:
 
 
 def _raise_to_default(domain: Constraints, shadow_price: float, overall: Budget) -> float:
-    """The price, raised to the usual one where no budget or target applies. A budget is there to be spent."""
+    """Raise the price to the default if no budget or target applies. With a budget, a low price spends all of it."""
     has_budget = domain.target_requests is not None or math.isfinite(
         min(domain.terms.budget.requests, overall.requests)
     )
@@ -168,7 +167,7 @@ def _solve_byte_prices(
     overall: Budget,
     shares: Shares,
 ) -> list[ShadowPrice]:
-    """The prices as they are, or prices of a byte where all domains together would receive too many bytes."""
+    """Return the prices, with prices per byte if all domains together would otherwise receive too many bytes."""
     received = np.array(
         [_compute_bytes(c, shadow_price, shares) for c, shadow_price in zip(constraints, shadow_prices, strict=True)]
     )
@@ -185,12 +184,12 @@ def _solve_byte_prices(
 
 
 def _use_bytes_as_requests(pages: PageArrays) -> PageArrays:
-    """Pages whose look costs as many requests as it receives bytes, so that bytes can be priced as requests are."""
+    """Return the pages with bytes as requests, so that the request solver can price bytes."""
     return replace(pages, requests=pages.received_bytes)
 
 
 def _compute_bytes(domain: Constraints, shadow_price: ShadowPrice, shares: Shares) -> float:
-    """Bytes that a domain is expected to receive on one day."""
+    """Return the bytes that a domain is expected to receive per day."""
     requests = compute_requests(domain.work, shadow_price, limit=domain.visit_limit, shares=shares)
     expected = compute_domain_expectation(domain.work.fetched, shadow_price)
     unfetched = domain.work.unfetched
@@ -201,7 +200,7 @@ def _compute_bytes(domain: Constraints, shadow_price: ShadowPrice, shares: Share
 
 
 def _choose_higher_price(domain: Constraints, first: ShadowPrice, second: ShadowPrice) -> ShadowPrice:
-    """The one of two prices by which a mean look costs more; it keeps within the limits of both."""
+    """Return the price at which a mean visit costs more. It satisfies the limits of both."""
     return (
         first
         if _compute_mean_value(first, domain.work.fetched) > _compute_mean_value(second, domain.work.fetched)
@@ -219,7 +218,7 @@ def _compute_mean_value(shadow_price: ShadowPrice, pages: PageArrays) -> float:
 
 
 def has_price_moved(before: ShadowPrice, after: ShadowPrice, pages: PageArrays) -> bool:
-    """Whether the price of a mean look went up or down by more than a quarter (MOVED_FACTOR)."""
+    """Whether the price of a mean visit rose or fell by more than MOVED_FACTOR."""
     value_before, value_after = (
         max(_compute_mean_value(shadow_price, pages), MIN_PRICE) for shadow_price in (before, after)
     )
@@ -229,7 +228,7 @@ def has_price_moved(before: ShadowPrice, after: ShadowPrice, pages: PageArrays) 
 def compute_requests(
     work: Workload, shadow_price: ShadowPrice, *, limit: float = math.inf, shares: Shares = DEFAULT_SHARES
 ) -> float:
-    """Requests for looks that a domain is expected to make on one day: revisits, and first looks within its limit."""
+    """Return the expected requests per day for visits: revisits, and first visits within the limit."""
     revisit_requests = compute_domain_expectation(work.fetched, shadow_price).requests
     unfetched = work.unfetched
     first_visits = count_first_visits(
@@ -258,7 +257,7 @@ def _build_plan(domain: Constraints, shadow_price: ShadowPrice, shares: Shares) 
 
 
 def _limit_first_visits(plans: list[DomainPlan], overall: Budget) -> list[DomainPlan]:
-    """The plans, with first looks cut to the requests that all domains together have left for them."""
+    """Reduce first visits to the requests that the overall budget leaves after revisits."""
     revisits = sum(min(each.expected.requests, each.requests) for each in plans)
     first_visits = sum(each.requests for each in plans) - revisits
     part = (compute_visit_limit(overall.requests) - revisits) / max(first_visits, TINY)

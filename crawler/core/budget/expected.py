@@ -1,6 +1,6 @@
-"""The freshness and age to expect of known pages: at a price, for a target, and under each revisit policy.
+"""Expected freshness and age of fetched pages: at a price, for a target, and under each revisit policy.
 
-Beliefs say how often pages change; no page is looked at for it.
+All numbers follow from the change-rate estimates; nothing is fetched.
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from crawler.core.budget.shadow_price import (
 from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.value import EPSILON, compute_fresh_days
 
-FACTORS = (0.1, 0.2, 0.5, 0.8, 1.0, 1.1, 1.5, 2.0, 5.0, 10.0)  # of today's budget, for `recrawl plan`
+FACTORS = (0.1, 0.2, 0.5, 0.8, 1.0, 1.1, 1.5, 2.0, 5.0, 10.0)  # multiples of the budget in `recrawl plan`
 
 VALUE_POLICY_NAME, SIMILARITY_POLICY_NAME, FIXED_POLICY_PREFIX = "value", "similarity", "fixed"
 
@@ -30,10 +30,11 @@ _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The expectation for known pages that are looked at whenever they are worth a price.
+    """The expectation for fetched pages that are revisited when the value of a visit reaches the shadow price.
 
-    requests, received_bytes: a day.  freshness: the share of the importance whose copy is as it is on the web, 0 to 1.
-    age_days: how long a copy has been out of date, 0 while it is not; by importance.  oldest_days: the longest gap.
+    requests, received_bytes: per day.  freshness: the share of importance whose copy is current, 0 to 1.
+    age_days: how long copies have been out of date (0 while current), weighted by importance.
+    oldest_days: the longest gap.
     """
 
     shadow_price: ShadowPrice
@@ -46,9 +47,10 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class TargetCost:
-    """The cost of a target. reachable: the best that the limits allow, as freshness or as the oldest age in days.
+    """The cost of a target.
 
-    requests: a day; where the target is not possible, the number needed without any limit, or inf.
+    requests: requests per day; if the limits do not allow the target, what it needs without limits, or inf.
+    reachable: the best that the limits allow: a freshness, or the oldest age in days.
     """
 
     requests: float
@@ -57,16 +59,15 @@ class TargetCost:
 
 
 def compute_mean_freshness(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
-    """The expected share of the time for which copies are fresh, of pages looked at every `gap` days."""
+    """Return the expected share of time in which copies are fresh if pages are visited every `gap` days."""
     return np.asarray(np.minimum(compute_fresh_days(a, b, gap) / np.maximum(gap, EPSILON), 1.0))
 
 
 def compute_mean_age(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
-    """The expected age of copies, in days, averaged over gaps of `gap` days: 0 while fresh, else since the first change
-    that they miss.
+    """Return the expected age of copies in days, averaged over gaps of `gap` days.
 
-    gap/2 less the mean over the gap of the fresh days so far. By Gauss-Legendre on ln(1 + t/b), where the integrand is
-    smooth and no case needs care.
+    The age is 0 while a copy is fresh, else the time since the first missed change. The mean is gap/2 minus the mean of
+    the fresh days so far. Gauss-Legendre quadrature on ln(1 + t/b), where the integrand is smooth for all parameters.
     """
     y = np.asarray(gap, dtype=np.float64) / b
     log_y = np.log1p(y)
@@ -77,7 +78,7 @@ def compute_mean_age(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
 
 
 def compute_expectation(pages: PageArrays, shadow_prices: Floats, *, per_byte: float = 0.0) -> Expectation:
-    """The Expectation for known pages. shadow_prices: of a request, by domain.  per_byte: price of a byte."""
+    """Compute the expectation for fetched pages. shadow_prices: the price per request in each domain."""
     visit_value = shadow_prices[pages.domain] * pages.requests + per_byte * pages.received_bytes
     gap = compute_gaps(pages, visit_value)
     weight = pages.importance * pages.stands_for
@@ -96,16 +97,16 @@ def compute_expectation(pages: PageArrays, shadow_prices: Floats, *, per_byte: f
 
 
 def compute_domain_expectation(pages: PageArrays, shadow_price: ShadowPrice) -> Expectation:
-    """The Expectation for known pages of one domain at its price."""
+    """Compute the expectation for fetched pages of one domain at its price."""
     return compute_expectation(pages, np.array([shadow_price.per_request]), per_byte=shadow_price.per_byte)
 
 
 def compute_freshness_cost(
     work: Workload, target: float, limits: Floats, *, shares: Shares = DEFAULT_SHARES
 ) -> TargetCost:
-    """The budget of all domains together at which a share `target` of the weight is expected to be fresh.
+    """Compute the budget of all domains together at which a share `target` of the weight is expected to be fresh.
 
-    target: above 0, below 1.  limits: requests a day that politeness leaves each domain; inf where it does not matter.
+    target: above 0 and below 1.  limits: requests per day that politeness allows each domain; inf for no limit.
     """
     best = solve_shadow_prices(work, limits, MAX_RATE, shares=shares)
     reachable = compute_expectation(work.fetched, best).freshness
@@ -124,7 +125,7 @@ def compute_freshness_cost(
 
 
 def _solve_target_price(pages: PageArrays, target: float, *, min_price: Floats) -> Floats:
-    """The one price, or where that is higher the domain's least, at which the target is met."""
+    """Solve the shared price at which the target is met, with `min_price` as the lower bound in each domain."""
 
     def compute_freshness(shadow_price: Floats) -> Floats:
         return np.atleast_1d(compute_expectation(pages, np.maximum(shadow_price, min_price)).freshness)
@@ -133,10 +134,10 @@ def _solve_target_price(pages: PageArrays, target: float, *, min_price: Floats) 
 
 
 def compute_age_cost(work: Workload, oldest_days: float, limits: Floats) -> TargetCost:
-    """The budget of all domains together at which no known page goes unseen for longer than `oldest_days`.
+    """Compute the budget of all domains together at which each fetched page is visited every `oldest_days`.
 
-    Pages with a rule for their longest interval go unseen for that long. None is looked at before its least interval.
-    reachable: the age that the pages without such a rule get within the limits.
+    Pages with a rule for their longest interval use that interval instead. Minimum intervals are respected.
+    `reachable` of the result is the age of pages without such a rule within the limits.
     """
     fetched = work.fetched
     cost = fetched.stands_for * fetched.requests
@@ -152,9 +153,9 @@ def compute_age_cost(work: Workload, oldest_days: float, limits: Floats) -> Targ
 
 @dataclass(frozen=True, slots=True)
 class PolicyForecast:
-    """The expectation for known pages under one revisit policy, named as `domains set --revisit` takes it.
+    """The expectation for fetched pages under one revisit policy.
 
-    is_today: the domain's own policy, at the price in force.
+    policy: its name, as in `domains set --revisit`.  is_today: the domain's current policy at the price in force.
     """
 
     policy: str
@@ -163,11 +164,12 @@ class PolicyForecast:
 
 
 def compare_policies(pages: PageArrays, today: Expectation, *, policy: str) -> list[PolicyForecast]:
-    """The domain's policy, and the others beside it, each at as many requests.
+    """Compare the domain's policy with the other policies at the same number of requests.
 
-    pages: the known pages of one domain, not empty, with the bounds of their gaps.  today: what the policy makes
-    expect. Similarity is taken to have settled: visits of a page are a multiple of its mean time between changes apart,
-    the same for all pages, as a budget scales its periods.
+    pages: the fetched pages of one domain, at least one, with the bounds of their gaps.
+    today: the expectation under the current policy.
+    Similarity is modeled in its steady state: the gap of a page is its mean time between changes times a factor that
+    is the same for all pages and uses the budget.
     """
     forecasts = [PolicyForecast(policy, is_today=True, expected=today)]
     if policy != VALUE_POLICY_NAME:
@@ -181,7 +183,7 @@ def compare_policies(pages: PageArrays, today: Expectation, *, policy: str) -> l
 
 
 def _forecast_price(pages: PageArrays, requests: float) -> PolicyForecast:
-    """The price at which so many requests a day are expected, or as near to them as the bounds allow."""
+    """Forecast the value policy at `requests` per day, or as close as the bounds allow."""
 
     def compute_requests(shadow_price: Floats) -> Floats:
         return np.atleast_1d(compute_expectation(pages, shadow_price).requests)
@@ -191,14 +193,14 @@ def _forecast_price(pages: PageArrays, requests: float) -> PolicyForecast:
 
 
 def _forecast_fixed(pages: PageArrays, requests: float) -> PolicyForecast:
-    """One span for all pages, at as many requests."""
+    """Forecast one interval for all pages at `requests` per day."""
     days = _solve_gap_factor(pages, 1.0, requests)
     span = f"{days:.3g}d" if days >= 1 else f"{24 * days:.3g}h"
     return PolicyForecast(f"{FIXED_POLICY_PREFIX} {span}", is_today=False, expected=_forecast_gaps(pages, days))
 
 
 def _solve_gap_factor(pages: PageArrays, gaps: Numbers, requests: float) -> float:
-    """The factor on gaps by which so many requests a day are made, or as near to them as the bounds allow."""
+    """Solve the factor on gaps that results in `requests` per day, or as close as the bounds allow."""
 
     def compute_requests(factor: Floats) -> Floats:
         return np.atleast_1d(_forecast_gaps(pages, gaps * factor[0]).requests)
@@ -207,6 +209,6 @@ def _solve_gap_factor(pages: PageArrays, gaps: Numbers, requests: float) -> floa
 
 
 def _forecast_gaps(pages: PageArrays, days: Numbers) -> Expectation:
-    """The expectation where each page is looked at after so many days, within its bounds."""
+    """Compute the expectation if each page is visited every `days` days, within its bounds."""
     gap = np.clip(np.broadcast_to(days, pages.a.shape), pages.min_interval, pages.max_interval)
     return compute_expectation(replace(pages, min_interval=gap, max_interval=gap), np.ones(1))

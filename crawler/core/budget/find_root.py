@@ -1,4 +1,4 @@
-"""Find where a falling curve comes to a given height: the one search behind every price."""
+"""Find where falling curves reach target values. All prices are solved with this search."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 
 from crawler.core.freshness.gamma import Floats
 
-MIN_PRICE, MAX_PRICE = 1e-9, 1e12  # where nothing is scarce, and where there is nothing to spend
-TOLERANCE = 1e-4  # of the height, and of the price
+MIN_PRICE, MAX_PRICE = 1e-9, 1e12  # the price if nothing is scarce, and if there is nothing to spend
+TOLERANCE = 1e-4  # relative, of the target and of the price
 MAX_TRIALS = 80
 TINY, HUGE = 1e-300, 1e300
 
 
 def find_root(curve: Callable[[Floats], Floats], target: Floats, *, guess: Floats) -> Floats:
-    """The prices, within [MIN_PRICE, MAX_PRICE], at which `curve` comes to `height`; each element for itself.
+    """Return the prices in [MIN_PRICE, MAX_PRICE] at which `curve` reaches `target`, element by element.
 
-    curve: of the prices, 0 or more, never rising, the nth number by the nth price alone.  guess: a guess.
-    By false position on logarithms (Illinois), where demand is almost a straight line: some six trials. Every fourth
-    trial halves the bracket, so that a curve with steps ends too, at the step.
+    curve: a non-increasing function of the prices with values of 0 or more; each value depends only on its own price.
+    Method: false position (Illinois) on logarithms, where demand is almost a straight line; it takes about six trials.
+    Every fourth trial bisects the bracket, so the search also converges at the step of a discontinuous curve.
     """
     goal = np.log(np.clip(target, TINY, HUGE))
     search = _Search.from_guess(np.log(np.clip(guess, MIN_PRICE, MAX_PRICE)))
@@ -34,7 +34,7 @@ def find_root(curve: Callable[[Floats], Floats], target: Floats, *, guess: Float
 
 @dataclass(slots=True)
 class _Search:
-    """Brackets around the roots, on ln price: `over` the height at `low`, `under` it at `high`."""
+    """Brackets around the roots, in ln price. `over` and `under` are the excess over the target at `low` and `high`."""
 
     x: Floats
     low: Floats
@@ -50,11 +50,11 @@ class _Search:
         return cls(x, -end, end, zero, zero, no, no)
 
     def narrow_brackets(self, excess: Floats) -> None:
-        """Take one trial's result into the brackets, and say where nothing is left to do."""
+        """Update the brackets with the result of one trial, and mark finished elements in `done`."""
         is_over = excess > 0
         self.done = self.done | (np.abs(excess) < TOLERANCE)
         self.done |= np.where(is_over, self.x >= np.log(MAX_PRICE), self.x <= np.log(MIN_PRICE))
-        # The end that stays a second time weighs half, so that it cannot stay for ever.
+        # Illinois: halve the excess of an end that is retained twice, otherwise it can be retained forever.
         stays = np.where(is_over == self.was_over, 0.5, 1.0)
         self.over = np.where(is_over, excess, stays * self.over)
         self.under = np.where(is_over, stays * self.under, excess)
@@ -64,7 +64,7 @@ class _Search:
         self.done |= self.high - self.low < TOLERANCE
 
     def choose_next_trial(self, *, stride: float, is_halved: bool) -> None:
-        """Choose the next trial: outward while one end is open, else within the bracket."""
+        """Choose the next trial: outward while one end is unbounded, else within the bracket."""
         closed = np.isfinite(self.low) & np.isfinite(self.high)
         part = 0.5 if is_halved else np.clip(self.over / np.maximum(self.over - self.under, TINY), 0.01, 0.99)
         inward = np.where(closed, self.low, 0.0) + part * np.where(closed, self.high, 0.0)

@@ -1,7 +1,7 @@
-"""Calendar windows: when a domain may be asked, and how fast, by the wall clock of a time zone.
+"""Calendar windows: when a domain may be crawled, and how fast, in the local time of a time zone.
 
-All arithmetic is exact over changes of clocks: an instant is open when the wall clock of the zone shows an open time at
-it, so a day of 23 hours has less open time, and one of 25 hours may have more.
+Daylight saving time is handled exactly: an instant is open if the local time at that instant is open. So a day of 23
+hours has less open time, and a day of 25 hours may have more.
 """
 
 import re
@@ -17,9 +17,9 @@ DAY_MINUTES = 24 * 60
 WEEK_MINUTES = 7 * DAY_MINUTES
 MIN_SPEED, MAX_SPEED = 0.01, 100.0
 MAX_CHARS = 500
-# No request begins so shortly before the closing: its answer, which may take as long as a deadline, is in before.
+# No request starts this shortly before closing, so that its response arrives in time even if it takes a full timeout.
 CLOSING_MARGIN = timedelta(seconds=30)
-SEARCH_DAYS = 15  # days: an opening of once a week may fall into the hour that a change of clocks leaves out
+SEARCH_DAYS = 15  # a weekly opening may fall into the hour that daylight saving time skips
 EXAMPLE = "write them as in 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun' or '22-06 x2; 06-22 x0.5 Europe/Vienna'"
 
 _TIMES = re.compile(r"(\d{1,2})(?::(\d{2}))?-(\d{1,2})(?::(\d{2}))?", re.ASCII)
@@ -30,7 +30,7 @@ _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", re.ASCII
 
 @dataclass(frozen=True, slots=True)
 class WeekSpan:
-    """Open time of every week. begin, end: minutes since Monday 00:00 on the wall clock.  speed: 1 is the usual one."""
+    """A weekly open window. begin, end: minutes since Monday 00:00 local time.  speed: a factor, 1 by default."""
 
     begin: int
     end: int
@@ -39,14 +39,14 @@ class WeekSpan:
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """When a domain may be asked. zone: IANA name.  windows: in order, none overlapping; at least one."""
+    """When a domain may be crawled. zone: an IANA name.  windows: at least one, sorted, without overlaps."""
 
     zone: str
     windows: tuple[WeekSpan, ...]
 
     @property
     def is_always(self) -> bool:
-        """The domain may be asked at any time, as fast as usual."""
+        """Whether the domain may be crawled at any time at the default speed."""
         return self.windows == ALWAYS.windows
 
 
@@ -55,7 +55,7 @@ ALWAYS = Hours("UTC", (WeekSpan(0, WEEK_MINUTES, 1.0),))
 
 @dataclass(frozen=True, slots=True)
 class OpenSpan:
-    """Time in which requests may begin, from one instant to another (UTC), at one speed."""
+    """A period (UTC) in which requests may start, at one speed."""
 
     begin: datetime
     end: datetime
@@ -68,9 +68,9 @@ class OpenSpan:
 
 @dataclass(frozen=True, slots=True)
 class DayShare:
-    """How much of a UTC day's open time has gone by, weighted by speed: 0 to 1.
+    """The share of a UTC day's open time that has passed, weighted by speed: 0 to 1.
 
-    ahead: as much with some open time more, which grants run ahead.
+    ahead: the share including the lead by which grants run ahead.
     """
 
     elapsed: float
@@ -79,12 +79,12 @@ class DayShare:
 
 @lru_cache(maxsize=1024)
 def parse_hours(text: str) -> Hours:
-    """The hours that a user wrote; of nothing, all of them.
+    """Parse the hours that a user entered. Empty text means always open.
 
-    Entries with ";" between them, each of days (Mon-Fri, Sat,Sun; every day unless said), times (22:00-06:00 or 22-06,
-    over midnight into the next day; the whole day unless said) and a speed (x2: twice as many requests; x0: closed).
-    Where entries overlap the later one holds; what none names is closed. One of them names the time zone, UTC unless
-    said. ValueError, a sentence with an example, for anything else.
+    Entries are separated by ";". Each has days (Mon-Fri, Sat,Sun; default every day), times (22:00-06:00 or 22-06, past
+    midnight into the next day; default the whole day) and a speed (x2: twice as many requests; x0: closed). Where
+    entries overlap, the later one applies; times without an entry are closed. One entry may name the time zone
+    (default UTC). Raise ValueError, with an example in the message, for anything else.
     """
     if not text.strip():
         return ALWAYS
@@ -95,7 +95,7 @@ def parse_hours(text: str) -> Hours:
     for entry in filter(None, map(str.strip, text.split(";"))):
         zones |= _apply_entry(entry, speeds)
     if len(zones) > 1:
-        raise ValueError(f"the hours have one time zone, and not {' and '.join(sorted(zones))}; {EXAMPLE}")
+        raise ValueError(f"the hours name more than one time zone: {' and '.join(sorted(zones))}; {EXAMPLE}")
     zone = zones.pop() if zones else "UTC"
     starts = [minute for minute in range(WEEK_MINUTES) if not minute or speeds[minute] != speeds[minute - 1]]
     runs = pairwise([*starts, WEEK_MINUTES])
@@ -106,7 +106,7 @@ def parse_hours(text: str) -> Hours:
 
 
 def _apply_entry(entry: str, speeds: list[float]) -> set[str]:
-    """Give the minutes of the week that an entry names their speed; the zone that it names."""
+    """Set the speed of the minutes of the week that an entry names. Return the time zone it names, if any."""
     words_by_kind: dict[str, str] = {}
     for word in entry.split():
         kind = _classify_word(word)
@@ -143,14 +143,14 @@ def _parse_days(word: str) -> Iterator[int]:
 
 
 def _parse_times(word: str) -> tuple[int, int]:
-    """Minutes since midnight; the end lies beyond a day where the times go over midnight."""
+    """Return begin and end in minutes since midnight. The end is beyond 24:00 if the times cross midnight."""
     match = _TIMES.fullmatch(word)
     assert match is not None
     begin, end = (int(match[n]) * 60 + int(match[n + 1] or 0) for n in (1, 3))
     if begin >= DAY_MINUTES or end > DAY_MINUTES or int(match[2] or 0) > 59 or int(match[4] or 0) > 59:
-        raise ValueError(f"{word!r} are no times of a day; {EXAMPLE}")
+        raise ValueError(f"{word!r} are not valid times of day; {EXAMPLE}")
     if begin == end:
-        raise ValueError(f"{word!r} begin when they end, and 00-24 is a whole day; {EXAMPLE}")
+        raise ValueError(f"{word!r} begin and end at the same time; write 00-24 for the whole day; {EXAMPLE}")
     return begin, end if end > begin else end + DAY_MINUTES
 
 
@@ -164,14 +164,14 @@ def _parse_speed(word: str) -> float:
 def _check_zone(name: str) -> str:
     try:
         ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:  # a folder of the database of zones is an OSError
-        raise ValueError(f"{name!r} is no time zone that this machine knows; {EXAMPLE}") from error
+    except (KeyError, ValueError, OSError) as error:  # a folder of the time zone database raises OSError
+        raise ValueError(f"{name!r} is not a time zone of this machine; {EXAMPLE}") from error
     return name
 
 
 @lru_cache(maxsize=4096)
 def list_open_spans(hours: Hours, day: date) -> tuple[OpenSpan, ...]:
-    """The time of a UTC day in which requests may begin, in order: open hours, without their last CLOSING_MARGIN."""
+    """Return the periods of a UTC day in which requests may start, sorted: open hours minus CLOSING_MARGIN."""
     midnight = datetime.combine(day, time(), tzinfo=UTC)
     next_day = midnight + timedelta(days=1)
     if hours.is_always:
@@ -187,7 +187,7 @@ def list_open_spans(hours: Hours, day: date) -> tuple[OpenSpan, ...]:
 
 
 def _list_local_spans(hours: Hours, begin: datetime, end: datetime) -> Iterator[OpenSpan]:
-    """The time between two instants (UTC) at which the wall clock of the zone shows an open time."""
+    """Yield the periods between two instants (UTC) in which the local time is open."""
     zone = ZoneInfo(hours.zone)
     for since, until in pairwise([begin, *_find_clock_changes(zone, begin, end), end]):
         offset = _get_offset(zone, since)
@@ -202,7 +202,7 @@ def _list_local_spans(hours: Hours, begin: datetime, end: datetime) -> Iterator[
 
 
 def _find_clock_changes(zone: ZoneInfo, begin: datetime, end: datetime) -> Iterator[datetime]:
-    """The instants between two others (UTC) at which the clocks of a zone are changed."""
+    """Yield the instants between two instants (UTC) at which the UTC offset of a zone changes."""
     hour = timedelta(hours=1)
     since = begin
     while since < end:
@@ -223,13 +223,13 @@ def _get_offset(zone: ZoneInfo, at: datetime) -> timedelta:
 
 
 def get_speed(hours: Hours, now: datetime) -> float:
-    """How fast requests may begin at an instant, as a factor; 0 while the hours are closed."""
+    """Return the speed factor at an instant; 0 while the hours are closed."""
     at = now.astimezone(UTC)
     return next((span.speed for span in list_open_spans(hours, at.date()) if span.begin <= at < span.end), 0.0)
 
 
 def find_opening(hours: Hours, now: datetime) -> datetime:
-    """The first instant at which a request may begin: `now` itself, or when the hours open next."""
+    """Return the first instant at which a request may start: `now`, or when the hours open next."""
     at = now.astimezone(UTC)
     for n in range(SEARCH_DAYS):
         for span in list_open_spans(hours, at.date() + timedelta(days=n)):
@@ -239,7 +239,7 @@ def find_opening(hours: Hours, now: datetime) -> datetime:
 
 
 def find_closing(hours: Hours, now: datetime) -> datetime | None:
-    """The instant from which no request may begin any more; None if the hours never close, or are closed at `now`."""
+    """Return when the hours close next; None if they never close, or are closed at `now`."""
     at = now.astimezone(UTC)
     if not get_speed(hours, at):
         return None
@@ -253,7 +253,7 @@ def find_closing(hours: Hours, now: datetime) -> datetime | None:
 
 
 def compute_day_share(hours: Hours, now: datetime, *, lead: timedelta) -> DayShare:
-    """How much of the open time of the UTC day has gone by at an instant. lead: of open time."""
+    """Compute the share of the UTC day's open time that has passed. lead: open time that `ahead` adds."""
     at = now.astimezone(UTC)
     total = elapsed = ahead = 0.0
     left = lead
@@ -268,6 +268,6 @@ def compute_day_share(hours: Hours, now: datetime, *, lead: timedelta) -> DaySha
 
 
 def list_week_spans(hours: Hours, now: datetime) -> tuple[tuple[OpenSpan, ...], ...]:
-    """The open time of the seven UTC days that begin with the day of `now`, day by day."""
+    """Return the open periods of seven UTC days, starting with the day of `now`."""
     first = now.astimezone(UTC).date()
     return tuple(list_open_spans(hours, first + timedelta(days=n)) for n in range(7))

@@ -1,8 +1,7 @@
-"""The budget of a UTC day as a ledger: a claim debits what it is granted, a record gives back what was not needed.
+"""The ledger of a UTC day's budget: a claim debits what it is granted, a record refunds what was not used.
 
-Grants are paced over the open hours of the day, a little ahead of them, so that the last of the day is granted while
-there is still time to use it. What is granted is never above the budget, at any moment of the day, whatever it was
-before.
+Grants are paced over the open hours of the day, slightly ahead of time, so that the last requests are granted while
+they can still be used. Grants never exceed the budget, even if the budget changes during the day.
 """
 
 import math
@@ -12,25 +11,25 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from crawler.core.budget.hours import ALWAYS, Hours, compute_day_share, get_speed
 
-LEAD = timedelta(minutes=15)  # of open time that grants run ahead, so that the day's last can still be used in time
-MIN_LEAD = 1.0  # requests: the day's first is granted when it begins
+LEAD = timedelta(minutes=15)  # open time by which grants run ahead, so that the last of the day can still be used
+MIN_LEAD = 1.0  # requests; the first one is granted at the beginning of the day
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The debits of one UTC day. received_bytes: guessed by a claim, and put right by a record."""
+    """The debits of one UTC day. received_bytes: estimated by a claim and corrected by a record."""
 
     day: date
     requests: int = 0
     received_bytes: int = 0
-    floor: int = 0  # of the requests, those for pages below their price
+    floor: int = 0  # visits below the shadow price; included in requests
 
 
 @dataclass(frozen=True, slots=True)
 class Refund:
-    """What was debited on a day and is given back.
+    """A refund of what was debited on a day.
 
-    day: None where nothing was debited.  received_bytes: that were debited in advance.
+    day: None if nothing was debited.  received_bytes: what was debited in advance.
     """
 
     day: date | None = None
@@ -42,7 +41,7 @@ NO_REFUND = Refund()
 
 
 def roll_over(ledger: Ledger, *, now: datetime) -> Ledger:
-    """The ledger as it stands, or a fresh one when its day is over. now: aware. A day that lies ahead stays."""
+    """Return the ledger, or an empty one if its day is over. A ledger of a future day stays unchanged."""
     day = now.astimezone(UTC).date()
     return ledger if ledger.day >= day else Ledger(day)
 
@@ -50,11 +49,11 @@ def roll_over(ledger: Ledger, *, now: datetime) -> Ledger:
 def count_grantable_requests(
     ledger: Ledger, budget: int, *, now: datetime, hours: Hours = ALWAYS, max_bytes: int | None = None
 ) -> int:
-    """How many requests may be debited now. Of several ledgers (domain's, overall) the least holds.
+    """Return how many requests may be debited now. With several ledgers (domain, overall), use the lowest result.
 
-    budget: requests a day, 0 or more, as it is now, whatever it was when earlier requests were granted.
-    hours: over which the day's requests are spread; while they are closed nothing is granted.
-    max_bytes: a day's; once so many are received, nothing is granted. Bodies under way may exceed it, one to each
+    budget: the current budget in requests per day, 0 or more.
+    hours: the day's requests are spread over these hours; while they are closed, nothing is granted.
+    max_bytes: bytes per day; once they are received, nothing is granted. Bodies in transit may exceed it, one per
     parallel slot.
     """
     return _count_paced(ledger, budget, now=now, hours=hours, max_bytes=max_bytes) if get_speed(hours, now) else 0
@@ -63,9 +62,9 @@ def count_grantable_requests(
 def compute_next_grant(
     ledger: Ledger, budget: int, *, now: datetime, hours: Hours = ALWAYS, max_bytes: int | None = None
 ) -> datetime:
-    """Return when `grantable` next allows a request: by the pace of this UTC day, or when the next day begins.
+    """Return when the pace of this UTC day next allows a request, at the latest the beginning of the next day.
 
-    To the second. The hours may be closed then.
+    Accurate to the second. The hours may be closed at that time.
     """
     at = now.astimezone(UTC)
     tomorrow = datetime.combine(at.date() + timedelta(days=1), time(), tzinfo=UTC)
@@ -79,7 +78,7 @@ def compute_next_grant(
 
 
 def _count_paced(ledger: Ledger, budget: int, *, now: datetime, hours: Hours, max_bytes: int | None) -> int:
-    """Return how many requests the pace of the day allows, whether the hours are open or not."""
+    """Return how many requests the pace of the day allows, even if the hours are closed."""
     if max_bytes is not None and count_receivable_bytes(ledger, max_bytes, now=now, hours=hours) <= 0:
         return 0
     share = compute_day_share(hours, now, lead=LEAD)
@@ -88,24 +87,24 @@ def _count_paced(ledger: Ledger, budget: int, *, now: datetime, hours: Hours, ma
 
 
 def count_receivable_bytes(ledger: Ledger, max_bytes: int, *, now: datetime, hours: Hours = ALWAYS) -> int:
-    """How many bytes may be debited now. max_bytes: a day's; paced as requests are."""
+    """Return how many bytes may be debited now, paced like requests. max_bytes: bytes per day."""
     ahead = compute_day_share(hours, now, lead=LEAD).ahead
     return max(math.ceil(max_bytes * ahead) - roll_over(ledger, now=now).received_bytes, 0)
 
 
 def debit_ledger(ledger: Ledger, requests: int, *, received_bytes: int = 0) -> Ledger:
-    """The ledger after a claim. requests: what `grantable` allowed, or less.
+    """Return the ledger after a claim.
 
-    received_bytes: what they will likely bring, at most what is `count_receivable_bytes`.
+    requests: at most count_grantable_requests.  received_bytes: an estimate, at most count_receivable_bytes.
     """
     return replace(ledger, requests=ledger.requests + requests, received_bytes=ledger.received_bytes + received_bytes)
 
 
 def settle_ledger(ledger: Ledger, refund: Refund, *, received_bytes: int = 0) -> Ledger:
-    """The ledger after a record or a release. received_bytes: what came, however much of it was debited before.
+    """Return the ledger after a record or a release. received_bytes: all bytes received, debited before or not.
 
-    A grant ends with its day: what was debited on another day than the ledger's is not given back. What came is counted
-    all the same. A refund below 0 is one more debit. The ledger itself never falls below 0.
+    A grant ends with its day, so a refund for another day is ignored, but the received bytes are still counted. A
+    negative refund is a debit. The ledger never falls below 0.
     """
     if refund.day != ledger.day:
         refund = NO_REFUND
@@ -117,22 +116,22 @@ def settle_ledger(ledger: Ledger, refund: Refund, *, received_bytes: int = 0) ->
 
 
 def count_floor_left(spent: int, budget: float, *, share: float, day_number: int) -> int:
-    """The number of visits below the price that today may still hold.
+    """Return how many visits below the shadow price are still allowed today.
 
-    spent: such visits today.  budget: requests a day.  day_number: of today; it makes a fraction of a visit a
-    whole one every so many days.
+    spent: such visits today.  budget: requests per day.  day_number: the number of today's date, which turns a
+    fraction of a visit per day into one visit every few days.
     """
     a_day = share * budget
     return max(_round_down(a_day * (day_number + 1)) - _round_down(a_day * day_number) - spent, 0)
 
 
 def _round_down(number: float) -> int:
-    return math.floor(number + 1e-6)  # a product that is whole may come out a little less
+    return math.floor(number + 1e-6)  # rounding errors can put a whole product slightly below
 
 
 @dataclass(frozen=True, slots=True)
 class SharedBudget:
-    """The budget of all domains together for a UTC day; None: no limit."""
+    """The budget of all domains together for a UTC day. None means no limit."""
 
     requests: int | None = None
     received_bytes: int | None = None

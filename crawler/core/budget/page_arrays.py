@@ -1,4 +1,4 @@
-"""Many pages at once, as plan and lab see them: beliefs, weights and costs as arrays, each standing for some pages."""
+"""Arrays of many pages for the plan and the labs: change-rate estimates, weights and costs."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -10,8 +10,8 @@ from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.signals import SignalState, compute_days_ahead
 from crawler.core.freshness.value import compute_first_values, solve_gap
 
-SAMPLE_SIZE = 50_000  # pages; a price is then right to a few per cent, and freshness is flat around its optimum
-MIN_SAMPLE_PER_DOMAIN = 200  # of each domain at least, if it has them: a small domain has a price of its own
+SAMPLE_SIZE = 50_000  # pages; prices are then right to a few percent, and freshness is flat around its optimum
+MIN_SAMPLE_PER_DOMAIN = 200  # pages of each domain, if it has them, because each domain may have its own price
 NEVER_DAYS = 1e6  # days
 
 Groups = NDArray[np.intp]
@@ -22,13 +22,13 @@ Flags = NDArray[np.bool_]
 class PageArrays:
     """Pages of one or many domains; arrays of equal length. Times in days.
 
-    a, b: of today's beliefs.  weight: see price.weights_of; across domains times the domain's.
-    recall, ratio, signals_per_day: of the source of signals about the page: the chance that a change is told, that over
-    the source's noise in days, and the signals that come. All 0 without one.
-    importance: the weight without what the page's amounts of change make of it: by it freshness is reported.
-    requests, received_bytes: what one look costs on average.  min_interval, max_interval: bounds of its gap.
-    domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.  is_ruled: `max_interval` is what a rule,
-    or another policy than the price, says of the page, not the domain's longest interval.
+    a, b: the current change-rate estimate.  weight: see value.compute_weights; across domains, times the domain's.
+    recall, ratio, signals_per_day: of the source of change signals for the page: the probability that a change is
+    signaled, recall divided by the noise per day, and the signals per day. All are 0 without a source.
+    importance: the weight without the factor for change magnitudes; freshness is reported by it.
+    requests, received_bytes: the mean cost of a visit.  min_interval, max_interval: bounds of the gap.
+    domain: index from 0.  stands_for: the number of pages that this sampled page represents.
+    is_ruled: `max_interval` comes from a rule, or a revisit policy other than value, not from the domain.
     """
 
     a: Floats
@@ -48,12 +48,12 @@ class PageArrays:
 
     @property
     def count(self) -> float:
-        """Number of pages that these stand for."""
+        """Return the number of pages that the arrays represent."""
         return float(self.stands_for.sum())
 
 
 def build_page_arrays(**columns: Numbers | Groups | Flags) -> PageArrays:
-    """PageArrays from its columns; a number that holds for all pages may be given once."""
+    """Build PageArrays from columns. A scalar applies to all pages."""
     shape = np.broadcast(*columns.values()).shape or (1,)
     kinds = {"domain": np.intp, "is_ruled": np.bool_}
     arrays: dict[str, NDArray[Any]] = {
@@ -67,17 +67,16 @@ NO_PAGES = build_page_arrays(**{each.name: np.empty(0) for each in fields(PageAr
 
 
 def select_subset(pages: PageArrays, chosen: Groups | Flags) -> PageArrays:
-    """Some of the pages, each standing for what it stood for."""
+    """Return a subset of the pages; `stands_for` stays unchanged."""
     return PageArrays(**{field.name: getattr(pages, field.name)[chosen] for field in fields(PageArrays)})
 
 
 def compute_gaps(pages: PageArrays, shadow_price: Numbers) -> Floats:
-    """The days between good looks at each page to expect on average, at a price of one look (importance x days).
+    """Return the expected days between successful visits to each page. shadow_price: per visit, in importance x days.
 
-    Without a source of signals it is due_gap.
-    A page ages by 1 - recall of a day each day and by what a signal adds, until it is due or beyond. Where a signal is
-    worth less than the whole way, that mean speed gives the days to within a quarter; the correction of the price,
-    which goes by what is used, does the rest.
+    Without a source of change signals, this is compute_due_gap. With one, a page ages by 1 - recall days per day, and
+    each signal adds days, until the page is due. If one signal is not enough to make a page due, the mean speed is
+    accurate to about 25%; the price correction, which follows the real use of the budget, compensates for the rest.
     """
     full_gap = solve_gap(pages.a, pages.b, pages.weight, shadow_price)
     jump = np.minimum(_compute_jump(pages), np.minimum(full_gap, NEVER_DAYS))
@@ -86,9 +85,9 @@ def compute_gaps(pages: PageArrays, shadow_price: Numbers) -> Floats:
 
 
 def compute_ageing_days(pages: PageArrays, shadow_price: Numbers, gap: Floats) -> Floats:
-    """The days without a source that a page has aged by before the signal that leads to its look. gap: see gaps.
+    """Return by how many days a page has aged before the signal that leads to its visit. gap: see compute_gaps.
 
-    Without a source it is the gap.
+    Without a source of change signals, this is the gap.
     """
     full_gap = solve_gap(pages.a, pages.b, pages.weight, shadow_price)
     jump = np.minimum(_compute_jump(pages), full_gap)
@@ -98,16 +97,16 @@ def compute_ageing_days(pages: PageArrays, shadow_price: Numbers, gap: Floats) -
 
 
 def _compute_jump(pages: PageArrays) -> Floats:
-    """The days without a source that one signal adds."""
+    """Return how many days one signal adds to the age of a page."""
     return compute_days_ahead(pages.a, pages.b, SignalState(recall=pages.recall, count=1.0, ratio=pages.ratio))
 
 
 def compute_visits_per_day(pages: PageArrays, shadow_price: Numbers) -> Floats:
-    """How many looks a day these known pages ask for at a price of one look: each is renewed after its gap."""
+    """Return the visits per day to fetched pages at a price per visit: one after each gap."""
     return np.asarray(pages.stands_for / compute_gaps(pages, shadow_price))
 
 
 def count_first_visits(pages: PageArrays, shadow_price: Numbers) -> Floats:
-    """How many of these never-fetched pages are worth their first fetch at a price of one look."""
+    """Return how many unfetched pages have a first-visit value of at least the price per visit."""
     value = compute_first_values(pages.a, pages.b, pages.weight, pages.max_interval)
     return np.where(value >= shadow_price, pages.stands_for, 0.0)

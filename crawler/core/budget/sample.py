@@ -1,4 +1,4 @@
-"""A random sample of a domain's pages, to which its priors are fitted and on which its price is solved."""
+"""A random sample of a domain's pages. Priors are fitted to it, and the shadow price is solved on it."""
 
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -35,23 +35,23 @@ from crawler.core.freshness.prior import (
 from crawler.core.freshness.signals import NO_SOURCE, SourceQuality, estimate_signals_per_day
 from crawler.core.freshness.value import compute_weights
 
-EM_ROUNDS = 5  # of expectation maximization at a time, so that priors follow the first visits of a site within a day
-REQUEST_KINDS = tuple(RequestKind)  # by the number in column `asked`
-NO_RULE = float("nan")  # as least or most: no rule gives one
+EM_ROUNDS = 5  # rounds of expectation maximization per plan; priors then follow the first visits of a site in a day
+REQUEST_KINDS = tuple(RequestKind)  # indexed by column `asked`
+NO_RULE = float("nan")  # in min_interval and max_interval: not set by a rule
 
 
 @dataclass(frozen=True, slots=True)
 class PageSample:
-    """A random sample of one domain's pages; columns of equal length, one entry a page.
+    """A random sample of one domain's pages: columns of equal length, one entry per page.
 
-    is_new: never asked for; the others are known and have a version.  rate_a, rate_b: see freshness/prior.
-    group: the number of the page's prior; 0 is that of the whole domain.  importance: the domain's mean page has 1.
-    asked: how the page is asked for, as index into REQUEST_KINDS.  min_interval, max_interval: bounds of its interval
-    by rules, in days; NO_RULE where they say nothing.  follows: the page shares another one's schedule
-    (freshness/shared_schedule).  magnitude_total, magnitude_changes: of the changes found on it.  silent_days: since
-    its last good look, by the site's clock, if no source has said anything of it since; else 0.  weight: as visits are
-    scheduled by, its importance mixed with an equal share.  share: of the domain's pages that are in the sample, above
-    0 and at most 1.  priors: so far, by number.  source: the domain's source of signals that tells most, or NO_SOURCE.
+    is_new: unfetched; the other pages are fetched and have a version.  rate_a, rate_b: see freshness/prior.
+    group: the index of the page's prior; 0 is the prior of the whole domain.  importance: the domain's mean page has 1.
+    asked: how the page is fetched, as an index into REQUEST_KINDS.  min_interval, max_interval: bounds set by rules, in
+    days, or NO_RULE.  follows: the page is a duplicate that follows another page's schedule
+    (freshness/shared_schedule).  magnitude_total, magnitude_changes: sum and number of change magnitudes found on it.
+    silent_days: days of site activity since its last successful visit if no source has signaled a change since, else 0.
+    weight: the weight for scheduling: importance mixed with an equal share.  share: the sampled share of the domain's
+    pages, above 0 and at most 1.  priors: the current priors.  source: the domain's best source of change signals.
     """
 
     is_new: Flags
@@ -73,35 +73,35 @@ class PageSample:
     source: SourceQuality = NO_SOURCE
 
     def with_equal_importance(self) -> "PageSample":
-        """The sample with equal importance of all pages, which does not change what they weigh."""
+        """Return the sample with equal importance and unchanged weights of all pages."""
         return replace(self, importance=np.ones_like(self.importance))
 
     def with_equal_weights(self) -> "PageSample":
-        """The sample with equal importance and weight of all pages."""
+        """Return the sample with equal importance and weight of all pages."""
         return replace(self.with_equal_importance(), weight=np.ones_like(self.weight))
 
     @property
     def fetched_pages(self) -> float:
-        """Number of known pages of the domain, estimated from the sample."""
+        """Return the estimated number of fetched pages of the domain."""
         return float((~self.is_new).sum()) / self.share
 
     @property
     def unfetched_pages(self) -> float:
-        """Number of pages of the domain that were never asked for, estimated from the sample."""
+        """Return the estimated number of unfetched pages of the domain."""
         return float(self.is_new.sum()) / self.share
 
     @property
     def revisited_pages(self) -> float:
-        """Number of known pages of the domain that were looked at again, estimated from the sample."""
+        """Return the estimated number of pages of the domain that were revisited."""
         return float((~self.is_new & ((self.rate_a > 0) | (self.rate_b > 0))).sum()) / self.share
 
     @property
     def pages_by_group(self) -> list[int]:
-        """Number of pages of the domain with each prior, by the prior's number."""
+        """Return the estimated number of pages with each prior, in the order of `priors`."""
         return [round(count / self.share) for count in np.bincount(self.group, minlength=len(self.priors))]
 
 
-# The columns of the table, in the order of a row, and what they hold beside numbers.
+# The columns in the order of a row, and the types of those that are not floats.
 SAMPLE_COLUMNS = tuple(
     each.name for each in fields(PageSample) if each.default is MISSING and each.default_factory is MISSING
 )
@@ -116,7 +116,7 @@ def build_sample(
     costs: Costs,
     source: SourceQuality = NO_SOURCE,
 ) -> PageSample:
-    """The sample with these rows, each with a number for each of COLUMNS."""
+    """Build a sample from rows of numbers in the order of SAMPLE_COLUMNS."""
     table = np.array(rows, dtype=np.float64).reshape(len(rows), len(SAMPLE_COLUMNS)).T
     columns: dict[str, NDArray[Any]] = {
         name: column.astype(COLUMN_TYPES.get(name, np.float64))
@@ -127,22 +127,22 @@ def build_sample(
 
 
 def compute_estimates(sample: PageSample, priors: Sequence[RateEstimate]) -> tuple[Floats, Floats]:
-    """Today's belief (a, b) of each page, on these priors."""
+    """Return the change-rate estimate (a, b) of each page with these priors."""
     a0 = np.array([prior.a for prior in priors])[sample.group]
     b0 = np.array([prior.b for prior in priors])[sample.group]
     return add_prior(sample.rate_a, sample.rate_b, a0, b0)
 
 
 def compute_sample_moments(sample: PageSample) -> Moments:
-    """The moments of the known pages' beliefs by group, with pages counted as the whole domain has them.
+    """Compute the moments of the fetched pages' change-rate estimates by group, scaled to the whole domain.
 
-    Pages without evidence count with their prior, as in expectation maximisation. Without them, the first pages that
-    were looked at twice, which change most, would speak for all. So would those of which a source of signals told a
-    change, which brings about a look, if it did not count that it was silent about the others.
+    Pages without evidence count with their prior, as in expectation maximization; otherwise the pages that are
+    revisited first, which change most, would represent all pages. For the same reason the silence of a source of
+    change signals counts as evidence: pages with a signal are revisited first.
     """
     is_fetched = ~sample.is_new
     a, b = compute_estimates(sample, sample.priors)
-    b = b + sample.source.silence * sample.silent_days
+    b = b + sample.source.effective_recall * sample.silent_days
     group_moments = compute_moments(
         a[is_fetched], b[is_fetched], sample.group[is_fetched], group_count=len(sample.priors)
     )
@@ -150,7 +150,7 @@ def compute_sample_moments(sample: PageSample) -> Moments:
 
 
 def refit_sample_magnitudes(sample: PageSample) -> tuple[list[float], float]:
-    """What each group makes expect of a change, by its number, and the mean over the known pages."""
+    """Return the expected change magnitude of each group, and the mean over fetched pages."""
     is_fetched = ~sample.is_new
     by_group, mean = refit_magnitudes(
         sample.magnitude_total[is_fetched],
@@ -162,7 +162,7 @@ def refit_sample_magnitudes(sample: PageSample) -> tuple[list[float], float]:
 
 
 def _compute_magnitude_factors(sample: PageSample) -> Floats:
-    """The factors on the pages' importance, by how much their changes change; 1 for those never fetched."""
+    """Return the factors on importance by expected change magnitude; 1 for unfetched pages."""
     by_group, mean = refit_sample_magnitudes(sample)
     expected = compute_expected_magnitude(
         sample.magnitude_total, sample.magnitude_changes, np.array(by_group)[sample.group]
@@ -179,12 +179,12 @@ def build_workload(
     by_magnitude: bool = True,
     revisit: RevisitPolicy = VALUE_POLICY,
 ) -> Workload:
-    """The pages of a domain that could be fetched, known and new, with what a look at each costs.
+    """Build the workload of a domain: all pages that can be fetched, and the cost of a visit to each.
 
-    min_interval_days, max_interval_days: bounds of an interval where no rule gives any.  by_magnitude: a change counts
-    by how much it changes.  revisit: when pages are looked at again; where that is not the price, their gaps are bound
-    to it. Pages that share a schedule count once, as the page that leads it. Looks that test the others are rare, and
-    left to `price_correction`.
+    min_interval_days, max_interval_days: the bounds of an interval without a rule.  by_magnitude: weigh changes by
+    their magnitude.  revisit: the revisit policy; unless it is value, it fixes the gaps of fetched pages.
+    Pages with a shared schedule count once, as the canonical page. Visits that check the duplicates are rare, and the
+    price correction accounts for them.
     """
     a, b = compute_estimates(sample, priors)
     max_interval = np.where(
@@ -214,7 +214,7 @@ def build_workload(
         domain=0,
         stands_for=1 / sample.share,
         is_ruled=~np.isnan(sample.max_interval) | is_bound,
-        recall=source.silence,
+        recall=source.effective_recall,
         ratio=source.recall / source.noise if source.noise else 0.0,
         signals_per_day=estimate_signals_per_day(source, a / b),
     )
@@ -224,7 +224,7 @@ def build_workload(
 
 
 def join_workloads(workloads: Sequence[Workload], importances: Sequence[float]) -> Workload:
-    """The work of many domains as one; the nth domain's pages weigh importances[n] times as much."""
+    """Join the workloads of many domains. The weights of the nth domain's pages are multiplied by importances[n]."""
     return Workload(
         fetched=_join_arrays([work.fetched for work in workloads], importances),
         unfetched=_join_arrays([work.unfetched for work in workloads], importances),
@@ -251,9 +251,10 @@ def _join_arrays(parts: Sequence[PageArrays], importances: Sequence[float]) -> P
 
 @dataclass(frozen=True, slots=True)
 class RefittedPriors:
-    """Priors after another look at all domains.
+    """Refitted priors.
 
-    domains: of each one, by number; 0 is that of the whole domain.  kinds: of each kind of site, and of ALL_KINDS.
+    domains: the priors of each domain; the first is that of the whole domain.
+    kinds: the prior of each kind of site, and of ALL_KINDS.
     """
 
     domains: list[tuple[RateEstimate, ...]]
@@ -261,9 +262,10 @@ class RefittedPriors:
 
 
 def refit_all_priors(samples: Sequence[PageSample], kinds: Sequence[str]) -> RefittedPriors:
-    """The priors of each domain and kind: templates lean on their domain, domains on their kind, kinds on all.
+    """Refit the priors of each domain and kind of site.
 
-    kinds: of each domain. Those of NO_KIND lean on all.
+    Templates shrink toward their domain, domains toward their kind, and kinds toward all domains together.
+    kinds: the kind of each domain; domains of NO_KIND shrink toward all domains.
     """
     priors_now = _refit_once(samples, kinds)
     for _ in range(EM_ROUNDS - 1):

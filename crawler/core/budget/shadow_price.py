@@ -1,9 +1,9 @@
-"""The shadow price that spends a budget: plan computes it, and the value of every look is compared with it.
+"""The shadow price that spends a budget. The plan computes it; the value of each visit is compared with it.
 
-Source: the Lagrange multiplier of Cho and Garcia-Molina, TODS 2003; with politeness caps that of Kolobov, Peres,
+Source: the Lagrange multiplier of Cho and Garcia-Molina, TODS 2003. With politeness caps, that of Kolobov, Peres,
 Lubetzky, Horvitz, "Optimal freshness crawl under politeness constraints", SIGIR 2019: a domain whose cap binds has its
 own price mu_h = max(mu, price at which it alone uses C_h), and sum_h min(C_h, demand_h(mu)) = R.
-Demand is that of pages looked at again whenever today's belief says that it is worth the price.
+Demand assumes that a page is revisited as soon as the value of a visit, by its current estimate, reaches the price.
 """
 
 from collections.abc import Callable
@@ -17,23 +17,23 @@ from crawler.core.budget.find_root import TINY, TOLERANCE, find_root
 from crawler.core.budget.page_arrays import NO_PAGES, PageArrays, compute_visits_per_day, count_first_visits
 from crawler.core.freshness.gamma import Floats, Numbers
 
-DISCOVERY_DAYS = 1.0  # within which a backlog of new pages is to be fetched, if the budget allows it
-MAX_RATE = 1e15  # "no limit" as a finite number, so that a share of it is a number, too
+DISCOVERY_DAYS = 1.0  # time in which a backlog of unfetched pages is fetched if the budget allows it
+MAX_RATE = 1e15  # a finite "no limit", so that shares of it are numbers
 BLEND_STEPS = 12
-FIRST_GUESS = 0.25  # the price that is tried first
-LONGEST_INTERVAL_SHARE = 0.05  # of the budget that looks at the longest interval may take, where no page is worth more
-FLOOR_VISITS_SHARE = 0.2  # of one day's budget that visits below the price may take
-CORRECTION_UP, CORRECTION_DOWN = 1.005, 1.02  # factors of one step
-USED_UP_SHARE = 0.98  # of the allowed requests, from which on they count as used up
-MAX_CORRECTION = 1000.0  # factor on the price, and its inverse
-FALL_PER_DAY = 4.0  # of its logarithm, where no page is worth it
+FIRST_GUESS = 0.25
+LONGEST_INTERVAL_SHARE = 0.05  # of the budget, for visits at the longest interval if no page is above the price
+FLOOR_VISITS_SHARE = 0.2  # of a day's budget, at most, for visits below the price
+CORRECTION_UP, CORRECTION_DOWN = 1.005, 1.02  # factors per step
+USED_UP_SHARE = 0.98  # share of the allowed requests from which they count as used up
+MAX_CORRECTION = 1000.0  # bound of the correction and of its inverse
+FALL_PER_DAY = 4.0  # decrease of ln price per day while no page reaches the price
 
-Measure = Callable[[PageArrays], Floats]  # cost of one look at each page: its requests, its bytes, or a blend of both
+Measure = Callable[[PageArrays], Floats]  # the cost of one visit to each page: requests, bytes, or a blend
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Requests and bytes that may be spent on one day."""
+    """Requests and bytes that may be spent per day."""
 
     requests: float
     received_bytes: float = float("inf")
@@ -41,7 +41,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The shares of a budget that discovery and refresh are each guaranteed while they have work. Sum at most 1."""
+    """The guaranteed shares of a budget for discovery and revisits while they have work. The sum is at most 1."""
 
     discovery: float = 0.3
     refresh: float = 0.3
@@ -52,10 +52,7 @@ DEFAULT_SHARES = Shares()
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Pages that could be fetched.
-
-    fetched: pages to revisit.  unfetched: pages never asked for.  domain_count: number of them.
-    """
+    """Pages that can be fetched. fetched: pages to revisit."""
 
     fetched: PageArrays
     unfetched: PageArrays = NO_PAGES
@@ -63,10 +60,10 @@ class Workload:
 
 
 def solve_shadow_price(work: Workload, budget: Budget, *, shares: Shares = DEFAULT_SHARES) -> ShadowPrice:
-    """The price in one domain at which a day's expected requests and bytes keep within the budget and use it.
+    """Solve the price in one domain at which the expected requests and bytes per day use up the budget.
 
-    budget: without the requests that are no looks (robots.txt, sitemaps, audits, probes).
-    Usually one of requests and bytes is scarce, and the other costs nothing. Where both are scarce, both have a price.
+    budget: without requests that are not visits (robots.txt, sitemaps, audits, probes).
+    Usually only requests or only bytes are scarce, and the other has price 0. If both are scarce, both have a price.
     """
     limits = np.array([budget.requests, min(budget.received_bytes, MAX_RATE)])
     shadow_price, used = _solve_blended_price(work, limits, shares, part=0.0)
@@ -84,11 +81,12 @@ def solve_shadow_price(work: Workload, budget: Budget, *, shares: Shares = DEFAU
 
 
 def solve_shadow_prices(work: Workload, limits: Floats, budget: float, *, shares: Shares = DEFAULT_SHARES) -> Floats:
-    """The price of a request in each domain, where all share a budget.
+    """Solve the price of a request in each domain if all domains share a budget.
 
-    limits: requests a day of each domain: its own budget or what politeness allows, the smaller; inf: no limit.
-    A budget of bytes is given as the requests that its own shadow_price would spend.  budget: requests a day of all
-    domains together; inf: no limit.  Both come without the requests that are no looks.
+    limits: requests per day of each domain: the lower of its own budget and what politeness allows; inf for no limit.
+    A byte budget is expressed as the requests that the domain makes at its own shadow price.
+    budget: requests per day of all domains together; inf for no limit.
+    Neither includes requests that are not visits.
     """
     limits, budget = np.minimum(limits, MAX_RATE), min(budget, MAX_RATE)
     own_prices = find_root(
@@ -112,7 +110,7 @@ def solve_shadow_prices(work: Workload, limits: Floats, budget: float, *, shares
 def compute_spending(
     work: Workload, shadow_price: Floats, limits: Floats, *, shares: Shares = DEFAULT_SHARES
 ) -> Floats:
-    """Requests that each domain is expected to make on one day at its price of a request."""
+    """Return the expected requests per day of each domain at its price per request."""
     refresh, discovery, backlog = _compute_costs(
         work, *_compute_visits(work, shadow_price, _get_requests), _get_requests
     )
@@ -120,11 +118,11 @@ def compute_spending(
 
 
 def compute_longest_gap(pages: Numbers, requests_per_day: Numbers, *, max_interval: Numbers = 180.0) -> Floats:
-    """The longest interval, in days, that a budget can promise to `pages` pages: the floor under every page.
+    """Return the longest interval, in days, that a budget affords for `pages` pages.
 
-    At most LONGEST_INTERVAL_SHARE of the budget goes into it when no page is worth its price. A result above
-    `max_interval` means that `max_interval` cannot be kept, which plan reports. Without a budget the interval is next
-    to endless.
+    At most LONGEST_INTERVAL_SHARE of the budget is used for it if no page reaches the price. A result above
+    `max_interval` means that `max_interval` cannot be kept, which the plan reports. With a budget of 0, the interval is
+    practically infinite.
     """
     return np.asarray(np.maximum(max_interval, pages / np.maximum(LONGEST_INTERVAL_SHARE * requests_per_day, 1e-12)))
 
@@ -132,12 +130,12 @@ def compute_longest_gap(pages: Numbers, requests_per_day: Numbers, *, max_interv
 def update_price_correction(
     correction: float, *, used: float, allowed: float, waiting: float, hours: float = 1.0
 ) -> float:
-    """The factor on the solved price after another hour, or several; corrects it by the requests that were really used.
+    """Update the factor that corrects the solved price by the requests that were really used.
 
-    correction: the factor so far.  hours: since then, a step for each.  used, allowed: requests an hour.
-    waiting: looks that are due and could not be granted. The factor falls at once when requests were left over, since
-    those are lost. It rises slowly, and only when more looks wait than the next hour can take: a price that is a little
-    low still spends the budget on the best looks.
+    correction: the factor so far.  hours: the hours since then, one step for each.  used, allowed: requests per hour.
+    waiting: visits that are due but were not granted.
+    The factor falls at once if requests were left over, because those are lost. It rises slowly, and only if more
+    visits wait than fit into the next hour: at a slightly low price, the budget still goes to the best visits.
     """
     if used < USED_UP_SHARE * allowed:
         return float(max(correction / CORRECTION_DOWN**hours, 1 / MAX_CORRECTION))
@@ -145,7 +143,7 @@ def update_price_correction(
 
 
 def compute_price_decay(days: float) -> float:
-    """Return the factor on the price after so many days' requests went to pages that are not worth it."""
+    """Return the factor on the price after `days` days' worth of requests went to pages below the price."""
     return exp(-FALL_PER_DAY * days)
 
 
@@ -158,7 +156,7 @@ def _get_bytes(pages: PageArrays) -> Floats:
 
 
 def _compute_visits(work: Workload, shadow_price: Floats, unit: Measure) -> tuple[Floats, Floats]:
-    """Looks a day that are worth a price of one unit: revisits of each known page, first looks at each new page."""
+    """Return the visits per day at a price per unit: revisits of fetched pages, and first visits of unfetched pages."""
     fetched, unfetched = work.fetched, work.unfetched
     return (
         compute_visits_per_day(fetched, shadow_price[fetched.domain] * unit(fetched)),
@@ -169,7 +167,7 @@ def _compute_visits(work: Workload, shadow_price: Floats, unit: Measure) -> tupl
 def _compute_costs(
     work: Workload, visits: Floats, first_visits: Floats, measure: Measure
 ) -> tuple[Floats, Floats, Floats]:
-    """The cost a day of refresh, of discovery, and of the whole backlog of new pages; by domain."""
+    """Return the cost per day of revisits, of discovery, and of the whole backlog of unfetched pages, by domain."""
     fetched, unfetched = work.fetched, work.unfetched
     return (
         _sum_by_domain(work, fetched, visits * measure(fetched)),
@@ -183,15 +181,15 @@ def _sum_by_domain(work: Workload, pages: PageArrays, numbers: Floats) -> Floats
 
 
 def _limit_discovery(discovery: Floats, backlog: Floats, limits: Floats, shares: Shares) -> Floats:
-    """The cost of discovery, held within the shares guaranteed to it and to refresh."""
+    """Limit the cost of discovery by the guaranteed shares."""
     min_cost = np.minimum(backlog, shares.discovery * limits)
     return np.clip(discovery, min_cost, np.maximum((1 - shares.refresh) * limits, min_cost))
 
 
 def _solve_blended_price(work: Workload, limits: Floats, shares: Shares, *, part: float) -> tuple[ShadowPrice, Floats]:
-    """The price of one domain, and how much of each limit it uses. limits: of requests and of bytes.
+    """Solve the price of one domain; return it and the used share of each limit. limits: requests and bytes per day.
 
-    part: 0 where only requests are scarce, 1 where only bytes are, between where both are, by the part of bytes.
+    part: the weight of bytes in the price: 0 if only requests are scarce, 1 if only bytes are.
     """
     fetched = work.fetched
     mean_bytes = float((fetched.received_bytes * fetched.stands_for).sum()) / max(fetched.count, 1.0)

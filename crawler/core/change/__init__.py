@@ -1,6 +1,6 @@
-"""Changes between two versions of a page, and whether they are the page's own.
+"""Change detection: compares two versions of a page and decides whether the page itself changed.
 
-`judge` decides by digests; `difference` and `significant` by blocks, under the domain's noise mask and without the
-site's boilerplate; `update_mask` learns from a comparison; `diff_pages` shows people what changed, word by word. Uses
-volatile and what is below it.
+`judge_versions` decides by digests and blocks. `compute_difference` and `select_significant` compare blocks under the
+domain's noise mask and without the site's boilerplate. `update_mask` learns from each comparison. `diff_pages` renders
+the changes word by word for people. This package uses core/noise and core/page.
 """

@@ -1,8 +1,9 @@
-"""The boilerplate of a domain: blocks that stand on nearly all its pages, and when the site itself has changed them.
+"""The boilerplate of a domain: blocks on nearly all its pages, and their replacements by the site.
 
-Boilerplate is learnt page by page. A block belongs to it while nearly every page that has the block's path says the
-same there. So a menu that is edited on all pages is one edit of the site and no change of its pages; while "sold out"
-on one page of fifty that say "in stock" is a change of that page, however often either is said.
+Boilerplate is learned page by page. A block belongs to it as long as nearly every page with the block's path has the
+same text there. A menu that is edited on all pages is therefore one edit of the site, and no change of its pages. In
+contrast, "sold out" on one of fifty pages that say "in stock" is a change of that page, no matter how often it
+alternates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,21 +15,22 @@ from crawler.core.noise.words import Words, keep_newest
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block
 
-MAX_COUNTED_BLOCKS = 2048  # blocks of one domain that are counted, and as many paths
-MAX_NEW_BLOCKS = 256  # blocks of one page that were not met before, from its beginning, and as many from its end
-ENOUGH_PAGES = 3  # distinct pages with a block, to call it boilerplate
-MIN_BOILERPLATE_SHARE = 0.8  # share of the looks at pages with the block's path
-MIN_PATH_SHARE = 0.05  # share of all looks at pages that have the path
-ENOUGH_REPLACEMENTS = 3  # boilerplate texts that a path has had one after the other: it is one for news of the day
-MIN_ROTATING_PAGES = 2  # distinct pages with a block at such a path: then it is no page's own
+MAX_COUNTED_BLOCKS = 2048  # counted per domain, and as many paths
+MAX_NEW_BLOCKS = 256  # unknown blocks of one page that are counted at its beginning, and as many at its end
+ENOUGH_PAGES = 3  # distinct pages with a block, to count as boilerplate
+MIN_BOILERPLATE_SHARE = 0.8  # share of the visits at pages with the block's path
+MIN_PATH_SHARE = 0.05  # share of all visits that are at pages with the path
+ENOUGH_REPLACEMENTS = 3  # successive boilerplate texts at a path, after which it counts as a place for rotating news
+MIN_ROTATING_PAGES = 2  # distinct pages with a block at such a path, from which on the block is not a page's own
 
 
 @dataclass(frozen=True, slots=True)
 class BlockCount:
-    """How often a block was met. pages: the first few distinct ones with it, at most ENOUGH_PAGES.
+    """How often a block was found.
 
-    first_visit, last_visit: when it was met, as number of the look at its path.  visits: that met it.
-    was_boilerplate: the block is boilerplate, or was once.
+    pages: the first distinct pages with the block, at most ENOUGH_PAGES.
+    first_visit, last_visit: the first and last visit that found it, numbered by the visits at its path.
+    visits: the visits that found it.  was_boilerplate: whether the block is boilerplate or was before.
     """
 
     path: int
@@ -41,11 +43,11 @@ class BlockCount:
 
 @dataclass(frozen=True, slots=True)
 class Boilerplate:
-    """The blocks of one domain, counted; immutable, and bounded.
+    """The counted blocks of one domain. Immutable and bounded.
 
-    counts: of blocks, by form_of.  visits_by_path: at pages that have a path, by path.
-    replacements: how many boilerplate blocks a path has had, one after the other; blocks side by side count as one.
-    total_visits: looks at any page.
+    counts: the counts of blocks, by compute_form.  visits_by_path: visits at pages with a path, by path.
+    replacements: the successive boilerplate blocks of each path; blocks that exist at the same time count as one.
+    total_visits: visits at any page.
     """
 
     counts: Mapping[int, BlockCount] = field(default_factory=dict)
@@ -54,12 +56,12 @@ class Boilerplate:
     total_visits: int = 0
 
     def contains(self, form: int) -> bool:
-        """Whether a block stands on nearly all pages now."""
+        """Return whether a block is on nearly all pages now."""
         count = self.counts.get(form)
         return self._has_common_path(count) and _is_boilerplate(count, self.visits_by_path)
 
     def is_shared(self, form: int, *, min_share: float) -> bool:
-        """Whether ENOUGH_PAGES pages have a block, and of the looks at its path since the first at least that share."""
+        """Return whether ENOUGH_PAGES pages and at least min_share of the visits at its path have a block."""
         count = self.counts.get(form)
         if count is None or len(count.pages) < ENOUGH_PAGES:
             return False
@@ -68,25 +70,25 @@ class Boilerplate:
         )
 
     def was_boilerplate(self, form: int) -> bool:
-        """Whether a block ever stood on nearly all pages."""
+        """Return whether a block was ever on nearly all pages."""
         count = self.counts.get(form)
         return count is not None and count.was_boilerplate
 
     def has_dropped(self, form: int) -> bool:
-        """Whether a block was boilerplate, and the last few pages with its path did not have it."""
+        """Return whether a block was boilerplate and is missing on the last few pages with its path."""
         count = self.counts.get(form)
         if not self._has_common_path(count) or not count.was_boilerplate:
             return False
         return self.visits_by_path.get(count.path, 0) - count.last_visit >= ENOUGH_PAGES
 
     def _has_common_path(self, count: BlockCount | None) -> TypeGuard[BlockCount]:
-        """Whether a block's path is no peculiarity of a few pages, such as the same index in each language."""
+        """Return whether many pages have a block's path, not only a few, such as one index page per language."""
         return count is not None and self.visits_by_path.get(count.path, 0) >= MIN_PATH_SHARE * self.total_visits
 
     def is_rotating_text(self, form: int) -> bool:
-        """Whether a block is the current text of a path where the boilerplate changes, such as news of the day.
+        """Return whether a block is the current text of a path with rotating boilerplate, such as news of the day.
 
-        It stands on MIN_ROTATING_PAGES, and on nearly all since.
+        It must be on MIN_ROTATING_PAGES, and on nearly all pages visited since.
         """
         count = self.counts.get(form)
         if count is None or self.replacements.get(count.path, 0) < ENOUGH_REPLACEMENTS:
@@ -98,12 +100,12 @@ NO_BOILERPLATE = Boilerplate()
 
 
 def compute_form(block: Block, words: Words) -> int:
-    """A number for a block's path, kind and words. words: of the block, under a mask."""
+    """Return a hash of a block's path, kind and words. words: the block's words under a mask."""
     return hash_text(f"{block.css_path} {block.kind} {' '.join(words)}")
 
 
 def _is_boilerplate(count: BlockCount, visits_by_path: Mapping[int, int], *, min_pages: int = ENOUGH_PAGES) -> bool:
-    """Whether so many pages have a block, and nearly all looks at its path have met it since the first that did."""
+    """Return whether min_pages pages have a block, and nearly all visits at its path since the first found it."""
     if len(count.pages) < min_pages or visits_by_path.get(count.path, 0) < count.last_visit:
         return False
     visits_since = visits_by_path.get(count.path, 0) - count.first_visit + 1
@@ -114,7 +116,7 @@ def _is_boilerplate(count: BlockCount, visits_by_path: Mapping[int, int], *, min
 
 
 def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[int, int]]) -> Boilerplate:
-    """The boilerplate after one more look at a page. blocks: path and form of each block, in the page's order."""
+    """Return the boilerplate after one more visit. blocks: the path and form of each block, in the page's order."""
     blocks = _select_blocks_to_count(boilerplate, blocks)
     visits = dict(boilerplate.visits_by_path)
     for path in {path for path, _ in blocks}:
@@ -124,11 +126,11 @@ def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[i
     replacements = dict(boilerplate.replacements)
     for form, path in {form: path for path, form in blocks if path in visits}.items():
         count = counts.pop(form, None)
-        if count is None or count.last_visit > visits[path]:  # or its path was forgotten meanwhile
+        if count is None or count.last_visit > visits[path]:  # or its path was dropped in the meantime
             count = BlockCount(path, (), first_visit=visits[path], last_visit=visits[path], visits=0)
         gap = visits[path] - count.last_visit - 1
         pages = count.pages if page in count.pages or len(count.pages) >= ENOUGH_PAGES else (*count.pages, page)
-        # Not `replace`, which takes three times as long, for each block of a page.
+        # Not `replace`, which takes three times as long; this runs for each block of a page.
         count = BlockCount(count.path, pages, count.first_visit, visits[path], count.visits + 1, count.was_boilerplate)
         if not count.was_boilerplate and _is_boilerplate(count, visits):
             count = replace(count, was_boilerplate=True)
@@ -137,7 +139,7 @@ def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[i
                 if _replaces_boilerplate(count, counts)
                 else max(1, replacements.get(path, 0))
             )
-        # The block comes and goes on pages that are looked at in a row: the first few had it by chance.
+        # The block alternates between pages visited in a row: the first few had it by chance.
         elif count.was_boilerplate and 0 < gap < ENOUGH_PAGES and not _is_boilerplate(count, visits):
             count = replace(count, was_boilerplate=False)
         counts[form] = count
@@ -147,9 +149,9 @@ def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[i
 
 
 def _replaces_boilerplate(count: BlockCount, counts: Mapping[int, BlockCount]) -> bool:
-    """Whether a block is the first at its path after a boilerplate block there had ended.
+    """Return whether a block is the first at its path after another boilerplate block there was removed.
 
-    Entries of a menu stand beside each other. Of three new ones after one was taken out, at most one is in its place.
+    Menu entries exist side by side. Of three new entries after one was removed, at most one replaces it.
     """
     others = [other for other in counts.values() if other.was_boilerplate and other.path == count.path]
     ended = max((other.last_visit for other in others if other.last_visit < count.first_visit), default=None)
@@ -157,10 +159,10 @@ def _replaces_boilerplate(count: BlockCount, counts: Mapping[int, BlockCount]) -
 
 
 def _select_blocks_to_count(boilerplate: Boilerplate, blocks: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-    """The blocks of a page that are counted: all that were met before, and new ones near the page's two ends.
+    """Return the blocks of a page to count: all known ones, and unknown ones near the start and the end of the page.
 
-    A table or an index of thousands of blocks would push out all counts of boilerplate otherwise. Boilerplate stands
-    at the ends of a page, mostly.
+    Otherwise a table or an index of thousands of blocks would push out all counts of boilerplate. Boilerplate is mostly
+    at the start and the end of a page.
     """
     if len(blocks) <= 2 * MAX_NEW_BLOCKS:
         return blocks
@@ -170,10 +172,10 @@ def _select_blocks_to_count(boilerplate: Boilerplate, blocks: Sequence[tuple[int
 
 
 def _trim_counts(counts: Mapping[int, BlockCount]) -> Mapping[int, BlockCount]:
-    """At most MOST_COUNTED counts: of the half that was not met for the longest time, those met least often go.
+    """Return at most MAX_COUNTED_BLOCKS counts, dropping the least frequent ones of the half not found for longest.
 
-    What was boilerplate once stays longest: pages that were not read anew since still have it in their Snapshots.
-    A site that is made anew can fill the other half with its new boilerplate.
+    Blocks that were boilerplate are kept longest, because the Snapshots of pages not visited since still contain them.
+    A redesigned site can fill the other half with its new boilerplate.
     """
     surplus = len(counts) - MAX_COUNTED_BLOCKS
     if surplus <= 0:

@@ -1,4 +1,4 @@
-"""Whether a page changed: the first rung of evidence that can decide, decides, and says so."""
+"""Verdict on whether a page changed, with the evidence that decided it."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,45 +10,47 @@ from crawler.core.page.snapshot import Version
 
 
 class Change(StrEnum):
-    """The finding of one look."""
+    """The outcome of one visit."""
 
     ADDED = "added"
     UNCHANGED = "unchanged"
-    COSMETIC = "cosmetic"  # differs, but not in what the page says; recorded, and teaches "unchanged"
+    # differs, but not in its content; recorded, and counted as "unchanged" by the change-rate estimate
+    COSMETIC = "cosmetic"
     CHANGED = "changed"
     MOVED = "moved"
     GONE = "gone"
-    RESTORED = "restored"  # was gone, moved or refused, and is there again
-    UNKNOWN = "unknown"  # no good answer; teaches nothing and erases nothing
+    RESTORED = "restored"  # was gone, moved or excluded, and is available again
+    UNKNOWN = "unknown"  # no usable response; no estimate and no stored state changes
 
 
 class Evidence(StrEnum):
-    """The rung of the ladder of evidence that decided a verdict."""
+    """The evidence that decided a verdict. Cheaper evidence is tried first."""
 
     NOT_MODIFIED = "not_modified"  # a 304
-    HEAD = "head"  # length and date, without a body
+    HEAD = "head"  # Content-Length and Last-Modified of a HEAD request
     BYTES = "bytes"
-    TEXT = "text"  # text and links of the whole page
-    VOLATILE = "volatile"  # what differs was proven to differ from fetch to fetch
-    RULE = "rule"  # what differs is left out by a user's rule
-    MARKUP = "markup"  # no block differs, only markup
-    BOILERPLATE = "boilerplate"  # what differs is boilerplate, on nearly all pages of the site
-    VARIANT = "variant"  # what differs has gone and come back on this page before
-    BLOCKS = "blocks"  # block by block
-    ENTRIES = "entries"  # of a sitemap or a feed: what it tells of other pages
-    # Where the last Snapshot's body cannot be had any more:
+    TEXT = "text"  # text and links of the whole page are equal
+    VOLATILE = "volatile"  # a second fetch proved that the differing words differ from fetch to fetch
+    RULE = "rule"  # a user's rule ignores what differs
+    MARKUP = "markup"  # only the markup differs, no block
+    BOILERPLATE = "boilerplate"  # only boilerplate differs
+    VARIANT = "variant"  # the differing blocks alternate on this page
+    BLOCKS = "blocks"  # blocks were compared
+    ENTRIES = "entries"  # the entries of a sitemap or a feed differ
+    # Used when the body of the last Snapshot is no longer available:
     MAIN = "main"  # the main text
-    SHAPE = "shape"  # lines came or went, though not in what was taken for the main text
-    STATUS = "status"  # the answer's status, or that there was none
+    SHAPE = "shape"  # lines were added or removed outside the main text
+    STATUS = "status"  # the status of the response, or no response at all
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A Change, the rung that decided it, and its size.
+    """The outcome of a visit, its evidence and its size.
 
-    distance_bits: SimHash distance of the two versions, 0 to 64: of the page's own text under one mask where blocks
-    were compared, else of the main texts; None without text on both sides.
-    changed_share: of the page's own blocks, where blocks decided.  significant: the blocks that count, there.
+    distance_bits: the SimHash distance of the two versions, 0 to 64. Where blocks were compared, it covers the page's
+    own text under one mask, else the main texts. None if a version has no text.
+    changed_share: the share of the page's own blocks that differ, 0 to 1; None unless blocks decided.
+    significant: the significant difference; empty unless blocks decided.
     """
 
     change: Change
@@ -60,11 +62,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedBlocks:
-    """The blocks of two versions, compared under a mask.
+    """The blocks of two versions, compared under a noise mask.
 
-    difference: all blocks that differ but for volatile words.  significant: the part of it that is the page's own.
-    fallback_evidence: the rung that decides where no block differs.
-    is_variant: some of it is a known variant of the page, and would be significant otherwise.
+    difference: all differing blocks; words that are volatile are not compared.
+    significant: the part of `difference` that is the page's own.
+    fallback_evidence: the evidence to name if no block differs.
+    is_variant: whether a part of the difference would be significant if it were not a known variant of the page.
     """
 
     mask: NoiseMask = field(repr=False)
@@ -75,12 +78,11 @@ class ComparedBlocks:
 
 
 def judge_versions(before: Version | None, after: Version, compared: ComparedBlocks | None = None) -> Verdict:
-    """Judge a page against its last Snapshot, never against the last look: small edits cannot drift through.
+    """Judge a page against its last Snapshot, not its last visit, so that small edits cannot drift through unnoticed.
 
-    compared: None where the Snapshot's blocks cannot be had any more: then only the main text counts, and the shape of
-    the page.
-    Where neither side has any text (an image, an empty page) the bytes decide. Without their digest, which is forgotten
-    when a page is to be read anew, they do so at the next look.
+    compared: None if the Snapshot's blocks are no longer available. Then only the main text and the page's shape count.
+    If neither version has text (an image, an empty page), the bytes decide. A page that is to be recrawled in full has
+    no stored digest of its bytes; for it, the bytes decide from the next visit on.
     """
     if before is None:
         return Verdict(Change.ADDED, Evidence.BYTES)
@@ -110,10 +112,10 @@ def judge_versions(before: Version | None, after: Version, compared: ComparedBlo
 
 
 def _judge_textless(before: Version, after: Version) -> Verdict:
-    """Judge two versions with other bytes, of which one at least says nothing."""
+    """Judge two versions whose bytes differ and of which at least one has no text."""
     if (before.fingerprint is None) is (after.fingerprint is None):
         if after.text_digest != before.text_digest:
             return Verdict(Change.CHANGED, Evidence.TEXT)
-        if not before.body_digest:  # it is forgotten
+        if not before.body_digest:  # discarded because the page is recrawled in full
             return Verdict(Change.UNCHANGED, Evidence.TEXT)
     return Verdict(Change.CHANGED, Evidence.BYTES)

@@ -1,4 +1,4 @@
-"""The difference between two versions of a page, block by block: its significant part, and its size."""
+"""The difference between two versions of a page, block by block, with its significant part and its size."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -14,19 +14,18 @@ from crawler.core.noise.words import split_words
 from crawler.core.page.fingerprint import compute_fingerprint, count_distance_bits
 from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair
 
-MAX_PAIRED_BY_ORDER = (
-    8  # blocks of one path in a gap of which some came or went; up to so many, order tells which is which
-)
+# Maximum blocks of one path in a gap that are paired by order if their numbers differ; beyond it, pairing is a guess.
+MAX_PAIRED_BY_ORDER = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference between two lists of blocks under a mask.
+    """The difference between two lists of blocks under a noise mask.
 
-    sides: each change as the block that was and the one in its place now. First come replaced blocks, then removed ones
-    (None is in their place), then added ones (which take the place of None).
-    guessed: blocks among many of one path of which some came or went, so that their pairing is a guess.
-    block_lists: both lists, as they were compared.
+    sides: each change as a pair of the old and the new block. Replaced blocks come first, then removed ones (with None
+    as the new block), then added ones (with None as the old block).
+    guessed: blocks whose pairing is a guess, because some of many blocks with the same path were added or removed.
+    block_lists: both lists as they were compared.
     """
 
     sides: tuple[BlockPair, ...] = ()
@@ -38,21 +37,21 @@ class Difference:
 
     @property
     def replaced(self) -> list[tuple[Block, Block]]:
-        """Pairs of a block and the one in its place now."""
+        """Return the pairs of an old block and the block that replaced it."""
         return [(was, now) for was, now in self.sides if was is not None and now is not None]
 
     @property
     def old_blocks(self) -> list[Block]:
-        """The blocks that were, of those that differ."""
+        """Return the differing blocks of the old version."""
         return [was for was, _ in self.sides if was is not None]
 
     @property
     def new_blocks(self) -> list[Block]:
-        """The blocks that are, of those that differ."""
+        """Return the differing blocks of the new version."""
         return [now for _, now in self.sides if now is not None]
 
     def filter_pairs(self, passes: Callable[[Block | None, Block | None], bool]) -> "Difference":
-        """The part of the difference whose sides, before and after, pass a test."""
+        """Return the part of the difference whose pairs pass a test."""
         return replace(self, sides=tuple(sides for sides in self.sides if passes(*sides)))
 
     @property
@@ -61,7 +60,7 @@ class Difference:
 
     @property
     def single_changes(self) -> "list[Difference]":
-        """Each change as a difference of its own."""
+        """Return each change as a difference with a single pair."""
         return [Difference((pair,)) for pair in self.sides]
 
     @property
@@ -73,7 +72,7 @@ NO_DIFFERENCE = Difference()
 
 
 def compute_difference(before: BlockList, after: BlockList, volatile: VolatileContent) -> Difference:
-    """All blocks that differ, but for volatile words. Their order counts; their path in the tree does not."""
+    """Return all blocks that differ in more than volatile words. Order matters; the path in the tree does not."""
     before, after = volatile.apply_aliases(before), volatile.apply_aliases(after)
     pairs: list[BlockPair] = []
     guessed: set[Block] = set()
@@ -86,12 +85,12 @@ def compute_difference(before: BlockList, after: BlockList, volatile: VolatileCo
 
 
 def _sort_pairs(pairs: Iterable[BlockPair]) -> tuple[BlockPair, ...]:
-    """Replaced blocks, then removed ones, then added ones."""
+    """Sort the pairs: replaced blocks, then removed ones, then added ones."""
     return tuple(sorted(pairs, key=lambda pair: (pair[0] is None, pair[1] is None)))
 
 
 def _find_guessed_blocks(old: BlockList, new: BlockList) -> Iterator[Block]:
-    """The blocks of a gap that stand among many of one path, more or fewer of them on the other side."""
+    """Yield the blocks of a gap that share a path with many others, if their number differs between the versions."""
     if min(len(old), len(new)) <= MAX_PAIRED_BY_ORDER:
         return
     were, are = Counter(_list_paths_and_kinds(old)), Counter(_list_paths_and_kinds(new))
@@ -110,9 +109,9 @@ def compute_block_forms(page: BlockList, volatile: VolatileContent) -> list[tupl
 
 
 def select_significant(diff: Difference, mask: NoiseMask, *, then: datetime, now: datetime) -> Difference:
-    """The part of a difference that is the page's own: not volatile, not the template's, and no date of a look."""
+    """Return the part of a difference that is the page's own: not volatile, not boilerplate, not the visit's date."""
     significant_pairs: list[BlockPair] = []
-    for before, after in sorted(diff.sides, key=all):  # a replaced block of which only one side counts comes last
+    for before, after in sorted(diff.sides, key=all):  # a replaced block with only one significant side comes last
         edit = mask.template_edits.get(mask.compute_edit_key((before, after))) if mask.template_edits else None
         if edit is not None and edit.is_confirmed:
             continue
@@ -130,7 +129,7 @@ def _is_removed_noise(block: Block, mask: NoiseMask) -> bool:
 
 
 def _is_insignificant(before: Block, after: Block, mask: NoiseMask, *, then: datetime, now: datetime) -> bool:
-    """Whether one boilerplate block took another's place, the two stand there by turns, or each says its day."""
+    """Return whether a replacement is boilerplate for boilerplate, a known alternation, or a change of date or time."""
     boilerplate, old, new = mask.boilerplate, mask.compute_form(before), mask.compute_form(after)
     if boilerplate.was_boilerplate(old) and (boilerplate.was_boilerplate(new) or boilerplate.is_rotating_text(new)):
         return True
@@ -146,7 +145,7 @@ def differs_only_in_time(before: Block, after: Block, mask: NoiseMask, *, then: 
         one, other = (tuple(word for n, word in enumerate(words) if n not in clock) for words in (one, other))
     if one == other or differs_only_in_date(one, other, then=then, now=now):
         return True
-    # On another day a block has another date beside its volatile words, so that no pattern of its words fits.
+    # On another day, the block has another date among its volatile words, and no pattern of its words matches.
     loose = mask.volatile.mask_pair_loosely(before, after)
     if loose is not None and loose[0] != loose[1] and differs_only_in_date(*loose, then=then, now=now):
         return True
@@ -159,12 +158,13 @@ TEXT_KINDS = frozenset({BlockKind.TEXT, BlockKind.TITLE})
 
 
 def measure_distance(diff: Difference, significant_diff: Difference, mask: NoiseMask) -> tuple[int | None, float]:
-    """Return how far two versions are apart that differ by `found`, of which `own` is the page's own doing.
+    """Return how far two versions are apart: in bits, and as a share of the page's own blocks.
 
-    The distance is given as bits of 64 that differ, None where the page has no text of its own, and as the share of the
-    page's own blocks, then and now, that differ, 0 to 1.
-    Out of both texts are boilerplate, volatile places, and what differs without being the page's significant_diff: so
-    two versions that only noise tells apart have distance 0, whatever their bodies say.
+    diff: the whole difference.  significant_diff: its significant part.
+    The first value is the number of differing fingerprint bits, 0 to 64, or None if the page has no text of its own.
+    The second is the share of the page's own blocks, in both versions, that differ, 0 to 1.
+    Boilerplate, volatile content and insignificant differences are left out of both texts. Two versions that differ
+    only in noise therefore have distance 0.
     """
     if not significant_diff:
         return 0, 0.0
@@ -181,7 +181,7 @@ def measure_distance(diff: Difference, significant_diff: Difference, mask: Noise
 
 
 def _list_common_blocks(after: BlockList, diff: Difference, mask: NoiseMask) -> list[Block]:
-    """The page's own blocks that stand in both versions."""
+    """Return the page's own blocks that are in both versions."""
     new_counts = Counter(diff.new_blocks)
     common_blocks = []
     for block in after:
@@ -193,6 +193,6 @@ def _list_common_blocks(after: BlockList, diff: Difference, mask: NoiseMask) -> 
 
 
 def _join_words(blocks: list[Block], mask: NoiseMask) -> str:
-    """The words of text blocks, with a gap for each volatile one."""
+    """Join the words of text blocks, with a gap for each volatile word."""
     words = (mask.volatile.mask_words(block) for block in blocks if block.kind in TEXT_KINDS)
     return "\n".join(map(" ".join, words))

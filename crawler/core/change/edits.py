@@ -1,10 +1,10 @@
-"""Edits of the site rather than of a page, such as a new entry of the menu: each is reported once, for the site.
+"""Edits of the site rather than of a page, such as a new menu entry. Each edit is reported once, for the site.
 
 Site edits change the boilerplate on all pages. They are reported as soon as a new block has become boilerplate, or an
-old one has gone. Template edits change lists that pages share, known by their place and by a second page: two languages
-that share a path, or the menu of one section, never say what nearly all pages say. So an edit counts by itself: the
-same block that came, went or was replaced, in a list whose other entries stand on several pages, or the same new target
-of a link.
+old one is no longer boilerplate. Template edits change lists that only some pages share, such as the menu of one
+language or section, and so never reach the share of pages that boilerplate needs. They are recognized by their position
+and by a second page: the same block added, removed or replaced in a list whose other entries are on several pages, or
+the same new target of a link.
 """
 
 import re
@@ -17,18 +17,18 @@ from crawler.core.http.urls import PageKey, Url, compute_page_key, get_path_and_
 from crawler.core.noise.words import keep_newest
 from crawler.core.page.outline import Block
 
-ENOUGH_EDIT_PAGES = 2  # distinct pages with one edit: its place is evidence already
-LANGUAGE = re.compile(r"/([a-z]{2}(?:-[a-z]{2,4})?)/")  # the first folder of a translated page
+ENOUGH_EDIT_PAGES = 2  # distinct pages with the same edit; two suffice, because its position is evidence too
+LANGUAGE = re.compile(r"/([a-z]{2}(?:-[a-z]{2,4})?)/")  # the first path segment of a translated page
 INDEX = re.compile(r"/index\.[a-z]+$")
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateEdit:
-    """An edit and the first pages that were met with it, at most ENOUGH_ALIKE.
+    """A template edit and the first pages that have it, at most ENOUGH_EDIT_PAGES.
 
-    language: of the first page.  old_form: form of the block that went, or None.  last_at: when a page was last met
-    with it.  is_link_target: of the target of a link.  visits_with_old_block: looks at other pages of the language that
-    still had the old block.
+    language: the language of the first page.  old_form: the form of the removed or replaced block, or None.
+    last_at: when a page with the edit was last visited.  is_link_target: whether only a link's target changed.
+    visits_with_old_block: visits of other pages in the language that still had the old block.
     """
 
     language: str
@@ -40,17 +40,20 @@ class TemplateEdit:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the site made this edit, not a page. A link may stay on others: it is no part of a list."""
+        """Return whether the site made this edit, not a page.
+
+        Other pages may keep the old target of a link, because a link is not part of a list.
+        """
         return len(self.pages) >= ENOUGH_EDIT_PAGES and (
             self.is_link_target or self.visits_with_old_block <= len(self.pages)
         )
 
 
-TemplateEdits = Mapping[int, TemplateEdit]  # by NoiseMask.edit_key
+TemplateEdits = Mapping[int, TemplateEdit]  # by NoiseMask.compute_edit_key
 
 
 def parse_language(url: Url) -> str:
-    """Return the language that a URL names by its first folder, or an empty string."""
+    """Return the language in the first path segment of a URL, or an empty string."""
     match = LANGUAGE.match(get_path_and_query(url).lower())
     return match[1] if match else ""
 
@@ -58,7 +61,7 @@ def parse_language(url: Url) -> str:
 def compute_translation_key(url: Url) -> PageKey:
     """Return a key that a page shares with its translations and with its index.html.
 
-    What they have in common is said by one page, as far as boilerplate goes.
+    For boilerplate, all of these count as one page.
     """
     path = get_path_and_query(url)
     if LANGUAGE.match(path.lower()):
@@ -66,23 +69,24 @@ def compute_translation_key(url: Url) -> PageKey:
     return compute_page_key(Url(INDEX.sub("/", path)))
 
 
-MAX_CANDIDATES = 2048  # blocks that came or went on too few pages as yet; the oldest are forgotten first
+MAX_CANDIDATES = 2048  # blocks added or removed on too few pages so far; the oldest are dropped first
 MAX_REPORTED = 2048
-# a path reported more than ENOUGH_REPLACEMENTS times, each sooner after the last, is muted
+# A path reported more than ENOUGH_REPLACEMENTS times in a row, with shorter gaps than this, is muted.
 MUTE_WINDOW = timedelta(days=30)
 
-BlockKey = int  # of a block that came: its form; of one that went: the form's complement (~form)
+BlockKey = int  # the form of an added block, or the complement (~form) of a removed block's form
 
 
 KeyedBlock = tuple[Block, BlockKey]
-BoilerplateChange = tuple[KeyedBlock | None, KeyedBlock | None]  # the block that went and the one in its place now
+BoilerplateChange = tuple[KeyedBlock | None, KeyedBlock | None]  # the old block and the block that replaced it
 
 
 @dataclass(frozen=True, slots=True)
 class BoilerplateEdit:
-    """One edit of a site's boilerplate. blocks: pairs of the block before and the block now, either None.
+    """One edit of a site's boilerplate.
 
-    pages: number of pages that were met with the edit so far, 2 or more.
+    blocks: pairs of the old and the new block, either of which may be None.  pages: pages with the edit so far, at
+    least 2.
     """
 
     blocks: tuple[tuple[Block | None, Block | None], ...]
@@ -91,11 +95,11 @@ class BoilerplateEdit:
 
 @dataclass(frozen=True, slots=True)
 class BoilerplateEdits:
-    """The edits of one domain's boilerplate so far; immutable, and bounded.
+    """The edits of one domain's boilerplate so far. Immutable and bounded.
 
-    candidates: blocks that came or went, each with the first few pages on which it did.  reported: keys of reported
-    blocks.  repeats: by path, how often in a row it was reported, and when last.  pending: edits not reported yet, each
-    with the pages that have it; emptied with each report.
+    candidates: added or removed blocks, each with the first few pages where this happened.
+    reported: the keys of reported blocks.  repeats: how often in a row each path was reported, and when last.
+    pending: edits not reported yet, with the pages that have them; cleared by each report.
     """
 
     candidates: Mapping[BlockKey, tuple[PageKey, ...]] = field(default_factory=dict)
@@ -115,10 +119,10 @@ def learn_edits(
     before: Boilerplate,
     after: Boilerplate,
 ) -> BoilerplateEdits:
-    """Count pages on which a boilerplate block appeared or vanished; from ENOUGH_PAGES on it is one site edit.
+    """Count the pages on which a boilerplate block appeared or disappeared; at ENOUGH_PAGES it is a site edit.
 
-    changes: what differs on the page.  before, after: the boilerplate without this look and with it.
-    Not counted: blocks that were boilerplate before (the page merely gained them), and vanished blocks that never were.
+    changes: the differing blocks of the page.  before, after: the boilerplate without and with this visit.
+    Two kinds of blocks are not counted: added blocks that were boilerplate before, and removed blocks that never were.
     """
     candidates, pending = dict(edits.candidates), dict(edits.pending)
 
@@ -136,13 +140,13 @@ def learn_edits(
     for was, now in changes:
         is_removal, is_addition = count_edit(was), count_edit(now)
         if is_removal and now is not None:
-            # it came on enough pages before
+            # it was added on enough pages before
             is_addition = is_addition or len(candidates.get(now[1], ())) >= ENOUGH_PAGES
         edited = now if is_addition else was if is_removal else None
         if edited is not None:
             first = was if is_removal else None, now if is_addition else None
             (old, new), pages = pending.get(edited[1], (first, frozenset(candidates[edited[1]])))
-            # The block that the first of the pages had before stands for all.
+            # The old block of the first page represents those of all pages.
             pending[edited[1]] = (old or first[0], new), pages | {page}
     return replace(edits, candidates=keep_newest(candidates, MAX_CANDIDATES), pending=pending)
 
@@ -150,7 +154,7 @@ def learn_edits(
 def add_template_edit(
     edits: BoilerplateEdits, change: BoilerplateChange, pages: tuple[PageKey, ...]
 ) -> BoilerplateEdits:
-    """Have an edit reported once that some pages share though nearly all do not."""
+    """Add an edit that only some pages share to the edits to report, unless it was reported already."""
     keys = _list_keys(change)
     if not keys or any(key in edits.reported or key in edits.pending for key in keys):
         return edits
@@ -158,7 +162,7 @@ def add_template_edit(
 
 
 def pop_due_edit(edits: BoilerplateEdits, *, at: datetime) -> tuple[BoilerplateEdit | None, BoilerplateEdits]:
-    """The site edit that is due to be reported, or None, and the Edits in which it is marked as reported."""
+    """Return the site edit to report now, if any, and the edits in which it is marked as reported."""
     if not edits.pending:
         return None, edits
     pending = [*edits.pending.values()]
@@ -169,7 +173,7 @@ def pop_due_edit(edits: BoilerplateEdits, *, at: datetime) -> tuple[BoilerplateE
         repeats[path] = (count + 1 if at - last < MUTE_WINDOW else 1, at)
     reported = dict(edits.reported)
     for key in (key for change, _ in pending for key in _list_keys(change)):
-        reported.pop(~key, None)  # a block that came may go, and come again
+        reported.pop(~key, None)  # an added block may be removed and added again
         reported[key] = None
     updated = BoilerplateEdits(
         candidates={key: pages for key, pages in edits.candidates.items() if key not in reported},
@@ -188,13 +192,13 @@ def _list_keys(change: BoilerplateChange) -> list[BlockKey]:
 
 
 def _is_daily(change: BoilerplateChange, repeats: Mapping[int, tuple[int, datetime]]) -> bool:
-    """Whether the site changes the text at this path all the time."""
+    """Return whether the site changes the text at this path constantly."""
     block, _ = next(filter(None, reversed(change)))
     return repeats[block.css_path][0] > ENOUGH_REPLACEMENTS
 
 
 def _drop_replaced(changes: Iterable[BoilerplateChange]) -> tuple[tuple[Block | None, Block | None], ...]:
-    """The pairs of blocks of an edit. A block that went is left out where another pair says what took its place."""
+    """Return the pairs of an edit's blocks, without a removed block that another pair shows as replaced."""
     pairs = list(changes)
     replaced = {was[1] for was, now in pairs if was is not None and now is not None}
     remaining = [(was, now) for was, now in pairs if now is not None or was is None or was[1] not in replaced]

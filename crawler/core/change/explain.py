@@ -1,4 +1,4 @@
-"""Explain the mask of a page, block by block: what is not compared, and why. For people."""
+"""Explanation of a page's noise mask for people: which blocks are not compared, and why."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,22 +15,23 @@ from crawler.core.page.selectors import View
 
 
 class MaskReason(StrEnum):
-    """Reason why a block, or a difference, is not significant."""
+    """The reason why a block, or a difference, is not significant."""
 
-    NONE = ""  # it is significant
-    WORDS = "words"  # some of its words were found to differ within seconds, or to count the time; the rest is compared
-    NOISE = "noise"  # this very block came or went within seconds
-    UNSTABLE = "unstable"  # the text at its path differs from one fetch to the next
-    BOILERPLATE = "boilerplate"  # boilerplate, now or before
-    DATE = "day"  # it says the day of the look
-    RULE = "rule"  # a user's rule ignores it, or watches others
+    NONE = ""  # significant
+    WORDS = "words"  # some words differed within seconds, or show elapsed time; the rest is compared
+    NOISE = "noise"  # this exact block appeared or disappeared within seconds
+    UNSTABLE = "unstable"  # the text at its path differs from fetch to fetch
+    BOILERPLATE = "boilerplate"  # boilerplate, now or in the past
+    DATE = "day"  # it contains the date of the visit
+    RULE = "rule"  # a user's rule ignores it, or watches other blocks
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedBlock:
-    """A block and what of it is masked. masked: begin and end in the text of each masked word, in their order.
+    """A block and its masked parts.
 
-    rule: the selector, XPath or expression of a user's rule that leaves the block out, or some of it.
+    masked: the start and end of each masked word in the text, in order.
+    rule: the selector, XPath or expression of the user's rule that excludes the block or a part of it.
     """
 
     kind: BlockKind
@@ -41,7 +42,7 @@ class ExplainedBlock:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no word of the block can be a change of the page."""
+        """Return whether the whole block is left out of the comparison."""
         return self.why in {MaskReason.NOISE, MaskReason.UNSTABLE, MaskReason.BOILERPLATE, MaskReason.RULE}
 
 
@@ -53,9 +54,10 @@ def explain_blocks(
     view: View,
     blocks_by_rule: Mapping[str, BlockList] | None = None,
 ) -> list[ExplainedBlock]:
-    """All blocks of a page, with what of each is masked. visible_blocks: the blocks left by the view.
+    """Explain what is masked in each block of a page.
 
-    blocks_by_rule: the blocks left by each rule of the view alone, by rule; shows which rule leaves a block out.
+    visible_blocks: the blocks that the view keeps.
+    blocks_by_rule: the blocks that each rule of the view keeps on its own, to find the rule that excludes a block.
     """
     remaining = Counter(visible_blocks)
     counts = Counter(all_blocks)
@@ -80,7 +82,7 @@ def explain_blocks(
 
 
 def _find_cutting_expression(block: Block, view: View) -> str:
-    """The first of a view's expressions that finds something in a block, or an empty string."""
+    """Return the first ignore expression of a view that matches a block, or an empty string."""
     return next((text for text in view.ignore_text if View(ignore_text=(text,)).matches_ignored(block.text)), "")
 
 
@@ -95,7 +97,7 @@ def _find_mask_reason(block: Block, mask: NoiseMask) -> MaskReason:
 
 
 def _find_masked_ranges(block: Block, mask: NoiseMask) -> tuple[tuple[int, int], ...]:
-    """Begin and end of each masked word in a block's text. Each word is searched for behind the one before it."""
+    """Return the start and end of each masked word in a block's text."""
     compared_words = mask.volatile.get_words(block)
     gaps = mask.volatile.get_gaps(block.css_path, compared_words)
     ranges: list[tuple[int, int]] = []
@@ -111,7 +113,7 @@ def _find_masked_ranges(block: Block, mask: NoiseMask) -> tuple[tuple[int, int],
 
 
 def explain_insignificance(diff: Difference, mask: NoiseMask, *, then: datetime, now: datetime) -> MaskReason:
-    """The reason why a difference is not significant; Why.NOT where it is."""
+    """Return why a difference is not significant, or MaskReason.NONE if it is."""
     if select_significant(diff, mask, then=then, now=now):
         return MaskReason.NONE
     for before, after in diff.replaced:

@@ -1,8 +1,8 @@
-"""The learned noise mask of a domain: what differs from fetch to fetch, what is the site's, and variants of a page.
+"""The learned noise mask of a domain: volatile content, boilerplate and variants.
 
-Variants are blocks that go and come back, such as the halves of an A/B test that hold for a day each. A second fetch,
-seconds later, does not show them. A block that came back once proves nothing: an edit that is taken back is a change. A
-block that comes back again and again, each time within weeks, is a variant and no change.
+Variants are blocks that alternate on a page, such as the versions of an A/B test that each stay for a day. A second
+fetch, seconds later, does not show them. A block that returned once may be a reverted edit, which is a change. A block
+that returns repeatedly, each time within weeks, is a variant and not a change.
 """
 
 from collections.abc import Mapping
@@ -18,31 +18,34 @@ from crawler.core.noise.words import keep_newest
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockPair
 
-MAX_VARIANTS = 2048  # blocks of one domain's pages that went or came; the oldest are forgotten first
-MAX_CHANGED_BLOCKS = 64  # of one look; a page that is written anew has no variants
-ENOUGH_RETURNS = 2  # of a block, to call it a variant
-MAX_RETURN_GAP = timedelta(days=30)  # since a block last went or came; later, its returns are counted anew
+MAX_VARIANTS = 2048  # added or removed blocks of a domain's pages; the oldest are dropped first
+MAX_CHANGED_BLOCKS = 64  # of one visit; a rewritten page has no variants
+ENOUGH_RETURNS = 2  # of a block, to count as a variant
+MAX_RETURN_GAP = timedelta(days=30)  # since the block was last added or removed; later, counting starts again
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A block of one page that went or came. returns: how often it came back.  last_at: when it went or came."""
+    """A block that was removed from a page or added to it.
+
+    returns: how often it came back.  last_at: when it was last added or removed.
+    """
 
     returns: int
     last_at: datetime
     is_gone: bool
 
 
-Variants = Mapping[int, Variant]  # by variant_of
+Variants = Mapping[int, Variant]  # by compute_variant_key
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseMask:
-    """The noise mask of one domain: what of its pages never counts as a change; immutable.
+    """The noise mask of one domain: what never counts as a change of its pages. Immutable.
 
-    pairs: second fetches taken so far, over `compared` looks.  visits: that the mask was learnt from.
-    edits: of the boilerplate, reported or not yet.  template_edits: of what only some pages share.
-    variants: texts that its pages show by turns (A/B tests).
+    second_fetches: the second fetches so far, during `compared_visits`.  visits: the visits that the mask learned from.
+    edits: edits of the boilerplate, reported or pending.  template_edits: edits of blocks that only some pages share.
+    variants: blocks that alternate on a page (A/B tests).
     """
 
     volatile: VolatileContent = NO_VOLATILE_CONTENT
@@ -55,20 +58,20 @@ class NoiseMask:
     variants: Variants = field(default_factory=dict)
 
     def compute_form(self, block: Block) -> int:
-        """A number for a block's path, kind and masked words."""
+        """Return a hash of a block's path, kind and masked words."""
         return compute_form(block, self.volatile.mask_words(block))
 
     def compute_edit_key(self, sides: BlockPair) -> int:
-        """Return a number for one change, the same on each page."""
+        """Return a key for one change, the same on each page."""
         was, now = (block and self.compute_form(block) for block in sides)
         return hash_text(f"{was} {now}")
 
     def is_boilerplate(self, block: Block) -> bool:
-        """Whether a block stands on nearly all pages now."""
+        """Return whether a block is on nearly all pages now."""
         return self.boilerplate.contains(self.compute_form(block))
 
     def is_noise(self, block: Block) -> bool:
-        """Whether a block is volatile as a whole, or boilerplate."""
+        """Return whether a block is boilerplate, or volatile as a whole."""
         return self.volatile.is_noise(block) or self.is_boilerplate(block)
 
 
@@ -80,7 +83,7 @@ def compute_variant_key(page: PageKey, form: int) -> int:
 
 
 def learn_variants(before: Variants, *, removed: AbstractSet[int], added: AbstractSet[int], at: datetime) -> Variants:
-    """The variants after one more look. removed, added: significant blocks of the page, by variant_of."""
+    """Return the variants after one more visit. removed, added: keys of the page's significant blocks."""
     if not removed | added or len(removed | added) > MAX_CHANGED_BLOCKS:
         return before
     variants = dict(before)
@@ -95,6 +98,6 @@ def learn_variants(before: Variants, *, removed: AbstractSet[int], added: Abstra
 
 
 def count_returns(variants: Variants, key: int) -> int:
-    """How often a block came back to its page."""
+    """Return how often a block came back to its page."""
     variant = variants.get(key)
     return variant.returns if variant is not None else 0

@@ -1,4 +1,4 @@
-"""Near duplicates: which fingerprints are near each other, and their groups."""
+"""Near-duplicate search among fingerprints, and grouping of near duplicates."""
 
 from array import array
 from collections import defaultdict
@@ -9,17 +9,19 @@ import numpy as np
 
 from crawler.core.page.fingerprint import Fingerprint, count_distance_bits
 
-NEAR_BITS = 3  # of 64: Manku, Jain, Das Sarma, WWW 2007. Four quarters find no more: three bits leave one untouched.
+# Of 64 bits (Manku, Jain, Das Sarma, WWW 2007). Four quarters allow no more: three bits leave one quarter untouched.
+NEAR_BITS = 3
 QUARTERS = 4
-MIN_VECTOR_SIZE = 50  # fingerprints of one band, from which on numpy compares them at once; below, a loop is faster
-MIN_TEXT_BYTES = 100  # of main text, some 16 words: a shorter text ("Loading") is equal by chance
+MIN_VECTOR_SIZE = 50  # fingerprints in one band; below it, a loop is faster than numpy
+MIN_TEXT_BYTES = 100  # of main text, about 16 words; shorter texts ("Loading") are equal by chance
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """A group of near duplicates: a leader, and the fingerprints near it, the leader among them, the nearest first.
+    """A group of near duplicates: a canonical fingerprint and those near it.
 
-    distances: distance from the leader to each member.  pages: number of pages in the group.
+    distances: the distance from the canonical fingerprint to each member, itself included, nearest first.
+    pages: the number of pages in the group.
     """
 
     canonical: Fingerprint
@@ -28,16 +30,16 @@ class DuplicateGroup:
 
 
 def compute_bands(fingerprint: Fingerprint) -> Iterator[int]:
-    """The four quarters of a fingerprint, each with its number in front: 0 to 262143.
+    """Yield the four quarters of a fingerprint, each prefixed with its number (0 to 262143).
 
-    Fingerprints that differ in three bits at most have a quarter in common. Source: see NEAR_BITS.
+    Fingerprints that differ in at most three bits have a quarter in common. Source: see NEAR_BITS.
     """
     for quarter in range(QUARTERS):
         yield quarter << 16 | fingerprint >> (48 - 16 * quarter) & 0xFFFF
 
 
 class BandIndex:
-    """Fingerprints by their bands, in memory."""
+    """An in-memory index of fingerprints by band."""
 
     def __init__(self) -> None:
         self._by_band: defaultdict[int, array[int]] = defaultdict(lambda: array("Q"))
@@ -47,7 +49,7 @@ class BandIndex:
             self._by_band[band].append(fingerprint)
 
     def find_near(self, fingerprint: Fingerprint, *, tolerance_bits: int) -> dict[Fingerprint, int]:
-        """The fingerprints within tolerance_bits (0 to NEAR_BITS) of one, each with its distance in bits."""
+        """Return the fingerprints within tolerance_bits (0 to NEAR_BITS) of one, each with its distance in bits."""
         distances: dict[Fingerprint, int] = {}
         for band in compute_bands(fingerprint):
             others = self._by_band.get(band)
@@ -71,13 +73,14 @@ def _find_within(
 
 
 def group_duplicates(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -> list[DuplicateGroup]:
-    """Groups of near duplicates, the largest first.
+    """Group near duplicates, the largest group first.
 
-    pages: how many pages have each fingerprint.  tolerance_bits: from the leader of a group, 0 to NEAR_BITS.
-    The fingerprint of most pages leads, and each one near it joins its nearest leader. Nearness does not chain, so
-    that a site whose pages shade into each other is many groups. Leaders are never near each other. A leader that
-    nobody joined, since all near it were nearer to others, has these in its group, too: every page that is near
-    another one is in a group.
+    pages: the number of pages per fingerprint.
+    tolerance_bits: the maximum distance from a group's canonical fingerprint, 0 to NEAR_BITS.
+    The fingerprint with the most pages becomes canonical; each fingerprint near a canonical one joins the nearest.
+    Distances do not chain: pages that differ gradually form many groups. Canonical fingerprints are never near each
+    other. If a canonical fingerprint has no members, because all fingerprints near it joined others, its group contains
+    them too. So every page that is near another page is in a group.
     """
     members_by_canonical: dict[Fingerprint, list[Fingerprint]] = {}
     index, joined = BandIndex(), BandIndex()

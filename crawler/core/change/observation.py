@@ -1,4 +1,4 @@
-"""Update the noise mask by one comparison, and tell whether a second fetch would teach it more."""
+"""Update of the noise mask after a visit, and the decision whether a second fetch would improve it."""
 
 from collections.abc import Collection, Iterator
 from collections.abc import Set as AbstractSet
@@ -36,28 +36,30 @@ from crawler.core.noise.second_fetch import count_changes, learn_from_second_fet
 from crawler.core.noise.words import keep_newest, select_numbers
 from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair, is_watched
 
-MAX_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal
-MAX_SECOND_FETCHES_IN_DOUBT = 4  # second fetches, where one pair of fetches differs and another does not
-FREE_SECOND_FETCHES = 60  # second fetches of a domain, before they are rationed; it takes two to prove anything
-SECOND_FETCH_SHARE = 0.15  # second fetches for each comparison after that
-LIKELY_QUOTA_FACTOR = (
-    2  # times that ration, where such blocks differed in a second fetch before: one more will probably mask them
-)
-MAX_EDIT_GAP = timedelta(days=30)  # between two pages with an edit; a small budget takes weeks for all pages
+MAX_SECOND_FETCHES = 2  # after the first fetch; with a few banners in rotation, two fetches may show the same one
+MAX_SECOND_FETCHES_IN_DOUBT = 4  # if one pair of fetches differs and another does not
+FREE_SECOND_FETCHES = 60  # second fetches of a domain before the quota applies; two are needed to prove anything
+SECOND_FETCH_SHARE = 0.15  # further second fetches per comparison
+# Multiplies the quota for blocks that differed in an earlier second fetch: one more will probably mask them.
+LIKELY_QUOTA_FACTOR = 2
+# between two pages with the same edit; with a small budget, a round over all pages takes weeks
+MAX_EDIT_GAP = timedelta(days=30)
 MIN_LIST_BLOCKS = 4  # blocks of one path and kind on a page; fewer may be fields of the page itself
-MAX_LIST_BLOCKS = 64  # of these that are looked at; a menu has fewer, and an index of thousands would cost much
-MIN_SHARED_PART = 0.6  # share of these that stand on several pages
-MIN_SHARE_AT_PATH = 0.1  # share of the looks at its path up to which a block is on several pages by chance
-MAX_TEMPLATE_EDITS = 2048  # of one domain that are counted; the oldest are forgotten first
-MAX_CHANGES = 64  # of one look; a page that is written anew has no template edits
+# blocks of one list that are examined; a menu has fewer, and an index of thousands would be expensive
+MAX_LIST_BLOCKS = 64
+MIN_SHARED_PART = 0.6  # minimum share of a list's blocks that are on several pages
+MIN_SHARE_AT_PATH = 0.1  # of the visits at its path; a block below it is on several pages by chance
+MAX_TEMPLATE_EDITS = 2048  # counted per domain; the oldest are dropped first
+MAX_CHANGES = 64  # per visit; a rewritten page has no template edits
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The blocks that one look brought, from which the domain's mask learns; see `update_mask`.
+    """The blocks fetched by one visit, from which the domain's mask learns; see `update_mask`.
 
-    after: of this look, taken `at`.  before: of the last Snapshot, taken `then`; empty without one.
-    second_fetches: of the same page seconds later, each time.
+    after: the blocks of this visit, fetched at `at`.
+    before: the blocks of the last Snapshot, taken at `then`; empty if there is none.
+    second_fetches: the blocks of each second fetch of the page, seconds later.
     """
 
     page: PageKey
@@ -70,7 +72,7 @@ class Observation:
 
     @property
     def translation_key(self) -> PageKey:
-        """The page, its translations included."""
+        """Return the key that the page shares with its translations."""
         return self.page if self.url is None else compute_translation_key(self.url)
 
     @property
@@ -79,10 +81,10 @@ class Observation:
 
 
 def needs_second_fetch(significant: Difference, mask: NoiseMask, *, second_fetches: int, has_returned: bool) -> bool:
-    """Whether one more fetch, seconds later, would tell more about what differs.
+    """Return whether one more fetch, seconds later, would show whether the differing blocks are volatile.
 
-    significant: the significant part of the difference.  second_fetches: second fetches so far.
-    has_returned: the page is as it was in an earlier version. Then it goes back and forth, perhaps from fetch to fetch.
+    second_fetches: the number of second fetches so far.
+    has_returned: whether the page equals an earlier version. Then it alternates, perhaps from fetch to fetch.
     """
     is_likely = all(mask.volatile.has_differed(block) for block in significant.blocks)
     if (
@@ -99,17 +101,17 @@ def needs_second_fetch(significant: Difference, mask: NoiseMask, *, second_fetch
 
 
 def has_second_fetches_left(mask: NoiseMask, *, factor: int = 1) -> bool:
-    """Whether the ration of second fetches allows one more. factor: the usual ration."""
+    """Return whether the quota allows another second fetch. factor: multiplies the usual quota."""
     return mask.second_fetches < factor * (FREE_SECOND_FETCHES + SECOND_FETCH_SHARE * mask.compared_visits)
 
 
 def update_mask(mask: NoiseMask, observation: Observation) -> NoiseMask:
-    """The mask after one more look."""
+    """Return the mask after one more visit."""
     return update_mask_and_diff(mask, observation)[0]
 
 
 def update_mask_and_diff(mask: NoiseMask, observation: Observation) -> tuple[NoiseMask, Difference]:
-    """The mask after one more look, and the difference from the last Snapshot under that mask."""
+    """Return the mask after one more visit, and the difference from the last Snapshot under that mask."""
     volatile = mask.volatile
     if observation.before:
         aliases = learn_aliases(
@@ -125,7 +127,7 @@ def update_mask_and_diff(mask: NoiseMask, observation: Observation) -> tuple[Noi
     )
     for first, second in pairwise((observation.after, *observation.second_fetches)):
         volatile = trim_volatile(_learn_second_fetch(volatile, observation.page, first, second))
-    diff = significant_diff = NO_DIFFERENCE  # where there is no Snapshot yet, and so nothing that could differ
+    diff = significant_diff = NO_DIFFERENCE  # without a Snapshot, nothing can differ
     if observation.then is not None:
         volatile, diff = _learn_since_snapshot(volatile, observation)
     if observation.before and observation.then is not None:
@@ -158,9 +160,9 @@ def update_mask_and_diff(mask: NoiseMask, observation: Observation) -> tuple[Noi
 def _learn_second_fetch(
     volatile: VolatileContent, page: PageKey, first: BlockList, second: BlockList
 ) -> VolatileContent:
-    """The volatile places after a second fetch.
+    """Return the volatile content after a second fetch.
 
-    Nothing is learnt from guessed pairs. A block that only moved on the page has no words that differ.
+    Guessed pairs are not used. A block that only moved on the page has no differing words.
     """
     diff = compute_difference(first, second, volatile)
     first_blocks, second_blocks = set(first), set(second)
@@ -174,7 +176,7 @@ def _learn_second_fetch(
 
 
 def _learn_since_snapshot(volatile: VolatileContent, observation: Observation) -> tuple[VolatileContent, Difference]:
-    """The volatile places after learning from the time since the last Snapshot, and the difference under them."""
+    """Return the volatile content after comparison with the last Snapshot, and the difference under it."""
     diff = compute_difference(observation.before, observation.after, volatile)
     updated = volatile
     for before, after in diff.replaced:
@@ -188,7 +190,7 @@ def _learn_since_snapshot(volatile: VolatileContent, observation: Observation) -
 def _count_template_edits(
     mask: NoiseMask, diff: Difference, significant_diff: Difference, observation: Observation, forms: AbstractSet[int]
 ) -> NoiseMask:
-    """The mask after counting what came, went or was replaced in a place of the template."""
+    """Return the mask with this visit's template edits counted, and the confirmed ones pending."""
     significant_blocks = set(significant_diff.blocks)
     changes = []
     for sides in islice(diff.sides, MAX_CHANGES + 1):
@@ -206,9 +208,9 @@ def _count_template_edits(
 
 
 def _may_be_template_edit(sides: BlockPair, mask: NoiseMask, *, pages: tuple[BlockList, BlockList]) -> bool:
-    """Return whether a change is one of a link's target, or of an entry of a list that pages share.
+    """Return whether a change may be a template edit: a new link target, or an edited entry of a shared list.
 
-    pages: all blocks then and now.  A number that differs is no such change: it is a price or a version.
+    pages: all blocks of both versions.  A differing number is not a template edit: it is a price or a version.
     """
     if _is_link_target_change(sides):
         return True
@@ -219,12 +221,12 @@ def _may_be_template_edit(sides: BlockPair, mask: NoiseMask, *, pages: tuple[Blo
 
 
 def _is_link_target_change(sides: BlockPair) -> bool:
-    """Return whether nothing but the target of a link was replaced."""
+    """Return whether only the target of a link was replaced."""
     return all(block is not None and block.kind is BlockKind.LINK for block in sides)
 
 
 def _is_in_shared_list(block: Block, page: BlockList, mask: NoiseMask) -> bool:
-    """Return whether most blocks beside this one, of its path and kind, stand on several pages."""
+    """Return whether most blocks of this block's path and kind are on several pages."""
     same_path = (each for each in page if each.css_path == block.css_path and each.kind is block.kind)
     list_blocks = list(islice(same_path, MAX_LIST_BLOCKS))
     shared = sum(
@@ -236,9 +238,10 @@ def _is_in_shared_list(block: Block, page: BlockList, mask: NoiseMask) -> bool:
 def learn_template_edits(
     mask: NoiseMask, changes: Collection[tuple[int, BlockPair]], observation: Observation, *, forms: AbstractSet[int]
 ) -> NoiseMask:
-    """Return the mask with its template edits after one more look.
+    """Return the mask with its template edits after one more visit.
 
-    changes: on this page that may be template edits, with their keys.  forms: of all blocks that it has now.
+    changes: the possible template edits on this page, with their keys.  forms: the forms of all blocks of the new
+    version.
     """
     page, language = observation.translation_key, parse_language(observation.url) if observation.url is not None else ""
     edits, keys = dict(mask.template_edits), {key for key, _ in changes}
@@ -262,7 +265,7 @@ def learn_template_edits(
 
 
 def pop_boilerplate_edit(mask: NoiseMask, *, at: datetime) -> tuple[BoilerplateEdit | None, NoiseMask]:
-    """The site edit that is due to be reported, or None, and the mask in which it is marked as reported."""
+    """Return the site edit to report now, if any, and the mask in which it is marked as reported."""
     edit, edits = pop_due_edit(mask.edits, at=at)
     return edit, mask if edits is mask.edits else replace(mask, edits=edits)
 
@@ -270,7 +273,7 @@ def pop_boilerplate_edit(mask: NoiseMask, *, at: datetime) -> tuple[BoilerplateE
 def _list_boilerplate_changes(
     diff: Difference, mask: NoiseMask, observation: Observation
 ) -> Iterator[BoilerplateChange]:
-    """All blocks that differ, without volatile blocks and blocks that say the day."""
+    """Yield all differing blocks except volatile ones and those that differ only in a date or time."""
     then = observation.then
     for was, now in diff.sides:
         if was and now and then and differs_only_in_time(was, now, mask, then=then, now=observation.at):

@@ -1,7 +1,7 @@
-"""The difference between two versions of a page for people: which blocks changed, and which words of them.
+"""The difference between two versions of a page for people: which blocks changed, and which of their words.
 
-Blocks are aligned first, then the words of those that stand for each other, so that the cost stays bounded on large
-pages. What is news among the changed blocks is decided elsewhere (`significant`) and only marked here.
+Blocks are aligned first, and then the words of each pair of blocks, which bounds the cost on large pages. Which blocks
+are significant is decided elsewhere (`select_significant`); here they are only marked.
 """
 
 from collections import Counter, defaultdict, deque
@@ -14,18 +14,16 @@ from crawler.core.noise.alignment import find_gaps, pair_equal
 from crawler.core.noise.words import split_words
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
-MIN_WORD_SIMILARITY = 0.4  # Dice coefficient of two blocks' words, from which on one is taken for an edit of the other
-MAX_COMPARED_PAIRS = (
-    4096  # of blocks in one gap that are compared by their words; beyond, their paths tell which is which
-)
-MAX_TOKENS = 10_000  # words, and what stands between them, of one block on either side; a tenth of a second
-MAX_ALIGNED_CHARS = 500_000  # of a whole page, both sides; blocks after them are shown as replaced whole
+MIN_WORD_SIMILARITY = 0.4  # Dice coefficient of two blocks' words, from which on one is an edit of the other
+MAX_COMPARED_PAIRS = 4096  # pairs of blocks in one gap that are compared by words; beyond it, blocks are paired by path
+MAX_TOKENS = 10_000  # words and separators of one block, on either side; takes a tenth of a second
+MAX_ALIGNED_CHARS = 500_000  # of a whole page, both sides; further changed blocks are shown as replaced in full
 CONTEXT_BLOCKS = 1  # unchanged blocks shown before and after a change
 ELLIPSIS = "…"
 
 
 class RunKind(StrEnum):
-    """The side that a run of words belongs to."""
+    """The version that a run of words belongs to: both, the old one or the new one."""
 
     KEPT = "kept"
     OLD = "old"
@@ -37,34 +35,34 @@ MARKS = {RunKind.KEPT: "{}", RunKind.OLD: "[-{}-]", RunKind.NEW: "{{+{}+}}"}
 
 @dataclass(frozen=True, slots=True)
 class WordRun:
-    """Words in a row that were kept, went or came, as they are written, with the space between them."""
+    """Consecutive words that were kept, removed or added, as written, with the whitespace between them."""
 
     kind: RunKind
     text: str
 
 
 def format_runs(runs: Iterable[WordRun]) -> str:
-    """Runs of words as text, what went and came between marks: [-old-]{+new+}."""
+    """Format runs of words as text, with removed and added words marked: [-old-]{+new+}."""
     return "".join(MARKS[run.kind].format(run.text) for run in runs)
 
 
 class BlockStatus(StrEnum):
-    """What became of a block."""
+    """What happened to a block."""
 
-    UNCHANGED = "same"
+    UNCHANGED = "unchanged"
     CHANGED = "changed"
     ADDED = "added"
     REMOVED = "removed"
-    MOVED = "moved"  # the same words in another place
+    MOVED = "moved"  # the same words at another position
 
 
 @dataclass(frozen=True, slots=True)
 class BlockDiff:
     """One block of a difference.
 
-    Always: KEPT and OLD runs together are the text that was, KEPT and NEW runs the text that is.
-    was_at, is_at: its position among the blocks of each version; None where that has none.
-    is_news: a change of the page's own; False for what is known to be noise.
+    Invariant: the KEPT and OLD runs together are the old text, the KEPT and NEW runs the new text.
+    was_at, is_at: the block's index in each version; None if the version lacks it.
+    is_news: whether the change is significant; False for known noise.
     """
 
     status: BlockStatus
@@ -76,18 +74,18 @@ class BlockDiff:
 
     @property
     def old_text(self) -> str:
-        """Its text before; empty for a block that came."""
+        """Return the text before the change; empty for an added block."""
         return "" if self.was_at is None else "".join(run.text for run in self.runs if run.kind is not RunKind.NEW)
 
     @property
     def new_text(self) -> str:
-        """Its text after; empty for a block that went."""
+        """Return the text after the change; empty for a removed block."""
         return "" if self.is_at is None else "".join(run.text for run in self.runs if run.kind is not RunKind.OLD)
 
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Changed blocks that stand close together, with the unchanged ones around them. skipped: unchanged, before it."""
+    """Changed blocks close together, with unchanged blocks around them. skipped: unchanged blocks before it."""
 
     skipped: int
     blocks: tuple[BlockDiff, ...]
@@ -106,7 +104,7 @@ class PageDiff:
 
     @property
     def changed_blocks(self) -> Iterator[BlockDiff]:
-        """All blocks that are not the same, in their order."""
+        """Return all blocks that are not unchanged, in order."""
         return (block for hunk in self.hunks for block in hunk.blocks if block.status is not BlockStatus.UNCHANGED)
 
 
@@ -117,10 +115,10 @@ def diff_pages(
     context: int = CONTEXT_BLOCKS,
     significant_blocks: Collection[Block] | None = None,
 ) -> PageDiff:
-    """The difference between two versions of a page, in the order of the new one; what went stands where it stood.
+    """Compare two versions of a page block by block, in the order of the new one; removed blocks keep their position.
 
-    context: unchanged blocks to show beside each change.  significant_blocks: blocks of either version that are the
-    page's own change, by kind and text; None where all of them are.
+    context: unchanged blocks to show around each change.
+    significant_blocks: significant blocks of either version, matched by kind and text; None if all of them are.
     """
     all_blocks = _merge_moves(list(_align_blocks(before, after, significant_blocks)))
     hunks = tuple(_build_hunks(all_blocks, context))
@@ -129,15 +127,15 @@ def diff_pages(
 
 
 def diff_texts(before: str, after: str, *, context: int = CONTEXT_BLOCKS) -> PageDiff:
-    """The difference between two texts, line by line."""
+    """Compare two texts line by line."""
     one, other = (tuple(Block(css_path=0, text=line) for line in text.split("\n") if line) for text in (before, after))
     return diff_pages(one, other, context=context)
 
 
 def diff_words(before: str, after: str, *, kind: BlockKind = BlockKind.TEXT) -> tuple[WordRun, ...]:
-    """The words in which two texts of one block differ.
+    """Return the words in which two texts of one block differ.
 
-    Always: KEPT and OLD runs together are `before`, KEPT and NEW runs are `after`; no run is empty.
+    Invariant: the KEPT and OLD runs together are `before`, the KEPT and NEW runs `after`. No run is empty.
     """
     one, other = _split_tokens(before, kind), _split_tokens(after, kind)
     if max(len(one), len(other)) > MAX_TOKENS:
@@ -152,9 +150,10 @@ def diff_words(before: str, after: str, *, kind: BlockKind = BlockKind.TEXT) -> 
 
 
 def shorten_runs(runs: Sequence[WordRun], *, context_chars: int, max_chars: int) -> tuple[WordRun, ...]:
-    """Runs shortened for one line or two: an ellipsis stands for what is left out, and no word is cut.
+    """Shorten runs to fit one or two lines, with an ellipsis for each omission. Words are not cut.
 
-    context_chars: characters to keep on each side of a change.  max_chars: characters of each run that went or came.
+    context_chars: characters to keep on each side of a change.  max_chars: characters to keep of an added or removed
+    run.
     """
     return tuple(
         replace(run, text=_shorten_equal_text(run.text, context_chars, is_first=n == 0, is_last=n == len(runs) - 1))
@@ -165,19 +164,19 @@ def shorten_runs(runs: Sequence[WordRun], *, context_chars: int, max_chars: int)
 
 
 def cut_around_change(before: str, after: str, *, max_chars: int) -> tuple[str, str]:
-    """Two texts of one block, cut at words to `most` characters of each around the first difference."""
+    """Cut two texts of one block to max_chars characters each around the first difference, at word boundaries."""
     if max(len(before), len(after)) <= max_chars:
         return before, after
     shared_chars = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), max_chars)
     start = max(shared_chars - max_chars // 2, 0)
     if start:
-        start = max(before.find(" ", start, shared_chars) + 1, start)  # no word is cut, where there are words
+        start = max(before.find(" ", start, shared_chars) + 1, start)  # do not cut a word
     prefix = ELLIPSIS if start else ""
     return prefix + cut_at_word(before[start:], max_chars), prefix + cut_at_word(after[start:], max_chars)
 
 
 def cut_at_word(text: str, max_chars: int) -> str:
-    """The beginning of a text up to the end of a word, with an ellipsis where something follows."""
+    """Return the beginning of a text up to the end of a word, with an ellipsis if something is cut."""
     if len(text) <= max_chars:
         return text
     beginning = text[:max_chars]
@@ -186,7 +185,7 @@ def cut_at_word(text: str, max_chars: int) -> str:
 
 
 def cut_start_at_word(text: str, max_chars: int) -> str:
-    """The end of a text from the beginning of a word on, with an ellipsis where something stands before."""
+    """Return the end of a text from the start of a word, with an ellipsis if something is cut."""
     if len(text) <= max_chars:
         return text
     ending = text[-max_chars:] if max_chars else ""
@@ -195,7 +194,7 @@ def cut_start_at_word(text: str, max_chars: int) -> str:
 
 
 class _Edit(NamedTuple):
-    """Words that were kept, and what went and came after them."""
+    """Kept words, and the words removed and added after them."""
 
     kept: str
     old: str
@@ -203,7 +202,7 @@ class _Edit(NamedTuple):
 
 
 def _split_tokens(text: str, kind: BlockKind) -> list[str]:
-    """The words of a text and what stands between them: together they are the text."""
+    """Split a text into words and separators, which together are the text."""
     tokens = []
     end = 0
     for word in split_words(Block(css_path=0, text=text, kind=kind)):
@@ -216,9 +215,9 @@ def _split_tokens(text: str, kind: BlockKind) -> list[str]:
 
 
 def _merge_scraps(edits: list[_Edit]) -> list[_Edit]:
-    """Edits joined over words between them that happen to be equal, as long as there are any.
+    """Merge edits that are separated only by scraps: words that happen to be equal.
 
-    Such a scrap has no letter and no digit, or is not longer than either edit beside it.
+    A scrap has no letter and no digit, or is not longer than either edit beside it.
     Source: Fraser, "Diff strategies", 2006, section 3.2 (semantic cleanup).
     """
     edits_before = len(edits) + 1
@@ -246,7 +245,7 @@ def _build_runs(edits: Sequence[_Edit], *, rest: str = "") -> tuple[WordRun, ...
 
 
 def _shorten_equal_text(text: str, context_chars: int, *, is_first: bool, is_last: bool) -> str:
-    """Kept words between two edits, or beside the first or the last, without those that are far from both."""
+    """Shorten kept words, keeping only those near an edit."""
     if is_first and is_last:
         return cut_at_word(text, 2 * context_chars)
     if is_first:
@@ -261,7 +260,7 @@ def _shorten_equal_text(text: str, context_chars: int, *, is_first: bool, is_las
 def _align_blocks(
     before: BlockList, after: BlockList, significant_blocks: Collection[Block] | None
 ) -> Iterator[BlockDiff]:
-    """All blocks of both versions, those that stand for each other in one."""
+    """Yield all blocks of both versions, paired blocks as one."""
     chars_left = MAX_ALIGNED_CHARS
     significant_texts = (
         None if significant_blocks is None else {(block.kind, block.text) for block in significant_blocks}
@@ -288,7 +287,7 @@ def _align_blocks(
 
 
 def _align_positions(before: BlockList, after: BlockList) -> Iterator[tuple[int | None, int | None]]:
-    """The positions of all blocks, those that stand for each other together."""
+    """Yield the positions of all blocks, those of paired blocks together."""
     forms = ([(block.kind, block.text) for block in page] for page in (before, after))
     end = slice(len(before), len(before)), slice(len(after), len(after))
     n = m = 0
@@ -303,7 +302,7 @@ def _align_positions(before: BlockList, after: BlockList) -> Iterator[tuple[int 
 
 
 def _pair_blocks(old: BlockList, new: BlockList) -> Iterator[tuple[int | None, int | None]]:
-    """Which blocks of a gap stand for each other: by their words, and between those by their paths."""
+    """Pair the blocks of a gap: first by their words, then those in between by their paths."""
     n = m = 0
     for i, j in (*_find_similar_pairs(old, new), (len(old), len(new))):
         paths = ([(block.css_path, block.kind) for block in side] for side in (old[n:i], new[m:j]))
@@ -315,7 +314,7 @@ def _pair_blocks(old: BlockList, new: BlockList) -> Iterator[tuple[int | None, i
 
 
 def _find_similar_pairs(old: BlockList, new: BlockList) -> list[tuple[int, int]]:
-    """The pairs of blocks, in the order of both sides, that have most words in common altogether."""
+    """Return the pairs of blocks, in order on both sides, with the greatest total similarity of words."""
     if not old or not new or len(old) * len(new) > MAX_COMPARED_PAIRS:
         return []
     one, other = ([(block.kind, frozenset(split_words(block))) for block in side] for side in (old, new))
@@ -339,7 +338,7 @@ def _find_similar_pairs(old: BlockList, new: BlockList) -> list[tuple[int, int]]
 
 
 def _compute_dice(one: tuple[BlockKind, frozenset[str]], other: tuple[BlockKind, frozenset[str]]) -> float:
-    """Dice coefficient of two blocks' words; 0 for blocks of two kinds, and below MIN_WORD_SIMILARITY."""
+    """Return the Dice coefficient of two blocks' words; 0 below MIN_WORD_SIMILARITY and for different kinds."""
     if one[0] is not other[0]:
         return 0.0
     coefficient = 2 * len(one[1] & other[1]) / max(len(one[1]) + len(other[1]), 1)
@@ -347,7 +346,7 @@ def _compute_dice(one: tuple[BlockKind, frozenset[str]], other: tuple[BlockKind,
 
 
 def _merge_moves(blocks: list[BlockDiff]) -> list[BlockDiff]:
-    """The blocks with one that went and came elsewhere, word by word, as one that moved."""
+    """Merge a removed block and an added block with the same words into one moved block."""
     removed_positions: dict[tuple[BlockKind, str], deque[int]] = defaultdict(deque)
     for n, block in enumerate(blocks):
         if block.status is BlockStatus.REMOVED and block.old_text:
@@ -368,7 +367,7 @@ def _merge_moves(blocks: list[BlockDiff]) -> list[BlockDiff]:
 
 
 def _build_hunks(blocks: Sequence[BlockDiff], context: int) -> Iterator[Hunk]:
-    end = 0  # of the hunk before
+    end = 0  # end of the previous hunk
     begin: int | None = None
     last = 0
     for n, block in enumerate(blocks):

@@ -1,5 +1,6 @@
-"""Freshness: how often pages change, and the value of a look.
+"""Freshness: how often pages change, and the value of a visit.
 
-`belief` holds a Gamma over a page's Poisson change rate; `value` is the gain of a look; `compute_due_gap` says when it
-is worth its price; `select_pages` takes the best of the pages that are due. Uses cash, page and http.
+`estimates` has the Gamma posterior of a page's Poisson change rate. `value` computes the value of a visit;
+`compute_due_gap` returns when it reaches the shadow price; `select_pages` selects the best of the due pages. Imports
+opic, page and http.
 """

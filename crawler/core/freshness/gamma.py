@@ -1,4 +1,4 @@
-"""The Gamma function, its derivatives, and the quantiles of a Gamma distribution, on whole arrays.
+"""The Gamma function, its derivatives, and quantiles of the Gamma distribution, for arrays.
 
 Sources: the asymptotic series 6.1.40, 6.3.18 and 6.4.12 and the series 6.5.29 of Abramowitz and Stegun, "Handbook of
 Mathematical Functions"; the cube-root approximation of Wilson and Hilferty, PNAS 1931.
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Numbers = float | Floats
 
-SERIES_SHIFT = 8  # arguments are raised by so much, where the asymptotic series below are exact to 1e-12
-CUBE_ROOT_FROM = 1000.0  # shapes from which Wilson and Hilferty's quantile is right to 1e-6
-MAX_TERMS = 3000  # of the series; shapes below 1000 need a tenth of it
+SERIES_SHIFT = 8  # added to arguments, because the asymptotic series are accurate to 1e-12 from there
+CUBE_ROOT_FROM = 1000.0  # shape from which Wilson and Hilferty's quantile is accurate to 1e-6
+MAX_TERMS = 3000  # of the series; shapes below 1000 need a tenth of them
 MAX_STEPS = 100
 
 
 def compute_log_gamma(x: Numbers) -> Floats:
-    """ln Gamma(x), for x > 0; within 1e-12 of the larger of 1 and the result."""
+    """Return ln Gamma(x) for x > 0, with an error of at most 1e-12 times the larger of 1 and the result."""
     below = np.log(x)
     for n in range(1, SERIES_SHIFT):
         below = below + np.log(x + n)
@@ -29,7 +29,7 @@ def compute_log_gamma(x: Numbers) -> Floats:
 
 
 def compute_digamma(x: Numbers) -> Floats:
-    """The derivative of ln Gamma(x), for x > 0."""
+    """Return the derivative of ln Gamma(x) for x > 0."""
     z = x + SERIES_SHIFT
     w = 1 / (z * z)
     tail = w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w / 132))))
@@ -37,7 +37,7 @@ def compute_digamma(x: Numbers) -> Floats:
 
 
 def compute_trigamma(x: Numbers) -> Floats:
-    """The second derivative of ln Gamma(x), for x > 0."""
+    """Return the second derivative of ln Gamma(x) for x > 0."""
     z = x + SERIES_SHIFT
     w = 1 / (z * z)
     tail = (1 + w * (1 / 6 - w * (1 / 30 - w * (1 / 42 - w / 30)))) / z + w / 2
@@ -45,10 +45,10 @@ def compute_trigamma(x: Numbers) -> Floats:
 
 
 def solve_shape(spread: Numbers, *, near: Numbers | None = None) -> Floats:
-    """The shape a > 0 of the Gamma whose ln a - digamma(a) is `spread` > 0: ln of the mean less mean of the ln.
+    """Return the shape a > 0 of a Gamma with ln a - digamma(a) = spread: ln of the mean minus the mean of the ln.
 
-    near: a guess, which saves steps.
-    Source: Minka, "Estimating a Gamma distribution", 2002: a start within 1.5 %, and Newton on 1/a.
+    spread: above 0.  near: a first guess, which saves steps.
+    Source: Minka, "Estimating a Gamma distribution", 2002: a start within 1.5%, and Newton on 1/a.
     """
     s = np.asarray(spread, dtype=np.float64)
     a = (3 - s + np.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s) if near is None else near
@@ -58,9 +58,9 @@ def solve_shape(spread: Numbers, *, near: Numbers | None = None) -> Floats:
 
 
 def compute_quantile(a: Numbers, chance: float) -> Floats:
-    """Where a Gamma of shape a > 0 and rate 1 has `chance` (0 to 1, both excluded) below it.
+    """Return the quantile of a Gamma with shape a > 0 and rate 1 at probability `chance` (above 0 and below 1).
 
-    Newton on ln P over ln x: that curve is concave, so that from the left it climbs to the root and never passes it.
+    Newton on ln P over ln x. The curve is concave, so Newton from the left converges monotonically.
     """
     shape = np.atleast_1d(np.asarray(a, dtype=np.float64))
     root = _approximate_quantile(shape, chance)
@@ -90,7 +90,7 @@ def _approximate_quantile(a: Floats, chance: float) -> Floats:
 
 
 def _compute_log_cdf(a: Floats, log_x: Floats) -> Floats:
-    x = np.exp(log_x)  # may underflow where a is small; its logarithm does not
+    x = np.exp(log_x)  # may underflow for small a; its logarithm does not
     term = np.ones(np.broadcast(a, x).shape)
     total = term.copy()
     for n in range(1, MAX_TERMS):

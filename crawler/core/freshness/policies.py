@@ -1,8 +1,8 @@
-"""When a page is looked at again, by choice of the domain's user: by price, by the likeness of versions, or evenly.
+"""Revisit policies: by value, by the similarity of versions, or at a fixed interval. The user chooses per domain.
 
-Budget, politeness, rules and bounds hold for all of them; a policy says only when the next look is wanted.
-Sources: Dai's additions to Nutch, where the SimHash likeness of two versions sets the next period, and the textbook's
-uniform policy (Cho and Garcia-Molina).
+Budgets, politeness, rules and bounds apply to all policies; a policy only chooses when the next visit is due.
+Sources: Dai's additions to Nutch, where the SimHash similarity of two versions sets the next interval, and the uniform
+policy of Cho and Garcia-Molina.
 """
 
 import re
@@ -15,13 +15,13 @@ from crawler.core.freshness.estimates import DAY, FINGERPRINT_BITS, RateEstimate
 from crawler.core.freshness.value import compute_interval
 from crawler.core.http.urls import Url
 
-LENGTHEN_FACTOR = 2.0  # factor on a period at whose end nothing was found, in the first steps
-SETTLED_STEP = 0.25  # power of a step in the long run, and how fast it gets there: a period would swing for ever
+LENGTHEN_FACTOR = 2.0  # on the interval after a visit without a change, in the first steps
+SETTLED_STEP = 0.25  # exponent of a step in the long run; with constant steps, the interval oscillates forever
 STEPS_TO_SETTLE = 4.0
-# A page that changes by chance once in d days has changed with chance 1 - 1/e after d of them. There, longer and
-# shorter steps must cancel out: (1 - 1/e) times this equals 1/e.
+# A page that changes at random once in d days has changed after d days with probability 1 - 1/e. There, lengthening and
+# shortening must balance: (1 - 1/e) times this equals 1/e.
 SHORTEN_STEP = 0.582
-MIN_RATIO, MAX_RATIO = 0.25, 3.0  # of how unlike two versions are, by what the page's versions usually are
+MIN_RATIO, MAX_RATIO = 0.25, 3.0  # of a change's distance to the usual distance of the page's changes
 DUE_EARLY_BY = timedelta(minutes=1)
 SPAN_UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 SPAN_UNITS["w"] = timedelta(weeks=1)
@@ -31,17 +31,17 @@ _FIXED = re.compile(r"fixed (\d+(?:\.\d+)?)([smhdw])")
 
 @dataclass(frozen=True, slots=True)
 class VisitResult:
-    """A good look that has just ended, as a policy sees it.
+    """A successful visit that has just ended, as the input of a policy.
 
-    url, at: of the page, and the instant of the look, with its time zone UTC.
-    waited: since the good look before it; zero where there is nothing to compare with: at the first, or when a page is
-    back.  planned: the wait that was meant; None where the look came for another reason (a user, an audit, a retry).
-    changed: something of the page's own was found to differ.
-    distance_bits: SimHash distance of the two versions, None where there is no text, or no change.
-    usual_magnitude: what a change of this page changes usually, 0 to 1.  visits: at this page, with this one.
-    importance: by which the look is weighed; the domain's mean page has 1.  shadow_price: importance x days.
-    min_interval, max_interval: bounds of the answer.  recall: the chance that a source of signals will tell the next
-    change, in which case it is looked into sooner; 0 without a source.
+    at: the time of the visit, UTC.
+    waited: the time since the previous successful visit; zero if there is nothing to compare with (the first visit, or
+    a restored page).  planned: the planned wait; None if the visit had another reason (a user, an audit, a retry).
+    changed: whether a significant change was found.
+    distance_bits: the SimHash distance of the two versions; None without text or without a change.
+    usual_magnitude: the usual change magnitude of this page, 0 to 1.  visits: visits to this page, including this one.
+    importance: the domain's mean page has 1.  shadow_price: importance x days.
+    min_interval, max_interval: the bounds of the result.  recall: the probability that a source of change signals
+    reports the next change, which makes the page due sooner; 0 without a source.
     """
 
     url: Url
@@ -61,21 +61,21 @@ class VisitResult:
 
 
 class RevisitPolicy(Protocol):
-    """A rule for when a page is looked at again."""
+    """A policy that chooses when a page is revisited."""
 
     def choose_interval(self, visit: VisitResult) -> timedelta:
-        """The time until the next look. It is brought within the look's bounds by who asks."""
+        """Return the time until the next visit. The caller limits it to the bounds of the visit."""
         ...
 
     @property
     def fixed_interval(self) -> timedelta | None:
-        """The time between any two looks at any page, where that is one; None: what was said after the last look."""
+        """Return the interval if it is the same for all pages, else None."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ValuePolicy:
-    """The look comes when it will be worth its price; see `interval`. Claims weigh again by the price of their day."""
+    """Revisit a page when the value of a visit reaches its shadow price. Claims check again at the current price."""
 
     fixed_interval: ClassVar[timedelta | None] = None
 
@@ -92,25 +92,25 @@ class ValuePolicy:
 
 @dataclass(frozen=True, slots=True)
 class FixedPolicy:
-    """Every page after the same span, however often it changes: the textbook's uniform policy.
+    """Revisit all pages at the same interval: the uniform policy.
 
-    Due times are a minute early: the looks of a crawl that begins at its hour every day are some seconds later.
+    Due times are up to a minute early, because the visits of a crawl that starts daily at the same time are some
+    seconds late.
     """
 
     fixed_interval: timedelta
 
-    def choose_interval(self, visit: VisitResult) -> timedelta:  # noqa: ARG002  whatever it found
+    def choose_interval(self, visit: VisitResult) -> timedelta:  # noqa: ARG002
         return self.fixed_interval - min(DUE_EARLY_BY, self.fixed_interval / 100)
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarityPolicy:
-    """The likeness of the new version with the last one sets the next period: alike lengthens it, unlike shortens it.
+    """Lengthen the interval if the new version is similar to the last one, and shorten it if it is not.
 
-    The likeness is 1 - distance/64. How unlike two versions are counts in proportion to what is usual for the page, so
-    that the period of a page that changes every d days settles round d, by much or by little. Steps get smaller with
-    the number of looks. A look that comes early and finds nothing, or late and finds a change, says less of the period,
-    and moves it less.
+    The SimHash distance counts in proportion to the usual distance of the page's changes, so that the interval of a
+    page that changes every d days converges to about d, whether its changes are large or small. Steps get smaller with
+    the number of visits. An early visit without a change, or a late visit with one, moves the interval less.
     """
 
     fixed_interval: ClassVar[timedelta | None] = None
@@ -119,7 +119,7 @@ class SimilarityPolicy:
         if not visit.waited:
             return FIRST_PERIOD if visit.visits <= 1 else _expect_period(visit)
         if visit.visits <= 2 and not visit.changed and visit.waited < FIRST_PERIOD:
-            return FIRST_PERIOD  # the first wait was cut, to spread pages that came together
+            return FIRST_PERIOD  # the first wait was shortened to spread pages that were added together
         period = visit.waited if visit.visits <= 2 else visit.planned or _expect_period(visit)
         step = max(SETTLED_STEP, STEPS_TO_SETTLE / (max(visit.visits, 2) + STEPS_TO_SETTLE - 2))
         if visit.changed:
@@ -133,13 +133,13 @@ FIRST_PERIOD = timedelta(days=30)  # Nutch's default
 
 
 def _expect_period(visit: VisitResult) -> timedelta:
-    """The period that the page's belief makes expect, within the look's bounds."""
+    """Return the mean time between changes by the page's estimate, within the bounds of the visit."""
     days = min(visit.rate_estimate.b / visit.rate_estimate.a, visit.max_interval / DAY)
     return min(max(timedelta(days=days), visit.min_interval), visit.max_interval)
 
 
 def _compute_difference_ratio(visit: VisitResult) -> float:
-    """How unlike the two versions are, by how unlike the page's versions usually are."""
+    """Return the ratio of the distance of the two versions to the usual distance, within bounds."""
     if visit.distance_bits is None:
         return 1.0
     unlike, usual = (
@@ -157,9 +157,9 @@ NO_PLUGIN_POLICIES: Mapping[str, RevisitPolicy] = {}
 
 
 def parse_policy(text: str, plugin_policies: Mapping[str, RevisitPolicy] = NO_PLUGIN_POLICIES) -> RevisitPolicy:
-    """The policy that a domain's setting names.
+    """Return the policy that a domain's setting names. Raise ValueError if there is none.
 
-    plugin_policies: those of plugins, by name.  ValueError for one that is none.
+    plugin_policies: the policies of enabled plugins, by name.
     """
     fixed = _FIXED.fullmatch(text)
     if fixed is not None:
@@ -167,14 +167,14 @@ def parse_policy(text: str, plugin_policies: Mapping[str, RevisitPolicy] = NO_PL
     policies = {**plugin_policies, "value": VALUE_POLICY, "similarity": SIMILARITY_POLICY}
     if text not in policies:
         raise ValueError(
-            f"{text!r} is no revisit policy: price, similarity, fixed with a span such as 'fixed 7d', or a plugin "
-            f"that is used; there is {', '.join(plugin_policies) or 'none'}"
+            f"{text!r} is not a revisit policy: use value, similarity, fixed with a duration such as 'fixed 7d', or an "
+            f"enabled plugin ({', '.join(plugin_policies) or 'there is none'})"
         )
     return policies[text]
 
 
 def parse_policy_or_default(text: str, plugin_policies: Mapping[str, RevisitPolicy]) -> RevisitPolicy:
-    """The policy that a domain's setting names; the price where that is a plugin's that is not there any more."""
+    """Return the policy that a domain's setting names, or the value policy if its plugin is no longer enabled."""
     try:
         return parse_policy(text, plugin_policies)
     except ValueError:

@@ -1,15 +1,15 @@
-"""Priors: the change rate expected of a page by its group, before the page itself was looked at (empirical Bayes).
+"""Priors: the change rate expected of a page from its group, before the page itself is revisited (empirical Bayes).
 
-Groups are URL templates of a domain; a template with few pages leans on its domain, a domain on the domains of its kind
-by public suffix, since sites of governments change at other rates than shops do, and a kind on all domains.
+Groups are URL templates of a domain. Templates with few pages shrink toward their domain, domains toward the domains of
+their kind (by public suffix, because government sites change at other rates than shops), and kinds toward all domains.
 
-The store keeps a page's *evidence* (a - a0, b - b0): the part that its own looks added to the prior of its group. Both
-numbers are 0 for a page without looks, and never negative. Today's belief is evidence + today's prior of the group,
-so that a refitted prior reaches every page without an update of any page.
-Sources: Cho and Ntoulas, VLDB 2002 (what a sample of a site says of the site); Minka, "Estimating a Gamma
-distribution", 2002, for the fit; Buehlmann and Straub, "Glaubwuerdigkeit fuer Schadensaetze", 1970, for what a domain
-says of its kind (credibility); Cho and Garcia-Molina, "The evolution of the web and implications for an incremental
-crawler", VLDB 2000: pages under .com change fastest, those under .gov and .edu slowest.
+The store keeps the *evidence* of a page (a - a0, b - b0): what its own visits added to the prior of its group. Both
+numbers are 0 for a page without revisits, and never negative. The current estimate is the evidence plus the current
+prior of the group, so a refitted prior applies to every page without an update of any page.
+Sources: Cho and Ntoulas, VLDB 2002 (inference from a sample of a site); Minka, "Estimating a Gamma distribution", 2002
+(the fit); Buehlmann and Straub, "Glaubwuerdigkeit fuer Schadensaetze", 1970 (credibility: the weight of a domain in its
+kind); Cho and Garcia-Molina, "The evolution of the web and implications for an incremental crawler", VLDB 2000 (pages
+under .com change fastest, those under .gov and .edu slowest).
 """
 
 import re
@@ -25,20 +25,18 @@ from crawler.core.freshness.estimates import PRIOR, RateEstimate
 from crawler.core.freshness.gamma import Floats, Numbers, compute_digamma, solve_shape
 from crawler.core.http.urls import Authority, Url, get_public_suffix
 
-SHRINKAGE_PAGES = (
-    20.0  # pages' worth of weight of the larger group in the smaller: of a domain in its templates, and so on up
-)
-MIN_SHAPE = 0.1  # a0 below would let one look decide everything
-MAX_SHAPE = 20.0  # and above, looks would hardly count
-TEMPLATE_CACHE_SIZE = 8192  # URLs whose templates are kept: each is asked for several times while its page is recorded
-MAX_TEMPLATES = 256  # of one domain; pages of later ones share the group OTHER_TEMPLATES
+SHRINKAGE_PAGES = 20.0  # weight of the larger group in a smaller one, in pages: of a domain in its templates, etc.
+MIN_SHAPE = 0.1  # of a prior; below, one visit decides everything
+MAX_SHAPE = 20.0  # of a prior; above, visits hardly count
+TEMPLATE_CACHE_SIZE = 8192  # URLs; each template is needed several times while its page is recorded
+MAX_TEMPLATES = 256  # per domain; pages of further templates share the group OTHER_TEMPLATES
 OTHER_TEMPLATES = "*"
-MAX_LITERAL_FOLDERS = 2  # the first parts of a path name the section of a site; deeper ones are counted only
+MAX_LITERAL_FOLDERS = 2  # the first folders of a path are the section of a site and are kept; deeper ones are masked
 MAX_FOLDERS = 5
-MAX_PARAMETERS = 3  # of query parameters
-NO_KIND = ""  # of an IP address, and of a name that is on no list
-ALL_KINDS = "*"  # in place of a kind: all domains together
-# Second-level labels by which registries of countries tell what a site is, and the kind that each of them means.
+MAX_PARAMETERS = 3  # in the query
+NO_KIND = ""  # for an IP address or a name without a public suffix
+ALL_KINDS = "*"  # all domains together
+# Second-level labels of country domains that say what a site is, and their kinds.
 KIND_BY_LABEL = {
     "ac": "edu",
     "co": "com",
@@ -54,7 +52,7 @@ KIND_BY_LABEL = {
 }
 REGION_SUFFIXES = frozenset({"co.us", "co.it"})  # Colorado and Como
 
-WORD = re.compile(r"[A-Za-z][A-Za-z_.~-]{0,23}")  # a name somebody gave; digits, hashes and long slugs are none
+WORD = re.compile(r"[A-Za-z][A-Za-z_.~-]{0,23}")  # excludes digits, hashes and long slugs
 EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,4})$")
 
 Groups = NDArray[np.intp]
@@ -62,7 +60,7 @@ Groups = NDArray[np.intp]
 
 @lru_cache(TEMPLATE_CACHE_SIZE)
 def derive_template(url: Url) -> str:
-    """The URL's template: its section, depth, extension and names of parameters, without what tells pages apart.
+    """Return the template of a URL: its section, depth, file extension and parameter names.
 
     /blog/2024/05/a-post.html and /blog/2023/11/other.html are both "/blog/#/*/*.html"; the root is "/".
     """
@@ -85,31 +83,28 @@ def _mask_folder(folder: str, *, literal: bool) -> str:
 
 
 def choose_group(url: Url, groups: Collection[str], *, max_groups: int = MAX_TEMPLATES) -> str:
-    """The group of a page in a domain whose groups are `known`.
-
-    its template, or OTHER_TEMPLATES when there are `max_interval`.
-    """
+    """Return the group of a page: its template, or OTHER_TEMPLATES if it is new and there are `max_groups` groups."""
     template = derive_template(url)
     return template if template in groups or len(groups) < max_groups else OTHER_TEMPLATES
 
 
 def add_prior(rate_a: Numbers, rate_b: Numbers, a0: Numbers, b0: Numbers) -> tuple[Floats, Floats]:
-    """Today's beliefs (a, b): stored evidence on today's prior. Both are above 0 whatever was stored."""
+    """Return the current estimates (a, b): stored evidence plus the current prior. Both are always above 0."""
     return np.asarray(a0 + np.maximum(rate_a, 0.0)), np.asarray(b0 + np.maximum(rate_b, 0.0))
 
 
 def subtract_prior(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers) -> tuple[Floats, Floats]:
-    """The evidence to store: beliefs less the prior they began with. Never negative, since looks only add."""
+    """Return the evidence to store: estimates minus their prior. Never negative, because visits only add evidence."""
     return np.maximum(a - a0, 0.0), np.maximum(b - b0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The moments of groups from which priors are refitted; arrays of equal shape, one entry a group.
+    """The moments of groups from which priors are refitted: arrays of equal shape, one entry per group.
 
-    pages: how many are known, with evidence of their own or not.
-    rate, log_rate: the mean over them of E[rate] = a/b and of E[ln rate] = digamma(a) - ln b; any finite number
-    where there are none.
+    pages: the number of fetched pages, with or without evidence.
+    rate, log_rate: the means over these pages of E[rate] = a/b and of E[ln rate] = digamma(a) - ln b; any finite number
+    in a group without pages.
     """
 
     pages: Floats
@@ -118,7 +113,7 @@ class Moments:
 
 
 def compute_moments(a: Floats, b: Floats, group: Groups, *, group_count: int) -> Moments:
-    """The moments of `groups` groups, from the beliefs of known pages; group[i] is 0 to groups - 1."""
+    """Compute the moments of groups from the estimates of fetched pages. group[i] is from 0 to group_count - 1."""
     pages = np.bincount(group, minlength=group_count).astype(np.float64)
     divisor = np.maximum(pages, 1.0)
     rate = np.bincount(group, weights=a / b, minlength=group_count) / divisor
@@ -127,7 +122,7 @@ def compute_moments(a: Floats, b: Floats, group: Groups, *, group_count: int) ->
 
 
 def pool_moments(groups: Moments) -> Moments:
-    """The moments of all groups as one: of templates as their domain, of domains as all domains."""
+    """Pool the moments of all groups: templates to their domain, or domains to all domains."""
     total = groups.pages.sum()
     divisor = float(total) or 1.0
     rate = (groups.pages * groups.rate).sum() / divisor
@@ -136,12 +131,12 @@ def pool_moments(groups: Moments) -> Moments:
 
 
 def pool_kind(domains: Moments, revisited_pages: Floats) -> Moments:
-    """The domains of one kind as one, each with a say of at most LEAN pages.
+    """Pool the domains of one kind, each with a weight of at most SHRINKAGE_PAGES pages.
 
-    revisited_pages: pages of each domain that were looked at again. A domain leans on its kind with LEAN pages since a
-    page differs so much more from its domain than the domain from its kind; by that ratio n pages say as much of the
-    kind as n LEAN / (n + LEAN) would if each were of a domain of its own. So one large domain is not the voice of its
-    kind, and one of which nothing was seen yet says nothing.
+    revisited_pages: the number of revisited pages of each domain. A domain shrinks toward its kind with weight
+    SHRINKAGE_PAGES (S), the ratio of the variance within a domain to the variance between domains. With that ratio, n
+    pages of one domain carry as much information on the kind as n S / (n + S) pages of different domains. So a large
+    domain does not dominate its kind, and a domain without revisits has no weight.
     """
     return pool_moments(
         Moments(SHRINKAGE_PAGES * revisited_pages / (revisited_pages + SHRINKAGE_PAGES), domains.rate, domains.log_rate)
@@ -149,7 +144,7 @@ def pool_kind(domains: Moments, revisited_pages: Floats) -> Moments:
 
 
 def shrink_moments(groups: Moments, toward: Moments, *, shrinkage_pages: float = SHRINKAGE_PAGES) -> Moments:
-    """The moments of each group with `lean` pages of the larger group mixed in; those alone for an empty group."""
+    """Mix `shrinkage_pages` pages of the larger group into each group. An empty group gets its moments alone."""
     total = groups.pages + shrinkage_pages
     rate = (groups.pages * groups.rate + shrinkage_pages * toward.rate) / total
     log_rate = (groups.pages * groups.log_rate + shrinkage_pages * toward.log_rate) / total
@@ -157,10 +152,10 @@ def shrink_moments(groups: Moments, toward: Moments, *, shrinkage_pages: float =
 
 
 def fit_priors(groups: Moments) -> tuple[Floats, Floats]:
-    """(a0, b0) of each group: the Gamma with these moments, a0 within [MIN_SHAPE, MAX_SHAPE] and the mean kept.
+    """Fit (a0, b0) of each group: the Gamma with these moments, with a0 limited to [MIN_SHAPE, MAX_SHAPE].
 
-    One step of expectation maximisation: repeated daily on the beliefs that the last priors gave, it climbs to the
-    maximum of the marginal likelihood.
+    The mean is always kept. This is one step of expectation maximization: repeated daily on the estimates that the last
+    priors gave, it converges to the maximum of the marginal likelihood.
     """
     spread = np.maximum(np.log(groups.rate) - groups.log_rate, 1e-9)
     a0 = np.clip(solve_shape(spread), MIN_SHAPE, MAX_SHAPE)
@@ -168,13 +163,13 @@ def fit_priors(groups: Moments) -> tuple[Floats, Floats]:
 
 
 def compute_prior_moments(prior: RateEstimate) -> Moments:
-    """The moments of a Gamma itself, as a larger group to lean on."""
+    """Return the moments of a prior, for use as a larger group."""
     log_rate = compute_digamma(prior.a) - np.log(prior.b)
     return Moments(np.asarray(0.0), np.asarray(prior.rate_per_day), np.asarray(log_rate))
 
 
 def fit_kind_prior(kind: Moments | None, *, everywhere: Moments) -> RateEstimate:
-    """The prior of a new domain. kind: see refit; None for a domain without one.  everywhere: see refit."""
+    """Fit the prior of a new domain. kind, everywhere: see refit_priors."""
     a, b = fit_priors(_shrink_kind(kind, everywhere))
     return RateEstimate(float(a), float(b))
 
@@ -182,10 +177,11 @@ def fit_kind_prior(kind: Moments | None, *, everywhere: Moments) -> RateEstimate
 def refit_priors(
     templates: Moments, *, everywhere: Moments, kind: Moments | None = None
 ) -> tuple[Floats, Floats, RateEstimate]:
-    """The priors of a domain's templates, (a0, b0) as arrays, and of the domain, for pages of no known template.
+    """Return the priors of a domain's templates, (a0, b0) as arrays, and of the domain, for pages of new templates.
 
-    templates: of this domain.  everywhere: pooled over all domains, this one included; it leans on PRIOR in its turn.
-    kind: the domains of this one's kind as one (in_kind), which leans on all; None: the domain leans on all itself.
+    templates: the moments of the templates of this domain.  everywhere: the moments of all domains, which shrink toward
+    PRIOR.  kind: the pooled moments of the domain's kind (pool_kind), which shrink toward `everywhere`; without a kind,
+    the domain itself does.
     """
     domain = shrink_moments(pool_moments(templates), _shrink_kind(kind, everywhere))
     a0, b0 = fit_priors(shrink_moments(templates, domain))
@@ -200,9 +196,9 @@ def _shrink_kind(kind: Moments | None, everywhere: Moments) -> Moments:
 
 @dataclass(frozen=True, slots=True)
 class KindPrior:
-    """What is expected of a page of a new domain of one kind, or of any (ALL_KINDS).
+    """The prior for a page of a new domain of one kind, or of any kind (ALL_KINDS).
 
-    pages, domains: from which it was learnt, those that were looked at again; pages are estimated from samples.
+    pages, domains: the numbers of revisited pages (estimated from samples) and of their domains.
     """
 
     kind: str
@@ -212,8 +208,10 @@ class KindPrior:
 
 
 def classify_site(authority: Authority) -> str:
-    """The kind of site: the class in the public suffix, wherever the country ("gov" of .gov and of .gov.uk, "edu" of
-    .ac.uk, "com" of .co.jp), or else the suffix itself ("org", "de", "github.io"); NO_KIND without one.
+    """Return the kind of a site by its public suffix.
+
+    That is the class in any country ("gov" for .gov and .gov.uk, "edu" for .ac.uk, "com" for .co.jp), or else the
+    suffix itself ("org", "de", "github.io"), or NO_KIND without a public suffix.
     """
     suffix = get_public_suffix(authority)
     if suffix is None:

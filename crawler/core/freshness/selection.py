@@ -1,7 +1,7 @@
-"""Select the pages that a claim hands out, from the heads of the due index and of the order of discovery. Pure.
+"""Select the pages that a claim dispatches, from the heads of the due index and of the discovery order. Pure.
 
-The store's claim and the lab call one function. Due times only order an index; the value at today's belief and
-today's price decides. So a stored due time may be out of date, and costs nothing but a second reading.
+The store and the labs call the same function. Due times only order an index; the value at the current estimate and
+price decides. So a stored due time may be outdated, which only costs one more read.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.gamma import Floats
 from crawler.core.freshness.signals import combine_signals, compute_days_ahead
-from crawler.core.freshness.terms import PRIORITY_REQUESTS, VisitTerms, Wanted
+from crawler.core.freshness.terms import PRIORITY_REQUESTS, RequestReason, VisitTerms
 from crawler.core.freshness.value import (
     compute_due_gap,
     compute_first_values,
@@ -21,19 +21,19 @@ from crawler.core.freshness.value import (
     compute_weights,
 )
 
-MIN_SCORE = 0.98  # of its price, from which on a look is not put off, since a new due time is a write
-MIN_DELAY_DAYS = 1 / 1440  # a page that is put off is not read again in the same minute
-DUE_TOLERANCE = 0.02  # a due time that would move by less than this part of its gap is left as it is
-FLOOR_RETRY_DAYS = 1.0  # after which a floor visit is due again that today's share of the budget could not pay
-CHECK_SHARE = 0.03  # of a budget, for visits of dead links; and as much for tests of pages that follow another one
-DEAD_LINK_FACTOR = (
-    1e-6  # factor on the score of a dead link where there is no budget, which puts it behind all other pages
+MIN_SCORE = 0.98  # value over price from which a page is selected; deferring it would cost a write
+MIN_DELAY_DAYS = 1 / 1440  # a deferred page is not read again within a minute
+DUE_TOLERANCE = 0.02  # share of the gap; a due time that moves by less is not rewritten
+FLOOR_RETRY_DAYS = 1.0  # delay of a floor visit that exceeds today's share of the budget
+CHECK_SHARE = 0.03  # of a budget, for visits to dead links, and the same for checks of duplicates
+DEAD_LINK_FACTOR = 1e-6  # on the score of a dead link without a budget, which puts it behind all other pages
+MAX_CHECK_WAIT_DAYS = 180.0  # for a check without a slot, because the budget may grow
+NEVER_DAYS = 1e6  # a page that must wait this long is never due
+ROUNDING = 0.5 + 1e-6  # shares of slots are rounded; rounding errors can put a whole product slightly below
+MIN_YIELD = (
+    0.05  # share of selectable fetched pages in a window; below, do not read the next window, which is due later
 )
-MAX_CHECK_WAIT_DAYS = 180.0  # at most, until one is due again that has no turn: the budget may have grown since
-NEVER_DAYS = 1e6  # a page that has to wait so long is never due
-ROUNDING = 0.5 + 1e-6  # shares of slots are rounded; a product that is whole may come out a little less
-MIN_YIELD = 0.05  # of a window's known pages that are worth a look: those of the next one are due in any case later
-SCORE_TOLERANCE = 1e-3  # scores within a thousandth are equal, and the longest overdue goes first
+SCORE_TOLERANCE = 1e-3  # relative; among equal scores, the longest overdue page comes first
 
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.intp]
@@ -41,23 +41,23 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Pages at the head of the due index or of the order of discovery: arrays of equal length. Times in days.
+    """Pages at the head of the due index or of the discovery order: arrays of equal length. Times are in days.
 
-    a, b: of today's belief.
-    shadow_price: importance x days that this look must be worth: the domain's price times what the look costs.
-    min_interval, max_interval: no sooner after the last good look, and no later: the floor.  unseen: since it; of no
-    meaning for a new page.  due_in: until the stored due time; below 0 when overdue.  is_unfetched: never asked for.
-    is_requested: asked for by a user, or never had yet: worth any price.  is_timed: due by a clock of its own (retry,
-    gone, moved, refused): not asked for before, nor put off. A page that was fetched, and that its terms want only
-    once, has no interval: least and most are FOREVER_DAYS.  is_dead: gone, moved, or never a page.  is_duplicate: by
-    another page's schedule. When due, such pages are visited in their share of a budget; without a budget a dead link
-    goes behind all that are worth their price, as a floor visit.  is_ruled: its longest interval is a rule's: then a
-    look is worth its price, and no floor visit.  cash: the order of discovery, the greatest first.  gap: between the
-    last good look and the next, where another policy than the price says so; NaN elsewhere.  phase: the part of its gap
-    that the next look waits (value.phase_of) of a page looked at once only; else 1.  activity_ahead: days by which the
-    site's activity has gone ahead of the calendar since the last good look.  recall, signal_days_ahead: of sources of
-    signals: the chance that a change would have been told, and the days by which what was told makes the page older; 0
-    where nobody says anything.
+    a, b: the current change-rate estimate.
+    shadow_price: the minimum value of this visit in importance x days: the domain's price times the cost of the visit.
+    min_interval, max_interval: bounds of the time since the last successful visit. A fetched page with rule `once` has
+    NEVER_DAYS in both.  unseen: since the last successful visit; meaningless for an unfetched page.
+    due_in: until the stored due time; below 0 if overdue.
+    is_requested: requested by a user or for another reason (Wanted), at any price.
+    is_timed: due at a fixed time (retry, gone, moved, excluded): never selected before, never deferred.
+    is_dead: gone, moved, or never a page.  is_duplicate: follows the schedule of its canonical page. When due, both are
+    visited within their share of a budget; without a budget, dead links come last, as floor visits.
+    is_ruled: a rule sets the longest interval; then the visit counts as above the price, and is not a floor visit.
+    cash: the discovery order, highest first.  gap: from the last successful visit to the next one by a revisit policy
+    other than value; else NaN.  phase: the share of its gap that a page with only one visit waits
+    (value.compute_phase); else 1.  activity_ahead: days by which site activity is ahead of the calendar since the last
+    successful visit.  recall, signal_days_ahead: the probability that a change would have been signaled, and the days
+    that signals add to the age of the page; 0 without a source.
     """
 
     a: Floats
@@ -84,9 +84,9 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class DayBudget:
-    """A domain's budget. per_day: requests, of which dead links get CHECK_SHARE, and followers as much.
+    """A domain's budget. per_day: requests, of which dead links and duplicates get CHECK_SHARE each.
 
-    floor_left: visits below the price that the day still holds.
+    floor_left: the number of visits below the price that are still allowed today.
     """
 
     per_day: float
@@ -95,13 +95,13 @@ class DayBudget:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The result of a selection; indices into the candidates.
+    """The result of a selection; pages are indices into the candidates.
 
-    chosen: to hand out, in this order.  rescheduled, due_in: pages whose due times are to be rewritten, and in how many
-    days they are due, inf for never.  floor_visits: number of chosen pages below their price, due by their longest
-    interval alone.  filler_visits: number of chosen pages below their price, for slots that nothing else needs; they
-    come last.  needs_more_candidates: another window of the due index should be read: the last one yielded pages, and
-    there is room left.
+    chosen: the pages to dispatch, in this order.  rescheduled, due_in: pages whose due times must be rewritten, and
+    the days until they are due (inf: never).  floor_visits: the number of chosen pages below their price that are due
+    only by their longest interval.  filler_visits: the number of chosen pages below their price that fill slots left
+    over; they come last.  needs_more_candidates: whether to read another window of the due index, because slots are
+    left and the last window was productive.
     """
 
     chosen: Indices
@@ -114,13 +114,11 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class CandidateColumns:
-    """Pages as rows hold them: columns of equal length. Times in days.
+    """Pages as columns of equal length, as read from rows. Times are in days. For the other columns see Candidates.
 
-    terms: of each page; many pages share one object.  a, b: of today's belief.  has_version: the page has a version.
-    magnitude_factor: factor on the importance, by how much a page's changes change.  gap: see Candidates.
-    signals: of each page since its last good look, by the number of their source (Terms.sources).  activity_ahead: see
-    Candidates.
-    request_reason: a Wanted each; a page that its terms want once is looked at again for a user only.
+    terms: many pages share one object.  magnitude_factor: the factor on importance for change magnitudes.
+    signals: the signals about each page since its last successful visit, per source (VisitTerms.sources).
+    request_reason: values of Wanted; a page with rule `once` is only revisited for PRIORITY_REQUESTS.
     """
 
     terms: Sequence[VisitTerms]
@@ -143,7 +141,7 @@ class CandidateColumns:
 
 
 def build_candidates(columns: CandidateColumns) -> Candidates:
-    """The Candidates from columns, new pages in the order of discovery."""
+    """Build Candidates from columns. Unfetched pages must be in discovery order."""
     terms = columns.terms
     distinct_terms = {id(each): each for each in terms}
     position_by_id = {term_id: n for n, term_id in enumerate(distinct_terms)}
@@ -167,10 +165,10 @@ def build_candidates(columns: CandidateColumns) -> Candidates:
         unseen=np.array(columns.unseen),
         due_in=np.array(columns.due_in),
         is_unfetched=is_unfetched,
-        is_requested=~is_done & (request_reason != Wanted.NONE),
+        is_requested=~is_done & (request_reason != RequestReason.NONE),
         is_timed=~is_unfetched & ~is_done & (np.array(columns.is_timed, dtype=np.bool_) | (once > 0)),
-        is_dead=np.array(columns.is_dead, dtype=np.bool_) & (request_reason == Wanted.NONE),
-        is_duplicate=np.array(columns.is_duplicate, dtype=np.bool_) & (request_reason == Wanted.NONE),
+        is_dead=np.array(columns.is_dead, dtype=np.bool_) & (request_reason == RequestReason.NONE),
+        is_duplicate=np.array(columns.is_duplicate, dtype=np.bool_) & (request_reason == RequestReason.NONE),
         is_ruled=is_ruled > 0,
         cash=-np.arange(float(len(terms))),
         phase=np.array(columns.phase),
@@ -186,7 +184,7 @@ def _get_term_values(terms: VisitTerms) -> tuple[float, ...]:
 
 
 def join_candidates(one: Candidates, other: Candidates) -> Candidates:
-    """The Candidates of both, one after the other."""
+    """Concatenate candidates."""
     columns = ((getattr(one, each.name), getattr(other, each.name)) for each in fields(Candidates))
     return Candidates(*map(np.concatenate, columns))
 
@@ -202,16 +200,16 @@ def select_pages(
     last_window: int = 0,
     fills_slots: bool = False,
 ) -> Selection:
-    """Select pages that are worth their price, by value over price; put the others off until they will be.
+    """Select pages whose value reaches their price, by value over price. Defer the others until it does.
 
-    slots: how many pages may be handed out.  discovery_share, refresh_share: shares of them guaranteed to new pages (at
-    any price) and to revisits (at the price) while there are any; the rest goes to the better score, and what is left
-    over then to new pages. So none is chosen only where no page is new or due, however few the slots.
-    slots_before: handed out so far, from any beginning, so that fractions of slots in small hand-outs add up.
-    budget: None: no bound.
-    last_window: index of the first candidate of the last window that was read of the due index.
-    fills_slots: slots that are left over go to the pages with the highest value over price, due or not.
-    New pages go by cash among themselves: in that order the cash economy converges.
+    slots: the maximum number of pages.  discovery_share, refresh_share: the guaranteed shares of slots for unfetched
+    pages (at any price) and for revisits (at the price) while there are any. The other slots go to the higher score,
+    and slots left over to unfetched pages. So nothing is chosen only if no page is unfetched or due.
+    slots_before: slots used so far since any start; needed to add up fractions of slots over small batches.
+    budget: None means no limit.
+    last_window: the index of the first candidate of the window of the due index that was read last.
+    fills_slots: fill slots left over with the pages with the highest value over price, due or not.
+    Unfetched pages are ordered by cash, which makes the OPIC estimates converge.
     """
     scores = _compute_scores(head)
     is_fetched = ~head.is_unfetched
@@ -228,7 +226,7 @@ def select_pages(
         is_fetched & ~ready & ~is_check_deferred & (~head.is_timed | head.is_dead),
         floor_left=None if budget is None else budget.floor_left,
     )
-    # A floor visit comes in the order of its lateness, however low its value, and one of a dead link behind all others.
+    # Floor visits are ordered by lateness, not by value, and dead links come last.
     lateness = _compute_lateness(head)
     scores = np.where(floor, np.where(head.is_dead, lateness, np.maximum(scores, lateness)), scores)
     refresh = _sort_by_score(np.flatnonzero(ready | floor), scores, overdue=-head.due_in)
@@ -274,11 +272,11 @@ def select_requested_first(
     requested_only: int = 0,
     last_window: int = 0,
 ) -> Selection:
-    """Select the pages that a user has requested, then others.
+    """Select the pages that a user has requested first, then others.
 
-    requested: above 0 for each such page; the greatest come first.  select_others: `select_pages`, given the other
-    pages, the slots that are left for them, and the index of the first one of the last window.  requested_only: slots
-    that no other page may take.
+    requested: the rank of each requested page, highest first; 0 for other pages.  select_others: calls `select_pages`
+    with the other pages, the slots left for them, and the index of the first one in the last window.
+    requested_only: slots that are reserved for requested pages.
     """
     ranks = np.array(requested, dtype=np.intp)
     first, others = np.flatnonzero(ranks), np.flatnonzero(ranks == 0)
@@ -292,13 +290,13 @@ def select_requested_first(
 
 
 def _is_window_productive(is_fetched: Flags, is_useful: Flags, never: Indices, *, start: int) -> bool:
-    """Whether enough of a window's known pages are worth a look, or leave the due index for ever."""
+    """Whether enough fetched pages of a window are selectable, or leave the due index forever."""
     useful_pages = int(is_useful[start:].sum() + (never >= start).sum())
     return useful_pages > 0 and useful_pages >= MIN_YIELD * int(is_fetched[start:].sum())
 
 
 def _compute_scores(head: Candidates) -> Floats:
-    """The scores: value over price; 0 before the least interval is over."""
+    """Return value over price of each page; 0 before the minimum interval has passed."""
     waited = head.unseen / head.phase
     aged = (1 - head.recall) * np.maximum(waited + head.activity_ahead, 0.0) + head.signal_days_ahead
     score = compute_values_with_signals(
@@ -307,7 +305,7 @@ def _compute_scores(head: Candidates) -> Floats:
     revisits = np.where(head.unseen < head.min_interval, 0.0, score)
     first = compute_first_values(head.a, head.b, head.weight, head.max_interval)
     score = np.where(head.is_unfetched, first, revisits) / head.shadow_price
-    by_clock = ~np.isnan(head.gap)  # in the order of their lateness; a first gap is cut by its phase
+    by_clock = ~np.isnan(head.gap)  # ordered by lateness; the phase shortens the first gap
     lateness = waited / np.clip(np.where(by_clock, head.gap, 1.0), head.min_interval, head.max_interval)
     score = np.where(by_clock, np.where(head.unseen < head.min_interval, 0.0, lateness), score)
     return np.where(head.is_requested, np.inf, score)
@@ -316,7 +314,7 @@ def _compute_scores(head: Candidates) -> Floats:
 def _schedule_checks(
     head: Candidates, *, slots: int, slots_before: int, budget: DayBudget | None
 ) -> tuple[Flags, Flags, Floats]:
-    """Flags of the due dead links and followers that have their turn, of those that have not, and the days until it."""
+    """Return which due dead links and duplicates get a slot, which do not, and the days that the latter wait."""
     is_due, is_deferred, wait_days = (
         np.zeros_like(head.is_dead),
         np.zeros_like(head.is_dead),
@@ -337,9 +335,9 @@ def _schedule_checks(
 
 
 def _choose_floor_visits(head: Candidates, below: Flags, *, floor_left: int | None) -> Flags:
-    """Flags of the floor visits: `left` pages below their price that are longest past their longest interval.
+    """Choose floor visits: up to `floor_left` pages below their price that are most overdue by their longest interval.
 
-    Dead links that are due come after them.
+    Due dead links come after them.
     """
     lateness = _compute_lateness(head)
     overdue = np.flatnonzero(below & np.where(head.is_dead, head.due_in <= 0, lateness >= 1))
@@ -351,12 +349,12 @@ def _choose_floor_visits(head: Candidates, below: Flags, *, floor_left: int | No
 
 
 def _compute_lateness(head: Candidates) -> Floats:
-    """Return the part of its longest interval for which each page was not visited, and nearly 0 for a dead link."""
+    """Return the time since each page's last visit over its longest interval; almost 0 for a dead link."""
     return head.unseen / head.max_interval * np.where(head.is_dead, DEAD_LINK_FACTOR, 1.0)
 
 
 def _sort_by_score(pages: Indices, scores: Floats, *, overdue: Floats) -> Indices:
-    """The pages by score, and of equal score the longest overdue first."""
+    """Sort pages by score; among equal scores, the longest overdue page comes first."""
     steps = np.full(len(pages), np.inf)
     finite = np.isfinite(scores[pages])
     steps[finite] = np.round(np.log(np.maximum(scores[pages][finite], 1e-300)) / SCORE_TOLERANCE)
@@ -364,9 +362,9 @@ def _sort_by_score(pages: Indices, scores: Floats, *, overdue: Floats) -> Indice
 
 
 def _guarantee_slots(slots: int, slots_before: int, *, discovery_share: float, refresh_share: float) -> tuple[int, int]:
-    """The slots guaranteed to new pages and to revisits.
+    """Return the guaranteed slots of unfetched pages and of revisits.
 
-    Over any run of slots each gets its share but for less than two slots. Both never get more slots than there are.
+    Over any number of slots, each gets its share with an error of less than two slots. The sum never exceeds `slots`.
     """
     firsts, both = (
         int(share * (slots_before + slots) + ROUNDING) - int(share * slots_before + ROUNDING)
@@ -378,30 +376,30 @@ def _guarantee_slots(slots: int, slots_before: int, *, discovery_share: float, r
 def _split_slots(
     first: Floats, revisits: Floats, *, slots: int, min_slots: tuple[int, int], dead: int
 ) -> tuple[int, int]:
-    """Return the numbers of new and of known pages to hand out; both score arrays best first.
+    """Return the numbers of unfetched and of fetched pages to dispatch. Both score arrays are sorted, best first.
 
-    min_slots: guaranteed slots.  dead: dead links among the revisits, their last ones, which come after all new pages.
-    A new page below its price takes a slot that nobody else needs: a paced slot that is left over may not come again.
+    min_slots: the guaranteed slots.  dead: the number of dead links at the end of `revisits`; they come after all
+    unfetched pages. An unfetched page below its price takes a slot that is left over, because unused slots are lost.
     """
     firsts = min(len(first), min_slots[0], slots)
     min_revisits = min(len(revisits), min_slots[1], slots - firsts)
-    room = slots - firsts - min_revisits
+    slots_left = slots - firsts - min_revisits
     rest = np.concatenate([first[firsts:], revisits[min_revisits:]])
     is_first = np.arange(len(rest)) < len(first) - firsts
     is_dead = np.arange(len(rest)) >= len(rest) - dead
-    chosen = np.lexsort((-rest, is_first & (rest < MIN_SCORE), is_dead))[:room]
+    chosen = np.lexsort((-rest, is_first & (rest < MIN_SCORE), is_dead))[:slots_left]
     extra_firsts = int(is_first[chosen].sum())
     return firsts + extra_firsts, min_revisits + len(chosen) - extra_firsts
 
 
 def _interleave(first: Indices, revisits: Indices) -> Indices:
-    """The new pages and the revisits mixed evenly, so that a batch that is cut off keeps the mix."""
+    """Mix first visits and revisits evenly, so that a truncated batch keeps the mix."""
     position = np.concatenate([(np.arange(len(pages)) + 0.5) / max(len(pages), 1) for pages in (first, revisits)])
     return np.concatenate([first, revisits])[np.argsort(position, kind="stable")]
 
 
 def _compute_gaps(head: Candidates, at: Indices) -> Floats:
-    """The days after which these pages are due. A first gap is cut by its phase, but for a page that is never due."""
+    """Return the days from the last visit until these pages are due. The phase shortens first gaps that are finite."""
     min_interval, max_interval, policy_gap, activity_ahead = (
         head.min_interval[at],
         head.max_interval[at],
@@ -425,7 +423,7 @@ def _compute_gaps(head: Candidates, at: Indices) -> Floats:
 
 
 def _defer_pages(head: Candidates, pages: Flags) -> tuple[Indices, Floats]:
-    """The pages whose stored due time is out of date, and the days until they are worth their price."""
+    """Return the pages whose stored due time is outdated, and the days until their value reaches the price."""
     at = np.flatnonzero(pages)
     gap = _compute_gaps(head, at)
     days_left = gap - head.unseen[at]
@@ -438,9 +436,9 @@ def _defer_pages(head: Candidates, pages: Flags) -> tuple[Indices, Floats]:
 
 
 def find_outdated_due_times(head: Candidates) -> tuple[Indices, Floats]:
-    """The known pages whose stored due time is not that of today's price and terms, and the days until they are due.
+    """Return the fetched pages whose stored due time differs from the current one, and the days until they are due.
 
-    Days at or below 0: the look is worth its price already, or the longest interval is over.  inf: never due.
+    Days of 0 or less: the value reaches the price already, or the longest interval has passed.  inf: never due.
     A page that is overdue by both keeps its stored due time.
     """
     at = np.flatnonzero(~head.is_unfetched & ~head.is_timed & ~head.is_requested)

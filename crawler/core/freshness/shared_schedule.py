@@ -1,7 +1,7 @@
-"""Shared schedules: pages with one main text are looked at through one of them, the leader; the others follow it.
+"""Shared schedules: of several pages with the same main text, only the canonical page is visited; duplicates follow it.
 
-Their texts were equal over several looks of each, or their URLs say that they are one page. Whether they change
-together is tested now and then.
+Pages qualify if their texts were equal over several visits to each, or if their URLs show that they are copies.
+Duplicates are checked occasionally.
 """
 
 import re
@@ -12,18 +12,19 @@ from datetime import datetime, timedelta
 
 from crawler.core.http.urls import PageKey, Url
 
-MIN_VISITS = 3  # good ones of each page since its text is what it is
-MIN_SHARED_BYTES = 500  # of main text, some 80 words: notes of a few lines are equal without being copies
-TEST_GAP_FACTOR = 8  # factor on a page's own gap, after which it is tested while it follows
-MIN_COPY_TEST_WAIT = timedelta(days=30)  # at least, of a page that is another by its URL or its canonical link
+MIN_VISITS = 3  # successful visits to each page since its text last changed
+MIN_SHARED_BYTES = 500  # of main text, about 80 words: shorter texts can be equal by chance
+TEST_GAP_FACTOR = 8  # on a duplicate's own gap, for the time until its next check
+MIN_COPY_TEST_WAIT = timedelta(days=30)  # for a page that is a copy by its URL or canonical link
 _ENDING = re.compile(r"(?:/index|/default)?(?:\.[a-z][a-z0-9]{1,4})?/?\Z", re.IGNORECASE)  # of a path
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateCandidate:
-    """A page that follows none. is_canonical: other pages follow it already.
+    """A page that is not a duplicate so far. is_canonical: other pages follow it already.
 
-    stem: of its URL.  is_settled: its text is long enough, and unchanged for enough looks, to share with any other URL.
+    stem: see derive_stem.  is_settled: its text is long enough, and unchanged for enough visits, to share a schedule
+    with a page of any other URL.
     """
 
     key: PageKey
@@ -36,7 +37,7 @@ class DuplicateCandidate:
 
 @dataclass(frozen=True, slots=True)
 class SharedPair:
-    """A page and the one whose schedule it is to share. is_copy: their URLs, too, say that they are one page."""
+    """A page and the canonical page whose schedule it will share. is_copy: their URLs also show that it is a copy."""
 
     canonical: PageKey
     key: PageKey
@@ -44,16 +45,16 @@ class SharedPair:
 
 
 def derive_stem(url: Url) -> str:
-    """Return the URL without its query, its extension and a trailing slash, in which copies of a page differ."""
+    """Return the URL without query, file extension, index name and trailing slash, in which copies of a page differ."""
     scheme, _, rest = url.partition("?")[0].partition("://")
     host, _, path = rest.partition("/")
     return f"{scheme}://{host}{_ENDING.sub('', f'/{path}')}"
 
 
 def pair_duplicates(candidates: Iterable[DuplicateCandidate]) -> list[SharedPair]:
-    """Return the pairs among pages with one text: pages that are settled, and pages with one stem.
+    """Return pairs of pages with the same text: pages that are settled, and pages with the same stem.
 
-    The most important page of a text leads, unless one leads already. A leader follows no page.
+    The canonical page is the one that is canonical already, or else the most important. It never becomes a duplicate.
     """
     by_text = defaultdict(list)
     for candidate in candidates:
@@ -70,7 +71,7 @@ def pair_duplicates(candidates: Iterable[DuplicateCandidate]) -> list[SharedPair
 
 
 def _group_by_stem(candidates: Sequence[DuplicateCandidate]) -> Iterator[list[DuplicateCandidate]]:
-    """Group pages with one text: all that are settled with those of their stems, and the others by their stems."""
+    """Group pages with the same text: settled pages and pages with their stems in one group, others by stem."""
     stems = {candidate.stem for candidate in candidates if candidate.is_settled}
     by_stem = defaultdict(list)
     for candidate in candidates:
@@ -81,9 +82,9 @@ def _group_by_stem(candidates: Sequence[DuplicateCandidate]) -> Iterator[list[Du
 def compute_test_time(
     now: datetime, *, due_at: datetime, longest: timedelta, is_copy: bool = False, since_visit: timedelta = timedelta(0)
 ) -> datetime:
-    """Return when a follower is tested next, never before due_at: for a copy that passed, twice as long as it rested.
+    """Return when a duplicate is checked next, never before due_at. The wait of a copy that passed doubles.
 
-    due_at: of the page by itself.  since_visit: since the visit before the test.
+    due_at: when the page is due by its own estimate.  since_visit: the time since the visit before this check.
     """
     wait = TEST_GAP_FACTOR * (due_at - now)
     if is_copy:

@@ -1,11 +1,11 @@
-"""Site activity: how much of a site's changing fell on each day, learned from what visits found.
+"""Site activity: how the changes of a site are distributed over days, learned from visits.
 
-Pages of a site do not change each for itself: it is built anew, an editor works through a section. A page changes with
-the hazard rate x activity. The rate is its own; the activity is the site's, one number a day with mean 1. All that is
-believed of a page counts its age in days of activity, in place of days of the calendar.
+Pages of a site do not change independently: the site is rebuilt, or an editor works through a section. A page changes
+with the hazard rate x activity. Each page has its own rate; the activity belongs to the site, one number per day with
+mean 1. Estimates measure the age of a page in days of activity instead of calendar days.
 
-A visit that found a change says that at least one fell into its gap, and expectation maximization shares it among the
-days of the gap in proportion to their hazard. A visit that found none is exposure of all its days. So a change found
+If a visit finds a change, at least one change fell into its gap; expectation maximization distributes it over the days
+of the gap in proportion to their hazard. If a visit finds none, all days of its gap are exposure. So a change found
 today may raise the activity of last Tuesday: pages not visited since Tuesday have aged by it, and others have not.
 Source: Dempster, Laird and Rubin, "Maximum likelihood from incomplete data via the EM algorithm", 1977; the prior of
 independent days is Kalbfleisch's, "Non-parametric Bayesian analysis of survival time data", 1978.
@@ -22,25 +22,26 @@ from numpy.typing import NDArray
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.gamma import Floats, Numbers
 
-ACTIVITY_WINDOW = timedelta(days=120)  # of visits that activity is learned from
-PRIOR_CHANGES = 1.0  # weight of "the activity is 1" on each day, in expected changes
-EM_ROUNDS = 6  # of expectation maximization; twenty change no level by more than a few hundredths
-MIN_MOVED_DAYS = 1.0  # of age that another activity gives to some page, so that pages that wait should be scored again
+ACTIVITY_WINDOW = timedelta(days=120)  # age of the visits from which activity is learned
+PRIOR_CHANGES = 1.0  # weight of the prior activity of 1 on each day, in expected changes
+EM_ROUNDS = 6  # of expectation maximization; with twenty, no level differs by more than a few hundredths
+MIN_MOVED_DAYS = 1.0  # difference in the age of some page from which due times are computed again
 MIN_HAZARD = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class SiteActivity:
-    """The activity of one site until it was last learned; afterwards a day counts as one.
+    """The activity of one site up to when it was last learned; later days count as 1.
 
-    at: limits of its days, ascending; empty at first.  ahead: days by which activity is ahead of the calendar at each.
+    at: the boundaries of its days, ascending; empty at first.  ahead: days by which activity is ahead of the calendar
+    at each boundary.
     """
 
     at: tuple[datetime, ...] = ()
     ahead: tuple[float, ...] = ()
 
     def get_days_ahead(self, instant: datetime) -> float:
-        """Return the days by which activity went ahead of the calendar from that instant on; below 0 for less."""
+        """Return by how many days activity exceeds the calendar since an instant; negative if it is behind."""
         if not self.at or instant >= self.at[-1]:
             return 0.0
         n = bisect_right(self.at, instant)
@@ -50,7 +51,7 @@ class SiteActivity:
         return self.ahead[-1] - self.ahead[n - 1] - part * (self.ahead[n] - self.ahead[n - 1])
 
     def has_moved(self, other: "SiteActivity") -> bool:
-        """Whether some page has aged by MIN_MOVED_DAYS more or less by the other one."""
+        """Whether the age of any page differs by at least MIN_MOVED_DAYS between the two."""
         return any(
             abs(self.get_days_ahead(limit) - other.get_days_ahead(limit)) >= MIN_MOVED_DAYS
             for limit in (*self.at, *other.at)
@@ -62,11 +63,12 @@ EVEN_ACTIVITY = SiteActivity()  # the calendar
 
 @dataclass(frozen=True, slots=True)
 class VisitFindings:
-    """What good visits found: arrays of equal length.
+    """The findings of successful visits: arrays of equal length.
 
-    since, at: days of the visit before, and of this one, from any instant on.  changed: whether its own text had.
-    rate: of the page, per day.  unsignaled_share: the share of its changes that no source of signals tells, a number or
-    an array; a finding counts for so much, since a visit that a signal brings about comes soon after the change.
+    since, at: the times of the previous visit and of this one, in days since any instant.  changed: whether the visit
+    found a significant change.  rate: of the page, per day.  unsignaled_share: the share of its changes that no source
+    signals, a number or an array. It is the weight of a finding, because a visit caused by a signal comes soon after
+    the change.
     """
 
     since: Floats
@@ -77,7 +79,7 @@ class VisitFindings:
 
 
 def compute_activity_levels(findings: VisitFindings, limits: Floats) -> Floats:
-    """Return the activity between each two of the ascending limits, in days; its mean is 1, as it is before them."""
+    """Return the activity between consecutive limits (ascending, in days). Its mean is 1, as before the first limit."""
     recent = (findings.at > limits[0]) & (findings.at <= limits[-1]) & (findings.since < findings.at)
     before = np.maximum(limits[0] - findings.since[recent], 0.0)
     changed, rate = findings.changed[recent], findings.rate[recent]
@@ -96,12 +98,12 @@ def compute_activity_levels(findings: VisitFindings, limits: Floats) -> Floats:
 
 
 def compute_activity_ahead(findings: VisitFindings, limits: Floats) -> Floats:
-    """Return the days by which activity is ahead of the calendar at each of the limits, since the first."""
+    """Return by how many days activity is ahead of the calendar at each limit, counted from the first limit."""
     return np.append(0.0, np.cumsum((compute_activity_levels(findings, limits) - 1.0) * np.diff(limits)))
 
 
 def _spread_weights(since: Floats, at: Floats, weight: Floats, spans: int) -> Floats:
-    """Return for each span of length 1 the sum of the weights, each times the part of the span that it covers."""
+    """Return the sum of weights in each span of length 1, each weight times the share of the span that it covers."""
     first, last = since.astype(np.intp), at.astype(np.intp)
     steps = np.zeros(spans + 1)
     np.add.at(steps, first, weight)
@@ -115,10 +117,10 @@ def _spread_weights(since: Floats, at: Floats, weight: Floats, spans: int) -> Fl
 def learn_site_activity(
     visits: Sequence[tuple[datetime, datetime, bool, float]], *, at: datetime, unsignaled_share: float = 1.0
 ) -> SiteActivity:
-    """Return the activity of a site up to `at`, by midnights (UTC); without visits that of the calendar.
+    """Return the activity of a site up to `at`, per UTC day; without visits it is even.
 
-    visits: the time of the visit before and of this one, whether it found a change, and the page's rate per day.
-    unsignaled_share: see Findings.
+    visits: the times of the previous visit and of this one, whether it found a change, and the page's rate per day.
+    unsignaled_share: see VisitFindings.
     """
     if not visits:
         return SiteActivity((at,), (0.0,))
@@ -130,9 +132,9 @@ def learn_site_activity(
 
 
 def compute_activity_limits(first: datetime, at: datetime) -> list[datetime]:
-    """Return the limits of the days for which activity is learned: midnights (UTC) and `at`.
+    """Return the boundaries of the days for which activity is learned: UTC midnights and `at`.
 
-    first: when the first of the visits that are remembered was made.
+    first: the time of the first stored visit.
     """
     begin = max(first, at - ACTIVITY_WINDOW).astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     midnights = [begin + n * DAY for n in range(int((at - begin) / DAY) + 1)]

@@ -1,20 +1,20 @@
-"""The record of a source of signals in one domain, learnt from looks: how much of what it says is true, and all.
+"""The record of a source of change signals in one domain: its precision and recall, learned from visits.
 
-A look at a page tells whether the page has changed, and how many signals came since the last look is known. Looks that
-signals bring about are no fair sample of a page's life, so each figure is counted over a time that does not depend on
-what it counts:
+A visit reveals whether a page has changed; the number of signals since the last visit is known. Visits caused by
+signals are not a random sample, so each quantity is measured over a time that does not depend on what it counts:
 
-- False signals, over the time of all looks. Those that came without a change are false; where there was a change, how
-  many of the signals were true is not known, and their expectation is taken in place of the number (one step of
-  expectation maximisation a look). Over looks without a change only, their rate would come out too high: a gap that a
-  signal ends is short, and most short gaps hold no change.
-- True signals, over the changes that the beliefs expected in the time of all looks.
-- Changes that were not told, over the changes expected in gaps without a signal: whatever the source tells and makes
-  up, the changes that it misses come at their own times. Beliefs that are too fast or too slow cancel out.
+- False signals, over the time of all visits. Signals without a change are false. With a change, the number of true
+  signals is unknown, and its expectation is used instead (one step of expectation maximization per visit). Over visits
+  without a change only, the rate would be too high: a gap that a signal ends is short, and most short gaps have no
+  change.
+- True signals, over the changes that the estimates expect in the time of all visits.
+- Missed changes, over the changes expected in gaps without a signal: the changes that a source misses do not depend on
+  its signals. Estimates that are too high or too low cancel out.
 
-All this supposes a source that errs by chance. One that lies may do so in any way, so it has a voice only as long as
-what looks find is likelier with its word than without: the logarithms of these chances add up, within bounds, so that
-long merit does not cover fresh lies (Page, "Continuous inspection schemes", 1954; Dawid, "Prequential analysis", 1984).
+All this assumes that a source errs at random. A source that lies may do so in any way, so it only counts as long as the
+findings of visits are more likely with its signals than without. The log-likelihood ratios add up within bounds, so
+that past merit does not outweigh recent lies (Page, "Continuous inspection schemes", 1954; Dawid, "Prequential
+analysis", 1984).
 """
 
 import math
@@ -25,30 +25,30 @@ import numpy as np
 from crawler.core.freshness.estimates import RateEstimate, compute_change_chance
 from crawler.core.freshness.signals import MAX_COUNTED, SourceQuality, build_signal_state, compute_aged_days
 
-USUAL_RECALL, USUAL_CHANGES = 0.1, 15.0  # of a source that was never heard, and as how many changes that counts
-MIN_PRIOR_WEIGHT = 0.07  # of these, however many looks have been made
-USUAL_NOISE, USUAL_DAYS = 0.06, 20.0  # per page and day, and as how many page-days that counts
+USUAL_RECALL, USUAL_CHANGES = 0.1, 15.0  # prior recall of a source, and its weight in changes
+MIN_PRIOR_WEIGHT = 0.07  # share of the prior that never fades
+USUAL_NOISE, USUAL_DAYS = 0.06, 20.0  # prior noise per page and day, and its weight in page-days
 VISITS_REMEMBERED = 300.0  # older ones fade
-# About as often a list is read. It tells a page once, however often that has changed since: of pages that change many
-# times between, a source that misses nothing seems to miss most.
+# How often lists are read, about. A list signals several changes since the last read only once. For pages that change
+# many times between reads, a perfect source would seem to miss most changes.
 LIST_READ_DAYS = 1.0
-FULL_TRUST_MERIT, MAX_MERIT, MIN_MERIT = 3.0, 6.0, -3.0  # of merit, in nats: e^3 is odds of twenty to one
+FULL_TRUST_MERIT, MAX_MERIT, MIN_MERIT = 3.0, 6.0, -3.0  # in nats; e^3 are odds of twenty to one
 ARRIVALS_REMEMBERED_DAYS, USUAL_REMEMBERED_DAYS = 7.0, 90.0
-FEW_SIGNALS = 3.0  # that are missing are chance
+FEW_SIGNALS = 3.0  # a difference of this many signals may be chance
 MIN_CHANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """What looks have said of a source, as sums that fade.
+    """What visits revealed about a source, as sums that fade.
 
-    page_days: between looks.  false_signals, true_signals: signals in that time.
-    signaled_changes, expected_changes: true signals and changes in that time, by the beliefs.  silent_changes,
-    expected_silent_changes: changes found and expected in gaps without a signal. In these four a page counts the less
-    the faster it changes.  prior_weight: the part of what is usual of sources that still counts beside these sums, 0 to
-    1; it fades like them.  merit: how much likelier looks of late were with its word than without, in nats, within
-    bounds.  recent_signals, recent_page_days: signals of late, about any page, and page-days in which they came.
-    usual_signals, usual_page_days: the same of longer ago, too.
+    page_days: days between visits, over all pages.  false_signals, true_signals: expected numbers in that time.
+    signaled_changes, expected_changes: true signals, and changes expected by the estimates, in that time.
+    silent_changes, expected_silent_changes: changes found, and expected, in gaps without a signal. In these four, pages
+    that change faster have a lower weight.  prior_weight: the remaining weight of the prior, 0 to 1; it fades too.
+    merit: the log-likelihood ratio of recent findings with and without the source's signals, in nats, within bounds.
+    recent_signals, recent_page_days: recent signals about any page, and the page-days in which they came.
+    usual_signals, usual_page_days: the same over a longer time.
     """
 
     page_days: float = 0.0
@@ -67,14 +67,14 @@ class SourceRecord:
 
     @property
     def quality(self) -> SourceQuality:
-        """What its word is worth: nothing, until looks have shown that it tells something."""
+        """Return the quality of the source. Its recall is 0 until visits have shown that its signals are useful."""
         recall = min(max(self.merit / FULL_TRUST_MERIT, 0.0), 1.0) * self.estimate.recall
         per_day = self.recent_signals / max(self.recent_page_days, 1.0)
         return SourceQuality(recall=recall, noise=self.estimate.noise, liveliness=self.liveliness, per_day=per_day)
 
     @property
     def estimate(self) -> SourceQuality:
-        """What its word would be worth if it erred by chance."""
+        """Return the quality under the assumption that the source errs at random."""
         prior_changes = USUAL_CHANGES * max(self.prior_weight, MIN_PRIOR_WEIGHT)
         signaled = (USUAL_RECALL * prior_changes + self.signaled_changes) / (prior_changes + self.expected_changes)
         missed = ((1 - USUAL_RECALL) * prior_changes + self.silent_changes) / (
@@ -85,16 +85,16 @@ class SourceRecord:
 
     @property
     def liveliness(self) -> float:
-        """How many signals come of late, by how many used to; 1 at most. A dead source's silence says nothing.
+        """Return recent signals relative to the usual number, at most 1. The silence of a dead source is no evidence.
 
-        Both are about all pages: those that were looked at of late are the ones that change, and are signalled, most.
+        Both numbers are for all pages, because recently visited pages change most and have the most signals.
         """
         expected_changes = self.usual_signals / max(self.usual_page_days, 1.0) * self.recent_page_days
         return min((self.recent_signals + FEW_SIGNALS) / (expected_changes + FEW_SIGNALS), 1.0)
 
     @property
     def precision(self) -> float | None:
-        """The share of its signals that were true; None before the first of them was looked into."""
+        """Return the share of signals that were true; None before the first visit to a signaled page."""
         signals = self.true_signals + self.false_signals
         return self.true_signals / signals if signals else None
 
@@ -110,20 +110,21 @@ def update_record(
     signals: int,
     changed: bool,
 ) -> SourceRecord:
-    """The record after a look at a page.
+    """Return the record after a visit to a page.
 
-    estimate_before: of the page before the look.  gap_days: since the last good look.  signals: of this source since.
+    estimate_before: the page's estimate before the visit.  gap_days: days since the last successful visit.
+    signals: the signals of this source since then.
     """
     count, decay, gap_days = min(signals, MAX_COUNTED), 1 - 1 / VISITS_REMEMBERED, max(gap_days, 0.0)
     estimate, rate = record.estimate, estimate_before.rate_per_day
     expected_changes = rate * gap_days
-    share = 1 / (1 + rate * LIST_READ_DAYS)  # known before the gap, so that no finding counts for more than another
+    share = 1 / (1 + rate * LIST_READ_DAYS)  # known before the gap, so it does not depend on the finding
     true_signals = (
         _estimate_true_signals(estimate, rate=rate, expected_changes=expected_changes, count=count) if changed else 0.0
     )
     missed = (1 - estimate.recall) * expected_changes
     merit_gain = _compute_merit(estimate, estimate_before, gap_days, count, changed=changed)
-    # at least one of so many
+    # The expected number of missed changes, given that there is at least one.
     expected_silent = 0.0 if not changed else missed / -np.expm1(-missed) if missed > 1e-9 else 1.0
     return replace(
         record,
@@ -140,7 +141,7 @@ def update_record(
 
 
 def record_arrivals(record: SourceRecord, *, days: float, pages: float, signals: float = 0.0) -> SourceRecord:
-    """The record at an instant. days: since the one before.  signals: that came by now, about `pages` pages."""
+    """Return the record after `days` more days with `signals` signals about `pages` pages."""
     decay, usual_decay = (
         float(np.exp(-max(days, 0.0) / remembered)) for remembered in (ARRIVALS_REMEMBERED_DAYS, USUAL_REMEMBERED_DAYS)
     )
@@ -156,7 +157,7 @@ def record_arrivals(record: SourceRecord, *, days: float, pages: float, signals:
 def _compute_merit(
     estimate: SourceQuality, estimate_before: RateEstimate, gap_days: float, count: int, *, changed: bool
 ) -> float:
-    """ln of how much likelier the finding of a look was with the source's word than without."""
+    """Return the log-likelihood ratio of a visit's finding with and without the source's signals."""
     aged_days = float(
         compute_aged_days(estimate_before.a, estimate_before.b, gap_days, build_signal_state(float(count), estimate))
     )
@@ -166,9 +167,9 @@ def _compute_merit(
 
 
 def _estimate_true_signals(estimate: SourceQuality, *, rate: float, expected_changes: float, count: int) -> float:
-    """The expected number of true signals among `count`, where there was a change."""
+    """Return the expected number of true signals among `count`, given that there was a change."""
     ratio = estimate.recall * rate / estimate.noise
-    # Chances over the power of n signals: of one that is true, and of a change without any.
+    # Relative probabilities: at least one signal is true, or there is a change but no signal is true.
     power = np.exp(-count * np.log1p(ratio))
     some_true, none_true = 1 - power, power * -np.expm1(-(1 - estimate.recall) * expected_changes)
     true_signals = count * ratio / (1 + ratio) / max(float(some_true + none_true), MIN_CHANCE)

@@ -1,4 +1,4 @@
-"""The terms of the next look at a page: its price, its interval, and whether somebody asked for it."""
+"""The terms of the next visit to a page: its shadow price, its interval bounds, and the reason if it is requested."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,40 +11,39 @@ from crawler.core.freshness.signals import SourceQuality
 from crawler.core.http.urls import Url
 
 
-class Wanted(IntEnum):
-    """Reason for which a look is wanted whatever its value."""
+class RequestReason(IntEnum):
+    """The reason for a requested visit, which is made at any price."""
 
     NONE = 0
     BY_USER = 1
-    BY_AUDIT = 2  # one of a random sample
-    BY_CANONICAL = 3  # the page that leads its shared schedule has changed
-    BY_URL = 4  # by a user who named this very page: it comes before all others
-    TO_CONFIRM = 5  # a first 404 is to be confirmed: it comes before all others once it is due
-    TO_RENDER = 6  # it is stored without what its scripts write, and a browser should read it
-    BY_DEADLINE = 7  # its new content was withheld as long as may be, and this visit ends that; never stored
-    BY_LIST = 8  # it never was a page, and a sitemap or a feed names it
+    BY_AUDIT = 2  # part of a random sample
+    BY_CANONICAL = 3  # the canonical page of its shared schedule changed
+    BY_URL = 4  # a user named this page; it comes before all others
+    TO_CONFIRM = 5  # to confirm a first 404; it comes before all others once it is due
+    TO_RENDER = 6  # stored without the content that its scripts add; a browser should render it
+    BY_DEADLINE = 7  # ends the maximum time for which new content may be withheld; never stored
+    BY_LIST = 8  # it never was a page, but a sitemap or feed lists it
 
 
-USER_REQUESTS = frozenset({Wanted.BY_USER, Wanted.BY_URL})
-PRIORITY_REQUESTS = USER_REQUESTS | {Wanted.TO_CONFIRM}  # visits that are not paced, and go before all others
+USER_REQUESTS = frozenset({RequestReason.BY_USER, RequestReason.BY_URL})
+PRIORITY_REQUESTS = USER_REQUESTS | {RequestReason.TO_CONFIRM}  # visits that are not paced and come before all others
 
 
 @dataclass(frozen=True, slots=True)
 class VisitTerms:
-    """The terms of a page's next look.
+    """The terms of a page's next visit.
 
-    shadow_price: importance x days that this look must be worth; its cost is included.  min_interval, max_interval:
-    bounds of the interval.  prior: of the page's group.  amount: how much its group's changes change; None: each change
-    counts alike.  revisit: when the page is looked at again.  sources: what the sources of signals in this domain are
-    worth, by their numbers.  once: the page is not looked at again.  is_ruled: `max_interval` is a user's rule; then
-    such a look is no floor visit.
+    shadow_price: the minimum value of this visit in importance x days, including its cost.  prior: of the page's group.
+    amount: the expected change magnitude of its group; None means that all changes count the same.
+    once: the page is not revisited.  is_ruled: a user's rule sets `max_interval`; then such a visit is not a floor
+    visit.  sources: the qualities of the domain's sources of change signals.
     """
 
     shadow_price: float = 0.25
     min_interval: timedelta = timedelta(minutes=10)
     max_interval: timedelta = timedelta(days=180)
     prior: RateEstimate = PRIOR
-    amount: ExpectedMagnitude | None = None
+    magnitude: ExpectedMagnitude | None = None
     revisit: RevisitPolicy = VALUE_POLICY
     once: bool = False
     is_ruled: bool = False
@@ -56,12 +55,12 @@ DEFAULT_TERMS = VisitTerms()
 
 @dataclass(frozen=True, slots=True)
 class CrawlDefaults:
-    """The defaults where neither plan nor rules give a value, and the guaranteed shares of discovery and refresh.
+    """The defaults if neither plan nor rules give a value, and the guaranteed shares of discovery and revisits.
 
-    shadow_price: importance x days that a request must be worth.  budget_per_day, bytes_per_day: of all domains
-    together.  fills_budgets: requests of a domain's own budget that no page is worth are made all the same, as the day
-    goes by.  page_score: a factor on the importance of pages of all domains, beside that of rules; None: there is none.
-    plugin_policies: revisit policies beside core's own, by name.
+    shadow_price: the minimum value of a request in importance x days.  budget_per_day, bytes_per_day: for all domains
+    together.  fills_budgets: spend a domain's own budget over the day even if no page reaches the price.
+    page_score: a factor on the importance of pages of all domains, in addition to rules, or None.
+    plugin_policies: additional revisit policies, by name.
     """
 
     shadow_price: float

@@ -1,11 +1,11 @@
-"""The value of a look, and the gap after which it is worth its price (SCHEDULING, section 5).
+"""The value of a visit, and the gap after which it reaches the shadow price (SCHEDULING, section 5).
 
 Source: the marginal gain in importance-weighted freshness, from Cho and Garcia-Molina, "Effective page refresh policies
-for Web crawlers", TODS 2003, with the threshold form of Azar et al., PNAS 2018; averaged over a Gamma belief.
+for Web crawlers", TODS 2003, with the threshold form of Azar et al., PNAS 2018; averaged over the Gamma posterior.
 
-Each formula stands on float arrays: a, b of the belief, weight w, and times in days. The functions on a Belief call the
-same formulas with one page; only `compute_page_gain`, which every look needs a few times, is written out for single
-numbers. A site that is more active than usual by a factor m has beliefs (a, b / m).
+Formulas take float arrays: a and b of the estimate, weight w, and times in days. Functions for one page repeat formulas
+that every visit needs in scalar form, which is faster. If a site is more active than usual by a factor m, its estimates
+are (a, b / m).
 """
 
 import math
@@ -16,29 +16,29 @@ import numpy as np
 from crawler.core.freshness.estimates import DAY, RateEstimate
 from crawler.core.freshness.gamma import Floats, Numbers
 
-MIN_IMPORTANCE = 0.05  # a page worth nothing would never be looked at again, and could never prove otherwise
-MAX_IMPORTANCE = 1000.0  # and no single page may take its domain's whole budget
-SERIES_BELOW = 1e-3  # of (a + 1) y: there the closed form of the gain cancels, and three terms give ten digits
-EPSILON = 1e-300  # added where 0/0 has a limit: expm1(x)/x is 1 there
-MAX_LOG_Y = 27.6  # of ln y: a gap of 10^12 times b is "never"
+MIN_IMPORTANCE = 0.05  # a page with importance 0 would never be revisited, so its importance could never rise
+MAX_IMPORTANCE = 1000.0  # limits the share of a domain's budget that one page can use
+SERIES_BELOW = 1e-3  # of (a + 1) y; below, the closed form of the gain cancels, and three terms give ten digits
+EPSILON = 1e-300  # avoids 0/0 where expm1(x)/x has the limit 1
+MAX_LOG_Y = 27.6  # a gap of 10^12 times b counts as never
 TINY_TARGET = 1e-12
 LARGE_ARRAY = 1000
 MAX_STEPS = 60
 MAX_STEP = 3.0  # of ln y
-EXACT_STEP = 1e-4  # a step this short leaves an error of about its cube
-ROUNDING = 1e-13  # of ln g: where the gain is almost flat, more cannot be asked
+EXACT_STEP = 1e-4  # the error after a step this short is about its cube
+ROUNDING = 1e-13  # of ln g; where the gain is almost flat, more accuracy is not possible
 
 
 def compute_weights(importance: Numbers) -> Floats:
-    """Importances (the domain's mean is 1) as weights, within bounds that no estimate may leave."""
+    """Limit importances (the domain's mean is 1) to [MIN_IMPORTANCE, MAX_IMPORTANCE]."""
     return np.asarray(np.clip(importance, MIN_IMPORTANCE, MAX_IMPORTANCE))
 
 
 def compute_gain(a: Numbers, y: Numbers) -> Floats:
     """g_a(y) = [1 - (1 + y)^(1 - a)]/(a - 1) - y (1 + y)^(-a), for a > 0 and y >= 0.
 
-    The mean over a Gamma(a, 1) rate l of (1 - (1 + l y) exp(-l y))/l. Grows with y: to 1/(a - 1), or without end if
-    a <= 1.
+    The mean of (1 - (1 + l y) exp(-l y))/l over a rate l from Gamma(a, 1). Grows with y, to 1/(a - 1), or without bound
+    if a <= 1.
     """
     log_y = np.log1p(y)
     x = (1 - a) * log_y + EPSILON
@@ -48,7 +48,7 @@ def compute_gain(a: Numbers, y: Numbers) -> Floats:
 
 
 def compute_page_gain(a: float, y: float) -> float:
-    """`gain` of one page."""
+    """Return compute_gain for one page."""
     if (a + 1) * y < SERIES_BELOW:
         return a * y * y * (0.5 - (a + 1) * y / 3 + (a + 1) * (a + 2) * y * y / 8)
     log_y = math.log1p(y)
@@ -57,21 +57,21 @@ def compute_page_gain(a: float, y: float) -> float:
 
 
 def compute_values(a: Numbers, b: Numbers, weight: Numbers, unseen: Numbers) -> Floats:
-    """The value of looking now, in importance x days of freshness gained over looking later: w b g_a(t/b)."""
+    """Return the value of a visit now, in importance x days of freshness gained over a later visit: w b g_a(t/b)."""
     return np.asarray(weight * b * compute_gain(a, np.maximum(unseen, 0.0) / b))
 
 
 def compute_first_values(a: Numbers, b: Numbers, weight: Numbers, longest: Numbers) -> Floats:
-    """The value of the first fetch of a page: the fresh time that it buys within `longest` days.
+    """Return the value of the first visit to a page: the fresh time that it gains within `longest` days.
 
-    w times the integral of (b/(b + t))^a from 0 to `longest`; compared with the same price as a look at a known page,
-    so that a flood of unimportant URLs cannot starve refresh.
+    w times the integral of (b/(b + t))^a from 0 to `longest`. It is compared with the same price as a revisit, so many
+    unimportant URLs cannot starve revisits.
     """
     return np.asarray(weight * compute_fresh_days(a, b, longest))
 
 
 def compute_fresh_days(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
-    """The days of the `gap` after a fetch for which its copy is expected fresh: b [(1 + y)^(1 - a) - 1]/(1 - a)."""
+    """Return the days of a `gap` in which a copy is expected to be fresh: b [(1 + y)^(1 - a) - 1]/(1 - a)."""
     log_y = np.log1p(np.maximum(gap, 0.0) / b)
     x = (1 - a) * log_y + EPSILON
     return np.asarray(b * log_y * (np.expm1(x) / x))
@@ -80,11 +80,11 @@ def compute_fresh_days(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
 def compute_values_with_signals(
     a: Numbers, b: Numbers, weight: Numbers, aged: Numbers, *, ahead: Numbers, max_interval: Numbers
 ) -> Floats:
-    """The value of looking now at pages that signals have made `aged` days old (signals.heard_days).
+    """Return the value of a visit now to pages that are `aged` days old with signals (signals.compute_aged_days).
 
-    ahead: the days of these that signals added. No signal makes a look worth more than the fresh days, within
-    `max_interval`, that follow a change that is certain; nor worth less than it would be without: a signal about all
-    pages at once would let none be looked at, where each of them changes too often.
+    ahead: the days that signals added. The value is at most that of the fresh days within `max_interval` after a
+    certain change. It is at least the value without signals: otherwise, if a signal concerned all pages at once and
+    each of them changed too often to follow, none would be visited.
     """
     value = np.minimum(
         compute_values(a, b, weight, aged), compute_max_values(a, b, weight, ahead=ahead, max_interval=max_interval)
@@ -93,26 +93,26 @@ def compute_values_with_signals(
 
 
 def compute_max_values(a: Numbers, b: Numbers, weight: Numbers, *, ahead: Numbers, max_interval: Numbers) -> Floats:
-    """The most that a look can be worth; inf where no signal came."""
+    """Return the maximum value of a visit; inf without signals."""
     return np.where(np.greater(ahead, 0), weight * compute_fresh_days(np.asarray(a) + 1, b, max_interval), np.inf)
 
 
 def compute_weight(importance: float) -> float:
-    """The weight of one importance; see `compute_weights`."""
+    """Return compute_weights for one page."""
     return min(max(importance, MIN_IMPORTANCE), MAX_IMPORTANCE)
 
 
 def solve_gap(a: Numbers, b: Numbers, weight: Numbers, shadow_price: Numbers) -> Floats:
-    """The days after a good look when the next one is worth `price`: the root of w b g_a(t/b) = price.
+    """Return the days until the next visit has the value `shadow_price`: the root of w b g_a(t/b) = shadow_price.
 
-    shadow_price: importance x days that this look must be worth, above 0.  The result is inf where a look is never
-    worth it; that takes a > 1, evidence that the page changes faster than it can be followed. Newton on ln g over ln y,
-    with the second derivative (Halley): 3 to 6 steps. y = sqrt(2 price/(a w b)) is a lower bound of the root, and ln g
-    is concave in ln y, so it climbs.
+    shadow_price: the minimum value of this visit in importance x days, above 0.
+    The result is inf if no visit reaches the price. That requires a > 1: evidence that the page changes faster than it
+    can be followed. Newton on ln g over ln y with the second derivative (Halley) takes 3 to 6 steps. It starts at
+    y = sqrt(2 shadow_price/(a w b)), a lower bound of the root; ln g is concave in ln y, so convergence is monotonic.
     """
     target = np.clip(np.asarray(shadow_price / (weight * b), dtype=np.float64), EPSILON, 1 / EPSILON)
     never = target * np.maximum(a - 1.0, 0.0) >= 1.0
-    reach = np.where(never, TINY_TARGET / a, target)  # a root that is found at once, where there is none
+    reach = np.where(never, TINY_TARGET / a, target)  # without a root, a target that is found at once
     start = np.minimum(0.5 * (np.log(2 / a) + np.log(reach)), MAX_LOG_Y)
     log_y = _climb_to_root(a + 0.0 * reach, start, np.log(reach))
     return np.where(never | (log_y >= MAX_LOG_Y), np.inf, b * np.exp(log_y))
@@ -125,18 +125,18 @@ def _climb_to_root(a: Floats, log_y: Floats, log_target: Floats) -> Floats:
         far = np.abs(log_y - before) > EXACT_STEP
         if not far.any():
             break
-        if far.size > LARGE_ARRAY and far.sum() < far.size / 2:  # the last few need not keep all the others busy
+        if far.size > LARGE_ARRAY and far.sum() < far.size / 2:  # continue only with elements that have not converged
             log_y[far] = _climb_to_root(a[far], log_y[far], log_target[far])
             break
     return log_y
 
 
 def _compute_step(a: Numbers, log_y: Floats, log_target: Floats) -> Floats:
-    """Halley's step toward ln g_a(y) = log_target, held short where the curve is too flat to be trusted."""
+    """Return Halley's step toward ln g_a(y) = log_target, limited where the curve is too flat."""
     y = np.exp(log_y)
     reached = compute_gain(a, y)
     slope = a * y * y * np.exp(-(a + 1) * np.log1p(y)) / reached  # d ln g / d ln y
-    bend = 2 - (a + 1) * y / (1 + y) - slope  # its own, relative slope
+    bend = 2 - (a + 1) * y / (1 + y) - slope  # d ln slope / d ln y
     missing = log_target - np.log(reached)
     newton = np.maximum(np.minimum(missing / np.maximum(slope, EPSILON), MAX_STEP), -MAX_STEP)
     return np.asarray((np.abs(missing) > ROUNDING) * newton / np.maximum(1 + 0.5 * newton * bend, 0.5))
@@ -153,10 +153,10 @@ def compute_due_gap(
     recall: Numbers = 0.0,
     ahead: Numbers = 0.0,
 ) -> Floats:
-    """The days after a good look when the next one is due: when it is worth `price`, within [least, most].
+    """Return the days until the next visit is due: when its value reaches the price, within the interval bounds.
 
-    recall, ahead: what sources of signals make of the time (signals.heard_days).
-    All are days of the site's activity; by the calendar the gap is shorter by the days that this is ahead.
+    recall: of the sources of change signals.  ahead: days that signals add to the age (signals.compute_days_ahead).
+    All days are days of site activity; in calendar days the gap is shorter by the days that activity is ahead.
     """
     full_gap = solve_gap(a, b, weight, shadow_price)
     is_reached_by_signals = compute_max_values(a, b, weight, ahead=ahead, max_interval=max_interval) >= shadow_price
@@ -173,10 +173,10 @@ def compute_interval(
     max_interval: timedelta,
     recall: float = 0.0,
 ) -> timedelta:
-    """The time after a good look when the next one is worth `price`, within [least, most].
+    """Return the time until the value of the next visit reaches the price, within the interval bounds.
 
-    A page that surely changes faster than it can be followed gets `max_interval`: nothing is abandoned.
-    recall: the chance that a source of signals tells the next change.
+    A page that changes too fast to follow gets `max_interval`, so it is still visited.
+    recall: the probability that a source of change signals reports the next change.
     """
     days = solve_page_gap(estimate.a, estimate.b, compute_weight(importance), shadow_price) / (1 - recall)
     return max(
@@ -186,9 +186,9 @@ def compute_interval(
 
 
 def solve_page_gap(a: float, b: float, weight: float, shadow_price: float) -> float:
-    """`solve_gap` of one page, equal to it within 10^-9 of itself: numpy takes ten times as long for single numbers.
+    """Return solve_gap for one page, with a relative difference of at most 1e-9.
 
-    Each look asks for its own page's.
+    Every visit needs it, and numpy takes ten times as long for scalars.
     """
     target = min(max(shadow_price / (weight * b), EPSILON), 1 / EPSILON)
     if target * max(a - 1.0, 0.0) >= 1.0:
@@ -204,7 +204,7 @@ def solve_page_gap(a: float, b: float, weight: float, shadow_price: float) -> fl
 
 
 def _compute_page_step(a: float, log_y: float, log_target: float) -> float:
-    """`_step` of one page."""
+    """Return _compute_step for one page."""
     y = math.exp(log_y)
     reached = compute_page_gain(a, y)
     slope = a * y * y * math.exp(-(a + 1) * math.log1p(y)) / reached
@@ -217,8 +217,8 @@ def _compute_page_step(a: float, log_y: float, log_target: float) -> float:
 
 
 def compute_phase(key: bytes) -> float:
-    """The part of its first gap that a page waits, by its key (a hash): above 0, at most 1, and spread evenly.
+    """Return the share of its first gap that a page waits, from its key (a hash): above 0, at most 1, uniform.
 
-    Many pages that came in together would be due at once otherwise, and again after each gap for ever.
+    Otherwise pages that were added together would all be due at once, again and again.
     """
     return (int.from_bytes(key[:6], "big") + 1) / (1 << 48)

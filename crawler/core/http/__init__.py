@@ -1,5 +1,5 @@
-"""One request and its answer: URLs, answers, robots.txt, and back-off.
+"""HTTP: URLs, responses, robots.txt, credentials and back-off.
 
-`normalize_url` makes the one spelling of a URL by which a page is known; Fetched, NotModified and Unreached are the
-possible answers; `compute_backoff` says how long a domain that refuses is left alone. The lowest room.
+`normalize_url` returns the normal form of a URL, which identifies a page. Fetched, NotModified and Unreached are the
+possible responses. `compute_backoff` computes how long a refusing domain is suspended. Imports no other core package.
 """

@@ -1,13 +1,13 @@
-"""Which network addresses are somebody's own: their servers need no politeness, and others may not be led there."""
+"""Private network addresses. Servers there may be crawled without delay, and public pages must not lead there."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-# Written out, since Python's is_private and is_global changed their minds between patch versions (CVE-2024-4032).
+# Listed here because Python's is_private and is_global changed between patch versions (CVE-2024-4032).
 PRIVATE_NETWORKS = tuple(
     ip_network(text)
     for text in (
         "10.0.0.0/8",
-        "100.64.0.0/10",  # carriers'
+        "100.64.0.0/10",  # carrier-grade NAT (RFC 6598)
         "127.0.0.0/8",
         "172.16.0.0/12",
         "192.168.0.0/16",
@@ -18,7 +18,7 @@ PRIVATE_NETWORKS = tuple(
 
 
 def is_private(address: str) -> bool:
-    """Whether an address is of somebody's own network; what is no address is not."""
+    """Whether a text is a private address. False if it is not an address."""
     try:
         return is_private_address(ip_address(address.partition("%")[0]))
     except ValueError:
@@ -26,5 +26,5 @@ def is_private(address: str) -> bool:
 
 
 def is_private_address(address: IPv4Address | IPv6Address) -> bool:
-    """Whether a parsed address is of somebody's own network."""
+    """Whether a parsed address is private."""
     return any(address in network for network in PRIVATE_NETWORKS)

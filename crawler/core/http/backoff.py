@@ -1,18 +1,18 @@
-"""Back-off: Retry-After, and exponential waits of our own where the server gives none."""
+"""Back-off: Retry-After, and exponential waits if the server does not send it."""
 
 import math
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 FIRST_BACKOFF = timedelta(seconds=30)
-MIN_BACKOFF = timedelta(seconds=1)  # Retry-After: 0 does not switch the back-off off
+MIN_BACKOFF = timedelta(seconds=1)  # Retry-After: 0 does not disable the back-off
 
 
 def parse_retry_after(value: str | None, *, now: datetime, server_date: str | None = None) -> timedelta | None:
-    """The wait that a Retry-After header asks for, or None if it asks for none (RFC 9110, section 10.2.3).
+    """Return the wait that a Retry-After header requests, or None without a valid one (RFC 9110, section 10.2.3).
 
-    value: seconds or an HTTP date. A date is counted from the server's own Date where there is one, since the server's
-    clock may be wrong, and ours may be an instant of the user's choice.
+    value: seconds or an HTTP date. A date is relative to the server's Date header if there is one, because the server's
+    clock may be wrong, and `now` may be a time that the user chose.
     """
     if value is None:
         return None
@@ -24,7 +24,7 @@ def parse_retry_after(value: str | None, *, now: datetime, server_date: str | No
 
 
 def parse_http_date(value: str | None) -> datetime | None:
-    """An HTTP date as an aware instant, or None if it is none."""
+    """Parse an HTTP date to an aware datetime, or None if it is invalid."""
     if not value:
         return None
     try:
@@ -35,15 +35,15 @@ def parse_http_date(value: str | None) -> datetime | None:
 
 
 def compute_backoff(
-    refusals: int, *, requested_wait: timedelta | None, max_backoff: timedelta, max_requested_wait: timedelta
+    rejections: int, *, requested_wait: timedelta | None, max_backoff: timedelta, max_requested_wait: timedelta
 ) -> timedelta:
-    """The time for which a domain is left alone after its nth refusal in a row (429 or 503), or after an outage.
+    """Return how long a domain is suspended after its nth refusal in a row (429 or 503), or after an outage.
 
-    refusals: 1 or more, doubling FIRST_BACKOFF each time up to `most`.  requested_wait: the wait of Retry-After; it is
-    kept to, up to `most_asked`, and never shortens our own.
+    refusals: 1 or more; each doubles FIRST_BACKOFF, up to `max_backoff`.  requested_wait: the wait from Retry-After. It
+    can extend the back-off up to `max_requested_wait`, but never shorten it.
     """
     doublings = min(
-        max(refusals - 1, 0), math.ceil(math.log2(max_backoff / FIRST_BACKOFF)) if max_backoff > FIRST_BACKOFF else 0
+        max(rejections - 1, 0), math.ceil(math.log2(max_backoff / FIRST_BACKOFF)) if max_backoff > FIRST_BACKOFF else 0
     )
     own_backoff = min(FIRST_BACKOFF * int(2**doublings), max_backoff)
     return max(own_backoff, MIN_BACKOFF, min(requested_wait or timedelta(0), max_requested_wait))

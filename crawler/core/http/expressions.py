@@ -1,8 +1,8 @@
-r"""Regular expressions that take a time in proportion to the text, whatever they and the text say (RE2).
+r"""Regular expressions that always run in linear time (RE2).
 
-Python's own engine tries again and again: forty characters of a stranger's URL keep `(a+)+$` busy for ever. RE2 cannot
-look ahead or behind, nor back at a group. What users write in Python's spelling is respelt where RE2 spells it
-otherwise: \Z, \uXXXX, and \d, \w and \s, which mean all scripts here.
+Python's engine backtracks: a URL of forty characters can keep `(a+)+$` busy forever. RE2 has no look-around and no
+back-references. Users write Python's syntax; it is translated where RE2 differs: \Z, \uXXXX, and \d, \w and \s, which
+match all scripts.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import re2
 
-MEMORY_BYTES = 64 * 1024 * 1024  # of one search for many texts; what it works out beyond that it works out again
+MEMORY_BYTES = 64 * 1024 * 1024  # for an expression that finds many texts; RE2 discards cached states beyond that
 SINGLE_MEMORY_BYTES = 8 * 1024 * 1024
 
 _WORD, _DIGIT, _SPACE = r"\pL\pN_", r"\p{Nd}", r"\s\v\x1c-\x1f\x{85}\pZ"
@@ -25,19 +25,19 @@ _TRANSLATED = {
     "s": f"[{_SPACE}]",
     "S": f"[^{_SPACE}]",
 }
-_TRANSLATED |= {"Z": r"\z", "z": r"\Z"}  # the second Python did not know, and RE2 does not
-_IN_CLASS = {"w": _WORD, "d": _DIGIT, "D": r"\P{Nd}", "s": _SPACE, "z": r"\Z", "[": r"\["}  # RE2 has classes in classes
+_TRANSLATED |= {"Z": r"\z", "z": r"\Z"}  # \z is invalid in Python, and \Z in RE2
+_IN_CLASS = {"w": _WORD, "d": _DIGIT, "D": r"\P{Nd}", "s": _SPACE, "z": r"\Z", "[": r"\["}  # RE2 has nested classes
 _ESCAPE = r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))"
-_ESCAPE_OR_CLASS = re.compile(rf"(?s){_ESCAPE}|\[(\^?)(\]?)((?:\\.|[^\]\\])*)")  # a bracket may come first in a class
+_ESCAPE_OR_CLASS = re.compile(rf"(?s){_ESCAPE}|\[(\^?)(\]?)((?:\\.|[^\]\\])*)")  # a class may start with a bracket
 _ESCAPE_OR_BRACKET = re.compile(rf"(?s){_ESCAPE}|\[")
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A user's regular expression, in Python's spelling. ValueError, a sentence for a person, if it is none.
+    """A user's regular expression in Python's syntax. Raises ValueError with a message for the user if it is invalid.
 
-    refusal: why it is not used, a sentence; then it finds nothing. What was stored before is read so, and its domain
-    is not crawled until its user has put something else in its place.
+    refusal: why RE2 does not support it, a sentence, or "". Such an expression matches nothing. Stored expressions can
+    have a refusal; the domain is not crawled until the user replaces them.
     """
 
     text: str
@@ -53,36 +53,36 @@ class Expression:
         return Expression, (self.text,)
 
     def search(self, text: str) -> bool:
-        """Whether it is found anywhere in the text."""
+        """Whether it matches anywhere in the text."""
         return self._compiled is not None and self._compiled.search(_to_valid_utf8(text)) is not None
 
     @property
     def matches_empty(self) -> bool:
-        """Whether it finds the empty text, too."""
+        """Whether it matches the empty text."""
         return self._compiled is not None and self._compiled.fullmatch("") is not None
 
     def remove_from(self, text: str) -> str:
-        """The text without what it finds."""
+        """Return the text without all matches."""
         return text if self._compiled is None else str(self._compiled.sub("", _to_valid_utf8(text)))
 
     def find_all(self, text: str) -> Iterator[str]:
-        """What it finds in the text, in order."""
+        """Yield all matches in the text, in order."""
         if self._compiled is not None:
             yield from (match[0] for match in self._compiled.finditer(_to_valid_utf8(text)))
 
 
 def compile_any_of(texts: Iterable[str]) -> "re2._Regexp":
-    """An expression that finds any of many texts."""
+    """Return an expression that finds any of many texts."""
     import re2  # noqa: PLC0415  as below
 
-    # In order those that begin alike stand together, and are one branch.
+    # Sorted, so that texts with a common prefix become one branch.
     any_of_them = re2.compile("|".join(map(re2.escape, sorted(texts))), _build_options(MEMORY_BYTES))
-    re2.purge()  # it would remember the last 128, however large they are
+    re2.purge()  # otherwise it caches the last 128 expressions, even large ones
     return any_of_them
 
 
 def _compile(text: str) -> "tuple[re2._Regexp | None, str]":
-    """The compiled expression, or why it is refused: Python can read it, and RE2 cannot follow it. ValueError."""
+    """Compile an expression, or return why RE2 does not support it. Raise ValueError if it is invalid in Python too."""
     import re2  # noqa: PLC0415  2 MB, and few users write expressions
 
     try:
@@ -95,10 +95,10 @@ def _compile(text: str) -> "tuple[re2._Regexp | None, str]":
     try:
         re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from error
     return None, (
-        f"{text!r} could take for ever on some texts, or more memory than there is ({message}): expressions are RE2's, "
-        "without looking ahead or behind, back-references and more than 1,000 repetitions; write it without them"
+        f"{text!r} is not supported, because it could run forever or use too much memory ({message}); RE2 expressions "
+        "have no look-around, no back-references and at most 1,000 repetitions: rewrite it without them"
     )
 
 
@@ -111,12 +111,12 @@ def _build_options(memory_bytes: int) -> "re2.Options":
 
 
 def _to_valid_utf8(text: str) -> str:
-    """A text as it can be spelt in UTF-8: halves of characters are not."""
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _translate(match: re.Match[str]) -> str:
-    """An escape or a class of Python's spelling in RE2's."""
+    """Translate an escape or a character class from Python's syntax to RE2's."""
     if match[0].startswith("\\"):
         return _translate_escape(match, _TRANSLATED)
     inside = _ESCAPE_OR_BRACKET.sub(lambda within: _translate_escape(within, _IN_CLASS), match[6])

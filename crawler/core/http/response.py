@@ -1,4 +1,4 @@
-"""Answers to one request. They are values, not exceptions: whatever a server does is a finding."""
+"""Responses to one request. Failures are values, not exceptions: whatever a server does is a finding."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -9,23 +9,23 @@ from crawler.core.http.urls import Url
 
 
 class FailureReason(StrEnum):
-    """Reason why no usable answer came. Each has its own consequence, and none erases what was learnt."""
+    """Why there is no usable response. Each reason has its own consequence; none discards what was learned."""
 
     DNS = "dns"  # the name does not resolve
-    REFUSED = "refused"  # nothing listens there, or the network is unreachable
-    RESET = "reset"  # the connection broke in the middle of an answer
-    TLS = "tls"  # no trustworthy encryption
-    DEADLINE = "deadline"  # slower than the request's deadline
-    TOO_LARGE = "too_large"  # the body, or what it expands to, is above the limit
-    GARBAGE = "garbage"  # not HTTP, or headers beyond every limit
-    ADDRESS = "address"  # the name leads to an address that we may not ask
-    ROBOTS = "robots"  # robots.txt refuses the page, so it was not asked for
-    LEASE = "lease"  # the lease ended before the answer came
+    REFUSED = "refused"  # the connection was refused, or the network is unreachable
+    RESET = "reset"  # the connection broke during the response
+    TLS = "tls"  # the TLS handshake or the certificate failed
+    DEADLINE = "deadline"  # the request timed out
+    TOO_LARGE = "too_large"  # the body, or its decoded form, exceeds the limit
+    GARBAGE = "garbage"  # not HTTP, or headers exceed the limits
+    ADDRESS = "address"  # the name resolves to a forbidden address
+    ROBOTS = "robots"  # robots.txt disallows the page, so it was not requested
+    LEASE = "lease"  # the lease ended before the response arrived
 
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """ETag and Last-Modified of a version, kept and sent back verbatim (RFC 9110, section 8.8)."""
+    """ETag and Last-Modified of a version, stored and sent back verbatim (RFC 9110, section 8.8)."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -39,12 +39,12 @@ NO_VALIDATORS = Validators()
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An answer with a status of its own, of any class.
+    """A response with any status but 304.
 
-    status: 100 to 599 but never 304.  body: decoded (no Content-Encoding left), empty for most redirects.
-    received_bytes: what the body took on the wire, encoded, with the framing of its chunks and with interim answers.
-    location: absolute and normalised, or None.  retry_after, refresh: raw header values.
-    elapsed: from send to last byte.  headers: those that are kept, a line each (stored_headers.py).
+    status: 100 to 599.  body: decoded (without Content-Encoding), empty for most redirects.
+    received_bytes: the size of the body on the wire, encoded, including chunk framing and interim responses.
+    location: absolute and normalized, or None.  retry_after, refresh: raw header values.
+    elapsed: from sending to the last byte.  headers: the stored headers, one per line (stored_headers.py).
     """
 
     status: int
@@ -58,38 +58,38 @@ class Fetched:
     retry_after: str | None = None
     robots_tag: str | None = None  # X-Robots-Tag
     refresh: str | None = None
-    address: str | None = None  # the address that answered
-    declared_bytes: int | None = None  # Content-Length, which a HEAD has without a body
+    address: str | None = None  # the IP address of the server
+    declared_bytes: int | None = None  # Content-Length, also of a HEAD
     headers: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class NotModified:
-    """A 304 to a conditional request: the server says that our copy is the current one."""
+    """A 304 to a conditional request: the stored copy is current."""
 
     elapsed: timedelta
     validators: Validators = NO_VALIDATORS
     date: str | None = None
     address: str | None = None
-    received_bytes: int = 0  # of interim answers
+    received_bytes: int = 0  # of interim responses
 
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """No usable answer."""
+    """No usable response."""
 
     reason: FailureReason
     elapsed: timedelta
-    detail: str = ""  # one line for a person
+    detail: str = ""  # one line for the user
     received_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """How far one request may go, beside what holds for all.
+    """Limits of one request, in addition to the general ones.
 
-    first_bytes: so many of a longer body are the answer's.  public_only: no private address is asked, whatever the
-    domain's user allows.
+    first_bytes: truncate a longer body to this size.  public_only: do not connect to private addresses, even if the
+    domain's settings allow them.
     """
 
     first_bytes: int | None = None
@@ -103,25 +103,25 @@ Method = Literal["GET", "HEAD", "POST"]
 
 @dataclass(frozen=True, slots=True)
 class BrowserRequest:
-    """A request that is not ours to word: what a page in a browser asks for. headers: with names in lower case."""
+    """A request that a page in a browser makes. headers: with names in lower case."""
 
     url: Url
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def get_header(self, name: str) -> str:
-        """Return the value of the first header of that name, in lower case; empty where there is none."""
+        """Return the value of the first header with this name (lower case), or ""."""
         return next((value for key, value in self.headers if key == name), "")
 
     @property
     def destination(self) -> str:
-        """What the page wants it for (Fetch Standard, 2.2.5): "document", "script", "image"; empty where not said."""
+        """Return the request destination (Fetch Standard, 2.2.5), such as "document", "script" or "image", or ""."""
         return self.get_header("sec-fetch-dest")
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserResponse:
-    """The answer to a Relay. headers: all, as they came.  body: decoded.  received_bytes: as in Fetched."""
+    """The response to a BrowserRequest. headers: all, unchanged.  body: decoded.  received_bytes: as in Fetched."""
 
     status: int
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)

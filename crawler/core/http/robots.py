@@ -11,15 +11,15 @@ from functools import lru_cache
 from crawler.core.http.rule_index import RuleIndex
 from crawler.core.http.urls import Url, get_path_and_query, normalize_url
 
-MAX_ROBOTS_BYTES = 500 * 1024  # RFC 9309, 2.5: at least so much is read
-MAX_DELAY = timedelta(days=30)  # enough for an owner who wants no crawler; longer would overflow somewhere
-CACHED_URLS = 4096  # menus and footers are asked about again on every page
+MAX_ROBOTS_BYTES = 500 * 1024  # RFC 9309, 2.5: the minimum that a crawler must read
+MAX_DELAY = timedelta(days=30)  # larger values would overflow dates
+CACHED_URLS = 4096  # links in menus and footers are checked again on every page
 ANY_AGENT = "*"
 
 _LOOKS_LIKE_HTML = re.compile(r"(?i)\s*<|.{0,1024}<(?:!doctype|html|head|body)\b", re.DOTALL)
 _COMMENT = re.compile(r"\([^)]*\)?")
 
-# As owners write them; who leaves the colon out or slips on a key is understood.
+# Including common misspellings. A missing colon is also accepted.
 _AGENT, _ALLOW, _DISALLOW, _SITEMAP, _DELAY, _OTHER = "agent", "allow", "disallow", "sitemap", "delay", "other"
 _FIELDS = {
     **dict.fromkeys(("user-agent", "useragent", "user agent"), _AGENT),
@@ -30,12 +30,12 @@ _FIELDS = {
     **dict.fromkeys(("request-rate", "request rate", "visit-time", "visit time"), _OTHER),
     "host": "host",
 }
-_SITE_FIELDS = frozenset({_SITEMAP, "host"})  # these end no group
+_SITE_FIELDS = frozenset({_SITEMAP, "host"})  # these do not end a group
 
 
 @dataclass(slots=True)
 class _Group:
-    """What one agent is told, in all groups that name it."""
+    """The rules for one agent, from all groups that name it."""
 
     rules: list[tuple[bool, str]] = field(default_factory=list)
     delay: timedelta | None = None
@@ -48,7 +48,7 @@ class _Group:
             self.delay = delay
 
     def allows(self, path: str) -> bool:
-        if self._decide is None:  # most files have groups for many agents, and one of them asks
+        if self._decide is None:  # built on demand: files have groups for many agents, but only one is used
             self._decide = lru_cache(CACHED_URLS)(RuleIndex(self.rules).allows)
         return self._decide(path)
 
@@ -67,10 +67,10 @@ class RobotsRules:
     _groups: Mapping[str, _Group]  # by product token, lower case
 
     def allows(self, url: Url, agent: str) -> bool:
-        """Whether the agent may ask for the URL, by the longest pattern that fits; Allow wins a draw.
+        """Whether the agent may request a URL. The longest matching pattern decides; Allow wins a tie.
 
-        agent: a product token ("recrawl"), in any case. The group of this very name counts, or else the group of
-        everybody ("*"), never both. It takes a few microseconds, however many rules there are (RuleIndex).
+        agent: a product token ("recrawl"), in any case. Only the group with this name applies, or else the group "*".
+        Takes a few microseconds for any number of rules (RuleIndex).
         """
         group = self._find_group(agent)
         if not group.rules:
@@ -79,7 +79,7 @@ class RobotsRules:
         return path == "/robots.txt" or path.startswith("/robots.txt?") or group.allows(path)
 
     def get_crawl_delay(self, agent: str) -> timedelta | None:
-        """The delay between two requests that the agent's group wants, at most MAX_DELAY; None without one."""
+        """Return the Crawl-delay of the agent's group, at most MAX_DELAY, or None."""
         return self._find_group(agent).delay
 
     def _find_group(self, agent: str) -> _Group:
@@ -87,9 +87,9 @@ class RobotsRules:
 
 
 def parse_robots(body: bytes) -> RobotsRules:
-    """The rules of a robots.txt, whatever the bytes: lines that are no rules are skipped, as is all of an HTML page.
+    """Parse a robots.txt. Any bytes are accepted: invalid lines are skipped, and so are HTML pages.
 
-    Only the first MAX_ROBOTS_BYTES count, up to the end of a line: half of a path would forbid more than the whole.
+    Only the first MAX_ROBOTS_BYTES count, up to the last complete line: a truncated path would disallow too much.
     """
     text = _decode_text(body[:MAX_ROBOTS_BYTES]).replace("\r", "\n")
     if len(body) > MAX_ROBOTS_BYTES:
@@ -102,11 +102,11 @@ def parse_robots(body: bytes) -> RobotsRules:
 
 
 def _parse_groups(text: str) -> tuple[dict[str, _Group], list[str]]:
-    """What each agent is told, by its token, and the sitemaps."""
+    """Return the rules of each agent, by its token, and the sitemaps."""
     groups: dict[str, _Group] = {}
     sitemaps: list[str] = []
     current: dict[str, _Group] = {}
-    is_open = True  # the group may still be given names
+    is_open = True  # further User-agent lines belong to the same group
     for name, value in _parse_lines(text):
         if name == _AGENT:
             named_groups = {agent: groups.setdefault(agent, _Group()) for agent in _parse_agents(value)}
@@ -122,14 +122,14 @@ def _parse_groups(text: str) -> tuple[dict[str, _Group], list[str]]:
 
 
 def _decode_text(body: bytes) -> str:
-    # Some write this mark and then something else; of two bytes for each character one is mostly zero.
+    # Some files have this BOM but another encoding. In UTF-16, one of the two bytes per character is usually zero.
     if body.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) and b"\0" in body[2:1024]:
         return body.decode("utf-16", "replace")
     return body.removeprefix(BOM_UTF8).decode("utf-8", "replace")
 
 
 def _parse_lines(text: str) -> Iterator[tuple[str, str]]:
-    """Each line's field and value, comments taken off; a field that nobody knows is _OTHER."""
+    """Yield the field and value of each line, without comments. An unknown field is _OTHER."""
     for raw_line in text.splitlines():
         line = raw_line.partition("#")[0].strip()
         if not line:
@@ -152,7 +152,7 @@ def _parse_without_colon(line: str) -> tuple[str | None, str]:
 
 
 def _parse_agents(value: str) -> Iterator[str]:
-    """The product tokens that a line names, lower case: "foo" and "bar" of "Foo/2.1 (compatible), bar*"."""
+    """Yield the product tokens of a line in lower case: "foo" and "bar" for "Foo/2.1 (compatible), bar*"."""
     for part in _COMMENT.sub("", value).split(","):
         words = part.partition("/")[0].split()
         if words:

@@ -1,9 +1,9 @@
-"""Which rule of a robots.txt decides about a path, in bounded time whatever the file and the path say.
+"""Find the rule of a robots.txt that decides about a path, in bounded time for any file and path.
 
-RFC 9309 lets the longest pattern that fits decide. Patterns that fit all that begins so are found by bisection. Of
-those with an asterisk further on only those are tried that may fit: each is filed under the rarest run of characters
-that it asks for. What is tried is counted. Where a file asks for more than MAX_STEPS, the path counts as refused: an
-owner who hides a rule among thousands that nearly fit is rather not asked than misunderstood.
+By RFC 9309, the longest matching pattern decides. Prefix patterns are found by bisection. Of the wildcard patterns,
+only those that may match are tried: each is indexed by the rarest run of characters that it requires. The number of
+steps is limited. If a file needs more than MAX_STEPS, the path counts as disallowed: it is safer not to request a page
+than to miss a rule among thousands that almost match.
 """
 
 import re
@@ -15,16 +15,16 @@ from urllib.parse import quote
 
 from crawler.core.http.expressions import compile_any_of
 
-MAX_STEPS = 48  # searches for a piece of a pattern, about 0.1 us each: 5,000 links take less than 50 ms
-MIN_INDEXED_WILDCARDS = 4  # fewer wildcards are tried one by one
-MAX_CHEAP_SEARCH = 4000  # characters of a path times those of a piece; beyond that a search may take many steps
-# How many more paths have so many given characters somewhere, or at their end, than have four.
+MAX_STEPS = 48  # searches for a part of a pattern, about 0.1 us each: 5,000 links take less than 50 ms
+MIN_INDEXED_WILDCARDS = 4  # fewer wildcard patterns are tried one by one
+MAX_CHEAP_SEARCH = 4000  # length of a path times length of a part; a longer search counts as several steps
+# How many times more paths contain a run of this length, or end with it, than contain a run of four characters.
 RUN_WEIGHTS = {1: 5000, 2: 30, 4: 1}
 END_WEIGHTS = {1: 20, 2: 2}
 START_WEIGHT = 2
 
-# Both sides of a comparison are spelt alike: printable ASCII as it is, everything else as upper-case escapes of UTF-8.
-# A slash, a percent sign and an asterisk mean something where they are not escaped, and stay what they are.
+# Patterns and paths are normalized: printable ASCII is literal, everything else is an upper-case escape of UTF-8.
+# Escaped slashes, percent signs and asterisks differ from literal ones, and stay escaped.
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 _AS_IT_IS = re.compile("[!-$&-~]*")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
@@ -32,15 +32,15 @@ _PRINTABLE = re.compile("%[2-7][0-9A-F]")
 _DECODED = {f"%{ord(char):02X}": char for char in _ASCII if char not in "/%*"}
 _COUNTED_AS_ESCAPE = re.compile(r"[^\w.~/=*%-]", re.ASCII)  # in the length of a pattern
 
-_Rank = tuple[int, bool]  # of a rule: the length of its pattern, then whether it allows
+_Rank = tuple[int, bool]  # of a rule: the length of its pattern, and whether it allows
 _Numbers = dict[str, list[int]]
 NO_RULE: _Rank = (-1, True)
 
 
 class RuleIndex:
-    """The rules of one group, each as whether it allows and its pattern as it is written.
+    """An index of the rules of one group. rules: whether each allows, and its pattern as written.
 
-    literal_dollars: a final "$" may also be meant as it stands, which only a path that has one can show.
+    literal_dollars: also match a final "$" literally; needed only for paths that contain one.
     """
 
     def __init__(self, rules: Iterable[tuple[bool, str]], *, literal_dollars: bool = False) -> None:
@@ -57,18 +57,18 @@ class RuleIndex:
             plain[prefix] = max(plain.get(prefix, NO_RULE), rank)
         self._exact, self._prefixes = exact, _PrefixIndex(prefixes)
         self._wildcards = sorted(wildcards, reverse=True)
-        self._overridable = frozenset(not rule.rank[1] for rule in wildcards)  # verdicts that a wildcard may overrule
+        self._overridable = frozenset(not rule.rank[1] for rule in wildcards)  # verdicts that a wildcard may override
         self._wildcard_index = _WildcardIndex(self._wildcards) if len(wildcards) >= MIN_INDEXED_WILDCARDS else None
-        # Of few all can be tried, whatever the path.
+        # Few enough to try all of them for any path.
         self._has_few_wildcards = (
             self._wildcard_index is None or sum(1 + len(rule.parts) for rule in wildcards) <= MAX_STEPS
         )
         self._with_dollars: RuleIndex | None = None
 
     def allows(self, path: str) -> bool:
-        """Whether the longest pattern that fits allows the path; Allow wins a draw, and where none fits.
+        """Whether the longest matching pattern allows the path. Allow wins a tie, and applies without a match.
 
-        path: with its query, as `get_path_and_query` of a normalised URL gives it.
+        path: with its query, as returned by `get_path_and_query` for a normalized URL.
         """
         if "%" in path:
             path = _decode_printable(path).replace("%2A", "*")
@@ -82,7 +82,7 @@ class RuleIndex:
         return self._apply_wildcards(path, rank) if rank[1] in self._overridable else rank[1]
 
     def _apply_wildcards(self, path: str, rank: _Rank) -> bool:
-        """What is decided where a rule of this rank fits, and a wildcard may say otherwise."""
+        """Decide about a path if the best rule without a wildcard has this rank."""
         chars = len(path)
         steps_left = MAX_STEPS + (chars >> 4 if self._has_few_wildcards else 0)
         steps_per_part = 1 + (chars >> 9)
@@ -98,7 +98,7 @@ class RuleIndex:
             steps_left -= 1
             if min_chars > chars or not path.startswith(start) or not path.endswith(end):
                 continue
-            if longest * chars > MAX_CHEAP_SEARCH:  # a path that is full of a piece's beginning takes more steps
+            if longest * chars > MAX_CHEAP_SEARCH:  # a path that repeats the beginning of a part takes more steps
                 steps_left -= sum(path.count(part[:4]) * len(part) >> 5 for part in parts if len(part) > 4)
             at, stop = len(start), chars - len(end)
             for part in parts:
@@ -115,11 +115,12 @@ class RuleIndex:
 
 
 class _PrefixIndex:
-    """Patterns that fit all that begins so. The ranks are those of the best one that fits."""
+    """An index of prefix patterns."""
 
     def __init__(self, prefixes: dict[str, _Rank]) -> None:
         self._texts = sorted(prefixes)
-        # Each of these with those that it begins with, the shortest first. A file has room for chains of 1,000 at most.
+        # For each text: all its prefixes, shortest first, with the best rank so far. MAX_ROBOTS_BYTES limits chains to
+        # a length of about 1,000.
         self._chains: list[tuple[tuple[str, _Rank], ...]] = []
         chain: list[tuple[str, _Rank]] = []
         for text in self._texts:
@@ -129,7 +130,7 @@ class _PrefixIndex:
             self._chains.append(tuple(chain))
 
     def find_rank(self, path: str) -> _Rank:
-        """The best rank of a prefix of the path, or that of no rule."""
+        """Return the best rank of a prefix of the path, or NO_RULE."""
         n = bisect_right(self._texts, path) - 1
         chain = self._chains[n] if n >= 0 else ()
         fitting = bisect_left(chain, x=True, key=lambda prefix: not path.startswith(prefix[0]))
@@ -137,9 +138,9 @@ class _PrefixIndex:
 
 
 class _Wildcard(NamedTuple):
-    """A pattern with an asterisk: how it begins, what follows in this order, and how it ends ("": as it likes).
+    """A pattern with wildcards: its start, the parts that follow in this order, and its end ("" for any).
 
-    min_chars: characters that it takes.  longest: of its pieces.
+    min_chars: the minimum length of a matching path.  longest: the length of the longest part.
     """
 
     rank: _Rank
@@ -151,7 +152,7 @@ class _Wildcard(NamedTuple):
 
 
 def _parse_wildcard(text: str, rank: _Rank, *, ends: bool) -> _Wildcard:
-    """The wildcard that a pattern is. ends: a path must end with it."""
+    """Parse a pattern with wildcards. ends: the path must end with it."""
     start, *parts = (part.replace("%2A", "*") for part in text.split("*"))
     end = parts.pop() if ends else ""
     between = tuple(filter(None, parts))
@@ -160,9 +161,9 @@ def _parse_wildcard(text: str, rank: _Rank, *, ends: bool) -> _Wildcard:
 
 
 class _WildcardIndex:
-    """The numbers of wildcards, each under one thing that a path must have: how it begins, how it ends, what is in it.
+    """An index of wildcard patterns by one thing that a path must have: a start, an end, or a run of characters.
 
-    So of tens of thousands only the few are tried that may fit a path.
+    So of tens of thousands of patterns, only the few that may match a path are tried.
     """
 
     def __init__(self, rules: list[_Wildcard]) -> None:
@@ -187,7 +188,7 @@ class _WildcardIndex:
         self._runs = [(size, numbers, compile_any_of(numbers)) for size, numbers in _group_by_size(runs)]
 
     def find_candidates(self, path: str, max_steps: int) -> list[int] | None:
-        """The wildcards that may fit the path, in order; None where it takes more than `most` steps to find them."""
+        """Return the numbers of patterns that may match the path, in order; None if there are more than `max_steps`."""
         candidates = list(self._always)
         for size, numbers in self._starts:
             candidates += numbers.get(path[:size], ())
@@ -216,10 +217,7 @@ def _group_by_size(index: _Numbers) -> list[tuple[int, _Numbers]]:
 def _list_index_keys(
     rule: _Wildcard, starts: _Numbers, ends: _Numbers, runs: _Numbers
 ) -> Iterator[tuple[_Numbers, str, int]]:
-    """Under what a rule may be filed: how a path must begin, how it must end, what must stand in it.
-
-    With where it is filed, and its weight.
-    """
+    """Yield the possible index keys of a rule: an end, a start, or runs of characters, each with index and weight."""
     start, parts, end = rule.start, rule.parts, rule.end
     if end:
         size = _round_down_to_power(end)
@@ -235,14 +233,14 @@ def _list_index_keys(
 
 
 def _round_down_to_power(text: str) -> int:
-    """The greatest power of two that is no more than the length of the text, and at most 16."""
+    """Return the largest power of two up to the length of the text, at most 16."""
     return min(1 << len(text).bit_length() - 1, 16)
 
 
 def _expand_rules(rules: Iterable[tuple[bool, str]], *, literal_dollars: bool) -> Iterator[tuple[bool, str, bool]]:
-    """Each rule as whether it allows, its pattern as paths are spelt, and whether the path must end with it.
+    """Yield for each rule whether it allows, its normalized pattern, and whether the path must end with it.
 
-    Who allows index.html allows the folder.
+    A rule that allows index.html also allows the folder.
     """
     for allows, rule_text in rules:
         pattern = f"/{rule_text}" if rule_text.startswith(("http://", "https://")) else rule_text
@@ -262,5 +260,5 @@ def _normalize_pattern(pattern: str) -> str:
 
 
 def _decode_printable(text: str) -> str:
-    """A text whose escapes of printable characters are taken off; those that it keeps are in upper case already."""
+    """Decode the escapes of printable characters. The remaining escapes must be in upper case already."""
     return _PRINTABLE.sub(lambda escape: _DECODED.get(escape[0], escape[0]), text)

@@ -1,16 +1,16 @@
-"""The headers of an answer that are kept with a version: within bounds, and nothing that is secret."""
+"""The response headers that are stored with a version: limited in size, and without secrets."""
 
 from collections.abc import Iterable
 
-MAX_BYTES = 4096  # of all; ordinary answers have a quarter of that
-MAX_VALUE_CHARS = 1024  # some policies are longer: they are cut, with an ellipsis
+MAX_BYTES = 4096  # of all headers; ordinary responses have a quarter of that
+MAX_VALUE_CHARS = 1024  # longer values, such as some policies, are truncated
 ELLIPSIS = "..."
-# What lets somebody in, by name or by what the name says (RFC 6265; RFC 9110, 11).
+# Headers with credentials, by name or by a word in the name (RFC 6265; RFC 9110, 11).
 SECRET_HEADERS = frozenset(
     {"set-cookie", "set-cookie2", "www-authenticate", "proxy-authenticate", "authentication-info"}
 )
 SECRET_WORDS = ("cookie", "token", "secret", "session", "password", "auth", "api-key", "apikey", "csrf", "xsrf")
-# Of the connection, not of the page (RFC 9110, 7.6.1); what is kept elsewhere; and what differs with every answer.
+# Headers of the connection (RFC 9110, 7.6.1), headers stored elsewhere, and headers that differ in each response.
 UNSTORED_HEADERS = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
     | {"content-type", "etag", "last-modified", "date", "age"}
@@ -18,9 +18,9 @@ UNSTORED_HEADERS = frozenset(
 
 
 def select_stored_headers(headers: Iterable[tuple[str, str]]) -> str:
-    """The headers that are kept, a line each, as `Name: value`, in the order of the answer.
+    """Return the headers to store, one per line as `Name: value`, in the order of the response.
 
-    headers: of one line each.  Whole headers are left out where all together would be longer than MOST_BYTES.
+    headers: each with a one-line value. Headers from the first one that would exceed MAX_BYTES are omitted.
     """
     lines: list[str] = []
     bytes_left = MAX_BYTES

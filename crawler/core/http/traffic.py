@@ -1,4 +1,4 @@
-"""The traffic of a domain by the hour, and whether an hour of it is far from what is usual there."""
+"""The hourly traffic of a domain, and whether an hour is an anomaly."""
 
 import math
 from collections.abc import Sequence
@@ -6,27 +6,27 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 
-BASELINE_PERIOD = timedelta(days=14)  # over which the usual is what is usual
-ENOUGH_HOURS = 24  # with looks, before anything is called usual
-ENOUGH_VISITS = 10  # of an hour, to tell its latency; a median of fewer is anything
+BASELINE_PERIOD = timedelta(days=14)
+ENOUGH_HOURS = 24  # hours with visits in a usable baseline
+ENOUGH_VISITS = 10  # visits in an hour with a usable median latency
 MIN_ERRORS = 5
-MAX_CHANCE = 1e-4  # that an hour with the usual share of errors has so many: once in a year of hours
-MIN_FACTOR = 2.0  # a share or a latency that is less than twice the usual one bothers nobody
-MIN_DEVIATIONS = 5.0  # of the logarithm of the latency, in scaled median deviations; daily cycles stay below three
-DEVIATION_FLOOR = 0.05  # of it: five per cent up and down are no news, however even the server was
+MAX_CHANCE = 1e-4  # probability of this many errors at the usual error share: about once in a year of hours
+MIN_FACTOR = 2.0  # an error share or latency of less than twice the usual one does not matter
+MIN_DEVIATIONS = 5.0  # of ln latency, in scaled median deviations; daily cycles stay below three
+DEVIATION_FLOOR = 0.05  # of ln latency: variations of 5% do not matter even for a very steady server
 SCALE = 1.4826  # from the median deviation to the standard deviation of a normal distribution
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficHour:
-    """The looks of one hour. hour: when it began (UTC).  errors: looks without an answer, or with 429 or 5xx.
+    """The visits of one hour. hour: its start (UTC).  errors: visits without a response, or with 429 or 5xx.
 
-    requests, received_bytes: of the looks; robots.txt and logins are not among them.
-    latency_ms: the median of the answers; None without any.
+    requests, received_bytes: of the visits, without robots.txt and logins.
+    latency_ms: the median response time; None without responses.
     """
 
     hour: datetime
-    looks: int
+    visits: int
     requests: int
     received_bytes: int
     errors: int
@@ -34,60 +34,60 @@ class TrafficHour:
 
     @property
     def error_share(self) -> float:
-        return self.errors / self.looks if self.looks else 0.0
+        return self.errors / self.visits if self.visits else 0.0
 
 
 def describe_anomaly(hour: TrafficHour, before: Sequence[TrafficHour]) -> str:
-    """Why an hour's traffic is off, a sentence of figures; empty where it is not, or nothing is usual yet.
+    """Return why the traffic of an hour is an anomaly, in a sentence; empty if it is not, or without enough baseline.
 
-    before: the hours of LOOKED_BACK with looks in them. Errors are off when so many would come by chance less than once
-    in 10,000 hours (binomial tail), their share is twice the usual, and no hour before had such a share. Latency is
-    off when it is twice the usual and five deviations from it.
+    before: the hours with visits in BASELINE_PERIOD. Errors are an anomaly if the probability of so many is below
+    MAX_CHANCE (binomial tail), their share is at least twice the usual one, and no earlier hour had such a share.
+    Latency is an anomaly if it is at least twice the usual one and MIN_DEVIATIONS deviations from it.
     """
-    usual = [each for each in before if each.looks]
-    if len(usual) < ENOUGH_HOURS or not hour.looks:
+    usual = [each for each in before if each.visits]
+    if len(usual) < ENOUGH_HOURS or not hour.visits:
         return ""
     sentences = filter(None, (_describe_errors(hour, usual), _describe_latency(hour, usual)))
     return "; ".join(sentences)
 
 
 def _describe_errors(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
-    visits, errors = sum(each.looks for each in usual), sum(each.errors for each in usual)
-    share = (errors + 0.5) / (visits + 1)  # that none was seen does not mean that none can be
-    worst = max((each.error_share for each in usual if each.looks >= ENOUGH_VISITS), default=0.0)
+    visits, errors = sum(each.visits for each in usual), sum(each.errors for each in usual)
+    share = (errors + 0.5) / (visits + 1)  # above 0 even if there were no errors so far
+    worst = max((each.error_share for each in usual if each.visits >= ENOUGH_VISITS), default=0.0)
     is_off = (
         hour.errors >= MIN_ERRORS
         and hour.error_share >= MIN_FACTOR * share
         and hour.error_share > worst
-        and compute_binomial_tail(hour.looks, hour.errors, share) < MAX_CHANCE
+        and compute_binomial_tail(hour.visits, hour.errors, share) < MAX_CHANCE
     )
     if not is_off:
         return ""
-    return f"{hour.errors} of {hour.looks} looks failed, where {100 * share:.2g} % is usual"
+    return f"{hour.errors} of {hour.visits} visits failed; {100 * share:.2g} % is usual"
 
 
 def _describe_latency(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
     logs = [math.log(max(each.latency_ms, 1.0)) for each in usual if each.latency_ms is not None]
-    if len(logs) < ENOUGH_HOURS or hour.looks < ENOUGH_VISITS or hour.latency_ms is None:
+    if len(logs) < ENOUGH_HOURS or hour.visits < ENOUGH_VISITS or hour.latency_ms is None:
         return ""
     middle = median(logs)
     deviation = max(SCALE * median(abs(each - middle) for each in logs), DEVIATION_FLOOR)
     apart = math.log(max(hour.latency_ms, 1.0)) - middle
     if apart < math.log(MIN_FACTOR) or apart < MIN_DEVIATIONS * deviation:
         return ""
-    return f"answers took {hour.latency_ms:,.0f} ms, where {math.exp(middle):,.0f} ms is usual"
+    return f"responses took {hour.latency_ms:,.0f} ms; {math.exp(middle):,.0f} ms is usual"
 
 
 def compute_binomial_tail(visits: int, errors: int, share: float) -> float:
-    """The chance of so many errors or more in so many looks. share: of errors, above 0 and below 1."""
+    """Return the probability of at least `errors` errors in `visits` visits. share: of errors, above 0 and below 1."""
     log_share, log_rest = math.log(share), math.log1p(-share)
     logs = (
-        log_choose(visits, n) + n * log_share + (visits - n) * log_rest  # of just n
+        log_choose(visits, n) + n * log_share + (visits - n) * log_rest  # ln probability of exactly n
         for n in range(errors, visits + 1)
     )
     return min(math.fsum(map(math.exp, logs)), 1.0)
 
 
 def log_choose(total: int, chosen: int) -> float:
-    """The logarithm of the binomial coefficient."""
+    """Return the logarithm of the binomial coefficient."""
     return math.lgamma(total + 1) - math.lgamma(chosen + 1) - math.lgamma(total - chosen + 1)

@@ -1,4 +1,4 @@
-"""URLs: one spelling for each page, and which of them belong to a domain."""
+"""URLs: their normal form, and which of them belong to a domain."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -15,16 +15,16 @@ from publicsuffixlist import PublicSuffixList
 
 from crawler.core.http.expressions import Expression
 
-Url = NewType("Url", str)  # normalised: absolute, http or https, printable ASCII, at most MAX_URL_BYTES
+Url = NewType("Url", str)  # normalized: absolute, http or https, printable ASCII, at most MAX_URL_BYTES
 PageKey = NewType("PageKey", bytes)  # 16 bytes
-Authority = NewType("Authority", str)  # "docs.example.com", "127.0.0.1:8001"; a default port is not written
+Authority = NewType("Authority", str)  # "docs.example.com", "127.0.0.1:8001"; without a default port
 
 MAX_URL_BYTES = 8192
-MAX_LINKS = 20_000  # of one page,
-MAX_LINK_CHARS = 8 << 20  # and of all of them together: a long base would make as much of each
-MAX_INPUT_CHARS = 4 * MAX_URL_BYTES  # room for what normalising takes off: tracking parameters, dot segments
+MAX_LINKS = 20_000  # of one page
+MAX_LINK_CHARS = 8 << 20  # of all links of one page together, because a long base URL is added to each
+MAX_INPUT_CHARS = 4 * MAX_URL_BYTES  # longer than a URL, because normalization removes tracking parameters etc.
 
-# Parameters by which advertising and mailing systems follow a reader; no server answers differently for them.
+# Tracking parameters of advertising and mailing systems. They do not affect the response.
 _TRACKING = re.compile(
     r"""(?ix) (?:^|[?&])
     (?: (?:utm|mtm|hsa|oly|fb_action)_[^&=]* | pk_(?:campaign|content|keyword|kwd|medium|source)
@@ -35,11 +35,11 @@ _TRACKING = re.compile(
     ) (?=[&=]|$)"""
 )
 
-# A relative path that no rule would change: no escape, query, colon, empty or dot segment. Most links are of this kind,
-# and to join them by hand is five times faster than to parse them.
+# A relative path that normalization does not change: no escape, query, colon, empty segment or dot segment. Most links
+# are of this kind, and joining them directly is five times faster than parsing.
 _PLAIN_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*"
 _PLAIN = re.compile(rf"/?(?:{_PLAIN_SEGMENT}/)*(?:{_PLAIN_SEGMENT})?")
-# A URL that comes out of the parser in need of nothing more.
+# A parsed URL that needs no further normalization.
 _HOST = r"(?:[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|\[[0-9a-f:.]+\])"
 _DONE = re.compile(rf"https?://{_HOST}(?::\d+)?/[^%?]*(?:\?[^%]+)?")
 _AUTHORITY = re.compile(rf"({_HOST})\.?(:\d+)?")
@@ -50,11 +50,11 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _OTHER_SCHEME = re.compile(r"(?i:about|blob|data|file|ftp|javascript|mailto|tel|view-source|wss?|sftp|ssh|urn):")
 
-UrlPattern = re.Pattern[str] | Expression  # `search` says whether a path fits
+UrlPattern = re.Pattern[str] | Expression  # `search` returns whether a path matches
 
 
 class ExclusionReason(StrEnum):
-    """Reason why a URL is not a page of a domain."""
+    """Why a URL is not a page of a domain."""
 
     OTHER_DOMAIN = "other_domain"
     EXCLUDED = "excluded"
@@ -65,28 +65,28 @@ class ExclusionReason(StrEnum):
 
 
 def normalize_url(text: str, *, base: Url | None = None) -> Url | None:
-    """The one spelling of a link's target, or None where it is not a URL that can be crawled.
+    """Return the normal form of a link's target, or None if it cannot be crawled.
 
-    URLs are parsed as browsers do (WHATWG). Dropped: fragment, default port, a host's final dot, an empty query,
-    tracking parameters. Escapes of unreserved characters are decoded, other escapes are in upper case (RFC 3986,
-    6.2.2). The order of the query and the case of path and query mean something and are kept.
-    None: another scheme, credentials in the URL, an impossible host, more than MAX_URL_BYTES, garbage.
-    Always: normalise(u) == u for every result u; printable ASCII only.
+    URLs are parsed as in browsers (WHATWG). Removed: the fragment, a default port, the final dot of a host, an empty
+    query, tracking parameters. Escapes of unreserved characters are decoded, other escapes are in upper case (RFC 3986,
+    6.2.2). The order of the query and the case of path and query are significant and are kept.
+    None: another scheme, credentials in the URL, an invalid host, more than MAX_URL_BYTES, or not a URL.
+    Invariant: normalize_url(u) == u for every result u, in printable ASCII.
     """
     text = text.partition("#")[0]
     if len(text) > MAX_INPUT_CHARS:
         return None
     try:
         href = ada_url.normalize_url(text) if base is None else ada_url.join_url(base, text)
-    except ValueError:  # a lone surrogate, too, ends here
+    except ValueError:  # also for a lone surrogate
         return None
     return _finish_url(href)
 
 
 def normalize_urls(hrefs: Iterable[str], *, base: Url) -> tuple[Url, ...]:
-    """The distinct targets of one page's links, in order of first appearance; hrefs that are no URL are left out.
+    """Return the distinct targets of a page's links in order of first appearance; invalid hrefs are skipped.
 
-    No more than MAX_LINKS, of MAX_LINK_CHARS together.
+    At most MAX_LINKS, with about MAX_LINK_CHARS characters in total.
     """
     origin = base[: base.index("/", 8)]
     directory = base.partition("?")[0].rpartition("/")[0] + "/"
@@ -115,10 +115,10 @@ def normalize_urls(hrefs: Iterable[str], *, base: Url) -> tuple[Url, ...]:
 
 
 def parse_user_url(text: str) -> Url:
-    """The URL that a person means, who may leave out the scheme or type a space.
+    """Parse a URL that a user entered, possibly without a scheme or with spaces.
 
-    Without a scheme it is http: a server that wants https says so in its first answer, the other way round nobody
-    answers at all. ValueError, a sentence for that person, where there is no such URL.
+    The default scheme is http: a server that wants https redirects there, but a server without https does not respond
+    to it. Raise ValueError with a message for the user if the URL is invalid.
     """
     text = text.strip()
     if not text:
@@ -135,37 +135,37 @@ def parse_user_url(text: str) -> Url:
 
 
 def compute_page_key(url: Url) -> PageKey:
-    """The key under which a page is stored within its domain: a hash of its URL."""
+    """Return the key of a page within its domain: a hash of its URL."""
     return PageKey(blake2b(url.encode(), digest_size=16).digest())
 
 
 def get_authority(url: Url) -> Authority:
-    """Host and, unless it is the scheme's own, port."""
+    """Return the host with the port, unless that is the default of the scheme."""
     return Authority(url.split("/", 3)[2])
 
 
 def get_scheme(url: Url) -> str:
-    """The scheme of a URL: http or https."""
+    """Return the scheme of a URL: http or https."""
     return url[: url.index(":")]
 
 
 def get_path_and_query(url: Url) -> str:
-    """The path and query of a URL, from the first slash on, as they go on the request line."""
+    """Return path and query of a URL as on the request line."""
     return url[url.index("/", 8) :]
 
 
 def get_host(authority: Authority) -> str:
-    """The name or the IP literal (IPv6 without its brackets), without the port."""
+    """Return the name or IP address (IPv6 without brackets), without the port."""
     if authority.startswith("["):
         return authority[1 : authority.index("]")]
     return authority.partition(":")[0]
 
 
 def get_registrable_domain(authority: Authority) -> str:
-    """The part of a name that somebody registered: "example.co.uk" for "docs.example.co.uk:8080".
+    """Return the registrable domain of a name: "example.co.uk" for "docs.example.co.uk:8080".
 
-    By the public suffix list, private suffixes included (each "someone.github.io" is its own). An IP address, a public
-    suffix itself and a name without dots are their own.
+    By the public suffix list including private suffixes (each "someone.github.io" is separate). For an IP address, a
+    public suffix or a name without dots, return the host itself.
     """
     host = get_host(authority)
     registered: str | None = None if _is_address(host) else _load_suffixes().privatesuffix(host)
@@ -173,9 +173,9 @@ def get_registrable_domain(authority: Authority) -> str:
 
 
 def get_public_suffix(authority: Authority) -> str | None:
-    """The public suffix of a name, by the list: "co.uk" for "docs.example.co.uk:8080", "github.io" for a site there.
+    """Return the public suffix of a name: "co.uk" for "docs.example.co.uk:8080", "github.io" for a site there.
 
-    None for an IP address and for a name whose end is not on the list ("localhost", "site.internal").
+    None for an IP address or a name without a listed suffix ("localhost", "site.internal").
     """
     host = get_host(authority)
     suffix: str | None = None if _is_address(host) else _load_suffixes().publicsuffix(host, accept_unknown=False)
@@ -194,16 +194,16 @@ def _is_address(host: str) -> bool:
 class Scope:
     r"""The rules by which URLs are pages of one domain.
 
-    authority, scheme: the domain's own, as the root's redirect fixed them.  aliases: other names of the same pages.
-    include: if there are any, a URL must match one.  exclude: a URL must match none; it wins over include.
+    authority, scheme: of the domain, after redirects of the root.  aliases: other names for the same pages.
+    include: if not empty, a URL must match one pattern.  exclude: a URL must match none; takes precedence over include.
     max_depth: links from the nearest seed (0 is a seed), or None for any.
-    accepts: a filter beside all that, of normalised URLs of the domain; None: there is none.
+    accepts: an additional filter of normalized URLs of the domain, or None.
 
-    A pattern is matched against path and query (what `path_and_query` gives). It is written as in robots.txt: it holds
-    for all that begins so, `*` stands for any run of characters, a final `$` for the end; it begins with "/" or "*".
-    `/docs/` is that tree, `*.pdf$` every PDF, `*?*print=` every URL with that parameter. With `re:` before it, it is a
-    regular expression (Expression) that is searched anywhere: `re:/20\d\d/`. ValueError, naming the pattern, if it is
-    neither.
+    Patterns are matched against path and query (get_path_and_query), as in robots.txt: a pattern matches every path
+    that starts with it, `*` stands for any characters, a final `$` for the end. It must begin with "/" or "*". `/docs/`
+    is that tree, `*.pdf$` every PDF, `*?*print=` every URL with that parameter. A pattern with the prefix `re:` is a
+    regular expression (Expression) that may match anywhere: `re:/20\d\d/`. Raises ValueError, naming the pattern, if a
+    pattern is invalid.
     """
 
     authority: Authority
@@ -218,16 +218,16 @@ class Scope:
     _excluded: tuple[UrlPattern, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        set_field = object.__setattr__  # the one way to derive a field of a frozen class
+        set_field = object.__setattr__  # because the class is frozen
         set_field(self, "_root", f"{self.scheme}://{self.authority}/")
         set_field(self, "_included", tuple(map(parse_pattern, self.include)))
         set_field(self, "_excluded", tuple(map(parse_pattern, self.exclude)))
 
     def to_domain_url(self, url: Url) -> Url:
-        """The URL under the domain's own scheme and authority, if it is one of its pages by another name.
+        """Return the URL with the domain's scheme and authority if it is an alias of one of its pages.
 
-        http and https are the same pages only on their default ports: on a port that is written out one of the two
-        cannot work, and to change the scheme would ask for something else.
+        http and https are the same pages only on their default ports. On an explicit port, only one scheme works, so
+        the scheme is not changed.
         """
         if url.startswith(self._root):
             return url
@@ -238,7 +238,7 @@ class Scope:
         return url
 
     def find_exclusion(self, url: Url, depth: int = 0) -> ExclusionReason | None:
-        """Why the URL is not to be crawled here, or None if it is. The lasting reasons come first."""
+        """Return why the URL is not in scope, or None if it is. Permanent reasons come first."""
         url = self.to_domain_url(url)
         if not url.startswith(self._root):
             return ExclusionReason.OTHER_DOMAIN
@@ -257,7 +257,7 @@ class Scope:
 
 
 def _finish_url(href: str) -> Url | None:
-    """Apply our own rules of spelling to the parser's result."""
+    """Apply the normalization that goes beyond the parser's."""
     if len(href) <= _MAX_HOST_CHARS and _DONE.fullmatch(href) and not ("?" in href and _TRACKING.search(href)):
         return Url(href)
     scheme, _, rest = href.partition("://")
@@ -265,7 +265,7 @@ def _finish_url(href: str) -> Url | None:
         return None
     authority, _, rest = rest.partition("/")
     match = _AUTHORITY.fullmatch(authority)
-    if match is None or len(match[1]) > _MAX_HOST_CHARS:  # credentials have an "@" and end here
+    if match is None or len(match[1]) > _MAX_HOST_CHARS:  # also for credentials, which contain "@"
         return None
     path, _, query = rest.partition("?")
     url = f"{scheme}://{match[1]}{match[2] or ''}/{_unify_escapes(path)}"
@@ -278,7 +278,7 @@ def _finish_url(href: str) -> Url | None:
 def _unify_escapes(text: str) -> str:
     if "%" not in text:
         return text
-    # Beside a broken escape a decoded digit could complete it ("%2%65" would become "%2e"): then nothing is decoded.
+    # A decoded digit could complete a broken escape ("%2%65" would become "%2e"), so decode nothing in that case.
     if _BROKEN_ESCAPE.search(text):
         return _ESCAPE.sub(lambda match: match[0].upper(), text)
     return _ESCAPE.sub(_unify_escape, text)
@@ -291,11 +291,11 @@ def _unify_escape(escape: re.Match[str]) -> str:
 
 @cache
 def _load_suffixes() -> PublicSuffixList:
-    return PublicSuffixList()  # 40 ms and the whole list in memory: only for those who ask
+    return PublicSuffixList()  # takes 40 ms and memory, so it is loaded on demand
 
 
 def parse_pattern(text: str) -> UrlPattern:
-    """A pattern as `Scope` describes it. ValueError, naming it, if it is none."""
+    """Parse a pattern as described in Scope. Raise ValueError, naming the pattern, if it is invalid."""
     if text.startswith("re:"):
         try:
             return Expression(text[3:])
@@ -307,13 +307,13 @@ def parse_pattern(text: str) -> UrlPattern:
     escaped = _unify_escapes(quote(text.removesuffix("$"), safe="/%*?&=:;,@!$'()+[]|~"))
     first, *others = (re.escape(part) for part in escaped.split("*"))
     last = rf".*{others.pop()}" if ends and others else ""
-    # Atomic: the leftmost place of a piece is as good as any, and nobody's stars can take for ever.
+    # Atomic groups: the leftmost match of each part is sufficient, and patterns with many stars stay fast.
     between = "".join(rf"(?>.*?{part})" for part in others)
     return re.compile(rf"\A{first}{between}{last}" + (r"\Z" if ends else ""))
 
 
 def list_refusals(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Why patterns are not used, a sentence for each of which that is so (Expression.refusal)."""
+    """Return why patterns are not supported, one sentence each (Expression.refusal)."""
     return tuple(
         _name_pattern(text, pattern.refusal)
         for text in patterns
@@ -322,13 +322,15 @@ def list_refusals(patterns: Iterable[str]) -> tuple[str, ...]:
 
 
 def _name_pattern(text: str, message: str) -> str:
-    """What is said of its expression, said of a pattern."""
+    """Replace the expression by the whole pattern in a message."""
     return message.replace(repr(text[3:]), f"the pattern {text!r}", 1)
 
 
 def _explain_invalid_url(text: str) -> str:
     if "@" in re.split(r"[/?#\\]", text.partition("://")[2], maxsplit=1)[0]:
-        return "a URL with a user name or password cannot be crawled"  # and is not to be seen in a log
+        return (
+            "a URL with a user name or password cannot be crawled"  # does not repeat it, because logs show the message
+        )
     if len(text) > MAX_URL_BYTES:
         return f"the URL is longer than {MAX_URL_BYTES} bytes: {_format_url(text)}"
     return f"not a URL: {_format_url(text)}"

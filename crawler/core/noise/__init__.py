@@ -1,6 +1,6 @@
-"""Volatile places: text that differs from fetch to fetch though nothing has happened, such as clocks and counters.
+"""Volatile content: text that differs from fetch to fetch without a change, such as clocks and counters.
 
-They are learnt from second fetches, seconds after the first (`learn_from_second_fetch`), from counters that grow
-exactly with time, and from stamps of builds (`learn_stamps`). Other differences between looks of different days prove
-nothing. Uses page and what is below it.
+It is learned from second fetches, seconds after the first (`learn_from_second_fetch`), from counters that grow exactly
+with time, and from build stamps (`learn_stamps`). Other differences between visits on different days prove nothing.
+This package uses core/page.
 """

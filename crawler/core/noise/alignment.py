@@ -1,7 +1,7 @@
-"""Align two sequences, and the paths of a page before and after its site was restyled.
+"""Alignment of two sequences, and of the paths of a page before and after its site was restyled.
 
-State is learnt by path, and a path is made of class names. A restyled site has new paths on most of a page at once;
-then each is an alias of the old path of the block that stood there.
+The mask is stored by path, and a path consists of tags and class names. A restyled site changes the paths of most of a
+page at once. Each new path then becomes an alias of the old path of the same block.
 """
 
 from collections import Counter, defaultdict, deque
@@ -11,11 +11,11 @@ from dataclasses import replace
 from crawler.core.noise.words import keep_newest
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
-STEP = 128  # rows kept at a time on the way back; other rows are computed again
+STEP = 128  # rows that are kept during backtracking; others are computed again
 
 
 def find_gaps(one: Sequence[Hashable], other: Sequence[Hashable]) -> Iterator[tuple[slice, slice]]:
-    """The gaps between two sequences beside their longest common subsequence, in order; either side may be empty."""
+    """Yield the gaps between the matches of two sequences' longest common subsequence; one side may be empty."""
     i = j = 0
     for n, m in (*match_sequences(one, other), (len(one), len(other))):
         if n > i or m > j:
@@ -24,7 +24,7 @@ def find_gaps(one: Sequence[Hashable], other: Sequence[Hashable]) -> Iterator[tu
 
 
 def pair_equal(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[tuple[int | None, int | None]]:
-    """Pairs of positions: each entry of one sequence with the next equal one of the other, or None. Covers both."""
+    """Yield positions that pair each entry with the next equal one of the other sequence, or with None."""
     positions: dict[Hashable, deque[int]] = defaultdict(deque)
     for m, each in enumerate(new):
         positions[each].append(m)
@@ -43,13 +43,13 @@ def pair_equal(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[tup
 
 
 def match_sequences(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """The longest common subsequence, as positions in both.
+    """Return the longest common subsequence, as positions in both sequences.
 
-    Work and memory do not depend on what repeats: 20,000 entries on both sides take a third of a second, and 40 MB.
+    Time and memory do not depend on repetitions: 20,000 entries on both sides take a third of a second and 40 MB.
     """
     start, end = _count_common_ends(one, other)
     both = set(one[start : len(one) - end]) & set(other[start : len(other) - end])
-    # Entries that only one side has do not matter for the order.
+    # Entries on one side only do not affect the order.
     left_positions, right_positions = (
         [n for n in range(start, len(side) - end) if side[n] in both] for side in (one, other)
     )
@@ -62,7 +62,7 @@ def match_sequences(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[
 
 
 def _count_common_ends(one: Sequence[Hashable], other: Sequence[Hashable]) -> tuple[int, int]:
-    """The number of equal entries at the start, and of the rest at the end."""
+    """Return the number of equal entries at the start, and of the remaining ones at the end."""
     shorter = min(len(one), len(other))
     start = next((n for n in range(shorter) if one[n] != other[n]), shorter)
     end = next((n for n in range(shorter - start) if one[-1 - n] != other[-1 - n]), shorter - start)
@@ -70,7 +70,8 @@ def _count_common_ends(one: Sequence[Hashable], other: Sequence[Hashable]) -> tu
 
 
 def _find_longest_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """The longest common subsequence by bit-parallel rows: each row of the table of lengths is one long number.
+    """Return the longest common subsequence, computed with bit-parallel rows: each row of the table is one long
+    integer.
 
     A bit is 0 where the length grows from this entry of `other` to the next.
     Source: Hyyrö, "Bit-parallel LCS-length computation revisited", AWOCA 2004.
@@ -109,14 +110,14 @@ def _compute_rows(row: int, one: Sequence[Hashable], bits_by_entry: dict[Hashabl
         yield row
 
 
-PathAliases = Mapping[int, int]  # the path under which a block is stored, by its path now
+PathAliases = Mapping[int, int]  # from a block's current path to the path under which it is stored
 
 MAX_ALIASES = 4096
-RESTYLED_SHARE = 0.5  # of a page's paths must be new, and of its texts unchanged, for a restyled page
+RESTYLED_SHARE = 0.5  # of a page's paths must be new, and of its texts unchanged, for the page to count as restyled
 
 
 def replace_paths(blocks: BlockList, aliases: PathAliases) -> BlockList:
-    """The blocks of a page under the paths at which they are stored."""
+    """Return the blocks of a page with the paths under which they are stored."""
     if not aliases:
         return blocks
     stored = ((block, aliases.get(block.css_path, block.css_path)) for block in blocks)
@@ -126,9 +127,9 @@ def replace_paths(blocks: BlockList, aliases: PathAliases) -> BlockList:
 def learn_aliases(
     aliases: PathAliases, before: BlockList, after: BlockList, *, known_paths: Collection[int]
 ) -> PathAliases:
-    """The aliases after a look.
+    """Return the aliases after a visit.
 
-    known_paths: all paths known of the domain; none of them becomes an alias of another.
+    known_paths: all known paths of the domain, none of which becomes an alias.
     """
     old_paths, new_paths = ({block.css_path for block in blocks} for blocks in (before, after))
     if len(old_paths & new_paths) > (1 - RESTYLED_SHARE) * len(old_paths):
@@ -143,12 +144,12 @@ def learn_aliases(
         for old, new in aligned
         if new.css_path not in aliases and new.css_path not in known_paths
     )
-    by_votes = sorted(votes, key=votes.__getitem__)  # so that the last one, with the most, stays
+    by_votes = sorted(votes, key=votes.__getitem__)  # the alias with the most votes comes last and wins
     return keep_newest({**aliases, **{new: old for new, old in by_votes if old not in current_paths}}, MAX_ALIASES)
 
 
 def _align_blocks(before: BlockList, after: BlockList) -> Iterator[tuple[Block, Block]]:
-    """Pairs of a block and the one in its place now: with equal texts and, between these, in equal elements."""
+    """Yield pairs of an old and a new block: those with equal texts and, in between, those in equal elements."""
     old_keys, new_keys = ([(block.kind, block.tag_path, block.text) for block in blocks] for blocks in (before, after))
     end = slice(len(old_keys), None), slice(len(new_keys), None)
     i = j = 0

@@ -1,9 +1,9 @@
-"""Dates and clocks: of the look, as mastheads have them, and stamps of a build ("generated at").
+"""Dates and clocks on pages: the date of a visit, as in mastheads, and build stamps ("generated at").
 
-A stamp outlives a second fetch: a page that is built anew every hour says the same in two fetches seconds apart. What
-gives its stamp away is that it is all that differs, look after look, and that it names an instant between the two
-looks. No gap is left in its place: only a stamp that fits the time of its look is ignored. A price, a version number or
-a date to come never fits. Of a number that only grows nobody can say whether it is a count or a price.
+A build stamp does not differ in a second fetch: a page rebuilt every hour is the same in two fetches seconds apart. It
+is recognized because it is the only difference, visit after visit, and names an instant between the two visits. It is
+not masked in general; only a stamp that matches the time of its visit is ignored. A price, a version number or a future
+date never matches. A number that only grows may be a count or a price, so it stays a change.
 """
 
 import calendar
@@ -22,12 +22,12 @@ from crawler.core.noise.words import Words, keep_newest, split_words
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind
 
-ENOUGH_DATES = 2  # looks at which a date fitted and was all that differed: with the first look, three
-ENOUGH_CLOCKS = 3  # the same of a time of the day, which fits any look
-MAX_MISSES = 4  # times that the number of looks is doubled, as a place did not fit
-TIME_ZONE_SLACK = timedelta(hours=14)  # of time zones that nobody names
-CACHE_SLACK = timedelta(days=1)  # by which a page may have been built before it was seen unbuilt: caches
-CONTEXT_WORDS = 3  # words on either side of those that differ, that may belong to the stamp
+ENOUGH_DATES = 2  # visits where a date matched and was the only difference; with the first visit, three
+ENOUGH_CLOCKS = 3  # the same for a time of day, which matches any visit
+MAX_MISSES = 4  # doublings of the required visits after mismatches
+TIME_ZONE_SLACK = timedelta(hours=14)  # for unnamed time zones
+CACHE_SLACK = timedelta(days=1)  # a page may have been built this long before an older copy was fetched from a cache
+CONTEXT_WORDS = 3  # words on either side of the differing ones that may belong to the stamp
 
 _ISO = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[Tt](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?[Zz]?)?", re.ASCII)
 _ANY_ORDER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})", re.ASCII)
@@ -42,9 +42,10 @@ _MERIDIEM = frozenset({"am", "pm", "a.m", "p.m"})
 
 @dataclass(frozen=True, slots=True)
 class _Stamp:
-    """What some words say of an instant. days: those that they can mean; empty where they name none.
+    """The instant that some words name.
 
-    minute: of the day; None if they do not say.  instant: of the seconds since 1970.
+    days: the days that they may mean; empty if they name none.  minute: minute of the day, or None.
+    instant: the instant of a Unix time, or None.
     """
 
     days: frozenset[date] = frozenset()
@@ -55,7 +56,7 @@ class _Stamp:
 def learn_stamps(
     volatile: VolatileContent, replaced: Sequence[tuple[Block, Block]], *, then: datetime, now: datetime
 ) -> VolatileContent:
-    """The volatile places after a look at which these blocks are all that differs of a page. Do all of them fit?"""
+    """Return the volatile content after a visit where only these blocks differ. All of them must be stamps."""
     all_readings = [_read_stamp_change(before, after, then=then, now=now) for before, after in replaced]
     readings = [reading for reading in all_readings if reading is not None]
     missed = [reading.key for reading in readings if not reading.fits]
@@ -71,7 +72,7 @@ def learn_stamps(
 
 
 def is_stamp_change(volatile: VolatileContent, before: Block, after: Block, *, then: datetime, now: datetime) -> bool:
-    """Whether all that differs between two blocks is a stamp of a place known for it, and fits the two looks."""
+    """Return whether only a known stamp differs between two blocks, and matches both visits."""
     if not volatile.stamps:
         return False
     reading = _read_stamp_change(before, after, then=then, now=now)
@@ -83,9 +84,10 @@ def is_stamp_change(volatile: VolatileContent, before: Block, after: Block, *, t
 
 @dataclass(frozen=True, slots=True)
 class _StampReading:
-    """Two wordings that differ in a stamp alone. key: hash of the place.  fits: it tells of its look.
+    """A difference of two wordings in stamps alone.
 
-    min_visits: looks at which it has to fit; few where it names a day, which seldom fits by chance.
+    key: a hash of the stamp's position and form.  fits: whether it matches its visit.
+    min_visits: visits that must match; fewer for dates, which rarely match by chance.
     """
 
     key: int
@@ -94,9 +96,9 @@ class _StampReading:
 
 
 def _read_stamp_change(before: Block, after: Block, *, then: datetime, now: datetime) -> _StampReading | None:
-    """How the difference of two blocks reads as stamps; None if some of it is none.
+    """Read the difference of two blocks as stamps; return None if any part of it is not one.
 
-    Beside a date a number may stand that counts the time; alone it is none of ours (relative_time.py).
+    A number that counts the elapsed time may accompany a date; on its own it belongs to relative_time.py.
     """
     if before.kind is not after.kind or before.css_path != after.css_path or after.kind is BlockKind.LINK:
         return None
@@ -118,7 +120,7 @@ def _read_stamp_change(before: Block, after: Block, *, then: datetime, now: date
 
 
 def _find_clusters(old: Words, new: Words) -> list[tuple[int, int, slice]]:
-    """Runs of words that differ, by the first and the last; and with the words beside them that are no other run's."""
+    """Return each run of differing words as first and last position, with a slice that adds its surrounding words."""
     differing = [n for n in range(len(old)) if old[n] != new[n]]
     runs: list[list[int]] = []
     for n in differing:
@@ -139,7 +141,7 @@ def _find_clusters(old: Words, new: Words) -> list[tuple[int, int, slice]]:
 def _read_cluster(
     old: Words, new: Words, first: int, last: int, limits: slice, *, then: datetime, now: datetime
 ) -> tuple[str, bool, int] | None:
-    """What one run of words is, whether it fits, and at how many looks it has to; None if it is no stamp."""
+    """Return the form of one run of words, whether it fits, and the visits it needs; None if it is not a stamp."""
     differing = [n for n in range(first, last + 1) if old[n] != new[n]]
     if all(_is_date_word(old[n]) and _is_date_word(new[n]) for n in differing):
         old_stamp, new_stamp = _parse_stamp(old[limits], now), _parse_stamp(new[limits], now)
@@ -159,7 +161,7 @@ def _read_cluster(
 
 
 def _is_date_word(word: str) -> bool:
-    """Whether a word may be part of a date or of a time of the day."""
+    """Return whether a word may be part of a date or a time of day."""
     plain = word.lower()
     if plain in _MERIDIEM or parse_months(word) or is_weekday(word):
         return True
@@ -167,7 +169,7 @@ def _is_date_word(word: str) -> bool:
 
 
 def _parse_stamp(words: Words, now: datetime) -> _Stamp | None:
-    """The one instant that some words name; None if they name none, or more than one."""
+    """Return the instant that some words name, or None if they name none or several."""
     whole_dates = [days for word in words if (days := _parse_date_word(word))]
     instants = [datetime.fromtimestamp(int(word[:10]), UTC) for word in words if _EPOCH.fullmatch(word)]
     minutes = [
@@ -182,7 +184,7 @@ def _parse_stamp(words: Words, now: datetime) -> _Stamp | None:
 
 
 def _parse_date_word(word: str) -> frozenset[date]:
-    """The days that a word can mean; in 3/4/2026 either number may be the month."""
+    """Return the days that a word may mean; in 3/4/2026, either number may be the month."""
     if match := _ISO.fullmatch(word) or _COMPACT.fullmatch(word):
         return _list_valid_dates((int(match[1]), int(match[2]), int(match[3])))
     if match := _ANY_ORDER.fullmatch(word):
@@ -200,7 +202,7 @@ def _list_valid_dates(*parts: tuple[int, int, int]) -> frozenset[date]:
 
 
 def _parse_minute(word: str, after: Sequence[str]) -> int | None:
-    """The minute of the day that a word says, with the word after it, which may be am or pm."""
+    """Return the minute of the day that a word means, given the word after it, which may be am or pm."""
     match = _ISO.fullmatch(word) or _COMPACT.fullmatch(word)
     if match:
         return None if match[4] is None else int(match[4]) * 60 + int(match[5])
@@ -213,15 +215,15 @@ def _parse_minute(word: str, after: Sequence[str]) -> int | None:
 
 
 def _parse_written_date(words: Words, now: datetime) -> frozenset[date]:
-    """The days that words mean in which month, day and year stand apart; without a year, of this one or the last.
+    """Return the days meant by words with separate month, day and year; without a year, this year or last year.
 
-    With a year the month may be a name that nobody knows.
+    With a year, the month may be an unknown name.
     """
     years = [int(word) for word in words if _YEAR.fullmatch(word)]
     numbers = [int(match[1]) for word in words if (match := _DAY.fullmatch(word)) and 1 <= int(match[1]) <= 31]
     if len(years) > 1:
         return frozenset()
-    if years and len(numbers) == 2:  # 2026 / 3 / 5, as Chinese and Japanese have it, and 5 . 3 . 2026
+    if years and len(numbers) == 2:  # 2026 / 3 / 5, as in Chinese and Japanese, or 5 . 3 . 2026
         one, other = numbers
         first = next(word for word in words if _DAY.fullmatch(word))
         if words.index(str(years[0])) < words.index(first):
@@ -240,7 +242,7 @@ def _parse_written_date(words: Words, now: datetime) -> frozenset[date]:
 
 
 def _fits_visits(old: _Stamp, new: _Stamp, *, then: datetime, now: datetime) -> bool:
-    """Whether a stamp is of between the two looks, and the one before it of before the first."""
+    """Return whether the new stamp is from between the two visits, and the old one from before the first visit."""
     if new.instant is not None:
         earlier = old.instant
         return (
@@ -249,7 +251,7 @@ def _fits_visits(old: _Stamp, new: _Stamp, *, then: datetime, now: datetime) -> 
     if bool(old.days) != bool(new.days):
         return False
     if not new.days:
-        return True  # a time of the day alone fits any look
+        return True  # a time of day alone matches any visit
     first, last, before = (
         (then - CACHE_SLACK - TIME_ZONE_SLACK).date(),
         (now + TIME_ZONE_SLACK).date(),
@@ -264,19 +266,15 @@ def _fits_visits(old: _Stamp, new: _Stamp, *, then: datetime, now: datetime) -> 
     return old.minute is not None and new.minute is not None and new.minute > old.minute
 
 
-ZONE_OFFSETS = (
-    timedelta(hours=-14),
-    timedelta(0),
-    timedelta(hours=14),
-)  # what day it is depends on where the server stands
-# Dates are also written with all of the year, each number with a 0 before it or not.
+ZONE_OFFSETS = (timedelta(hours=-14), timedelta(0), timedelta(hours=14))  # the server's time zone is unknown
+# Dates with a four-digit year, with and without leading zeros, are added below.
 DATE_FORMATS = ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%Y%m%d")
 
 
 def differs_only_in_date(before: Words, after: Words, *, then: datetime, now: datetime) -> bool:
-    """Whether two wordings of a block differ only in that each says the day of its own look.
+    """Return whether two wordings of a block differ only in the date of their own visits.
 
-    A number that happens to be the day's is not enough: month or year has to stand beside it.
+    A number that happens to be the day is not enough: the month or the year must accompany it.
     """
     if len(before) != len(after):
         return False
@@ -293,17 +291,17 @@ _DIGITS = re.compile(r"\d+")
 
 
 def find_clock_words(before: Words, after: Words, *, then: datetime, now: datetime) -> frozenset[int]:
-    """The positions of words that say the time of both looks to the minute, in one time zone.
+    """Return the positions of words that show the time of both visits to the minute, in one time zone.
 
-    before, after: with as many words.
+    before, after: must have the same number of words.
     """
     return frozenset(at for zone in _find_clocks(before, then) & _find_clocks(after, now) for at in zone[1])
 
 
 def _find_clocks(words: Words, instant: datetime) -> frozenset[tuple[int, tuple[int, ...]]]:
-    """The clocks in a text: their distance from UTC in quarters of an hour, and the positions of their words.
+    """Return the clocks in a text: their offset from UTC in quarters of an hour, and the positions of their words.
 
-    A clock of twelve hours may be of either half of the day.
+    A 12-hour clock may be in either half of the day.
     """
     numbers = [(at, digits) for at, word in enumerate(words) for digits in _DIGITS.findall(word)]
     clocks = set()
@@ -330,7 +328,7 @@ def _is_minute_or_second(digits: str) -> bool:
     return len(digits) == 2 and int(digits) < 60
 
 
-DateWords = tuple[frozenset[str], frozenset[str], frozenset[str]]  # see _words_of_day
+DateWords = tuple[frozenset[str], frozenset[str], frozenset[str]]  # see _list_day_words
 
 
 def _list_date_words(instant: datetime) -> DateWords:
@@ -341,7 +339,7 @@ def _list_date_words(instant: datetime) -> DateWords:
 
 @lru_cache(256)
 def _list_day_words(day: date) -> DateWords:
-    """The ways to write a day: as one word; its parts as words; and the parts that stand for month or year."""
+    """Return the ways to write a day: as one word, its parts as words, and the parts for month and year."""
     whole_words = {day.strftime(form) for form in DATE_FORMATS}
     for d, m in product((f"{day.day}", f"{day.day:02}"), (f"{day.month}", f"{day.month:02}")):
         whole_words |= {f"{d}.{m}.{day.year}", f"{d}/{m}/{day.year}", f"{m}/{d}/{day.year}", f"{day.year}/{m}/{d}"}

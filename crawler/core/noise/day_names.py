@@ -1,15 +1,15 @@
-"""Names of months and weekdays in the languages of most pages, to read dates that are written out.
+"""Names of months and weekdays in the most common languages, for parsing written dates.
 
-Source: Unicode CLDR; months also in the case that stands beside a number.
+Source: Unicode CLDR; months also in the grammatical case used after a number.
 """
 
-# ruff: noqa: RUF001  letters of other alphabets are meant
+# ruff: noqa: RUF001  letters of other alphabets are intended
 
 from functools import lru_cache
 
-MIN_LETTERS = 3  # of an abbreviation, "Okt" or "févr."; a shorter one is too many things
+MIN_LETTERS = 3  # of an abbreviation, "Okt" or "févr."; shorter ones are too ambiguous
 
-# One line for each language, from January on; several forms of one month are joined by a stroke.
+# One line per language, starting with January; forms of the same month are separated by a bar.
 _MONTHS = """
 January February March April May June July August September October November December
 Januar|Jänner Februar|Feber März April Mai Juni Juli August September Oktober November Dezember
@@ -64,7 +64,7 @@ _WEEKDAY_NAMES = frozenset(_WEEKDAYS.lower().split())
 
 @lru_cache(4096)
 def parse_months(word: str) -> frozenset[int]:
-    """The months, 1 to 12, that a word may name, in full or cut off; mostly none."""
+    """Return the months (1 to 12) that a word may name, in full or abbreviated; usually none."""
     plain = word.lower().rstrip(".")
     if len(plain) < MIN_LETTERS or not plain.isalpha():
         return frozenset()
@@ -76,7 +76,7 @@ def parse_months(word: str) -> frozenset[int]:
 
 @lru_cache(4096)
 def is_weekday(word: str) -> bool:
-    """Whether a word is the name of a weekday, or the beginning of one."""
+    """Return whether a word is the name of a weekday or an abbreviation of one."""
     plain = word.lower().rstrip(".")
     if plain in _WEEKDAY_NAMES:
         return True

@@ -1,9 +1,9 @@
-"""The volatile places of a domain: clocks, counters, tokens, advertisements, which differ though nothing happened.
+"""The volatile content of a domain: clocks, counters, tokens and ads, which differ without a change.
 
-They are learnt from second fetches alone, seconds after the first: a difference between these two is no change. A
-difference between looks of different days proves nothing: a price that moves daily stays a change. Two other
-proofs are of time itself: a number that has grown by exactly the hours, days or weeks that passed counts them; and a
-date between two looks that is all that differs, look after look, is the date of a build.
+It is learned from second fetches, seconds after the first: a difference between these two is not a change. A difference
+between visits on different days proves nothing: a price that changes daily remains a change. Time itself gives two
+other proofs. A number that grew by exactly the elapsed hours, days or weeks counts them. A date between two visits that
+is the only difference, visit after visit, is a build date.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,24 +25,25 @@ from crawler.core.noise.words import (
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
-MAX_PATTERNS = 1024  # of one domain; the oldest are forgotten first
+MAX_PATTERNS = 1024  # per domain; the oldest are dropped first
 MAX_PATHS = 4096
-ENOUGH_STEADY = 3  # second fetches in which a block stood still, after which it needs no more of them
+ENOUGH_STEADY = 3  # second fetches in which a block did not differ, after which it needs no further ones
 
 UnconfirmedPatterns = Mapping[tuple[int, int], tuple[WordPattern, ...]]  # by path and number of words
 
 
 @dataclass(frozen=True, slots=True)
 class VolatileContent:
-    """The volatile places learnt of one domain; immutable, and bounded. A gap is a volatile word of a block.
+    """The learned volatile content of one domain. Immutable and bounded. A gap marks a volatile word of a block.
 
-    patterns: by path and number of words.  path_gaps: gaps at a path whatever its other words.
-    unconfirmed_patterns: patterns seen in a single second fetch; the block may have been edited between the two
-    fetches.  parameters: of links.  noise_counts: whole blocks that came or went between two fetches, by noise_of.
-    proofs: of blocks with gaps that second fetches met again, by form_of.  stable_wordings: blocks without gaps, by
-    wording_of: they stood still while others of their path moved.  path_stats: by kind_of.  counters: of numbers with
-    one path and context.  shape_stats: by trial_of.  stamps: dates that outlive a second fetch (dates.py).  aliases:
-    the paths under which blocks are stored.
+    patterns: patterns of words, by path and number of words.  path_gaps: gaps at a path regardless of its other words.
+    unconfirmed_patterns: patterns found by a single second fetch; the block may have been edited in between.
+    parameters: of links.  noise_counts: whole blocks that appeared or disappeared between two fetches, by
+    compute_block_key.
+    proofs: blocks with gaps that second fetches found again, by compute_masked_form.
+    stable_wordings: blocks without gaps that did not differ while others of their path did, by compute_wording_key.
+    path_stats: by compute_path_key.  shape_stats: by compute_shape_key.  counters: numbers with one path and context.
+    stamps: dates that second fetches do not reveal (dates.py).  aliases: the paths under which blocks are stored.
     """
 
     patterns: Mapping[tuple[int, int], tuple[WordPattern, ...]] = field(default_factory=dict)
@@ -59,17 +60,17 @@ class VolatileContent:
     aliases: PathAliases = field(default_factory=dict)
 
     def apply_aliases(self, blocks: BlockList) -> BlockList:
-        """The blocks of a page under the paths at which they are stored; all other methods expect such blocks."""
+        """Return the blocks of a page with their stored paths, which all other methods expect."""
         return replace_paths(blocks, self.aliases)
 
     def mask_words(self, block: Block) -> Words:
-        """The words of a block, with its gap in place of each volatile word."""
+        """Return the words of a block, with a gap for each volatile word."""
         words = self.get_words(block)
         gaps = self.get_gaps(block.css_path, words)
         return _insert_gaps(words, gaps)
 
     def mask_pair(self, before: Block, after: Block) -> tuple[Words, Words]:
-        """The masked words of a block then and now: a word that is volatile in one wording is masked in both."""
+        """Return the masked words of two versions of a block. A word that is volatile in one is masked in both."""
         first, second = self.get_words(before), self.get_words(after)
         if before.css_path != after.css_path or len(first) != len(second):
             return self.mask_words(before), self.mask_words(after)
@@ -79,10 +80,10 @@ class VolatileContent:
         return _insert_gaps(first, gaps), _insert_gaps(second, gaps)
 
     def mask_pair_loosely(self, before: Block, after: Block) -> tuple[Words, Words] | None:
-        """Both wordings with *every* gap ever learned for this path and word count.
+        """Return both wordings masked with every gap ever learned for their path and word count.
 
-        Gaps of patterns that do not match as a whole count, too. None if the two cannot be paired word by word, or no
-        gap is known.
+        Gaps count even if their pattern does not match as a whole. Returns None if the wordings cannot be paired word
+        by word, or no gap is known.
         """
         first, second = self.get_words(before), self.get_words(after)
         patterns = self.patterns.get((before.css_path, len(first)), ())
@@ -95,7 +96,7 @@ class VolatileContent:
         return _insert_gaps(first, matching_gaps), _insert_gaps(second, matching_gaps)
 
     def get_words(self, block: Block) -> Words:
-        """The words of a block, for a link without its volatile parameters."""
+        """Return the words of a block; for a link, without its volatile parameters."""
         words = split_words(block)
         return (
             drop_volatile_parameters(self.parameters, words)
@@ -104,7 +105,7 @@ class VolatileContent:
         )
 
     def get_gaps(self, path: int, words: Words) -> dict[int, str]:
-        """The volatile words of a block at a path: their positions, each with the gap that stands for it."""
+        """Return the gaps of a block, by position of the volatile word."""
         shape = (path, len(words))
         gaps_found = {n: gap for n, gap in self.path_gaps.get(shape, {}).items() if matches_word(gap, words[n])}
         for pattern in self.patterns.get(shape, ()):
@@ -116,18 +117,18 @@ class VolatileContent:
         return {} if gaps_found and compute_wording_key(path, words) in self.stable_wordings else gaps_found
 
     def is_noise(self, block: Block) -> bool:
-        """Whether this very block came or went between two fetches before, or its path never stands still."""
+        """Return whether this exact block appeared or disappeared between two fetches, or its path is unstable."""
         stats = self.path_stats.get(compute_path_key(block), PathStats())
         return stats.is_unstable or (stats.is_volatile and compute_block_key(block) in self.noise_counts)
 
     def is_unstable(self, block: Block) -> bool:
-        """Whether the text at this path differs, as a whole, from one fetch to the next."""
+        """Return whether the whole text at this path differs from one fetch to the next."""
         return self.path_stats.get(compute_path_key(block), PathStats()).is_unstable
 
     def is_alternation(self, before: Block, after: Block) -> bool:
-        """Whether texts at this path replace each other within seconds, and one of the two blocks was among them.
+        """Return whether texts at this path replace each other within seconds, and one of the two blocks did so.
 
-        Two texts that differ in numbers only are not taken for two such texts.
+        Two texts that differ only in numbers do not count.
         """
         if (
             before.css_path != after.css_path
@@ -141,19 +142,20 @@ class VolatileContent:
         return list(map(mask_numbers, split_words(before))) != list(map(mask_numbers, split_words(after)))
 
     def is_tested(self, block: Block) -> bool:
-        """Whether second fetches have shown often enough that such a block stands still.
+        """Return whether enough second fetches showed that such a block does not differ.
 
-        Changes since then call for another test, ever more seldom: on other pages its path may hold a counter.
+        Later changes require another test, with growing intervals, because on other pages the path may contain a
+        counter.
         """
         stats = self.shape_stats.get(compute_shape_key(block), ShapeStats())
         return stats.steady >= ENOUGH_STEADY and stats.changes < stats.steady
 
     def is_untested(self, block: Block) -> bool:
-        """Whether at most one second fetch has shown blocks like this standing still."""
+        """Return whether at most one second fetch showed that blocks like this do not differ."""
         return self.shape_stats.get(compute_shape_key(block), ShapeStats()).steady <= 1
 
     def is_suspect(self, block: Block) -> bool:
-        """Whether one second fetch has found the block differing, and no other has confirmed it yet."""
+        """Return whether one second fetch found that the block differs, and no other has confirmed it yet."""
         words = self.get_words(block)
         is_noise = compute_block_key(block) in self.noise_counts and not self.is_noise(block)
         return is_noise or any(
@@ -161,7 +163,7 @@ class VolatileContent:
         )
 
     def is_doubted(self, block: Block) -> bool:
-        """Whether the block is volatile, but stood still in the last second fetch that met it."""
+        """Return whether the block is volatile, but did not differ in its last second fetch."""
         if block.kind is BlockKind.LINK and has_doubted_parameter(self.parameters, split_words(block)):
             return True
         proof = self.noise_counts.get(compute_block_key(block)) or self.proofs.get(
@@ -170,16 +172,16 @@ class VolatileContent:
         return proof.steady > 0
 
     def compute_masked_form(self, block: Block) -> int:
-        """A hash of a block's path and masked words: the part that is compared."""
+        """Return a hash of a block's path and masked words: the part that is compared."""
         return hash_text(f"{block.css_path} {' '.join(self.mask_words(block))}")
 
     def has_differed(self, block: Block) -> bool:
-        """Whether a second fetch has found words differing at this path, in a block of as many words."""
+        """Return whether a second fetch found differing words at this path, in a block with this number of words."""
         shape = (block.css_path, len(self.get_words(block)))
         return shape in self.patterns or shape in self.unconfirmed_patterns
 
     def has_gaps(self, block: Block) -> bool:
-        """Whether some words of a block are volatile."""
+        """Return whether some words of a block are volatile."""
         return bool(self.get_gaps(block.css_path, self.get_words(block)))
 
 
@@ -191,32 +193,33 @@ def _insert_gaps(words: Words, gaps: Mapping[int, str]) -> Words:
 
 
 def compute_path_key(block: Block) -> int:
-    """A hash of a block's path and kind: a picture can stand still where words do not."""
+    """Return a hash of a block's path and kind, because images may be stable where texts are not."""
     return hash_text(f"{block.css_path} {block.kind}")
 
 
 def compute_shape_key(block: Block) -> int:
-    """A hash of a block's path, kind and number of words."""
+    """Return a hash of a block's path, kind and number of words."""
     return hash_text(f"{block.css_path} {block.kind} {len(split_words(block))}")
 
 
 def compute_block_key(block: Block) -> int:
-    """A hash of a block's path, kind and text."""
+    """Return a hash of a block's path, kind and text."""
     return hash_text(f"{block.css_path} {block.kind} {block.text}")
 
 
 def compute_wording_key(path: int, words: Words) -> int:
-    """A hash of a path and of words without their numbers."""
+    """Return a hash of a path and of words without their numbers."""
     return hash_text(f"{path} {' '.join(map(mask_numbers, words))}")
 
 
-MAX_CHARS = 1 << 19  # of patterns and of gaps; of words as pages have them, 80,000
+MAX_CHARS = 1 << 19  # of patterns and of gaps; 80,000 typical words
 
 
 def trim_volatile(volatile: VolatileContent, *, max_chars: int = MAX_CHARS) -> VolatileContent:
-    """The volatile places without their oldest patterns and gaps, where all would take more than `chars` characters.
+    """Drop the oldest patterns and gaps beyond max_chars characters.
 
-    A pattern that takes more than a quarter of the room alone is not kept either. Always: unchanged if all fits.
+    A pattern that takes more than a quarter of the limit is dropped too. If everything fits, `volatile` is returned
+    unchanged.
     """
     patterns = keep_newest_within(volatile.patterns, max_values=MAX_PATTERNS, max_chars=max_chars, length=_count_chars)
     once = keep_newest_within(

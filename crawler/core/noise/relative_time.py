@@ -1,8 +1,8 @@
-"""Relative times ("3 days ago"): numbers that grow by exactly the hours, days or weeks that passed.
+"""Relative times ("3 days ago"): numbers that grow by exactly the elapsed hours, days or weeks.
 
-A number that grows by one from look to look proves little: prices do so, too. It is held to be a clock where it grew
-by more, on several pages or by different amounts, or by one on many pages, and each time by the time that had passed.
-No gap is left in its place: only the number that the time foretells is ignored.
+Growth by one per visit proves little, because prices do so too. A number counts as a clock if it grew by more than one,
+on several pages or by different amounts, or by one on many pages, and each time by the elapsed time. It is not masked
+in general; only the number that the elapsed time predicts is ignored.
 """
 
 import re
@@ -16,21 +16,21 @@ from crawler.core.noise.words import build_pattern, keep_newest
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block
 
-ENOUGH_AGREEMENTS = 3  # times that a number has counted the time exactly, before it is believed to do so
-ENOUGH_GROWTHS = 2  # that differ from each other, and are more than 1
-ENOUGH_PAGES = 4  # that grew by more than 1: pages that are looked at together all grow by the same
-MANY_PAGES = 8  # that grew by 1
+ENOUGH_AGREEMENTS = 3  # exact matches with the elapsed time, before a number counts as a clock
+ENOUGH_GROWTHS = 2  # different ones above 1
+ENOUGH_PAGES = 4  # with growth above 1: pages that are visited together all grow by the same amount
+MANY_PAGES = 8  # with growth by 1
 MAX_MISSES = 10
-MAX_DOUBLINGS = 3  # times that many pages are doubled for a disagreement
-UNITS_S = (1, 60, 3600, 86400, 7 * 86400, 30.44 * 86400, 365.25 * 86400)  # in which pages say how long ago it was
+MAX_DOUBLINGS = 3  # doublings of MANY_PAGES after disagreements
+UNITS_S = (1, 60, 3600, 86400, 7 * 86400, 30.44 * 86400, 365.25 * 86400)  # in which pages express elapsed time
 
 
 def learn_relative_time(
     volatile: VolatileContent, before: Block, after: Block, *, page: PageKey, elapsed: timedelta
 ) -> VolatileContent:
-    """The volatile places after a block differed from its text `elapsed` ago: does its number count the time?
+    """Return the volatile content after a block differed from its text `elapsed` ago: its number may count the time.
 
-    A disagreement ends the belief. The number may count again from then on, but each time needs twice as much proof.
+    A disagreement discards the evidence. The number may qualify again, but each time needs twice as many matches.
     """
     growth = _find_growth(volatile, before, after)
     if growth is None:
@@ -54,7 +54,7 @@ def learn_relative_time(
 
 
 def is_relative_time_change(volatile: VolatileContent, before: Block, after: Block, *, elapsed: timedelta) -> bool:
-    """Whether all that differs is a number that counts the time, and has grown by as much as passed."""
+    """Return whether only a number that counts the time differs, and grew by the elapsed time."""
     growth = _find_growth(volatile, before, after)
     if growth is None:
         return False
@@ -72,7 +72,7 @@ def is_relative_time_change(volatile: VolatileContent, before: Block, after: Blo
 
 
 def find_passed_units(growth: int, elapsed: timedelta) -> frozenset[int]:
-    """The units, by index into UNITS_S, of which so many have passed, to the unit."""
+    """Return the units, as indices into UNITS_S, of which exactly `growth` have passed."""
     passed_s = elapsed.total_seconds()
     units = (
         n for n, unit_s in enumerate(UNITS_S) if unit_s <= passed_s * 2 and abs(growth * unit_s - passed_s) < unit_s
@@ -81,7 +81,7 @@ def find_passed_units(growth: int, elapsed: timedelta) -> frozenset[int]:
 
 
 def _find_growth(volatile: VolatileContent, before: Block, after: Block) -> tuple[int, int] | None:
-    """A hash of the path and context of the one number that differs, and its growth; perhaps its unit differs, too."""
+    """Return a hash of path and context of the only differing number, and its growth. Its unit may differ too."""
     old, new = volatile.mask_pair(before, after)
     if before.css_path != after.css_path or len(old) != len(new):
         return None
@@ -91,7 +91,7 @@ def _find_growth(volatile: VolatileContent, before: Block, after: Block) -> tupl
         return None
     ((at, was, now),) = numbers
     pattern = build_pattern(old, new)
-    # The word after it is its context, since the words before it, perhaps a name, differ from page to page.
+    # The word after it is its context; the words before it, perhaps a name, differ from page to page.
     context_word = old[at + 1] if at + 1 < len(old) else old[at - 1] if at else ""
     return hash_text(f"{before.css_path} {pattern[at]} {context_word}"), now - was
 
@@ -101,7 +101,7 @@ _NUMBER = re.compile(r"(\D*)(\d{1,9}|\d{1,3}(?:[., ']\d{3}){1,2})(\D*)")
 
 
 def _parse_numbers(old: str, new: str) -> tuple[int, int] | None:
-    """The numbers of two words that differ in these only: 394 and 397 of "394d" and "397d"; else None."""
+    """Return the numbers of two words that differ only in these, 394 and 397 of "394d" and "397d", or None."""
     before, after = _NUMBER.fullmatch(old), _NUMBER.fullmatch(new)
     if before is None or after is None or (before[1], before[3]) != (after[1], after[3]):
         return None

@@ -1,6 +1,7 @@
-"""Learn from a second fetch of a page, seconds after the first: any difference between the two is volatile.
+"""Learning from a second fetch of a page, seconds after the first: any difference between the two is volatile.
 
-Second fetches also audit the mask: now and then one tests a difference that the mask hides. No proof is for ever.
+Second fetches also audit the mask: from time to time, one tests a difference that the mask hides. No proof lasts
+forever.
 """
 
 from collections import Counter, defaultdict
@@ -39,9 +40,9 @@ from crawler.core.noise.words import (
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair
 
-MAX_PATTERNS_PER_SHAPE = 32  # patterns of one path and number of words
+MAX_PATTERNS_PER_SHAPE = 32  # with one path and number of words
 MAX_NOISE_BLOCKS = 1024
-UNSTABLE_SHARE = 0.5  # share of the blocks of one path that differ, from which on the path swung
+UNSTABLE_SHARE = 0.5  # share of a path's blocks that differ, from which on the path counts as unstable
 
 
 def learn_from_second_fetch(
@@ -52,10 +53,11 @@ def learn_from_second_fetch(
     first: Sequence[Block],
     second: Sequence[Block],
 ) -> VolatileContent:
-    """The volatile places after a second fetch.
+    """Return the volatile content after a second fetch.
 
-    differing: blocks of the first fetch, each with the one in its place in the second; None where only one fetch had
-    such a block.  first, second: all blocks of both.
+    differing: blocks of the first fetch paired with those that replace them in the second; None if only one fetch has
+    such a block.
+    first, second: all blocks of both fetches.
     """
     moved = compare_parameters(first, second)
     updated = replace(
@@ -86,7 +88,7 @@ def learn_from_second_fetch(
 
 
 def _drop_steady_gaps(volatile: VolatileContent, first: Sequence[Block], second: Sequence[Block]) -> VolatileContent:
-    """The volatile places without gaps of blocks that both fetches had and that stood still in many second fetches."""
+    """Drop the gaps of blocks that both fetches contain and that did not differ in many second fetches."""
     old, new = _count_blocks_with_gaps(volatile, first), _count_blocks_with_gaps(volatile, second)
     updated, proofs = volatile, dict(volatile.proofs)
     for form in old.keys() & new.keys():
@@ -108,7 +110,7 @@ def _count_blocks_with_gaps(volatile: VolatileContent, blocks: Iterable[Block]) 
 
 
 def _update_noise(before: Mapping[int, VolatilityCount], lost: set[int], seen: set[int]) -> dict[int, VolatilityCount]:
-    """The counts of blocks that came or went, by noise_of. lost: did so now.  seen: in either fetch."""
+    """Count blocks that appeared or disappeared. lost: those of this second fetch.  seen: blocks of either fetch."""
     counts = dict(before)
     for key in (seen & counts.keys()) | lost:
         proof = counts.pop(key, UNPROVEN).add_fetch(differed=key in lost)
@@ -120,7 +122,7 @@ def _update_noise(before: Mapping[int, VolatilityCount], lost: set[int], seen: s
 def _update_stable_wordings(
     volatile: VolatileContent, first: Sequence[Block], second: Sequence[Block]
 ) -> VolatileContent:
-    """The volatile places with `own` updated: a block that stood still beside others that moved has no gaps."""
+    """Update stable_wordings: a block that did not differ, while others of its path and word count did, has no gaps."""
     old, new = (_group_by_wording(volatile, blocks) for blocks in (first, second))
     moved = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
     moved_shapes = {shape for shape, _ in moved}
@@ -136,7 +138,7 @@ def _update_stable_wordings(
 def _group_by_wording(
     volatile: VolatileContent, blocks: Iterable[Block]
 ) -> dict[tuple[tuple[int, int], int], Counter[Words]]:
-    """The wordings of blocks with a known or suspected pattern, by path and number of words, and by wording_of."""
+    """Group the wordings of blocks with known or suspected patterns by path, number of words and wording key."""
     groups: dict[tuple[tuple[int, int], int], Counter[Words]] = defaultdict(Counter)
     for block in blocks:
         words = volatile.get_words(block)
@@ -149,10 +151,9 @@ def _group_by_wording(
 def _update_path_stats(
     volatile: VolatileContent, page: PageKey, lost: Sequence[Block], partly_changed: set[int], blocks: Sequence[Block]
 ) -> dict[int, PathStats]:
-    """The stats of each path after a second fetch. lost: blocks that came or went.
+    """Return the stats of each path after a second fetch. lost: blocks that appeared or disappeared.
 
-    partly_changed: blocks of which only some words differed; these, and blocks with gaps, say nothing of the path's
-    others.
+    partly_changed: blocks of which only some words differed. These, and blocks with gaps, are no evidence about others.
     """
     path_stats = dict(volatile.path_stats)
     differing = Counter(map(compute_path_key, lost))
@@ -175,9 +176,9 @@ def _update_path_stats(
 def _update_shape_stats(
     volatile: VolatileContent, differing: set[int], blocks: Sequence[Block]
 ) -> dict[int, ShapeStats]:
-    """The stats by path and number of words after a second fetch.
+    """Return the stats by path and number of words after a second fetch.
 
-    A block with gaps counts only where it differed: beside its gaps it is not known to have stood still.
+    A block with gaps counts only if it differed, because its gaps hide whether it did not.
     """
     shape_stats = dict(volatile.shape_stats)
     moved = {compute_shape_key(block) for block in blocks if compute_block_key(block) in differing}
@@ -188,7 +189,7 @@ def _update_shape_stats(
 
 
 def count_changes(volatile: VolatileContent, blocks: Iterable[Block]) -> VolatileContent:
-    """The volatile places after significant changes of these blocks without a second fetch."""
+    """Return the volatile content after significant changes of these blocks without a second fetch."""
     shape_stats = dict(volatile.shape_stats)
     for shape in {compute_shape_key(block) for block in blocks} & shape_stats.keys():
         shape_stats[shape] = replace(shape_stats[shape], changes=shape_stats[shape].changes + 1)
@@ -203,9 +204,9 @@ def learn_replaced_words(
     unconfirmed: UnconfirmedPatterns,
     moved: Mapping[ParameterAtPath, bool],
 ) -> VolatileContent | None:
-    """The volatile places after some words of a block differed in a second fetch; None if too little of it stayed.
+    """Return the volatile content after some words of a block differed in a second fetch; None if too few stayed.
 
-    moved: for each parameter of links, whether it differed in this second fetch.
+    moved: whether each link parameter differed in this second fetch.
     """
     old, new = volatile.get_words(before), volatile.get_words(after)
     if before.css_path != after.css_path or len(old) != len(new):
@@ -222,10 +223,10 @@ def learn_replaced_words(
 def learn_differing_words(
     volatile: VolatileContent, path: int, first: Words, second: Words, *, unconfirmed: UnconfirmedPatterns
 ) -> VolatileContent:
-    """The volatile places after a second fetch in which some words of a block differed.
+    """Return the volatile content after a second fetch in which some words of a block differed.
 
-    Words that differed in another second fetch, too, are volatile.  unconfirmed: patterns seen in a single one before
-    this.
+    Words that also differed in another second fetch are volatile.
+    unconfirmed: patterns found by a single earlier second fetch.
     """
     pattern = build_pattern(first, second)
     shape, gaps = (path, len(pattern)), list_gaps(pattern)
@@ -234,7 +235,7 @@ def learn_differing_words(
         path, second
     ).keys()
     if gaps.keys() <= proven:
-        for each in unconfirmed.get(shape, ()):  # this fetch and the earlier one prove each other
+        for each in unconfirmed.get(shape, ()):  # this fetch and the earlier one confirm each other
             if list_gaps(each).keys() <= gaps.keys():
                 volatile = add_pattern(volatile, path, each)
         return add_pattern(volatile, path, pattern)
@@ -249,7 +250,7 @@ def learn_differing_words(
 
 
 def drop_gaps(volatile: VolatileContent, block: Block) -> VolatileContent:
-    """The volatile places without all that is known of gaps of such a block."""
+    """Drop everything known about the gaps of such a block."""
     words = volatile.get_words(block)
     shape = (block.css_path, len(words))
     other_patterns = {key: each for key, each in volatile.patterns.items() if key != shape}
@@ -263,9 +264,9 @@ def drop_gaps(volatile: VolatileContent, block: Block) -> VolatileContent:
 
 
 def add_pattern(volatile: VolatileContent, path: int, pattern: WordPattern) -> VolatileContent:
-    """The volatile places with one more pattern.
+    """Add a pattern.
 
-    Where only the other words differ from those of a known pattern with the same gaps, these hold whatever they are.
+    If a known pattern has the same gaps and only other words differ, the gaps apply regardless of these words.
     """
     shape = (path, len(pattern))
     others: list[WordPattern] = []
@@ -284,12 +285,12 @@ def add_pattern(volatile: VolatileContent, path: int, pattern: WordPattern) -> V
     )
 
 
-TEST_INTERVAL = 50  # looks at which only masked blocks differ, for one test
-DOUBTED_TEST_INTERVAL = 5  # such looks for one test, where a masked block stood still in the last second fetch
+TEST_INTERVAL = 50  # visits where only masked blocks differ, per test
+DOUBTED_TEST_INTERVAL = 5  # the same if a masked block did not differ in its last second fetch
 
 
 def find_hidden_blocks(before: BlockList, after: BlockList, volatile: VolatileContent) -> Sequence[Block]:
-    """The volatile blocks of a page that differ from those before."""
+    """Return the volatile blocks of a page that differ from the previous version."""
     before, after = volatile.apply_aliases(before), volatile.apply_aliases(after)
     old_blocks = set(before)
     new = (block for block in after if block not in old_blocks)
@@ -297,9 +298,9 @@ def find_hidden_blocks(before: BlockList, after: BlockList, volatile: VolatileCo
 
 
 def needs_test(blocks: Sequence[Block], volatile: VolatileContent, *, page: PageKey, visits: int) -> bool:
-    """Whether this look is to test, by a second fetch, if the hidden blocks still differ within seconds.
+    """Return whether this visit should test, with a second fetch, if the hidden blocks still differ within seconds.
 
-    visits: at the domain so far. The choice of tests does not depend on chance, and favours no page.
+    visits: the domain's visits so far. The choice is deterministic and does not prefer any page.
     """
     if not blocks:
         return False

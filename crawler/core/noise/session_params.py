@@ -1,7 +1,7 @@
-"""Volatile parameters of links: sessions and tokens, whose value does not matter for where a link leads.
+"""Volatile link parameters: sessions and tokens, whose value does not affect where a link leads.
 
-A parameter that differs within seconds at one path (/go?id=7) says nothing of another path (/file.php?id=17), unless
-it does so at several paths and stands still at hardly any.
+A parameter that differs within seconds at one path (/go?id=7) proves nothing about another path (/file.php?id=17),
+unless it differs at several paths and is stable at hardly any.
 """
 
 from collections import defaultdict
@@ -14,20 +14,19 @@ from crawler.core.noise.words import Words, keep_newest, split_words
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind
 
-MAX_PARAMETERS = 1024  # names; a site that makes up more of them has links that are noise
-MAX_NAME_CHARS = 200  # characters
-MAX_PATHS_PER_NAME = 16  # paths kept for one name
-ENOUGH_VOLATILE_PATHS = (
-    3  # paths at which a parameter is volatile, to call it so at all paths but those where it stands still
-)
-MAX_STEADY_SHARE = 0.25  # paths where it stands still, at most, for each path where it is volatile
+MAX_PARAMETERS = 1024  # names; a site that generates more of them has links that are noise
+MAX_NAME_CHARS = 200
+MAX_PATHS_PER_NAME = 16  # paths stored per name
+# Paths at which a parameter must be volatile to count as volatile everywhere, except where it is stable.
+ENOUGH_VOLATILE_PATHS = 3
+MAX_STEADY_SHARE = 0.25  # maximum of stable paths per volatile path
 
 
 @dataclass(frozen=True, slots=True)
 class LinkParameter:
-    """Second fetches of links with one parameter.
+    """The behavior of one link parameter in second fetches.
 
-    volatile_paths: paths at which it moved, by path_of.  steady_paths: other paths.
+    volatile_paths: paths at which it differed, by compute_path_hash.  steady_paths: other paths.
     """
 
     volatile_paths: Mapping[int, VolatilityCount] = field(default_factory=dict)
@@ -44,11 +43,11 @@ class LinkParameter:
         return proven >= ENOUGH_VOLATILE_PATHS and len(self.steady_paths) <= MAX_STEADY_SHARE * proven
 
 
-LinkParameters = Mapping[str, LinkParameter]  # by name, of all that ever moved
+LinkParameters = Mapping[str, LinkParameter]  # by name; only parameters that have ever differed
 
 
 def drop_volatile_parameters(parameters: LinkParameters, words: Words) -> Words:
-    """The words of a link without its volatile parameters."""
+    """Return the words of a link without its volatile parameters."""
     if not any(parse_parameter_name(word) in parameters for word in words):
         return words
     path = compute_path_hash(words)
@@ -61,7 +60,7 @@ def drop_volatile_parameters(parameters: LinkParameters, words: Words) -> Words:
 
 
 def has_doubted_parameter(parameters: LinkParameters, words: Words) -> bool:
-    """Whether a parameter of a link is volatile but stood still in the last second fetch that met it."""
+    """Return whether a parameter of a link is volatile, but did not differ in its last second fetch."""
     path = compute_path_hash(words)
     known_parameters = [parameters[name] for name in map(parse_parameter_name, words) if name in parameters]
     return any(each.volatile_paths.get(path, UNPROVEN).steady > 0 for each in known_parameters)
@@ -74,15 +73,15 @@ def parse_parameter_name(step: str) -> str:
 
 @lru_cache(4096)
 def compute_path_hash(words: Words) -> int:
-    """A hash of a link without its parameters."""
+    """Return a hash of a link without its parameters."""
     return hash_text(" ".join(word for word in words if not parse_parameter_name(word)))
 
 
-ParameterAtPath = tuple[str, int]  # a parameter's name, and the link's path by path_of
+ParameterAtPath = tuple[str, int]  # a parameter's name, and compute_path_hash of the link
 
 
 def compare_parameters(first: Iterable[Block], second: Iterable[Block]) -> dict[ParameterAtPath, bool]:
-    """For each parameter that both fetches have, whether all its values differ."""
+    """Return, for each parameter in both fetches, whether all its values differ."""
     one, other = _group_values(first), _group_values(second)
     return {
         parameter_at_path: one[parameter_at_path].isdisjoint(other[parameter_at_path])
@@ -103,7 +102,7 @@ def _group_values(blocks: Iterable[Block]) -> Mapping[ParameterAtPath, set[str]]
 
 
 def learn_parameters(before: LinkParameters, moved: Mapping[ParameterAtPath, bool]) -> LinkParameters:
-    """The parameters after one second fetch. moved: for each parameter it met, whether it differed."""
+    """Return the parameters after one second fetch. moved: whether each parameter found there differed."""
     parameters = dict(before)
     for name in sorted({name for (name, _), has_moved in moved.items() if has_moved}):
         parameters[name] = parameters.pop(name, LinkParameter())
@@ -120,7 +119,7 @@ def _update_parameter(parameter: LinkParameter, path: int, *, moved: bool) -> Li
         and path not in parameter.steady_paths
         and parameter.is_volatile_everywhere
     ):
-        return parameter  # or the links of one page would push out those of all others
+        return parameter  # otherwise the links of one page would push out those of all others
     volatile_paths, steady_paths = dict(parameter.volatile_paths), dict(parameter.steady_paths)
     proof = volatile_paths.pop(path, UNPROVEN).add_fetch(differed=moved)
     if proof != UNPROVEN:

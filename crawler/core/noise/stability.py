@@ -1,25 +1,28 @@
-"""Statistics of how blocks of a domain behaved in second fetches, and numbers over time."""
+"""Statistics about the blocks of a domain in second fetches, and about numbers over time."""
 
 from dataclasses import dataclass, replace
 
 from crawler.core.http.urls import PageKey
 
-# Second fetches in which a path may stand still for each in which it differed as a whole: of a few banners in turn two
-# can be equal. A fetch in which only some of its blocks differed counts twice: the other blocks are the page's own.
+# Second fetches in which a path may be stable for each in which it differed as a whole: of a few banners in rotation,
+# two can be equal. A fetch in which only some of its blocks differed counts twice, because the other blocks are the
+# page's own.
 UNSTABLE_FACTOR = 2
 MIXED_FACTOR = 2
-# Second fetches in which a path differed as a whole, and their pages, before it swings: one bad fetch is no proof.
+# Second fetches in which a path differed as a whole, and their pages, before it is unstable: one bad fetch proves
+# nothing.
 ENOUGH_UNSTABLE = 3
 ENOUGH_PAGES = 2
-# Second fetches in which texts came or went at a path: a single text may have been edited between two fetches.
+# Second fetches in which texts appeared or disappeared at a path: a single text may have been edited in between.
 ENOUGH_DIFFERED = 2
 
 
 @dataclass(frozen=True, slots=True)
 class PathStats:
-    """Second fetches that met a path, by outcome. steady: all its blocks stood still.  unstable: most of them differed.
+    """The second fetches that found a path, by outcome.
 
-    mixed: some of them differed.  pages: the first few pages on which it swung.
+    steady: no block differed.  unstable: most blocks differed.  mixed: some blocks differed.
+    pages: the first pages on which the path was unstable.
     """
 
     steady: int = 0
@@ -28,32 +31,32 @@ class PathStats:
     pages: tuple[PageKey, ...] = ()
 
     def add_unstable(self, page: PageKey) -> "PathStats":
-        """The stats after one more second fetch in which most blocks of the path differed."""
+        """Return the stats after one more second fetch in which most blocks of the path differed."""
         pages = self.pages if page in self.pages else (*self.pages, page)[:ENOUGH_PAGES]
         return replace(self, unstable=self.unstable + 1, pages=pages)
 
     @property
     def is_volatile(self) -> bool:
-        """Whether texts come and go at the path within seconds, as more than one second fetch has shown."""
+        """Return whether texts appear and disappear at the path within seconds, as several second fetches showed."""
         return self.unstable + self.mixed >= ENOUGH_DIFFERED
 
     @property
     def is_alternating(self) -> bool:
-        """Whether all texts at the path come and go, and not too seldom."""
+        """Return whether all texts at the path appear and disappear, and often enough."""
         return self.is_volatile and not self.mixed and self.steady < STEADY * self.unstable
 
     @property
     def is_unstable(self) -> bool:
-        """Whether the path differs from fetch to fetch, as enough second fetches on several pages have shown."""
+        """Return whether the path differs from fetch to fetch, as enough second fetches on several pages showed."""
         is_proven = self.unstable >= ENOUGH_UNSTABLE and len(self.pages) >= ENOUGH_PAGES
         return is_proven and UNSTABLE_FACTOR * self.unstable > self.steady + MIXED_FACTOR * self.mixed
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeStats:
-    """Second fetches that met blocks of one path and number of words. steady: all stood still in so many in a row.
+    """The second fetches that found blocks of one path and number of words.
 
-    changes: significant changes found there since the last second fetch.
+    steady: how many in a row showed no difference.  changes: significant changes since the last second fetch.
     """
 
     steady: int = 0
@@ -62,12 +65,12 @@ class ShapeStats:
 
 @dataclass(frozen=True, slots=True)
 class CounterStats:
-    """Agreement of numbers with one path and context with the time that passed, since they last disagreed.
+    """How well numbers with one path and context matched the elapsed time since their last mismatch.
 
-    agreements: how often they agreed.  units: indices into relative_time.UNITS_S by which all of them agreed.
-    growths: the first few different growths above 1.  fast_pages: the first few whose number grew by more than 1.
-    slow_pages: pages whose number grew by 1, as most do that are looked at daily.
-    misses: how often the numbers ever disagreed.
+    agreements: the number of matches.  units: indices into relative_time.UNITS_S that match all of them.
+    growths: the first different growths above 1.  fast_pages: the first pages whose number grew by more than 1.
+    slow_pages: pages whose number grew by 1, as is usual with daily visits.
+    misses: the number of mismatches ever.
     """
 
     agreements: int = 0
@@ -80,16 +83,16 @@ class CounterStats:
 
 @dataclass(frozen=True, slots=True)
 class StampStats:
-    """Looks at which a stamp of one place and form was all that differed of a page, and fitted, since it last did not.
+    """The visits where only a stamp of one position and form differed, since its last mismatch.
 
-    matches: how often it did.  misses: how often it ever did not.
+    matches: how often it matched.  misses: the number of mismatches ever.
     """
 
     matches: int = 0
     misses: int = 0
 
 
-ENOUGH_DIFFERENCES = 2  # second fetches; a text that differed in one may have been edited between the two fetches
+ENOUGH_DIFFERENCES = 2  # second fetches; a text that differed in one may have been edited in between
 MAX_DIFFERENCES = 8
 STEADY = 4  # second fetches in a row without a difference, for each with one, that end the proof
 
@@ -98,7 +101,7 @@ STEADY = 4  # second fetches in a row without a difference, for each with one, t
 class VolatilityCount:
     """A count of second fetches.
 
-    differences: how many showed a difference, 8 at most.  steady: how many since did not.
+    differences: how many showed a difference, at most MAX_DIFFERENCES.  steady: how many since then did not.
     """
 
     differences: int = 0
@@ -106,11 +109,11 @@ class VolatilityCount:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the count proves volatility."""
+        """Return whether the count proves volatility."""
         return self.differences >= ENOUGH_DIFFERENCES
 
     def add_fetch(self, *, differed: bool) -> "VolatilityCount":
-        """The count after one more second fetch; back to zero after standing still for long enough."""
+        """Return the count after one more second fetch; zero after enough of them without a difference."""
         if differed:
             return VolatilityCount(min(self.differences + 1, MAX_DIFFERENCES))
         steady = self.steady + 1

@@ -1,4 +1,4 @@
-"""The words of a block and patterns of words, the grain at which versions are compared; and how many are remembered."""
+"""The words of a block and patterns of words, the unit of comparison; and helpers that bound learned mappings."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -11,63 +11,63 @@ from crawler.core.page.outline import Block, BlockKind
 
 Words = tuple[str, ...]
 
-# A number keeps its points, a date its dashes, and a thousand its space: 19.99 is one word, and 1 000 is one as 999 is.
+# Numbers keep their points, dates their dashes, and thousands their spaces: 19.99 is one word, and so is 1 000.
 _WORD = re.compile(
     rf"\d{{1,3}}(?: \d{{3}})+(?!\w)|[{IDEOGRAPHS}]"
-    rf"|[^\W{IDEOGRAPHS}]+(?:[.,:/'’\-][^\W{IDEOGRAPHS}]+)*|[^\w\s]"  # noqa: RUF001  the apostrophe that people type
+    rf"|[^\W{IDEOGRAPHS}]+(?:[.,:/'’\-][^\W{IDEOGRAPHS}]+)*|[^\w\s]"  # noqa: RUF001  the typographic apostrophe
 )
-_STEP = re.compile(r"[^/?&;#]+")  # of a URL: its host, each step of its path, each parameter
+_STEP = re.compile(r"[^/?&;#]+")  # of a URL: its host, each path segment, each parameter
 _NUMBER = re.compile(r"\d+(?:[., '’]\d{3}(?!\d))*(?:[.,]\d+)?")  # noqa: RUF001
 _CACHE_SIZE = 16_384
 
-NUMBER = "\0"  # stands for a number; no text of a page holds it
+NUMBER = "\0"  # replaces a number; pages never contain it
 
 
 @lru_cache(_CACHE_SIZE)
 def split_words(block: Block) -> Words:
-    """The words of a block in their order; of a link, the steps of its path and its parameters."""
+    """Return the words of a block in order; for a link, its path segments and parameters."""
     pattern = _STEP if block.kind is BlockKind.LINK else _WORD
     return tuple(pattern.findall(block.text))
 
 
 @lru_cache(_CACHE_SIZE)
 def mask_numbers(word: str) -> str:
-    """A word with NUMBER in place of each of its numbers: "394d" and "1,397d" are alike, and so are "0.09" and "12"."""
+    """Replace each number in a word by NUMBER: "394d" and "1,397d" become equal, and so do "0.09" and "12"."""
     return _NUMBER.sub(NUMBER, word)
 
 
 def select_numbers(words: Iterable[str]) -> Words:
-    """The words that have a digit: a price that goes up and down is a change each time."""
+    """Return the words with a digit: a price that goes up and down is a change each time."""
     return tuple(word for word in words if NUMBER in mask_numbers(word))
 
 
-WordPattern = tuple[str, ...]  # the words of a block, with a gap for volatile ones: ANY, or the word with NUMBER in it
+WordPattern = tuple[str, ...]  # a block's words, with a gap for each volatile one: ANY, or the word with NUMBER
 
 ANY = ""
 
-MIN_COMMON_SHARE = 0.5  # share of words in common, from which on two wordings are taken for one block
+MIN_COMMON_SHARE = 0.5  # from which on two wordings are the same block
 
-ORIGIN_WORDS = 2  # scheme and host of a link, equal in all links of a site
+ORIGIN_WORDS = 2  # scheme and host of a link, equal in all internal links
 
 
 def build_pattern(one: Words, other: Words) -> WordPattern:
-    """The pattern of two wordings with as many words: equal words stay, others become gaps."""
+    """Return the pattern of two wordings of equal length: equal words stay, others become gaps."""
     return tuple(a if a == b else _build_gap(a, b) for a, b in zip(one, other, strict=True))
 
 
 def _build_gap(one: str, other: str) -> str:
-    """The gap that stands for two words: with NUMBER in it where they differ in numbers only, else ANY."""
+    """Return the gap for two words: with NUMBER if they differ only in numbers, else ANY."""
     masked = mask_numbers(one)
     return masked if masked == mask_numbers(other) else ANY
 
 
 def matches_word(each: str, word: str) -> bool:
-    """Whether an entry of a pattern stands for this word."""
+    """Return whether an entry of a pattern matches this word."""
     return each in (ANY, word) or (NUMBER in each and each == mask_numbers(word))
 
 
 def list_gaps(pattern: WordPattern) -> dict[int, str]:
-    """The gaps of a pattern, by position."""
+    """Return the gaps of a pattern, by position."""
     return {n: each for n, each in enumerate(pattern) if each == ANY or NUMBER in each}
 
 
@@ -76,9 +76,9 @@ def matches_words(pattern: WordPattern, words: Words) -> bool:
 
 
 def is_same_block(pattern: WordPattern, kind: BlockKind) -> bool:
-    """Whether enough words of a block stayed for both wordings to be one block. Numbers and signs do not count.
+    """Return whether two wordings have enough words in common to be the same block. Numbers and signs do not count.
 
-    kind: of the block; a link of two steps of which one differs leads elsewhere.
+    kind: the kind of the block. A link of two path segments of which one differs leads elsewhere.
     """
     if kind is BlockKind.LINK:
         compared = pattern[ORIGIN_WORDS:]
@@ -90,16 +90,15 @@ def is_same_block(pattern: WordPattern, kind: BlockKind) -> bool:
 K = TypeVar("K")
 V = TypeVar("V")
 
-MAX_SHARE_DIVISOR = (
-    4  # a value that alone takes more than a quarter of the room is not kept: it would push out all others
-)
+# A value beyond a quarter of the limit is dropped, because it would push out all others.
+MAX_SHARE_DIVISOR = 4
 
 
 def keep_newest(entries: dict[K, V], max_entries: int) -> dict[K, V]:
-    """The newest entries of a mapping, at most `most`; the mapping itself if it has no more. Keys are oldest first."""
+    """Return the newest max_entries entries of a mapping, or the mapping itself if it fits. Oldest keys come first."""
     if len(entries) <= max_entries:
         return entries
-    newest_entries = dict(entries)  # a copy that loses a few entries is seven times faster than one made entry by entry
+    newest_entries = dict(entries)  # copying all and deleting a few is seven times faster than copying entry by entry
     for key in islice(entries, len(entries) - max_entries):
         del newest_entries[key]
     return newest_entries
@@ -108,9 +107,10 @@ def keep_newest(entries: dict[K, V], max_entries: int) -> dict[K, V]:
 def keep_newest_within(
     entries: Mapping[K, tuple[V, ...]], *, max_values: int, max_chars: int, length: Callable[[V], int]
 ) -> Mapping[K, tuple[V, ...]]:
-    """The newest values of a mapping, at most `most` and `chars` characters; the mapping itself if it fits.
+    """Return the newest values of a mapping within max_values and max_chars, or the mapping itself if it fits.
 
-    The last key is the newest, and so is the last value of each key.  length: of a value, in characters.
+    The last key is the newest, and so is the last value of each key.  length: returns the size of a value in
+    characters.
     """
     sized_values = [(key, value, length(value)) for key, values in entries.items() for value in values]
     if len(sized_values) <= max_values and sum(size for *_, size in sized_values) <= max_chars:

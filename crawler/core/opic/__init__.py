@@ -1,5 +1,5 @@
-"""Importance of pages by Adaptive OPIC (Abiteboul, Preda, Cobena, WWW 2003), in integer coins.
+"""Importance of pages by Adaptive OPIC (Abiteboul, Preda, Cobena, WWW 2003), with integer cash.
 
-`settle` shares the cash of a visited page out over its links; no coin is made or lost. `order` says which page a
-domain's discovery takes first, `domains` how important domains are beside each other. Uses page and http.
+`opic` distributes the cash of a visited page over its links; the total stays constant. `order` ranks unfetched pages;
+`domains` computes the importance of domains. Imports page and http.
 """

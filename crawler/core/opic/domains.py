@@ -1,4 +1,4 @@
-"""Importance across domains: OPIC on the graph of domains instead of pages."""
+"""Importance of domains: OPIC on the graph of domains instead of pages."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,17 +8,17 @@ import numpy.typing as npt
 from crawler.core.opic.opic import VIRTUAL_PAGE_SHARE
 
 TOLERANCE = 1e-9
-MAX_ROUNDS = 500  # the error falls by the factor 1 - VIRTUAL_PAGE_SHARE in each
+MAX_ROUNDS = 500  # each reduces the error by the factor 1 - VIRTUAL_PAGE_SHARE
 
 
 def compute_popularity(domains: Sequence[int], flows: Mapping[tuple[int, int], float]) -> dict[int, float]:
-    """The importance of each domain by the links between domains (mean 1).
+    """Return the importance of each domain from links between domains (mean 1).
 
-    domains: their ids, each once.  flows: from domain to domain, what its pages pass on along links to the other, in
-    any unit, more than 0; a domain's cash leaves in these proportions. A flow from a domain to itself does not count.
-    The graph is small enough to be at hand, so the result is the fixpoint that OPIC approaches step by step. A domain
-    without links to others pays the virtual one, which pays all domains alike.
-    Source: Abiteboul, Preda, Cobena, WWW 2003, sections 2 and 6 (links between sites say more than links within).
+    domains: distinct ids.  flows: by source and target domain, the amount that pages of the source pass to pages of the
+    target, above 0, in any unit; a domain's cash is distributed in these proportions. Flows within a domain do not
+    count. The graph fits into memory, so the result is the fixpoint that OPIC approximates. The cash of a domain
+    without links to others goes to all domains equally (the virtual page).
+    Source: Abiteboul, Preda, Cobena, WWW 2003, sections 2 and 6 (links between sites mean more than links within).
     """
     index_by_domain = {domain: n for n, domain in enumerate(domains)}
     links = [

@@ -1,13 +1,13 @@
-"""The cash economy of one domain: Adaptive OPIC, in whole coins.
+"""The cash economy of one domain: Adaptive OPIC, in integer cash.
 
 Source: Abiteboul, Preda, Cobena, "Adaptive On-Line Page Importance Computation", WWW 2003.
 
-Every domain is closed: coins in pages, in the reserve (the paper's virtual page) and dormant add up to COINS for ever.
-The paper begins with C[i] = 1/n. A crawler does not know n yet, and must not give all cash to the few pages found
-first, whose history would show it for many passes. So each page brings an equal endowment into circulation when it is
-admitted, out of the dormant coins, and takes it out when it leaves.
-The reserve pays lazily: a pool of pages that are paid alike has a running dividend, and a page's cash is its own net
-plus its pool's dividend, so that paying a million pages changes one number.
+Each domain is closed: the cash of pages, of the virtual page and dormant cash always add up to TOTAL_CASH. The paper
+starts with C[i] = 1/n. A crawler does not know n yet, and must not give all cash to the few pages found first, whose
+history would show it for many passes. So each page brings an equal endowment of dormant cash into circulation when it
+is admitted, and returns it when it is removed.
+The virtual page pays lazily: each pool of equally paid pages has a running dividend, and the cash of a page is its net
+plus the dividend of its pool. So a payment to a million pages changes one number.
 """
 
 import math
@@ -17,22 +17,20 @@ from enum import IntEnum
 
 from crawler.core.http.urls import PageKey
 
-TOTAL_CASH = 10**15  # of one domain; a share of a share stays whole, and the sum fits in 64 bits
-ENDOWMENT = TOTAL_CASH // 10**7  # of each page; enough for ten million of them, and a hundred million shares of each
-# Endowments that the first seeds of a domain bring in together, to share out over the pages they link to. With one
-# endowment each, any page with a few links would raise its neighbours more than the root raises its chapters.
+TOTAL_CASH = 10**15  # of one domain; large enough to divide twice, and the sum fits into 64 bits
+ENDOWMENT = TOTAL_CASH // 10**7  # of each page; enough for ten million pages, and divisible into a hundred million
+# Endowments of the first seeds of a domain together, which they distribute to the pages they link to. With one
+# endowment each, any page with a few links would raise its neighbors more than the root raises its chapters.
 FIRST_SEEDS = 100
-VIRTUAL_PAGE_SHARE = (
-    0.15  # of every visit's cash: the small edge to the virtual page, with the weight of PageRank's jump
-)
-# k in the window T = k M of importance; M: the coins in circulation. Of graphs that do not change, 24 estimate five
-# times as well as 8, and most-cash-first runs through them in ten visits of each page (docs/decisions/0012).
+VIRTUAL_PAGE_SHARE = 0.15  # of the cash of each visit: the link to the virtual page, like PageRank's jump
+# k in the importance window T = k M, where M is the cash in circulation. On static graphs, the estimates with 24 are
+# five times as accurate as with 8, and most-cash-first fills the window in ten visits per page (docs/decisions/0012).
 WINDOW_PASSES = 24.0
 NEW_PAGES_AVERAGED = 50  # pages whose first visits are averaged to estimate the importance of a new page
 
 
 class Pool(IntEnum):
-    """A pool of pages that the reserve pays alike. The focused pools hold pages that the user favours."""
+    """A pool of pages that the virtual page pays equally. Boosted pools hold the pages that the user boosts."""
 
     UNFETCHED = 0
     FETCHED = 1
@@ -42,7 +40,7 @@ class Pool(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """The distribution of a visit's cash. Always: cash == sum(shares) + to_reserve."""
+    """The distribution of a visit's cash. Invariant: cash == sum(shares) + to_virtual_page."""
 
     shares: Mapping[PageKey, int]
     to_virtual_page: int
@@ -56,14 +54,14 @@ def settle_cash(
     internal_weight: float = 1.0,
     virtual_page_share: float = VIRTUAL_PAGE_SHARE,
 ) -> Settlement:
-    """Share a visited page's cash out over the pages it links to.
+    """Distribute a visited page's cash over the pages it links to.
 
-    cash: coins, 0 or more.  outlinks: keys of in-domain links; duplicates count once.
-    external_links: the links to other domains, times the factor of each; their part goes to the reserve, as the economy
-    is closed.  internal_weight: the factor of each in-domain link beside those; 0: nothing goes along links.
-    virtual_page_share: of the cash, 0 to 1, that goes to the reserve before all.
-    Always: cash == sum(shares) + to_reserve, to the coin.  Without outlinks all of it goes to the reserve, and so does
-    a remainder that does not divide.
+    outlinks: in-domain links; duplicates count once.
+    external_links: the number of links to other domains times their weight; their part goes to the virtual page,
+    because the economy of a domain is closed.  internal_weight: the weight of an in-domain link; with 0, all cash goes
+    to the virtual page.  virtual_page_share: the share of cash, 0 to 1, that goes to the virtual page first.
+    Without outlinks, all cash goes to the virtual page, and so does the remainder of the division.
+    Invariant: cash == sum(shares) + to_virtual_page.
     Source: Abiteboul, Preda, Cobena, WWW 2003, section 3.
     """
     distinct = dict.fromkeys(outlinks)
@@ -80,11 +78,11 @@ def settle_cash(
 
 
 def update_history(history: float, cash: float, *, clock_before: float, clock_now: float, window: float) -> float:
-    """The cash that a page received within the window, after a visit that takes `cash`.
+    """Return the cash that a page received within the window, after a visit that collects `cash`.
 
-    All in coins.  clock_before: the domain's clock at the page's last visit (or admission).
-    By the interpolation policy: H (T - d)/T + C for d = G - G_last < T, else C T/d. Until the clock has run for a whole
-    window nothing is forgotten, and the old history stands for the shorter window of its own time.
+    All values are in units of cash.  clock_before: the domain's clock at the page's last visit (or admission).
+    Interpolation policy: H (T - d)/T + C for d = G - G_last < T, else C T/d. Until the clock has run for a window,
+    nothing is forgotten, and the old history covers the shorter window up to its time.
     Source: Abiteboul, Preda, Cobena, WWW 2003, section 5.
     """
     if clock_now <= window:
@@ -99,10 +97,10 @@ def update_history(history: float, cash: float, *, clock_before: float, clock_no
 def compute_importance(
     history: float, cash: float, *, clock_last: float, clock_now: float, pages: int, window: float
 ) -> float:
-    """The importance of a page, relative to the mean page of its domain (mean 1).
+    """Return the importance of a page relative to the mean page of its domain (mean 1); at least 0.
 
-    history, cash, clocks, window: in coins; cash that waits counts as if taken now.
-    The paper's (H + C)/(G + 1) with the window in place of G, times the number of pages; never below 0.
+    history, cash, clocks, window: in units of cash; the page's current cash counts as if it were collected now.
+    The paper's (H + C)/(G + 1), with the window instead of G, times the number of pages.
     """
     reach = min(window, clock_now)
     if reach <= 0:
@@ -114,25 +112,25 @@ def compute_importance(
 def compute_initial_history(
     relative: float, *, pages: int, clock: float, window: float, endowment: int = ENDOWMENT
 ) -> float:
-    """The history of a page admitted now: the cash that a page of that relative importance would have received.
+    """Return the history of a page admitted now: the cash that a page of this relative importance would have received.
 
-    The endowment is subtracted, since no page paid it: without that debt pages would look more alike than they are
-    for as long as their first cash is remembered.
-    Before the clock has run for a window, the history is scaled down by the part that it has run: while a site is
-    discovered, the first visits are those of the richest new pages, and would raise all others too much.
+    The endowment is subtracted because no page paid it; otherwise the differences between pages would be too small as
+    long as their first cash is in the window.
+    Before the clock has run for a window, the history is scaled down by the part that it has run: while a site is being
+    discovered, the first visits go to the new pages with most cash, which would raise all others too much.
     """
     reach = min(window, clock)
     return relative * reach / max(pages, 1) * (reach / max(window, 1.0)) - endowment
 
 
 def compute_seed_endowment(seeds: int, *, is_first: bool) -> int:
-    """The coins that each of so many seeds brings into circulation. is_first: the domain has no page yet."""
+    """Return the endowment of each of `seeds` seeds. is_first: the domain has no page yet."""
     return max(FIRST_SEEDS // seeds, 1) * ENDOWMENT if is_first and seeds else ENDOWMENT
 
 
 @dataclass(slots=True)
 class PageAccount:
-    """The account of one page while a batch is settled: its cash is net + its pool's dividend."""
+    """The account of one page while a batch is settled. Its cash is its net plus the dividend of its pool."""
 
     pool: Pool
     net: int
@@ -142,19 +140,19 @@ class PageAccount:
 
 @dataclass(slots=True)
 class Economy:
-    """A domain's economy while one batch is settled; loaded from the store, changed here, written back whole.
+    """A domain's economy while one batch is settled. It is loaded from the store, changed, and written back.
 
-    Only the accounts that the batch touches are loaded.  passes: of its clock, that the window of importance is long.
-    Always, with all other accounts unchanged:
+    Only the accounts that the batch touches are loaded.  passes: the length of the importance window in passes.
+    `reserve` is the cash of the virtual page, `coins` the total. Invariant, with all other accounts unchanged:
     sum(net) + sum(pages[p] * dividend[p]) + reserve + dormant == coins.
     """
 
-    reserve: int
+    virtual_page_cash: int
     dormant: int
     clock: float
     pages: list[int]
     dividend: list[int]
-    coins: int = TOTAL_CASH
+    total_cash: int = TOTAL_CASH
     passes: float = WINDOW_PASSES
     newcomers_cash: float = 0.0
     newcomers_clock: float = 0.0
@@ -163,27 +161,27 @@ class Economy:
 
     @property
     def member_count(self) -> int:
-        """Number of pages that take part."""
+        """Return the number of pages in the economy."""
         return sum(self.pages)
 
     @property
     def new_importance(self) -> float:
-        """The importance, relative to the mean, that pages admitted of late showed at their first visit."""
+        """Return the relative importance that recently admitted pages had at their first visit."""
         if self.newcomers_clock <= 0:
             return 1.0
         return self.member_count * self.newcomers_cash / self.newcomers_clock
 
     @property
     def window(self) -> float:
-        """The window T = k M of importance, in coins of the domain's clock."""
-        return self.passes * (self.coins - self.dormant)
+        """Return the importance window T = k M, in units of cash (as the domain's clock)."""
+        return self.passes * (self.total_cash - self.dormant)
 
     def get_cash(self, key: PageKey) -> int:
         account = self.accounts[key]
         return account.net + self.dividend[account.pool]
 
     def admit_page(self, key: PageKey, pool: Pool) -> PageAccount:
-        """Admit a page with its endowment, and the importance that new pages have had of late."""
+        """Admit a page with its endowment and the recent mean importance of new pages."""
         endowment = min(ENDOWMENT, self.dormant)
         self.dormant -= endowment
         self.pages[pool] += 1
@@ -195,17 +193,17 @@ class Economy:
         return account
 
     def remove_page(self, key: PageKey) -> int:
-        """Take a page out: an endowment becomes dormant again, the rest goes to the reserve. Returns the rest."""
+        """Remove a page: an endowment becomes dormant, the rest goes to the virtual page. Return the rest."""
         account = self.accounts.pop(key)
         cash = account.net + self.dividend[account.pool]
         dormant_cash = min(ENDOWMENT, cash)
         self._shrink_pool(account.pool)
         self.dormant += dormant_cash
-        self.reserve += cash - dormant_cash
+        self.virtual_page_cash += cash - dormant_cash
         return cash - dormant_cash
 
     def change_pool(self, key: PageKey, pool: Pool) -> None:
-        """Move a page to another pool: it carries its cash, never its net."""
+        """Move a page to another pool. It keeps its cash, so its net changes."""
         account = self.accounts[key]
         if account.pool == pool:
             return
@@ -215,16 +213,16 @@ class Economy:
         account.pool = pool
 
     def _shrink_pool(self, pool: Pool) -> None:
-        """Count one page less in a pool; an empty pool begins again with dividend 0.
+        """Remove one page from the count of a pool. The dividend of an empty pool is reset to 0.
 
-        A dividend only ever grows otherwise, and ranks, which are made of nets, have 32 bits.
+        Otherwise dividends only grow, and ranks, which are computed from nets, have 32 bits.
         """
         self.pages[pool] -= 1
         if self.pages[pool] == 0:
             self.dividend[pool] = 0
 
     def collect_cash(self, key: PageKey, cash: int, *, is_first_visit: bool) -> None:
-        """Take the cash of a visited page, as it was read at the claim; cash that links paid in since stays.
+        """Collect the cash of a visited page, as read at the claim; cash received since then stays.
 
         The cash is added to the page's history and to the domain's clock.
         """
@@ -236,12 +234,12 @@ class Economy:
             account.history, cash, clock_before=before, clock_now=self.clock, window=self.window
         )
         account.clock = self.clock
-        if is_first_visit:  # without the endowment, which no link paid
+        if is_first_visit:  # excludes the endowment, which no link paid
             self.newcomers_cash += max(cash - ENDOWMENT, 0) - self.newcomers_cash / NEW_PAGES_AVERAGED
             self.newcomers_clock += self.clock - before - self.newcomers_clock / NEW_PAGES_AVERAGED
 
     def pay_page(self, key: PageKey, cash: int) -> None:
-        """Pay a page that takes part; one that is not loaded is remembered as a delta to its net."""
+        """Pay a page of the economy. For a page that is not loaded, add the cash to `deltas`."""
         account = self.accounts.get(key)
         if account is not None:
             account.net += cash
@@ -249,11 +247,11 @@ class Economy:
             self.deltas[key] = self.deltas.get(key, 0) + cash
 
     def pay_dividends(self, weights: Mapping[Pool, float] | None = None) -> None:
-        """Pay the reserve out over the pools; a remainder that does not divide, or that no page can take, stays.
+        """Distribute the cash of the virtual page over the pools. The remainder of the division stays.
 
-        weights: of one page of each pool (see Ordering.weights), 1 each by default, as published: the virtual page
-        links to all pages alike. Where they leave no page to be paid, all are paid alike: else the reserve would be a
-        sink.
+        weights: of one page of each pool (Ordering.pool_weights); 1 each by default, as published: the virtual page
+        links to all pages. If the weights leave no page to pay, all are paid equally; otherwise the virtual page would
+        be a sink.
         """
         shares = [self.pages[pool] * (1.0 if weights is None else weights.get(pool, 0.0)) for pool in Pool]
         if sum(shares) <= 0:
@@ -261,12 +259,12 @@ class Economy:
         total = sum(shares)
         if total <= 0:
             return
-        virtual_page = self.reserve
+        virtual_page = self.virtual_page_cash
         for pool in Pool:
             pages = self.pages[pool]
             if pages == 0:
                 continue
-            # The bound matters where two products round up by a fraction of a coin each.
-            each = min(int(virtual_page * (shares[pool] / total)), self.reserve) // pages
+            # The bound matters if two products are rounded up by a fraction each.
+            each = min(int(virtual_page * (shares[pool] / total)), self.virtual_page_cash) // pages
             self.dividend[pool] += each
-            self.reserve -= each * pages
+            self.virtual_page_cash -= each * pages

@@ -1,10 +1,9 @@
-"""The order in which new pages are fetched: by cash, by cash and the score of the URL, by levels, or depth first.
+"""The order in which unfetched pages are fetched: by cash, by cash and URL score, breadth-first, or depth-first.
 
-The last two are the textbook's: a queue for each level, and one stack. There a new page's place is its rank in the
-frontier, 32 bits, the greatest first. The next place follows from the last one that waits: behind it in a level's
-queue, above it on the stack. So nothing but the ranks themselves has to be stored, places that were left are used
-again. What bounds a queue is how many pages wait there, not how many there ever were; a stack grows with the links
-that pages just read have to pages that wait, until it is empty.
+Breadth-first uses a queue per level, depth-first one stack. The position of a page is its rank in the frontier (32
+bits, highest first). The next position follows from the last waiting page: behind it in the queue of a level, above it
+on the stack. So only the ranks are stored, and free positions are reused. The length of a queue is bounded by the pages
+that wait in it, not by the pages that ever did; a stack grows until it is empty.
 """
 
 import math
@@ -15,43 +14,42 @@ from typing import assert_never
 from crawler.core.http.urls import Url, UrlPattern, get_path_and_query, parse_pattern
 from crawler.core.opic.opic import ENDOWMENT, Pool
 
-RANK_STEPS = 8  # of rank for each endowment of cash
-AGE_PENALTY = 0.25  # endowments by which new pages fall behind while the clock grows by the factor e
-MAX_RANK = 10**9  # either way, so that it fits 32 bits
-DEFAULT_FOLDERS = 2  # a page so many folders down has a score of 1
-MAX_FOLDERS = 6  # deeper ones score no less: a deep site is not without importance
+RANK_STEPS = 8  # ranks per endowment of cash
+AGE_PENALTY = 0.25  # endowments that later pages lose each time the clock grows by the factor e
+MAX_RANK = 10**9  # in both directions, to fit into 32 bits
+DEFAULT_FOLDERS = 2  # a page at this folder depth has score 1
+MAX_FOLDERS = 6  # deeper pages do not score lower
 DEFAULT_URL_SHARE = 0.3
 DEFAULT_BOOST = 4.0
-MAX_LEVELS = 512  # links away from the nearest seed; pages still deeper stand in one queue
-# of a level: four million pages in their order; any beyond share the last place, by their keys
-POSITIONS_PER_LEVEL = 1 << 22
-MAX_STACK_RANK = 2**31 - 1  # of the stack: two thousand million pages
-CLOCK_STEPS = 1 << 15  # of places, while a domain's clock grows by the factor e; below PLACES for any clock
+MAX_LEVELS = 512  # in links from the nearest seed; deeper pages share one queue
+POSITIONS_PER_LEVEL = 1 << 22  # further pages of a level share the last position, ordered by key
+MAX_STACK_RANK = 2**31 - 1
+CLOCK_STEPS = 1 << 15  # positions each time the clock grows by the factor e; any clock stays below POSITIONS_PER_LEVEL
 
 
 class Order(StrEnum):
-    """The order of pages that were never fetched."""
+    """The order of unfetched pages."""
 
     OPIC = "opic"  # most cash first: greedy, as published
-    BREADTH = "breadth"  # by levels, and in a level in the order in which pages were found
-    DEPTH = "depth"  # what the page just read links to, its first link first
-    MIXED = "mixed"  # by importance that is partly the URL's
+    BREADTH = "breadth"  # by level, and within a level in order of discovery
+    DEPTH = "depth"  # links of the last fetched page first, in their order
+    MIXED = "mixed"  # by a mix of cash and URL score
 
     @property
     def is_by_position(self) -> bool:
-        """Whether pages come by the place that they were given when a link led to them, whatever their cash is."""
+        """Whether the rank of a page is fixed when it is discovered, independent of its cash."""
         return self in {Order.BREADTH, Order.DEPTH}
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """The order of discovery that a domain's user wants.
+    """The discovery order of a domain.
 
-    url_weight: share of the URL's score in importance, 0 to 1; for `mixed` alone.
-    boost: patterns, as in Scope, of the pages that matter more.  boost_factor: factor on what the reserve pays them,
-    and on their URLs' score. Breadth and depth first leave them in their places.
-    discovery_weight, revisit_weight: weights of new pages and of revisits: by them the reserve pays a page that was
-    never fetched and a known page, and requests are guaranteed to each (`shares`).
+    url_weight: the share of the URL score in importance, 0 to 1; only for `mixed`.
+    boost: patterns, as in Scope, of pages that are more important.  boost_factor: the factor on what the virtual page
+    pays them, and on their URL score. It does not affect breadth-first and depth-first.
+    discovery_weight, revisit_weight: the weights of unfetched and fetched pages in what the virtual page pays, and in
+    the guaranteed shares of requests (`compute_shares`).
     """
 
     order: Order = Order.OPIC
@@ -67,9 +65,9 @@ class Ordering:
 
     @property
     def pool_weights(self) -> dict[Pool, float]:
-        """The weight of one page of each pool when the reserve pays out: the paper's dial.
+        """Return the weight of one page of each pool when the virtual page pays.
 
-        1 each is the virtual page as published, which links to all pages alike.
+        With 1 each, the virtual page links to all pages equally, as published.
         """
         return {
             Pool.UNFETCHED: self.discovery_weight,
@@ -79,10 +77,10 @@ class Ordering:
         }
 
     def compute_shares(self, *, discovery: float, refresh: float) -> tuple[float, float]:
-        """Return the shares of this domain's requests that are guaranteed to new pages and to revisits.
+        """Return the guaranteed shares of this domain's requests for unfetched pages and for revisits.
 
-        discovery, refresh: the shares of all domains, 0 to 1; they hold where both weights are equal. They grow to 1
-        with a weight's part of both weights, and fall to 0 with it. The sum never exceeds 1 if theirs does not.
+        discovery, refresh: the default shares, 0 to 1, which apply if both weights are equal. Each share grows to 1, or
+        falls to 0, with its weight's part of both weights. If the sum of the defaults is at most 1, so is the result's.
         """
         weights = self.discovery_weight + self.revisit_weight
         part = self.discovery_weight / weights if weights else 0.5
@@ -93,48 +91,48 @@ class Ordering:
         return any(pattern.search(path) for pattern in self._boosted)
 
     def score_url(self, url: Url) -> float:
-        """The URL's score for this user."""
+        """Return the score of a URL, including the boost."""
         return compute_url_score(url) * (self.boost_factor if self.is_boosted(url) else 1.0)
 
     def choose_pool(self, *, is_fetched: bool, is_boosted: bool) -> Pool:
-        """The pool that a page belongs to."""
+        """Return the pool of a page."""
         if is_fetched:
             return Pool.FETCHED_BOOSTED if is_boosted else Pool.FETCHED
         return Pool.UNFETCHED_BOOSTED if is_boosted else Pool.UNFETCHED
 
     def mix_importance(self, popularity: float, url_score: float) -> float:
-        """Link popularity, or its linear mix with the score of the URL; 1 is the mean page's in both.
+        """Return link popularity, or its linear mix with the URL score in order `mixed`. In both, the mean page has 1.
 
-        Source: the textbook's I(P) = a IB(P) + b IL(P).
+        Source: the textbook metric I(P) = a IB(P) + b IL(P).
         """
         if self.order is not Order.MIXED:
             return popularity
         return (1 - self.url_weight) * popularity + self.url_weight * url_score
 
     def compute_rank(self, cash: int, *, url_score: float, boost: float = 1.0) -> int:
-        """The rank of a new page as a 32-bit integer, the greatest first, where the order is by cash.
+        """Return the rank of an unfetched page by cash, as a 32-bit integer, highest first.
 
-        cash: `aged`; a page's net where pages of one pool are compared, since dividends change neither their order nor
-        their ranks; its cash where pages of several pools are.  boost: factor on the coins in the order by
-        cash alone; in the mixed order the URL's score holds it.
+        cash: from age_cash: the net if only pages of one pool are compared, because a dividend does not change their
+        order; else the cash.  boost: the factor on cash in order `opic`; in order `mixed` the URL score includes it.
         """
         match self.order:
             case Order.OPIC:
                 return max(-MAX_RANK, min(round(cash * boost) * RANK_STEPS // ENDOWMENT, MAX_RANK))
             case Order.MIXED:
-                # The mean page's cash is an endowment, so that both parts are relative to the mean.
+                # The mean page's cash is one endowment, so both parts are relative to the mean.
                 mixed = self.mix_importance(cash / ENDOWMENT, url_score)
                 return math.floor(max(-MAX_RANK, min(mixed * RANK_STEPS, MAX_RANK)))
             case Order.BREADTH | Order.DEPTH:
-                raise AssertionError("a page's place does not follow from its cash")
+                raise AssertionError("the rank of a page does not depend on its cash in this order")
             case _:
                 assert_never(self.order)
 
     def compute_first_rank(self, net: int, *, clock: float, depth: int, url_score: float, ahead: int = 0) -> int:
-        """The rank of a new page that no page just read has led to: a seed, or one found under another order.
+        """Return the rank of an unfetched page that is not discovered by the current visit.
 
-        net, clock: of its account; the clock is the domain's when the page was found, which tells the order of
-        discovery nearly: pages found by one page have one clock.  ahead: see `head_start`.
+        That is a seed, or a page discovered under another order.  net, clock: of its account; the clock is the domain's
+        at discovery and approximates the order of discovery (pages found on the same page have the same clock).
+        ahead: see compute_head_start.
         """
         match self.order:
             case Order.BREADTH:
@@ -153,26 +151,26 @@ def _interpolate_share(part: float, *, usual: float) -> float:
 
 
 def age_cash(cash: int, *, clock: float) -> int:
-    """Coins as the order of discovery counts them: less, the later on the domain's clock a page was found.
+    """Return cash minus a penalty that grows with the domain's clock at the discovery of the page.
 
-    So of pages with equal cash the longest waiting comes first, and a trap, whose pages get a little more cash than
-    real ones and have no end, does not keep those waiting for ever. The published virtual page pays all pages alike
-    for the same reason; but the more pages are found, the less it has for each.
+    So among pages with equal cash, the longest waiting comes first, and a crawler trap, whose endless pages get a bit
+    more cash than real ones, does not delay those forever. The published virtual page pays all pages equally for the
+    same reason, but the more pages are found, the less each gets.
     """
     return cash - round(AGE_PENALTY * ENDOWMENT * math.log1p(clock / ENDOWMENT))
 
 
 def compute_head_start(score: float) -> int:
-    """Coins by which a page with that score stands ahead in the order of discovery; behind, for a score below 1.
+    """Return the cash that a page score adds to the rank of a page; negative for a score below 1.
 
-    As many endowments, the mean page's cash, as the score is above 1. They are added where a factor would be expected:
-    ranks come from nets, which mean something only in comparison with those of their pool.
+    That is score - 1 endowments (the mean page's cash). It is added, not multiplied, because ranks are computed from
+    nets, which can only be compared within a pool.
     """
     return round((score - 1) * ENDOWMENT)
 
 
 def compute_url_score(url: Url) -> float:
-    """The importance of a page judged by its URL alone: each folder further down halves it, and so does a query."""
+    """Return the importance of a page by its URL alone: each further folder halves it, and so does a query."""
     path, _, query = get_path_and_query(url).partition("?")
     folders = len([part for part in path.split("/") if part])
     score = 2.0 ** (DEFAULT_FOLDERS - min(folders, MAX_FOLDERS))
@@ -180,12 +178,12 @@ def compute_url_score(url: Url) -> float:
 
 
 def get_level(depth: int) -> int:
-    """The level in whose queue a page so many links away waits."""
+    """Return the level of a page that is `depth` links away from the nearest seed."""
     return min(depth, MAX_LEVELS - 1)
 
 
 def get_rank_range(level: int) -> tuple[int, int]:
-    """The last and the first rank of a level's queue."""
+    """Return the last and the first rank of a level's queue."""
     return -((level + 1) * POSITIONS_PER_LEVEL - 1), -level * POSITIONS_PER_LEVEL
 
 
@@ -195,15 +193,15 @@ def _compute_position(clock: float) -> int:
 
 @dataclass(slots=True)
 class LevelQueues:
-    """Breadth first: pages wait by level, and in a level in the order in which they were found.
+    """Breadth-first order: by level, and within a level in order of discovery.
 
-    last_rank_by_level: by level, the least rank that waits there; levels where nobody waits are absent.
+    last_rank_by_level: the lowest rank of each level with waiting pages.
     """
 
     last_rank_by_level: dict[int, int] = field(default_factory=dict)
 
     def add_page(self, depth: int) -> int:
-        """The rank of one more page so many links away."""
+        """Return the rank of a new page that is `depth` links away from the nearest seed."""
         level = get_level(depth)
         last_rank, first_rank = get_rank_range(level)
         rank = max(self.last_rank_by_level[level] - 1, last_rank) if level in self.last_rank_by_level else first_rank
@@ -213,11 +211,11 @@ class LevelQueues:
 
 @dataclass(slots=True)
 class PageStack:
-    """Depth first: what the page just read links to comes next. top: the greatest rank that waits."""
+    """Depth-first order: links of the last fetched page come next. top: the highest rank that waits."""
 
     top: int = 0
 
     def push_page(self) -> int:
-        """The rank of one more page."""
+        """Return the rank of a new page."""
         self.top = min(self.top + 1, MAX_STACK_RANK)
         return self.top

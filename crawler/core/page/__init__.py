@@ -1,5 +1,5 @@
-"""The content of a page: from bytes to text, links, blocks and a fingerprint.
+"""Extraction of a page's content: from bytes to text, links, blocks and a fingerprint.
 
-`extract_content` takes any bytes and never raises: HTML, XML, feeds, JSON, PDF, plain text. `parse` adds the digests by
-which two versions are told apart. Uses http alone.
+`extract_content` reads any bytes and never raises: HTML, XML, feeds, JSON, PDF, plain text. `build_snapshot` adds the
+digests used to compare two versions. This package uses core/http only.
 """

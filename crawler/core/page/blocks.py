@@ -1,4 +1,4 @@
-"""The text of a web page block by block, and the blocks that frame the content: menus, footers and the like."""
+"""The text of a web page block by block, and which blocks are boilerplate: menus, footers and the like."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from crawler.core.page.document import collapse_spaces, join_lines
 from crawler.core.page.html import get_text, iter_ancestors
 
-MIN_MAIN_SHARE = 0.25  # of the whole text; with less, the extractor has lost the page rather than found its content
+MIN_MAIN_SHARE = 0.25  # of the whole text; if less remains, the extraction failed
 
 BLOCK_TAGS = frozenset(
     {"address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div"}
@@ -24,7 +24,7 @@ HIDDEN_TAGS = frozenset(
     | {"script", "style", "template", "textarea", "title", "video"}
 )
 _ENTERED_TAGS = BLOCK_TAGS | HIDDEN_TAGS
-# What frames the content, by the standard's own elements and roles. A header within the content belongs to it.
+# Boilerplate, by the standard's own elements and roles. A header within the content belongs to it.
 _BOILERPLATE_TAGS = frozenset({"nav", "footer", "aside", "search"})
 _CONTENT_TAGS = frozenset({"main", "article"})
 _BOILERPLATE_ROLES = ",".join(
@@ -34,10 +34,10 @@ _BOILERPLATE_SELECTOR = ",".join((*sorted(_BOILERPLATE_TAGS), "header", _BOILERP
 _HIDDEN_IN_BODY = ",".join(sorted(HIDDEN_TAGS - {"head"}))
 _MAY_BE_HIDDEN = '[hidden],[style*="display" i]'
 _DISPLAY_NONE = re.compile(r"(?i)display\s*:\s*none")
-_HIDDEN_BLOCK = 0  # in place of a block's number
-_OUTSIDE = -1  # of all blocks
+_HIDDEN_BLOCK = 0  # replaces a block's number
+_OUTSIDE = -1  # not in any block
 
-# Numbers compare three times faster than names, and there are hundreds of nodes.
+# Comparing numbers is three times faster than comparing names, and there are hundreds of nodes.
 _TAG_IDS = {
     node.tag: node.tag_id
     for node in LexborHTMLParser("<p><br>text<a href=x></a><img>").css("p")[0].traverse(include_text=True)
@@ -49,10 +49,11 @@ B = TypeVar("B")
 
 @dataclass(slots=True)
 class OpenBlocks(Generic[B]):
-    """The block that each element's own text belongs to, by the elements' numbers.
+    """A lookup of the block that each element's own text belongs to, cached by element number.
 
-    outside: what is outside of all blocks.  enter_element: the block of an element, by that of the one above it; asked
-    for elements with a block of their own, for unseen ones, and for others.
+    outside: the value outside of all blocks.
+    enter_element: returns the block of an element, given that of its parent. It is called for block elements, hidden
+    elements and those in `others`.
     """
 
     blocks_by_number: dict[int, B]
@@ -61,7 +62,7 @@ class OpenBlocks(Generic[B]):
     others: frozenset[int] = frozenset()
 
     def find_block(self, node: LexborNode) -> B:
-        """The block of an element's own text; known from then on for all elements above it, however many, too."""
+        """Return the block of an element's own text, and cache it for the element and its ancestors."""
         blocks_by_number = self.blocks_by_number
         path: list[tuple[LexborNode, int]] = []
         block = self.outside
@@ -82,14 +83,20 @@ class OpenBlocks(Generic[B]):
 
 @dataclass(slots=True)
 class _BoilerplateBlocks:
-    """The blocks that frame the content. roles: elements whose ARIA role says so.  content: blocks within it."""
+    """The boilerplate blocks of a page.
+
+    roles: elements with an ARIA role of boilerplate.  content: blocks within the content.
+    """
 
     roles: frozenset[int]
     boilerplate: set[int] = field(default_factory=set)
     content: set[int] = field(default_factory=set)
 
     def enter_element(self, node: LexborNode, outer_block: int) -> int:
-        """The number of the block that an element's own text belongs to. outer_block: that of the element above it."""
+        """Return the number of the block that an element's own text belongs to.
+
+        outer_block: the parent's block.
+        """
         tag, block = node.tag, node.mem_id
         if outer_block == _HIDDEN_BLOCK or tag in HIDDEN_TAGS:
             return _HIDDEN_BLOCK
@@ -104,10 +111,10 @@ class _BoilerplateBlocks:
 
 
 def split_blocks(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
-    """The visible text of each block as it is written, and whether the block frames the content.
+    """Yield the visible text of each block as written, and whether the block is boilerplate.
 
-    A block is the text in one block element, up to the next such element within it or a <br>. Between blocks there may
-    be entries of white space alone.
+    A block is the text in one block element, up to the next block element within it or a <br>. Between blocks, entries
+    of whitespace alone may occur.
     """
     root = tree.root
     if root is None:
@@ -123,11 +130,11 @@ def split_blocks(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
         kind = node.tag_id
         if kind == TEXT_ID:
             text = get_text(node)
-            if text.isspace():  # wherever it belongs, it can only be between words or at an end
+            if text.isspace():  # its block does not matter: it is only between words or at an end
                 texts.append(" ")
                 continue
             parent = node.parent
-            assert parent is not None  # it was reached from the root
+            assert parent is not None  # it is reachable from the root
             block = blocks_by_number.get(parent.mem_id)
             if block is None:
                 block = blocks.find_block(parent)
@@ -145,16 +152,16 @@ def split_blocks(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
 
 
 def find_hidden_elements(tree: LexborHTMLParser) -> Iterator[int]:
-    """The numbers of elements that their own attributes hide."""
+    """Yield the numbers of elements that their own attributes hide."""
     for node in tree.css(_MAY_BE_HIDDEN):
         if "hidden" in node.attrs or _DISPLAY_NONE.search(node.attrs.get("style") or ""):
             yield node.mem_id
 
 
 def extract_text_and_main(tree: LexborHTMLParser) -> tuple[str, str]:
-    """The text of a page, a line for each block, and the text without the blocks that frame the content.
+    """Return the text of a page, one line per block, and the text without boilerplate.
 
-    The second is all of it where what frames the content is nearly everything.
+    If nearly everything is boilerplate, the second is the whole text too.
     """
     lines = [(collapse_spaces(block), is_boilerplate) for block, is_boilerplate in split_blocks(tree)]
     text = join_lines(line for line, _ in lines)
@@ -163,9 +170,9 @@ def extract_text_and_main(tree: LexborHTMLParser) -> tuple[str, str]:
 
 
 def remove_boilerplate(tree: LexborHTMLParser) -> None:
-    """Take from a tree, which nobody else may have, what readers do not see, and what frames the content.
+    """Remove hidden elements and boilerplate from a tree. The tree must not be shared.
 
-    What frames it stays where it is nearly everything, as in `extract_text_and_main`.
+    If nearly everything is boilerplate, it stays, as in `extract_text_and_main`.
     """
     text, main = extract_text_and_main(tree)
     hidden = frozenset(find_hidden_elements(tree))
@@ -180,5 +187,5 @@ def remove_boilerplate(tree: LexborHTMLParser) -> None:
     outermost = {
         node.mem_id: node for node in nodes if not any(ancestor.mem_id in numbers for ancestor in iter_ancestors(node))
     }
-    for node in outermost.values():  # those within go with them: to remove what is removed would touch freed memory
+    for node in outermost.values():  # nested elements go with them; removing one twice would touch freed memory
         node.remove()

@@ -1,4 +1,4 @@
-"""Find the charset of a body, in the order of the HTML standard, and decode it.
+"""Detection of a body's charset, in the order of the HTML standard, and decoding.
 
 Sources: WHATWG HTML, 13.2.3 (determining the character encoding); WHATWG Encoding (labels). Python's codecs decode.
 """
@@ -6,12 +6,12 @@ Sources: WHATWG HTML, 13.2.3 (determining the character encoding); WHATWG Encodi
 import codecs
 import re
 
-META_BYTES = 4096  # the standard says 1024; real pages put scripts first
+META_BYTES = 4096  # the standard says 1024, but real pages put scripts first
 
-# An XML declaration in two bytes a character says its order as well as a BOM does.
+# An XML declaration with two bytes per character shows the byte order as well as a BOM does.
 _WIDE_XML = ((b"<\0?\0x\0", "utf-16-le"), (b"\0<\0?\0x", "utf-16-be"))
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-WIDE_STARTS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *(start for start, _ in _WIDE_XML))  # NUL bytes are text then
+WIDE_STARTS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *(start for start, _ in _WIDE_XML))  # NUL bytes are then text
 
 _PARAMETER = re.compile(r"(?i)(?:^|[;,\s])charset\s*=\s*[\"']?\s*([^\s;\"',]+)")
 _CONTENT = re.compile(
@@ -26,7 +26,7 @@ _ATTRIBUTE = re.compile(
 )
 _JAPANESE_ESCAPE = re.compile(rb"\x1b(?:\$[@B]|\([IJ])")
 
-# Python's codecs of these names know less than what the web calls by them.
+# Python's codecs of these names cover less than what the web means by them.
 _SUPERSET_CODECS = {
     "gbk": "gb18030",
     "shift_jis": "cp932",
@@ -36,16 +36,16 @@ _SUPERSET_CODECS = {
     "iso8859-1": "cp1252",
     "iso2022_jp": "iso2022_jp_ext",
 }
-_UTF8_LABELS = frozenset({"utf-8", "utf8"})  # labels that nearly all pages have
-# Labels of the standard that the table of resiliparse lacks. What a page itself calls x-user-defined is windows-1252.
+_UTF8_LABELS = frozenset({"utf-8", "utf8"})  # labels of nearly all pages
+# Labels of the standard that resiliparse lacks. A page that declares x-user-defined is decoded as windows-1252.
 _MORE_LABELS = {"x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic", "x-user-defined": "cp1252"}
 
 
 def decode_body(body: bytes, content_type: str, kind: str) -> tuple[str, str]:
-    """The charset, by the name of a Python codec, and the text. Never raises; invalid bytes become U+FFFD.
+    """Return the charset, as the name of a Python codec, and the text. Never raises; invalid bytes become U+FFFD.
 
-    First counts the BOM, then the Content-Type header, the declaration in a page of kind "html" or "xml", and last a
-    guess by the bytes.
+    The order of precedence is: the BOM, the Content-Type header, the declaration in a page of kind "html" or "xml", and
+    a guess from the bytes.
     """
     for bom, name in _BOMS:
         if body.startswith(bom):
@@ -60,7 +60,7 @@ def decode_body(body: bytes, content_type: str, kind: str) -> tuple[str, str]:
 
 
 def find_codec(label: str) -> str | None:
-    """The Python codec for a label of the Encoding standard; None for others, and for those it calls unsafe."""
+    """Return the Python codec for a label of the Encoding standard; None for unknown and unsafe ones."""
     label = label.strip("\t\n\f\r ").lower()
     if label in _UTF8_LABELS:
         return "utf-8"
@@ -71,7 +71,7 @@ def find_codec(label: str) -> str | None:
 
 
 def _find_declared_charset(body: bytes, kind: str) -> str | None:
-    """The charset that a page declares in its first bytes, or None."""
+    """Return the charset that a page declares in its first bytes, or None."""
     for start, name in _WIDE_XML:
         if body.startswith(start):
             return name
@@ -82,7 +82,7 @@ def _find_declared_charset(body: bytes, kind: str) -> str | None:
 
 
 def _find_meta_charset(start: bytes) -> str | None:
-    """The first meta element that names a charset we know, outside of comments and of other elements' attributes."""
+    """Return the charset of the first meta element with a known one, outside of comments and attribute values."""
     position = 0
     while match := _MARKUP.search(start, position):
         is_comment, is_meta, tag = match.groups()
@@ -93,7 +93,7 @@ def _find_meta_charset(start: bytes) -> str | None:
                 return charset
         else:
             end = b"-->" if is_comment else b">"
-            at = start.find(end, match.start() + 2)  # its own dashes can end a comment: <!-->
+            at = start.find(end, match.start() + 2)  # an empty comment ends with its own dashes: <!-->
             if at < 0:
                 return None
             position = at + len(end)
@@ -101,7 +101,7 @@ def _find_meta_charset(start: bytes) -> str | None:
 
 
 def _parse_attributes(start: bytes, position: int) -> tuple[dict[bytes, bytes], int]:
-    """The attributes of a tag from there on, the first of each name; and where the tag ends."""
+    """Return the attributes of a tag, the first of each name, and the position after the last one."""
     attributes: dict[bytes, bytes] = {}
     while attribute := _ATTRIBUTE.match(start, position):
         position = attribute.end()
@@ -121,13 +121,13 @@ def _get_meta_charset(meta: dict[bytes, bytes]) -> str | None:
 
 
 def _resolve_label(label: bytes) -> str | None:
-    """The codec of a label that was read as ASCII; UTF-8 for UTF-16, in which the label could not have been read."""
+    """Return the codec of a label that was read as ASCII; UTF-8 for UTF-16, in which the label would be unreadable."""
     name = find_codec(label.decode("ascii", "replace"))
     return "utf-8" if name is not None and name.startswith("utf-16") else name
 
 
 def _guess_charset(body: bytes) -> tuple[str, str]:
-    """The charset and text by the bytes alone: ISO-2022-JP by its escapes, UTF-8 if valid, else the likeliest one."""
+    """Guess charset and text from the bytes: ISO-2022-JP by its escapes, UTF-8 if valid, else the likeliest one."""
     for name in ("iso2022_jp_ext", "utf-8") if _JAPANESE_ESCAPE.search(body) else ("utf-8",):
         try:
             return name, body.decode(name)

@@ -1,4 +1,4 @@
-"""Extract the content of a body: its text, its links and its directives for crawlers. Any bytes can be read."""
+"""Extraction of a body's text, links and robots directives. Any bytes can be read."""
 
 import re
 from dataclasses import dataclass, replace
@@ -18,33 +18,34 @@ from crawler.core.page.script_signs import ScriptSign, find_script_signs
 MAX_TITLE_CHARS = 1024
 TAIL_CHARS = 1024
 FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
-MAX_FEEDS = 8  # of one page
+MAX_FEEDS = 8  # per page
 MAX_LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1
 
 
 class HtmlEnd(StrEnum):
-    """The way in which the body of a web page ends."""
+    """How the body of a web page ends."""
 
     CLOSED = "closed"  # with a closing tag of html or body
-    OPEN = "open"  # without one, which the standard allows
-    TRUNCATED = "torn"  # within a tag, which the standard does not allow
+    OPEN = "open"  # without a closing tag, which the standard allows
+    TRUNCATED = "torn"  # inside a tag, which the standard does not allow
 
 
 @dataclass(frozen=True, slots=True)
 class PageContent(PickledAsCall):
     """The content of a body.
 
-    text: all that a reader sees, one block per line, whitespace collapsed.  main: the text without menus, footers and
-    the like, or all of it where these cannot be told.  Both are empty for a body without text, or that could not be
-    read as a whole: then the digest of the bytes is what counts.
-    images_and_meta: names and texts of its images, and the descriptions in its head.
-    links: distinct, in order of the page, without those marked nofollow.  canonical, refresh: targets that the head
-    names; refresh is also among the links.  is_instant_refresh: the refresh comes at once, as a redirect.
-    feeds: of the site, that the head names; not among the links.
-    noindex, nofollow: of the page, by its head or its HTTP header.
-    html_end, has_password_field: of a web page; CLOSED and False for other bodies.
-    script_signs: that the scripts of a web page write a part of it.
-    Always: no NUL, no lone surrogate in any string.
+    text: all visible text, one block per line, with whitespace collapsed.
+    main: the text without menus, footers and similar blocks, or all of it if they cannot be recognized. Both are empty
+    for a body without text, or one that cannot be read in full; then the digest of the bytes is compared.
+    images_and_meta: the names and alternative texts of the images, and the descriptions in the head.
+    links: distinct, in page order, without those marked nofollow.
+    canonical, refresh: the targets that the head names; refresh is also among the links.
+    is_instant_refresh: whether the refresh has no delay and acts as a redirect.
+    feeds: the site's feeds that the head names; not among the links.
+    noindex, nofollow: the page's directives, from its head or its HTTP header.
+    html_end, has_password_field: for web pages; CLOSED and False for other bodies.
+    script_signs: the signs that scripts write a part of the page.
+    Invariant: no string contains a NUL or a lone surrogate.
     """
 
     title: str = ""
@@ -76,12 +77,11 @@ def extract_content(
     markup: Markup | None = None,
     reader: DocumentReader | None = None,
 ) -> PageContent:
-    """Read a body of any kind. Never raises, whatever the bytes; but what a given reader raises.
+    """Read a body of any kind. Raises only what `reader` raises.
 
-    url: where it was found, for its relative links.  content_type, robots_tag, refresh: the HTTP headers, as they
-    came.
-    markup: of a web page, where it was parsed already.  reader: of this body, which then is no web page.
-    A page that is made to be too costly to parse is read only as far as that is affordable (page/html).
+    url: the base of relative links.  content_type, robots_tag, refresh: the HTTP headers, unchanged.
+    markup: the parsed web page, if the caller has it already.  reader: reads this body instead, as a non-HTML document.
+    A page built to be too expensive to parse is read only in part (see page/html).
     """
     header_refresh = _parse_refresh(refresh or "", base=url, url=url)
     if reader is None and detect_kind(body, content_type) == "html":
@@ -98,9 +98,9 @@ def extract_content(
 
 
 def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[Url | None, bool]) -> PageContent:
-    """The content of a web page.
+    """Return the content of a web page.
 
-    header_refresh: where the server says that it leads, which comes before what the page says.
+    header_refresh: the refresh in the HTTP header, which takes precedence over the page's own.
     """
     tree = markup.tree
     base = get_base_url(tree, url)
@@ -133,9 +133,9 @@ def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[U
 
 
 def extract_main_html(body: bytes, content_type: str, *, url: Url) -> str:
-    """The main content of a web page as HTML, without what frames it, with absolute links; empty for one without any.
+    """Return the main content of a web page as HTML with absolute links, or an empty string if there is none.
 
-    Never raises, whatever the bytes; a page that is made to be too costly is read as far as `extract_content` reads it.
+    Never raises. A page built to be too expensive to parse is read as far as `extract_content` reads it.
     """
     tree = parse_html(body, content_type).tree
     base = get_base_url(tree, url)
@@ -147,7 +147,7 @@ def extract_main_html(body: bytes, content_type: str, *, url: Url) -> str:
 
 
 def detect_html_end(source: str) -> HtmlEnd:
-    """The way in which a web page ends. Comments of caches and proxies may come after its end."""
+    """Return how a web page ends. Comments of caches and proxies may follow its end."""
     tail = source[-TAIL_CHARS:].rstrip()
     if tail.rfind("<") > tail.rfind(">"):
         return HtmlEnd.TRUNCATED
@@ -155,25 +155,25 @@ def detect_html_end(source: str) -> HtmlEnd:
 
 
 def has_password_field_in(tree: LexborHTMLParser) -> bool:
-    """Whether a page has a field for a password; that is markup, in whatever language the page is."""
+    """Return whether a page has a password field, a sign of a login form in any language."""
     return tree.css_first("input[type=password i]") is not None
 
 
 _CLOSED = re.compile(r"(?i)</(?:html|body)\s*>")
-# The descriptions that a page gives of itself to search engines and link previews.
+# The descriptions that a page gives to search engines and link previews.
 META_SELECTOR = 'meta[name="description" i][content],meta[name="keywords" i][content],meta[property^="og:" i][content]'
 
 _REFRESH = re.compile(r"(?is)\s*(\d*)(?:\.\d*)?\s*(?:[;,]\s*|\s+)(?:url\s*=\s*)?+(?:\"([^\"]*)|'([^']*)|(.*))")
 _LINKS = (
     "a[href]:not([rel~=nofollow i]),area[href]:not([rel~=nofollow i]),iframe[src],frame[src],"
-    # The rest of a list that goes on over many pages. Not rel=alternate: that is the same page in another form.
+    # The other pages of a paginated list. Not rel=alternate: that is the same page in another form.
     "link[href][rel~=next i],link[href][rel~=prev i]"
 )
 _NAMED_DIRECTIVES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
 
 
 def _read_head(tree: LexborHTMLParser, base: Url, url: Url) -> PageContent:
-    """What the head of a web page says."""
+    """Read the head of a web page."""
     title: str | None = None
     canonical = refresh = None
     is_instant_refresh = False
@@ -194,7 +194,7 @@ def _read_head(tree: LexborHTMLParser, base: Url, url: Url) -> PageContent:
         elif (attributes.get("name") or "").strip().lower() == "robots":
             directives |= _parse_robots_directives(attributes.get("content") or "")
         elif refresh is None and (attributes.get("http-equiv") or "").strip().lower() == "refresh":
-            # Within noscript it is for browsers that run no script, to be told to get one that does.
+            # Within noscript, it sends browsers without scripts to a page that asks for a browser with scripts.
             applies = not any(ancestor.tag == "noscript" for ancestor in iter_ancestors(node))
             text = attributes.get("content") or "" if applies else ""
             refresh, is_instant_refresh = _parse_refresh(text, base=base, url=url)
@@ -210,7 +210,7 @@ def _read_head(tree: LexborHTMLParser, base: Url, url: Url) -> PageContent:
 
 
 def _parse_refresh(text: str, *, base: Url, url: Url) -> tuple[Url | None, bool]:
-    """Where a refresh leads, None for the page itself and for nowhere; and whether it does so at once."""
+    """Return the target of a refresh, or None if it is missing or the page itself; and whether it has no delay."""
     match = _REFRESH.match(text)
     target = normalize_url((match[2] or match[3] or match[4] or "").strip(), base=base) if match else None
     if match is None or target in {None, url}:
@@ -219,7 +219,7 @@ def _parse_refresh(text: str, *, base: Url, url: Url) -> tuple[Url | None, bool]
 
 
 def _parse_robots_directives(directives: str) -> frozenset[str]:
-    """The directives noindex and nofollow that hold for everybody; those after "otherbot:" hold for that one only."""
+    """Return the directives noindex and nofollow for all crawlers, not those after the name of another crawler."""
     names = set()
     for part in directives.lower().split(","):
         agent, colon, rest = part.partition(":")
@@ -232,13 +232,13 @@ def _parse_robots_directives(directives: str) -> frozenset[str]:
 
 
 def _read_other(body: bytes, *, url: Url, content_type: str, reader: DocumentReader | None) -> PageContent:
-    """The content of a body that is no web page. Never raises, but what a given reader raises."""
+    """Return the content of a body that is not a web page. Raises only what `reader` raises."""
     kind = detect_kind(body, content_type) if reader is None else "text"
     charset, document = "", Document()
     if reader is not None:
         document = reader(body, url=url, content_type=content_type)
     elif kind == "pdf":
-        from crawler.core.page.pdf import read_pdf  # noqa: PLC0415  its library takes long to load, and PDFs are rare
+        from crawler.core.page.pdf import read_pdf  # noqa: PLC0415  its library loads slowly, and PDFs are rare
 
         document = read_pdf(body, url=url)
     elif kind != "binary":

@@ -1,4 +1,4 @@
-"""Bodies that are no web pages: their content as a value, and JSON as lines."""
+"""Bodies that are not web pages: their content as a value, and JSON as lines."""
 
 import json
 import re
@@ -12,19 +12,19 @@ from crawler.core.http.urls import Url, normalize_urls
 PART_CHARS = 1 << 17
 _PART_END = re.compile(r"\s")
 
-MAX_JSON_CHARS = 4_000_000  # of the source; it becomes a million values at most, in four seconds
+MAX_JSON_CHARS = 4_000_000  # of the source; at most a million values, in four seconds
 MAX_LINE_CHARS = 16_000_000  # of all lines; long names around many values would multiply
-MAX_JSON_DEPTH = 100  # Python's own parser ends at a thousand, or later
+MAX_JSON_DEPTH = 100  # Python's own parser fails at a thousand levels or more
 
-# Objects become pairs, so that a name that comes twice hides nothing; numbers stay as they are written, to the digit.
+# Objects become pairs, so that duplicate names hide nothing. Numbers keep their exact digits.
 _PARSER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=str, strict=False)
 
 
 class PickledAsCall:
-    """Base of frozen dataclasses with slots that are pickled as a call of the class with all fields in their order.
+    """A base of frozen, slotted dataclasses that pickles an object as a call of its class with all fields in order.
 
-    What dataclasses do by themselves looks all fields up by name for each object, at both ends. A page has hundreds of
-    blocks: this way they take a third of the time to unpack, which the process that crawls has to do.
+    The default pickling of dataclasses looks up each field by name, on both sides. A page has hundreds of blocks; this
+    way, unpickling them in the crawling process takes a third of the time.
     """
 
     __slots__: tuple[str, ...] = ()
@@ -37,9 +37,9 @@ class PickledAsCall:
 class Document:
     """The title, text and links of a body that is not a web page.
 
-    text: one line for each block (see `collapse_lines`); empty for a body that cannot be read as a whole.
-    main: the text without the lines that say when and by which program the file was made; None where there are none.
-    links: distinct, in their order.
+    text: one line per block (see `collapse_lines`); empty for a body that cannot be read in full.
+    main: the text without the lines that name the file's creation time and program; None if there are none.
+    links: distinct, in order.
     """
 
     title: str = ""
@@ -49,15 +49,15 @@ class Document:
 
 
 class DocumentReader(Protocol):
-    """A reader of bodies of some media type; it raises what it likes."""
+    """A reader of bodies of some media type. It may raise any exception."""
 
     def __call__(self, body: bytes, *, url: Url, content_type: str) -> Document: ...
 
 
 def build_document(text: str, *, title: str, links: Iterable[str], url: Url) -> Document:
-    """A Document of what somebody else has read: white space collapsed, links made absolute, nothing that is no text.
+    """Build a Document from a plugin's text: collapse whitespace, make links absolute and remove what is not text.
 
-    url: where the body was found.
+    url: the base of relative links.
     """
     text, title = (each.encode("utf-8", "replace").decode() for each in (text, title))
     return Document(
@@ -68,18 +68,21 @@ def build_document(text: str, *, title: str, links: Iterable[str], url: Url) -> 
 
 
 def collapse_lines(lines: Iterable[str]) -> str:
-    """The lines that are not empty, as one text, with white space collapsed; no NUL."""
+    """Join the non-empty lines into one text, with whitespace collapsed and NULs removed."""
     return join_lines(map(collapse_spaces, lines))
 
 
 def join_lines(lines: Iterable[str]) -> str:
-    """The lines that are not empty, as one text; no NUL."""
+    """Join the non-empty lines into one text, with NULs removed."""
     text = "\n".join(filter(None, lines))
     return text.replace("\0", "") if "\0" in text else text
 
 
 def collapse_spaces(text: str) -> str:
-    """A text whose words stand one space apart. A long one is done in parts: its words apart take ten times as much."""
+    """Separate the words of a text by single spaces.
+
+    A long text is processed in parts, because its list of words takes ten times its memory.
+    """
     if len(text) <= PART_CHARS:
         return " ".join(text.split())
     parts = []
@@ -92,17 +95,17 @@ def collapse_spaces(text: str) -> str:
 
 
 def read_json(source: str) -> Document:
-    """Read JSON as one line for each value, "path: value", in the order of the names. Never raises.
+    """Read JSON as one line per value, "path: value", sorted by name. Never raises.
 
-    The elements of a list have no numbers, so that a new first element changes no other line; the first line of each
-    begins with a dash, as in YAML. A source that is no JSON, or exceeds the bounds above, is read line by line.
+    The elements of a list have no numbers, so that a new first element changes no other line; each begins with a dash,
+    as in YAML. A source that is not JSON, or exceeds the bounds above, is read line by line.
     """
     try:
-        value = _PARSER.decode(source if len(source) <= MAX_JSON_CHARS else "")  # which is no JSON
+        value = _PARSER.decode(source if len(source) <= MAX_JSON_CHARS else "")  # an empty source is invalid JSON
         text = collapse_lines(_limit_lines(_iter_leaves(value, "", MAX_JSON_DEPTH)))
     except (ValueError, RecursionError):
         return Document(text=collapse_lines(source.splitlines()))
-    return Document(text=text.encode("utf-8", "replace").decode())  # an escape can name half a character
+    return Document(text=text.encode("utf-8", "replace").decode())  # an escape can be half a surrogate pair
 
 
 def _limit_lines(lines: Iterator[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Fingerprints: how much two texts differ, and whether two bodies are the same."""
+"""Fingerprints that measure how much two texts differ, and digests that show whether two bodies are equal."""
 
 import re
 import warnings
@@ -14,12 +14,12 @@ with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # where 
 
 Fingerprint = NewType("Fingerprint", int)  # unsigned, 64 bit
 
-SHINGLE_WORDS = 3  # unrelated pages of one vocabulary are then 24 bits and more apart; with letters, only 12
-MAX_CHARS = 2_000_000  # of the text, before it is made into words
-MAX_WORDS = 100_000  # 30 ms; what comes after so many shows in the digest, not in the magnitude of a change
+SHINGLE_WORDS = 3  # unrelated pages with a common vocabulary are then at least 24 bits apart; with letters, only 12
+MAX_CHARS = 2_000_000  # of the text, before it is split into words
+MAX_WORDS = 100_000  # takes 30 ms; later words affect the digest, but not the change magnitude
 MAX_BYTE = 255
 
-# Chinese, Japanese and Korean do not put spaces between words: there each character counts as one.
+# Chinese, Japanese and Korean have no spaces between words; each character counts as a word.
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 _WORD_OR_IDEOGRAPH = re.compile(rf"[^\W{IDEOGRAPHS}]+|[{IDEOGRAPHS}]")
@@ -28,10 +28,10 @@ _SPACED = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte == ord("_") 
 
 
 def compute_fingerprint(text: str) -> Fingerprint | None:
-    """The SimHash of a text's words in threes, counted as often as they come; None for a text without any.
+    """Return the SimHash of a text's three-word shingles, weighted by frequency; None for a text without words.
 
-    Alike texts have fingerprints that differ in few bits. Case, space and punctuation do not count, unless there is
-    nothing else. Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002.
+    Similar texts have fingerprints that differ in few bits. Case, whitespace and punctuation do not count, unless there
+    is nothing else. Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002.
     """
     text = text[:MAX_CHARS]
     words = split_text_words(text) or [word.encode("utf-8", "surrogatepass") for word in text.split()]
@@ -43,10 +43,10 @@ def compute_fingerprint(text: str) -> Fingerprint | None:
 
 
 def _count_set_bits(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """How many of the hashes have each bit set, the highest bit first.
+    """Return how many of the hashes have each bit set, highest bit first.
 
-    What `Simhash(shingles)` adds up in a loop over features. Here its bits, a byte each, are added eight at a time, and
-    no more hashes at once than a byte can count: a fifth of the time that the package takes without its loop.
+    `Simhash(shingles)` sums the same in a loop over features. Here the bits, one byte each, are summed eight at a time,
+    and in groups of at most 255 hashes, so that a byte cannot overflow. This takes a fifth of the package's time.
     """
     bits = Simhash._bitarray_from_bytes(hashes.astype(">u8").tobytes())  # noqa: SLF001  pinned, compared in a test
     eights = bits.view(np.uint64).reshape(-1, 8)
@@ -55,9 +55,9 @@ def _count_set_bits(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def split_text_words(text: str) -> list[bytes]:
-    r"""The words of a text in UTF-8 and lower case, as the expression \w+ finds them, in half its time.
+    r"""Return the lower-case words of a text in UTF-8, as the expression \w+ finds them, in half its time.
 
-    Each ideograph is a word. All other characters become space, and the text is split there.
+    Each ideograph is a word. All other characters become spaces, at which the text is split.
     """
     text = text.lower()
     if not text.isascii():
@@ -68,13 +68,13 @@ def split_text_words(text: str) -> list[bytes]:
 
 
 def hash_shingles(words: list[bytes]) -> NDArray[np.uint64]:
-    """64-bit hashes of each run of SHINGLE_WORDS words; of all words together where there are fewer."""
+    """Return a 64-bit hash of each run of SHINGLE_WORDS words, or of all words together if there are fewer."""
     each = np.frombuffer(b"".join(map(xxh3_64_digest, words)), dtype=">u8").astype(np.uint64)
     width = min(SHINGLE_WORDS, len(words))
     mixed = np.zeros(len(words) - width + 1, dtype=np.uint64)
     for at in range(width):
         mixed = (mixed ^ each[at : len(words) - width + 1 + at]) * _ODD
-        mixed ^= mixed >> _SHIFT  # the order of the words counts
+        mixed ^= mixed >> _SHIFT  # makes the order of the words count
     return mixed
 
 
@@ -83,15 +83,15 @@ _SHIFT = np.uint64(29)
 
 
 def hash_text(text: str) -> int:
-    """A 64-bit hash of a text; of no use against an adversary."""
+    """Return a 64-bit hash of a text. It does not protect against adversaries."""
     return xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
 
 
 def count_distance_bits(one: Fingerprint, other: Fingerprint) -> int:
-    """The number of bits, of 64, in which two fingerprints differ: 0 for equal texts, about 32 for unrelated ones."""
+    """Return the number of differing bits, of 64: 0 for equal texts, about 32 for unrelated ones."""
     return (one ^ other).bit_count()
 
 
 def compute_digest(data: bytes) -> bytes:
-    """A digest of 16 bytes that is equal only for equal data."""
+    """Return a 16-byte digest that is equal only for equal data."""
     return blake2b(data, digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""The form of a login page: found by the names of its fields, and filled in as a browser would send it."""
+"""Login forms: found by the names of their fields, and filled in as a browser sends them."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -8,15 +8,16 @@ from selectolax.lexbor import LexborNode
 from crawler.core.http.urls import Url, normalize_url
 from crawler.core.page.html import get_base_url, parse_html
 
-MAX_CONTROLS = 200  # of one form
+MAX_CONTROLS = 200  # per form
 _NEVER_SENT = frozenset({"button", "image", "reset", "file"})
 
 
 @dataclass(frozen=True, slots=True)
 class LoginForm:
-    """A form that has all fields of a login. action: where it is sent.  is_post: else its fields would stand in a URL.
+    """A form with all fields of a login.
 
-    controls: name and value of what a browser would send of it as it came: hidden fields, above all.
+    action: the URL to send it to.  is_post: otherwise its fields would appear in a URL.
+    controls: the names and values that a browser would send unchanged, mainly hidden fields.
     """
 
     action: Url | None
@@ -24,18 +25,18 @@ class LoginForm:
     controls: tuple[tuple[str, str], ...] = field(repr=False)
 
     def fill_fields(self, values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-        """The fields to be sent, with these values in place of what was there."""
+        """Return the fields to send, with these values replacing the original ones."""
         others = [(name, value) for name, value in self.controls if name not in values]
         return (*others, *values.items())
 
 
 def find_login_form(body: bytes, content_type: str, *, url: Url, names: Collection[str]) -> LoginForm | None:
-    """The first form of a page with fields of all these names; None where there is none.
+    """Return the first form of a page with fields of all these names, or None.
 
-    url: of the page.  Source for what is sent: HTML standard, 4.10.22.4 (constructing the entry list), as far as a
-    login needs it.
+    url: the page's URL.  Source of what is sent: HTML standard, 4.10.22.4 (constructing the entry list), as far as
+    logins need it.
     """
-    if not all(name.encode() in body for name in names):  # before anything is parsed
+    if not all(name.encode() in body for name in names):  # avoid parsing most pages
         return None
     tree = parse_html(body, content_type).tree
     base = get_base_url(tree, url)
@@ -52,7 +53,7 @@ def find_login_form(body: bytes, content_type: str, *, url: Url, names: Collecti
 
 
 def _list_sent_fields(inputs: list[LexborNode]) -> list[tuple[str, str]]:
-    """What is sent of a form whose first button is pressed."""
+    """Return the fields that are sent if the form's first button is pressed."""
     fields: list[tuple[str, str]] = []
     is_pressed = False
     for each in inputs:

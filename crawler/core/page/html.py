@@ -1,8 +1,8 @@
-"""Parse a web page into a tree, as far as that is affordable; the cost is estimated first.
+"""Parser of web pages that bounds time and memory by estimating the cost first.
 
-HTML as browsers parse it is quadratic in the depth of open elements and in the attributes of one tag, and in twenty
-kilobytes of unclosed formatting elements there are two million nodes. No honest page comes near; a page that does is
-read as far as can be afforded.
+Parsing HTML as browsers do takes quadratic time in the depth of open elements and in the attributes of one tag. Twenty
+kilobytes of unclosed formatting elements yield two million nodes. No honest page comes near these bounds. A page beyond
+them is read in part.
 """
 
 import re
@@ -14,37 +14,39 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from crawler.core.http.urls import Url, normalize_url
 from crawler.core.page.charset import decode_body
 
-FREE_TAGS = 1000  # with fewer, nothing costs more than a second and 100 MB, and to count would not pay
+FREE_TAGS = 1000  # with fewer, nothing takes more than a second and 100 MB, and counting would cost more than it saves
 FREE_CHARS = 65_536
-TREE_STEPS = 20_000_000  # a tenth of a second in the parser
+TREE_STEPS = 20_000_000  # a tenth of a second of parsing
 FORMATTED_NODES = 200_000  # 75 MB
-READING_BYTES = 120_000_000  # of memory, for a page with all that is made of it; two seconds
+READING_BYTES = 120_000_000  # of memory, for a page and everything built from it; two seconds
 BYTES_PER_TAG = 500
 BYTES_PER_CHAR = 8
-MANY_ATTRIBUTES_CHARS = 2000  # no shorter tag has so many attributes that it matters
+MANY_ATTRIBUTES_CHARS = 2000  # shorter tags have too few attributes to matter
 
 _FORMATTING = frozenset(
     {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"}
 )
-# Elements without content, and elements that the next one of their kind ends: they add no depth.
+# Elements without content, and elements that the next one of their kind closes: they add no depth.
 _SHALLOW = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
     | {"body", "head", "html", "li", "dt", "dd", "optgroup", "option", "p", "rp", "rt"}
     | {"tbody", "td", "tfoot", "th", "thead", "tr"}
 )
-_RAW = ("iframe", "noembed", "noframes", "script", "style", "textarea", "title", "xmp")  # in them a tag is text
+_RAW = ("iframe", "noembed", "noframes", "script", "style", "textarea", "title", "xmp")  # tags inside them are text
 _TAG = re.compile(
     r"""<(?: !-- | (/?) ([a-zA-Z][^\s/>]*+) ( [^>=]*+ (?: = (?: \s*+ (?: "[^"]*+" | '[^']*+' ) )?+ [^>=]*+ )*+ ) )""",
     re.VERBOSE,
 )
-_ENDS = {"": re.compile("--!?>"), **{name: re.compile(f"(?i)</{name}") for name in _RAW}}  # no name: of a comment
+# the empty name is that of comments
+_ENDS = {"": re.compile("--!?>"), **{name: re.compile(f"(?i)</{name}") for name in _RAW}}
 
 
 @dataclass(frozen=True, slots=True)
 class Markup:
     """A parsed web page. Several readers share the tree, so none may change it.
 
-    charset: the name of a Python codec.  source: all of it, as text; the tree ends where it is not affordable any more.
+    charset: the name of a Python codec.
+    source: the whole page as text; the tree may end earlier, see `count_affordable_chars`.
     """
 
     charset: str
@@ -53,16 +55,16 @@ class Markup:
 
 
 def parse_html(body: bytes, content_type: str) -> Markup:
-    """Parse a web page, whatever the bytes; MemoryError is all that it can raise."""
+    """Parse a web page. Any bytes are valid input; raises only MemoryError."""
     charset, source = decode_body(body, content_type, "html")
     try:
         return Markup(charset, source, LexborHTMLParser(source[: count_affordable_chars(source)]))
-    except SelectolaxError as error:  # there is nothing else that it fails of
+    except SelectolaxError as error:  # raised only if memory runs out
         raise MemoryError from error
 
 
 def get_text(node: LexborNode) -> str:
-    """The text of a text node. MemoryError where there was no memory for it, which the parser tells by silence."""
+    """Return the text of a text node. Raises MemoryError if the parser had no memory for it."""
     text = node.text_content
     if text is None:
         raise MemoryError
@@ -70,13 +72,13 @@ def get_text(node: LexborNode) -> str:
 
 
 def get_base_url(tree: LexborHTMLParser, url: Url) -> Url:
-    """What the relative links of a page are relative to. url: of the page."""
+    """Return the base of a page's relative links. url: the page's URL."""
     node = tree.css_first("base[href]")
     return (normalize_url(node.attrs.get("href") or "", base=url) if node is not None else None) or url
 
 
 def iter_ancestors(node: LexborNode) -> Iterator[LexborNode]:
-    """The elements that an element stands in, from the innermost."""
+    """Yield the ancestors of an element, from the innermost."""
     ancestor = node.parent
     while ancestor is not None:
         yield ancestor
@@ -84,9 +86,9 @@ def iter_ancestors(node: LexborNode) -> Iterator[LexborNode]:
 
 
 def count_affordable_chars(html: str) -> int:
-    """The number of characters of a page, from its start, that can be parsed in bounded time and memory; mostly all.
+    """Return how many characters of a page, from its start, can be parsed in bounded time and memory; usually all.
 
-    Estimated from the tags alone: the steps are the sum, over all tags, of the elements that are then open.
+    The estimate uses the tags alone. The number of steps is the sum, over all tags, of the elements open at that point.
     """
     if len(html) <= FREE_CHARS and html.count("<") <= FREE_TAGS:
         return len(html)

@@ -1,4 +1,4 @@
-"""The media type of a body, by its header and by its bytes."""
+"""The media type of a body, from its header and its bytes."""
 
 import re
 from typing import Literal
@@ -32,7 +32,7 @@ _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # the standard's "bin
 
 
 def detect_kind(body: bytes, content_type: str) -> MediaKind:
-    """The kind of a body by its Content-Type, corrected where the bytes plainly differ (WHATWG MIME sniffing)."""
+    """Return the kind of a body by its Content-Type, unless the bytes clearly differ (WHATWG MIME sniffing)."""
     mime = content_type.partition(";")[0].strip().lower()
     start = body[:SNIFFED_BYTES].lstrip()
     binary = body.startswith(_MAGIC) or (_NOT_TEXT.search(start) and not body.startswith(WIDE_STARTS))
@@ -44,7 +44,7 @@ def detect_kind(body: bytes, content_type: str) -> MediaKind:
     elif binary:
         kind = "binary"
     elif mime in _XML_TYPES or mime.endswith("+xml"):
-        kind = "html" if b"<html" in start.lower() else "xml"  # XHTML in its proper dress
+        kind = "html" if b"<html" in start.lower() else "xml"  # XHTML with its correct media type
     elif mime in _JSON_TYPES or mime.endswith("+json"):
         kind = "json"
     elif mime.startswith("text/") or mime in _TEXT_TYPES:

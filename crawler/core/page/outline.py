@@ -1,4 +1,4 @@
-"""A page as a list of blocks, each with its text and path, so that two versions can be compared block by block."""
+"""A page as a list of blocks, each with its text and path, for comparing two versions block by block."""
 
 import re
 from collections import Counter
@@ -27,29 +27,30 @@ from crawler.core.page.html import Markup, get_base_url, get_text, parse_html
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.selectors import FULL_VIEW, View, find_matching
 
-MAX_BLOCKS = 20_000  # of one page; all text after them is one block
-MAX_BLOCK_CHARS = 100_000  # of one block's text; the rest is replaced by its digest
+MAX_BLOCKS = 20_000  # per page; all text after them becomes one block
+MAX_BLOCK_CHARS = 100_000  # per block; the rest of the text is replaced by its digest
 DIGEST_CHARS = 32
 LABEL_WORDS = 5  # such as "This page is available in:"
 WORDS_OF_LANGUAGE = 3  # such as "Brazilian Portuguese |"
 
 
 class BlockKind(StrEnum):
-    """Kind of content that a block holds."""
+    """The kind of content of a block."""
 
     TEXT = "text"
-    LINK = "link"  # the target of a link within the text
-    IMAGE = "image"  # the name and the alternative text of an image
+    LINK = "link"  # target of a link in the text
+    IMAGE = "image"  # name and alternative text of an image
     TITLE = "title"
     META = "meta"  # a description in the head
 
 
 @dataclass(frozen=True, slots=True)
 class Block(PickledAsCall):
-    """One block of a page. css_path: a hash of the tags and classes of the elements that it stands in.
+    """One block of a page.
 
-    Numbers are left out of the classes, so that a path stays when rows come and go.
-    tag_path: a hash of the tags alone; it follows from css_path, and so does not count in comparisons.
+    css_path: a hash of the tags and classes of the enclosing elements. Numbers in classes are left out, so that the
+    path stays the same when rows are added or removed.
+    tag_path: a hash of the tags alone. It follows from css_path and is ignored in comparisons.
     """
 
     css_path: int
@@ -59,7 +60,7 @@ class Block(PickledAsCall):
 
 
 BlockList = tuple[Block, ...]
-BlockPair = tuple[Block | None, Block | None]  # what was said, and what is said now
+BlockPair = tuple[Block | None, Block | None]  # the old and the new block
 
 
 def extract_blocks(
@@ -72,13 +73,14 @@ def extract_blocks(
     markup: Markup | None = None,
     reader: DocumentReader | None = None,
 ) -> BlockList:
-    """The blocks of a body, in their order; empty for a body without text. Never raises, as `extract_content` does not.
+    """Return the blocks of a body in order, or an empty tuple for a body without text. Never raises.
 
-    A body that is not HTML has a block for each line of its main text.
+    A body that is not HTML has one block per line of its main text.
     view: the parts of the page to compare; its selectors apply to HTML only. If it leaves anything out, an empty block
-    comes first, whose tag_path is a hash of all that is left out (see `left_out`). So a page of which nothing is
-    compared differs from a page that has no blocks.
-    content, markup: of the body, where the caller has them already.  reader: of this body, which then is no web page.
+    comes first, whose tag_path is a hash of what is left out (see `get_left_out_hash`). A page of which nothing is
+    compared therefore differs from a page without blocks.
+    content, markup: the parsed body, if the caller has it already.  reader: reads this body instead, as a non-HTML
+    document.
     """
     if reader is None and detect_kind(body, content_type) == "html":
         tree = (markup or parse_html(body, content_type)).tree
@@ -98,7 +100,7 @@ def extract_blocks(
 
 
 def _limit_blocks(blocks: Iterator[Block]) -> list[Block]:
-    """The first MOST_BLOCKS of them, and one more with the text of all others."""
+    """Return the first MAX_BLOCKS blocks, and one more with the text of the rest."""
     first = list(islice(blocks, MAX_BLOCKS))
     rest = "\n".join([block.text for block in blocks])
     return [*first, Block(_LINE, rest)] if rest else first
@@ -112,31 +114,31 @@ def _drop_ignored(blocks: Sequence[Block], view: View) -> Iterator[Block]:
 
 
 def _hash_left_out(all_blocks: Sequence[Block], visible_blocks: Sequence[Block], view: View) -> int:
-    """A hash of all that a view leaves out of a page: blocks, and texts within other blocks."""
+    """Return a hash of everything that a view leaves out of a page: blocks, and texts within other blocks."""
     blocks = (Counter(all_blocks) - Counter(visible_blocks)).elements()
     texts = (text for block in visible_blocks for text in view.find_ignored(block.text))
     return hash_text("\n".join((*(block.text for block in blocks), *texts)))
 
 
 def get_left_out_hash(blocks: BlockList) -> int:
-    """The hash of all that a view left out of a page; 0 if nothing was."""
+    """Return the hash of everything that a view left out of a page, or 0 if nothing was left out."""
     return blocks[0].tag_path if blocks and blocks[0] in (Block(_LINE, ""), Block(_WATCHED, "")) else 0
 
 
 def is_watched(blocks: BlockList) -> bool:
-    """Whether the blocks are those of a page that its user watches: nothing of them is taken for noise by its form."""
+    """Return whether the blocks were selected by a user's watch rules; such blocks are never noise by their form."""
     return bool(blocks) and blocks[0] == Block(_WATCHED, "")
 
 
 def _cut_block(block: Block) -> Block:
-    """A long block cut to MAX_BLOCK_CHARS; the digest of the rest stands at its end."""
+    """Cut a long block to MAX_BLOCK_CHARS, ending with the digest of the rest."""
     max_kept_chars = MAX_BLOCK_CHARS - 1 - DIGEST_CHARS
     rest = compute_digest(block.text[max_kept_chars:].encode("utf-8", "surrogatepass")).hex()
     return replace(block, text=f"{block.text[:max_kept_chars]} {rest}")
 
 
 def _extract_html_blocks(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Block]:
-    """The blocks of the head, then those of the body. Where elements are watched, the head's own must be named."""
+    """Yield the blocks of the head, then those of the body. Watch rules must select elements of the head too."""
     ignored, watched = find_matching(tree, view.ignore), find_matching(tree, view.watch) if view.watch else None
 
     def is_compared(node: LexborNode) -> bool:
@@ -156,9 +158,9 @@ _CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
 
 @dataclass(frozen=True, slots=True)
 class _OpenBlock:
-    """A block element that text stands in.
+    """An open block element whose text is being collected.
 
-    css_path, tag_path: as in Block.  is_shown: to readers.  is_watched: compared.
+    css_path, tag_path: as in Block.  is_shown: whether readers see it.  is_watched: whether it is compared.
     """
 
     css_path: int
@@ -177,7 +179,7 @@ def _enter_element(watched: frozenset[int] | None, node: LexborNode, outer: _Ope
         return _HIDDEN
     is_watched = outer.is_watched or (watched is not None and node.mem_id in watched)
     if tag in BLOCK_TAGS:
-        # Ids are left out, and so are the numbers and codes of classes, which count rows or name builds.
+        # Ids are left out, and so are numbers and codes in classes: they count rows or name builds.
         classes = node.attrs.get("class")
         label = f"{tag}.{' '.join(sorted(_CODE.sub('', classes).split()))}" if classes else tag
         css_path, tag_path = hash_text(f"{outer.css_path} {label}"), hash_text(f"{outer.tag_path} {tag}")
@@ -188,7 +190,7 @@ def _enter_element(watched: frozenset[int] | None, node: LexborNode, outer: _Ope
 def _extract_body_blocks(
     tree: LexborHTMLParser, base: Url, ignored: frozenset[int], watched: frozenset[int] | None
 ) -> Iterator[Block]:
-    """The text of each block up to the next one, and after it the links and images within."""
+    """Yield the text of each block, followed by the links and images in it."""
     root = tree.root
     if root is None:
         return
@@ -227,11 +229,11 @@ def _extract_body_blocks(
     yield from _flush_block(current, texts, pointers, translations)
 
 
-_Pointer = tuple[_OpenBlock, Block]  # the block that a link or an image stands in, and its own
+_Pointer = tuple[_OpenBlock, Block]  # the enclosing block, and the block of the link or image
 
 
 def _is_empty(node: LexborNode) -> bool:
-    """Whether a link has nothing that a reader could see or hear: no text, no image, no label."""
+    """Return whether a link has no text, image or label, so that no user can perceive it."""
     child = node.child
     while child is not None and child.tag_id == TEXT_ID and not get_text(child).strip():
         child = child.next
@@ -243,10 +245,10 @@ def _is_empty(node: LexborNode) -> bool:
 def _flush_block(
     block: _OpenBlock, texts: list[str], pointers: list[_Pointer], translations: list[_OpenBlock]
 ) -> Iterator[Block]:
-    """The text of a block and the pointers before the next one. What only offers other languages is left out.
+    """Yield the text of a block and its links and images, except blocks that only offer translations.
 
-    Else each new translation would be a change of all others. One link may be to the language that the page is in.
-    translations: the blocks of links to the page in another language; a block may begin with one.
+    Otherwise each new translation would change all other translations. One link may lead to the page's own language.
+    translations: the enclosing blocks of links to translations; the next block may begin with one.
     """
     text = _collapse_text("".join(texts))
     links = sum(within is block for within in translations)
@@ -261,12 +263,12 @@ def _flush_block(
 
 
 def _is_short(text: str, *, links: int) -> bool:
-    """Return whether a text has room for no more than a label and the names of so many languages."""
+    """Return whether a text is short enough to be a label and the names of that many languages."""
     return len(text.split()) <= LABEL_WORDS + WORDS_OF_LANGUAGE * links and not any(map(str.isdigit, text))
 
 
 def _build_pointer_blocks(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:
-    """The block of a link (its target) or of an image (its alternative text and its name without the query)."""
+    """Yield the block of a link (its target) or of an image (its alternative text and its name without the query)."""
     attributes = node.attrs
     if node.tag == "img":
         image = (attributes.get("src") or "").partition("?")[0].rpartition("/")[2]
@@ -285,6 +287,6 @@ def _collapse_text(text: str) -> str:
 
 
 _LINE, _TITLE = hash_text("line"), hash_text("title")
-_WATCHED = hash_text("watched")  # of the empty block that comes first where elements are watched
+_WATCHED = hash_text("watched")  # marks the empty first block if elements are watched
 _HIDDEN = _OpenBlock(0, is_shown=False)
 _OUTSIDE = _OpenBlock(hash_text("outside"))

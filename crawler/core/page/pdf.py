@@ -1,7 +1,7 @@
-"""Read PDFs with PDFium: docs/decisions/0015-pdfs-are-read-by-pdfium.md.
+"""PDF reader based on PDFium, see docs/decisions/0015-pdfs-are-read-by-pdfium.md.
 
-PDFium is native code that reads untrusted files. A PDF that is made to break it, or to keep it busy, costs the process
-that reads it (crawler/engine/parsing/parser_pool.py) and nothing else.
+PDFium is native code that reads untrusted files. A PDF built to crash it, or to keep it busy, affects only the process
+that reads it (crawler/engine/parsing/parser_pool.py).
 """
 
 import ctypes
@@ -15,23 +15,22 @@ from crawler.core.http.urls import MAX_LINKS, Url, normalize_urls
 from crawler.core.page.document import Document, collapse_lines
 
 MAX_PAGES = 3000  # three seconds; no manual on the web is longer
-MAX_CHARS = 4_000_000  # of 3000 pages full of print
+MAX_CHARS = 4_000_000  # 3000 full pages
 MAX_URI_BYTES = 8192
 MAX_TITLE_BYTES = 16_384
-MAX_LINE_STEP = (
-    1.15  # of the usual distance of two lines; LaTeX sets headings, items of a list and paragraphs from 1.2 on
-)
+# Times the usual line spacing. LaTeX sets headings, list items and paragraphs from 1.2 on.
+MAX_LINE_STEP = 1.15
 
 _LINE_END = "\r\n"
-_HYPHENS = str.maketrans("", "", "\ufffe\x02\xad")  # where PDFium has put a word together that a line's end broke
+_HYPHENS = str.maketrans("", "", "\ufffe\x02\xad")  # left by PDFium where it joins a hyphenated word
 
 
 def read_pdf(body: bytes, *, url: Url) -> Document:
-    """The text of a PDF, its title and the addresses that it links to. Never raises.
+    """Return the title, text and links of a PDF. Never raises.
 
-    Lines that stand close together are one line of the text.
-    A file that is damaged, asks for a password or exceeds the bounds above has no text and no links: a part must not
-    pass for the whole, so the bytes decide whether it changed.
+    Lines with normal spacing become one line of the text.
+    A file that is damaged, needs a password or exceeds the bounds above has no text and no links. A partial text must
+    not pass for the whole, so the bytes decide whether the file changed.
     """
     try:
         with pypdfium2.PdfDocument(body) as file:
@@ -54,7 +53,7 @@ def _read_document(file: pypdfium2.PdfDocument, url: Url) -> Document:
             return Document(title)
         blocks += _join_lines(words)
         hrefs += _list_hrefs(file, page)
-        page.close()  # and its words
+        page.close()  # closes its text page too
     return Document(title, collapse_lines(blocks), links=normalize_urls(hrefs, base=url))
 
 
@@ -67,16 +66,16 @@ def _read_title(file: pypdfium2.PdfDocument) -> str:
 
 
 def _join_lines(words: pypdfium2.PdfTextPage) -> Iterator[str]:
-    """The lines of a page; lines that stand close together are joined to one."""
+    """Yield the text lines of a page, with closely spaced lines joined."""
     lines = words.get_text_range().split(_LINE_END)
     baselines = list(_measure_baselines(words, lines))
     steps = sorted(previous - baseline for previous, baseline in pairwise(baselines) if previous > baseline)
-    usual_step = steps[len(steps) // 4] if steps else 0.0  # the lower quartile: on a page of short blocks most are wide
+    # lower quartile: on a page of short blocks, most steps are wide
+    usual_step = steps[len(steps) // 4] if steps else 0.0
     block: list[str] = []
     for line, previous, baseline in zip(lines, baselines[:1] + baselines, baselines, strict=False):
-        if (
-            not -usual_step < previous - baseline <= MAX_LINE_STEP * usual_step
-        ):  # further down, or up again to another column
+        # Further down, or up again in another column.
+        if not -usual_step < previous - baseline <= MAX_LINE_STEP * usual_step:
             yield " ".join(block)
             block.clear()
         block.append(line.translate(_HYPHENS))
@@ -84,7 +83,7 @@ def _join_lines(words: pypdfium2.PdfTextPage) -> Iterator[str]:
 
 
 def _measure_baselines(words: pypdfium2.PdfTextPage, lines: list[str]) -> Iterator[float]:
-    """The height of each line above the bottom of the page, in points; an unknown one is that of the line before."""
+    """Yield the height of each line above the bottom of the page, in points; an unknown one repeats the last one."""
     box = raw.FS_RECTF()
     position = 0
     for line in lines:
@@ -95,7 +94,7 @@ def _measure_baselines(words: pypdfium2.PdfTextPage, lines: list[str]) -> Iterat
 
 
 def _list_hrefs(file: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterator[str]:
-    """The targets of a page's links that lead out of the file."""
+    """Yield the targets of a page's links that lead out of the file."""
     position, link = ctypes.c_int(0), raw.FPDF_LINK()
     for _ in range(MAX_LINKS):
         if not raw.FPDFLink_Enumerate(page, position, link):

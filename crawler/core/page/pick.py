@@ -1,4 +1,4 @@
-"""A place on a page, picked by its text: the CSS selector that finds it again."""
+"""The CSS selector for an element that a user picks by its text."""
 
 import re
 
@@ -6,16 +6,17 @@ from selectolax.lexbor import LexborNode
 
 from crawler.core.page.html import parse_html
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z_-]*")  # ids and classes with digits are often made anew for each visitor
+_NAME = re.compile(r"[A-Za-z][A-Za-z_-]*")  # ids and classes with digits are often generated for each visitor
 MAX_CLASSES = 2
-WHOLE_PAGE_TAGS = {"html", "body"}  # what they hold is the whole page
+WHOLE_PAGE_TAGS = {"html", "body"}  # an element that contains the whole page
 
 
 def find_selector(body: bytes, content_type: str, text: str) -> str:
-    """A CSS selector for the smallest element that holds a text; empty where none does, or only the whole page.
+    """Return a CSS selector for the smallest element that contains a text; empty if only the whole page does, or
+    nothing.
 
-    text: with single blanks between its words.  The selector names ids and classes where there are any, else the
-    place among its neighbours, so that it finds the same place in the page's next version.
+    text: with single spaces between words.  The selector uses ids and classes if there are any, else the position among
+    siblings, so that it finds the same element in the page's next version.
     """
     root = parse_html(body, content_type).tree.root
     if root is None or not text:
@@ -25,7 +26,7 @@ def find_selector(body: bytes, content_type: str, text: str) -> str:
 
 
 def _find_holder(root: LexborNode, text: str) -> LexborNode | None:
-    """The innermost element that holds the text, the first where several do."""
+    """Return the first innermost element that contains the text."""
     holder, inner = None, root if text in _get_text(root) else None
     while inner is not None:
         holder = inner
@@ -38,7 +39,7 @@ def _get_text(node: LexborNode) -> str:
 
 
 def _build_selector(node: LexborNode) -> str:
-    """The selector of an element: from the nearest ancestor with an id down."""
+    """Return the selector of an element, starting at its nearest ancestor with an id."""
     steps: list[str] = []
     ancestor: LexborNode | None = node
     while ancestor is not None and ancestor.tag not in WHOLE_PAGE_TAGS:
@@ -52,7 +53,7 @@ def _build_selector(node: LexborNode) -> str:
 
 
 def _build_step(node: LexborNode) -> str:
-    """One element by its tag and classes; by its place, too, where a neighbour has the same."""
+    """Return the selector of one element by tag and classes, and by position if a sibling has the same."""
     names = [name for name in (node.attributes.get("class") or "").split() if _NAME.fullmatch(name)]
     step = "".join([node.tag or "*", *(f".{name}" for name in names[:MAX_CLASSES])])
     siblings = [child for child in node.parent.iter() if child.tag == node.tag] if node.parent is not None else [node]

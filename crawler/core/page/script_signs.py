@@ -1,7 +1,7 @@
-"""Find signs, in the HTML of a page, that its scripts write a part of what a reader sees.
+"""Signs in a page's HTML that scripts write a part of what readers see.
 
-No sign proves it: a sign is a reason to render one page of a template and to see (core/rendering). A page without any
-sign is complete as it is, as far as its HTML tells.
+A sign is not proof, only a reason to render one page of a template and compare (core/rendering). A page without signs
+is complete without scripts, as far as its HTML shows.
 """
 
 import re
@@ -13,39 +13,39 @@ from selectolax.lexbor import LexborHTMLParser
 from crawler.core.http.urls import Url, normalize_urls
 from crawler.core.page.html import Markup
 
-MAX_SHELL_CHARS = 200  # of text, in a page that leaves the rest to its scripts
-MIN_TEXT_SHARE = 0.01  # of the HTML's characters; a page with less text is mostly programs and data
-MAX_ROOT_CHARS = 100  # of text in the root of an application that is not written yet: "Loading, please wait"
+MAX_SHELL_CHARS = 200  # of text; a page with less leaves the rest to its scripts
+MIN_TEXT_SHARE = 0.01  # of the HTML's characters; a page with less text is mostly code and data
+MAX_ROOT_CHARS = 100  # of text in an application's root that is not filled yet: "Loading, please wait"
 MIN_MESSAGE_WORDS = 4  # of a message for readers without scripts
-MIN_DATA_LINKS = 3  # paths in the data of a page that none of its links leads to
-MAX_DATA_CHARS = 500_000  # of the data of one page that are read
-MAX_DATA_LINKS = 100  # paths that are taken from them
+MIN_DATA_LINKS = 3  # paths in the page's data that are not among its links
+MAX_DATA_CHARS = 500_000  # of one page's data that is searched
+MAX_DATA_LINKS = 100  # paths that are collected from it
 
 
 class ScriptSign(StrEnum):
-    """Sign that scripts write a part of a page."""
+    """A sign that scripts write a part of a page."""
 
-    SHELL = "shell"  # the page says next to nothing
-    LITTLE_TEXT = "little_text"  # for its size
-    EMPTY_ELEMENT = "empty_place"  # the root of an application, a list or an element of its own without any content
-    PLACEHOLDER = "placeholder"  # "Loading ...", or a template's syntax in the text
+    SHELL = "shell"  # the page has almost no text
+    LITTLE_TEXT = "little_text"  # in relation to its size
+    EMPTY_ELEMENT = "empty_place"  # an application's root, a list or a custom element without content
+    PLACEHOLDER = "placeholder"  # "Loading ...", or template syntax in the text
     NOSCRIPT = "noscript"  # a message for readers without scripts
-    DATA_LINKS = "data_links"  # paths that stand in the page's data only
+    DATA_LINKS = "data_links"  # paths that occur only in the page's data
 
 
-# What a browser runs; data in script elements (JSON, templates) is not.
+# What a browser executes. Script elements with data (JSON, templates) are excluded.
 _SCRIPT = re.compile(
     rb"""<script(?=[\s/>])(?![^>]{0,300}\stype\s*=\s*["']?\s*(?:application/(?:ld\+)?json|text/(?:x-)?template|text/html))"""
     rb"""|<(?:body|svg|img|iframe|link)(?=\s)[^>]{0,300}?\son(?:load|error)\s*=""",
     re.IGNORECASE,
 )
-# The element that the usual frameworks and their starting templates mount an application in.
+# The elements in which common frameworks and their starter templates mount an application.
 _ROOT_IDS = ("root", "app", "__next", "__nuxt", "___gatsby", "__docusaurus", "svelte", "main-app", "react-root")
 _ROOTS = ",".join(f"#{name}" for name in _ROOT_IDS)
 _HAS_ROOT = re.compile(rf"""id=["']?(?:{"|".join(_ROOT_IDS)})["'\s>]""")
-# Nobody writes a list, a table or an article without anything in it for readers. Dialogs and menus are written so.
+# Authors do not write empty lists, tables or articles, but they do write empty dialogs and menus.
 _FILLED = ",".join(f"{tag}:blank" for tag in ("main", "article", "ul", "ol", "dl", "table", "tbody"))
-_EMPTY_ELEMENTS = f"{_FILLED},div[id]:blank,section[id]:blank"  # a script finds a block by its name
+_EMPTY_ELEMENTS = f"{_FILLED},div[id]:blank,section[id]:blank"  # scripts find an element by its id
 _CUSTOM_ELEMENT = re.compile(r">\s*</[a-z][a-z0-9]*-")
 _NO_CONTENT = re.compile(
     r"(?:^|[-_])(?:ads?|banner|modal|dialog|overlay|popup|tooltip|toast|portal|cookie|consent|gdpr|chat|fb-root|top"
@@ -61,14 +61,14 @@ _WAIT = re.compile(
     r"(?: ?[.…]+(?: ?[Pp]lease wait[.…]*)?)?$"
 )
 _TEMPLATE_SYNTAX = re.compile(r"\{\{\s*[\w.$]+[^{}]*\}\}")
-# A path of a page between quotes, as JSON and scripts write it; slashes may be escaped.
+# A quoted path of a page in JSON or scripts; slashes may be escaped.
 _PATH = re.compile(r"""["'](\\?/(?!\\?/)(?:[\w\-.~%/]|\\/){2,200})["']""")
 _NO_PAGE = re.compile(r"(?i)\.(?:js|mjs|css|json|map|png|jpe?g|gif|svg|webp|avif|ico|woff2?|ttf|mp[34]|webm|xml)$")
 _API = re.compile(r"(?i)^/(?:_|api/|static/|assets/|graphql|wp-json|wp-content|wp-includes|wp-admin|cdn-cgi)")
 
 
 def has_scripts(body: bytes) -> bool:
-    """Return whether a page has anything that a browser would run at once."""
+    """Return whether a page has anything that a browser executes on load."""
     return _SCRIPT.search(body) is not None
 
 
@@ -77,7 +77,7 @@ def find_script_signs(
 ) -> tuple[ScriptSign, ...]:
     """Return the signs that a page's scripts write a part of it; none for a page without scripts.
 
-    text, main, links: of the page as it is without its scripts.  base: of relative links.
+    text, main, links: the page's content without scripts.  base: the base of relative links.
     """
     if not has_scripts(body):
         return ()
@@ -87,7 +87,7 @@ def find_script_signs(
         ScriptSign.LITTLE_TEXT: len(text) < MIN_TEXT_SHARE * len(source),
         ScriptSign.EMPTY_ELEMENT: _has_empty_element(markup),
         ScriptSign.PLACEHOLDER: _has_placeholder(markup, main),
-        # Pictures and frames that count visitors are no message.
+        # Tracking pixels and frames are not messages.
         ScriptSign.NOSCRIPT: "<noscript" in source
         and any(len(node.text().split()) >= MIN_MESSAGE_WORDS for node in tree.css("body noscript")),
         ScriptSign.DATA_LINKS: _has_links_in_data(tree, links, base),

@@ -1,4 +1,4 @@
-"""Versions of a page: the digests by which two of them are told apart, and the Snapshot with the content."""
+"""Versions of a page: the digests used to compare them, and the Snapshot with the content."""
 
 from dataclasses import dataclass, field, replace
 
@@ -14,9 +14,9 @@ from crawler.core.page.selectors import FULL_VIEW, View
 
 @dataclass(frozen=True, slots=True)
 class Version(PickledAsCall):
-    """The digests of a Snapshot, which are kept with its page.
+    """The digests of a Snapshot, which are stored with the page.
 
-    number: 1 for a page's first Snapshot.  is_rendered: its body is the document that a browser made of the page.
+    number: 1 for a page's first Snapshot.  is_rendered: whether the body is the document that a browser built.
     """
 
     number: int
@@ -30,7 +30,7 @@ class Version(PickledAsCall):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One version of a page with its content. headers: of the answer that brought it, those that are kept."""
+    """One version of a page with its content. headers: the stored headers of its response."""
 
     version: Version
     title: str
@@ -38,7 +38,7 @@ class Snapshot:
     content_type: str
     text: str = field(repr=False)  # the main text
     body: bytes = field(repr=False)
-    distance_bits: int | None = None  # from the Snapshot before it
+    distance_bits: int | None = None  # from the previous Snapshot
     headers: str = field(default="", repr=False)
 
 
@@ -51,15 +51,15 @@ def build_snapshot(
     bits: int | None = None,
     headers: str = "",
 ) -> Snapshot:
-    """Return the Snapshot of a body by the page that was read of it. bits: distance from the Snapshot before it."""
+    """Build the Snapshot of a body from its extracted content. bits: the distance from the previous Snapshot."""
     return Snapshot(version, content.title, content.language, content_type, content.main, body, bits, headers)
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed(PickledAsCall):
-    """A parsed body: its content and digests. The version's number is 0, as it has none yet.
+    """A parsed body: its content and digests. The version's number is 0, because it is not assigned yet.
 
-    blocks, sample: empty unless they were wanted.  sample: hashes of the text (core/novelty.py).
+    blocks: empty if not requested.  sample: hashes of the text (core/novelty.py).
     """
 
     content: PageContent
@@ -79,10 +79,10 @@ def parse_body(
     view: View = FULL_VIEW,
     reader: DocumentReader | None = None,
 ) -> Parsed:
-    """Parse a body and take its digests and its fingerprint: all of a look that costs time.
+    """Parse a body and compute its digests and its fingerprint. This is the expensive part of a visit.
 
-    with_blocks: its blocks are wanted.  view: the parts of it that are compared; the digests are of the whole.
-    reader: of this body, which then is no web page; what it raises is passed on.
+    with_blocks: whether to extract blocks.  view: the parts to compare; the digests always cover the whole body.
+    reader: reads this body instead, as a non-HTML document; its exceptions are passed on.
     """
     markup = parse_html(body, content_type) if reader is None and detect_kind(body, content_type) == "html" else None
     content = extract_content(
@@ -94,7 +94,7 @@ def parse_body(
         markup=markup,
         reader=reader,
     )
-    # How many words each line has, where one space stands between two.
+    # The number of words on each line; single spaces separate words.
     shape = " ".join([str(line.count(" ") + 1 if line else 0) for line in content.text.split("\n")])
     version = Version(
         number=0,
@@ -111,5 +111,5 @@ def parse_body(
         blocks = extract_blocks(
             body, content, url=url, content_type=content_type, view=view, markup=markup, reader=reader
         )
-    short = replace(content, text="", images_and_meta="")  # only their digests are kept
+    short = replace(content, text="", images_and_meta="")  # only the digests of the texts are stored
     return Parsed(short, version, blocks)

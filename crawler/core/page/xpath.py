@@ -1,6 +1,6 @@
-"""XPath on the tree that browsers build, which its parser does not know: the tree is copied to where XPath is known.
+"""XPath for trees of selectolax, which does not support it: the tree is copied to lxml.
 
-The copy has the same elements in the same order, so what is found in it is known in the other by its number.
+The copy has the same elements in the same order. Each result maps back to its original by number.
 """
 
 import re
@@ -13,20 +13,20 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from crawler.core.page.blocks import TEXT_ID
 
 _LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
-_PREDICATE = re.compile(r"\[([^\[\]]*)\]")  # the innermost
+_PREDICATE = re.compile(r"\[([^\[\]]*)\]")  # the innermost ones
 _NO_ELEMENT = re.compile(
     r"\s*\(*\s*(?:@|attribute\s*::|namespace\s*::|(?:[a-z-]+\s*::\s*)?(?:text|comment|proc[a-z-]*)\s*\()"
 )
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ANY = "any"  # the name of an element whose own cannot be written in XPath
+_ANY = "any"  # replaces element names that XPath cannot express
 _PROBE = etree.fromstring("<html><body><p/></body></html>")
 
 
 def check_xpath(expression: str) -> None:
-    """Raise ValueError, a sentence for a person, if an expression does not find elements in a page.
+    """Raise ValueError with a message for users if an expression cannot find elements in a page.
 
-    An error that depends on the page cannot be found before: see `found_by`.
+    Errors that depend on the page are not found here; see `find_elements`.
     """
     try:
         etree.XPath(expression)
@@ -37,15 +37,15 @@ def check_xpath(expression: str) -> None:
                 etree.XPath(f"self::*[{predicate}]")(_PROBE)
             rest = _PREDICATE.sub("", rest)
     except etree.XPathError as error:
-        raise ValueError(f"{expression!r} is no XPath that finds elements: {error}") from error
+        raise ValueError(f"{expression!r} is not an XPath that finds elements: {error}") from error
     if any(_NO_ELEMENT.match(path.rpartition("/")[2]) for path in rest.split("|")):
-        raise ValueError(f"{expression!r} finds no elements, but what is in them")
+        raise ValueError(f"{expression!r} selects attributes or text; it must select elements")
 
 
 def find_elements(expressions: Iterable[str], tree: LexborHTMLParser) -> Iterator[int]:
-    """The numbers of the elements that any expression finds; an expression that fails on this page finds nothing.
+    """Yield the numbers of the elements that any expression finds. An expression that fails on this page finds nothing.
 
-    Names are in small letters, and without namespaces. An expression may take any time.
+    Names are lower-case and without namespaces. The running time of an expression is unbounded.
     """
     numbers = _copy_tree(tree)
     for expression in expressions:
@@ -58,12 +58,12 @@ def find_elements(expressions: Iterable[str], tree: LexborHTMLParser) -> Iterato
 
 @lru_cache(256)
 def _compile(expression: str) -> etree.XPath:
-    """The compiled expression. Its use raises XPathError where the expression gives a number, a string or a truth."""
+    """Compile an expression. Calling it raises XPathError if the result is a number, a string or a boolean."""
     return etree.XPath(f"({expression})/self::*", smart_strings=False)
 
 
 def _copy_tree(tree: LexborHTMLParser) -> dict[etree._Element, int]:
-    """The elements of a copy of the tree, the root first, each with the number of its original."""
+    """Copy a tree, and return each copied element, the root first, with the number of its original."""
     copies: dict[int, etree._Element] = {}
     root = tree.root
     for node in root.traverse(include_text=True) if root is not None else ():
@@ -84,5 +84,5 @@ def _copy_tree(tree: LexborHTMLParser) -> dict[etree._Element, int]:
 
 
 def _copy_attributes(node: LexborNode) -> dict[str, str]:
-    """The attributes of an element whose names can be written in XPath."""
+    """Return the attributes of an element whose names XPath can express."""
     return {name: _NOT_XML.sub("", value or "") for name, value in node.attrs.items() if name and _NAME.fullmatch(name)}

@@ -1,7 +1,7 @@
-"""Does a page need a browser, and what has one brought?
+"""Rendering: the decision whether a page needs a browser, and the measured gain.
 
-`choose_rendering` decides whether a body that was fetched is rendered as well, by the signs in its HTML and by what
-renders of pages of its template have brought so far; `select_pages_to_render` names pages that are stored without their
-scripts and should be rendered; `compute_gain` says what one render brought beside the script-free read. Uses page and
+`choose_rendering` decides whether a fetched body is also rendered, based on the signs in its HTML and on earlier
+renders of its template. `select_pages_to_render` selects pages that were stored without their scripts and should be
+rendered. `compute_gain` measures what a render adds to the script-free read. This package uses core/page and
 noise/words.
 """

@@ -1,7 +1,7 @@
-"""What renders have brought so far, by the templates of a domain's URLs, and which pages are rendered by that.
+"""The results of a domain's renders by URL template, and the decision which pages to render.
 
-Pages of one template are counted apart by what their HTML shows (RenderEvidence): a search page between articles says
-nothing of the articles.
+Pages of one template are counted separately by the evidence in their HTML (RenderEvidence): a search page among
+articles proves nothing about the articles.
 """
 
 from collections.abc import Mapping
@@ -23,38 +23,39 @@ from crawler.core.rendering.outcome import (
 
 RenderMode = Literal["auto", "always", "never"]
 
-MAX_TEMPLATES = 400  # of a domain, with the kinds of evidence in each; pages of further ones share one
-OTHER_TEMPLATES = "*"  # the template that they share
-ALL_TEMPLATES = "**"  # in place of a template: all of a domain
-MAX_ADDITIONS = 512  # that are remembered, the latest
-MAX_UNRENDERED = 1000  # pages stored without their scripts that are remembered, the latest
-EVERYWHERE = 0  # in place of a page: two pages or more have had the addition
-RENDER_DECAY = 0.9  # weight of a render beside the next one: a redesign is believed after ten pages
+MAX_TEMPLATES = 400  # per domain, counted per kind of evidence; the pages of further templates share one
+OTHER_TEMPLATES = "*"  # the shared template
+ALL_TEMPLATES = "**"  # stands for all templates of a domain
+MAX_ADDITIONS = 512  # the latest ones are kept
+MAX_UNRENDERED = 1000  # pages stored without their scripts; the latest ones are kept
+EVERYWHERE = 0  # replaces a page: at least two pages had the addition
+RENDER_DECAY = 0.9  # weight of a render relative to the next one: a redesign takes effect after ten pages
 
-NEEDED_SHARE = 0.2  # of a template's renders that bring something, for all of its pages to be rendered
-# A banner that scripts add to every page is a gain of the first one that is rendered: a second one must confirm it.
+NEEDED_SHARE = 0.2  # of a template's renders with a gain, from which on all its pages are rendered
+# A banner that scripts add to every page is a gain of the first rendered page, so a second page must confirm it.
 MIN_GAINS = {RenderEvidence.NONE: 1.5, RenderEvidence.PARTIAL: 1.5, RenderEvidence.SHELL: 1.0}
 FIRST_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 1, RenderEvidence.SHELL: 2}
-MIN_EVIDENT_SHARE = 0.2  # of a template's pages that show evidence of a missing part, for one of them to be probed
-ENOUGH_EVIDENT = 8  # such pages, after which that share is known
-PROBE_AGAIN_AFTER = 100  # pages passed by for each probe in vain and one more: probes again are below 1 % of visits
-MAX_FRUITLESS = 9  # probes in a row, as they count for that
-PROBE_BLINDLY_AFTER = 1000  # pages without any evidence, likewise
-NEXT_CANDIDATE_AFTER = 50  # pages, if the page that was to be probed is not there any more
-FREE_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 3, RenderEvidence.SHELL: 8}  # of a domain, in vain
-FRUITLESS_SHARE = 0.01  # of a domain's pages with scripts, as many probes in vain
-MAX_FAILURES = 3  # renders in a row that did not come to their end, until that counts as a render in vain
+MIN_EVIDENT_SHARE = 0.2  # of a template's pages with evidence of a missing part, from which on one of them is probed
+ENOUGH_EVIDENT = 8  # pages with evidence, from which on that share is known
+PROBE_AGAIN_AFTER = 100  # unrendered pages, times the fruitless probes plus one: renewed probes are below 1 % of visits
+MAX_FRUITLESS = 9  # fruitless probes in a row that count for it
+PROBE_BLINDLY_AFTER = 1000  # the same for pages without evidence
+NEXT_CANDIDATE_AFTER = 50  # pages, if the page selected for a probe is no longer available
+# fruitless probes per domain
+FREE_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 3, RenderEvidence.SHELL: 8}
+FRUITLESS_SHARE = 0.01  # further fruitless probes, as a share of the domain's pages with scripts
+MAX_FAILURES = 3  # incomplete renders in a row, which count as one render without gain
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateRenders:
-    """What renders of one template's pages have brought.
+    """The results of renders of one template's pages.
 
-    tests: renders so far.  weight, gains: of all of them and of those that brought something, fading; the newest
-    counts 1.  fruitless: the last ones, in a row, that brought nothing.
-    unrendered: pages with scripts that were not rendered;  unrendered_since: of these, since the last render.
-    requested_probes: pages to be probed that were named since the last render.  failures: renders since it that did not
-    end.
+    tests: the number of renders.  weight, gains: decaying counts of all renders and of those with a gain; the newest
+    counts 1.
+    fruitless: the last renders in a row without a gain.
+    unrendered: pages with scripts that were not rendered.  unrendered_since: those since the last render.
+    requested_probes: pages selected for a probe since the last render.  failures: incomplete renders since then.
     """
 
     tests: int = 0
@@ -68,18 +69,17 @@ class TemplateRenders:
 
     @property
     def gain_share(self) -> float:
-        """The part of the renders that brought something, 0 to 1; 0 before the first."""
+        """Return the share of renders with a gain, 0 to 1; 0 before the first."""
         return self.gains / self.weight if self.weight else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RenderMemory:
-    """What a domain's renders have brought, by template and evidence.
+    """The results of a domain's renders, by template and evidence.
 
-    additions: hashes of lines and links that scripts added, each with the page that had it first, or EVERYWHERE.
-    unrendered: pages that show evidence and were stored without their scripts, each with the name that it is counted
-    under.  pages: with scripts, that were judged.  gains: renders that brought something.  fruitless_probes: probes
-    that did not.
+    additions: hashes of lines and links that scripts added, each with the first page that had it, or EVERYWHERE.
+    unrendered: pages with evidence that were stored without their scripts, each with the name of its counter.
+    pages: judged pages with scripts.  gains: renders with a gain.  fruitless_probes: probes without one.
     """
 
     templates: Mapping[str, TemplateRenders] = field(default_factory=dict)
@@ -93,19 +93,19 @@ class RenderMemory:
         return self.templates.get(self.build_name(template, evidence), TemplateRenders())
 
     def build_name(self, template: str, evidence: RenderEvidence) -> str:
-        """Return the name under which pages of this template with such evidence are counted."""
-        name = f"{template} {evidence}"  # a URL holds no space
+        """Return the name of the counter for pages of a template with this evidence."""
+        name = f"{template} {evidence}"  # a URL contains no space
         is_counted_apart = template == ALL_TEMPLATES or name in self.templates or len(self.templates) < MAX_TEMPLATES
         return name if is_counted_apart else f"{OTHER_TEMPLATES} {evidence}"
 
     def is_needed(self, template: str, evidence: RenderEvidence) -> bool:
-        """Return whether all pages of a template that show such evidence are rendered."""
+        """Return whether all pages of a template with this evidence are rendered."""
         renders = self.get_template(template, evidence)
         return renders.gain_share >= NEEDED_SHARE and renders.gains >= MIN_GAINS[evidence]
 
     @property
     def needs_shells(self) -> bool:
-        """Whether shells of the domain are known to say more in a browser."""
+        """Return whether renders of the domain's shells are known to have a gain."""
         return self.is_needed(ALL_TEMPLATES, RenderEvidence.SHELL)
 
     def may_be_needed(self, template: str) -> bool:
@@ -113,18 +113,19 @@ class RenderMemory:
         return any(self.is_needed(template, each) for each in RenderEvidence)
 
     def list_common_additions(self, url: Url) -> frozenset[int]:
-        """Hashes of what scripts add to other pages as well, such as a banner or a menu."""
+        """Return the hashes of what scripts also add to other pages, such as a banner or a menu."""
         page = hash_addition(url)
         return frozenset(each for each, first in self.additions.items() if first != page)
 
     def has_probes_left(self, evidence: RenderEvidence, *, running: int = 0) -> bool:
-        """Return whether the domain may have one more probe of such a page. running: as in is_probe_due."""
+        """Return whether the domain may have one more probe of such a page. running: see is_probe_due."""
         return self.fruitless_probes + running < FREE_PROBES[evidence] + FRUITLESS_SHARE * self.pages + self.gains
 
     def is_probe_due(self, template: str, evidence: RenderEvidence, *, running: int = 0) -> bool:
-        """Return whether the next page of a template with such evidence is rendered, to see whether they need it.
+        """Return whether the next page of a template with this evidence is rendered, to test whether such pages need
+        it.
 
-        running: further renders that are under way, and may be in vain.
+        running: renders in progress, which may have no gain.
         """
         renders = self.get_template(template, evidence)
         if not self.has_probes_left(evidence, running=running):
@@ -135,7 +136,7 @@ class RenderMemory:
         return renders.unrendered_since >= after * (min(renders.fruitless, MAX_FRUITLESS) + 1)
 
     def _is_evidence_common(self, template: str) -> bool:
-        """Whether so many pages of a template show evidence of a missing part that it may be the template's own."""
+        """Return whether enough pages of a template show a missing part to attribute it to the template."""
         partial, plain = (self.get_template(template, each) for each in (RenderEvidence.PARTIAL, RenderEvidence.NONE))
         evident = partial.unrendered + partial.tests
         return evident >= MIN_EVIDENT_SHARE * (evident + plain.unrendered + plain.tests)
@@ -155,12 +156,12 @@ def choose_rendering(
     is_stored_rendered: bool = False,
     running: int = 0,
 ) -> RenderChoice:
-    """Choose whether a web page that was read without its scripts is rendered as well, and say why.
+    """Choose whether a web page that was read without its scripts is also rendered, and why.
 
-    parsed: the page as it is without its scripts; None where that is not known.  mode: what its user said.
-    is_stored: the page was visited before, so that a probe delays nothing.
-    is_stored_rendered: its last Snapshot is of a rendered page, which the next is compared with.
-    running: probes of the domain that are under way, and may be in vain.
+    parsed: the page without its scripts; None if unknown.  mode: the user's setting.
+    is_stored: whether the page was visited before, so that a probe delays nothing.
+    is_stored_rendered: whether its last Snapshot, which the next one is compared with, is of a rendered page.
+    running: probes of the domain in progress, which may have no gain.
     """
     if mode != "auto":
         return RenderChoice(mode)
@@ -171,8 +172,8 @@ def choose_rendering(
     if is_stored_rendered or memory.is_needed(template, evidence):
         return RenderChoice.NEEDED
     if memory.is_probe_due(template, evidence):
-        # An application may have a template for each of its pages. Where its other shells had to be rendered, nothing
-        # is gained by storing the first one of a template without what its scripts write.
+        # An application may have one template per page. If its other shells needed rendering, storing the first page of
+        # a template without its scripts has no use.
         is_app = evidence is RenderEvidence.SHELL and memory.needs_shells
         is_now = (is_stored or is_app) and memory.has_probes_left(evidence, running=running)
         return RenderChoice.PROBE if is_now else RenderChoice.AWAITED
@@ -183,10 +184,10 @@ def choose_rendering(
 
 
 def select_pages_to_render(memory: RenderMemory, *, is_exhausted: bool) -> tuple[tuple[PageKey, ...], RenderMemory]:
-    """Return pages that are stored without their scripts and should be rendered now, and the memory after that.
+    """Return the stored pages to render now, and the memory after that.
 
-    All of a template that was found to need it, and one of each template that is to be probed.  is_exhausted: the
-    domain has no other page to fetch, so that pages of which a part may be missing are probed however few they are.
+    It selects all pages of a template that needs rendering, and one page of each template to probe.
+    is_exhausted: the domain has no other page to fetch. Then templates with few pages are probed too.
     """
     pages_by_name: dict[str, list[PageKey]] = {}
     for page, name in memory.unrendered.items():
@@ -220,7 +221,7 @@ _NOT_RENDERED = frozenset({RenderChoice.NO_SIGNS, RenderChoice.NO_GAIN, RenderCh
 
 @dataclass(frozen=True, slots=True)
 class ReadPage:
-    """A page that was read without its scripts, its evidence, and what was chosen for it."""
+    """A page read without its scripts, with its evidence and the choice made for it."""
 
     url: Url
     key: PageKey
@@ -230,16 +231,16 @@ class ReadPage:
 
 
 def update_render_memory(memory: RenderMemory, page: ReadPage, gain: RenderGain | None) -> RenderMemory:
-    """Return the memory after a page was read and not rendered, or rendered to its end.
+    """Return the memory after a page was read without being rendered, or was rendered completely.
 
-    gain: of its render; None where there was none, or it gave nothing.
+    gain: of its render; None if it was not rendered or the render failed.
     """
     if page.choice.is_rendered:
         gain = gain or NO_GAIN
         is_needed = memory.is_needed(page.template, page.evidence)
         additions = _update_additions(memory, page.url, gain)
         memory = replace(memory, additions=additions)
-        # A page that is kept as rendered brings its gain each time: that says nothing of the others.
+        # A page that stays rendered has its gain each time, which proves nothing about other pages.
         if page.choice is RenderChoice.NEEDED and gain.is_sufficient and not is_needed:
             return memory
         return _record_test(memory, page, is_gain=gain.is_sufficient)
@@ -251,7 +252,7 @@ def update_render_memory(memory: RenderMemory, page: ReadPage, gain: RenderGain 
 
 
 def record_render_failure(memory: RenderMemory, page: ReadPage) -> RenderMemory:
-    """Return the memory after a render that did not come to its end, through no fault of the page's: it is repeated."""
+    """Return the memory after a render that did not finish, although the page is not at fault. It is repeated."""
     renders = memory.get_template(page.template, page.evidence)
     if renders.failures + 1 >= MAX_FAILURES:
         return _record_test(memory, page, is_gain=False)
@@ -288,7 +289,7 @@ def _record_test(memory: RenderMemory, page: ReadPage, *, is_gain: bool) -> Rend
 
 
 def _record_unrendered(memory: RenderMemory, page: ReadPage, renders: TemplateRenders) -> RenderMemory:
-    """Return the memory after a page was stored without its scripts. renders: of its template, from now on."""
+    """Return the memory after a page was stored without its scripts. renders: the new state of its template."""
     name, raw = memory.build_name(page.template, page.evidence), memory.unrendered
     if page.evidence is not RenderEvidence.NONE:
         latest = {key: others for key, others in raw.items() if key != page.key} | {page.key: name}

@@ -1,4 +1,4 @@
-"""The outcome of a render as values, and what it says beyond the script-free read of the same page."""
+"""The outcome of a render, and its gain over the script-free read of the same page."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,17 +11,17 @@ from crawler.core.http.urls import Url
 from crawler.core.page.script_signs import ScriptSign
 from crawler.core.page.snapshot import Parsed
 
-MAX_ADDITIONS = 256  # of one page that are remembered as what scripts add everywhere
-MIN_NEW_WORDS = 8  # that are new, for a gain by text alone, or more than there were: "3 comments" needs no browser
-MIN_NEW_PART = 0.05  # of the words that were there without scripts
+MAX_ADDITIONS = 256  # of one page that are remembered as possible additions to every page
+MIN_NEW_WORDS = 8  # minimum gain by text alone, or more than there were: "3 comments" needs no browser
+MIN_NEW_PART = 0.05  # of the words without scripts
 
 
 class RenderEvidence(StrEnum):
-    """Evidence, in a page's HTML, that its scripts write a part of it. Renders are judged apart by it."""
+    """The evidence in a page's HTML that its scripts write a part of it. Renders are counted separately by it."""
 
     NONE = ""
     PARTIAL = "partial"  # a part may be missing
-    SHELL = "shell"  # the page says next to nothing without its scripts
+    SHELL = "shell"  # almost no text without scripts
 
 
 def find_render_evidence(plain: Parsed) -> RenderEvidence:
@@ -33,17 +33,17 @@ def find_render_evidence(plain: Parsed) -> RenderEvidence:
 
 
 class RenderChoice(StrEnum):
-    """Reason why a page is rendered, or why it is not."""
+    """The reason why a page is rendered or not."""
 
-    ALWAYS = "always"  # its user wants it
-    PROBE = "probe"  # to see whether pages like it need a browser
-    NEEDED = "needed"  # renders of such pages bring something
-    NEVER = "never"  # its user does not want it
+    ALWAYS = "always"  # the user's setting
+    PROBE = "probe"  # tests whether such pages need a browser
+    NEEDED = "needed"  # renders of such pages have a gain
+    NEVER = "never"  # the user's setting
     NO_SCRIPTS = "no_scripts"
-    NO_SIGNS = "no_signs"  # nothing in its HTML says that a part of it is missing
-    AWAITED = "awaited"  # it is stored as it is until a probe of such a page shows what they need
-    NO_GAIN = "no_gain"  # renders of such pages bring nothing
-    NO_BROWSER = "no_browser"  # it would be rendered, and there is none
+    NO_SIGNS = "no_signs"  # its HTML shows no missing part
+    AWAITED = "awaited"  # stored without scripts until a probe shows what such pages need
+    NO_GAIN = "no_gain"  # renders of such pages have no gain
+    NO_BROWSER = "no_browser"  # should be rendered, but no browser is available
 
     @property
     def is_rendered(self) -> bool:
@@ -54,19 +54,19 @@ _RENDERED = frozenset({RenderChoice.ALWAYS, RenderChoice.PROBE, RenderChoice.NEE
 
 
 class RenderFailure(StrEnum):
-    """Reason why a render gave nothing. The script-free read of the page stands."""
+    """The reason why a render failed. The script-free read of the page is used instead."""
 
     NO_BROWSER = "no_browser"  # none was found, or it does not start
-    CRASHED = "crashed"  # the tab, or the browser under it, ended: endless allocation is one cause
-    HUNG = "hung"  # the page did not answer: endless loops
-    INCOMPLETE = "incomplete"  # something that it asked its own server for did not come, or not in time
-    TOO_LARGE = "too_large"  # what it wrote is above the bound of a body
-    NO_PAGE = "no_page"  # the browser made no page of it: a download, or an error
-    ENDING = "ending"  # the lease ended, or its budget, before the page had all that it asked for
+    CRASHED = "crashed"  # the tab or the browser ended, for example by endless allocation
+    HUNG = "hung"  # the page did not respond, for example in an endless loop
+    INCOMPLETE = "incomplete"  # a request to the page's own server failed or timed out
+    TOO_LARGE = "too_large"  # the document exceeds the size limit of a body
+    NO_PAGE = "no_page"  # the browser showed no page: a download, or an error
+    ENDING = "ending"  # the lease or its budget ended before the page had loaded everything
 
     @property
     def is_page_fault(self) -> bool:
-        """Whether it says something of the page, and not of its server or of us."""
+        """Return whether the failure is caused by the page, not by its server or the crawler."""
         return self in _PAGE_FAULTS
 
 
@@ -75,13 +75,13 @@ _PAGE_FAULTS = frozenset({RenderFailure.CRASHED, RenderFailure.HUNG, RenderFailu
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A page after its scripts.
+    """A page after its scripts ran.
 
-    html: the document as they left it, shadow trees and frames of the same origin put in, scripts taken out.
-    url: where the page ended; another one than was asked for where a script led there.
-    links: that scripts named outside of the document: by history.pushState, or in JSON that the page carries.
-    requests, received_bytes: that it sent and received beside the document, which was in hand.
-    blocked: how often something was not let through, by what it was.  screenshot: a PNG, where one was asked for.
+    html: the resulting document, including shadow trees and frames of the same origin, without scripts.
+    url: the final URL; it differs from the requested one if a script navigated.
+    links: links that scripts named outside of the document, by history.pushState or in JSON data of the page.
+    requests, received_bytes: sent and received in addition to the document, which was fetched before.
+    blocked: the number of blocked requests, by kind.  screenshot: a PNG, if requested.
     """
 
     html: bytes = field(repr=False)
@@ -96,7 +96,7 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class NotRendered:
-    """A render that gave nothing. detail: one line for a person."""
+    """A failed render. detail: one line for users."""
 
     reason: RenderFailure
     elapsed: timedelta = timedelta(0)
@@ -111,11 +111,10 @@ RenderOutcome = Rendered | NotRendered
 
 @dataclass(frozen=True, slots=True)
 class RenderRecord:
-    """What a look did about rendering, as it is recorded.
+    """The rendering part of a visit, as recorded.
 
-    outcome: a RenderChoice or, where it failed, a RenderFailure; empty for what is no web page.
-    added_words, added_links: that the render added; None where there was none.  requests: that it sent beside the
-    look's own.
+    outcome: a RenderChoice or, if the render failed, a RenderFailure; empty for anything but web pages.
+    added_words, added_links: added by the render; None without one.  requests: sent in addition to the visit's own.
     """
 
     outcome: str = ""
@@ -129,10 +128,11 @@ NO_RENDERING = RenderRecord()
 
 @dataclass(frozen=True, slots=True)
 class RenderGain:
-    """What a rendered page says beside the script-free read of it.
+    """What a rendered page adds to the script-free read.
 
-    words_before, links_before: of the script-free read.  words, links: that the render added, those aside that scripts
-    add to every page of the site.  additions: hashes of all that was added.
+    words_before, links_before: of the script-free read.
+    words, links: added by the render, without what scripts add to every page of the site.
+    additions: hashes of everything added.
     """
 
     words_before: int
@@ -143,7 +143,7 @@ class RenderGain:
 
     @property
     def is_sufficient(self) -> bool:
-        """Whether the page is kept as it was rendered."""
+        """Return whether the page is stored as rendered."""
         if not (self.words or self.links):
             return False
         min_words = max(min(MIN_NEW_WORDS, self.words_before + 1), MIN_NEW_PART * self.words_before)
@@ -154,7 +154,7 @@ NO_GAIN = RenderGain(words_before=0, links_before=0, words=0, links=0)
 
 
 def compute_gain(plain: Parsed, rendered: Parsed, *, common_additions: frozenset[int]) -> RenderGain:
-    """What the render added to the script-free read.
+    """Return what the render added to the script-free read.
 
     common_additions: hashes of what scripts add to every page of the site.
     """
@@ -182,5 +182,5 @@ def _count_words(lines: Iterable[str]) -> Counter[str]:
 
 
 def hash_addition(addition: str) -> int:
-    """A number of 48 bits by which a line or a link is known again."""
+    """Return a 48-bit hash that identifies a line or a link."""
     return int.from_bytes(blake2b(addition.encode("utf-8", "replace"), digest_size=6).digest())

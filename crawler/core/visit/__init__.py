@@ -1,6 +1,6 @@
-"""One look, decided.
+"""The decision about one visit.
 
-`decide_visit` is a pure function from a target, the answer, the time and what the domain knows to a Visit: the change,
-the rung that decided, what was learnt, the next due time. `lifecycle` decides the looks that brought no page. Uses
-soft_errors and what is below it.
+`decide_visit` is a pure function of a target, the response, the time and the knowledge about the domain. It returns a
+Visit: the change with its evidence, the updated estimates, and the next due time. `lifecycle` decides visits that
+brought no page. Imports soft_errors and the packages below it.
 """

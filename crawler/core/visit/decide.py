@@ -1,6 +1,6 @@
-"""Decide one finished look: from what we knew and what the web said to a Visit. Pure, so that it can be replayed.
+"""Decide one finished visit from the stored knowledge and the response. Pure, so visits can be replayed.
 
-A page is compared with its last Snapshot once for both questions: is a second fetch wanted, and what is the verdict?
+A page is compared with its last Snapshot only once, for both the second fetch and the verdict.
 """
 
 from collections.abc import Sequence
@@ -56,16 +56,16 @@ from crawler.core.visit.visit import (
     Visit,
 )
 
-ENOUGH_VISITS = 100  # of a domain, after which only a sample of its pages teaches what its boilerplate is
-SAMPLE_INTERVAL = 16  # one page in so many is in the sample
+ENOUGH_VISITS = 100  # visits to a domain after which only a sample of its pages is used to learn its boilerplate
+SAMPLE_INTERVAL = 16  # one in this many pages is in the sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(ComparedBlocks):
-    """A page compared with its Baseline under a mask that has learnt from this look.
+    """A page compared with its Baseline under a mask that has learned from this visit.
 
-    base_mask: the domain's mask before this look.
-    signals: of a soft error, or None.  hidden_blocks: volatile blocks that differ, where nothing is significant.
+    base_mask: the domain's mask before this visit.
+    signals: of a soft error, or None.  hidden_blocks: volatile blocks that differ, if no difference is significant.
     """
 
     base_mask: NoiseMask = field(repr=False)
@@ -82,7 +82,7 @@ def compare_page(
     knowledge: DomainKnowledge,
     is_mask_frozen: bool = False,
 ) -> Comparison:
-    """Compare a page with its Baseline. is_mask_frozen: the mask is taken as it stands, and learns nothing."""
+    """Compare a page with its Baseline. is_mask_frozen: the mask is used but learns nothing."""
     mask = knowledge.mask
     if is_mask_frozen:
         diff = compute_difference(baseline.blocks, parsed.blocks, mask.volatile)
@@ -118,7 +118,7 @@ def _learn_variants(mask: NoiseMask, page: PageKey, diff: Difference, *, at: dat
 
 
 def _drop_variants(diff: Difference, mask: NoiseMask, page: PageKey) -> Difference:
-    """A difference without the page's known variants; blocks with a number are never variants."""
+    """Remove known variants of the page from a difference. Blocks with a number are never variants."""
 
     def is_no_variant(was: Block | None, now: Block | None) -> bool:
         sides = [block for block in (was, now) if block is not None]
@@ -132,7 +132,7 @@ def _drop_variants(diff: Difference, mask: NoiseMask, page: PageKey) -> Differen
 
 
 def _find_fallback_evidence(parsed: Parsed, baseline: Baseline) -> Evidence:
-    """Why no block differs though the bodies do: a user's rule hides it, its words are volatile, or only markup did."""
+    """Return why the bodies differ but no block does: because of a user's rule, volatile words, or markup only."""
     if get_left_out_hash(baseline.blocks) != get_left_out_hash(parsed.blocks):
         return Evidence.RULE
     then, now = ([(block.kind, block.text) for block in blocks] for blocks in (baseline.blocks, parsed.blocks))
@@ -142,7 +142,7 @@ def _find_fallback_evidence(parsed: Parsed, baseline: Baseline) -> Evidence:
 def should_fetch_again(
     target: Target, comparison: Comparison, baseline: Baseline, *, now: datetime, knowledge: DomainKnowledge
 ) -> bool:
-    """Whether a second fetch, at once, would tell more about what differs; never of an explained soft error."""
+    """Whether an immediate second fetch would reveal more about the difference; never for an explained soft error."""
     soft_error = find_soft_error(target, comparison.signals, now=now, knowledge=knowledge)
     if soft_error is not None and soft_error not in UNEXPLAINED:
         return False
@@ -166,11 +166,11 @@ def decide_visit(
     comparison: Comparison | None = None,
     is_mask_frozen: bool = False,
 ) -> Visit:
-    """Decide what a look means. Always: equal arguments give equal Visits.
+    """Decide a visit. Invariant: equal arguments give equal Visits.
 
-    now: the knowledge time at which the answer was complete.  baseline: the blocks to compare with, if
-    needs_baseline.  parsed, comparison: of the body, where the caller has them already; they save work and do not
-    change the result.  is_mask_frozen: the domain's mask is taken as it stands, and learns nothing from this look.
+    now: the knowledge time at which the response was complete.  baseline: the blocks to compare with, if
+    needs_baseline.  parsed, comparison: of the body, if the caller has them already; they save work and do not change
+    the result.  is_mask_frozen: the domain's mask is used but learns nothing from this visit.
     """
     match response:
         case NotModified():
@@ -181,7 +181,7 @@ def decide_visit(
             if not needs_parsing(target, response):
                 return _build_same_bytes_visit(target, response, now=now)
             parsed = parsed or _parse_response(target, response, knowledge)
-            is_stale = comparison is None or comparison.base_mask is not knowledge.mask  # the mask has learnt meanwhile
+            is_stale = comparison is None or comparison.base_mask is not knowledge.mask  # the mask has changed since
             if baseline is not None and parsed.blocks and is_stale:
                 comparison = compare_page(
                     target, parsed, baseline, now=now, knowledge=knowledge, is_mask_frozen=is_mask_frozen
@@ -209,10 +209,10 @@ def decide_visit(
 
 
 def switch_reading(visit: Visit, stored: Fetched, parsed: Parsed, *, knowledge: DomainKnowledge) -> Visit:
-    """The Visit with another reading of the same page as what is kept of it from now on.
+    """Return the Visit with another reading of the same page as the new Snapshot.
 
-    A page begins to be rendered, or is rendered no more: like is judged by like, and what differs between the two
-    readings is no change of the page's.  stored: the answer with the body of that reading.
+    Used if rendering of a page starts or stops. Later visits are then compared with the same kind of reading, and the
+    difference between the two readings is not a change.  stored: the response with the body of the new reading.
     """
     target, before = visit.target, visit.target.version
     if not visit.is_good or before is None or visit.state is not State.FETCHED:
@@ -242,7 +242,7 @@ def _build_not_modified_visit(target: Target, response: NotModified, *, now: dat
 
 
 def needs_parsing(target: Target, response: Response) -> bool:
-    """Whether an answer has a body that must be parsed: a good one, other than the last Snapshot's."""
+    """Whether a response has a body to parse: its status is 2xx and the body differs from the last Snapshot's."""
     if not isinstance(response, Fetched) or not 200 <= response.status < 300:
         return False
     version = target.version
@@ -250,10 +250,10 @@ def needs_parsing(target: Target, response: Response) -> bool:
 
 
 def needs_blocks(target: Target, knowledge: DomainKnowledge) -> bool:
-    """Return whether a body's blocks are needed.
+    """Whether the blocks of a body are needed.
 
-    They are compared with those of the version before and with what the site shows in place of absent pages, and a
-    sample of new pages teaches the boilerplate.
+    They are compared with the previous version and with the site's not-found text, and a sample of new pages is used to
+    learn the boilerplate.
     """
     return (
         target.version is not None
@@ -267,15 +267,15 @@ def _teaches_boilerplate(target: Target, knowledge: DomainKnowledge) -> bool:
 
 
 def needs_baseline(target: Target, parsed: Parsed) -> bool:
-    """Whether the blocks of the last Snapshot are needed to tell what changed."""
+    """Whether the blocks of the last Snapshot are needed to find the change."""
     version = target.version
     return version is not None and bool(parsed.blocks) and version.text_digest != parsed.version.text_digest
 
 
 def reconsider_visit(visit: Visit, knowledge: DomainKnowledge) -> Visit:
-    """Judge a change once more by what has been learnt of the domain since.
+    """Decide about a change again with the current knowledge about the domain.
 
-    The change may have been a site edit, or the first page of a soft error that later pages showed as well.
+    It may have been a change of the template, or the first page with a soft error that later pages also showed.
     """
     inputs = visit.verdict_inputs
     if inputs is None or (visit.mask is knowledge.mask and visit.signals is None):
@@ -313,7 +313,7 @@ def _build_redirect_visit(
 
 
 def _build_same_bytes_visit(target: Target, response: Fetched, *, now: datetime) -> Visit:
-    """The Visit of a look that brought exactly the bytes of the last Snapshot."""
+    """Build the Visit for a body with exactly the bytes of the last Snapshot."""
     modified_at = get_modified_at(response, now=now)
     is_dishonest = (
         modified_at is not None and target.last_good_at is not None and modified_at > target.last_good_at + CLOCK_SLACK
@@ -333,7 +333,7 @@ def _build_parsed_visit(
     knowledge: DomainKnowledge,
     is_mask_frozen: bool,
 ) -> Visit:
-    """The Visit of a look whose body was parsed and judged against the last Snapshot."""
+    """Build the Visit for a parsed body, compared with the last Snapshot."""
     before = target.version
     content, after = parsed.content, replace(parsed.version, number=before.number + 1 if before else 1)
     if content.is_instant_refresh:
@@ -392,7 +392,7 @@ def _parse_response(target: Target, response: Fetched, knowledge: DomainKnowledg
 def _update_mask(
     target: Target, parsed: Parsed, comparison: Comparison | None, *, now: datetime, knowledge: DomainKnowledge
 ) -> NoiseMask | None:
-    """The domain's mask after a look; None if the look teaches nothing."""
+    """Return the domain's mask after a visit, or None if the visit teaches nothing."""
     if comparison is not None:
         return comparison.mask
     if target.version is not None or not parsed.blocks or not _teaches_boilerplate(target, knowledge):

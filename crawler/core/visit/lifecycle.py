@@ -1,10 +1,10 @@
-"""Looks that bring no page: redirects, pages that are missing, failures and refusals. None erases what was learnt."""
+"""Visits that bring no page: redirects, missing pages, failures and exclusions. None discards what was learned."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crawler.core.change.change import Change, Evidence, Verdict
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.freshness.value import compute_phase
 from crawler.core.http.backoff import parse_retry_after
 from crawler.core.http.response import FailureReason, Fetched, Response, Unreached
@@ -26,37 +26,33 @@ from crawler.core.visit.visit import (
     build_unchanged_visit,
 )
 
-FAILURES_UNTIL_LEAF = 3  # then it settles as a leaf, so that nothing holds cash for ever
-CONFIRM_404_AFTER = timedelta(minutes=30)  # the second fetch of a page that answers 404
-MIN_404_CONFIRMATION = timedelta(minutes=10)  # after the first 404; a second one sooner may be the same accident
-# Across failures of other kinds: a 404 before and one after an outage are two firsts.
-FIRST_404_VALIDITY = timedelta(days=1)
-CONFIRM_MISSING_AFTER = timedelta(hours=1)  # a soft error, or a move onto a page that existed, is confirmed no sooner
+FAILURES_UNTIL_LEAF = 3  # then the page passes its cash on as a leaf, so that cash is not held forever
+CONFIRM_404_AFTER = timedelta(minutes=30)  # until the second fetch of a page after its first 404
+MIN_404_CONFIRMATION = timedelta(minutes=10)  # a second 404 sooner than this may have the same temporary cause
+FIRST_404_VALIDITY = timedelta(days=1)  # if other failures follow: a 404 before and one after an outage do not add up
+CONFIRM_MISSING_AFTER = timedelta(hours=1)  # minimum until a soft error, or a move to an existing page, is confirmed
 REVISIT_MISSING_AFTER = timedelta(days=1)
-BULK_REDIRECT_PAGES = (
-    5  # pages that move to one target within BULK_REDIRECT_PERIOD: an outage, or a site that hides what it took away
-)
+# This many pages that move to one target within BULK_REDIRECT_PERIOD are an outage, or a site that hides removed pages.
+BULK_REDIRECT_PAGES = 5
 BULK_REDIRECT_PERIOD = timedelta(days=7)
-BULK_REDIRECT = "bulk_redirect"  # reason: many pages redirect to one target (a bulk redirect)
-# Reason: the target existed beside the page, so that a second look must confirm.
-REDIRECT_TO_EXISTING = "redirect_to_existing"
-# between two looks; with the waits before it, a week after the first one
-CONFIRM_BULK_REDIRECT_AFTER = timedelta(days=3)
+BULK_REDIRECT = "bulk_redirect"  # reason: many pages redirect to one target
+REDIRECT_TO_EXISTING = "redirect_to_existing"  # reason: the target existed already, so a second visit must confirm
+CONFIRM_BULK_REDIRECT_AFTER = timedelta(days=3)  # between two visits; with the previous waits, a week after the first
 REVISIT_REDIRECT_AFTER = timedelta(days=7)
 REVISIT_GONE_AFTER = timedelta(days=30)
-# Of the wait of a URL that never was a page, by its key, so that many found at once do not come back so.
+# Share by which the waits of URLs that never were pages differ, so that URLs found together are not due together.
 DEAD_URL_SPREAD = 0.5
-MAX_REDIRECTS = 5  # one after another, before the page that the next one leads to is held back
-FIRST_DEFERRAL = timedelta(days=1)  # of such a page; twice as long after each further redirect
-REVISIT_EXCLUDED_AFTER = timedelta(days=7)  # costs no request while robots.txt or the scope still refuse
+MAX_REDIRECTS = 5  # in a row, before the next target is deferred
+FIRST_DEFERRAL = timedelta(days=1)  # doubles with each further redirect
+REVISIT_EXCLUDED_AFTER = timedelta(days=7)  # makes no request while robots.txt or the scope still exclude the page
 FIRST_BUSY_RETRY = timedelta(minutes=1)
 MAX_RETRY = timedelta(days=7)
 
 
 def build_excluded_visit(target: Target, *, reason: str, now: datetime) -> Visit:
-    """The Visit of a page that may not be fetched any more: no request, no cash, looked at again in a week.
+    """Build the Visit of a page that may no longer be fetched: no request, no cash, and due again in a week.
 
-    A page that is gone or has moved stays so: otherwise its return would not be reported.
+    A page that is gone or moved stays so; otherwise its return would not be reported.
     """
     return replace(
         build_unchanged_visit(target, now=now),
@@ -64,19 +60,19 @@ def build_excluded_visit(target: Target, *, reason: str, now: datetime) -> Visit
         state=target.state if target.state in {State.GONE, State.MOVED} else State.EXCLUDED,
         due_at=now + min(REVISIT_EXCLUDED_AFTER, target.terms.max_interval),
         reason=reason,
-        withheld_since=None,  # nothing is fetched that could be accepted
+        withheld_since=None,  # nothing is fetched, so there is nothing to withhold
         requests=0,
         conditional=False,
     )
 
 
 def build_unfinished_visit(target: Target, *, now: datetime) -> Visit:
-    """The Visit of a look that the end of the lease or the budget cut off: the page stays as due as it was."""
+    """Build the Visit if the end of the lease or the budget interrupted it: the page is due at once."""
     return replace(build_unchanged_visit(target, now=now), due_at=now, reason=FailureReason.LEASE.value)
 
 
 def build_unrendered_visit(target: Target, response: Fetched, failure: RenderFailure, *, now: datetime) -> Visit:
-    """The Visit of a page that is kept as a browser shows it, and that none has shown this time."""
+    """Build the Visit of a page that is stored as rendered, if rendering failed this time."""
     if failure is RenderFailure.ENDING:
         return build_unfinished_visit(target, now=now)
     return build_failed_visit(target, response, now=now, reason=f"render_{failure.value}")
@@ -85,7 +81,7 @@ def build_unrendered_visit(target: Target, response: Fetched, failure: RenderFai
 def build_refresh_visit(
     target: Target, response: Fetched, content: PageContent, *, now: datetime, knowledge: DomainKnowledge
 ) -> Visit:
-    """The Visit of a page whose markup redirects at once (meta refresh): as if its server had answered 301."""
+    """Build the Visit of a page with an instant meta refresh, which counts like a 301."""
     as_redirect = replace(response, status=min(PERMANENT_REDIRECTS), location=content.refresh)
     return replace(build_redirected_visit(target, as_redirect, now=now, knowledge=knowledge), status=response.status)
 
@@ -111,9 +107,9 @@ def build_redirected_visit(target: Target, response: Fetched, *, now: datetime, 
 
 
 def _build_temporary_redirect_visit(target: Target, response: Fetched, link: Link | None, *, now: datetime) -> Visit:
-    """The Visit of a page that redirects for now: the page stays, and the target is a link like any other.
+    """Build the Visit of a temporary redirect: the page stays as it is, and the target is a link like any other.
 
-    A page that has a version keeps that version's links: the redirect may be a soft error.
+    A page with a version keeps the links of that version, because the redirect may be a soft error.
     """
     visit = replace(
         build_unchanged_visit(target, response, now=now),
@@ -136,8 +132,8 @@ def _build_temporary_redirect_visit(target: Target, response: Fetched, link: Lin
 class MoveTarget:
     """Knowledge about the target of a page's redirect.
 
-    other_pages: pages with a version, beside this one, that began to redirect there within BULK_REDIRECT_PERIOD.
-    first_read_at: when the target was first read, None if never.  is_loop: redirects lead from there back to the page.
+    other_pages: the number of other pages with a version that started to redirect there within BULK_REDIRECT_PERIOD.
+    first_read_at: when the target was first read, or None.  is_loop: redirects lead from there back to the page.
     """
 
     other_pages: int = 0
@@ -145,23 +141,23 @@ class MoveTarget:
     is_loop: bool = False
 
     def existed_beside(self, target: Target) -> bool:
-        """Whether the target existed already while the page was still a page of its own."""
+        """Whether the target existed already while the page did not redirect yet."""
         if self.first_read_at is None or target.last_good_at is None:
             return False
         return self.first_read_at < target.last_good_at
 
 
 def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
-    """Confirm a redirect, or put it off as long as it may be an outage; the page keeps its state until then.
+    """Confirm a redirect, or defer it while it may be an outage; until then the page keeps its state.
 
-    Where BULK_REDIRECT_PAGES pages redirect to one target, in the domain or out of it, each is looked at again for
-    about a week. Then it is gone rather than moved: the importance of all of them does not belong to one page. Where a
-    page moves onto one that existed beside it, a second look must confirm, as for a 404. A page that never had a
-    version moves at once.
+    If BULK_REDIRECT_PAGES pages redirect to one target, inside or outside of the domain, each is revisited for about a
+    week. After that it counts as gone, not as moved: the importance of all these pages does not belong to one page. If
+    a page moves to a page that existed already, a second visit must confirm it, as for a 404. A page without a version
+    moves at once.
     """
     target = visit.target
     if move_target.is_loop and (visit.change is Change.MOVED or visit.led_to is not None):
-        # After some looks, a page that never was is hardly asked for.
+        # After some failures, a URL that never was a page is rarely requested.
         is_hopeless = target.version is None and target.failures + 1 >= FAILURES_UNTIL_LEAF
         wait = REVISIT_GONE_AFTER if is_hopeless else compute_retry_wait(target.failures + 1)
         return _defer_redirect(replace(visit, moved_to=None), "redirects_in_a_circle", wait=wait)
@@ -179,7 +175,7 @@ def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
 
 
 def _measure_redirect_time(visit: Visit) -> timedelta:
-    """Time since the last look, if that one found a redirect of the same kind, too; else zero."""
+    """Return the time since the last visit if it found the same kind of redirect, else zero."""
     target = visit.target
     is_repeated = (
         target.status in PERMANENT_REDIRECTS if visit.status in PERMANENT_REDIRECTS else target.status == visit.status
@@ -190,7 +186,7 @@ def _measure_redirect_time(visit: Visit) -> timedelta:
 
 
 def _defer_redirect(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
-    """The Visit of a redirect that is not believed yet: it counts as a look without a good answer."""
+    """Build the Visit of a redirect that is not confirmed yet: it counts as a failed visit."""
     target = visit.target
     failures = target.failures + 1
     return replace(
@@ -205,19 +201,19 @@ def _defer_redirect(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
 
 
 def build_missing_visit(target: Target, response: Fetched, *, now: datetime) -> Visit:
-    """Return the Visit of a 404 or 410.
+    """Build the Visit of a 404 or 410.
 
-    A 410 is believed at once, as is the 404 of a page without any version. The first 404 of a page with a version
-    schedules a second fetch, and a second 404 at least MIN_404_CONFIRMATION after the first decides, however many
-    visits lie between them. It comes sooner where a user asked for the page.
+    A 410 counts at once, and so does the 404 of a page without a version. The first 404 of a page with a version
+    schedules a second fetch, and a second 404 at least MIN_404_CONFIRMATION after the first confirms it, even with
+    other visits in between. The second fetch comes sooner if a user requested the page.
     """
     first = target.missing_since
     if first is None or (target.status != 404 and now - first > FIRST_404_VALIDITY):
-        first = now  # of those that count together with this one
+        first = now  # starts a new confirmation period
     is_confirmed = target.version is None or target.state is State.GONE
     if response.status == 410 or is_confirmed or now - first >= MIN_404_CONFIRMATION:
         return _build_gone_visit(build_unchanged_visit(target, response, now=now), reason=f"http_{response.status}")
-    is_requested = target.requested in {Wanted.BY_USER, Wanted.BY_URL}
+    is_requested = target.requested in {RequestReason.BY_USER, RequestReason.BY_URL}
     second = first + (MIN_404_CONFIRMATION if is_requested else CONFIRM_404_AFTER)
     return replace(
         build_failed_visit(target, response, now=now, reason="http_404"),
@@ -240,16 +236,16 @@ def _build_gone_visit(visit: Visit, *, reason: str) -> Visit:
 
 
 def _compute_away_wait(target: Target) -> timedelta:
-    """Return how long to leave a page alone that is gone or has moved."""
+    """Return the wait until the next visit to a page that is gone or moved."""
     if target.version is not None:
         return min(REVISIT_GONE_AFTER, target.terms.max_interval)
     return _compute_dead_wait(target, first=REVISIT_GONE_AFTER)
 
 
 def _compute_redirect_wait(target: Target) -> timedelta:
-    """Return how long to leave a URL alone that never was a page and redirects for now.
+    """Return the wait until the next visit to a URL that never was a page and redirects temporarily.
 
-    A seed is asked as often as ever. A URL that only redirects led to waits longer, the more of them there were.
+    For a seed it does not grow. The more redirects led to a URL, the longer it waits.
     """
     if target.depth == 0:
         return min(REVISIT_REDIRECT_AFTER, target.terms.max_interval)
@@ -259,18 +255,18 @@ def _compute_redirect_wait(target: Target) -> timedelta:
 
 
 def _compute_dead_wait(target: Target, *, first: timedelta) -> timedelta:
-    """Return how long to leave a URL alone that never was a page: `first`, then twice as long each time.
+    """Return the wait until the next visit to a URL that never was a page: `first`, then doubled each time.
 
-    Spread by the key of the URL, and never longer than the longest interval.
+    Spread by the key of the URL, and at most the longest interval.
     """
     before = target.due_at - target.last_visit_at if target.due_at and target.last_visit_at else timedelta(0)
     return min(max(first * (1 + DEAD_URL_SPREAD * compute_phase(target.key)), 2 * before), target.terms.max_interval)
 
 
 def count_redirects_to_new(visit: Visit) -> int:
-    """Return how many redirects in a row lead to a page that this visit makes known; 0 where a page links to it.
+    """Return how many redirects in a row lead to the page that this visit discovers; 0 if a page links to it.
 
-    Where a URL that was a redirect before leads to a new page, it may do so for ever: that counts as too many.
+    A URL that redirected before and now leads to a new page may do so forever, so that counts as too many.
     """
     target = visit.target
     if target.version is not None or visit.led_to is None:
@@ -279,7 +275,7 @@ def count_redirects_to_new(visit: Visit) -> int:
 
 
 def compute_redirect_deferral(redirects: int) -> timedelta:
-    """Return how long a new page is held back to which so many redirects led, one after another."""
+    """Return how long a new page is deferred after this many redirects in a row."""
     further = redirects - MAX_REDIRECTS
     return FIRST_DEFERRAL * int(2 ** min(further - 1, 9)) if further > 0 else timedelta(0)
 
@@ -291,18 +287,18 @@ def build_unreached_visit(target: Target, response: Unreached, *, now: datetime)
     return replace(visit, no_response=response.reason in NETWORK_FAILURES)
 
 
-# What one page alone can ask for all others of its domain. Two pages that ask for more speak for the domain.
+# The longest Retry-After of one page that applies to its whole domain. Longer ones apply if two pages send them.
 MAX_PAGE_RETRY_AFTER = timedelta(days=1)
 
 
 def build_failed_visit(target: Target, response: Response, *, now: datetime, reason: str) -> Visit:
-    """The Visit of a look without a good response: nothing that was learnt is touched, and the page is tried again."""
+    """Build the Visit of a failure: what was learned is kept, and the page is retried."""
     visit = replace(build_unchanged_visit(target, response, now=now), reason=reason)
     if isinstance(response, Fetched) and response.status in OVERLOAD_STATUSES:
         requested_wait = parse_retry_after(response.retry_after, now=now, server_date=response.date)
-        # The page has a back-off of its own beside the domain's: if it alone is busy, others must come first next time.
+        # The page has its own back-off in addition to the domain's: if only this page fails, others must come first.
         wait = min(FIRST_BUSY_RETRY * int(2 ** min(target.failures, 20)), MAX_RETRY)
-        if requested_wait is not None and requested_wait > MAX_PAGE_RETRY_AFTER:  # which does not hold for its domain
+        if requested_wait is not None and requested_wait > MAX_PAGE_RETRY_AFTER:  # does not apply to the domain
             wait = requested_wait
         visit = replace(
             visit, overloaded=True, retry_after=requested_wait, due_at=now + min(wait, target.terms.max_interval)
@@ -319,12 +315,12 @@ def build_failed_visit(target: Target, response: Response, *, now: datetime, rea
 
 
 def compute_retry_wait(failures: int, *, longest: timedelta = MAX_RETRY) -> timedelta:
-    """How long to wait after so many looks in a row without a good answer, 1 or more."""
+    """Return the wait after this many failed visits in a row, 1 or more."""
     return min(FIRST_RETRY * int(2 ** min(failures - 1, 20)), longest)
 
 
 def _compute_failed_wait(target: Target, failures: int) -> timedelta:
-    """Return the wait after so many failures; beyond a week that of a URL that never was a page goes on doubling."""
+    """Return the wait after this many failures. For a URL that never was a page, it doubles beyond a week."""
     if target.version is not None:
         return compute_retry_wait(failures)
     spread = 1 + DEAD_URL_SPREAD * compute_phase(target.key) if failures > FAILURES_UNTIL_LEAF else 1

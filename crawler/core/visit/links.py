@@ -1,4 +1,4 @@
-"""Where a page leads: the links that a look makes known, within the domain and out of it."""
+"""The links of a page, within the domain and to other domains."""
 
 from urllib.parse import unquote, urlsplit
 
@@ -6,16 +6,16 @@ from crawler.core.http.urls import Authority, ExclusionReason, PageKey, Url, com
 from crawler.core.page.content import PageContent
 from crawler.core.visit.visit import DomainKnowledge, ExternalLinks, Link, Target, find_exclusion
 
-MAX_LINKS = 5000  # of one page; the rest says nothing about importance any more
-MAX_EXTERNAL = 100  # other domains that one page links to
+MAX_LINKS = 5000  # of one page; further links say nothing about importance
+MAX_EXTERNAL = 100  # other domains per page
 
 
 def resolve_links(
     content: PageContent, *, target: Target, knowledge: DomainKnowledge
 ) -> tuple[tuple[Link, ...], ExternalLinks]:
-    """The distinct links to pages of this domain, each with why it may not be followed, and those to other domains.
+    """Return the distinct links to pages of this domain (with exclusion reasons), and the links to other domains.
 
-    The page itself is left out.
+    Links to the page itself are omitted.
     """
     followed = () if content.nofollow else (content.refresh, *content.links)
     links: dict[PageKey, Link] = {}
@@ -34,20 +34,20 @@ def resolve_links(
 
 
 def resolve_feeds(content: PageContent, *, target: Target, knowledge: DomainKnowledge) -> tuple[Link, ...]:
-    """The feeds of this domain that a page names in its head."""
+    """Return the feeds of this domain that a page lists in its head."""
     links = (resolve_link(raw, depth=target.depth + 1, knowledge=knowledge) for raw in content.feeds)
     return tuple(link for link in links if link is not None and not link.exclusion and link.key != target.key)
 
 
 def find_canonical(content: PageContent, links: tuple[Link, ...], *, knowledge: DomainKnowledge) -> PageKey | None:
-    """The page that this one names as its canonical, if that may be fetched: all cash goes there, as after a move."""
+    """Return the canonical page that a page names, if it may be fetched. All cash goes there, as after a move."""
     if content.canonical is None or not links or links[0].exclusion:
         return None
     return links[0].key if links[0].url == knowledge.scope.to_domain_url(content.canonical) else None
 
 
 def resolve_link(raw: Url, *, depth: int, knowledge: DomainKnowledge, is_list: bool = False) -> Link | None:
-    """An in-domain link; None for a link to another domain. depth, is_list: of the page that it leads to."""
+    """Return an in-domain link, or None for a link to another domain. depth, is_list: of the target."""
     url = knowledge.scope.to_domain_url(raw)
     exclusion = find_exclusion(url, depth=depth, knowledge=knowledge, is_list=is_list)
     if exclusion == ExclusionReason.OTHER_DOMAIN.value:
@@ -56,10 +56,10 @@ def resolve_link(raw: Url, *, depth: int, knowledge: DomainKnowledge, is_list: b
 
 
 def compute_redirect_key(target: Target, location: Url) -> PageKey:
-    """The target of a redirect, without a query that repeats the page's own address.
+    """Return the key of a redirect's target, without a query that repeats the page's own address.
 
-    A sign-on page gets the address to send its reader back to in its query. Without it, all pages that redirect to one
-    sign-on have one target.
+    Login pages get the address to return to in the query. Without it, all pages that redirect to one login page have
+    the same target.
     """
     own_address = urlsplit(target.url)._replace(scheme="", netloc="").geturl()
     base, _, query = location.partition("?")

@@ -1,8 +1,8 @@
-"""A look at a URL list, decided: a sitemap, an index, a feed or a text file of URLs, and what it told of other pages.
+"""The decision about a visit to a URL list: a sitemap, a sitemap index, a feed or a text file of URLs.
 
-A list is a page, with validators, a belief, a due time and cash. It changes where it tells something: pages that were
-not known, or changes of pages that are. Its weight is what a look that told anything has told of late, in pages of mean
-importance; one that never tells anything is asked once a day, and one that lies is worth nothing.
+A list is a page with validators, a change-rate estimate, a due time and cash. It counts as changed if it reveals new
+pages, or changes of known pages. Its importance is what an informative read has revealed recently, in pages of mean
+importance. A list that never reveals anything is visited once a day, and one with false dates has no value.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,16 +31,16 @@ from crawler.core.visit.visit import (
     build_unchanged_visit,
 )
 
-MIN_NEWS = 0.1  # of a look that told something: that one change hinted at is true with this chance
-MAX_NEWS = 50.0  # that one look counts for: more than that cannot be fetched before the list is asked again
-MAX_AVERAGED_VISITS = 8  # telling looks, of which a list's worth is the mean
-MAX_AHEAD = timedelta(days=1)  # that a date may lie in the future: clocks and zones
+MIN_NEWS = 0.1  # of an informative read: one hint that is true with this probability
+MAX_NEWS = 50.0  # that one read counts for, because no more pages can be fetched before the list is visited again
+MAX_AVERAGED_VISITS = 8  # informative reads that are averaged in the value of a list
+MAX_AHEAD = timedelta(days=1)  # by which a date may be in the future, because of clocks and time zones
 SUMMARY_TYPE = "text/plain; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
 class ListedLink:
-    """A URL of the domain that a list names, with why it may not be fetched (Link), and what the list says of it."""
+    """A URL of the domain in a list, with the data that the list gives for it."""
 
     link: Link
     date: ListDate | None = None
@@ -51,9 +51,9 @@ class ListedLink:
 def resolve_entries(
     entries: Iterable[ListEntry], *, depth: int, knowledge: DomainKnowledge
 ) -> Iterator[ListedLink | None]:
-    """The entries as links of the domain; None for each that is on another host: it cannot speak for that one.
+    """Yield the entries as links of the domain, or None for an entry on another host, which the list may not contain.
 
-    depth: of the pages: by one more than the list's.
+    depth: of the pages, one more than the list's.
     Source: sitemaps.org/protocol.html, "Sitemap file location".
     """
     for entry in entries:
@@ -62,23 +62,22 @@ def resolve_entries(
 
 
 def get_signal_source(kind: ListKind) -> SignalSource:
-    """The source of the change signals that a list of this kind gives."""
+    """Return the source of the change signals from a list of this kind."""
     return SignalSource.FEED if kind is ListKind.FEED else SignalSource.SITEMAP
 
 
 def is_in_future(date: ListDate, *, now: datetime) -> bool:
-    """Whether a date lies so far in the future that it tells nothing of a change."""
+    """Whether a date is too far in the future to be a change signal."""
     return date.at > now + MAX_AHEAD
 
 
 def find_signal_time(
     date: ListDate, *, before: datetime | None, last_good_at: datetime | None, now: datetime
 ) -> datetime | None:
-    """Return when a known page has changed since its last good look, by an entry's date; None if that says nothing.
+    """Return when a page changed since its last successful visit according to an entry's date, or None if unknown.
 
-    before: the date that lists of this source gave it last.  A date that moved tells of a change within its span, so
-    that a day on which the page was looked at may be later than the look. One that is read for the first time has to
-    be later as a whole.
+    before: the last date of the page in lists of this source. A date that moved means a change within its span, so a
+    day that includes the last visit counts. A date that is read for the first time must be entirely after the visit.
     """
     if last_good_at is None or is_in_future(date, now=now):
         return None
@@ -89,19 +88,19 @@ def find_signal_time(
 
 
 def compute_list_news(result: ListResult, stats: ListStats) -> float:
-    """What a look at a list has told, in pages of mean importance: new ones, and changes by the chance of each."""
+    """Return what a read revealed, in pages of mean importance: new pages, and hints weighted by their value."""
     return result.new_pages + result.hints * stats.hint_value
 
 
 def update_list_value(stats: ListStats, news: float) -> float:
-    """What a telling look at the list is worth, after one that told so much; what it told first says nothing."""
+    """Return the value of an informative read after one more read. The first read does not count."""
     if not stats.reads or news < MIN_NEWS:
         return stats.value
     return stats.value + (min(news, MAX_NEWS) - stats.value) / min(stats.informative_reads + 1, MAX_AVERAGED_VISITS)
 
 
 def format_summary(url_list: UrlList) -> bytes:
-    """What is kept of a version of a list in place of its body, which may be fifty megabytes."""
+    """Return the text that is stored for a version of a list instead of its body, which may be 50 MB."""
     dates = [entry.date.at for entry in url_list.entries if entry.date is not None]
     lists = sum(entry.is_list for entry in url_list.entries)
     lines = (
@@ -114,7 +113,7 @@ def format_summary(url_list: UrlList) -> bytes:
 
 
 def is_same_list(target: Target, url_list: UrlList) -> bool:
-    """Whether a list, but no feed, says what it said when it was read last."""
+    """Whether a list (not a feed) has the same entries as at its last read."""
     before = target.version
     if before is None or target.state is not State.FETCHED or target.list_stats is None:
         return False
@@ -124,9 +123,9 @@ def is_same_list(target: Target, url_list: UrlList) -> bool:
 def build_list_visit(
     target: Target, response: Fetched, url_list: UrlList, result: ListResult, *, now: datetime
 ) -> Visit:
-    """The Visit of a look at a list that was read. A list is a leaf of the economy: its cash goes to the reserve.
+    """Build the Visit of a list that was read. Its cash goes to the virtual page.
 
-    It names all pages alike, as the reserve pays them; along its links it would pay thousands of pages next to nothing.
+    Like the virtual page, a list links to all pages; along its links, thousands of pages would get almost nothing.
     """
     stats = target.list_stats or ListStats()
     before = target.version
@@ -154,12 +153,12 @@ def build_list_visit(
 
 
 def add_list_result(visit: Visit, result: ListResult) -> Visit:
-    """The Visit of a feed, which is also read as a page, with what it told of other pages."""
+    """Add the list result to the Visit of a feed, which is also read as a page."""
     return replace(visit, list_result=_rate_list(result, visit.target.list_stats or ListStats()))
 
 
 def _rate_list(result: ListResult, stats: ListStats) -> ListResult:
-    """What a look brought, with what the list is worth after it. What it told first says nothing of what will come."""
+    """Add the value of the list to a result. The first read does not count as informative."""
     news_found = compute_list_news(result, stats)
     return replace(
         result, value=update_list_value(stats, news_found), has_told=stats.reads > 0 and news_found >= MIN_NEWS
@@ -167,7 +166,7 @@ def _rate_list(result: ListResult, stats: ListStats) -> ListResult:
 
 
 def build_no_list_visit(target: Target, response: Fetched, finding: str, *, now: datetime) -> Visit:
-    """The Visit of a body that is no list, or is refused. What never was a list is hardly asked for again."""
+    """Build the Visit of a body that is not a usable list. A URL that never was a list is rarely visited again."""
     if target.version is not None:
         return build_failed_visit(target, response, now=now, reason=finding)
     return replace(
@@ -184,6 +183,6 @@ def _build_snapshot(target: Target, url_list: UrlList) -> Snapshot:
     body = format_summary(url_list)
     parsed = parse_body(body, url=target.url, content_type=SUMMARY_TYPE, robots_tag=None, with_blocks=False)
     number = target.version.number + 1 if target.version else 1
-    # Without a fingerprint: all of them say nearly the same.
+    # Without a fingerprint, because all summaries are similar.
     version = replace(parsed.version, number=number, fingerprint=None)
     return build_snapshot(parsed.content, version, body, SUMMARY_TYPE)

@@ -1,4 +1,4 @@
-"""Looks that met a soft error: how one is recognised, what it leaves as it was, and what it teaches."""
+"""Visits with a soft error: how it is recognized, what the visit keeps unchanged, and what it teaches."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -44,23 +44,21 @@ from crawler.core.visit.links import compute_redirect_key
 from crawler.core.visit.visit import Baseline, DomainKnowledge, HeadOutcome, State, Target, Visit
 
 DAY = timedelta(days=1)
-MIN_DAILY_CHANGE_CHANCE = 0.5  # chance of a change within a day, from which on a new text is no surprise
-MAX_CUT_SHARE = (
-    0.8  # share of the own text still there, at most, where missing closing tags alone show a truncated body
-)
-MAX_SLIGHT_BITS = 4  # of 64 by which fingerprints differ: then most of the text is still there
+MIN_DAILY_CHANGE_CHANCE = 0.5  # probability of a change within a day from which a new text is expected
+MAX_CUT_SHARE = 0.8  # kept share of the main text below which missing closing tags show a truncated body
+MAX_SLIGHT_BITS = 4  # of 64; up to this fingerprint distance, most of the text is still there
 NO_BODY = compute_digest(b"")
-UNEXPLAINED = frozenset({SoftError.SHRUNK, SoftError.REPLACED})  # counted as one soft error, whatever its length
-# Another text in place of the page's. What it is called may change while the domain's other pages show it, too.
+UNEXPLAINED = frozenset({SoftError.SHRUNK, SoftError.REPLACED})  # counted as the same soft error
+# Another text instead of the page's. Its kind may change as other pages of the domain show it too.
 OTHER_TEXTS = UNEXPLAINED | {SoftError.SOFT_404, SoftError.SHARED_TEXT}
-MAX_IN_A_ROW = 1000  # looks that are counted
-REDIRECTED = TextReplacement(before=1, after=1, kept=0.0, added=1.0)  # a redirect leaves nothing of a page's text
+MAX_IN_A_ROW = 1000  # visits that are counted
+REDIRECTED = TextReplacement(before=1, after=1, kept=0.0, added=1.0)  # a redirect keeps nothing of a page's text
 
 
 def add_soft_error_signs(baseline: Baseline, content: PageContent, body: bytes, *, content_type: str) -> Baseline:
-    """The Baseline with the signs of a soft error that the Snapshot's own body shows: its end, a password field.
+    """Add to the Baseline the signs of a soft error that the Snapshot itself has: a truncated end, a password field.
 
-    reading: of the page now; only if it shows such a sign is the Snapshot's body parsed.
+    content: the current page; the Snapshot is only parsed if it shows such a sign.
     body, content_type: of the Snapshot.
     """
     is_plain = content.html_end is HtmlEnd.CLOSED and not content.has_password_field
@@ -75,10 +73,10 @@ def add_soft_error_signs(baseline: Baseline, content: PageContent, body: bytes, 
 def find_soft_error_signals(
     target: Target, parsed: Parsed, baseline: Baseline | None, *, knowledge: DomainKnowledge
 ) -> SoftErrorSignals | None:
-    """The signals of a soft error in a page that was parsed; None where nothing speaks for one."""
+    """Return the signals of a soft error in a parsed page, or None without any sign."""
     before, after, content = target.version, parsed.version, parsed.content
     if before is None:
-        # The domain may have shown no soft error that a new page could be like.
+        # A new page can only be recognized by a soft error that the domain has shown before.
         shared_texts = any(seen.is_confirmed for seen in knowledge.soft_errors.shared_texts)
         if target.depth and not knowledge.soft_errors.not_found_text and not shared_texts:
             return None
@@ -110,7 +108,7 @@ def find_soft_error_signals(
 
 
 def find_redirect_signals(target: Target, location: Url) -> SoftErrorSignals | None:
-    """The signals of a page that has a Snapshot and redirects elsewhere today; None without a Snapshot."""
+    """Return the signals of a page with a Snapshot that now redirects; None without a Snapshot."""
     if target.version is None:
         return None
     target_sketch, before, is_seed = (
@@ -124,10 +122,10 @@ def find_redirect_signals(target: Target, location: Url) -> SoftErrorSignals | N
 def find_soft_error(
     target: Target, signals: SoftErrorSignals | None, *, now: datetime, knowledge: DomainKnowledge
 ) -> SoftError | None:
-    """Return the soft error that a response shows, or None.
+    """Return the soft error of a response, or None.
 
-    After VISITS_UNTIL_ACCEPTED looks, or MAX_WITHHELD after the first one, the response counts as the page. A soft 404
-    that is believed by then stays one: its page is gone.
+    After VISITS_UNTIL_ACCEPTED visits, or MAX_WITHHELD after the first one, the response counts as the page. A soft 404
+    that is confirmed by then stays one: the page is gone.
     """
     soft_error = recognize_soft_error(signals, knowledge.soft_errors, now=now) if signals is not None else None
     if signals is None or soft_error is None or soft_error is SoftError.EMPTY:  # an empty body has nothing to accept
@@ -141,9 +139,9 @@ def find_soft_error(
 
 
 def _find_withheld_since(target: Target, soft_error: SoftError, now: datetime) -> datetime:
-    """Return when a look first met this soft error, with no good look since; now where this is the first one.
+    """Return when this soft error was first found without a successful visit since; `now` if this is the first time.
 
-    Failures of another kind in between change nothing: the content that came before them is withheld all the while.
+    Failures of other kinds in between do not matter: the content stays withheld.
     """
     kinds = {soft_error} if soft_error not in OTHER_TEXTS else OTHER_TEXTS
     is_other_kind = target.reason in set(SoftError) - kinds - {SoftError.EMPTY}
@@ -155,14 +153,14 @@ def _is_withheld_too_long(target: Target, soft_error: SoftError, now: datetime) 
 
 
 def _count_in_a_row(target: Target, soft_error: SoftError) -> int:
-    """How many looks in a row before this one met this soft error; a failure of another kind ends the row."""
+    """Return how many previous visits in a row had this soft error. A failure of another kind ends the row."""
     if target.reason == soft_error.value:
         return target.soft_errors
     return target.soft_errors if soft_error in UNEXPLAINED and target.reason in UNEXPLAINED else 0
 
 
 def _is_confirmed(target: Target, soft_error: SoftError, visits: int, now: datetime) -> bool:
-    """Whether so many looks in a row, this one among them, met this soft error, and the last is an hour old or more."""
+    """Whether `visits` visits in a row, including this one, had this soft error, the last an hour ago or more."""
     if _count_in_a_row(target, soft_error) + 1 < visits:
         return False
     return target.last_visit_at is not None and now - target.last_visit_at >= CONFIRM_MISSING_AFTER
@@ -177,10 +175,10 @@ def build_soft_error_visit(
     now: datetime,
     knowledge: DomainKnowledge,
 ) -> Visit:
-    """The Visit of a look that met a soft error: nothing is learnt of the page, or a confirmed soft 404 makes it gone.
+    """Build the Visit of a soft error: nothing is learned about the page, or a confirmed soft 404 makes it gone.
 
-    The wait until the next look grows with the looks that met this soft error only. Failures of other kinds before it,
-    such as an outage of weeks, do not lengthen it. No look is due later than MAX_WITHHELD after the first one.
+    The wait until the next visit grows only with the visits that had this soft error, not with previous failures of
+    other kinds, such as a long outage. The next visit is at most MAX_WITHHELD after the first one.
     """
     in_a_row = min(_count_in_a_row(target, soft_error) + 1, MAX_IN_A_ROW)
     if soft_error is SoftError.SOFT_404 and _is_confirmed_gone(target, signals, now=now, knowledge=knowledge):
@@ -195,9 +193,9 @@ def build_soft_error_visit(
 
 
 def _is_confirmed_gone(target: Target, signals: SoftErrorSignals, *, now: datetime, knowledge: DomainKnowledge) -> bool:
-    """Whether a soft 404 is believed: it needs confirmation as a 404 does, and other pages must be well meanwhile.
+    """Whether a soft 404 is confirmed: by further visits, as for a 404, while other pages of the domain are fine.
 
-    Where many pages turn into one text at once, it takes as long as any shared text.
+    If many pages show the same text at once, it takes as long as any shared text.
     """
     if target.state is State.GONE or not knowledge.soft_errors.is_proven:
         return target.state is State.GONE
@@ -209,7 +207,7 @@ def _is_confirmed_gone(target: Target, signals: SoftErrorSignals, *, now: dateti
 
 
 def may_be_soft_404(visit: Visit) -> bool:
-    """Whether a look may have met a soft 404, so that a not-found probe would tell."""
+    """Whether a visit may have found a soft 404, so that a not-found probe could confirm it."""
     signals = visit.signals
     if signals is None or signals.replacement is None or visit.is_good:
         return False
@@ -217,7 +215,7 @@ def may_be_soft_404(visit: Visit) -> bool:
 
 
 def update_soft_error_memory(soft_errors: SoftErrorMemory, visit: Visit) -> SoftErrorMemory:
-    """The domain's memory of soft errors after one more look."""
+    """Return the domain's memory of soft errors after one more visit."""
     signals = visit.signals
     if visit.change is Change.CHANGED and visit.target.reason in UNEXPLAINED:
         soft_errors = replace(soft_errors, replaced_groups=soft_errors.replaced_groups | {visit.target.group})
@@ -228,7 +226,7 @@ def update_soft_error_memory(soft_errors: SoftErrorMemory, visit: Visit) -> Soft
 
 
 def read_not_found_text(response: Fetched, parsed: Parsed | None, *, knowledge: DomainKnowledge) -> TextSketch | None:
-    """The text of an answer to a not-found probe; NOTHING if its status says it all, None if it tells nothing."""
+    """Return the text of a not-found probe's response: EMPTY_SKETCH if parsed is None, None if it reveals nothing."""
     if response.status >= 500 or response.status == 429:
         return None
     if response.location is not None:
@@ -237,7 +235,7 @@ def read_not_found_text(response: Fetched, parsed: Parsed | None, *, knowledge: 
 
 
 def is_same_page(target: Target, first: Parsed, second: Parsed, *, now: datetime, knowledge: DomainKnowledge) -> bool:
-    """Whether a second fetch brought the same page as the first. knowledge: of the domain, before the second fetch."""
+    """Whether a second fetch returned the same page as the first. knowledge: before the second fetch."""
     one, other = first.content, second.content
     is_torn = other.html_end is not HtmlEnd.CLOSED and one.html_end is not other.html_end
     asks_password = other.has_password_field and not one.has_password_field
@@ -256,6 +254,6 @@ def is_same_page(target: Target, first: Parsed, second: Parsed, *, now: datetime
 
 
 def _list_title_words(page: Parsed) -> list[str]:
-    """The words of a page's title, without numbers: a counter may stand there."""
+    """Return the words of a page's title without numbers, which may be counters."""
     titles = (block for block in page.blocks if block.kind is BlockKind.TITLE)
     return [word for block in titles for word in split_words(block) if not any(map(str.isdigit, word))]

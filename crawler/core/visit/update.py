@@ -1,4 +1,4 @@
-"""Update what is known of a page by a good look: its belief, its next due time, and trust in its Last-Modified."""
+"""Update a page after a successful visit: its change-rate estimate, next due time, and trust in Last-Modified."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -27,19 +27,19 @@ from crawler.core.freshness.signals import (
     find_max_recall,
     update_changed_with_signals,
 )
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.freshness.value import compute_phase
 from crawler.core.http.backoff import parse_http_date
 from crawler.core.http.response import Fetched, NotModified
 from crawler.core.visit.visit import AWAY, NEVER, State, Target, Visit, build_unchanged_visit
 
-INFORMATIVE_CHANGES = frozenset({Change.UNCHANGED, Change.COSMETIC, Change.CHANGED})  # of how often a page changes
-CLOCK_SLACK = timedelta(minutes=1)  # by which clocks and caches differ
-DATE_RESOLUTION = timedelta(seconds=1)  # of dates in HTTP (RFC 9110, section 5.6.7)
+INFORMATIVE_CHANGES = frozenset({Change.UNCHANGED, Change.COSMETIC, Change.CHANGED})  # used to learn the change rate
+CLOCK_SLACK = timedelta(minutes=1)  # tolerated difference of clocks and caches
+DATE_RESOLUTION = timedelta(seconds=1)  # of HTTP dates (RFC 9110, section 5.6.7)
 
 
 def get_modified_at(response: Fetched, *, now: datetime) -> datetime | None:
-    """Last-Modified on our clock: counted back from now by its distance to the server's own Date."""
+    """Return Last-Modified on the local clock: `now` minus its distance to the server's Date."""
     modified = parse_http_date(response.validators.last_modified)
     return None if modified is None else now - ((parse_http_date(response.date) or now) - modified)
 
@@ -47,13 +47,12 @@ def get_modified_at(response: Fetched, *, now: datetime) -> datetime | None:
 def is_honest(
     target: Target, modified: datetime | None, change: Change, *, now: datetime, is_dated: bool
 ) -> bool | None:
-    """Whether Last-Modified agrees with what became of the body since the last good look; None: nothing to compare.
+    """Whether Last-Modified agrees with the change since the last successful visit; None if there is no evidence.
 
-    A body that changed was modified since then, and before it was sent. In the very second in which it was sent says
-    nothing: so does a server that stamps every answer, and is found out where a body is the same; nor does a minute
-    about the last look, when caches may have had the body before. One whose main text is the same tells nothing:
-    something else in it may have changed.
-    is_dated: the answer has a Date (RFC 9110, section 6.6.1), so that its age is that of the server's own clock.
+    A changed body was modified after that visit and before the response. No evidence: the same second as the response
+    (servers that use the current time are detected when a body is unchanged), a minute around the last visit (a cache
+    may have delivered an older body), or an unchanged main text (something else may have changed).
+    is_dated: the response has a Date (RFC 9110, section 6.6.1), so the age is measured by the server's own clock.
     """
     if modified is None or target.last_good_at is None or change is not Change.CHANGED:
         return None
@@ -65,7 +64,7 @@ def is_honest(
 
 
 def compute_change_age(target: Target, modified: datetime | None, *, now: datetime) -> timedelta | None:
-    """How long ago the page changed by a Last-Modified that can be true of it and is trusted; None: nobody says."""
+    """Return how long ago the page changed by a trusted and plausible Last-Modified, or None."""
     if modified is None or target.last_good_at is None or not target.trusts_modified:
         return None
     is_plausible = is_credible_age((now - modified) / DAY, (now - target.last_good_at) / DAY)
@@ -80,11 +79,11 @@ def build_learned_visit(
     now: datetime,
     age: timedelta | None = None,
 ) -> Visit:
-    """The Visit of a good look: the belief learns, and the next look is due when it will be worth its price.
+    """Build the Visit of a successful visit: update the estimate and compute the next due time.
 
-    response: whose validators, if it has any, are those of the page from now on.
-    age: how long ago an honest Last-Modified says that the page changed.
-    A page that was gone or had moved is back, also where a 304 is all that tells.
+    response: its validators, if any, become those of the page.
+    age: how long ago the page changed by an honest Last-Modified.
+    A page that was gone or moved is restored, even if a 304 is the only evidence.
     """
     if target.state in AWAY and verdict.change is Change.UNCHANGED:
         verdict = replace(verdict, change=Change.RESTORED)
@@ -111,12 +110,12 @@ def build_learned_visit(
 def _compute_due_at(
     target: Target, estimate: RateEstimate, magnitudes: ChangeMagnitudes, verdict: Verdict, *, now: datetime
 ) -> datetime:
-    """When a page is due that was well looked at now. The first gap of pages that came in together is spread."""
+    """Return when a page is due after a successful visit. The first gaps of pages added together are spread."""
     terms = target.terms
     if terms.once:
         return NEVER
     last_good_at = target.last_good_at if verdict.change in INFORMATIVE_CHANGES else None
-    usual_magnitude = terms.amount or ExpectedMagnitude()
+    usual_magnitude = terms.magnitude or ExpectedMagnitude()
     visit_facts = VisitResult(
         url=target.url,
         at=now,
@@ -127,7 +126,7 @@ def _compute_due_at(
         usual_magnitude=float(compute_expected_magnitude(magnitudes.total, magnitudes.changes, usual_magnitude.group)),
         visits=target.visits + 1,
         rate_estimate=estimate,
-        importance=target.importance * compute_magnitude_factor(magnitudes, terms.amount),
+        importance=target.importance * compute_magnitude_factor(magnitudes, terms.magnitude),
         shadow_price=terms.shadow_price,
         min_interval=terms.min_interval,
         max_interval=terms.max_interval,
@@ -138,8 +137,8 @@ def _compute_due_at(
 
 
 def _compute_planned_wait(target: Target) -> timedelta | None:
-    """The wait that was meant after the last good look; None where the due time says something else."""
-    is_by_plan = target.requested is Wanted.NONE and target.state is State.FETCHED and not target.failures
+    """Return the planned wait after the last successful visit; None if the due time had another reason."""
+    is_by_plan = target.requested is RequestReason.NONE and target.state is State.FETCHED and not target.failures
     if not is_by_plan or target.due_at is None or target.last_good_at is None or target.due_at <= target.last_good_at:
         return None
     return target.due_at - target.last_good_at
@@ -148,7 +147,7 @@ def _compute_planned_wait(target: Target) -> timedelta | None:
 def _update_estimate(
     target: Target, change: Change, *, now: datetime, age: timedelta | None
 ) -> tuple[RateEstimate, float | None]:
-    """The belief after this look, and the chance that was given for "changed" before it."""
+    """Return the estimate after this visit, and the predicted probability of a change before it."""
     if target.last_good_at is None or target.version is None or change not in INFORMATIVE_CHANGES:
         return target.belief, None
     gap = now - target.last_good_at
@@ -162,7 +161,7 @@ def _update_estimate(
 
 
 def compute_activity_gap(target: Target, *, now: datetime) -> timedelta:
-    """The time since the last good look in days of the site's activity; 0 without one."""
+    """Return the time since the last successful visit in days of site activity; 0 without one."""
     if target.last_good_at is None:
         return timedelta(0)
     return max(now - target.last_good_at + timedelta(days=target.activity_ahead), timedelta(0))
@@ -171,13 +170,13 @@ def compute_activity_gap(target: Target, *, now: datetime) -> timedelta:
 def _apply_change(
     estimate: RateEstimate, target: Target, change: Change, *, gap: timedelta, age: timedelta | None
 ) -> RateEstimate:
-    """The belief after a look. gap, age: in days of the site's activity.
+    """Return the estimate after a visit. gap, age: in days of site activity.
 
-    age: by Last-Modified; where a signal came, that there was one tells more.
+    age: by Last-Modified; ignored if there were signals, which are stronger evidence.
     """
     if change is not Change.CHANGED:
         return update_unchanged(estimate, gap=gap)
-    if age is not None and not any(target.signals):  # before that change, too, none was told
+    if age is not None and not any(target.signals):  # there was no signal before that change either
         return update_changed_at(estimate, age=age + find_max_recall(target.terms.sources) * (gap - age))
     if target.terms.sources:
         return update_changed_with_signals(

@@ -1,4 +1,4 @@
-"""Bodies read in bounded time and memory, in other processes where there are many.
+"""Parsing of bodies within limits of time and memory, usually in other processes.
 
-`ParserPool` shares a few processes out among domains; `DomainParser` is what one domain has of it. Uses core alone.
+`ParserPool` shares a few parser processes among domains; a `DomainParser` uses it for one domain. Uses only core.
 """

@@ -1,7 +1,7 @@
-"""Reading bodies: here while there are few, in other processes when there are many.
+"""Parse bodies: in this process while there are few, in parser processes when there are many.
 
-Reading is most of a crawl's work, and a page can be made to break a parser: in a process of its own it costs that page.
-What all leases of a process use together, places and memory, is given out in turn, to nobody all of it.
+Parsing is most of a crawl's work, and a malicious page can crash a parser: in a separate process, that affects only the
+page. Slots and memory of the pool are shared fairly among the leases of the crawling process.
 """
 
 import asyncio
@@ -39,23 +39,23 @@ class _Waiter:
 
 
 class FairShares:
-    """Places for calls, each with an amount of something.
+    """A fair semaphore for calls, each of which needs a slot and an amount of a resource such as memory.
 
-    slots: calls at once. A party (a domain) has all but one of them at most, where there are several.  max_amount: the
-    amounts of all calls together; a call may want no more than that.
-    Those with the fewest places come first, then who has waited longest. Nobody overtakes a call that only waits for
-    its amount, or a large one would wait for ever.
+    slots: the number of simultaneous calls. If there are several, one party (a domain) gets at most all but one.
+    max_amount: the limit for the amounts of all calls together; a single call must not need more.
+    The party with the fewest slots comes first, then the one that has waited longest. No call overtakes one that only
+    waits for its amount; otherwise a large call might wait forever.
     """
 
     def __init__(self, slots: int, *, max_amount: int) -> None:
         self._free_slots, self._free_amount = slots, max_amount
         self._max_per_party = max(slots - 1, 1)
-        self._slots_by_party: dict[Hashable, int] = {}  # places of those who have any
+        self._slots_by_party: dict[Hashable, int] = {}  # only of parties with at least one slot
         self._waiters: list[_Waiter] = []
 
     @asynccontextmanager
     async def share(self, party: Hashable, amount: int) -> AsyncIterator[None]:
-        """A place and an amount, for as long as the block runs."""
+        """Hold a slot and an amount while the block runs."""
         if not self._waiters and self._has_free_slot(party) and amount <= self._free_amount:
             self._acquire(party, amount)
         else:
@@ -75,11 +75,11 @@ class FairShares:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             else:
-                self._release(party, amount)  # it was given in the very moment
+                self._release(party, amount)  # it was granted at the moment of cancellation
             raise
 
     def _has_free_slot(self, party: Hashable) -> bool:
-        """Whether there is a place, and the party may have one more."""
+        """Return whether there is a free slot that the party may take."""
         return self._free_slots > 0 and self._slots_by_party.get(party, 0) < self._max_per_party
 
     def _acquire(self, party: Hashable, amount: int) -> None:
@@ -98,7 +98,7 @@ class FairShares:
 
     def _grant_slots(self) -> None:
         while self._free_slots:
-            # Who was cancelled a moment ago has not left yet.
+            # A waiter that was just cancelled may still be in the list.
             eligible = (each for each in self._waiters if not each.slot.done() and self._has_free_slot(each.party))
             first = min(eligible, key=lambda each: self._slots_by_party.get(each.party, 0), default=None)
             if first is None or first.amount > self._free_amount:
@@ -112,20 +112,20 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.readers")
 
-INLINE_BODIES = 16  # bodies that are read in this process before others are started, which takes a fifth of a second
-LARGE_BYTES = 256 << 10  # such a body takes long enough to hold up all other requests if it is read here
-MAX_READERS = 9  # of 50 MB each; what crawls has no work for more
+INLINE_BODIES = 16  # bodies parsed in this process before a parser process is started, which takes 0.2 s
+LARGE_BYTES = 256 << 10  # parsing a larger body in this process would delay all other requests
+MAX_READERS = 9  # 50 MB each; one crawling process cannot keep more of them busy
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """Bounds of reading, beside what a process takes when it has nothing to do.
+    """Limits for parsing. Memory is counted beyond what an idle parser process uses.
 
-    cpu_seconds: of processor time for one body; ordinary ones take a millisecond.  list_cpu_seconds: for a URL list;
-    one of fifty thousand takes two.  timeout: by the clock, on a machine that does much else.
-    memory_bytes: of all readers together.  max_body_bytes: at most for one body.
-    min_body_bytes, memory_per_byte: what a body is thought to take, by its size; where that is too little it gets
-    body_bytes.  max_resident_bytes: a reader that is larger after a body is ended, and another takes its place.
+    cpu_seconds: CPU time for one body; ordinary ones take a millisecond.  list_cpu_seconds: CPU time for a URL list;
+    one of fifty thousand URLs takes two seconds.  timeout: elapsed time, generous for a busy machine.
+    memory_bytes: memory of all parser processes together.  max_body_bytes: maximum memory for one body.
+    min_body_bytes, memory_per_byte: the first estimate of a body's memory; if it is too low, the body gets
+    max_body_bytes.  max_resident_bytes: a parser process that is larger than this after a body is replaced.
     """
 
     cpu_seconds: float = 5.0
@@ -138,8 +138,8 @@ class ReadingLimits:
     max_resident_bytes: int = 80 << 20
 
     def estimate_memory(self, response: Fetched) -> int:
-        """The memory that reading this answer's body is given first."""
-        if detect_kind(response.body, response.content_type) == "pdf":  # no word about what is in it
+        """Return the memory limit for the first attempt to parse this response's body."""
+        if detect_kind(response.body, response.content_type) == "pdf":  # the size says nothing about its content
             return self.max_body_bytes
         return min(max(self.memory_per_byte * len(response.body), self.min_body_bytes), self.max_body_bytes)
 
@@ -148,20 +148,19 @@ READING_LIMITS = ReadingLimits()
 
 
 def choose_reader_count() -> int:
-    """How many processes should read: what can work beside the one that crawls, and one that no domain has alone.
+    """Return the number of parser processes: one per core, but at least two, and one that no single domain can take.
 
-    At least two for one domain. A reader that gets its next body only when its last answer was taken is idle half the
-    time, and so is whoever waits for it.
+    One domain needs two processes: with one, parser and crawler would wait for each other half of the time.
     """
     return min(max(count_usable_cores(), 2) + 1, MAX_READERS)
 
 
 class ParserPool:
-    """A few processes that read bodies; a context manager.
+    """A pool of parser processes; a context manager.
 
-    processes: how many; 0 reads everything in this process.  inline_bodies: bodies read here before they are started.
-    A PDF is never read here: what reads it is native code, and strangers wrote it. Nor is what a user's regular
-    expression or XPath is applied to, which may take for ever, nor what a plugin reads.
+    processes: how many; 0: parse in this process.  inline_bodies: bodies parsed in this process before any is started.
+    Some bodies always need a parser process: PDFs, because native code parses untrusted input; bodies to which a user's
+    regular expression or XPath is applied, which may never end; and bodies that a plugin reads.
     """
 
     def __init__(
@@ -193,11 +192,11 @@ class ParserPool:
 
     @property
     def pids(self) -> frozenset[int]:
-        """The processes that are ready."""
+        """Return the ids of the processes that are ready."""
         return frozenset(reader.pid for reader in self._readers if reader.pid is not None)
 
     def find_plugin_reader(self, response: Fetched) -> PluginReader | None:
-        """The plugin that reads such a body, if any."""
+        """Return the plugin for this content type, if any."""
         return self._plugins.find_reader(response.content_type)
 
     async def read(
@@ -209,10 +208,10 @@ class ParserPool:
         needs_process: bool = False,
         cpu_seconds: float | None = None,
     ) -> T | None:
-        """The result of a call that reads this answer's body, made here or in a process.
+        """Run a call that parses this response's body, here or in a parser process, and return its result.
 
-        None if the body cannot be read within the limits, or breaks its reader.
-        party: for whom it is read; nobody has all readers.  needs_process: a user's expressions are applied to it.
+        Return None if the body cannot be parsed within the limits, or crashes its parser.
+        party: the domain that the slot is counted for.  needs_process: whether the body must not be parsed here.
         """
         has_risky_reader = (
             call.keywords.get("reader") is not None or detect_kind(response.body, response.content_type) == "pdf"
@@ -238,7 +237,7 @@ class ParserPool:
 
     async def _call_in_process(self, call: partial[T], memory_bytes: int, *, party: Hashable, cpu_seconds: float) -> T:
         async with self._shares.share(party, memory_bytes):
-            reader = self._idle.pop()  # the last to be done: while there is little to read, one does it all
+            reader = self._idle.pop()  # the one used last, so that a light load needs only one process
             try:
                 request = pack_message((call, cpu_seconds, memory_bytes))
                 reply = await reader.call(request, max_duration=self.limits.timeout)
@@ -252,7 +251,7 @@ class ParserPool:
         return cast("T", result)
 
     def _should_use_process(self, *, needs_process: bool, is_large: bool) -> bool:
-        """Whether a process will read; the first is started after a few bodies, or for one that cannot be read here."""
+        """Return whether to use a parser process; start the first one after a few bodies, or when it is needed."""
         if needs_process or (is_large and self._processes):
             return True
         if self._processes == 0:
@@ -274,24 +273,24 @@ class ParserPool:
                 self._idle.append(reader)
 
     def _note_failed_start(self, error: OSError) -> None:
-        """Read a few bodies here before it is tried again."""
+        """Log the error, and parse a few bodies here before the next attempt."""
         log.warning("reader.not_started", extra={"error": str(error)})
         self._inline_left, self._starting = INLINE_BODIES, None
 
 
 def _call_inline(call: partial[T]) -> T | None:
-    """The result of a call, made in this process; None where the body breaks what reads it, as in a process."""
+    """Run a call in this process and return its result; None if the body crashes its parser."""
     try:
         return call()
-    except Exception as error:  # noqa: BLE001  whatever a stranger's page does to a parser costs that page
+    except Exception as error:  # noqa: BLE001  an untrusted page may raise anything in a parser; only the page fails
         log.warning("reader.lost", extra={"url": call.keywords["url"], "error": repr(error)})
         return None
 
 
 class DomainParser:
-    """Reads bodies under the rules of one domain's user, with that domain's share of a pool.
+    """The parser of one domain: it applies the domain's page rules and uses its share of a pool.
 
-    All give None for a body that cannot be read within the limits, or breaks its reader.
+    Methods return None for a body that cannot be parsed within the limits, or that crashes its parser.
     """
 
     def __init__(self, pool: ParserPool, rules: PageRules) -> None:
@@ -300,10 +299,9 @@ class DomainParser:
     async def parse(
         self, response: Fetched, url: Url, *, with_blocks: bool = True, with_sample: bool = False
     ) -> Parsed | None:
-        """The parsed body.
+        """Parse a body.
 
-        with_blocks: with its blocks.  with_sample: with the sample of its text that tells whether it brings anything
-        new.
+        with_blocks: include its blocks.  with_sample: include the text sample that shows whether its content is new.
         """
         view = self.build_view(url)
         call = partial(
@@ -320,9 +318,9 @@ class DomainParser:
         return await self._pool.read(call, response, party=self, needs_process=with_blocks and view.is_unbounded)
 
     async def parse_blocks(self, response: Fetched, url: Url, *, view: View | None = None) -> BlockList | None:
-        """The blocks of a body alone, in half the time: enough for comparing it with another body.
+        """Parse only the blocks of a body, in half the time: enough to compare it with another body.
 
-        view: in place of what the rules leave, as WHOLE: the body with no rule applied.
+        view: used instead of the page rules, such as FULL_VIEW for the whole body.
         """
         view = self.build_view(url) if view is None else view
         reader = self._pool.find_plugin_reader(response)
@@ -332,12 +330,12 @@ class DomainParser:
         return await self._pool.read(call, response, party=self, needs_process=view.is_unbounded)
 
     async def parse_by_rule(self, response: Fetched, url: Url) -> dict[str, BlockList]:
-        """Blocks that each rule would leave if it were the only one, by the place that it names."""
+        """Return the blocks that each rule alone would leave, by rule."""
         views = self.build_view(url).split().items()
         return {rule: await self.parse_blocks(response, url, view=view) or () for rule, view in views}
 
     async def parse_url_list(self, response: Fetched, url: Url) -> UrlList | None:
-        """The entries of a URL list."""
+        """Parse a URL list."""
         call = partial(read_url_list, response.body, url=url, content_type=response.content_type)
         return await self._pool.read(call, response, party=self, cpu_seconds=self._pool.limits.list_cpu_seconds)
 

@@ -1,8 +1,8 @@
-"""A process that reads bodies for another one: calls come through a socket at stdin, what they give goes back.
+"""A parser process: it receives calls through a socket at stdin and sends back their results.
 
-The process is started by its path, since by its name all of the crawling room would be imported first. It ends when
-its input does, and so with whoever started it, however that ended; by a body that takes too much processor time, which
-no parser in C can be asked to give up; and after a body that has left it large.
+It is started by its path, because starting it by module name would import all of the engine. It ends when its input
+ends, and thus with its parent; by a signal when a body takes too much CPU time, because C parsers cannot be
+interrupted; and when its parent replaces it because it became too large.
 """
 
 import ctypes
@@ -18,30 +18,29 @@ from pathlib import Path
 from typing import BinaryIO
 
 import crawler.core.novelty
-import crawler.core.page  # noqa: F401  what it will be asked for, before its memory is bound
+import crawler.core.page  # noqa: F401  import all that calls need before memory is limited
 
 LENGTH = struct.Struct(">I")
-MAX_REPLY_BYTES = 64 << 20  # the text, links and blocks of ten megabytes take half of that
-LARGE_BYTES = 16 << 20  # that a body took: worth the 10 to 40 ms of giving them back
-MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+MAX_REPLY_BYTES = 64 << 20  # text, links and blocks of 10 MB take half of that
+LARGE_BYTES = 16 << 20  # memory growth that justifies the 10 to 40 ms for returning memory to the system
+MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
 STATM = Path("/proc/self/statm")  # in pages; the second number is resident, the sixth counts against RLIMIT_DATA
 
 
-# What goes to the process, and what comes back. The names of classes would be others at each end.
-# Request: a call, the processor seconds after which SIGPROF ends the process, and bytes beside what the process has.
+# Messages are tuples: classes of this script would be pickled as `__main__`, which differs in the parent.
+# Request: a call, the CPU seconds after which SIGPROF ends the process, and the bytes that it may use in addition.
 Request = tuple[Callable[[], object], float, int]
-# Answer: what the call gave; why it gave nothing, or ""; whether more memory might help; bytes that were resident with
-# all that was parsed.
+# Reply: the result of the call; why there is none, or ""; whether more memory might help; resident bytes after parsing.
 Reply = tuple[object, str, bool, int]
 
 
 def pack_message(message: object) -> bytes:
-    """A message as it goes through the socket, behind its length."""
+    """Serialize a message."""
     return pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def read_memory_bytes() -> tuple[int, int]:
-    """What of this process is resident, and what of it counts against the bound; (0, 0) where that is not told."""
+    """Return the resident bytes of this process, and those that count against its limit; (0, 0) if not available."""
     statm = _open_statm()
     if statm is None:
         return 0, 0
@@ -51,12 +50,12 @@ def read_memory_bytes() -> tuple[int, int]:
 
 @cache
 def _open_statm() -> int | None:
-    """STATM, open as long as the process runs: it is asked twice for each body. None where there is none."""
+    """Open STATM and keep it open, since it is read twice for each body. Return None if it does not exist."""
     return os.open(STATM, os.O_RDONLY | os.O_CLOEXEC) if STATM.exists() else None
 
 
 def build_reply(request: Request) -> bytes:
-    """The packed Answer to a request, whatever its call does short of ending the process."""
+    """Run a request's call and return the serialized Reply, also when the call raises."""
     call, cpu_seconds, max_bytes = request
     before_bytes, counted_bytes = read_memory_bytes()
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -72,10 +71,10 @@ def build_reply(request: Request) -> bytes:
         reply = pack_message((value, "", False, resident))
         if len(reply) <= MAX_REPLY_BYTES:
             return reply
-        problem = f"it gives {len(reply):,} bytes"
+        problem = f"its result is too large ({len(reply):,} bytes)"
     except MemoryError:
-        problem, is_out_of_memory = "it takes too much memory", True
-    except Exception as error:  # noqa: BLE001  whatever a stranger's page does to a parser is an answer, told once
+        problem, is_out_of_memory = "parsing takes too much memory", True
+    except Exception as error:  # noqa: BLE001  an untrusted page may raise anything in a parser; it is reported
         problem = repr(error)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -84,21 +83,21 @@ def build_reply(request: Request) -> bytes:
 
 
 def trim_memory() -> None:
-    """Give free memory to the system: what was parsed goes before the answer needs room at the other end."""
+    """Return free memory to the system, before the parent process needs memory for the reply."""
     if MALLOC_TRIM is not None:
         MALLOC_TRIM(0)
 
 
 def serve_requests(requests: BinaryIO, replies: BinaryIO) -> None:
-    """Say that all is ready, then answer one request after the other until there are no more."""
+    """Report readiness, then handle one request after the other until the input ends."""
     _write_reply(replies, pack_message((None, "", False, read_memory_bytes()[0])))
     while header := requests.read(LENGTH.size):
-        request: Request = pickle.loads(requests.read(*LENGTH.unpack(header)))  # noqa: S301  ours
+        request: Request = pickle.loads(requests.read(*LENGTH.unpack(header)))  # noqa: S301  from the parent
         _write_reply(replies, build_reply(request))
 
 
 def open_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The socket of requests and answers, out of the way of whatever a plugin asks for."""
+    """Return the socket at stdin as two streams, and point stdin to /dev/null so that plugins cannot use it."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(0), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     return requests, replies
@@ -112,8 +111,8 @@ def _write_reply(replies: BinaryIO, reply: bytes) -> None:
 
 if __name__ == "__main__":
     streams = open_streams()
-    if len(sys.argv) > 1:  # now, since what they import would count against the bound of a body
-        from crawler.plugins import load_reader  # without plugins, a process has no use for it
+    if len(sys.argv) > 1:  # load plugins now: their imports would count against the limit of a body
+        from crawler.plugins import load_reader  # not needed without plugins
 
         for name in sys.argv[1:]:
             load_reader(name)

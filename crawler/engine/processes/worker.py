@@ -1,6 +1,6 @@
-"""A helper seen from outside: started, given leases, listened to, ended; and lost, if it must be.
+"""The main process's handle of a worker process, and the messages between them.
 
-The messages between a crawling process and its helper go through a socket at the helper's stdin.
+The messages go through a socket at the worker's stdin.
 """
 
 import asyncio
@@ -22,17 +22,17 @@ from crawler.engine.requests.session import FindSecret
 from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.settings import Settings
 
-HELPER = ("-m", "crawler.engine.processes.worker_process")
-START_TIMEOUT = timedelta(minutes=1)  # a second on a machine that has nothing else to do
-END_TIMEOUT = timedelta(seconds=15)  # to record what is under way, and give leases back
+WORKER_COMMAND = ("-m", "crawler.engine.processes.worker_process")
+START_TIMEOUT = timedelta(minutes=1)  # a second on an idle machine
+END_TIMEOUT = timedelta(seconds=15)  # enough to record visits in progress and to release leases
 LENGTH = struct.Struct(">I")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """What a helper works with; the first message that it gets, and through no other way, since secrets are in it.
+    """The options of a worker process. They are its first message instead of arguments, since they contain secrets.
 
-    database_url: of the store.  log_level: of what it tells.
+    database_url: URL of the store.  log_level: level from which on it sends log lines.
     """
 
     settings: Settings
@@ -44,7 +44,7 @@ class WorkerOptions:
 
 @dataclass(frozen=True, slots=True)
 class EndLease:
-    """End this lease early. at_once: without waiting for what is under way."""
+    """A request to end a lease early. at_once: without waiting for visits in progress."""
 
     token: UUID
     at_once: bool = False
@@ -52,12 +52,12 @@ class EndLease:
 
 @dataclass(frozen=True, slots=True)
 class WorkerReady:
-    """The helper can crawl."""
+    """The message that the worker is ready to crawl."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRecorded:
-    """A lease has recorded a batch. stats: of the lease so far."""
+    """The message that a lease has recorded a batch. stats: the lease's counts so far."""
 
     token: UUID
     stats: CrawlStats
@@ -65,7 +65,7 @@ class BatchRecorded:
 
 @dataclass(frozen=True, slots=True)
 class LeaseDone:
-    """A lease has ended. result: or the error that ended it, which whoever waits for it is to raise."""
+    """The message that a lease has ended. result: its result, or the exception to raise in the main process."""
 
     token: UUID
     result: LeaseResult | Exception
@@ -73,33 +73,33 @@ class LeaseDone:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of the log, for whoever listens to the process that the helper helps."""
+    """A log record, to be handled in the main process."""
 
     record: LogRecord
 
 
-ToWorker = WorkerOptions | Lease | EndLease  # a lease is to be crawled
+ToWorker = WorkerOptions | Lease | EndLease  # a Lease is a request to crawl it
 FromWorker = WorkerReady | BatchRecorded | LeaseDone | LogLine
 
 
 def pack_message(message: ToWorker | FromWorker) -> bytes:
-    """A message as it goes through the socket, behind its length."""
+    """Serialize a message, with its length as a prefix."""
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(data)) + data
 
 
 async def receive_message(stream: asyncio.StreamReader) -> object | None:
-    """The next message; None where the other end is gone."""
+    """Receive the next message; return None when the other end has closed."""
     try:
         (length,) = LENGTH.unpack(await stream.readexactly(LENGTH.size))
-        message: object = pickle.loads(await stream.readexactly(length))  # noqa: S301  from a process of our own
+        message: object = pickle.loads(await stream.readexactly(length))  # noqa: S301  from our own process
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
     return message
 
 
 class WorkerLost(Exception):
-    """A helper is gone, and with it what it had not recorded of a lease. stats: of what it had."""
+    """A worker process that ended unexpectedly with its unrecorded visits. stats: counts of the recorded ones."""
 
     def __init__(self, problem: str, stats: CrawlStats) -> None:
         super().__init__(problem)
@@ -108,15 +108,15 @@ class WorkerLost(Exception):
 
 @dataclass(slots=True)
 class _RemoteLease:
-    """A lease that a helper crawls."""
+    """A lease that a worker process crawls."""
 
     result: "asyncio.Future[LeaseResult]"
     progress: Callable[[CrawlStats], None]
-    stats: CrawlStats = field(default_factory=CrawlStats)  # at its last record
+    stats: CrawlStats = field(default_factory=CrawlStats)  # as of the last recorded batch
 
 
 class Worker:
-    """One process that crawls leases for this one."""
+    """A worker process, as the main process sees it."""
 
     def __init__(self, process: Process, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
         self._process, self._incoming, self._outgoing = process, incoming, outgoing
@@ -126,14 +126,14 @@ class Worker:
 
     @classmethod
     async def start(cls, options: WorkerOptions) -> "Worker":
-        """A helper that is ready. OSError where it does not start."""
-        worker = cls(*await start_child(*HELPER, extra=SINGLE_THREAD_ENVIRONMENT))
+        """Start a worker process and wait until it is ready. Raise OSError if it does not start."""
+        worker = cls(*await start_child(*WORKER_COMMAND, extra=SINGLE_THREAD_ENVIRONMENT))
         try:
             await worker._send_options(options)
         except BaseException:
             await worker.end(patience=timedelta(0))
             raise
-        worker._listener = asyncio.create_task(worker._listen(), name="listen-to-helper")
+        worker._listener = asyncio.create_task(worker._listen(), name="listen-to-worker")
         return worker
 
     @property
@@ -142,24 +142,24 @@ class Worker:
 
     @property
     def _gone_message(self) -> str:
-        return f"process {self.pid} is gone"
+        return f"worker process {self.pid} ended unexpectedly"
 
     @property
     def lease_count(self) -> int:
-        """How many leases it crawls."""
+        """Return how many leases it crawls."""
         return len(self._remote_leases)
 
     async def crawl(self, lease: Lease, *, stop: asyncio.Event, progress: Callable[[CrawlStats], None]) -> LeaseResult:
-        """What came of a lease that it has crawled. stop: ends it early when set.
+        """Crawl a lease in the worker process and return its result. stop: ends it early when set.
 
-        Raises HelperLost where the process is gone, and whatever else has ended the lease.
+        Raise WorkerLost if the process ended, or the exception that ended the lease.
         """
         if self.is_lost:
             raise WorkerLost(self._gone_message, CrawlStats())
         remote_lease = _RemoteLease(asyncio.get_running_loop().create_future(), progress)
         self._remote_leases[lease.token] = remote_lease
         self._outgoing.write(pack_message(lease))
-        ending = asyncio.create_task(self._end_when_stopped(stop, lease.token), name="end-lent-lease")
+        ending = asyncio.create_task(self._end_when_stopped(stop, lease.token), name="end-remote-lease")
         try:
             return await remote_lease.result
         except asyncio.CancelledError:
@@ -170,7 +170,7 @@ class Worker:
             del self._remote_leases[lease.token]
 
     async def end(self, *, patience: timedelta = END_TIMEOUT) -> None:
-        """End the process: asked to, by the end of its input; killed, if it takes longer."""
+        """End the process by closing its input; kill it if it takes longer than `patience`."""
         self._outgoing.close()
         try:
             async with asyncio.timeout(patience.total_seconds()):
@@ -187,7 +187,7 @@ class Worker:
         self._outgoing.write(pack_message(EndLease(token)))
 
     async def _send_options(self, options: WorkerOptions) -> None:
-        """Give it what it works with, and wait until it is ready."""
+        """Send the options and wait until the worker is ready."""
         self._outgoing.write(pack_message(options))
         try:
             async with asyncio.timeout(START_TIMEOUT.total_seconds()):
@@ -196,9 +196,9 @@ class Worker:
                         break
                     self._handle_message(message)
         except TimeoutError as error:
-            raise OSError(f"a helper does not start within {START_TIMEOUT.total_seconds():g} s") from error
+            raise OSError(f"a worker process did not start within {START_TIMEOUT.total_seconds():g} s") from error
         if message is None:
-            raise OSError("a helper ends as it starts")
+            raise OSError("a worker process ended during its start")
 
     async def _listen(self) -> None:
         while (message := await receive_message(self._incoming)) is not None:
@@ -217,11 +217,11 @@ class Worker:
             case LogLine(record):
                 logging.getLogger(record.name).handle(record)
             case _:
-                pass  # of a lease that was given up meanwhile
+                pass  # for a lease that was cancelled meanwhile
 
 
 def _resolve(waiting: "asyncio.Future[LeaseResult]", result: LeaseResult | Exception) -> None:
-    """Tell whoever waits for a lease how it ended, unless it was given up in the very moment."""
+    """Set the result of a lease, unless it was cancelled meanwhile."""
     if waiting.done():
         return
     if isinstance(result, Exception):

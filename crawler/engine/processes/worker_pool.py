@@ -1,8 +1,8 @@
-"""Who crawls a lease: this process, or one of its helpers, of which there are none until this one is busy.
+"""Distribute leases over this process and worker processes, which are started when this process is busy.
 
-One process crawls with one core, beside those that read for it. As long as it waits for servers most of the time, as
-it does while it is polite, another would bring nothing. When it is busy with several leases, as many helpers are
-started as there are cores, and the leases that are theirs by then are ended early and claimed again, for them.
+A crawling process uses one core, beside its parser processes. As long as it mostly waits for servers because of their
+delays, a second one brings nothing. When it is busy with several leases, one process per core is started. Leases that
+move to a worker process are ended early here and claimed again.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.settings import Settings
 from crawler.store.database import Database
 
-log = logging.getLogger("recrawl.crew")
+log = logging.getLogger("recrawl.workers")
 
 LOAD_INTERVAL = timedelta(seconds=1)
-BUSY_INTERVALS = 2  # such spans in a row, so that what begins in a burst and is over soon starts nobody
+BUSY_INTERVALS = 2  # busy intervals in a row, so that a short burst starts no worker process
 BUSY_SHARE = 0.8  # of a core's time
-READERS_PER_WORKER = 2  # of each helper: one that no domain has alone
+READERS_PER_WORKER = 2  # parser processes: a single domain can use only one of them
 
 CrawlLocally = Callable[[asyncio.Event], Awaitable[LeaseResult]]
 
@@ -43,12 +43,12 @@ class _LocalLease:
 
     @property
     def is_movable(self) -> bool:
-        """Whether another process could go on with it: what a session has beside, logins and cookies, stays here."""
+        """Return whether another process can continue it: a session with a login or cookies stays here."""
         return not self.lease.domain.settings.is_special
 
 
 class WorkerPool:
-    """One process and its helpers. stop: ends every lease early when set. `at_work` makes one, and ends it."""
+    """A crawling process with its worker processes; see `open_worker_pool`. stop: ends all leases early when set."""
 
     def __init__(self, options: WorkerOptions, *, stop: asyncio.Event) -> None:
         self._options, self._stop = options, stop
@@ -58,18 +58,16 @@ class WorkerPool:
 
     @property
     def workers(self) -> tuple[Worker, ...]:
-        """The helpers that are at work."""
-        return tuple(helper for helper in self._workers if not helper.is_lost)
+        """Return the running worker processes."""
+        return tuple(worker for worker in self._workers if not worker.is_lost)
 
     async def crawl(
         self, lease: Lease, *, crawl_locally: CrawlLocally, progress: Callable[[CrawlStats], None]
     ) -> LeaseResult:
-        """Have a lease crawled, where there is the least to do.
+        """Crawl a lease in the process with the fewest leases.
 
-        crawl_locally: crawls it in this process, until an event is set.
-
-        progress: called after each record.
-        Raises HelperLost where it was crawled by a process that is gone.
+        crawl_locally: crawls it in this process, until the given event is set.  progress: called after each recorded
+        batch.  Raise WorkerLost if its worker process ended unexpectedly.
         """
         local_lease = _LocalLease(lease, asyncio.Event())
         worker = min(self.workers, key=lambda each: each.lease_count, default=None)
@@ -84,24 +82,24 @@ class WorkerPool:
             self._local_leases.remove(local_lease)
 
     async def share_leases(self) -> None:
-        """Start helpers, and end here what they are to go on with."""
+        """Start worker processes, and end the leases here that they should continue."""
         count = min(self._max_processes, len(self._local_leases)) - 1
         results = await asyncio.gather(*(Worker.start(self._options) for _ in range(count)), return_exceptions=True)
         for worker in results:
             if isinstance(worker, Worker):
                 self._workers.append(worker)
             elif isinstance(worker, OSError):
-                log.warning("helper.not_started", extra={"error": str(worker)})
+                log.warning("worker.not_started", extra={"error": str(worker)})
             else:
                 raise worker
         local_count = math.ceil(len(self._local_leases) / (1 + len(self.workers)))
         moved = [each for each in self._local_leases if each.is_movable][local_count:]
         for each in moved:
             each.stop.set()
-        log.info("work.shared", extra={"helpers": [helper.pid for helper in self.workers], "moved": len(moved)})
+        log.info("work.shared", extra={"workers": [worker.pid for worker in self.workers], "moved": len(moved)})
 
     async def watch_load(self) -> None:
-        """Share the work out as soon as this process is too busy for it."""
+        """Distribute the leases as soon as this process is too busy."""
         busy_intervals = 0
         while busy_intervals < BUSY_INTERVALS:
             began, cpu_before = time.monotonic(), time.process_time()
@@ -111,23 +109,23 @@ class WorkerPool:
         await self.share_leases()
 
     async def propagate_stop(self) -> None:
-        """End what is crawled here, too, when all is to end; helpers are told for each of theirs."""
+        """End the leases of this process when `stop` is set; those of worker processes are ended in `Worker.crawl`."""
         await self._stop.wait()
         for each in self._local_leases:
             each.stop.set()
 
     async def end(self) -> None:
-        """End all helpers."""
-        await asyncio.gather(*(helper.end() for helper in self._workers))
+        """End all worker processes."""
+        await asyncio.gather(*(worker.end() for worker in self._workers))
 
 
 @asynccontextmanager
 async def open_worker_pool(
     db: Database, settings: Settings, *, clock: Clock, find_secret: FindSecret, stop: asyncio.Event
 ) -> AsyncIterator[WorkerPool]:
-    """A crew, until the block ends.
+    """Open a worker pool until the block ends.
 
-    find_secret: where secrets are; it is given to helpers, so it must be fit to be pickled.  stop: as in Crew.
+    find_secret: looks up secrets; it is sent to worker processes, so it must be picklable.  stop: as in WorkerPool.
     """
     options = WorkerOptions(
         settings=settings.model_copy(update={"parser_processes": READERS_PER_WORKER}),
@@ -137,7 +135,7 @@ async def open_worker_pool(
         log_level=logging.getLogger("recrawl").getEffectiveLevel(),
     )
     workers = WorkerPool(options, stop=stop)
-    tasks = [asyncio.create_task(workers.propagate_stop(), name="pass-on-stop")]
+    tasks = [asyncio.create_task(workers.propagate_stop(), name="propagate-stop")]
     if settings.crawl_processes != 1 and count_usable_cores() > 1:
         tasks.append(asyncio.create_task(workers.watch_load(), name="watch-load"))
     try:

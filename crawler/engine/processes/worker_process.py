@@ -1,7 +1,6 @@
-"""A process that crawls leases which another one has claimed.
+"""The worker process: it crawls leases that the main process has claimed.
 
-It ends when its socket does, and so with whoever started it, however that ended; what is under way then is still
-recorded, and the leases are given back.
+It ends when its socket closes, and thus with the main process. It still records visits in progress and releases leases.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ from crawler.store.database import Database, open_database
 
 
 class _LogForwarder(QueueHandler):
-    """Sends lines of the log to whoever is helped."""
+    """A log handler that sends records to the main process."""
 
     def __init__(self, channel: "_ParentChannel") -> None:
         super().__init__(SimpleQueue())
@@ -45,7 +44,7 @@ class _LogForwarder(QueueHandler):
 
 
 class _ParentChannel:
-    """The socket to whoever is helped. What nobody reads any more is dropped: then this process is about to end."""
+    """The socket to the main process. When it is closed, messages are dropped, since this process will end."""
 
     def __init__(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
         self.incoming, self._outgoing = incoming, outgoing
@@ -55,7 +54,7 @@ class _ParentChannel:
             self._outgoing.write(pack_message(message))
 
     async def flush(self) -> None:
-        """Wait until all that was sent is through."""
+        """Wait until all messages are sent, then close the socket."""
         try:
             await self._outgoing.drain()
             self._outgoing.close()
@@ -65,13 +64,15 @@ class _ParentChannel:
 
 
 class _WorkerLeases:
-    """The leases under way in this process."""
+    """The leases that this process crawls."""
 
     def __init__(
         self, db: Database, resources: CrawlResources, options: WorkerOptions, channel: _ParentChannel
     ) -> None:
         self._db, self._resources, self._options, self._channel = db, resources, options, channel
-        self._running: dict[UUID, tuple[asyncio.Task[None], asyncio.Event]] = {}  # the event ends it early
+        self._running: dict[
+            UUID, tuple[asyncio.Task[None], asyncio.Event]
+        ] = {}  # by token; the event ends a lease early
 
     def begin_lease(self, lease: Lease) -> None:
         stop = asyncio.Event()
@@ -87,7 +88,7 @@ class _WorkerLeases:
                 task.cancel()
 
     async def end_all(self) -> None:
-        """Give all leases back, with what is under way recorded."""
+        """End all leases: record visits in progress and release the domains."""
         for _, stop in self._running.values():
             stop.set()
         await asyncio.gather(*(task for task, _ in self._running.values()), return_exceptions=True)
@@ -102,22 +103,22 @@ class _WorkerLeases:
                 limits=CrawlLimits(stop=stop),
                 progress=lambda stats: self._channel.send(BatchRecorded(lease.token, stats)),
             )
-        except Exception as error:  # noqa: BLE001  whoever waits for the lease raises it
+        except Exception as error:  # noqa: BLE001  the main process raises it
             result = _make_picklable(error)
         self._channel.send(LeaseDone(lease.token, result))
 
 
 def _make_picklable(error: Exception) -> Exception:
-    """An error as another process can raise it: itself, or one that says the same."""
+    """Return the error itself if it can be pickled, else a RuntimeError with its description."""
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301  what was packed a moment ago
-    except Exception:  # noqa: BLE001  classes of libraries do not always know how they were made
+        pickle.loads(pickle.dumps(error))  # noqa: S301  our own data
+    except Exception:  # noqa: BLE001  exception classes of libraries may fail in any way
         return RuntimeError(repr(error))
     return error
 
 
 async def run_worker(stream: socket.socket) -> None:
-    """Crawl what is asked for at the other end of a socket, until that is closed."""
+    """Crawl the leases that are received through a socket until it is closed."""
     channel = _ParentChannel(*await asyncio.open_connection(sock=stream))
     options = await receive_message(channel.incoming)
     if not isinstance(options, WorkerOptions):
@@ -141,7 +142,7 @@ async def run_worker(stream: socket.socket) -> None:
                 case EndLease():
                     leases.end_lease(message)
                 case _:
-                    raise TypeError(f"nobody sends {message!r}")
+                    raise TypeError(f"unexpected message {message!r}")
         await leases.end_all()
     await channel.flush()
 

@@ -1,5 +1,5 @@
-"""Pages as a browser shows them, under a lease: `PageReader` reads a page, `PageRenderer` has it rendered.
+"""Rendering of pages in a browser, under a lease: `PageReader` reads a page, `PageRenderer` renders it.
 
-`page_requests` answers what pages ask for meanwhile. It is imported with the first page that is rendered, since what
-drives a browser takes half a second to import. Uses core, web and what the crawl has of readers.
+`page_requests` handles the requests of rendered pages. It is imported with the first page that is rendered, because
+importing Playwright takes half a second. Uses core, fetch and the engine's parsing.
 """

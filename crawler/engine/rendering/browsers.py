@@ -1,4 +1,4 @@
-"""The browser of a crawling process, started by the first page that needs it, and the tabs that a lease has of it."""
+"""The browser of a crawling process, started by the first page that needs it, and the tabs of a lease."""
 
 import logging
 from contextlib import AsyncExitStack
@@ -13,7 +13,7 @@ from crawler.core.rendering.outcome import NotRendered, Rendered, RenderFailure,
 from crawler.core.visit.visit import DomainKnowledge
 from crawler.extras import explain_missing_extra
 
-if TYPE_CHECKING:  # what drives the browser takes a while to import, and most crawls need none
+if TYPE_CHECKING:  # Playwright takes half a second to import, and most crawls need no browser
     from crawler.engine.rendering.page_requests import PageRequests, RelaySender, ScriptCache
     from crawler.fetch.browser import Browser, Tab
 
@@ -21,15 +21,15 @@ log = logging.getLogger("recrawl.browser")
 
 
 class BrowserSource:
-    """Finds the browser when it is wanted, and says once if there is none.
+    """The source of the browser: it finds the browser when it is needed, and logs once if there is none.
 
-    browser_name: by the user.  user_agent: that pages see.  timeout: a page's whole time in it.
+    browser_name: the user's setting.  user_agent: the User-Agent that pages see.  timeout: the time limit per page.
     """
 
     def __init__(self, *, browser_name: str | None, user_agent: str, timeout: timedelta) -> None:
         self._browser_name, self._user_agent, self._timeout = browser_name, user_agent, timeout
         self._browser: Browser | None = None
-        self.missing_reason = ""  # why there is none, a sentence
+        self.missing_reason = ""  # why there is no browser, as a sentence
 
     def get_browser(self) -> "Browser | None":
         """The browser, which starts with its first tab; None where none is found."""
@@ -51,7 +51,7 @@ class BrowserSource:
             self._browser = Browser(program, user_agent=self._user_agent, limits=RenderLimits(timeout=self._timeout))
 
     def mark_missing(self, reason: str) -> None:
-        """There is none, or it does not start: from now on nothing is rendered."""
+        """Note that the browser is missing or does not start: from now on nothing is rendered."""
         if not self.missing_reason:
             log.warning("browser.missing", extra={"error": reason})
         self.missing_reason = reason
@@ -62,10 +62,7 @@ class BrowserSource:
 
 
 class PageRenderer:
-    """Renders the pages of one lease, each in a tab of its own.
-
-    source: of its browser.  sender: sends what they ask.
-    """
+    """The renderer of one lease's pages, each in a separate tab. sender: sends the requests of pages."""
 
     def __init__(self, source: BrowserSource, sender: "RelaySender", domain: Domain) -> None:
         self.source, self._sender, self._domain = source, sender, domain
@@ -76,7 +73,7 @@ class PageRenderer:
     async def render(
         self, url: Url, document: Fetched, knowledge: DomainKnowledge, *, screenshot: bool = False
     ) -> RenderOutcome:
-        """The page as its scripts leave it, from the document that was just fetched."""
+        """Render the page in a browser, starting from the document that was just fetched."""
         browser = self.source.get_browser()
         if browser is None:
             return NotRendered(RenderFailure.NO_BROWSER, detail=self.source.missing_reason)
@@ -89,9 +86,9 @@ class PageRenderer:
         if isinstance(outcome, NotRendered) and outcome.reason is RenderFailure.NO_BROWSER:
             self.source.mark_missing(outcome.detail)
         if isinstance(outcome, Rendered) and requests.refused["budget"]:
-            outcome = NotRendered(RenderFailure.ENDING, outcome.elapsed, "not all that it asked for could be had")
+            outcome = NotRendered(RenderFailure.ENDING, outcome.elapsed, "the budget did not allow all its requests")
         elif isinstance(outcome, Rendered) and requests.missing_responses:
-            outcome = NotRendered(RenderFailure.INCOMPLETE, outcome.elapsed, "its server did not answer all of it")
+            outcome = NotRendered(RenderFailure.INCOMPLETE, outcome.elapsed, "some requests to its server failed")
         return replace(
             outcome,
             requests=requests.requests,

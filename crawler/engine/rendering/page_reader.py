@@ -1,11 +1,11 @@
-"""A fetched page as it is judged and kept: read without its scripts and, where that says less, in a browser."""
+"""Read a fetched page for comparison and storage: without its scripts and, if that misses content, in a browser."""
 
 from dataclasses import dataclass, field, replace
 from html import escape
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness.prior import derive_template
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.media_type import detect_kind
@@ -41,23 +41,23 @@ RENDERED_TYPE = "text/html; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class PageReading:
-    """A reading of a page: the answer with the body that was read, and what it says; None where that is known."""
+    """A reading of a page: the response with the body that was read, and the parsed page; None if it is unchanged."""
 
-    answer: Fetched
+    response: Fetched
     parsed: Parsed | None
 
 
 @dataclass(frozen=True, slots=True)
 class PageResult:
-    """What was read of a page in one look.
+    """The result of reading a page in one visit.
 
-    stored: how it is kept.  compared: how it is compared with its last Snapshot, which is another reading only where a
-    page begins to be rendered, or is rendered no more.  rendering: what is recorded of that.  failure: why a page that
-    is kept rendered could not be, so that nothing is known of it.  without_scripts, gain: of a page that was rendered,
-    the script-free reading, and what the render added to it.  screenshot: a PNG of it, where one was wanted.
-    received_bytes: by requests of the page in the browser.  is_readable: the parser has not failed.  is_page_fault:
-    that nothing came of its render.  evidence: that scripts write a part of it; None where its script-free reading is
-    not known.
+    stored: the reading to store.  compared: the reading to compare with the last snapshot; it is a different one only
+    if the page switches to being rendered or back.  rendering: the record about rendering.  failure: why a page that
+    is stored rendered could not be rendered, so that its state is unknown.  without_scripts, gain: for a rendered
+    page, the reading without scripts and what rendering added to it.  screenshot: a PNG, if requested.
+    received_bytes: bytes received by the page's requests in the browser.  is_readable: whether parsing succeeded.
+    is_page_fault: whether the page itself is to blame for a failed rendering.  evidence: evidence that scripts write
+    a part of the page; None if the reading without scripts is unknown.
     """
 
     stored: PageReading
@@ -79,14 +79,15 @@ class PageResult:
 
     @property
     def is_provisional(self) -> bool:
-        """Whether what was read is next to nothing of the page, which waits for a browser."""
+        """Return whether the reading is only a shell of the page, which waits to be rendered."""
         return self.choice is RenderChoice.AWAITED and self.evidence is RenderEvidence.SHELL
 
 
 class PageReader:
-    """Reads the pages of one lease. domain_settings: of its domain.  takes_screenshots: of what is rendered.
+    """The reader of one lease's pages.
 
-    is_trial: nothing is stored, so that a probe waits for nothing.
+    takes_screenshots: take a screenshot of each rendered page.
+    is_trial: nothing is stored, so a probe need not wait until the page is stored.
     """
 
     def __init__(
@@ -101,10 +102,10 @@ class PageReader:
         self.parser, self._renderer, self._takes_screenshots = parser, renderer, takes_screenshots
         self._rules, self._mode = PageRules(domain_settings.rules), domain_settings.render
         self._is_trial = is_trial
-        self._active_probes: set[str] = set()  # names under which a probe is under way
+        self._active_probes: set[str] = set()  # names of probes in progress
 
     async def read_page(self, target: Target, response: Fetched, knowledge: DomainKnowledge) -> PageResult:
-        """Read what a look has brought."""
+        """Read the page that a visit has fetched."""
         is_new = needs_parsing(target, response)
         if not 200 <= response.status < 300:
             return _build_unrendered(response, None)
@@ -112,7 +113,7 @@ class PageReader:
         choice = self._choose_rendering(target, response, None, knowledge) if is_html else RenderChoice.NO_SCRIPTS
         if choice is RenderChoice.NO_BROWSER and _is_rendered(target):
             return replace(_build_unrendered(response, None, choice=choice), failure=RenderFailure.NO_BROWSER)
-        is_requested = target.requested is Wanted.TO_RENDER or knowledge.renders.may_be_needed(
+        is_requested = target.requested is RequestReason.TO_RENDER or knowledge.renders.may_be_needed(
             derive_template(target.url)
         )
         if not is_new and not choice.is_rendered and not (is_html and is_requested):
@@ -135,7 +136,7 @@ class PageReader:
         if choice is not RenderChoice.PROBE:
             return await self._read_rendered(target, response, without_scripts, knowledge, choice)
         name = knowledge.renders.build_name(derive_template(target.url), find_render_evidence(without_scripts))
-        if name in self._active_probes:  # its outcome is waited for
+        if name in self._active_probes:  # wait for the outcome of that probe
             return _build_unrendered(
                 response, without_scripts if is_new else None, choice=RenderChoice.AWAITED, parsed=without_scripts
             )
@@ -148,7 +149,7 @@ class PageReader:
     async def reread_page(
         self, target: Target, response: Fetched, knowledge: DomainKnowledge, *, is_rendered: bool
     ) -> Parsed | None:
-        """Read a second answer for a page in the way in which the first was read; None where that cannot be done."""
+        """Read a second response for a page in the same way as the first; return None if that fails."""
         if not is_rendered:
             return await self.parser.parse(response, target.url, with_blocks=True)
         outcome = await self._renderer.render(target.url, response, knowledge)
@@ -158,7 +159,7 @@ class PageReader:
         return parsed
 
     def update_memory(self, memory: RenderMemory, target: Target, result: PageResult) -> RenderMemory:
-        """What renders have brought, with this look. One that failed for no fault of the page's was none."""
+        """Return the rendering memory with this visit added. Failures that are not the page's fault do not count."""
         if result.evidence is None:
             return memory
         page = ReadPage(target.url, target.key, derive_template(target.url), result.evidence, result.choice)
@@ -170,7 +171,9 @@ class PageReader:
     def _choose_rendering(
         self, target: Target, response: Fetched, without_scripts: Parsed | None, knowledge: DomainKnowledge
     ) -> RenderChoice:
-        is_requested = target.requested is Wanted.TO_RENDER  # by pages_to_render, which bounds the probes that it names
+        is_requested = (
+            target.requested is RequestReason.TO_RENDER
+        )  # by select_pages_to_render, which limits the number of probes
         choice = choose_rendering(
             response.body,
             without_scripts,
@@ -182,14 +185,14 @@ class PageReader:
             running=0 if is_requested else len(self._active_probes),
         )
         is_shell = without_scripts is not None and find_render_evidence(without_scripts) is RenderEvidence.SHELL
-        # To look for the browser takes half a second: not before a page is rendered, or is sure to be.
+        # Searching for the browser takes half a second, so do it only if a page is or will be rendered.
         needs_browser = choice.is_rendered or (choice is RenderChoice.AWAITED and is_shell)
         return RenderChoice.NO_BROWSER if needs_browser and self._renderer.source.get_browser() is None else choice
 
     def select_pages_to_render(
         self, memory: RenderMemory, *, is_exhausted: bool
     ) -> tuple[tuple[PageKey, ...], RenderMemory]:
-        """Return the stored pages that a browser should read now, with the memory; none without a browser."""
+        """Return the stored pages that a browser should render now, with the memory; none without a browser."""
         return (
             ((), memory)
             if self._renderer.source.missing_reason
@@ -247,7 +250,7 @@ class PageReader:
     async def _parse_rendered(
         self, target: Target, response: Fetched, rendered: Rendered
     ) -> tuple[Fetched, Parsed | None]:
-        """The answer as the browser has it, and what it says."""
+        """Return the response with the rendered body, and the parsed page."""
         body = _build_body(rendered, target.url)
         reading = replace(response, body=body, content_type=RENDERED_TYPE)
         parsed = await self.parser.parse(reading, target.url, with_blocks=True, with_sample=target.version is None)
@@ -256,7 +259,7 @@ class PageReader:
         return reading, replace(parsed, version=replace(parsed.version, is_rendered=True))
 
 
-# What a page's user or its body say, whatever its HTML shows.
+# Choices that follow from the user's rules or the media type, regardless of the HTML.
 _FIXED_CHOICES = frozenset({RenderChoice.NEVER, RenderChoice.NO_SCRIPTS})
 
 
@@ -267,7 +270,7 @@ def _build_unrendered(
     choice: RenderChoice | None = None,
     parsed: Parsed | None = None,
 ) -> PageResult:
-    """The page without its scripts. parsed: the same reading as `plain`, where that is not a new one."""
+    """Return the page as read without scripts. parsed: the parsed page, also if it is unchanged."""
     reading = PageReading(response, without_scripts)
     if choice is None:
         return PageResult(stored=reading, compared=reading)
@@ -282,9 +285,9 @@ def _is_rendered(target: Target) -> bool:
 
 
 def _build_body(rendered: Rendered, url: Url) -> bytes:
-    """The document that is kept, with the links that scripts named outside of it.
+    """Return the document to store, with added links that only scripts used.
 
-    Where a script led to another page at once, it is kept as what that is: a redirect in the page's markup.
+    If a script navigated to another page at once, return a redirect in the page's markup instead.
     """
     if rendered.url != url:
         return f'<meta http-equiv="refresh" content="0; url={escape(rendered.url)}">'.encode()

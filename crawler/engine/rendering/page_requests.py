@@ -1,4 +1,4 @@
-"""What the browser's pages may ask for, and the asking: each request is one of the lease's, or is refused."""
+"""Handle the requests of pages in the browser: each is sent as a request of the lease, or blocked."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -11,11 +11,11 @@ from crawler.core.http.robots import RobotsRules
 from crawler.core.http.urls import Authority, Url, get_authority, normalize_url
 from crawler.errors import CrawlerError
 
-MAX_REQUESTS = 100  # of one page, beside its document
-MAX_BYTES = 20_000_000  # that they bring
+MAX_REQUESTS = 100  # per page, beside its document
+MAX_BYTES = 20_000_000  # received by these requests
 CACHE_BYTES = 32 << 20  # of scripts and styles that are kept for the next page
 
-# What nobody reads: pictures, fonts and the like are neither text nor links.
+# Not fetched: images, fonts and media contain neither text nor links.
 _UNREAD_DESTINATIONS = frozenset({"image", "font", "audio", "video", "track", "object", "embed", "manifest", "report"})
 _UNREAD_SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".ico", ".svg", ".bmp", ".woff", ".woff2", ".ttf", ".otf"),
@@ -23,11 +23,11 @@ _UNREAD_SUFFIXES = (
 )
 _CACHED_DESTINATIONS = frozenset({"script", "style", "worker", "sharedworker"})
 _CACHED_SUFFIXES = (".js", ".mjs", ".css")
-# Between the browser and us only, or of a client that is not the browser.
+# Request headers that the crawler sets itself or that must not be forwarded.
 _UNSENT_HEADERS = frozenset(
     {"host", "user-agent", "accept-encoding", "cookie2", "upgrade-insecure-requests", "content-length"}
 )
-# What would bind the browser to a server that it never meets.
+# Response headers about the connection to the server, which the browser does not have.
 _STRIPPED_HEADERS = frozenset(
     ("alt-svc", "clear-site-data", "content-encoding", "content-length", "nel", "report-to")
 ) | {"strict-transport-security"}
@@ -35,16 +35,17 @@ _EVENT_STREAM_TYPE = "text/event-stream"
 
 
 class RelaySender(Protocol):
-    """Sends a request that a page makes; None where the budget has none left, or the lease is ending."""
+    """A sender of pages' requests; `relay` returns None if the budget is spent or the lease is ending."""
 
     async def relay(self, request: BrowserRequest, *, is_own: bool) -> BrowserResponse | Unreached | None: ...
 
 
 class PageRequests:
-    """Answers the requests of one tab's pages, one page at a time.
+    """The handler of the requests of one tab, one page at a time.
 
-    own_authorities: authorities whose server the lease paces; of others none may be private.  cache: scripts and styles
-    that pages of the lease have had, so that a site's program is asked for once.  agent: as robots.txt names us.
+    own_authorities: the domain's authorities, whose requests the lease paces; other hosts must not be private.
+    cache: scripts and styles of earlier pages of the lease, so that each is fetched once.
+    agent: the crawler's name in robots.txt.
     """
 
     def __init__(
@@ -57,16 +58,16 @@ class PageRequests:
         self.requests = 0
         self.received_bytes = 0
         self.refused: Counter[str] = Counter()
-        self.missing_responses = 0  # answers of the domain's own server that did not come, or say that it has failed
+        self.missing_responses = 0  # requests to the domain's server that got no response, a 429 or a 5xx
 
     def begin_page(self, url: Url, document: Fetched, rules: RobotsRules) -> None:
-        """Requests are those of this page from now on. document: what its server said a moment ago."""
+        """Start handling the requests of this page. document: the response that was just fetched."""
         self._url, self._document, self._rules = url, document, rules
         self.requests = self.received_bytes = self.missing_responses = 0
         self.refused = Counter()
 
     async def handle_request(self, request: BrowserRequest) -> BrowserResponse:
-        """The answer to one request."""
+        """Return the response to one request."""
         url = normalize_url(request.url)
         if url is None:
             return self._refuse("not_http")
@@ -81,7 +82,7 @@ class PageRequests:
         if is_image or _has_destination(request, _UNREAD_DESTINATIONS, _UNREAD_SUFFIXES):
             return self._refuse("unread", status=404)
         if request.get_header("accept") == _EVENT_STREAM_TYPE:
-            return self._refuse("event_stream", status=204)  # HTML, 9.2.3: it is not asked for again
+            return self._refuse("event_stream", status=204)  # HTML, 9.2.3: 204 stops reconnecting
         cached = self._cache.get(request.url)
         if cached is not None:
             return cached
@@ -96,7 +97,7 @@ class PageRequests:
         self.requests += 1
         try:
             response = await self._sender.relay(replace(request, headers=_select_headers(request)), is_own=is_own)
-        except CrawlerError:  # the lease is lost, or the store is silent: whoever keeps the lease finds that, too
+        except CrawlerError:  # lease lost or store unavailable: the lease's own tasks report that
             response = None
         if response is None:
             self.requests -= 1
@@ -123,7 +124,7 @@ class PageRequests:
 
 
 class ScriptCache:
-    """Scripts and styles by their URLs, up to so many bytes in all; nothing is let go of for another."""
+    """A cache of scripts and styles by URL, up to `max_bytes` in total; nothing is evicted."""
 
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
         self._responses: dict[Url, BrowserResponse] = {}
@@ -139,8 +140,8 @@ class ScriptCache:
 
 
 def _has_destination(request: BrowserRequest, destinations: Collection[str], suffixes: tuple[str, ...]) -> bool:
-    """Return whether a request is for one of these; where the browser does not say, the end of its path tells."""
-    if request.destination:  # only secure origins are told (Fetch Metadata)
+    """Return whether a request has one of these destinations or, if the browser sends none, one of these suffixes."""
+    if request.destination:  # browsers send it only to secure origins (Fetch Metadata)
         return request.destination in destinations
     return urlsplit(request.url).path.lower().endswith(suffixes)
 
@@ -154,7 +155,7 @@ def _select_headers(request: BrowserRequest) -> tuple[tuple[str, str], ...]:
 
 
 def _build_preflight(request: BrowserRequest) -> BrowserResponse:
-    """What a server says that lets its answers be read (CORS, Fetch Standard 3.3): it is asked all the same."""
+    """Build the response to a CORS preflight request (Fetch Standard 3.3), which is not sent to the server."""
     return BrowserResponse(
         204,
         (

@@ -1,1 +1,1 @@
-"""Every request of a lease: its session, its budget and pace, and what holds it up."""
+"""The requests of a lease: session, budget, pacing, robots.txt, login and circuit breaker."""

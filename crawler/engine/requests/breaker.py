@@ -1,4 +1,4 @@
-"""The circuit breaker of a lease: are failures the pages' fault or the domain's, and how long is it left alone?"""
+"""The circuit breaker of a lease: decide whether pages or the domain cause failures, and how long to suspend it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,41 +9,41 @@ from crawler.core.visit.lifecycle import MAX_PAGE_RETRY_AFTER
 from crawler.core.visit.visit import FIRST_RETRY, Visit
 from crawler.engine.store_port import LeasedStore
 
-# for which a domain is held of which one page asks for more than it may for all
+# Suspension of a domain when a single page demands a longer wait than one page may demand for all.
 DOUBTFUL_SUSPENSION = timedelta(hours=1)
-VISITS_UNTIL_OUTAGE = 5  # in a row without any answer, or with none but errors of the server's own (5xx)
+VISITS_UNTIL_OUTAGE = 5  # visits in a row without a response or with a 5xx
 
 
 class CircuitBreaker:
-    """Holds back the visits of one lease that got no answer or a 5xx, until it is known whose fault that was.
+    """The circuit breaker of one lease. It defers visits without a response or with a 5xx until the cause is known.
 
-    hold: why and until when nobody asks the domain anything, once there is a reason.
-    is_half_open: the domain was left alone before, and has not answered since: one look at a time, until it does.
-    pending: the visits that are held back, since the last good answer.
+    suspension: why and until when the domain is suspended; None if it is not.
+    is_half_open: the domain was suspended before and has not responded since: one visit at a time until it does.
+    pending: the deferred visits since the last good response.
     """
 
     def __init__(self, store: LeasedStore) -> None:
         self.settings, self.clock = store.settings, store.clock
-        self.rejections_before = store.lease.refusals
+        self.rejections_before = store.lease.rejections
         self.is_half_open = self.rejections_before > 0
         self.suspension: Suspension | None = None
         self.pending: list[Visit] = []
-        self.has_good_visit = False  # something good came under this lease
-        self.long_wait_count = 0  # pages that asked for more under this lease than one page may for all
+        self.has_good_visit = False  # under this lease
+        self.long_wait_count = 0  # pages with a longer Retry-After than one page may demand for all
 
     @property
     def is_in_doubt(self) -> bool:
-        """So many visits are held back that the domain must be asked whether it is there at all."""
+        """Return whether so many visits are deferred that the domain itself must be checked."""
         return len(self.pending) >= (1 if self.is_half_open else VISITS_UNTIL_OUTAGE)
 
     def add_visit(self, visit: Visit) -> list[Visit]:
-        """Take in one more visit; gives those that can be recorded now."""
+        """Add a visit; return the visits that can be recorded now."""
         if visit.no_response or visit.is_server_error:
             self.pending.append(visit)
             return []
         released = []
         if visit.requests:
-            released = self.release_as_page_faults()  # the domain answers, so it was the pages' fault
+            released = self.release_as_page_faults()  # the domain responds, so the pages are at fault
             self.is_half_open = self.is_half_open and visit.overloaded
         self.has_good_visit = self.has_good_visit or visit.is_good
         if visit.overloaded:
@@ -51,7 +51,7 @@ class CircuitBreaker:
         return [*released, visit]
 
     def limit_wait(self, requested_wait: timedelta | None) -> timedelta | None:
-        """The wait that a page asked for, as far as it holds for its domain; for the page itself it holds anyway."""
+        """Return the part of a page's Retry-After that applies to its whole domain."""
         if requested_wait is None or requested_wait <= MAX_PAGE_RETRY_AFTER:
             return requested_wait
         self.long_wait_count += 1
@@ -59,23 +59,23 @@ class CircuitBreaker:
         return requested_wait if self.long_wait_count + rejections_before > 1 else DOUBTFUL_SUSPENSION
 
     def release_as_page_faults(self) -> list[Visit]:
-        """Let the pending visits go as they are: their pages are to blame."""
+        """Return the pending visits unchanged: their pages are at fault."""
         suspects, self.pending = self.pending, []
         return suspects
 
     def release_as_outage(self, suspects: list[Visit]) -> list[Visit]:
-        """The visits as they are recorded where the domain is to blame: it is left alone, its pages are not judged."""
+        """Return the visits to record if the domain is at fault: suspend it, and do not count failures of its pages."""
         suspension = self.suspension or self.suspend(suspects[-1].reason, requested_wait=None)
-        due_at = suspension.until + FIRST_RETRY  # others shall come first when the domain is asked again
+        due_at = suspension.until + FIRST_RETRY  # other pages come first when the crawl resumes
         return [replace(visit, failures=visit.target.failures, recipients=None, due_at=due_at) for visit in suspects]
 
     def suspend(self, reason: str, *, requested_wait: timedelta | None) -> Suspension:
-        """Hold the domain; a burst of refusals counts once, and the longest wait asked for wins."""
+        """Suspend the domain. A burst of rejections counts once, and the longest requested wait applies."""
         rejections = 1 if self.has_good_visit else self.rejections_before + 1
         max_backoff, max_requested = self.settings.max_backoff, self.settings.max_retry_after
         until = self.clock.now() + compute_backoff(
             rejections, requested_wait=requested_wait, max_backoff=max_backoff, max_requested_wait=max_requested
         )
         if self.suspension is None or until > self.suspension.until:
-            self.suspension = Suspension(until=until, reason=reason, refusals=rejections)
+            self.suspension = Suspension(until=until, reason=reason, rejections=rejections)
         return self.suspension

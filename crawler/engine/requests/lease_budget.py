@@ -1,4 +1,4 @@
-"""What one lease has taken from the budgets of a day and not used yet: requests, and the bytes that they may bring."""
+"""The requests and bytes that one lease has debited from the day's budgets and not used yet."""
 
 import asyncio
 from datetime import UTC, date, datetime
@@ -9,47 +9,47 @@ from crawler.store.claim import Grant
 
 
 class LeaseBudget:
-    """The requests and bytes of one lease; nobody else writes these numbers.
+    """The debited requests and bytes of one lease; only this class changes these numbers.
 
-    Requests are taken in advance, and what is not needed is given back by a record or at the release. A grant ends with
-    its day: nothing of it is sent or given back on the account of another.
-    day: of the last grant.  not_before: the budgets have nothing for this domain until then (knowledge time).
+    Requests are debited in advance; unused ones are refunded by a record or at the release. A grant is valid only on
+    its day: afterwards nothing of it is sent or refunded.
+    day: the day of the last grant.  not_before: when the budgets allow the next request (knowledge time).
     """
 
     def __init__(self, store: LeasedStore) -> None:
         self._store, self._clock = store, store.clock
         self.day: date | None = None
         self.not_before: datetime | None = None
-        self._spare = 0  # requests that were granted and that nobody needs
-        self._assigned = 0  # requests of pages that were handed out, until their looks end
+        self._spare = 0  # granted requests that are not needed
+        self._assigned = 0  # requests of dispatched pages until their visits end
         self._granted_bytes = 0  # not settled by a record
-        self.unrecorded_bytes = 0  # received for pages, and in no record yet
-        self._counts_bytes = False  # somebody limits them
-        self.is_limited = True  # requests or bytes of the day, as far as is known: what is taken, others do not have
+        self.unrecorded_bytes = 0  # received for pages that are not recorded yet
+        self._counts_bytes = False  # whether a budget of bytes is set
+        self.is_limited = True  # whether requests or bytes are limited, so that debits reduce what others can use
         self._take_lock = asyncio.Lock()
 
     @property
     def has_bytes(self) -> bool:
-        """More bytes may be received; what is under way then may go over, by a body to each looker."""
+        """Return whether more bytes may be received. Requests in flight may exceed the limit, by one body each."""
         return not self._counts_bytes or self._granted_bytes > self.unrecorded_bytes
 
     @property
     def is_day_over(self) -> bool:
-        """The day of the last grant is over."""
+        """Return whether the day of the last grant is over."""
         return self.day is not None and self._clock.now().astimezone(UTC).date() > self.day
 
     @property
     def is_idle(self) -> bool:
-        """No page that was handed out is being looked at or waits for it."""
+        """Return whether no dispatched page is being visited or waits for its visit."""
         return self._assigned == 0
 
     async def take_requests(self, max_requests: int) -> Grant:
-        """Take up to so many requests from the budgets of the day, to be used or given back."""
-        async with self._take_lock:  # or two would give the same bytes back
+        """Debit up to `max_requests` requests from the day's budgets, to be used or returned."""
+        async with self._take_lock:  # otherwise two calls would refund the same bytes
             spare = Refund(self.day, received_bytes=max(self._granted_bytes - self.unrecorded_bytes, 0))
             grant = await self._store.debit(max_requests, waiting=self._assigned, spare=spare)
             self.not_before, self.is_limited = grant.next_at, grant.is_limited
-            if grant.day != self.day:  # what is left of the one before is lost
+            if grant.day != self.day:  # the rest of the previous grant is lost
                 self.day, self._spare, self._granted_bytes = grant.day, 0, 0
                 spare = NO_REFUND
             self._counts_bytes = grant.received_bytes is not None
@@ -58,41 +58,41 @@ class LeaseBudget:
             return grant
 
     async def take_request(self) -> bool:
-        """Take one request, of those that nobody needs if there are any; whether there was one."""
+        """Take one request, a spare one if possible; return whether there was one."""
         if self._spare and not self.is_day_over:
             self._spare -= 1
             return True
         return (await self.take_requests(1)).requests == 1
 
     def assign_to_pages(self, pages: int) -> None:
-        """Use requests that were taken for pages that were handed out."""
+        """Assign debited requests to dispatched pages."""
         self._assigned += pages
 
     def return_requests(self, requests: int, *, day: date | None) -> None:
-        """Return requests that were taken on that day and that nobody will send."""
+        """Return requests that were debited on `day` and will not be sent."""
         if day == self.day:
             self._spare += requests
 
     def return_assigned(self, pages: int, *, day: date | None) -> None:
-        """Return the requests of pages that were handed out on that day and whose looks were not begun."""
+        """Return the requests of pages that were dispatched on `day` and whose visits did not start."""
         self._assigned -= pages
         self.return_requests(pages, day=day)
 
     def end_visit(self, requests: int) -> None:
-        """One look has ended. requests: 1, or 0 where the page was decided without asking."""
+        """Note the end of a visit. requests: 1, or 0 if the page was decided without a request."""
         self._assigned -= 1
         self._spare += 1 - requests
 
     def count_received(self, received_bytes: int, *, is_visit: bool) -> None:
-        """Count what an answer brought. is_visit: a record will tell of it; of other answers nothing is given back."""
+        """Count received bytes. is_visit: whether a record will settle them; other bytes are not refunded."""
         if is_visit:
             self.unrecorded_bytes += received_bytes
         elif self._counts_bytes:
             self._granted_bytes -= received_bytes
 
     def settle_record(self, received_bytes: int) -> Refund:
-        """What a record of looks that received so much gives back."""
-        # Below nothing where robots.txt took more than was guessed.
+        """Return the refund of a record whose visits received `received_bytes`."""
+        # It may be negative if robots.txt was larger than estimated.
         refund = Refund(self.day, self._spare, min(self._granted_bytes, received_bytes))
         self._spare = 0
         self._granted_bytes -= refund.received_bytes
@@ -100,5 +100,5 @@ class LeaseBudget:
         return refund
 
     def compute_refund(self) -> Refund:
-        """What the release gives back."""
+        """Return the refund at the release."""
         return Refund(self.day, self._spare, self._granted_bytes)

@@ -1,4 +1,4 @@
-"""Logging in by a form, and again when pages turn into that form; a few times under one lease, at the domain's pace."""
+"""Log in through a form, and again when pages respond with that form, a few times per lease at the domain's delay."""
 
 import asyncio
 import logging
@@ -16,23 +16,23 @@ from crawler.engine.requests.session import DomainSession
 
 log = logging.getLogger("recrawl.login")
 
-LOGIN_FAILED = "login_failed"  # how the reason of a hold begins
-MAX_REDIRECTS = 5  # from the form to the page that a login ends at, and from its address to the form
-MAX_RENEWALS = 3  # under one lease: a page that shows the form to everybody is no reason to log in for ever
+LOGIN_FAILED = "login_failed"  # prefix of a suspension's reason
+MAX_REDIRECTS = 5  # before the form, and after it was sent
+MAX_RENEWALS = 3  # per lease: a page that always shows the form must not cause endless logins
 
 
 class _LoginError(Exception):
-    """A login did not succeed; the message says why, without what was sent."""
+    """A login that failed. The message says why, without the values that were sent."""
 
 
 class _OutOfBudgetError(Exception):
-    """The day's budget has no request left, or the domain's hours are closed."""
+    """The day's budget is spent, or the domain's hours are closed."""
 
 
 class Login:
-    """The login of a domain under one lease. suspend: told why when it fails, so that the lease ends.
+    """The login of a domain under one lease, for sessions that have one.
 
-    To be used only where the session has one.
+    suspend: called with the reason when a login fails, to end the lease.
     """
 
     def __init__(
@@ -48,15 +48,15 @@ class Login:
 
     @property
     def login_count(self) -> int:
-        """How many logins have succeeded, by which who was shown a form knows whether there was one since."""
+        """Return how many logins have succeeded; compare it to find out whether there was one since a request."""
         return self._session.logins
 
     async def ensure_logged_in(self) -> bool:
-        """Log in, unless that was done before; whether pages may be asked now."""
+        """Log in unless this was done before; return whether pages may be fetched now."""
         return self._session.is_logged_in or await self._log_in()
 
     def is_required_by(self, response: Response, *, url: Url) -> bool:
-        """Whether an answer wants a login first: 401, a redirect to the form, or the form. url: that was asked."""
+        """Return whether a response requires a login: 401, a redirect to the form, or the form. url: of the request."""
         if not isinstance(response, Fetched) or _extract_path(url) == _extract_path(self._url):
             return False
         if response.status in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS and response.location is not None:
@@ -66,7 +66,10 @@ class Login:
         return response.status == 401 or self._find_form(response, url) is not None
 
     async def renew(self, *, since: int) -> bool:
-        """Log in again, unless somebody else has meanwhile; whether it is worth asking again. since: see `done`."""
+        """Log in again, unless another visit has meanwhile; return whether the page should be fetched again.
+
+        since: `login_count` before the request.
+        """
         async with self._lock:
             if self.login_count > since:
                 return True
@@ -103,25 +106,25 @@ class Login:
         if form is None:
             raise _LoginError(f"no form with the fields {', '.join(self._field_names)} at {self._login.path}")
         if not form.is_post or form.action is None:
-            raise _LoginError(f"the form at {self._login.path} is not sent by POST")
+            raise _LoginError(f"the form at {self._login.path} does not use POST")
         if not self._session.is_own(form.action):
-            raise _LoginError(f"the form at {self._login.path} leads to another domain")
+            raise _LoginError(f"the form at {self._login.path} is submitted to another domain")
         form_values = form.fill_fields(self._session.get_login_values(self._login))
         response = await self._require_page(self._requester.post_form(form.action, form_values))
         last_page, url = await self._follow_redirects(response, form.action)
         if last_page.status >= 400:
             raise _LoginError(f"status {last_page.status}")
         if self._find_form(last_page, url) is not None:
-            raise _LoginError("the form is shown again: its fields are not accepted")
+            raise _LoginError("the form is shown again: the credentials were not accepted")
 
     async def _follow_redirects(self, response: Fetched, url: Url) -> tuple[Fetched, Url]:
-        """The page to which redirects lead within the domain, and its URL."""
+        """Follow redirects within the domain; return the last page and its URL."""
         for _ in range(MAX_REDIRECTS):
             if response.status not in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS or response.location is None:
                 break
             url = response.location
             if not self._session.is_own(url):
-                raise _LoginError("it leads to another domain")
+                raise _LoginError("it redirects to another domain")
             response = await self._require_page(self._requester.request_url(url))
         return response, url
 
@@ -130,9 +133,9 @@ class Login:
         if response is None:
             raise _OutOfBudgetError
         if isinstance(response, Unreached):
-            raise _LoginError(f"no answer ({response.reason})")
+            raise _LoginError(f"no response ({response.reason})")
         if not isinstance(response, Fetched):
-            raise _LoginError("no answer that is a page")
+            raise _LoginError("the response is not a page")
         return response
 
     def _find_form(self, page: Fetched, url: Url) -> LoginForm | None:
@@ -140,7 +143,7 @@ class Login:
 
 
 def convert_to_unauthorized(response: Response) -> Response:
-    """An answer that wants a login as the 401 that it means."""
+    """Return a response that requires a login as a 401."""
     if not isinstance(response, Fetched):
         return response
     return replace(response, status=401, body=b"", location=None, validators=NO_VALIDATORS)

@@ -1,4 +1,4 @@
-"""When a request may be sent: never sooner than the server's delay, never under a lease that it could outlast."""
+"""Decide when a request may be sent: not before the server's delay is over, nor if it might outlast the lease."""
 
 import asyncio
 import time
@@ -9,20 +9,19 @@ from crawler.clock import Clock
 from crawler.core.budget.hours import ALWAYS, Hours, get_speed
 from crawler.core.domain import Lease
 
-# Of smoothed latency, a pause is never longer for it, as Heritrix has it (maxDelayMs; its delayFactor is 5, that of
-# Mercator 10: Heydon and Najork, World Wide Web 2 (4), 1999). A delay that is longer by itself stays.
+# Maximum delay caused by latency, like Heritrix's maxDelayMs (its delayFactor is 5, Mercator's 10: Heydon and Najork,
+# World Wide Web 2 (4), 1999). A longer configured delay is not shortened.
 MAX_LATENCY_DELAY = timedelta(seconds=30)
-SMOOTHING = 0.25  # of the newest answer; one slow page among fast ones does not stop the domain
-POLL_SECONDS = 0.25  # who waits for a turn sees so often whether it is wanted still
+SMOOTHING = 0.25  # weight of the newest response, so that one slow page does not slow down the domain
+POLL_SECONDS = 0.25  # how often a waiting request checks whether it is still needed
 
 
 class Pacer:
-    """Spaces the requests to one server: a delay after the last send and after the end of the last answer.
+    """The pacer of one server: it delays each request after the last send and after the end of the last response.
 
-    delay: real time between two requests; none: they are not spaced.  wait: until the first.  hours: by whose speed the
-    delay is shorter or longer, by the knowledge time of `clock`.  latency_factor: a delay is at least so many times the
-    smoothed latency of the answers, up to MAX_LATENCY_DELAY; 0: it is not. Without a delay nothing is spaced, however
-    slow the server is.
+    delay: real time between two requests; zero: no delay, regardless of latency.  wait: time until the first request.
+    hours: crawl hours, whose speed divides the delay, by the knowledge time of `clock`.
+    latency_factor: the delay is at least this multiple of the smoothed latency, up to MAX_LATENCY_DELAY; 0: no effect.
     """
 
     def __init__(
@@ -39,12 +38,12 @@ class Pacer:
         self._latency: timedelta | None = None  # smoothed
         self._min_delay = timedelta(0)
         self._free_at = time.monotonic() + wait.total_seconds()
-        self._last_at: float | None = None  # monotonic, when the last request was sent or answered
+        self._last_at: float | None = None  # when the last request was sent or finished, in monotonic seconds
         self._slot = asyncio.Lock()
 
     @property
     def _speed(self) -> float:
-        """How fast requests may be sent now, as a factor; 0 while the hours are closed."""
+        """Return the speed factor of the current hour; 0 while the hours are closed."""
         return 1.0 if self._hours.is_always else get_speed(self._hours, self._clock.now())
 
     def is_closed(self) -> bool:
@@ -53,24 +52,24 @@ class Pacer:
 
     @property
     def delay(self) -> timedelta:
-        """Real time between two requests now."""
-        speed = self._speed or 1.0  # while the hours are closed nothing is sent at all
+        """Return the current real time between two requests."""
+        speed = self._speed or 1.0  # while the hours are closed, nothing is sent anyway
         delay = max(self._base_delay / speed, self._min_delay)
         latency_delay = min(self._latency_factor * (self._latency or timedelta(0)), MAX_LATENCY_DELAY)
         return max(delay, latency_delay) if delay else delay
 
     @property
     def max_delay(self) -> timedelta:
-        """Real time between two requests in the slowest of the hours, however fast the server answers."""
+        """Return the real time between two requests in the slowest hour, without regard to latency."""
         return max(self._base_delay / min(window.speed for window in self._hours.windows), self._min_delay)
 
     @property
     def wait(self) -> timedelta:
-        """How long until the next request may be sent."""
+        """Return the time until the next request may be sent."""
         return timedelta(seconds=max(self._free_at - time.monotonic(), 0.0))
 
     def raise_delay(self, delay: timedelta) -> None:
-        """Space requests by so much at least, whatever the hours say, from the last one on."""
+        """Set a minimum delay that also applies in faster hours, starting from the last request."""
         self._min_delay = max(self._min_delay, delay)
         if self._last_at is not None:
             self._free_at = max(self._free_at, self._last_at + self.delay.total_seconds())
@@ -78,17 +77,17 @@ class Pacer:
     async def wait_for_slot(
         self, wait_for_lease: Callable[[], Awaitable[None]], *, is_over: Callable[[], bool] = lambda: False
     ) -> None:
-        """Wait for one's turn, and for room under the lease; one request may be sent after it.
+        """Wait until the delay is over and the lease lasts long enough; then one request may be sent.
 
-        The wait for room is part of the turn: those who wait for it together are not let through together.
-        is_over: nobody wants to send any more, and so nobody waits; who was let through has to ask again.
+        wait_for_lease: waits for the lease, inside the lock, so that waiting requests do not all start together.
+        is_over: whether requests are no longer needed; then return early. The caller must check it again afterwards.
         """
         if not self.delay and self._free_at <= time.monotonic():
             await wait_for_lease()
             return
         async with self._slot:
             await wait_for_lease()
-            # An answer that comes meanwhile puts it off further.
+            # A response that arrives meanwhile extends the wait.
             while (seconds_left := self._free_at - time.monotonic()) > 0:
                 if is_over():
                     return
@@ -97,7 +96,7 @@ class Pacer:
             self._start_delay()
 
     def note_response(self, latency: timedelta | None = None) -> None:
-        """Note that an answer came, or that none will. latency: from the send to the end of an answer, if one came."""
+        """Note that a request has ended. latency: time from the send to the end of the response, if there was one."""
         if latency is not None:
             before = latency if self._latency is None else self._latency
             self._latency = before + SMOOTHING * (latency - before)
@@ -111,7 +110,7 @@ class Pacer:
 
 
 class LeaseDeadline:
-    """The end of a lease by its holder's own clock, which fences late requests."""
+    """The end of a lease by its holder's clock, which blocks requests that would be too late."""
 
     def __init__(self, lease: Lease) -> None:
         self._term = lease.term.total_seconds()
@@ -119,12 +118,12 @@ class LeaseDeadline:
         self._renewal = asyncio.Event()
 
     def extend(self, *, since: float) -> None:
-        """Note that a renewal succeeded which was sent at `since` (monotonic seconds)."""
+        """Note a successful renewal that was sent at `since` (monotonic seconds)."""
         self._ends_at = max(self._ends_at, since + self._term)
         self._renewal.set()
 
     async def wait_for_time_left(self, max_duration: timedelta) -> None:
-        """Wait until the lease lasts longer than a request may take: while the store is silent, nothing is sent."""
+        """Wait until the lease lasts longer than a request may take. Without renewals, nothing is sent."""
         while self._ends_at - time.monotonic() < max_duration.total_seconds():
             self._renewal.clear()
             await self._renewal.wait()

@@ -1,7 +1,7 @@
-"""Asking a server, one request at a time: at its pace, within the lease, and on the account of the day.
+"""Send requests to a server: with its delay, within the lease, and debited from the day's budget.
 
-Whatever asks the web does it through a PacedWeb: a crawl and `recrawl try` by a Requester, which has a lease and its
-budget; registration, which has neither, by a pacer for each server.
+All requests go through a PacedServer. A crawl and `recrawl try` use it through a Requester, which has a lease and its
+budget. Registration has neither and uses one PacedServer for each server.
 """
 
 import asyncio
@@ -35,19 +35,19 @@ from crawler.engine.store_port import LeasedStore
 if TYPE_CHECKING:  # as in resources.py
     from crawler.fetch import Http
 
-RELAY_DEADLINE = timedelta(seconds=8)  # of what a page asks for: one that never ends would hold up its render
+RELAY_DEADLINE = timedelta(seconds=8)  # for a page's own requests: an endless one would delay its rendering
 
 Form = tuple[tuple[str, str], ...]  # names and values of fields
-# Waits until a request that may take so long may be sent, or raises.
+# Waits until a request with this time limit may be sent, or raises.
 Fence = Callable[[timedelta], Awaitable[None]]
 
 
 async def skip_fence(_max_duration: timedelta) -> None:
-    """Let every request through, as where there is no lease to outlast it."""
+    """Let every request through, for use without a lease."""
 
 
 def compute_latency(response: Response) -> timedelta | None:
-    """How long the server took for an answer, or too long for one; None where it was not at work."""
+    """Return the time that the server took to respond or to time out; None if it was not reached."""
     if isinstance(response, Unreached) and response.reason is not FailureReason.DEADLINE:
         return None
     return response.elapsed
@@ -55,7 +55,7 @@ def compute_latency(response: Response) -> timedelta | None:
 
 @dataclass(frozen=True, slots=True)
 class WebRequest:
-    """One request of ours. limits: of its answer.  form: of a POST."""
+    """A request to send. limits: limits of its response.  form: the fields of a POST."""
 
     url: Url
     validators: Validators = NO_VALIDATORS
@@ -65,10 +65,10 @@ class WebRequest:
 
 
 class PacedServer:
-    """One server, asked no sooner than its pacer allows.
+    """A server whose requests are paced.
 
-    deadline: of a request.  language: as in Http.fetch.  session: what its own URLs are shown; None: nothing.
-    Who sends asks before whether the domain's hours are closed.
+    deadline: the time limit of one request.  language: as in Http.fetch.  session: credentials and cookies for the
+    domain's own URLs; None: none.  Callers must check first whether the domain's hours are closed.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class PacedServer:
         self._session = session
 
     async def wait_for_slot(self, *, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Wait until one request may be sent, or nobody wants to."""
+        """Wait until one request may be sent, or `is_over` returns True."""
         await self.pacer.wait_for_slot(self._wait_for_lease, is_over=is_over)
 
     async def send_request(self, request: WebRequest) -> Response:
-        """The request whose turn it is."""
+        """Send a request, after `wait_for_slot`."""
         latency: timedelta | None = None
         try:
             response = await self._http_client.fetch(
@@ -108,12 +108,12 @@ class PacedServer:
         return response
 
     async def fetch(self, url: Url, *, limits: RequestLimits = DEFAULT_LIMITS) -> Response:
-        """One request in its turn."""
+        """Wait for the delay, then fetch a URL."""
         await self.wait_for_slot()
         return await self.send_request(WebRequest(url, limits=limits))
 
     async def relay(self, request: BrowserRequest, *, is_own: bool) -> BrowserResponse | Unreached:
-        """A page's own request: in its turn if it is this server's, else at once, but never to a private address."""
+        """Send a page's own request: paced if it is for this server, else at once, but never to a private address."""
         if not is_own:
             await self._wait_for_lease()
             return await self._http_client.relay(
@@ -141,7 +141,7 @@ class PacedServer:
 
 
 def build_leased_server(session: DomainSession, store: LeasedStore, *, fence: Fence) -> PacedServer:
-    """The server of a leased domain, at the domain's delay, in its hours. A longer request could outlast the lease."""
+    """Build the paced server of a leased domain, with its delay and hours and a deadline below the lease's term."""
     lease = store.lease
     domain_settings, deadline = lease.domain.settings, min(store.settings.request_timeout, lease.term / 2)
     pacer = Pacer(
@@ -157,10 +157,10 @@ def build_leased_server(session: DomainSession, store: LeasedStore, *, fence: Fe
 
 
 class Requester:
-    """Sends the requests of one lease.
+    """The sender of one lease's requests.
 
-    term: of the lease.  is_ending: whether anybody wants the lease to end.  stats: where requests are counted that
-    begin no look.  prefetched: what pages said a moment ago; each counts as the request of their first look.
+    term: the term of the lease.  is_ending: returns whether the lease must end.  stats: counts the extra requests.
+    prefetched: responses that were just fetched; each counts as the request of its page's first visit.
     """
 
     def __init__(
@@ -183,19 +183,19 @@ class Requester:
 
     @property
     def day(self) -> date | None:
-        """The day on whose account requests are taken now."""
+        """Return the day whose budget is debited now."""
         return self._budget.day
 
     @property
     def is_stopping(self) -> bool:
-        """Nothing new is begun; a domain that is closed, or whose next request is far off, is released, not held."""
+        """Return whether to start nothing new: the lease ends, the hours are closed, or the next request is far off."""
         return self._is_over() or self.pacer.wait > self._max_wait
 
     def _is_over(self) -> bool:
         return self._is_ending() or self.pacer.is_closed()
 
     async def fetch_target(self, request: WebRequest) -> Response | None:
-        """The request that was taken when its page was handed out; None, and given back, if it was not begun."""
+        """Send the request that was debited when its page was dispatched; return it and None if it is not sent."""
         day = self._budget.day
         is_plain = request.method == "GET" and not request.validators
         if is_plain and (prefetched := self._prefetched.pop(request.url, None)) is not None:
@@ -212,15 +212,15 @@ class Requester:
         return await self._send(request, is_visit=True)
 
     async def reserve_request(self) -> bool:
-        """Take one request more, which a look may turn out to need: so it is not begun if it could not be finished."""
+        """Take an extra request that a visit may need, so that a visit is not started if it could not be finished."""
         return not self.is_stopping and await self._budget.take_request()
 
     def return_reserved(self, *, day: date | None) -> None:
-        """Return the request that was reserved on that day."""
+        """Return the request that was reserved on `day`."""
         self._budget.return_requests(1, day=day)
 
     async def fetch_reserved(self, request: WebRequest) -> Response | None:
-        """The request that was reserved; None where its day is over, or the domain wants to be left alone for long."""
+        """Send the reserved request; return None if its day is over, or if the domain's delay is too long."""
         if self.pacer.wait > self._max_wait or self._budget.is_day_over:
             self._budget.return_requests(1, day=self._budget.day)
             return None
@@ -229,7 +229,7 @@ class Requester:
     async def fetch_extra(
         self, url: Url, *, validators: Validators = NO_VALIDATORS, limits: RequestLimits = DEFAULT_LIMITS
     ) -> Response | None:
-        """One request more for a look; None where the budget has none left, or the lease is ending."""
+        """Send an extra request for a visit; return None if the budget is spent or the lease is ending."""
         return (
             None
             if self.is_stopping
@@ -237,11 +237,11 @@ class Requester:
         )
 
     async def request_url(self, url: Url, *, limits: RequestLimits = DEFAULT_LIMITS) -> Response | None:
-        """One request for what is no look; None where the budget has none left, or the domain's hours are closed."""
+        """Send a request that belongs to no visit; return None if the budget is spent or the hours are closed."""
         return await self._take_and_send(WebRequest(url, limits=limits), is_visit=False)
 
     async def relay(self, request: BrowserRequest, *, is_own: bool) -> BrowserResponse | Unreached | None:
-        """A request of a page in the browser, for its look; None where the budget has none left, or the lease ends."""
+        """Send a page's request from the browser; return None if the budget is spent or the lease is ending."""
         if self.is_stopping or not self._budget.has_bytes or not await self._budget.take_request():
             return None
         response = await self._server.relay(request, is_own=is_own)
@@ -250,7 +250,7 @@ class Requester:
         return response
 
     async def post_form(self, url: Url, form: Form) -> Response | None:
-        """One request that sends a form, as for a login; None as of `ask`."""
+        """Send a form, for example a login; return None as `request_url` does."""
         return await self._take_and_send(WebRequest(url, method="POST", form=form), is_visit=False)
 
     async def _take_and_send(self, request: WebRequest, *, is_visit: bool) -> Response | None:
@@ -259,7 +259,7 @@ class Requester:
         return await self._send_in_slot(request, is_visit=is_visit)
 
     async def _send_in_slot(self, request: WebRequest, *, is_visit: bool) -> Response | None:
-        """One request that was taken; None, and given back, where the domain's hours close before its turn."""
+        """Send a debited request; return None and refund it if the domain's hours close during the wait."""
         day = self._budget.day
         try:
             await self._server.wait_for_slot(is_over=self.pacer.is_closed)

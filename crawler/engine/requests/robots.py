@@ -1,4 +1,4 @@
-"""Asking for a domain's robots.txt: an ordinary request of the lease, with a due time of its own (RFC 9309)."""
+"""Fetch a domain's robots.txt with an ordinary request of the lease, when its own due time has come (RFC 9309)."""
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
@@ -20,25 +20,24 @@ RETRY_AFTER = timedelta(hours=1)
 GIVE_UP_AFTER = timedelta(days=30)  # section 2.3.1.4: then an unreachable robots.txt counts as none
 
 
-MAX_READ_BYTES = MAX_ROBOTS_BYTES + 1  # so much of it is read; one byte more tells that there is more
+MAX_READ_BYTES = MAX_ROBOTS_BYTES + 1  # one more byte, to detect a longer file
 
 
-RequestUrl = Callable[[Url], Awaitable[Response | None]]  # one request at the domain's pace; None: not affordable today
+RequestUrl = Callable[[Url], Awaitable[Response | None]]  # a paced request; returns None if the budget is spent
 
 
 class RequestUrlWithin(Protocol):
-    """One request at the domain's pace, within bounds; None: not affordable today."""
+    """A paced request with limits; returns None if the budget is spent."""
 
     async def __call__(self, url: Url, *, limits: RequestLimits = DEFAULT_LIMITS) -> Response | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsResult:
-    """Rules of a robots.txt, and how they are known.
+    """The rules of a robots.txt and how they were obtained.
 
-    copy: that is stored, or None if the one before is good enough.  outage: why nothing may be asked for now, or None.
-    requested_wait: how long the server wants to be left alone.  is_budget_spent: the day's budget ended before the
-    rules were known.
+    copy: the copy to store; None if the stored one remains.  outage: why the domain may not be crawled now, or None.
+    requested_wait: the server's Retry-After.  is_budget_spent: the day's budget ended before the rules were known.
     """
 
     rules: RobotsRules
@@ -50,7 +49,7 @@ class RobotsResult:
 
 
 async def load_robots(store: LeasedStore, request_url: RequestUrlWithin) -> RobotsResult:
-    """The rules of the leased domain: the stored ones, or those that its server gives now if these are due."""
+    """Return the rules of the leased domain: the stored ones, or new ones if robots.txt is due."""
     lease, clock = store.lease, store.clock
     stored = lease.robots
     if stored is not None and stored.due_at > clock.now() and stored.body is not None:
@@ -68,11 +67,11 @@ async def load_robots(store: LeasedStore, request_url: RequestUrlWithin) -> Robo
 async def fetch_robots(
     request_url: RequestUrlWithin, root: Url, *, own_authorities: Collection[Authority]
 ) -> tuple[Response | None, int]:
-    """What the server says to a request for the robots.txt of a root, and how many requests it took.
+    """Fetch the robots.txt of a root; return the response and the number of requests.
 
-    own_authorities: the names of the domain. Redirects are followed: the file of another authority then speaks for this
-    domain. It has to be a public one, even where the domain's user allows private addresses: those were allowed for
-    this domain. None if the budget has no request left. Of a file beyond MAX_ROBOTS_BYTES the beginning is enough.
+    own_authorities: the names of the domain. Redirects to other authorities are followed, but only to public addresses:
+    --allow-private applies only to the domain itself. The response is None if the budget is spent. Only the beginning
+    of a file beyond MAX_ROBOTS_BYTES is read.
     """
     url = Url(f"{root}robots.txt")
     requests = 0
@@ -96,7 +95,7 @@ def _interpret_response(response: Response, lease: Lease, *, now: datetime) -> R
             return RobotsResult(rules=ALLOW_ALL, outage=f"http_{status}", requested_wait=requested_wait)
         case Fetched(status=status) if 200 <= status < 300:
             return _accept_body(response.body, lease, outcome="ok", now=now)
-        case Fetched(status=status) if 300 <= status < 500:  # redirects without end are "unavailable", as 404 is
+        case Fetched(status=status) if 300 <= status < 500:  # endless redirects count as "unavailable", like 404
             return _accept_body(b"", lease, outcome=f"http_{status}", now=now)
         case Fetched(status=status):
             return _use_last_copy(f"http_{status}", lease, now=now)
@@ -116,12 +115,12 @@ def _accept_body(body: bytes, lease: Lease, *, outcome: str, now: datetime) -> R
 
 
 def build_good_copy(body: bytes, *, outcome: str = "ok", at: datetime) -> RobotsCopy:
-    """The copy of a robots.txt that was had just now."""
+    """Build the copy of a robots.txt that was just fetched successfully."""
     return RobotsCopy(body=body, outcome=outcome, fetched_at=at, good_at=at, due_at=at + COPY_LIFETIME)
 
 
 def _use_last_copy(outcome: str, lease: Lease, *, now: datetime) -> RobotsResult:
-    """Rules while robots.txt cannot be had: the last good copy; without one nothing may be asked for, for a time."""
+    """Return the last good copy while robots.txt cannot be fetched; without one, the domain may not be crawled yet."""
     body, good_at = (lease.robots.body, lease.robots.good_at) if lease.robots else (None, None)
     copy = RobotsCopy(body=body, outcome=outcome, fetched_at=now, good_at=good_at, due_at=now + RETRY_AFTER)
     if body is not None:

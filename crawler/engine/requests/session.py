@@ -1,6 +1,7 @@
-"""What a domain is shown while this process crawls it, and the way to it; secrets are found when a lease begins.
+"""The session of a domain in this process: HTTP client, credentials, cookies and login.
 
-Secrets, cookies and logins live in the memory of the process and nowhere else (docs/decisions/0028).
+Secrets are looked up when a lease begins. Secrets, cookies and logins exist only in the memory of the process
+(docs/decisions/0028).
 """
 
 import logging
@@ -27,22 +28,22 @@ if TYPE_CHECKING:  # as in resources.py
 
 log = logging.getLogger("recrawl.session")
 
-NO_SECRET = "no_secret"  # the reason of a hold: a secret that the domain's settings name is not there  # noqa: S105
-NO_CERTIFICATES = "no_certificates"  # likewise: the file of certificates cannot be read
+NO_SECRET = "no_secret"  # reason of a suspension: a secret of the domain's settings is missing  # noqa: S105
+NO_CERTIFICATES = "no_certificates"  # reason of a suspension: the file of certificates cannot be read
 
-# The secret that stands at a reference; None where there is none.
+# Looks up the secret of a reference; None if it does not exist.
 FindSecret = Callable[[SecretReference], Awaitable[str | None]]
 
 
 async def read_environment_secret(reference: SecretReference) -> str | None:
-    """A variable of this process; None for a block, which only who knows a Prefect server can read."""
+    """Return the value of an environment variable; None for a Prefect block, which cannot be read here."""
     return os.environ.get(reference.name) if reference.source is SecretSource.ENV else None
 
 
 async def find_secrets(
     references: Collection[SecretReference], find_secret: FindSecret
 ) -> dict[SecretReference, str] | str:
-    """All secrets that are named; or why one cannot be used, as the reason of a hold, which tells its place alone."""
+    """Look up all secrets; if one is unusable, return the reason for a suspension, which contains no secret."""
     secrets: dict[SecretReference, str] = {}
     for reference in references:
         secret = await find_secret(reference)
@@ -55,10 +56,10 @@ async def find_secrets(
 
 
 class DomainSession:
-    """What one domain is shown by this process, and by which client it is asked.
+    """The session of one domain in this process.
 
-    http_client: the client that all its requests go by.  cookies: None where none are kept.  login: by a form, where
-    the domain's user asks for one.
+    http_client: the client for all its requests.  cookies: its cookie jar; None if cookies are not kept.
+    login: its login through a form; None if it has none.
     """
 
     def __init__(
@@ -72,22 +73,22 @@ class DomainSession:
         self._auth = NO_AUTH
         if secrets or cookies is not None:
             self._auth = RequestAuth(headers=build_headers(domain.settings.credentials, secrets), cookies=cookies)
-        self.logins = 0  # how often a login has succeeded
+        self.logins = 0  # how many logins have succeeded
         self.is_logged_in = self.login is None
 
     def is_own(self, url: Url) -> bool:
-        """Whether a URL is the domain's own, so that it may be shown what its user gave for it.
+        """Return whether a URL belongs to the domain, so that credentials may be sent to it.
 
-        A domain that is asked by https is shown nothing by http, where anybody on the way could read it.
+        The credentials of an https domain are never sent over http, where others could read them.
         """
         return get_authority(url) in self._own_authorities and (not self._is_secure or get_scheme(url) == "https")
 
     def choose_auth(self, url: Url, *, form: tuple[tuple[str, str], ...] = ()) -> RequestAuth:
-        """What a request for this URL shows: nothing where it is not the domain's own, as after a redirect."""
+        """Return the credentials for a request: none if the URL is not the domain's own, as after a redirect."""
         if not self.is_own(url):
             return NO_AUTH
         return replace(self._auth, form=form) if form else self._auth
 
     def get_login_values(self, login: LoginReference) -> dict[str, str]:
-        """The fields of the login with their values."""
+        """Return the fields of the login with their values."""
         return {name: self.secrets[reference] for name, reference in login.fields}

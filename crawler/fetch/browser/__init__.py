@@ -1,4 +1,4 @@
-"""A browser that renders pages, whose only way out is a client of ours. Uses core alone; it sends no request itself."""
+"""A browser that renders pages. It reaches the network only through the caller's HTTP client. Uses only core."""
 
 from crawler.fetch.browser.browser import Browser, RenderLimits, Tab
 from crawler.fetch.browser.process import BrowserMissing, find_browser

@@ -1,8 +1,8 @@
-"""One browser for all domains, started when the first page needs it, and a tab of it for each lease that renders.
+"""One browser for all domains, started when the first page needs it, with tabs for each lease that renders.
 
-Playwright drives it; no address is ever asked by it (proxy.py). A page can crash, hang or fill its tab: that is a
-finding, and where the browser itself may have taken harm another takes its place, which takes a tenth of a second.
-While pages are rendered the memory of all its processes is watched, and what takes too much is ended.
+Playwright drives the browser, which never connects to the network itself (see proxy.py). A page that crashes, hangs or
+exceeds a limit is an outcome. If the browser itself may be damaged, another one replaces it, which takes 0.1 s. While
+pages are rendered, the memory of all browser processes is watched, and processes that take too much are killed.
 """
 
 import asyncio
@@ -47,19 +47,19 @@ FLAGS = (
     "--dns-prefetch-disable",
     "--no-first-run",
     "--no-pings",
-    "--ignore-certificate-errors",  # of our own proxy; the server's are checked behind it
+    "--ignore-certificate-errors",  # certificates of our own proxy; the HTTP client checks those of servers
     "--blink-settings=imagesEnabled=false",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # names are looked up by us alone
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # only the HTTP client resolves names
     "--js-flags=--max-old-space-size=256",
 )
-MEMORY_CHECK_SECONDS = 0.1  # a hostile page takes up to 2 GB a second
+MEMORY_CHECK_SECONDS = 0.1  # a hostile page may allocate 2 GB per second
 IDLE_CHECK_SECONDS = 1
-REPLACE_SHARE = 0.7  # of its bound: a browser that holds more after a render is replaced, before its pages suffer
-MAX_STARTS = 2  # a browser or driver that ends while it starts is started once more
+REPLACE_SHARE = 0.7  # of the memory limit: a browser that uses more after a render is replaced
+MAX_STARTS = 2  # attempts to start a browser or driver
 VIEWPORT = (1280, 900)
-MAX_CHALLENGES = 10  # each can add a password to the 20 that Chromium remembers, of which the proxy's is one
-MAX_URLS = 500  # that scripts name outside of the document
+MAX_CHALLENGES = 10  # each can add a password to the 20 that Chromium remembers, among them the proxy's
+MAX_URLS = 500  # URLs that scripts use outside of the document
 _SCRIPTS = {
     name: files(__package__).joinpath(f"{name}.js").read_text(encoding="utf-8")
     for name in ("prepare", "read_dom", "scroll", "settle")
@@ -68,14 +68,13 @@ _SCRIPTS = {
 
 @dataclass(frozen=True, slots=True)
 class RenderLimits:
-    """Bounds of renders.
+    """Limits of rendering.
 
-    timeout: for one page, from its tab to its document.  quiet_time: how long nothing changes in a page that is done.
-    max_settle_time: how long a page may take until then.  max_scrolls: windows that it is scrolled down.
-    max_html_chars: of the document.  max_tabs: at a time, in all.  max_process_bytes: private memory of one process of
-    the browser.  max_total_bytes: memory of all its processes, above which the page that takes the most is ended, or
-    the browser.  max_renders: after which another browser takes its place.  max_tab_renders: after which a tab is
-    opened anew.
+    timeout: for one page, from opening the tab to reading the document.  quiet_time: a page is done when nothing
+    changes for this time.  max_settle_time: maximum time until then.  max_scrolls: how many windows to scroll down.
+    max_html_chars: size of the document.  max_tabs: simultaneous renders.  max_process_bytes: private memory of one
+    browser process.  max_total_bytes: memory of all browser processes; above it, the largest page or the browser is
+    killed.  max_renders: renders after which the browser is replaced.  max_tab_renders: renders after which a tab is.
     """
 
     timeout: timedelta = timedelta(seconds=20)
@@ -95,10 +94,10 @@ RENDER_LIMITS = RenderLimits()
 
 @dataclass(eq=False)
 class _RunningBrowser:
-    """A browser that runs.
+    """A running browser.
 
-    session: with the browser itself.  driver_pid: the process that drives it.  stack: what ends both.
-    killed_pids: processes that took too much memory.
+    session: the CDP session with the browser.  driver_pid: the process of its driver.  stack: closes both.
+    killed_pids: processes that were killed because they took too much memory.
     """
 
     driven: DrivenBrowser
@@ -107,26 +106,26 @@ class _RunningBrowser:
     driver_pid: int | None
     stack: AsyncExitStack
     renders: int = 0
-    tabs: int = 0  # that are open
-    pages: int = 0  # that are being rendered
-    is_stale: bool = False  # no further tab is opened in it
-    is_above_bound: bool = False  # its processes took more memory than they may
+    tabs: int = 0  # open ones
+    pages: int = 0  # being rendered
+    is_stale: bool = False  # no more tabs are opened in it
+    is_above_bound: bool = False  # its processes exceeded the memory limit
     killed_pids: set[int] = field(default_factory=set)
 
 
 class Browser:
-    """A browser for any number of domains, one tab for each lease; a context manager.
+    """A browser for any number of domains, as a context manager.
 
-    program: what is started, when the first page needs it.  user_agent: that pages see.
+    program: the executable, started when the first page needs it.  user_agent: the User-Agent that pages see.
     """
 
     def __init__(self, program: Path, *, user_agent: str, limits: RenderLimits = RENDER_LIMITS) -> None:
         self.program, self.user_agent, self.limits = program, user_agent, limits
-        self._running: _RunningBrowser | None = None  # the one in which tabs are opened
-        self._instances: list[_RunningBrowser] = []  # with those that have tabs left
+        self._running: _RunningBrowser | None = None  # where new tabs are opened
+        self._instances: list[_RunningBrowser] = []  # including replaced ones that still have tabs
         self._start_lock = asyncio.Lock()
-        self.slots = asyncio.Semaphore(limits.max_tabs)  # of the few renders at a time
-        self._is_warned = False  # that there is no sandbox
+        self.slots = asyncio.Semaphore(limits.max_tabs)  # for simultaneous renders
+        self._is_warned = False  # about the missing sandbox
 
     async def __aenter__(self) -> Self:
         return self
@@ -137,7 +136,7 @@ class Browser:
 
     @asynccontextmanager
     async def open_tab(self, handle_request: HandleRequest, *, language: str = "") -> AsyncIterator["Tab"]:
-        """A tab whose requests `answer` answers. language: Accept-Language."""
+        """Open a tab whose requests `handle_request` handles. language: the Accept-Language header."""
         proxy = LoopbackProxy(handle_request)
         async with proxy.listen():
             tab = Tab(self, proxy, language=language)
@@ -147,7 +146,7 @@ class Browser:
                 await tab.close()
 
     async def ensure_running(self) -> _RunningBrowser:
-        """The browser, started if there is none. Raises BrowserMissing where it does not start."""
+        """Return the browser; start it if none is running. Raise BrowserMissing if it does not start."""
         async with self._start_lock:
             previous = self._running
             if previous is not None and not previous.driven.is_connected():
@@ -161,7 +160,7 @@ class Browser:
             return self._running
 
     async def count_render(self, running: _RunningBrowser) -> None:
-        """Count a render, and let another browser take the place of one that has had enough."""
+        """Count a render; mark the browser for replacement if it has rendered enough pages or uses much memory."""
         running.renders += 1
         is_large = (
             running.pid is not None
@@ -172,7 +171,7 @@ class Browser:
             running.is_stale = True
 
     async def release_tab(self, running: _RunningBrowser) -> None:
-        """One tab less; the last one of a browser that nobody uses any more ends it."""
+        """Note a closed tab; end a stale browser with its last tab."""
         running.tabs -= 1
         if running.is_stale and running.tabs <= 0:
             await self._end(running)
@@ -200,11 +199,11 @@ class Browser:
         raise AssertionError
 
     async def _launch(self, driver: Playwright) -> DrivenBrowser:
-        """Start the browser, in its sandbox if that can run here; if not, say so once."""
+        """Start the browser in its sandbox; if that is impossible, start it without and warn once."""
         try:
             return await launch(driver, self.program, FLAGS, BEST_SANDBOX)
         except PlaywrightTimeout:
-            raise  # a busy machine: no word about the sandbox
+            raise  # the machine is busy; this says nothing about the sandbox
         except PlaywrightError as error:
             driven = await launch(driver, self.program, FLAGS, Sandbox.NONE)
             if not self._is_warned:
@@ -213,11 +212,11 @@ class Browser:
             return driven
 
     async def _watch_memory(self, running: _RunningBrowser, pid: int) -> None:
-        """End what makes the browser's processes take more memory than they may together, as long as it runs.
+        """Enforce the memory limit of all browser processes while the browser runs.
 
-        That is the largest process that runs pages, if it holds more than its share; if not, all of the browser.
+        Kill the largest renderer process if it uses more than its share, else the whole browser.
         """
-        share = self.limits.max_total_bytes // (self.limits.max_tabs + 1)  # one for the processes that all pages use
+        share = self.limits.max_total_bytes // (self.limits.max_tabs + 1)  # one share for the common processes
         while True:
             await asyncio.sleep(MEMORY_CHECK_SECONDS if running.pages else IDLE_CHECK_SECONDS)
             pids = [each for each in process.list_process_tree(pid) if each not in running.killed_pids]
@@ -247,30 +246,30 @@ class Browser:
 
 
 class Tab:
-    """A tab for the pages of one domain, one at a time."""
+    """A tab that renders pages of one domain, one at a time."""
 
     def __init__(self, browser: Browser, proxy: LoopbackProxy, *, language: str) -> None:
         self._browser, self._proxy, self._language = browser, proxy, language
         self._running: _RunningBrowser | None = None
         self._context: BrowserContext | None = None
         self._renders = 0  # in this context
-        self._challenges = 0  # that the proxy had passed on when the context logged in
-        self._began = 0.0  # the page that is rendered
-        self._events: Counter[str] = Counter()  # of it
+        self._challenges = 0  # responses with status 401 before the context logged in to the proxy
+        self._began = 0.0  # when the current page began, in monotonic seconds
+        self._events: Counter[str] = Counter()  # of the current page
 
     async def render(self, url: Url, *, screenshot: bool = False) -> RenderOutcome:
-        """The page as its scripts leave it. Never raises for what a page does."""
+        """Render the page. Never raise because of what a page does."""
         began = time.monotonic()
         async with self._browser.slots:
             self._began = began
             outcome = await self._try_render(url, screenshot=screenshot)
             if isinstance(outcome, NotRendered) and outcome.reason is RenderFailure.CRASHED and self._running is None:
-                # The browser has ended: it was perhaps another page that took it along.
+                # The browser has ended, perhaps because of another page, so try again.
                 outcome = await self._try_render(url, screenshot=screenshot)
             return outcome
 
     async def close(self) -> None:
-        """Let go of the browser."""
+        """Close the tab."""
         context, self._context = self._context, None
         running, self._running = self._running, None
         if context is not None:
@@ -313,7 +312,7 @@ class Tab:
         return outcome
 
     async def _prepare_context(self) -> tuple[BrowserContext, _RunningBrowser]:
-        """A context in a browser that runs, the one at hand or another."""
+        """Return a context in a running browser: the current one, or a new one if it must be replaced."""
         running = await self._browser.ensure_running()
         if self._context is not None and (
             running is not self._running
@@ -339,9 +338,9 @@ class Tab:
         return self._context, running
 
     async def _log_in(self, context: BrowserContext) -> None:
-        """Give the context the proxy's password, which it shows by itself from then on, its workers too.
+        """Give the context the proxy's password, which it then sends with each request, also from workers.
 
-        Playwright's own credentials would pause each request of each page, and switch the cache off.
+        Playwright's option for credentials would pause each request of each page and disable the cache.
         """
         page = await context.new_page()
         session = await context.new_cdp_session(page)
@@ -357,7 +356,7 @@ class Tab:
         await page.close()
 
     async def _discard_browser(self) -> None:
-        """End a browser that may not answer any more. Its other tabs lose their pages, which are tried once more."""
+        """Kill a browser that may not respond any longer. Pages in its other tabs are tried again."""
         if self._running is not None:
             self._running.is_stale = True
             if self._running.pid is not None:
@@ -367,7 +366,7 @@ class Tab:
     async def _render_with_watch(
         self, page: Page, url: Url, crashed: asyncio.Event, *, screenshot: bool
     ) -> RenderOutcome:
-        """The outcome of a page, however it ends."""
+        """Render the page and return its outcome, also if it crashes or hangs."""
         rendering = asyncio.create_task(self._load_and_read(page, url, screenshot=screenshot))
         watching = asyncio.create_task(crashed.wait())
         try:
@@ -381,11 +380,11 @@ class Tab:
             if crashed.is_set():
                 detail = "the tab crashed"
                 if self._running is not None and self._running.is_above_bound:
-                    detail += f": the browser's processes took more than {self._browser.limits.max_total_bytes:,} bytes"
+                    detail += f": the browser used more than {self._browser.limits.max_total_bytes:,} bytes of memory"
                 return self._build_not_rendered(RenderFailure.CRASHED, detail)
             if self._proxy.in_flight:
                 return self._build_incomplete()
-            detail = f"no answer within {self._browser.limits.timeout.total_seconds():g} s"
+            detail = f"rendering took longer than {self._browser.limits.timeout.total_seconds():g} s"
             return self._build_not_rendered(RenderFailure.HUNG, detail)
         finally:
             for each in (rendering, watching):
@@ -421,14 +420,14 @@ class Tab:
         return NotRendered(reason, self._elapsed, detail, blocked=self._events)
 
     def _build_incomplete(self) -> NotRendered:
-        detail = f"{self._proxy.in_flight} of its requests were not answered in time"
+        detail = f"{self._proxy.in_flight} of its requests got no response in time"
         return self._build_not_rendered(RenderFailure.INCOMPLETE, detail)
 
     def _build_outcome(self, document: object, png: bytes | None) -> RenderOutcome:
-        """What was read of the document, in which its scripts may have had a hand."""
+        """Convert what was read from the document, which the page's scripts may have tampered with."""
         match document:
             case {"isCut": True}:
-                detail = f"a document of more than {self._browser.limits.max_html_chars:,} characters"
+                detail = f"the document has more than {self._browser.limits.max_html_chars:,} characters"
                 return self._build_not_rendered(RenderFailure.TOO_LARGE, detail)
             case {"html": str(html), "url": str(url), "urls": [*urls]}:
                 links = [link for each in urls[:MAX_URLS] if isinstance(each, str) and (link := normalize_url(each))]
@@ -441,13 +440,13 @@ class Tab:
                     screenshot=png,
                 )
             case _:
-                detail = "its scripts have changed what the document is read with"
+                detail = "its scripts prevent reading the document"
                 return self._build_not_rendered(RenderFailure.NO_PAGE, detail)
 
     async def _wait_until_settled(self, page: Page, quiet: float | None = None) -> None:
-        """Wait until the page has been left alone for a while, and nothing that it asked for is outstanding.
+        """Wait until the page has not changed for a while and none of its requests is in flight.
 
-        What is outstanding may wait for its turn in the domain's delay: that alone ends no wait but the page's last.
+        Requests may wait for the domain's delay, so while any is in flight only the page's timeout ends the wait.
         """
         quiet_seconds = self._browser.limits.quiet_time.total_seconds() if quiet is None else quiet
         until = time.monotonic() + self._browser.limits.max_settle_time.total_seconds()
@@ -476,7 +475,7 @@ def _classify_failure(error: PlaywrightError) -> RenderFailure:
 
 
 async def _finish_quietly(action: Awaitable[T]) -> bool:
-    """Whether it was done in a moment; what a browser says that has gone already does not matter."""
+    """Await an action for a few seconds; return whether it succeeded. Errors of a closed browser do not matter."""
     try:
         async with asyncio.timeout(3):
             await action

@@ -1,4 +1,4 @@
-// Runs in each document before its own scripts: what they do that leaves no trace in the document is noted.
+// Runs in each document before its own scripts, to record what scripts do outside of the document.
 (() => {
   const noted = { urls: new Set(), roots: new WeakMap(), lastChange: performance.now() };
   Object.defineProperty(window, Symbol.for("recrawl"), { value: noted });
@@ -7,7 +7,7 @@
     const original = History.prototype[name];
     History.prototype[name] = function (state, title, url) {
       if (url !== undefined && url !== null && noted.urls.size < 500) {
-        try { noted.urls.add(new URL(url, document.baseURI).href); } catch { /* the page's own mistake */ }
+        try { noted.urls.add(new URL(url, document.baseURI).href); } catch { /* an invalid URL */ }
       }
       return original.apply(this, arguments);
     };
@@ -25,7 +25,7 @@
   const watch = (root) => observer.observe(root, { childList: true, subtree: true, characterData: true });
   watch(document);
 
-  // Nothing is opened, sent or asked of a person who is not there.
+  // Disable what opens windows, sends data in the background or bypasses the proxy.
   window.open = () => null;
   navigator.sendBeacon = () => true;
   delete window.RTCPeerConnection;

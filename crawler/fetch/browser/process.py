@@ -1,6 +1,6 @@
-"""Which browser there is on this machine, how it is started, and its processes as the system sees them.
+"""Find the browser on this machine, start it, and watch its processes.
 
-It sees next to nothing of our environment, runs in its sandbox wherever that can run, and has a bound on its memory.
+The browser gets a reduced environment, runs in its sandbox where that is possible, and has a memory limit.
 """
 
 import contextlib
@@ -20,51 +20,51 @@ from pathlib import Path
 from playwright._impl import transport
 from playwright.async_api import Browser, Playwright, async_playwright
 
-# Variables that the driver and the browser see. All others may be secrets: domains name theirs by env:NAME.
+# Environment variables that driver and browser get. Others may be secrets, which domains refer to by env:NAME.
 PASSED_VARIABLES = frozenset(
     {
         *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "FONTCONFIG_FILE"),
-        *("PW_LANG_NAME", "PW_LANG_NAME_VERSION", "PW_CLI_DISPLAY_VERSION"),  # of Playwright to its driver
-        "RECRAWL_STACK",  # by which `recrawl down` finds what descends from the stack
+        *("PW_LANG_NAME", "PW_LANG_NAME_VERSION", "PW_CLI_DISPLAY_VERSION"),  # from Playwright to its driver
+        "RECRAWL_STACK",  # by which `recrawl down` finds the processes of the local stack
     }
 )
 VARIABLE = "RECRAWL_BROWSER"
-# Headless shell first: a third of the processor time a page.
+# Headless shell first: it needs a third of the CPU time per page.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 REMEDY = (
     "install one with `apt-get install chromium-headless-shell` or "
     f"`{shlex.quote(sys.executable)} -m playwright install chromium-headless-shell`, or name one in {VARIABLE}"
 )
 _DOWNLOADS = ("chromium_headless_shell-*/*/*headless*shell*", "chromium-*/*/chrome")
-DISCARD_PROXY = "http://127.0.0.1:9"  # what is outside of any tab's proxy is sent there: the discard port
+DISCARD_PROXY = "http://127.0.0.1:9"  # the discard port, for requests outside of any tab
 
 PROC = Path("/proc")
 
 
 class BrowserMissing(Exception):
-    """No browser was found. Its text is a sentence with the remedy."""
+    """No browser was found or it does not start. The message is a sentence with the remedy."""
 
 
 class Sandbox(StrEnum):
-    """How Chromium's sandbox is made possible."""
+    """How Chromium's sandbox is set up."""
 
-    OWN = "own"  # as Chromium makes it for an ordinary account
-    NAMESPACE = "namespace"  # for root, which Chromium refuses: in a user namespace in which it is nobody special
+    OWN = "own"  # by Chromium itself, for an ordinary account
+    NAMESPACE = "namespace"  # for root, which Chromium refuses: in a user namespace with an ordinary account
     NONE = "none"
 
 
 class DriverLost(Exception):
-    """The driver ended while it started, or cannot be started."""
+    """The driver cannot be started or ended during its start."""
 
 
 _is_ours: ContextVar[bool] = ContextVar("recrawl_driver", default=False)
-# The one to try first; whether it can run, trying shows.
+# The sandbox to try first.
 BEST_SANDBOX = Sandbox.NAMESPACE if os.geteuid() == 0 else Sandbox.OWN
 _driver_environment = vars(transport)["get_driver_env"]
 
 
 def _reduce_environment() -> dict[str, str]:
-    """Return the environment of a driver; of one that is not ours, as Playwright has it."""
+    """Return the environment of a driver: reduced if recrawl starts it, else Playwright's default."""
     full: dict[str, str] = _driver_environment()
     return {name: value for name, value in full.items() if name in PASSED_VARIABLES} if _is_ours.get() else full
 
@@ -73,14 +73,14 @@ vars(transport)["get_driver_env"] = _reduce_environment  # Playwright has no opt
 
 
 def find_browser(browser_name: str | None = None) -> Path:
-    """The browser's program: the one that is named, Playwright's own, or one on the path.
+    """Find the browser's executable: the named one, Playwright's own, or one on the PATH.
 
-    browser_name: by the user, a path or the name of a program.  Raises BrowserMissing.
+    browser_name: a path or the name of a program.  Raise BrowserMissing if there is none.
     """
     if browser_name:
         program = shutil.which(browser_name)
         if program is None:
-            raise BrowserMissing(f"{VARIABLE} names {browser_name}, which is no program: {REMEDY}")
+            raise BrowserMissing(f"{VARIABLE} is {browser_name}, which is not an executable program: {REMEDY}")
         return Path(program)
     downloaded = _find_download()
     if downloaded is not None:
@@ -88,11 +88,11 @@ def find_browser(browser_name: str | None = None) -> Path:
     for name in NAMES:
         if program := shutil.which(name):
             return Path(program)
-    raise BrowserMissing(f"No browser was found, so no page is rendered: {REMEDY}")
+    raise BrowserMissing(f"No browser was found, so pages are not rendered: {REMEDY}")
 
 
 def _find_download() -> Path | None:
-    """A browser that Playwright downloaded for this user, the newest."""
+    """Return the newest browser that Playwright downloaded for this user, if any."""
     folder = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
     for pattern in _DOWNLOADS:
         for program in sorted(folder.glob(pattern), reverse=True):
@@ -103,16 +103,16 @@ def _find_download() -> Path | None:
 
 @asynccontextmanager
 async def run_driver() -> AsyncIterator[Playwright]:
-    """Start Playwright's driver, and end it with the block. Raises DriverLost."""
+    """Start Playwright's driver and end it with the block. Raise DriverLost if it does not start."""
     manager = async_playwright()
     token = _is_ours.set(True)
     try:
         driver = await manager.start()
-    except Exception as error:  # Playwright raises no class of its own where the driver ends
+    except Exception as error:  # Playwright raises no specific exception when the driver ends
         raise DriverLost(str(error)) from error
     finally:
         _is_ours.reset(token)
-    # Nobody waits for this error once the driver runs, and asyncio would print it when the driver ends.
+    # Retrieve this error, which nothing awaits once the driver runs; otherwise asyncio would print it.
     client = vars(manager)["_client"]
     vars(client)["_transport"].on_error_future.add_done_callback(lambda lost: lost.cancelled() or lost.exception())
     try:
@@ -122,7 +122,7 @@ async def run_driver() -> AsyncIterator[Playwright]:
 
 
 async def launch(driver: Playwright, program: Path, flags: Sequence[str], sandbox: Sandbox) -> Browser:
-    """Start the browser in one of those ways. Raises PlaywrightError where that is not possible."""
+    """Start the browser with this sandbox. Raise PlaywrightError if that is impossible."""
     with _executable(program, sandbox) as executable:
         return await driver.chromium.launch(
             executable_path=executable,
@@ -137,13 +137,13 @@ async def launch(driver: Playwright, program: Path, flags: Sequence[str], sandbo
 
 @contextmanager
 def _executable(program: Path, sandbox: Sandbox) -> Iterator[Path]:
-    """Return what Playwright is to execute: the browser, or a script that does it in a namespace."""
+    """Return what Playwright should execute: the browser, or a script that starts it in a namespace."""
     if sandbox is not Sandbox.NAMESPACE:
         yield program
         return
     with tempfile.TemporaryDirectory(prefix="recrawl-browser-") as folder:
         script = Path(folder, "browser")
-        # Any account but 0: Chromium asks for its number. To files it is still root, without root's privileges.
+        # Any account except 0, which Chromium rejects. For file access it is still root, without root's privileges.
         namespace = "unshare --user --map-user=1000 --map-group=1000"
         script.write_text(f'#!/bin/sh\nexec {namespace} -- {shlex.quote(str(program))} "$@"\n', encoding="utf-8")
         script.chmod(0o700)
@@ -151,7 +151,7 @@ def _executable(program: Path, sandbox: Sandbox) -> Iterator[Path]:
 
 
 def list_process_tree(pid: int) -> list[int]:
-    """A process and all that came of it; empty where it is gone, or the system does not tell."""
+    """Return a process and all its descendants; empty if it has ended or the system does not support this."""
     tree, pending = [], [pid]
     while pending:
         pid = pending.pop()
@@ -165,7 +165,7 @@ def list_process_tree(pid: int) -> list[int]:
 
 
 def find_ancestor_child(pid: int) -> int | None:
-    """The child of ours from which this process came; None where it did not, or the system does not tell."""
+    """Return the child of this process from which `pid` descends; None if there is none or it is unknown."""
     try:
         while (parent := int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])) != os.getpid():
             if parent <= 1:
@@ -177,9 +177,9 @@ def find_ancestor_child(pid: int) -> int | None:
 
 
 def read_memory(pid: int) -> tuple[int, int]:
-    """Return the memory of a process: bytes of its own, and of files that it shares. Both are 0 where it is gone.
+    """Return the memory of a process in bytes: its own, and that of mapped files. Both are 0 if it has ended.
 
-    What it shares without a file (shared buffers, pages of a parent before they are written to) counts as its own.
+    Memory shared without a file (shared buffers, copy-on-write pages of its parent) counts as its own.
     """
     bytes_by_kind = {"RssAnon": 0, "RssShmem": 0, "RssFile": 0}
     with contextlib.suppress(OSError):
@@ -191,13 +191,13 @@ def read_memory(pid: int) -> tuple[int, int]:
 
 
 def sum_tree_memory(pids: Collection[int]) -> int:
-    """Return the memory of a browser's processes in bytes; files, nearly all of them its program, count once."""
+    """Return the memory of a browser's processes in bytes. Mapped files, mostly its executable, count once."""
     memory = [read_memory(pid) for pid in pids]
     return sum(own for own, _ in memory) + max((shared for _, shared in memory), default=0)
 
 
 def is_renderer(pid: int) -> bool:
-    """Whether a process of the browser's runs the scripts of pages."""
+    """Return whether a browser process is a renderer, which runs the scripts of pages."""
     try:
         return b"--type=renderer" in (PROC / str(pid) / "cmdline").read_bytes()
     except OSError:
@@ -205,16 +205,16 @@ def is_renderer(pid: int) -> bool:
 
 
 def limit_memory(pids: list[int], max_bytes: int) -> None:
-    """Bound the private memory of these processes and of all that they will start."""
+    """Limit the private memory of these processes and of those that they start later."""
     if not hasattr(resource, "prlimit"):
         return
     for pid in pids:
-        with contextlib.suppress(OSError):  # it is gone
+        with contextlib.suppress(OSError):  # it has ended
             resource.prlimit(pid, resource.RLIMIT_DATA, (max_bytes, max_bytes))
 
 
 def kill_tree(pid: int) -> None:
-    """End a browser at once, with all its processes."""
+    """Kill a browser with all its processes."""
     for each in list_process_tree(pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)

@@ -1,11 +1,11 @@
-"""The only way out of the browser: a proxy on loopback that answers each request of its pages by asking our own client.
+"""The browser's only way to the network: a loopback proxy that handles its requests with the crawler's HTTP client.
 
-A page's requests are HTTP requests of ours in the end, whatever made them: redirects, frames, workers, fetch. So the
-proxy ends TLS itself, and what is no request that it can read (WebSockets, QUIC, anything else in a tunnel) finds a
-closed door. Each tab has a listener of its own, by which its requests are told from other tabs'.
+All requests of a page, whether from redirects, frames, workers or fetch, become requests of the crawler. Therefore the
+proxy terminates TLS itself and rejects what is not HTTP (WebSockets, QUIC, other data in a tunnel). Each tab has a
+separate listener, which identifies its requests.
 
-Every user of the machine can connect to the listener. A request is answered only if it carries the tab's password
-(Proxy-Authorization, RFC 9110, 11.7.1), which the browser alone is given (browser.py).
+Every user of the machine can connect to the listener. It accepts a request only with the tab's password
+(Proxy-Authorization, RFC 9110, 11.7.1), which only the browser gets (see browser.py).
 """
 
 import asyncio
@@ -30,12 +30,12 @@ from crawler.core.http.response import BrowserRequest, BrowserResponse
 from crawler.core.http.urls import Url
 
 READ_BYTES = 64 << 10
-MAX_BODY_BYTES = 64 << 10  # of a request; none of ours has one
+MAX_BODY_BYTES = 64 << 10  # of a request; the body is dropped
 USERNAME = "tab"
-LOGIN_URL = Url("http://recrawl.invalid/")  # answered by the proxy itself, with an empty page (RFC 6761, 6.4)
+LOGIN_URL = Url("http://recrawl.invalid/")  # the proxy itself responds with an empty page (RFC 6761, 6.4)
 CERTIFICATE_LIFETIME = timedelta(days=30)
-HEAD_SECONDS = 10  # until the head of a request of a connection that has not shown the password is complete
-MAX_UNAUTHENTICATED = 64  # connections; beyond that the oldest is closed, so that other users cannot use up descriptors
+HEAD_SECONDS = 10  # time for the first request head of a connection, which must contain the password
+MAX_UNAUTHENTICATED = 64  # connections; then the oldest is closed, so that other users cannot exhaust descriptors
 
 HOP_BY_HOP = frozenset(
     {
@@ -49,15 +49,16 @@ _CHALLENGE = (
 )
 
 
-# Answers the requests of one page. It may take its time, and never raises for what the web does.
+# Returns the response to one request of a page. It may take long, and never raises because of the web.
 HandleRequest = Callable[[BrowserRequest], Awaitable[BrowserResponse]]
 
 
 class LoopbackProxy:
-    """A listener for the browser's requests. handle_request: of each of them.  in_flight: how many are being answered.
+    """A listener for the requests of one tab.
 
-    password: what each request has to show.  refusals: how many requests did not show it.  validator_checks: how many
-    responses asked a page for a password of its own (401).
+    handle_request: returns the response to a request.  in_flight: number of requests being handled.
+    password: required in each request.  refusals: number of requests without it.  validator_checks: number of responses
+    with status 401, for which the browser may store another password.
     """
 
     def __init__(self, handle_request: HandleRequest) -> None:
@@ -71,7 +72,7 @@ class LoopbackProxy:
 
     @asynccontextmanager
     async def listen(self) -> AsyncIterator["LoopbackProxy"]:
-        """Listen on a free port of loopback until the block ends; then every connection is cut."""
+        """Listen on a free loopback port until the block ends, then close every connection."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         try:
@@ -93,14 +94,14 @@ class LoopbackProxy:
         try:
             await self._serve_connection(reader, writer)
         except (OSError, ValueError, h11.ProtocolError, asyncio.CancelledError):
-            pass  # the browser went away, said what is no HTTP, or the tab was closed
+            pass  # the browser disconnected or sent no HTTP, or the tab was closed
         finally:
             self._connections.discard(task)
             self._unauthenticated.pop(task, None)
             writer.close()
 
     async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one connection, each of which has to show the password."""
+        """Handle the requests of one connection. Each must contain the password."""
         connection = h11.Connection(h11.SERVER)
         async with asyncio.timeout(HEAD_SECONDS) as head:
             while True:
@@ -122,14 +123,14 @@ class LoopbackProxy:
                     await self._serve_tunnel(reader, writer, request.target.decode("ascii"))
                     return
                 if b"://" not in request.target:
-                    return  # somebody takes this for a web server
+                    return  # a client that takes this for a web server
                 url = Url(request.target.decode("ascii"))
                 response = BrowserResponse(200) if url == LOGIN_URL else await self._respond(request, url)
                 if not await _send_response(connection, writer, response, request):
                     return
 
     async def _serve_tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, authority: str) -> None:
-        """Answer the requests of a tunnel. authority: where it leads, by TLS."""
+        """Handle the requests in a TLS tunnel. authority: its destination."""
         connection = h11.Connection(h11.SERVER)
         while (request := await _read_request(connection, reader)) is not None and request.method != b"CONNECT":
             url = Url(f"https://{authority.removesuffix(':443')}{request.target.decode('ascii')}")
@@ -171,7 +172,7 @@ async def _send_response(
 
 
 async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
-    """The next request of a connection, its body read and dropped; None at the end of the connection."""
+    """Read the next request of a connection and drop its body; return None at the end of the connection."""
     request: h11.Request | None = None
     body_bytes = 0
     while True:
@@ -189,7 +190,7 @@ async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader
                     return None
             case h11.EndOfMessage():
                 return request
-            case _:  # the connection is closed, or is to become something else than HTTP
+            case _:  # the connection is closed, or switches to another protocol
                 return None
 
 
@@ -209,10 +210,10 @@ def _build_events(response: BrowserResponse, *, is_head: bool) -> list[h11.Event
 
 @cache
 def build_server_context() -> ssl.SSLContext:
-    """TLS of the proxy's side towards the browser, for whatever host it asks for; HTTP/1.1 alone.
+    """Build the TLS context for connections from the browser, for any host, with HTTP/1.1 only.
 
-    It proves nothing: the browser is told to believe any certificate, since what it reaches is only ever this proxy,
-    which checks the certificate of the real server as for every other request.
+    Its certificate proves nothing: the browser accepts any certificate, because it only ever connects to this proxy.
+    The HTTP client checks the certificate of the real server.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "recrawl's own proxy")])

@@ -1,4 +1,4 @@
-// Gives the document as its scripts left it, as HTML without them: shadow trees and frames of the same origin put in.
+// Returns the rendered document as HTML without scripts, with shadow trees and same-origin frames inlined.
 ([mostChars, mostUrls]) => {
   const noted = window[Symbol.for("recrawl")];
   const DROPPED = new Set(["SCRIPT", "NOSCRIPT", "STYLE", "TEMPLATE"]);
@@ -22,7 +22,7 @@
     return element.shadowRoot || (notes && notes.roots.get(element)) || null;
   };
 
-  // An explicit stack: documents are nested deeper than calls may be.
+  // An explicit stack, because documents may be nested deeper than the call stack allows.
   const stack = [document.documentElement];
   while (stack.length && !isCut) {
     const node = stack.pop();
@@ -32,7 +32,7 @@
     const body = node.tagName === "IFRAME" || node.tagName === "FRAME" ? frameOf(node) : null;
     const name = body ? "div" : node.localName;
     if (!NAMED.test(name)) continue;
-    // What a frame shows stands in its place; where it comes from stays a link.
+    // The content of a frame replaces it; its URL is kept as a link.
     if (body && node.getAttribute("src")) put(`<a href="${quote(node.src)}" hidden></a>`);
     let open = "<" + name;
     for (const { name: key, value } of body ? [] : node.attributes) {
@@ -50,7 +50,7 @@
     for (let i = children.length - 1; i >= 0; i--) stack.push(children[i]);
   }
 
-  // Links in the data that a page carries for its scripts.
+  // Links in JSON data for the page's scripts.
   const urls = new Set(noted ? noted.urls : []);
   const isPage = (text) => text.length < 500 && /^(\/(?!\/)|https?:\/\/)[^\s"'<>{}\\]*$/.test(text)
     && !/\.(js|mjs|css|json|map|png|jpe?g|gif|svg|webp|avif|ico|woff2?|ttf|mp[34]|webm)([?#]|$)/i.test(text);
@@ -59,14 +59,14 @@
     try {
       const url = new URL(text, document.baseURI);
       if (url.origin === location.origin) urls.add(url.href);
-    } catch { /* no URL */ }
+    } catch { /* not a URL */ }
   };
   for (const script of document.querySelectorAll('script[type$="json"]')) {
     if (script.text.length > 2e6) continue;
     try { JSON.parse(script.text, (_, value) => { if (typeof value === "string") take(value); return value; }); }
-    catch { /* no JSON */ }
+    catch { /* not JSON */ }
   }
-  // The address bar is whatever scripts wrote there; the document came from where it was navigated to.
+  // Scripts can change location.href, so return the URL that was navigated to.
   const [navigation] = performance.getEntriesByType("navigation");
   const url = navigation ? navigation.name : location.href;
   return { html: "<!DOCTYPE html>" + parts.join(""), isCut, urls: [...urls], url };

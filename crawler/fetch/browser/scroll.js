@@ -1,4 +1,4 @@
-// Scrolls one window further; whether there is more below. What listens is told even where nothing can be scrolled.
+// Scrolls down by one window and returns whether there is more below. Listeners get an event even if nothing scrolls.
 () => {
   const before = window.scrollY;
   window.scrollBy(0, window.innerHeight);

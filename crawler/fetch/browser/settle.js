@@ -1,11 +1,11 @@
-// Waits until the document has been left alone for so many milliseconds, or so many have passed in all.
+// Waits until the document has not changed for `quiet` milliseconds, or `longest` milliseconds have passed.
 ([quiet, longest]) => new Promise((resolve) => {
   const noted = window[Symbol.for("recrawl")];
   const began = performance.now();
-  const look = () => {
+  const check = () => {
     const now = performance.now();
     if (!noted || now - Math.max(noted.lastChange, began) >= quiet || now - began >= longest) resolve(true);
-    else setTimeout(look, 25);
+    else setTimeout(check, 25);
   };
-  look();
+  check();
 })

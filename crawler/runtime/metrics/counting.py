@@ -53,7 +53,7 @@ class CrawlCounts:
     by name.  lease_seconds: ended leases by place in LEASE_BUCKETS, the last place for those beyond all bounds.
     """
 
-    looks: Counter[str] = field(default_factory=Counter)
+    visits: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     leases: Counter[str] = field(default_factory=Counter)
     sums: Counter[str] = field(default_factory=Counter)
@@ -96,7 +96,7 @@ def build_counts(stats: CrawlStats) -> CrawlCounts:
     visits[FAILED_VISIT] = stats.changes[Change.UNKNOWN]
     visits[DEAD_LINK] = stats.dead_links
     sums = Counter({name: getattr(stats, name) for name in SUMMED})
-    return CrawlCounts(looks=+visits, failures=Counter(stats.reasons), sums=+sums)
+    return CrawlCounts(visits=+visits, failures=Counter(stats.reasons), sums=+sums)
 
 
 class CountsWriter:

@@ -67,8 +67,8 @@ MAX_SUBSCRIPTIONS = 100  # those that have been waiting longest; each has four t
 
 def build_crawl_families(counts: CrawlCounts) -> Iterator[Metric]:
     """All counts; what has never happened is there as 0, so that a rate begins where it should."""
-    yield _build_counters("recrawl_looks", "Looks recorded, by what they found.", "outcome", OUTCOMES, counts.looks)
-    yield _build_counters("recrawl_failed_looks", "Looks that failed, by reason.", "reason", (), counts.failures)
+    yield _build_counters("recrawl_visits", "Looks recorded, by what they found.", "outcome", OUTCOMES, counts.visits)
+    yield _build_counters("recrawl_failed_visits", "Looks that failed, by reason.", "reason", (), counts.failures)
     yield _build_counters("recrawl_leases", "Leases ended, by how.", "end", LEASE_OUTCOMES, counts.leases)
     for name, (family, meaning) in SUMS.items():
         yield CounterMetricFamily(family, meaning, value=counts.sums[name])
@@ -126,10 +126,10 @@ def build_domain_families(domains: Sequence[DomainGauge], calibration: Sequence[
     for name, meaning, get_value in GAUGES:
         yield _build_gauges(name, meaning, "domain", ((each.domain, get_value(each)) for each in domains))
     gauges_by_kind = [("audit" if each.audit else "other", each) for each in calibration]
-    visits = ((kind, each.looks) for kind, each in gauges_by_kind)
-    yield _build_gauges("recrawl_calibration_looks", "Looks of the last week that told.", "looks", visits)
+    visits = ((kind, each.visits) for kind, each in gauges_by_kind)
+    yield _build_gauges("recrawl_calibration_visits", "Looks of the last week that told.", "visits", visits)
     changes = GaugeMetricFamily(
-        "recrawl_calibration_changes", "Changes in them: as expected before, and found.", labels=["looks", "changes"]
+        "recrawl_calibration_changes", "Changes in them: as expected before, and found.", labels=["visits", "changes"]
     )
     for kind, each in gauges_by_kind:
         changes.add_metric([kind, "expected"], each.expected)
@@ -137,7 +137,7 @@ def build_domain_families(domains: Sequence[DomainGauge], calibration: Sequence[
     yield changes
     deviations = ((kind, each.deviations) for kind, each in gauges_by_kind)
     meaning = "By how many deviations more was found than expected."
-    yield _build_gauges("recrawl_calibration_deviations", meaning, "looks", deviations)
+    yield _build_gauges("recrawl_calibration_deviations", meaning, "visits", deviations)
 
 
 def build_subscription_families(subscriptions: Sequence[Subscription], *, at: datetime) -> Iterator[Metric]:

@@ -1,7 +1,7 @@
-"""The HTTP API: what the web UI shows, for programs; read-only, behind bearer tokens, described by OpenAPI.
+"""The HTTP API: the data of the web UI for programs, read-only, with bearer tokens and an OpenAPI description.
 
-`ApiOnDemand` is the API as a part of the application of the pages, `is_api_path` tells which requests belong to it.
-Answers have the names and values of the command's --json; errors are problem documents (RFC 9457).
+`ApiOnDemand` is the ASGI application, and `is_api_path` recognizes its requests. Responses have the names and values of
+the commands' --json output; errors are problem documents (RFC 9457).
 """
 
 from crawler.server.api.route import API_PATH, ApiOnDemand, is_api_path

@@ -1,4 +1,4 @@
-"""The FastAPI application: its routes, whom it admits, what a request may take, its problems, its OpenAPI document."""
+"""The FastAPI application: routes, authentication, limits, problem documents and the OpenAPI description."""
 
 import asyncio
 import json
@@ -25,12 +25,12 @@ from crawler.server.api.endpoints import Api
 
 ROOT = "/api/v1"
 OPENAPI = f"{ROOT}/openapi.json"
-MAX_CONCURRENT = 2  # requests that read the store; the pages have the other connections
-SLOT_TIMEOUT_S = 10.0  # until one of those ends
-DEADLINE_S = 30.0  # of one answer
-MAX_QUERY_BYTES = 16 << 10  # bytes
-PER_SECOND, BURST = 20.0, 40.0  # requests of one token
-UNAUTHENTICATED = ""  # the name under which all are counted that show no good token
+MAX_CONCURRENT = 2  # requests that read the store; the other connections are for the web UI
+SLOT_TIMEOUT_S = 10.0  # wait for one of these requests to end
+DEADLINE_S = 30.0  # time limit of one response
+MAX_QUERY_BYTES = 16 << 10
+PER_SECOND, BURST = 20.0, 40.0  # requests per token
+UNAUTHENTICATED = ""  # the name under which requests without a valid token are counted
 BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="recrawl tokens add NAME")
 
 log = logging.getLogger("recrawl.api")
@@ -39,12 +39,12 @@ NO_STORE = {"cache-control": "no-store"}
 MEDIA_TYPE = "application/problem+json"
 STATUS = {BadInput: 400, CursorTooOld: 410, StoreUnavailable: 503}
 _DESCRIPTIONS: dict[int | str, str] = {
-    400: "A parameter cannot be used; also a cursor beyond the end of the feed, which is of another database.",
-    401: "The request shows no token, or none that is valid.",
-    404: "There is no such thing.",
-    410: "Changes after that cursor are not kept any more: read all pages again.",
-    429: "Too many requests; Retry-After says in how many seconds to try again.",
-    503: "The database does not answer, too many requests run at once, or the search index is still being made.",
+    400: "A parameter is invalid, or the cursor belongs to another database.",
+    401: "The bearer token is missing or invalid.",
+    404: "The requested item does not exist.",
+    410: "Changes after this cursor are no longer stored: read all pages again.",
+    429: "Too many requests; Retry-After is the number of seconds to wait.",
+    503: "The database is not available, too many requests run at once, or the search index is still being built.",
     "default": "Any other error.",
 }
 _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
@@ -55,7 +55,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a request (RFC 9457)."""
+    """A problem document (RFC 9457)."""
 
     type: str
     title: str
@@ -75,7 +75,7 @@ async def handle_crawler_error(request: Request, error: CrawlerError) -> Respons
 
 
 async def handle_bad_parameter(request: Request, error: RequestValidationError) -> Response:
-    """Name the first parameter that cannot be used, and say why."""
+    """Report the first invalid parameter and the reason."""
     first = error.errors()[0]
     name, value = first["loc"][1], str(first["input"])[:40]
     reason = first.get("ctx", {}).get("error") or f"{first['msg']}, not {value!r}"
@@ -91,13 +91,13 @@ HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, An
 
 
 def make_app(api: Api) -> FastAPI:
-    """Return the application that answers below /api."""
+    """Return the application for the paths below /api."""
     app = FastAPI(
         title="recrawl",
         version=__version__,
-        description="What recrawl keeps, read-only, by the names of its commands.",
-        openapi_url=None,  # described below, with the address of the server
-        docs_url=None,  # these pages load scripts from other sites
+        description="Read-only access to the domains, pages, versions and changes that recrawl stores.",
+        openapi_url=None,  # served below, with the address of the server
+        docs_url=None,  # FastAPI's pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
         dependencies=[Depends(_build_admission(api)), Depends(_refuse_unknown_parameters)],
@@ -115,7 +115,7 @@ def make_app(api: Api) -> FastAPI:
         )
 
     async def reject_unknown_path(request: Request) -> Response:
-        raise HTTPException(404, f"there is no {request.url.path}: {OPENAPI} tells what there is")
+        raise HTTPException(404, f"there is no {request.url.path}: see {OPENAPI} for all paths")
 
     app.add_route(OPENAPI, serve_openapi)
     app.add_route("/api/{rest:path}", reject_unknown_path)
@@ -123,7 +123,7 @@ def make_app(api: Api) -> FastAPI:
 
 
 def build_openapi_document(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document of answers as `format_json` writes them: spans in seconds, and no field left out."""
+    """Return the OpenAPI document for the output of `format_json`: durations in seconds, all fields required."""
 
     def adapt_schema(node: dict[str, Any]) -> dict[str, Any]:
         if node.get("format") == "duration":
@@ -138,15 +138,15 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class RateLimit:
-    """Requests by name, each at most so many a second, and so many at once. now: monotonic seconds."""
+    """A token bucket per name. per_second: the refill rate.  burst: the capacity.  now: monotonic seconds."""
 
     per_second: float = PER_SECOND
     burst: float = BURST
     now: Callable[[], float] = time.monotonic
-    _remaining: dict[str, tuple[float, float]] = field(default_factory=dict)  # what is left, and when that was so
+    _remaining: dict[str, tuple[float, float]] = field(default_factory=dict)  # tokens, and when they were counted
 
     def count_request(self, name: str) -> float:
-        """Count a request: 0 if it may be answered, else the seconds after which one may be."""
+        """Count a request. Return 0 if it is allowed, or the seconds to wait."""
         at = self.now()
         left, then = self._remaining.get(name, (self.burst, at))
         left = min(self.burst, left + (at - then) * self.per_second)
@@ -161,7 +161,7 @@ def _build_admission(api: Api) -> Callable[..., Awaitable[None]]:
     rate = RateLimit()
 
     async def check_token(authorization: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> None:
-        """Raise HTTPException for a request without a valid token, and for one too many."""
+        """Raise HTTPException for a request without a valid token, or above the rate limit."""
         token = None
         if authorization is not None:
             token = await asyncio.to_thread(find_token, api.home, authorization.credentials.strip(), at=api.now())
@@ -169,7 +169,7 @@ def _build_admission(api: Api) -> Callable[..., Awaitable[None]]:
             raise HTTPException(429, "too many requests", {"retry-after": str(ceil(wait))})
         if token is None:
             headers = {"www-authenticate": 'Bearer realm="recrawl"'}
-            raise HTTPException(401, "show a token: recrawl tokens add NAME", headers)
+            raise HTTPException(401, "send a bearer token; create one with recrawl tokens add NAME", headers)
 
     return check_token
 
@@ -181,13 +181,13 @@ async def _refuse_unknown_parameters(request: Request) -> None:
     unknown = sorted(set(request.query_params) - allowed)
     if unknown:
         names = ", ".join(sorted(allowed)) or "none"
-        raise HTTPException(400, f"{unknown[0][:40]} is no parameter; there are {names}")
+        raise HTTPException(400, f"{unknown[0][:40]} is not a parameter of this path; its parameters: {names}")
 
 
 def _limit_endpoint(
     endpoint: Callable[..., Awaitable[object]], slots: asyncio.Semaphore
 ) -> Callable[..., Awaitable[Response]]:
-    """Return an endpoint that answers with what a verb returns, one of a few at once, within a deadline."""
+    """Return the endpoint with limits on its concurrency and time, and with a JSON response."""
 
     @wraps(endpoint)
     async def limited(**arguments: Any) -> Response:
@@ -195,17 +195,17 @@ def _limit_endpoint(
             async with asyncio.timeout(SLOT_TIMEOUT_S):
                 await slots.acquire()
         except TimeoutError as error:
-            raise HTTPException(503, "too much is asked at once", {"retry-after": "5"}) from error
+            raise HTTPException(503, "too many requests run at once: try again later", {"retry-after": "5"}) from error
         try:
             async with asyncio.timeout(DEADLINE_S):
                 return _respond_json(await endpoint(**arguments))
         except TimeoutError as error:
-            raise HTTPException(503, f"it takes longer than {DEADLINE_S:.0f} s") from error
+            raise HTTPException(503, f"the response took longer than {DEADLINE_S:.0f} s") from error
         except (HTTPException, CrawlerError):
             raise
         except Exception as error:
             log.exception("api.failed", extra={"path": f"{ROOT}/{endpoint.__name__}"})
-            raise HTTPException(500, "something is stored that was not foreseen; the log tells what") from error
+            raise HTTPException(500, "an unexpected error occurred; the log has the details") from error
         finally:
             slots.release()
 

@@ -1,4 +1,4 @@
-"""The verbs of the API: what each takes, what it answers with, and how it reads the store."""
+"""The endpoints of the API: their parameters, their results, and how they read the store."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -27,7 +27,7 @@ from crawler.app.reports import ANY_AGE, AppDatabase, DomainReport, measure_fres
 from crawler.format.kinds import parse_kinds
 
 MAX_CHANGES, MAX_PAGES, MAX_TEXTS, MAX_VERSIONS, MAX_HITS, MAX_REPORTS = 1000, 500, 50, 500, 50, 50
-MAX_CHARS = 4 << 20  # of texts in one answer, after the first
+MAX_CHARS = 4 << 20  # of texts in one response; a longer first text is returned anyway
 MAX_CURSOR, MAX_VERSION = 2**63 - 1, 2**31 - 1
 WEEK = timedelta(days=7)
 T = TypeVar("T")
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Items(Generic[T]):
-    """A part of a list. next: the cursor from which to read on; null at the end."""
+    """One page of a list. next: the cursor of the next page; null at the end."""
 
     items: Sequence[T]
     next: str | None
@@ -56,9 +56,9 @@ class DomainItem:
 class PageItem:
     """A page with its newest version.
 
-    status: of the last fetch.  version_at: when the version was first seen.  seen_at: the last good fetch.
-    changed_at: the last change, null without one.  importance: the domain's mean is 1.  digest: of the body, in
-    hexadecimal.  text: the main text, null where it was not asked for.
+    status: the HTTP status of the last fetch.  version_at: when the version was first seen.  seen_at: the last
+    successful fetch.  changed_at: the last change, or null.  importance: relative to the domain's mean of 1.  digest:
+    the digest of the body, in hexadecimal.  text: the main text, or null if it was not requested.
     """
 
     url: Url
@@ -78,9 +78,9 @@ class PageItem:
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """What a version of a page said.
+    """The text of a version of a page.
 
-    state: of the page at the instant that was asked for.  until: when the next version was first seen, else null.
+    state: the state of the page at the requested instant.  until: when the next version was first seen, or null.
     """
 
     url: Url
@@ -95,7 +95,7 @@ class PageText:
 
 
 def build_row(kind: type[T], source: object, **overrides: object) -> T:
-    """Return a value of a class with the fields of the same name of another value, and some of its own."""
+    """Return a value of `kind` with the fields of the same name of another value; overrides replace some of them."""
     names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
     return kind(**{name: overrides[name] if name in overrides else getattr(source, name) for name in names})
 
@@ -105,21 +105,21 @@ def _build_text_query(description: str) -> Any:
 
 
 def _build_limit_query(maximum: int, note: str = "") -> Any:
-    return Query(ge=1, le=maximum, description=f"How many at most.{note}")
+    return Query(ge=1, le=maximum, description=f"The maximum number of items.{note}")
 
 
-# A blank was a plus, which was not escaped.
+# A space was an unescaped plus sign.
 Instant = Annotated[datetime, BeforeValidator(lambda text: times.parse_instant(text.replace(" ", "+")))]
-CURSOR = "The cursor: `next` of the answer before."
-PAGE = _build_text_query("The page.")
+CURSOR = "The cursor: `next` of the previous response."
+PAGE = _build_text_query("The URL of the page.")
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The verbs over one store. Each is an address of its name, described by its docstring and annotations.
+    """The endpoints over one store. The method names are the paths; OpenAPI has their docstrings and annotations.
 
-    home: of the tokens and the search index.  now: knowledge time.  request_index: has the search index brought up to
-    date, and returns what prevented that the last time.
+    home: the folder of the tokens and the search index.  now: the knowledge time.  request_index: requests an update
+    of the search index and returns the error of the last update, or an empty string.
     """
 
     db: AppDatabase
@@ -137,33 +137,33 @@ class Api:
     async def changes(
         self,
         *,
-        what: Annotated[str | None, _build_text_query("A domain, a page, or a URL that pages lie beneath.")] = None,
-        after: Annotated[int, Query(ge=0, le=MAX_CURSOR, description="The cursor: only what stands behind it.")] = 0,
-        since: Annotated[Instant | None, Query(description="Found at or after that instant, ISO 8601.")] = None,
+        what: Annotated[str | None, _build_text_query("A domain, a page, or a URL prefix.")] = None,
+        after: Annotated[int, Query(ge=0, le=MAX_CURSOR, description="The cursor: only changes after it.")] = 0,
+        since: Annotated[
+            Instant | None, Query(description="Only changes found at or after this ISO 8601 time.")
+        ] = None,
         kind: Annotated[
             str | None,
-            Query(
-                description="Only of these kinds, with commas between: added, changed, gone, as the command has them."
-            ),
+            Query(description="Only these kinds of change, separated by commas, for example added,changed,gone."),
         ] = None,
         limit: Annotated[int, _build_limit_query(MAX_CHANGES)] = 100,
     ) -> Items[FeedItem]:
-        """List changes in the order of the feed. `next` is never null: keep it, and ask again with it as `after`."""
+        """List changes in the order of the feed. `next` is never null: store it and pass it as `after` next time."""
         scope_filter = await make_target_filter(self.db, what) if what is not None else ChangeFilter()
         kinds = parse_kinds(kind) if kind is not None else ALL_KINDS
         change_filter = replace(scope_filter, after=after, kinds=kinds, since=since)
         batch = await read_changes_within(self.db, change_filter, max_count=limit, max_chars=MAX_CHARS, at=self.now())
-        return Items(batch.items, str(batch.next_cursor))  # also at the end: more will come
+        return Items(batch.items, str(batch.next_cursor))  # also at the end, because more changes will follow
 
     async def pages(
         self,
         *,
         domain: Annotated[str, _build_text_query("A registered domain.")],
         after: Annotated[str, Query(pattern="^([0-9a-f]{2})*$", description=CURSOR)] = "",
-        text: Annotated[bool, Query(description="With the main text of each.")] = False,
-        limit: Annotated[int, _build_limit_query(MAX_PAGES, f" With texts at most {MAX_TEXTS}.")] = 100,
+        text: Annotated[bool, Query(description="Include the main text of each page.")] = False,
+        limit: Annotated[int, _build_limit_query(MAX_PAGES, f" With texts, at most {MAX_TEXTS}.")] = 100,
     ) -> Items[PageItem]:
-        """List the pages of a domain that are there, by key."""
+        """List the fetched pages of a domain, in the order of their keys."""
         pages, last = await read_texts(
             self.db,
             await get_domain(self.db, domain),
@@ -186,18 +186,16 @@ class Api:
         self,
         *,
         url: Annotated[str, PAGE],
-        version: Annotated[int | None, Query(ge=1, le=MAX_VERSION, description="The number of a version.")] = None,
-        at: Annotated[Instant | None, Query(description="The newest version at that instant, ISO 8601.")] = None,
+        version: Annotated[int | None, Query(ge=1, le=MAX_VERSION, description="A version number.")] = None,
+        at: Annotated[Instant | None, Query(description="The newest version at this ISO 8601 time.")] = None,
     ) -> PageText:
-        """Return what a page said: its newest version, the one of a number, or the newest at an instant."""
+        """Return the text of a page: of its newest version, of a given version, or of the newest at a given time."""
         page_url, content = await find_text(self.db, url, number=version, at=at)
         if content is None:
-            raise HTTPException(404, f"no such version of {page_url} is kept")
+            raise HTTPException(404, f"{page_url} has no such version")
         page_version = content.version
         if not page_version.is_stored:
-            raise HTTPException(
-                404, f"version {page_version.number} of {page_url} was thinned out: its text is not kept"
-            )
+            raise HTTPException(404, f"the text of version {page_version.number} of {page_url} is no longer stored")
         return build_row(
             PageText,
             page_version,
@@ -215,18 +213,18 @@ class Api:
         before: Annotated[int | None, Query(ge=1, le=MAX_VERSION, description=CURSOR)] = None,
         limit: Annotated[int, _build_limit_query(MAX_VERSIONS)] = 100,
     ) -> Items[PageVersion]:
-        """List the versions of a page, the newest first."""
+        """List the versions of a page, newest first."""
         page_versions, last = await list_versions_before(self.db, url, before=before, max_count=limit)
         return Items(page_versions, str(last) if last is not None else None)
 
     async def freshness(
         self,
         *,
-        domain: Annotated[str | None, _build_text_query("A registered domain; else all.")] = None,
+        domain: Annotated[str | None, _build_text_query("A registered domain; all domains if omitted.")] = None,
         after: Annotated[str, _build_text_query(CURSOR)] = "",
         limit: Annotated[int, _build_limit_query(MAX_REPORTS)] = 20,
     ) -> Items[DomainReport]:
-        """Report how fresh a domain is, or each of them, and what that took within a week."""
+        """Report the freshness of one or all domains, with the visits and traffic of the last week."""
         if domain is not None:
             selected = [await get_domain(self.db, domain)]
         else:
@@ -238,16 +236,17 @@ class Api:
     async def search(
         self,
         *,
-        q: Annotated[str, _build_text_query("Words that all have to occur; a * at the end of one is any ending.")],
-        domain: Annotated[str | None, _build_text_query("Only of this domain.")] = None,
+        q: Annotated[str, _build_text_query("Words that must all occur; a * at the end of a word matches any ending.")],
+        domain: Annotated[str | None, _build_text_query("Only pages of this domain.")] = None,
         limit: Annotated[int, _build_limit_query(MAX_HITS)] = 10,
     ) -> Items[SearchHit]:
-        """Find the parts of pages that say words, the best first, as they were a minute ago or at the search before."""
+        """Find the parts of pages that contain words, best first. The index may be a minute old."""
         require_words(q)
         index_error = self.request_index()
         only = (await get_domain(self.db, domain)).authority if domain is not None else None
         hits = await search_index(self.home, q, domain=only, max_count=limit)
         if hits is None:
-            why = f"there is no index to search ({index_error})" if index_error else "the index to search is being made"
-            raise HTTPException(503, f"{why}: ask again", {"retry-after": "5"})
+            failed = f"the search index could not be built ({index_error})"
+            why = failed if index_error else "the search index is being built"
+            raise HTTPException(503, f"{why}: try again later", {"retry-after": "5"})
         return Items(hits, None)

@@ -1,4 +1,4 @@
-"""The API in the application of the pages; FastAPI is imported with the first request to it."""
+"""The route of the API in the web UI's application; the first request imports FastAPI."""
 
 import gc
 from collections.abc import Callable
@@ -16,13 +16,13 @@ API_PATH = "/api/{rest:path}"
 
 
 def is_api_path(path: str) -> bool:
-    """Return whether a request belongs to the API, and so needs a token instead of a session."""
+    """Return whether a path belongs to the API, which needs a token instead of a session."""
     return path == "/api" or path.startswith("/api/")
 
 
 @dataclass(frozen=True)
 class ApiOnDemand:
-    """An ASGI application that makes the API of these values (see Api) when it is first asked for."""
+    """An ASGI application that builds the API at its first request; its fields are those of Api."""
 
     db: AppDatabase
     home: Path
@@ -31,15 +31,15 @@ class ApiOnDemand:
 
     @cached_property
     def _app(self) -> ASGIApp:
-        from crawler.server.api.app import make_app  # noqa: PLC0415  10 MB, and most servers serve pages alone
+        from crawler.server.api.app import make_app  # noqa: PLC0415  takes 10 MB, and most servers never use it
         from crawler.server.api.endpoints import Api  # noqa: PLC0415
 
         app = make_app(Api(db=self.db, home=self.home, now=self.now, request_index=self.request_index))
-        gc.freeze()  # else each of the collections between answers would go through all of FastAPI: 15 ms
+        gc.freeze()  # otherwise each collection after a response scans all of FastAPI, for 15 ms
         return app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request. A HEAD request is a GET without its body, and an empty parameter is one not given."""
+        """Handle a request. A HEAD request is a GET without the body, and an empty parameter counts as missing."""
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         query = urlencode(parse_qsl(scope["query_string"].decode("latin-1"))).encode()
         await self._app({**scope, "method": method, "query_string": query}, receive, send)

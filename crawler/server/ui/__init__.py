@@ -1,1 +1,1 @@
-"""The web UI: its pages, as HTML."""
+"""The HTML pages of the web UI."""

@@ -1,4 +1,4 @@
-"""What the forms do: each calls the function behind the command of that name, and says what came of it."""
+"""The handlers of the forms: each calls the function of the command with the same name and returns its outcome."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,16 +21,17 @@ from crawler.format.domain_settings import format_changed_settings, format_rule
 from crawler.format.values import format_count
 from crawler.server.ui.links import SERVER_LINKS
 
-# The settings that have fields of their own, by their names; all others are set one by one.
+# The settings with fields of their own; the form of single settings sets the others.
 OFFERED = ("budget_per_day", "target_freshness", "max_age", "bytes_per_day")
 MAX_DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a form.
+    """The outcome of a form.
 
-    run_url: where its run can be watched, if there is one.  next_page: the page that shows it; empty for the domain's.
+    run_url: the address of the crawl run that it started, or empty.  next_page: the page to show; empty for the
+    page of the domain.
     """
 
     message: str
@@ -45,29 +46,29 @@ Action = Callable[[AppDatabase, Form, datetime], Awaitable[Outcome]]
 
 
 async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
-    """Register a domain, and let the running stack begin with it. Raises BadInput."""
+    """Register a domain and start its first crawl if the local stack runs. Raises BadInput."""
     address = form.get("url", "").strip()
     if not address:
-        raise BadInput("name a web address, such as https://docs.example.com")
+        raise BadInput("enter a web address, such as https://docs.example.com")
     values = _parse_settings({name: form[name] for name in OFFERED if name in form})
     if form.get("allow_private"):
         values["allow_private"] = True
     (added,) = await domains.add_domains(db, [address], SettingsPatch(values), at=at)
     domain, name = added.new_domain, added.new_domain.authority
     run_url = await _start_run(db, domain, domain.root)
-    then = "its first crawl has begun" if run_url else f"no stack is running, so crawl it: recrawl crawl {name}"
+    then = "its first crawl has started" if run_url else f"no local stack is running, so run recrawl crawl {name}"
     warning = f" {added.warning}." if added.warning else ""
     return Outcome(f"{name} is registered; {then}.{warning}", domain, is_well=not added.warning, run_url=run_url)
 
 
 async def set_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
-    """Set a domain's budget and target as they were typed; what was left empty goes back to its default."""
+    """Set a domain's budget and target as typed; an empty field restores the default."""
     domain = await find_domain(db, form.get("name", ""))
     return await _change_settings(db, domain, {name: form[name] for name in OFFERED if name in form}, at=at)
 
 
 async def set_setting(db: AppDatabase, form: Form, at: datetime) -> Outcome:
-    """Set one setting of the table as it was typed; empty, it goes back to its default. Raises BadInput."""
+    """Set one setting as typed; an empty value restores the default. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
     name = form.get("setting", "")
     if name not in BY_NAME:
@@ -76,35 +77,35 @@ async def set_setting(db: AppDatabase, form: Form, at: datetime) -> Outcome:
 
 
 async def _change_settings(db: AppDatabase, before: Domain, typed: Mapping[str, str], *, at: datetime) -> Outcome:
-    """Change the settings of a domain, by name as they were typed, and say from what to what."""
+    """Change settings of a domain, given by name as typed, and report the old and new values."""
     patch = SettingsPatch(_parse_settings(typed))
     unset = [get_option_name(BY_NAME[name]) for name, text in typed.items() if not text.strip()]
     after = await domains.change_settings(db, before, patch, unset=unset, at=at)
     changes = format_changed_settings(before.settings, after.settings)
     if not changes:
-        return Outcome(f"{after.authority} was so before: nothing is changed.", after)
-    then = "The next plan, within the hour, spreads its looks anew."
-    return Outcome(f"{after.authority} is changed. {'; '.join(changes)}. {then}", after)
+        return Outcome(f"{after.authority} already has these settings; nothing was changed.", after)
+    then = "The next plan, within the hour, reschedules its visits."
+    return Outcome(f"{after.authority} was changed. {'; '.join(changes)}. {then}", after)
 
 
 async def remove_domain(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
-    """Forget a domain, once its name was typed. Raises BadInput."""
+    """Remove a domain if its name was typed as confirmation. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
     if form.get("confirmed", "").strip().casefold() != domain.authority:
-        raise BadInput(f"{domain.authority} is still there: to forget it and everything about it, type its name")
+        raise BadInput(f"{domain.authority} was not removed: type its name to confirm that you want to delete its data")
     await domains.remove_domains(db, [domain.authority])
-    return Outcome(f"{domain.authority} is forgotten.", domain, next_page=SERVER_LINKS.home())
+    return Outcome(f"{domain.authority} was removed.", domain, next_page=SERVER_LINKS.home())
 
 
 async def set_paused(db: AppDatabase, form: Form, _at: datetime, *, paused: bool) -> Outcome:
-    """Leave a domain alone, or crawl it again."""
+    """Pause or resume a domain."""
     domain = await find_domain(db, form.get("name", ""))
     await domains.set_paused(db, [domain.authority], paused=paused)
     return Outcome(f"{domain.authority} is {'paused' if paused else 'active'}.", domain)
 
 
 async def refresh(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
-    """Have the pages under a prefix looked at now. Raises BadInput."""
+    """Make the pages under a prefix due now. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
     refreshed = await refresh_pages(db, domain.authority, prefix=form.get("prefix", "").strip())
     run_url = await _start_run(db, domain, refreshed.prefix)
@@ -112,28 +113,28 @@ async def refresh(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
         f"{format_count(refreshed.pages, 'page')} under {refreshed.prefix} "
         f"{'is' if refreshed.pages == 1 else 'are'} due now"
     )
-    then = f"no worker is running: {refreshed.command}, or recrawl up"
+    then = f"no worker process is running, so run {refreshed.command} or recrawl up"
     if refreshed.wait is not None and refreshed.wait.reason.is_obstacle:
-        then = f"they wait: {domain.authority} {format_wait(refreshed.wait, domain, now=datetime.now(UTC))}"
+        then = f"they have to wait: {domain.authority} {format_wait(refreshed.wait, domain, now=datetime.now(UTC))}"
     elif run_url:
-        then = "the running stack fetches them"
+        then = "the local stack fetches them"
     return Outcome(f"{what}; {then}.", domain, run_url=run_url, next_page=get_previous_page(form))
 
 
 async def make_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
-    """Make the rule of a pick. Raises BadInput."""
+    """Add the rule for a picked block. Raises BadInput."""
     url = parse_url(form.get("url", ""))
     domain = await get_domain(db, url)
-    rule = make_pick_rule(domain.settings.rules, piece_asked(form))
+    rule = make_pick_rule(domain.settings.rules, parse_block_pick(form))
     changed = await rules.add_rule(db, domain, rule, at=at)
-    return Outcome(f"From now on: {format_rule(rule)}.", changed, next_page=SERVER_LINKS.page(url))
+    return Outcome(f"The rule was added: {format_rule(rule)}.", changed, next_page=SERVER_LINKS.page(url))
 
 
 async def remove_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
-    """Take a rule back."""
+    """Remove a rule."""
     domain, pattern = await find_domain(db, form.get("name", "")), form.get("pattern", "")
     changed = await rules.remove_rule(db, domain, pattern, at=at)
-    return Outcome(f"There is no rule for {pattern} any more.", changed)
+    return Outcome(f"The rule for {pattern} was removed.", changed)
 
 
 FORMS: dict[str, Action] = {
@@ -150,31 +151,31 @@ FORMS: dict[str, Action] = {
 
 
 def get_previous_page(form: Form) -> str:
-    """Return the page that a form stood on; never another site."""
+    """Return the path of the page that contained a form, or the home page; never another site."""
     back = form.get("back", "")
     return back if back.startswith("/") and not back.startswith("//") else SERVER_LINKS.home()
 
 
 async def find_domain(db: AppDatabase, text: str) -> Domain:
-    """Return the domain that a form or an address names. Raises BadInput."""
+    """Return the domain that a form field or URL parameter names. Raises BadInput."""
     if not text:
-        raise BadInput("no domain is named")
+        raise BadInput("the address of this page names no domain: choose one under Domains")
     return await get_domain(db, text)
 
 
 def parse_url(text: str) -> Url:
-    """Return the URL that an address names, without a scheme that could run anything. Raises BadInput."""
+    """Return the http or https URL that a form field or URL parameter names. Raises BadInput."""
     if not text:
-        raise BadInput("no page is named")
+        raise BadInput("the address of this page names no URL: choose a page of a domain")
     return parse_typed_url(text)
 
 
-def piece_asked(form: Form) -> BlockPickRequest:
-    """A pick as a form or an address has it. Raises BadInput."""
+def parse_block_pick(form: Form) -> BlockPickRequest:
+    """Parse the picked block from a form or URL parameters. Raises BadInput."""
     try:
         way = PickAction(form.get("way", PickAction.IGNORE_TEXT))
     except ValueError as error:
-        raise BadInput("choose what is to become of the piece: ignore its text, its place, or watch it") from error
+        raise BadInput("choose an action: ignore the text, ignore the element, or watch the element") from error
     return BlockPickRequest(
         piece=parse_number(form.get("piece", "")),
         way=way,
@@ -184,12 +185,12 @@ def piece_asked(form: Form) -> BlockPickRequest:
 
 
 def parse_number(typed: str) -> int:
-    """A number that an address names, 0 for anything else."""
+    """Return the number that a URL parameter contains, or 0 for anything else."""
     return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= MAX_DIGITS else 0
 
 
 async def _start_run(db: AppDatabase, domain: Domain, prefix: Url) -> str:
-    """Where a run of the stack that looks at these pages can be watched; empty where no stack runs, or it cannot."""
+    """Start a crawl run of these pages in the local stack and return its address; empty without a running stack."""
     try:
         return await asyncio.to_thread(start_recrawl, db.settings, domain, prefix) or ""
     except StackFailed:
@@ -197,7 +198,7 @@ async def _start_run(db: AppDatabase, domain: Domain, prefix: Url) -> str:
 
 
 def _parse_settings(typed: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings that were typed, by name; what was left empty is left out. Raises BadInput."""
+    """Return the typed settings by name, without the empty ones. Raises BadInput."""
     values: dict[str, Any] = {}
     for name, text in typed.items():
         setting, lines = BY_NAME[name], text.strip().splitlines()

@@ -1,4 +1,4 @@
-"""Differences as a page shows them: one text with what went and came marked, or the two versions side by side."""
+"""Differences between versions as HTML: inline with deletions and insertions marked, or side by side."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,40 +9,40 @@ from crawler.app.pages import PageDiff, RunKind, WordRun
 from crawler.format.values import sanitize_text
 
 CONTEXT_CHARS = 120  # characters on each side of a change in a list
-MAX_RUN_CHARS = 600  # characters of a run that went or came, there
-EVENT_BLOCK_CHARS = 499  # an event keeps 500 characters of a block, without a blank at their end
+MAX_RUN_CHARS = 600  # characters of a deleted or inserted run in a list
+EVENT_BLOCK_CHARS = 499  # an event stores the first 500 characters of a block, without a trailing space
 TAGS = {RunKind.OLD: "del", RunKind.NEW: "ins"}
 
 
 def marked(runs: Sequence[WordRun], *, without: str = "") -> Markup:
-    """Runs of words with those that went and came marked. without: one side, `old` or `new`, which is left out."""
+    """Return runs of words as HTML with deletions and insertions marked. without: the side to omit, `old` or `new`."""
     return Markup("").join(_mark_run(run) for run in runs if run.kind.value != without)
 
 
 def _mark_run(run: WordRun) -> Markup:
     if run.kind is RunKind.KEPT:
         return Markup("{}").format(sanitize_text(run.text))
-    tag = Markup(TAGS[run.kind])  # noqa: S704  one of two words of ours
+    tag = Markup(TAGS[run.kind])  # noqa: S704  one of two constants
     return Markup("<{0}>{1}</{0}>").format(tag, sanitize_text(run.text))
 
 
 def short_runs(edit: BlockChange) -> tuple[WordRun, ...]:
-    """A changed block as a list shows it: without the words that are far from any change."""
+    """Return a changed block for a list, without the words that are far from any change."""
     was, now = edit.before or "", edit.after or ""
     runs = list(diff_words(was, now, kind=edit.part))
-    if min(len(was), len(now)) >= EVENT_BLOCK_CHARS:  # both end where they were cut, and not at one place
+    if min(len(was), len(now)) >= EVENT_BLOCK_CHARS:  # both were truncated, and not at the same word
         while len(runs) > 2 and runs[-1].kind is not RunKind.KEPT:
             runs.pop()
     return shorten_runs(runs, context_chars=CONTEXT_CHARS, max_chars=MAX_RUN_CHARS)
 
 
-def noise_in(diff: PageDiff) -> int:
-    """How many blocks differ and are no news."""
+def count_ignored(diff: PageDiff) -> int:
+    """Return the number of blocks whose differences do not count as a change."""
     return sum(not block.is_news for block in diff.changed_blocks)
 
 
-def statuses(diff: PageDiff) -> Iterator[str]:
-    """How many blocks of each status there are, in words; the same ones aside."""
+def count_statuses(diff: PageDiff) -> Iterator[str]:
+    """Yield the number of blocks of each status but unchanged, in words."""
     for status, count in sorted(diff.counts.items()):
-        if status.value != "same" and count:
+        if status.value != "unchanged" and count:
             yield f"{count} {status.value}"

@@ -1,4 +1,4 @@
-"""What the pages show that is asked for by an address: the newest changes under a filter, and one URL."""
+"""The data of two pages: the filtered list of changes, and one URL."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,32 +10,32 @@ from crawler.app.registration import parse_typed_url
 from crawler.errors import BadInput
 from crawler.format.kinds import NEWS
 
-PAGE_SIZE = 25  # changes of one page of the list
-MAX_VERSIONS = 50  # of a page, shown at once
-SPANS = {  # as an address has them
+PAGE_SIZE = 25  # changes on one page of the list
+MAX_VERSIONS = 50  # versions of a page that are shown at once
+SPANS = {  # by their values in the URL
     "1d": ("the last 24 hours", timedelta(days=1)),
     "7d": ("the last 7 days", timedelta(days=7)),
     "30d": ("the last 30 days", timedelta(days=30)),
 }
 KIND_NAMES = {
-    EventKind.ADDED: "first seen",
+    EventKind.ADDED: "added",
     EventKind.CHANGED: "changed",
     EventKind.MOVED: "moved",
     EventKind.GONE: "gone",
-    EventKind.EXCLUDED: "may not be fetched any more",
-    EventKind.RESTORED: "back",
-    EventKind.TEMPLATE: "the site's frame changed",
-    EventKind.DEFERRED: "pages like it are put off",
-    EventKind.RESUMED: "pages like it are asked for again",
-    EventKind.HINT: "said to have changed",
+    EventKind.EXCLUDED: "excluded",
+    EventKind.RESTORED: "restored",
+    EventKind.TEMPLATE: "site template changed",
+    EventKind.DEFERRED: "similar pages deferred",
+    EventKind.RESUMED: "similar pages resumed",
+    EventKind.HINT: "change signal",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeListQuery:
-    """The filter as it was typed. since: one of SPANS, or empty for all that is kept.
+    """The filter of the list of changes. since: a key of SPANS, or empty for all stored changes.
 
-    before: the place after which to go on, as `more` of the page before has it.
+    before: the cursor, which is `more` of the previous page.
     """
 
     domain: str = ""
@@ -46,7 +46,10 @@ class ChangeListQuery:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFacts:
-    """A page of the list. names: all domains to choose from.  more: the place from which to go on; empty at the end."""
+    """One page of the list of changes.
+
+    names: the domains to choose from.  more: the cursor of the next page; empty on the last one.
+    """
 
     at: datetime
     asked: ChangeListQuery
@@ -56,10 +59,10 @@ class ChangeFacts:
 
 
 async def load_change_facts(db: AppDatabase, query: ChangeListQuery, *, at: datetime) -> ChangeFacts:
-    """The newest changes under a filter. Raises BadInput."""
+    """Load the newest changes that match a filter. Raises BadInput."""
     only = await get_domain(db, query.domain) if query.domain else None
     if query.since and query.since not in SPANS:
-        raise BadInput(f"{query.since[:40]!r} is no span of this list: choose among {', '.join(SPANS)}")
+        raise BadInput(f"{query.since[:40]!r} is not a period of this list: use one of {', '.join(SPANS)}")
     since = at - SPANS[query.since][1] if query.since else None
     before = _parse_position(query.before)
     items = await read_newest_changes(
@@ -81,12 +84,14 @@ def _parse_position(typed: str) -> tuple[datetime, int] | None:
     try:
         return datetime.fromtimestamp(float(seconds), UTC), int(position)
     except (ValueError, OverflowError, OSError) as error:
-        raise BadInput(f"{typed[:40]!r} is no place in the list of changes") from error
+        raise BadInput(
+            f"{typed[:40]!r} is not a valid cursor of this list: go back to the first page of changes"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class UrlFacts:
-    """What the page of one URL shows. history: None if it is not tracked."""
+    """The data of the page about one URL. history: None if the URL is not tracked."""
 
     explanation: UrlExplanation
     history: PageHistory | None
@@ -95,7 +100,7 @@ class UrlFacts:
 async def load_url_facts(
     db: AppDatabase, domain: Domain, text: str, query: VersionsQuery, *, parsers: ParserPool, at: datetime
 ) -> UrlFacts:
-    """Return all about one URL of a domain. Raises BadInput for what is none."""
+    """Load the data about one URL of a domain. Raises BadInput for an invalid URL."""
     explanation = await explain_page(db, domain, parse_typed_url(text), at=at)
     if explanation.untracked:
         return UrlFacts(explanation, None)

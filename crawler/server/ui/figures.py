@@ -1,4 +1,4 @@
-"""What the pages say and draw of a domain: how fresh it is, what to worry about, what more requests would buy."""
+"""The texts and plots about a domain: freshness, likely stale pages, freshness by budget, and traffic."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,11 +14,11 @@ from crawler.server.ui.links import UiLinks
 from crawler.server.ui.plots import Dot, Line, Plot
 
 HOUR = 3600.0  # seconds
-MIN_HIGH = 5.0  # per cent: chances below are nothing to worry about, however a plot could spread them
+MIN_HIGH = 5.0  # percent: the axis of staleness reaches at least so high, so that small probabilities look small
 
 
 def describe_domain(facts: DomainFacts) -> dict[str, object]:
-    """Return what the page says of a domain, its settings, rules, hours, lists and validators."""
+    """Return the texts about a domain: its wait, settings, rules, crawl hours, lists and validators."""
     domain = facts.domain
     return {
         "waits": format_wait(facts.wait, domain, now=facts.at),
@@ -31,28 +31,28 @@ def describe_domain(facts: DomainFacts) -> dict[str, object]:
 
 
 def build_freshness_plot(card: DomainCard) -> Plot:
-    """Freshness by importance over time, the target, and what audits of the window found, at its end."""
+    """Plot freshness over time with the target; a mark at the end shows what the audits of the window found."""
     points = tuple(
-        Dot(each.at.timestamp(), percent, tells=f"{each.at.astimezone():%Y-%m-%d %H:%M}: {percent:.1f} % fresh")
+        Dot(each.at.timestamp(), percent, label=f"{each.at.astimezone():%Y-%m-%d %H:%M}: {percent:.1f} % fresh")
         for each in card.past
         if each.freshness is not None
         for percent in [100 * each.freshness]
     )
-    lines = [Line("fresh, by importance", points)]
+    lines = [Line("estimated freshness", points)]
     target = card.report.target_freshness
     if target is not None and points:
         ends = (Dot(points[0].x, 100 * target), Dot(points[-1].x, 100 * target))
         lines.append(Line("target", ends, style="target"))
     audited = card.calibration.audits.found_fresh
     if audited is not None and points:
-        dot = Dot(points[-1].x, 100 * audited, tells=f"audits found {100 * audited:.1f} % fresh")
-        lines.append(Line("as audits found", (dot,), style="found", joined=False))
+        dot = Dot(points[-1].x, 100 * audited, label=f"audits found {100 * audited:.1f} % fresh")
+        lines.append(Line("freshness found by audits", (dot,), style="found", joined=False))
     lowest = min((dot.y for line in lines for dot in line.dots), default=0.0)
     return Plot(
         title="Freshness",
-        summary=f"from {points[0].y:.1f} to {points[-1].y:.1f} per cent" if points else "no page has been read yet",
+        summary=f"from {points[0].y:.1f} to {points[-1].y:.1f} percent" if points else "no page has been fetched yet",
         x_label="time (UTC)",
-        y_label="fresh, per cent",
+        y_label="freshness (%)",
         lines=tuple(lines),
         low=max(0.0, 10.0 * int(min(lowest, 89.0) // 10)),
         high=100.0,
@@ -61,22 +61,22 @@ def build_freshness_plot(card: DomainCard) -> Plot:
 
 
 def build_staleness_plot(facts: DomainFacts, links: UiLinks) -> Plot:
-    """Importance against the chance that the copy is out of date; what stands above and to the right matters."""
+    """Plot the probability that a page is stale over its importance; the pages at the top right matter most."""
     dots = tuple(
         Dot(
             page.importance,
             100 * (1 - page.freshness),
-            tells=f"{page.url}: importance {page.importance:.2f}, {format_share(1 - page.freshness)} likely stale",
+            label=f"{page.url}: importance {page.importance:.2f}, stale with {format_share(1 - page.freshness)}",
             href=links.page(page.url),
         )
         for page in reversed(facts.weighed_pages)
         if page.importance is not None and page.freshness is not None and page.importance > 0
     )
     return Plot(
-        title="What to worry about",
-        summary=f"{len(dots)} pages by importance and by the chance that the copy is out of date",
-        x_label="importance; the mean page has 1",
-        y_label="chance that the copy is stale, per cent",
+        title="Likely stale pages",
+        summary=f"{len(dots)} pages by importance and probability of being stale",
+        x_label="importance (mean page: 1)",
+        y_label="probability that the copy is stale (%)",
         lines=(Line("pages", dots, style="dots", joined=False),),
         log_x=True,
         low=0.0,
@@ -85,19 +85,19 @@ def build_staleness_plot(facts: DomainFacts, links: UiLinks) -> Plot:
 
 
 def build_budget_plot(forecast: Forecast) -> Plot:
-    """Freshness over requests a day, with today's point."""
+    """Plot expected freshness over the budget, with today's budget marked."""
     points = [(step, step.budget, step.plan.expected.freshness) for step in forecast.steps]
     dots = tuple(
-        Dot(budget, 100 * fresh, tells=f"{budget:,.0f} requests a day: {format_share(fresh)} fresh")
+        Dot(budget, 100 * fresh, label=f"{budget:,.0f} requests per day: {format_share(fresh)} fresh")
         for _, budget, fresh in points
         if budget > 0
     )
-    today = tuple(Dot(budget, 100 * fresh, tells="today") for step, budget, fresh in points if step.factor == 1.0)
+    today = tuple(Dot(budget, 100 * fresh, label="today") for step, budget, fresh in points if step.factor == 1.0)
     return Plot(
-        title="What requests buy",
-        summary=", ".join(dot.tells for dot in dots),
-        x_label="requests a day",
-        y_label="fresh, per cent",
+        title="Freshness by budget",
+        summary=", ".join(dot.label for dot in dots),
+        x_label="requests per day",
+        y_label="expected freshness (%)",
         lines=(Line("by budget", dots), Line("today", today, style="today", joined=False)),
         log_x=True,
         low=max(0.0, 10.0 * int(min((dot.y for dot in dots), default=0.0) // 10)),
@@ -106,13 +106,13 @@ def build_budget_plot(forecast: Forecast) -> Plot:
 
 
 def build_traffic_plot(hours: Sequence[TrafficHour], *, until: datetime) -> Plot:
-    """Requests by the hour, with hours of many errors marked."""
+    """Plot requests and errors per hour."""
     dots = tuple(
-        Dot(hour.hour.timestamp(), hour.requests, tells=f"{hour.hour:%H:%M}: {hour.requests:,} requests")
+        Dot(hour.hour.timestamp(), hour.requests, label=f"{hour.hour:%H:%M}: {hour.requests:,} requests")
         for hour in hours
     )
     errors = tuple(
-        Dot(hour.hour.timestamp(), hour.errors, tells=f"{hour.hour:%H:%M}: {hour.errors:,} errors")
+        Dot(hour.hour.timestamp(), hour.errors, label=f"{hour.hour:%H:%M}: {hour.errors:,} errors")
         for hour in hours
         if hour.errors
     )
@@ -120,7 +120,7 @@ def build_traffic_plot(hours: Sequence[TrafficHour], *, until: datetime) -> Plot
         title="Traffic",
         summary=f"{sum(hour.requests for hour in hours):,} requests in {TRAFFIC_HOURS} hours",
         x_label="time (UTC)",
-        y_label="requests an hour",
+        y_label="requests per hour",
         lines=(Line("requests", dots, bar=HOUR), Line("errors", errors, style="found", bar=HOUR)),
         low=0.0,
         has_times=True,
@@ -128,8 +128,8 @@ def build_traffic_plot(hours: Sequence[TrafficHour], *, until: datetime) -> Plot
     )
 
 
-VALUE_HINTS = {SettingKind.FLAG: "yes or no", SettingKind.TEXTS: "one a line"}
-OFFERED_SETTINGS = tuple(  # in the form that takes any of them: each with its title, and how its value is written
+VALUE_HINTS = {SettingKind.FLAG: "yes or no", SettingKind.TEXTS: "one per line"}
+OFFERED_SETTINGS = tuple(  # in the form of single settings: the setting, its title, and the form of its value
     (
         each,
         f"{each.label} ({get_option_name(each)})" if each.label else get_option_name(each),

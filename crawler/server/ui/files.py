@@ -1,4 +1,4 @@
-"""The pages as files: the same ones, without forms, that lead to each other and to nowhere else."""
+"""The web UI as static files: the same pages without forms, linked only to each other."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from crawler.server.ui.facts import ChangeFacts, ChangeListQuery, load_url_facts
 from crawler.server.ui.links import UiLinks
 from crawler.server.ui.render import render_changes_page, render_domain_page, render_home_page, render_url_page
 
-MAX_CHANGES = 200  # in the file of changes
-MAX_DOMAIN_CHANGES = 5  # on a domain's, and on the first page twice as many
-MAX_PAGES = 200  # of one domain that get a file: those that changed last, those to worry about, those that fail
+MAX_CHANGES = 200  # changes in changes.html
+MAX_DOMAIN_CHANGES = 5  # changes on the page of a domain; the home page has twice as many
+MAX_PAGES = 200  # pages of a domain that get a file: recently changed, likely stale, failing
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What was written. index: the file to begin with."""
+    """The written files. index: the home page.  files: their number."""
 
     index: Path
     files: int
 
 
 async def write_pages(db: AppDatabase, domains: Sequence[Domain], folder: Path, *, at: datetime) -> WriteResult:
-    """Write the pages of these domains to a folder. Raises CrawlerError where that cannot be written."""
+    """Write the web UI of these domains to a folder. Raises CrawlerError if the folder cannot be written."""
     cards = [card for domain in domains if (card := await summarize_domain(db, domain, at=at)) is not None]
     all_facts = [await examine_domain(db, card) for card in cards]
     items = {
@@ -59,7 +59,7 @@ async def write_pages(db: AppDatabase, domains: Sequence[Domain], folder: Path, 
 
 
 def _select_pages(facts: DomainFacts, items: Iterable[FeedItem]) -> list[Url]:
-    """The pages of a domain that get a file."""
+    """Return the pages of a domain that get a file."""
     urls = [item.url for item in items]
     urls += [stale_page.page.url for stale_page in facts.worries]
     urls += [page.url for group in facts.groups for page in group.pages]
@@ -70,7 +70,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CrawlerError(f"{folder} cannot be made: {error.strerror}") from error
+        raise CrawlerError(f"{folder} cannot be created: {error.strerror}") from error
 
 
 def _write_file(file: Path, text: str) -> Path:

@@ -1,4 +1,4 @@
-"""What the plots of the pages show, and where on them: templates/plot.svg draws it, the style sheet colours it."""
+"""The data and layout of plots; templates/plot.svg draws them, and the style sheet sets their colors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,37 +7,37 @@ from datetime import UTC, datetime, timedelta
 from crawler.format.axes import Axis, format_tick, make_axis
 
 LEFT, RIGHT, TOP, BOTTOM = 40, 14, 26, 40  # pixels around the plot
-MAX_DOTS = 60  # of a line; beyond, it goes without
-CHARACTER_WIDTH = 6.6  # pixels of a letter, about
+MAX_DOTS = 60  # a line with more points is drawn without dots
+CHARACTER_WIDTH = 6.6  # pixels, on average
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The size of a drawing, in pixels where its place is as wide; else it shrinks with all that is in it."""
+    """The size of a drawing in pixels; it shrinks as a whole where less space is available."""
 
     width: int
     height: int
 
 
 WIDE = Size(720, 270)
-NARROW = Size(340, 170)  # for a card, and for a phone
+NARROW = Size(340, 170)  # for cards and phones
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One point. tells: what it is, in words; with an address, it is a link there."""
+    """One point. label: its tooltip.  href: the address that it links to."""
 
     x: float
     y: float
-    tells: str = ""
+    label: str = ""
     href: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Points in order of x. style: of the style sheet: main, target, found, today, dots.
+    """Points in order of x. style: a class of the style sheet (main, target, found, today, dots).
 
-    joined: with a line.  bar: how wide a bar from the ground each point is, in units of x; 0 for points.
+    joined: whether a line connects the points.  bar: the width of a bar per point, in units of x; 0 for dots.
     """
 
     label: str
@@ -48,15 +48,15 @@ class Line:
 
     @property
     def has_dots(self) -> bool:
-        """Whether its points are shown: in a long line they would hide it."""
+        """Whether the points are drawn; on a long line they would hide it."""
         return not self.joined or len(self.dots) <= MAX_DOTS
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Lines over common axes, and what they are called. summary: what the plot says, for who cannot see it.
+    """Lines over common axes. summary: the text alternative for screen readers.
 
-    low, high: of the upright axis; None for what the points need.  has_times: x is a time, in seconds since 1970.
+    low, high: the range of the y axis; None to fit the points.  has_times: whether x is a time, in seconds since 1970.
     """
 
     title: str
@@ -77,7 +77,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class PlotLayout:
-    """Where on a drawing the points of a plot stand, in pixels."""
+    """The positions of a plot's points on a drawing, in pixels."""
 
     plot: Plot
     x_axis: Axis
@@ -87,7 +87,7 @@ class PlotLayout:
 
     @property
     def role(self) -> str:
-        return "group" if any(dot.href for dot in self.plot.dots) else "img"  # a picture has nothing in it to go to
+        return "group" if any(dot.href for dot in self.plot.dots) else "img"  # an img cannot contain links
 
     @property
     def right(self) -> float:
@@ -104,13 +104,13 @@ class PlotLayout:
         return TOP + (1 - self.y_axis.normalize(value)) * (self.bottom - TOP)
 
     def bar(self, dot: Dot, length: float) -> tuple[float, float, float, float]:
-        """Return left, top, width and height of a bar, which stands on the ground."""
+        """Return left, top, width and height of a bar, which starts at zero."""
         ground, top = self.y(max(self.y_axis.low, 0.0)), self.y(dot.y)
         left, right = max(self.x(dot.x), LEFT), min(self.x(dot.x + length), self.right)
         return left, top, max(right - left - 1, 1), max(ground - top, 0)
 
     def x_marks(self) -> Iterator[tuple[float, str]]:
-        """Yield the marks with their words, but for those whose words would touch the ones before."""
+        """Yield the marks of the x axis with their labels, without those whose labels would overlap."""
         if self.plot.has_times:
             marks = list_time_marks(self.x_axis.low, self.x_axis.high)
         else:
@@ -124,7 +124,7 @@ class PlotLayout:
 
 
 def compute_layout(plot: Plot, size: Size = WIDE) -> PlotLayout:
-    """Return the frame that holds all points of a plot."""
+    """Return the layout that fits all points of a plot."""
     return PlotLayout(plot, *_choose_axes(plot), size)
 
 
@@ -150,7 +150,7 @@ MAX_TIME_MARKS = 8
 
 
 def list_time_marks(low: float, high: float) -> Iterator[tuple[float, str]]:
-    """Round instants between two, in seconds since 1970, with the words for them (UTC)."""
+    """Yield round times between two, in seconds since 1970, with their labels (UTC)."""
     length = high - low
     step = next(
         (each for each in TIME_STEPS if length / each.total_seconds() <= MAX_TIME_MARKS), TIME_STEPS[-1]

@@ -1,4 +1,4 @@
-"""The pages as HTML: what each template is given."""
+"""Rendering of the pages: each function passes its data to one template."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from crawler.server.ui.templating import get_environment, read_style
 
 @dataclass(frozen=True, slots=True)
 class FlashMessage:
-    """What came of a form. href: where more of it can be seen."""
+    """A message about the outcome of a form. href: the address of the crawl run that it started, or empty."""
 
-    said: str
+    message: str
     is_well: bool = True
     href: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who looks at a page. word: what their forms carry; empty where there are none."""
+    """The viewer of a page. csrf_token: the token in their forms; empty on pages without forms."""
 
-    word: str = ""
+    csrf_token: str = ""
     notice: FlashMessage | None = None
 
 
@@ -38,7 +38,7 @@ ANONYMOUS = Viewer()
 def render_home_page(
     facts: HomeFacts, items: Sequence[FeedItem], *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS
 ) -> str:
-    """All domains, and what changed of late."""
+    """Render the list of domains with the recent changes."""
     return _render(
         "home.html", links, viewer, facts=facts, items=items, window=WINDOW, freshness_plot=figures.build_freshness_plot
     )
@@ -52,7 +52,7 @@ def render_domain_page(
     viewer: Viewer = ANONYMOUS,
     now: datetime | None = None,
 ) -> str:
-    """One domain. now: when it is looked at, if the facts may be older; changes are told from then."""
+    """Render the page of a domain. now: the time of the request if the facts may be older; ages count from then."""
     hours = [each.traffic for each in facts.hours]
     return _render(
         "domain.html",
@@ -63,7 +63,7 @@ def render_domain_page(
         freshness=figures.build_freshness_plot(facts.card),
         now=max(now or facts.at, facts.at),
         items=items,
-        worry=figures.build_staleness_plot(facts, links),
+        staleness=figures.build_staleness_plot(facts, links),
         budget=figures.build_budget_plot(facts.forecast) if facts.forecast else None,
         sources=BUDGET_SOURCES,
         offered=figures.OFFERED_SETTINGS,
@@ -72,52 +72,50 @@ def render_domain_page(
 
 
 def render_uncounted_page(card: UncountedCard, items: Sequence[FeedItem], *, viewer: Viewer, now: datetime) -> str:
-    """A large domain while it is counted for the first time."""
+    """Render the page of a large domain whose pages are being counted for the first time."""
     return _render("uncounted.html", SERVER_LINKS, viewer, card=card, items=items, now=now)
 
 
 def render_changes_page(
     facts: ChangeFacts, *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS, feed: str = ""
 ) -> str:
-    """What changed. feed: the address of these changes for feed readers; empty for none."""
+    """Render the list of changes. feed: the address of the Atom feed of these changes; empty for none."""
     return _render("changes.html", links, viewer, facts=facts, kinds=list(EventKind), feed=feed)
 
 
 def render_url_page(
     facts: UrlFacts, *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS, is_beside: bool = False
 ) -> str:
-    """One page of a domain. is_beside: the two versions stand side by side."""
+    """Render one page of a domain. is_beside: whether to show the two versions side by side."""
     return _render("page.html", links, viewer, facts=facts, is_beside=is_beside)
 
 
 PICK_LABELS = {
-    PickAction.IGNORE_TEXT: "Ignore text like this, wherever it stands",
-    PickAction.IGNORE: "Ignore this place, whatever it says",
-    PickAction.WATCH: "Watch only this place",
+    PickAction.IGNORE_TEXT: "Ignore text like this anywhere on the page",
+    PickAction.IGNORE: "Ignore this element of the page",
+    PickAction.WATCH: "Watch only this element of the page",
 }
 
 
-def pieces_page(facts: BlockFacts, *, viewer: Viewer) -> str:
-    """What of a page is compared."""
-    return _render("pieces.html", SERVER_LINKS, viewer, facts=facts, ways=PICK_LABELS)
+def render_blocks_page(facts: BlockFacts, *, viewer: Viewer) -> str:
+    """Render the blocks of a page, of which the user can ignore or watch one."""
+    return _render("blocks.html", SERVER_LINKS, viewer, facts=facts, ways=PICK_LABELS)
 
 
 def render_try_page(seen: TryResult, domain: Domain, *, viewer: Viewer) -> str:
-    """What one look showed."""
+    """Render the result of a test fetch."""
     differences = list_differences(seen)
-    news = sum(why is MaskReason.NONE for _, why in differences)
-    pieces = list_blocks(seen)
-    return _render(
-        "try.html", SERVER_LINKS, viewer, seen=seen, domain=domain, pieces=pieces, differences=differences, news=news
-    )
+    changes = sum(why is MaskReason.NONE for _, why in differences)
+    context = {"seen": seen, "domain": domain, "blocks": list_blocks(seen), "differences": differences}
+    return _render("try.html", SERVER_LINKS, viewer, changes=changes, **context)
 
 
-def render_problem_page(title: str, said: str, *, viewer: Viewer = ANONYMOUS) -> str:
-    """Why something cannot be shown."""
-    return _render("problem.html", SERVER_LINKS, viewer, title=title, said=said)
+def render_problem_page(title: str, detail: str, *, viewer: Viewer = ANONYMOUS) -> str:
+    """Render an error page."""
+    return _render("problem.html", SERVER_LINKS, viewer, title=title, detail=detail)
 
 
-def _render(template: str, links: UiLinks, reader: Viewer, **context: object) -> str:
-    """Return a page; the values that all templates may need are globals of the environment."""
+def _render(template: str, links: UiLinks, viewer: Viewer, **context: object) -> str:
+    """Render a template; values that all templates may need are globals of the environment."""
     inline_style = read_style() if links.are_files else ""
-    return get_environment().get_template(template).render(links=links, reader=reader, style=inline_style, **context)
+    return get_environment().get_template(template).render(links=links, viewer=viewer, style=inline_style, **context)

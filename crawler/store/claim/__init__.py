@@ -1,7 +1,7 @@
-"""Who may crawl a domain now, and how many requests it may use.
+"""Leases on domains and daily budgets of requests.
 
-`claim` takes a free domain under a lease with a token, slots of its addresses included; `debit` takes requests from
-the day's budget; `release` gives back both. Uses domains.
+`claim` takes a free domain under a lease with a token, together with the slots of its addresses; `debit` takes requests
+from the budget of the day; `release` returns both. Uses domains.
 """
 
 from crawler.store.claim.active_lease import (

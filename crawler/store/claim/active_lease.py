@@ -1,4 +1,4 @@
-"""A lease that is held: how it is kept, what its holder writes of the domain itself, and how it is given back."""
+"""An active lease: renew it, write the domain's state under it, and release it."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,11 +27,12 @@ RENEW = """
     UPDATE domain_state s
        SET leased_until = clock_timestamp() + %(term)s
       FROM domain d
-     WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s  -- expiry only lets others take it
+     WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s  -- valid until another worker takes it
        AND d.id = s.domain_id
  RETURNING d.state = 'active'
 """
-# A slot outlasts its lease by the delay, since whoever dies with it may have sent until the end. Locked in order.
+# A slot outlasts its lease by the crawl delay, because a dead holder may have sent requests until the end of the lease.
+# Rows are locked in a fixed order.
 RENEW_SLOTS = """
     WITH own AS (SELECT address FROM address_slot
                   WHERE address = ANY(%(slots)s) AND lease_token = %(token)s ORDER BY address FOR UPDATE)
@@ -40,8 +41,8 @@ RENEW_SLOTS = """
      WHERE a.address = own.address AND s.domain_id = %(domain_id)s
  RETURNING a.address
 """
-# The ledger; when the next request is allowed; and when the first page is due: one that was never fetched always is.
-# What counts here is what FRONTIER of frontier reads.
+# The ledger, when the next request is allowed, and when the first page is due; unfetched pages always are. The
+# conditions must match those of FRONTIER in frontier/candidates.py.
 READ_LEASE_END = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,
            greatest(s.next_request_at, clock_timestamp() + %(wait)s) AS free_at, least(
@@ -51,7 +52,7 @@ READ_LEASE_END = """
                                   WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at IS NULL
                                     AND (boosted OR request_reason IN (1, 4) OR section NOT IN (
                                         SELECT no FROM prior
-                                         WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL)))
+                                         WHERE domain_id = %(domain_id)s AND deferred_until IS NOT NULL)))
                        OR EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND request_reason IN (1, 4))
                     THEN %(at)s END,
                CASE WHEN %(uses_whole_budget)s
@@ -77,9 +78,9 @@ RELEASE_SLOTS = """
 
 
 async def write_delay(db: Database, lease: Lease, *, delay: timedelta) -> None:
-    """Say what delay is in force, before the first request that it spaces. Raises LeaseLost.
+    """Store the crawl delay, before the first request that it applies to. Raise LeaseLost.
 
-    Whoever takes the domain or one of its addresses over from a holder that died waits so long after its last
+    If this holder dies, the next holder of the domain or of one of its addresses waits this long after the last
     possible request.
     """
     async with db.transaction() as connection:
@@ -90,9 +91,9 @@ async def write_delay(db: Database, lease: Lease, *, delay: timedelta) -> None:
 
 
 async def renew(db: Database, lease: Lease) -> bool:
-    """Keep the lease for another term; False if the domain's user has paused it meanwhile.
+    """Renew the lease for another term and return whether the domain is active, that is, not paused by the user.
 
-    Raises LeaseLost if somebody else has it, or one of its addresses.
+    Raise LeaseLost if another worker holds the domain or one of its addresses.
     """
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "token": lease.token, "term": lease.term}
@@ -104,23 +105,20 @@ async def renew(db: Database, lease: Lease) -> bool:
 
 
 async def renew_slots(connection: Connection, lease: Lease) -> None:
-    """Keep the lease's address slots as long as the lease, which is renewed before. Raises LeaseLost if one is gone."""
+    """Extend the address slots to the end of the renewed lease. Raise LeaseLost if one was taken."""
     if not lease.slots:
         return
     values = {"domain_id": lease.domain.id, "token": lease.token, "slots": list(lease.slots)}
     if await execute(connection, RENEW_SLOTS, values) != len(lease.slots):
-        raise LeaseLost(f"another worker has taken an address of {lease.domain.authority}")
+        raise LeaseLost(f"another worker has taken over an address of {lease.domain.authority}")
 
 
 def _build_lease_lost(lease: Lease) -> LeaseLost:
-    return LeaseLost(f"another worker has taken {lease.domain.authority}")
+    return LeaseLost(f"another worker has taken over {lease.domain.authority}")
 
 
 async def save_robots(db: Database, lease: Lease, robots_copy: RobotsCopy, *, changed: bool) -> None:
-    """Keep what came of asking for robots.txt. If its rules changed, refused pages are asked about again.
-
-    Raises LeaseLost.
-    """
+    """Store the result of a request for robots.txt. If its rules changed, make excluded pages due. Raise LeaseLost."""
     async with db.transaction() as connection:
         await fence(connection, lease)
         await put_robots(connection, lease.domain, robots_copy, replaces=True)
@@ -132,28 +130,28 @@ async def save_robots(db: Database, lease: Lease, robots_copy: RobotsCopy, *, ch
 
 
 async def suspend_domain(db: Database, lease: Lease, hold: Suspension) -> None:
-    """Leave the domain alone until an instant of knowledge time. Raises LeaseLost."""
+    """Suspend the domain until an instant of knowledge time. Raise LeaseLost."""
     async with db.transaction() as connection:
         await fence(connection, lease)
         await write_suspension(connection, lease.domain.id, hold)
 
 
 async def write_suspension(connection: Connection, domain_id: int, suspension: Suspension) -> None:
-    """Leave the domain alone until an instant, within a transaction of the caller's."""
+    """Suspend the domain within the caller's transaction."""
     await connection.execute(
-        """UPDATE domain_state SET resume_at = greatest(resume_at, %s), resume_reason = %s, refusals = %s
+        """UPDATE domain_state SET resume_at = greatest(resume_at, %s), resume_reason = %s, rejections = %s
             WHERE domain_id = %s""",
-        (suspension.until, suspension.reason, suspension.refusals, domain_id),
+        (suspension.until, suspension.reason, suspension.rejections, domain_id),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseEnd:
-    """What a lease leaves over.
+    """The state at the end of a lease.
 
-    refund: taken from its budgets and not used.  is_shared: the budget of all domains together is one of them.
-    wait: real time until the next request is allowed.  not_before: knowledge time before which its budget has nothing
-    for it.  uses_whole_budget: as in frontier.ScoringContext.
+    refund: what was debited but not used.  is_shared: also refund the budget of all domains together.
+    wait: real time until the next request is allowed.  not_before: knowledge time before which the budget allows no
+    request.  uses_whole_budget: as in frontier.ScoringContext.
     """
 
     refund: Refund = NO_REFUND
@@ -167,7 +165,7 @@ EMPTY_LEASE_END = LeaseEnd()
 
 
 async def release(db: Database, lease: Lease, end: LeaseEnd = EMPTY_LEASE_END, *, at: datetime) -> None:
-    """Give the domain back, with the time at which it is worth claiming again. A lost lease is no error any more."""
+    """Release the domain and set the time of its next claim. Do nothing if the lease was lost."""
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "wait": end.wait}
         values |= {"uses_whole_budget": end.uses_whole_budget}
@@ -187,9 +185,9 @@ async def release(db: Database, lease: Lease, end: LeaseEnd = EMPTY_LEASE_END, *
 def _compute_wake_time(
     due_at: datetime | None, *, not_before: datetime | None, hours: Hours, at: datetime
 ) -> datetime | None:
-    """Return when a domain wakes whose first page is due then; None where none ever is.
+    """Return when a domain with this first due time wakes; None if no page is ever due.
 
-    A domain that could go on at once keeps its due time: of several such domains the longest overdue is claimed first.
+    A domain that is due now keeps its due time, so the longest overdue of several domains is claimed first.
     """
     if due_at is None:
         return None
@@ -199,6 +197,6 @@ def _compute_wake_time(
 
 
 async def fence(connection: Connection, lease: Lease) -> None:
-    """Lock the domain's row until the transaction ends, for the holder of the lease alone. Raises LeaseLost."""
+    """Lock the domain's row for the lease holder until the end of the transaction. Raise LeaseLost."""
     if await fetch_value(connection, FENCE, (lease.domain.id, lease.token)) is None:
         raise _build_lease_lost(lease)

@@ -1,4 +1,4 @@
-"""The ledgers of the UTC day: what a domain, and all domains together, may still ask for."""
+"""The ledgers of the UTC day: how many requests a domain, and all domains together, may still send."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -47,7 +47,7 @@ READ_DOMAIN_BUDGET = """
 READ_DOMAIN_LEDGER = """
     SELECT budget_day, spent_requests, spent_bytes, spent_floor FROM domain_state WHERE domain_id = %s FOR UPDATE
 """
-# Stands before a statement that writes a domain's row, so that both ledgers are written by one. shared_day: or NULL.
+# Prefix of a statement that writes a domain's row, to write both ledgers in one. shared_day: NULL skips the shared one.
 WITH_SHARED = """
     WITH shared AS (
         UPDATE ledger SET day = %(shared_day)s, spent_requests = %(shared_requests)s, spent_bytes = %(shared_bytes)s
@@ -62,7 +62,7 @@ WRITE_DOMAIN_LEDGER = f"""
        SET {LEDGER_COLUMNS}
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
-# Locked last, and for as short as can be: everybody's.
+# Shared by all workers, so it is locked last and only briefly.
 READ_SHARED = "SELECT day AS budget_day, spent_requests, spent_bytes, 0 AS spent_floor FROM ledger WHERE no = 1"
 LOCK_SHARED = f"{READ_SHARED} FOR UPDATE"
 WRITE_SHARED = (
@@ -72,11 +72,11 @@ WRITE_SHARED = (
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Requests that may be made on that UTC day.
+    """A number of requests that may be sent on this UTC day.
 
-    requested_only: how many of them the pace would not allow yet: for pages that come first.
-    received_bytes: what they may bring before more is asked for; None: no limit.  next_at: where there are no requests,
-    when to ask again (knowledge time).  is_limited: requests or bytes of the day are.
+    requested_only: how many of these exceed the pace and may only be used for requested pages.
+    received_bytes: the bytes they may receive before the next grant; None: no limit.  next_at: when to ask for the next
+    grant if there are no requests (knowledge time).  is_limited: requests or bytes of the day are limited.
     """
 
     requests: int
@@ -89,7 +89,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class _DayBudget:
-    """One ledger with its limits. hours: over which its day is spread."""
+    """A ledger with its limits. hours: the crawl hours over which the day's budget is spread."""
 
     ledger: Ledger
     requests: int
@@ -106,14 +106,14 @@ class _DayBudget:
         return compute_next_grant(self.ledger, self.requests, now=at, hours=self.hours, max_bytes=self.received_bytes)
 
     def count_grantable_bytes(self, *, at: datetime, paced: bool) -> int | None:
-        """Return how many bytes may be debited; None: no limit."""
+        """Return the number of bytes that may be debited; None: no limit."""
         if self.received_bytes is None:
             return None
         now, hours = self._choose_pace(at, paced=paced)
         return count_receivable_bytes(self.ledger, self.received_bytes, now=now, hours=hours)
 
     def _choose_pace(self, at: datetime, *, paced: bool) -> tuple[datetime, Hours]:
-        """Return by which instant and hours to pace; without a pace, the day's last, when all of it may be granted."""
+        """Return the instant and hours for the pace; if not paced, the end of the day, when all may be granted."""
         return (
             (at, self.hours) if paced else (datetime.combine(_get_utc_day(at), datetime.max.time(), tzinfo=UTC), ALWAYS)
         )
@@ -130,19 +130,19 @@ async def debit(
     waiting: int = 0,
     refund: Refund = NO_REFUND,
 ) -> Grant:
-    """Take up to `most` requests from the budgets of the day, and where bytes are limited, what they will likely bring.
+    """Debit up to max_requests from the day's budgets and, if bytes are limited, the bytes that they likely receive.
 
-    paced: spread over the day's open hours, but for pages that come first: requested ones, and 404s to be confirmed.
-    Else the whole day's budget may go at once. While the hours are closed there is nothing.  shared: what all domains
-    together may spend.  waiting: requests that were granted before and not made.  refund: bytes that were granted
-    before and are given back for those granted now.  Raises LeaseLost. A debit that is repeated because its answer was
-    lost takes twice: the ledger may count too many, never too few.
+    paced: spread requests over the day's open hours, except for requested pages and for 404s to confirm; otherwise, the
+    whole budget of the day may be granted at once. Nothing is granted outside the crawl hours.  shared: the budget of
+    all domains together.  waiting: requests granted before and not sent yet.  refund: bytes granted before that are
+    returned now.  Raise LeaseLost. A repeated debit after a lost connection may count twice, but requests are never
+    missed.
     """
     async with db.transaction() as connection:
         domain_params = {"domain_id": lease.domain.id, "token": lease.token, "most": max_requests, "at": at}
         row = await fetch_dict(connection, READ_DOMAIN_BUDGET, domain_params)
         if row is None:
-            raise LeaseLost(f"another worker has taken {lease.domain.authority}")
+            raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
         hours = parse_stored_hours(row["hours"])
         budgets = [replace(_build_day_budget(row, row["budget"], row["bytes_per_day"], refund, at=at), hours=hours)]
         if shared.is_limited:
@@ -153,7 +153,7 @@ async def debit(
             for is_paced in (paced, False)
         )
         granted = max(paced_requests, min(row["requested"], day_requests))
-        # A spent day is waited for to its end, and nothing else.
+        # Once the day's budget is spent, wait until the end of the day.
         paced = paced and granted <= paced_requests and day_requests > 0
         expected_bytes = (granted + waiting) * ceil(
             decode_costs(row["costs"]).get_cost(RequestKind.FULL).received_bytes
@@ -186,7 +186,7 @@ async def debit(
 
 
 async def count_shared_requests_left(db: Database, shared: SharedBudget, *, at: datetime) -> int | None:
-    """Requests that all domains together may still make today; None: no limit."""
+    """Return the number of requests that all domains together may still send today; None: no limit."""
     if not shared.is_limited:
         return None
     row = await fetch_dict(db, READ_SHARED) or {}
@@ -196,11 +196,11 @@ async def count_shared_requests_left(db: Database, shared: SharedBudget, *, at: 
 
 
 async def charge(db: Database, domain: Domain, *, requests: int, received_bytes: int, at: datetime) -> None:
-    """Count requests for a domain that were made outside any lease, such as at its registration."""
+    """Charge a domain for requests sent outside any lease, such as at its registration."""
     async with db.transaction() as connection:
         row = await fetch_dict(connection, READ_DOMAIN_LEDGER, (domain.id,))
         if row is None:
-            return  # removed meanwhile
+            return  # deleted
         ledger = debit_ledger(roll_over(build_ledger(row), now=at), requests, received_bytes=received_bytes)
         await connection.execute(
             WRITE_DOMAIN_LEDGER, build_ledger_params(ledger) | build_shared_params() | {"domain_id": domain.id}
@@ -208,7 +208,7 @@ async def charge(db: Database, domain: Domain, *, requests: int, received_bytes:
 
 
 async def charge_shared_budget(db: Database, *, requests: int, received_bytes: int, at: datetime) -> None:
-    """Count requests for all domains together that were made outside any lease."""
+    """Charge the budget of all domains together for requests sent outside any lease."""
     async with db.transaction() as connection:
         ledger = roll_over(await _lock_shared_ledger(connection), now=at)
         await connection.execute(
@@ -219,10 +219,10 @@ async def charge_shared_budget(db: Database, *, requests: int, received_bytes: i
 async def settle_shared_budget(
     connection: Connection, refund: Refund, *, is_shared: bool, received_bytes: int = 0
 ) -> dict[str, Any]:
-    """Lock the ledger of all domains together, and give its values after a batch or a lease, for WITH_SHARED.
+    """Lock the shared ledger, settle a batch or a lease, and return the parameters of WITH_SHARED.
 
-    Called right before the transaction's last statement: everybody else waits from here on. Not where the ledger is
-    not shared in: it stays as it is.
+    Call this right before the last statement of the transaction, because all other workers wait from here on. Without
+    `is_shared`, the ledger is neither locked nor changed.
     """
     if not is_shared:
         return build_shared_params()
@@ -236,18 +236,18 @@ async def _lock_shared_ledger(connection: Connection) -> Ledger:
 
 
 def build_ledger(row: dict[str, Any]) -> Ledger:
-    """The ledger in a row that was read; its day lies before all others where nothing was ever debited."""
+    """Return the ledger of a row. Its day is date.min if nothing was ever debited."""
     day = row["budget_day"] or date.min
     return Ledger(day, row["spent_requests"], row["spent_bytes"], row["spent_floor"])
 
 
 def build_ledger_params(ledger: Ledger) -> dict[str, Any]:
-    """The values of a statement that writes a ledger."""
+    """Return the parameters of a statement that writes a ledger."""
     return asdict(ledger) | {"day": None if ledger.day == date.min else ledger.day}
 
 
 def build_shared_params(ledger: Ledger | None = None) -> dict[str, Any]:
-    """The values of WITH_SHARED; None leaves the ledger of all domains together as it is."""
+    """Return the parameters of WITH_SHARED; None leaves the shared ledger unchanged."""
     if ledger is None:
         return {"shared_day": None, "shared_requests": None, "shared_bytes": None}
     return {"shared_day": ledger.day, "shared_requests": ledger.requests, "shared_bytes": ledger.received_bytes}
@@ -265,7 +265,7 @@ def _get_utc_day(at: datetime) -> date:
 
 
 def _find_next_grant(budgets: Sequence[_DayBudget], hours: Hours, *, at: datetime, paced: bool) -> datetime:
-    """Return when all budgets allow one more request, by their pace or since the next day begins, in open hours."""
+    """Return the first open hour in which all budgets allow a request again, by their pace or on the next day."""
     tomorrow = datetime.combine(_get_utc_day(at) + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
     if not paced:
         return find_opening(hours, tomorrow)

@@ -1,6 +1,6 @@
-"""Claiming: which domain is free and worth a lease now, and taking it with its addresses.
+"""Claiming domains: find a free domain that is due and lease it with its network addresses.
 
-Leases run in real time by the database's clock; waking, back-off and the budget day in knowledge time (`at`).
+Leases run in real time by the database's clock; waking, back-off and budget days in knowledge time (`at`).
 """
 
 import time
@@ -21,7 +21,7 @@ from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import DOMAIN_COLUMNS, ROBOTS_COLUMNS, build_domain
 from crawler.store.rows import execute, fetch_dict, fetch_one, fetch_value
 
-# A domain that is due, or has something in its inbox. Either is found by an index, however many sleep.
+# A domain that is due or has rows in its inbox. Both are found by index among any number of sleeping domains.
 DUE = "s.wake_at <= %(at)s"
 HAS_INBOX = "s.domain_id = ANY(ARRAY(SELECT DISTINCT i.domain_id FROM inbox i))"
 AWAKE = """
@@ -35,22 +35,22 @@ AWAKE = """
                         AND (s.spent_requests >= d.budget_per_day OR s.spent_bytes >= d.bytes_per_day), false)
        AND (%(only)s::bigint[] IS NULL OR s.domain_id = ANY(%(only)s))
 """
-# Whoever died with the lease could send until its end; a lease that was given back left its own next_request_at.
+# A dead holder may have sent requests until the end of its lease; a released lease has set next_request_at.
 FREE_AT = "greatest(s.next_request_at, s.leased_until + s.delay_s * interval '1 second')"
-# Slots of the domain's addresses that another domain holds.
+# Address slots of the domain that another domain holds.
 BLOCKING_SLOTS = """
        address_slot a
      WHERE a.address = ANY(s.addresses) AND a.domain_id <> s.domain_id AND a.held_until > clock_timestamp()
        AND NOT EXISTS (SELECT FROM unnest(%(exempt)s::inet[]) network
                         WHERE split_part(a.address, '%%', 1)::inet <<= network)
 """
-# The longest overdue first, then who is called. One row is locked, not every candidate: claims at the same time take
+# The longest overdue domain first, then those with an inbox. Only one row is locked, so concurrent claims take
 # different domains.
 CANDIDATE = f"""
     SELECT s.domain_id, s.addresses, coalesce({FREE_AT}, clock_timestamp()) AS free_at,
            s.delay_s, d.delay_s AS wished_s, d.authority, d.allow_private, d.hours
       FROM domain_state s
-     CROSS JOIN LATERAL (SELECT * FROM domain d WHERE d.id = s.domain_id OFFSET 0) d  -- of one after the other
+     CROSS JOIN LATERAL (SELECT * FROM domain d WHERE d.id = s.domain_id OFFSET 0) d  -- OFFSET 0: look up row by row
      WHERE {{}} AND {AWAKE} AND coalesce({FREE_AT} < clock_timestamp() + %(term)s / 2, true)
        AND NOT EXISTS (SELECT FROM {BLOCKING_SLOTS}) AND s.domain_id <> ALL(%(tried)s)
      ORDER BY s.wake_at NULLS LAST, s.domain_id
@@ -58,7 +58,7 @@ CANDIDATE = f"""
        FOR UPDATE OF s SKIP LOCKED
 """  # noqa: S608  only our own conditions are put in
 CANDIDATES = (CANDIDATE.format(DUE), CANDIDATE.format(HAS_INBOX))
-# A slot of a lease that lives may come free at any time, and at its end at the latest: it is asked about again then.
+# A slot of an active lease becomes free at the end of the lease at the latest, so the next check is then.
 CLAIM_WAIT = f"""
     SELECT min(greatest({FREE_AT} - clock_timestamp(), blocked.until - clock_timestamp(), interval '0.05 seconds'))
       FROM domain_state s JOIN domain d ON d.id = s.domain_id,
@@ -78,12 +78,12 @@ CLAIM_SLOTS = """
      WHERE a.held_until < clock_timestamp() OR a.domain_id = excluded.domain_id
     RETURNING a.address
 """
-# What the hours say at an instant is reckoned here, not in SQL, and kept for all who ask until they open.
+# Crawl hours are computed in Python and stored, so other claims skip the domain until it opens.
 WRITE_CLOSED_HOURS = """
     UPDATE domain_state SET closed_from = %(at)s, opens_at = %(opens_at)s WHERE domain_id = %(domain_id)s
 """
-# A leased domain is awake, and only its release lets it sleep: whatever its holder makes due is claimed again, even if
-# the holder dies. (What others ask for waits in the inbox, which wakes the domain as well.)
+# A leased domain is awake until it is released, so it is claimed again if the holder dies. (Requests in the inbox wake
+# the domain, too.)
 WRITE_LEASE = f"""
     UPDATE domain_state s
        SET lease_token = %(token)s, leased_until = clock_timestamp() + %(term)s, holder = %(holder)s,
@@ -91,7 +91,7 @@ WRITE_LEASE = f"""
            wake_at = least(s.wake_at, %(at)s)
       FROM domain d
      WHERE s.domain_id = %(domain_id)s AND d.id = s.domain_id
- RETURNING {DOMAIN_COLUMNS}, s.refusals,
+ RETURNING {DOMAIN_COLUMNS}, s.rejections,
            greatest(s.next_request_at - clock_timestamp(), interval '0') AS wait
 """  # noqa: S608  only our own column list is put in
 
@@ -116,12 +116,13 @@ async def claim(
     delay: timedelta = timedelta(0),
     leased_ids: Collection[int] = (),
 ) -> Lease | None:
-    """Take a free domain whose time has come, the longest overdue first, with a slot of each of its addresses.
+    """Lease a free domain that is due, the longest overdue first, with a slot for each of its addresses.
 
-    only: choose among these.  exempt_addresses: networks whose addresses take no slot.  delay: of domains whose users
-    set none, until announce_delay says what robots.txt wants; domains that may be private have none.
-    leased_ids: domains that the caller is crawling already; their leases may have run out while the store was away.
-    A domain whose hours are closed is passed over. None if there is no such domain now.
+    Skip domains outside their crawl hours. Return None if there is no such domain now.
+    only: choose among these.  exempt_addresses: networks whose addresses take no slot.  delay: the crawl delay of
+    domains without a setting, until `write_delay` stores that of robots.txt; domains on private addresses have none.
+    leased_ids: domains that the caller is crawling already; their leases may have expired during an outage of the
+    database.
     """
     since = time.monotonic()
     values = _build_claim_params(at=at, only=only, exempt=exempt_addresses) | {
@@ -129,14 +130,14 @@ async def claim(
         "holder": holder,
         "term": term,
     }
-    tried = list(leased_ids)  # and others that are found blocked by an address that was taken a moment ago
+    tried = list(leased_ids)  # plus those whose addresses turn out to be taken
     async with db.transaction() as connection:
         while True:
             await connection.execute("SAVEPOINT candidate")
             candidate = await _find_candidate(connection, values | {"tried": tried})
             if candidate is None:
                 return None
-            # Who claims whatever is due (try_page) has looked at the hours before.
+            # A caller that claims at NEVER (try_page) has checked the hours before.
             opens_at = at if at == NEVER else find_opening(parse_stored_hours(candidate["hours"]), at)
             if opens_at > at:
                 await connection.execute(WRITE_CLOSED_HOURS, candidate | {"at": at, "opens_at": opens_at})
@@ -152,7 +153,7 @@ async def claim(
             lease_params = values | candidate | {"slots": slots, "delay": timedelta(seconds=effective_delay_s)}
             if await _claim_slots(connection, lease_params):
                 return replace(await _claim_domain(connection, lease_params), since=since)
-            # All slots or none, and no lock on what is not taken.
+            # Take all slots or none, and keep no lock on a domain that is not taken.
             await connection.execute("ROLLBACK TO SAVEPOINT candidate")
             tried.append(candidate["domain_id"])
 
@@ -166,13 +167,13 @@ async def _find_candidate(connection: Connection, values: dict[str, Any]) -> dic
 
 
 def _build_claim_params(*, at: datetime, only: Collection[Domain] | None, exempt: Sequence[str]) -> dict[str, Any]:
-    """Return the values of the statements that look for a domain."""
+    """Return the parameters of the statements that search for a domain."""
     ids = None if only is None else [domain.id for domain in only]
     return {"at": at, "only": ids, "exempt": [str(ip_network(network)) for network in exempt]}
 
 
 def list_slot_addresses(addresses: Collection[str], exempt: Sequence[str]) -> list[str]:
-    """The addresses that take a slot: those outside the exempt networks, sorted so that nobody waits in a circle."""
+    """Return the addresses that take a slot: those outside the exempt networks, sorted to prevent deadlocks."""
     networks = [ip_network(network) for network in exempt]
     return sorted({a for a in addresses if not any(ip_address(a) in network for network in networks)})
 
@@ -180,10 +181,10 @@ def list_slot_addresses(addresses: Collection[str], exempt: Sequence[str]) -> li
 async def change_addresses(
     db: Database, lease: Lease, addresses: Collection[str], *, exempt: Sequence[str]
 ) -> Lease | None:
-    """The lease with the slots of the addresses that its domain has today, and these stored for the next one.
+    """Store the current addresses of a leased domain and return the lease with their slots.
 
-    None, and the domain is given back, where another domain holds one of them: the next claim waits for that.
-    Raises LeaseLost.
+    If another domain holds one of them, release the domain and return None: the next claim waits for the address.
+    Raise LeaseLost.
     """
     slots = list_slot_addresses(addresses, exempt)
     async with db.transaction() as connection:
@@ -200,7 +201,7 @@ async def change_addresses(
 
 
 async def _claim_slots(connection: Connection, values: dict[str, Any]) -> bool:
-    """Take all slots for a domain, if they are free; return whether they were."""
+    """Take all slots of a domain and return whether they were free."""
     return not values["slots"] or await execute(connection, CLAIM_SLOTS, values) == len(values["slots"])
 
 
@@ -214,7 +215,7 @@ async def _claim_domain(connection: Connection, values: dict[str, Any]) -> Lease
         holder=values["holder"],
         term=values["term"],
         wait=row["wait"],
-        refusals=row["refusals"],
+        rejections=row["rejections"],
         robots=robots,
         slots=tuple(values["slots"]),
     )
@@ -228,9 +229,9 @@ async def compute_claim_wait(
     exempt_addresses: Sequence[str] = (),
     leased_ids: Collection[int] = (),
 ) -> timedelta | None:
-    """Real time until it is worth claiming again; None if waiting alone frees no domain.
+    """Return the real time until a claim can succeed, or None if waiting frees no domain.
 
-    Counts domains that only a delay or an address holds back; not those that somebody else holds.
+    Considers domains that wait only for a crawl delay or an address, not those that other workers hold.
     leased_ids: as in `claim`.
     """
     values = _build_claim_params(at=at, only=only, exempt=exempt_addresses) | {"tried": list(leased_ids)}

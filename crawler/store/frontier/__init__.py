@@ -1,8 +1,8 @@
-"""Which pages a lease gets next.
+"""The frontier: select the next pages of a lease.
 
-`selection` reads the candidates at the head of both orders by index, scores them at today's price, and hands out what
-is worth it; `preview` says the same without doing it; `update_due_times` scores again what waits by an old price. Uses
-learned, claim and domains.
+`select_targets` reads the candidates at the head of the discovery order and the due order by index, scores them at the
+current shadow price, and dispatches those whose value exceeds it; `preview_targets` does the same without writing;
+`update_due_times` rescores pages after a change of the price. Uses learned, claim and domains.
 """
 
 from crawler.store.frontier.scoring import ScoringContext, read_scoring_context

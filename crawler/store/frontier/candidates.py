@@ -1,4 +1,4 @@
-"""Candidates of a hand-out: the first pages of the discovery order and of the due order, read at once and scored."""
+"""Candidates for selection: the first pages of the discovery order and the due order, read in one query and scored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,15 +24,15 @@ from crawler.store.rows import fetch_rows
 
 
 class CandidateRow(NamedTuple):
-    """A candidate as the store reads it: all that its score depends on. Times in days.
+    """A candidate with everything that its score depends on. Times are in days.
 
-    a, b: of today's belief.  magnitude_total, magnitude_changes: of the changes found on it.  group_magnitude: of its
-    group.  clock: of the domain, in coins, at the last visit or when the page was found.  signals: since the last good
-    look, by the number of their source.  activity_ahead: days by which the site's activity has gone ahead of the
-    calendar since then.  importance: mixed with an equal share by the domain's mix; the mean is 1; rules say more.
-    is_timed: of a page that is not new, due by a clock of its own, so that what it would be worth does not count.
-    is_dead: it is gone, has moved, or never was a page though it was asked for several times.  is_duplicate: by another
-    page's schedule.  redirects: that led to it one after another.
+    a, b: its change-rate estimate.  magnitude_total, magnitude_changes: of the changes found.  group_magnitude: of its
+    group.  clock: the clock of the domain, in cash, at the last visit or discovery of the page.  signals: counts since
+    the last successful visit, by source number.  activity_ahead: days by which the site activity has run ahead of the
+    calendar since then.  importance: mixed with an equal share by the domain's importance_mix (mean 1), without rules.
+    is_timed: the page is due by its stored time regardless of its value; meaningless for unfetched pages.
+    is_dead: it is gone, has moved, or never was a page in several visits.  is_duplicate: it shares the schedule of a
+    canonical page.  redirects: length of the redirect chain to it.
     """
 
     key: PageKey
@@ -71,12 +71,12 @@ class CandidateRow(NamedTuple):
     redirects: int
 
 
-# Known pages whether due or not: stored due times are only a place in this order, what decides is today's price.
-# New pages of a template that has brought nothing of late are held back: they have a time, or will get one.
-# Favoured pages are in a pool of their own, so that their ranks compare with each other only.
-# Of either kind fewer, where the other will have its share: known pages that are due, and any new ones.
-# Pages that a user has requested (wanted = 1, or 4 where the very page was named), and those whose 404 is to be
-# confirmed now (5), have an index of their own, and come with the first new ones.
+# Reads fetched pages whether due or not: due times only define the order, and the current price decides.
+# Unfetched pages of deferred templates are skipped unless their due time has come.
+# Boosted pages have their own pool, so their ranks are comparable only among themselves.
+# Reads fewer pages of one kind to leave the other its share: of due fetched pages, and of any unfetched pages.
+# Pages requested by a user (request_reason 1, or 4 if the URL was named) and 404s to be confirmed now (5) have their
+# own index and come with the first unfetched pages.
 FRONTIER = """
     WITH flying AS MATERIALIZED (SELECT unnest(%(without)b::bytea[])), due AS MATERIALIZED (
         SELECT FROM frontier
@@ -113,17 +113,18 @@ FRONTIER = """
         AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE flying)
       ORDER BY due_at, key LIMIT greatest(%(most)s - least((SELECT count(*) FROM new), %(share_new)s), 0))
 """
-# A part of all pages, in the order of their keys.
+# A range of all pages in key order.
 SLICE = """
     SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key > %(after_key)s ORDER BY key LIMIT %(most)s
 """
 PAGES_BY_KEY = "SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[])"
-# The fields of CandidateRow for such rows of the frontier, found by key.
+# The fields of CandidateRow for rows of the frontier.
 CANDIDATE_ROWS = """
     SELECT p.key, p.url, f.state, f.rank, f.depth, f.due_at,
            CASE WHEN f.request_reason = 0 AND p.withheld_since <= %(withheld_before)s THEN 7 ELSE f.request_reason END
            AS request_reason, f.url_score, g.a + p.rate_a AS a, g.b + p.rate_b AS b, g.a AS prior_a, g.b AS prior_b,
-           p.magnitude_total, p.magnitude_changes, g.amount AS group_magnitude, coalesce(c.net + q.dividend, 0) AS cash,
+           p.magnitude_total, p.magnitude_changes, g.magnitude AS group_magnitude,
+           coalesce(c.net + q.dividend, 0) AS cash,
            coalesce(c.clock, 0) AS clock, visit_importance(coalesce(u.value, 1 - %(mix)s::float8 + %(mix)s::float8 * (
                     (1 - %(url_weight)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
                                                                   c.clock, %(clock)s, %(pages)s, %(passes)s)
@@ -145,17 +146,17 @@ CANDIDATE_ROWS = """
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = f.key  -- its worth is what it tells of others
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = f.key  -- its value comes from other pages
 """
 
 
 def _build_array_query(pages: str) -> str:
-    """A statement that gives its columns as arrays in one row: a thousand rows cost more to pass on than to find."""
+    """Return a statement that returns the columns as arrays in one row, which is faster than a thousand rows."""
     columns = ", ".join(f"array_agg(x.{name})" for name in CandidateRow._fields)
     return f"SELECT {columns} FROM ({CANDIDATE_ROWS.format(pages)}) x"  # noqa: S608  only our own columns are put in
 
 
-COPIED_COLUMNS = (  # of CandidateColumns
+COPIED_COLUMNS = (  # fields of CandidateColumns with the same name
     *(
         "a",
         "b",
@@ -178,9 +179,9 @@ HEAD_ROWS, SLICE_ROWS, KEY_ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
-    """Candidates with the terms that hold for them today, and as the selection weighs them.
+    """Candidates with their terms, in the form that the selection needs (head).
 
-    end: the last place read of the due order; None where nothing follows.
+    end: the last place read in the due order; None if nothing follows.
     """
 
     rows: list[CandidateRow]
@@ -200,11 +201,11 @@ class ScoredRows:
 
 
 async def score_head(connection: Connection, values: dict[str, Any], context: ScoringContext) -> ScoredRows:
-    """The candidates of now: new pages in the domain's order of discovery, then known ones in the due order.
+    """Read and score the candidates: unfetched pages in discovery order, then fetched ones in due order.
 
-    values: domain_id, at; without: keys in flight; most_new: of each pool, less the known ones that are due, of those
-    share_fetched at most; most: known ones after (after_at, after_key) of the due order, less the new ones that were
-    found, of those share_new at most.
+    values: domain_id; at; without: keys being fetched; most_new: limit of unfetched pages in each pool, minus the due
+    fetched pages (up to share_fetched); most: limit of fetched pages after (after_at, after_key) in the due order,
+    minus the unfetched pages found (up to share_new).
     """
     rows = await _read_rows(connection, HEAD_ROWS, values, context)
     unfetched = [row for row in rows if row.state == State.UNFETCHED]
@@ -223,7 +224,7 @@ async def score_head(connection: Connection, values: dict[str, Any], context: Sc
 async def add_unfetched_pages(
     connection: Connection, values: dict[str, Any], context: ScoringContext, scored: ScoredRows
 ) -> ScoredRows:
-    """The candidates with up to most_new more new pages of each pool, all in the order of discovery."""
+    """Add up to most_new more unfetched pages of each pool to the candidates, in discovery order."""
     unfetched = [row for row in scored.rows if row.state == State.UNFETCHED]
     fetched = [row for row in scored.rows if row.state != State.UNFETCHED]
     seen_keys = (
@@ -240,10 +241,10 @@ async def add_unfetched_pages(
 async def score_pages(
     connection: Connection, pages: str, values: dict[str, Any], context: ScoringContext
 ) -> ScoredRows:
-    """Pages of any state in the order of their keys, scored.
+    """Read and score pages of any state in key order.
 
-    pages: SLICE_ROWS, for the next `most` ones after `after_key`, or KEY_ROWS, for those with these `keys`.
-    values: of that; domain_id and at.
+    pages: SLICE_ROWS for the next `most` pages after `after_key`, or KEY_ROWS for the pages with these `keys`.
+    values: the parameters of that statement, domain_id and at.
     """
     return _score_rows(sorted(await _read_rows(connection, pages, values, context)), context)
 
@@ -265,22 +266,22 @@ async def _read_rows(
         "mix": context.settings.importance_mix,
         "url_weight": ordering.url_weight if ordering.order is Order.MIXED else 0.0,
     }
-    # of NULLs where there is no page
+    # All columns are NULL if there is no page.
     (columns,) = await fetch_rows(connection, pages, values | context_params, binary=True)
     return list(map(CandidateRow._make, zip(*columns, strict=True))) if columns[0] else []
 
 
 def _sort_unfetched(unfetched: list[CandidateRow], context: ScoringContext) -> list[CandidateRow]:
-    """New pages in the domain's order of discovery; of one rank the richest first, where the order is by cash."""
+    """Sort unfetched pages in discovery order; if the order is by cash, pages of equal rank by cash."""
     ordering = context.settings.ordering
     if ordering.order.is_by_position:
         return sorted(unfetched, key=lambda row: (-row.rank, row.key))
 
     def compute_order(row: CandidateRow) -> tuple[int, int]:
-        favour = ordering.boost_factor if ordering.boost and ordering.is_boosted(row.url) else 1.0
-        score = ordering.score_url(row.url) if ordering.order is Order.MIXED else 1.0  # no other order looks at it
+        boost = ordering.boost_factor if ordering.boost and ordering.is_boosted(row.url) else 1.0
+        score = ordering.score_url(row.url) if ordering.order is Order.MIXED else 1.0  # other orders ignore it
         cash = age_cash(row.cash, clock=row.clock) + compute_head_start(context.rules.compute_score(row.url))
-        return -ordering.compute_rank(cash, url_score=score, boost=favour), -cash
+        return -ordering.compute_rank(cash, url_score=score, boost=boost), -cash
 
     return sorted(unfetched, key=compute_order)
 
@@ -307,7 +308,7 @@ def _score_rows(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows
 
 
 def _compute_magnitude_factors(rows: list[CandidateRow], context: ScoringContext) -> list[float]:
-    """The factor on the importance of each page by how much its changes change; 1 for a page never fetched."""
+    """Return the factor on each page's importance from the magnitude of its changes; 1 without a version."""
     if context.settings.change_weight == ChangeWeight.EQUAL:
         return [1.0] * len(rows)
     magnitudes = [(row.magnitude_total, row.magnitude_changes, row.group_magnitude) for row in rows]
@@ -316,9 +317,9 @@ def _compute_magnitude_factors(rows: list[CandidateRow], context: ScoringContext
 
 
 def _compute_gap(row: CandidateRow, context: ScoringContext) -> float:
-    """The days between the last good look at a page and the next, where no price decides: as stored, or for all.
+    """Return the interval in days after the last successful visit under a policy that is not by value.
 
-    A first gap is stored as it was cut.
+    The stored interval after a first visit was shortened by the phase, which is undone here.
     """
     fixed_interval = context.revisit_policy.fixed_interval
     return (row.unseen + row.due_in) / _compute_phase(row) if fixed_interval is None else fixed_interval / DAY
@@ -329,15 +330,15 @@ def _compute_phase(row: CandidateRow) -> float:
 
 
 def get_page_validators(row: CandidateRow) -> Validators:
-    """The validators of the page's last good answer; none for a page without a version."""
+    """Return the validators of the page's last good response; none for a page without a version."""
     return Validators(row.etag, row.last_modified) if row.version else NO_VALIDATORS
 
 
 def _build_terms(rows: list[CandidateRow], context: ScoringContext) -> list[VisitTerms]:
-    """The terms of each page's next look. Pages that agree in all that the terms depend on share one object."""
-    terms_by_key: dict[tuple[object, ...], VisitTerms] = {}  # by all that they depend on
-    kinds: dict[tuple[int, bool, bool], tuple[RequestKind, RequestKind]] = {}  # of pages that need no browser
-    has_rules = bool(context.rules.rules)  # without any they are the same for almost all
+    """Return the terms of each page's next visit. Pages with the same terms share one object."""
+    terms_by_key: dict[tuple[object, ...], VisitTerms] = {}  # by everything that they depend on
+    kinds: dict[tuple[int, bool, bool], tuple[RequestKind, RequestKind]] = {}  # for pages that are not rendered
+    has_rules = bool(context.rules.rules)  # without rules, nearly all pages have the same terms
     all_terms = []
     for row in rows:
         kind = RequestKind.CONDITIONAL if row.version and (row.etag or row.last_modified) else RequestKind.FULL

@@ -1,4 +1,4 @@
-"""By what a domain's pages are measured today: clock and window of importance, price, costs, rules."""
+"""The inputs of scoring a domain's pages: clock and window of importance, shadow price, costs, rules."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -33,11 +33,11 @@ from crawler.store.database import Connection
 from crawler.store.learned.credibility import Trusts, read_sources, read_trusts
 from crawler.store.rows import decode_costs, fetch_dict
 
-COPIED_FIELDS = ("clock", "circulating", "window_passes", "mean_magnitude")  # of a row of CONTEXT
-MAX_LIST_INTERVAL = timedelta(hours=22)  # so that a daily run visits each, though one may begin earlier than the last
-LIST_SHARE = 0.03  # of a budget, for visits of lists that nothing but LONGEST_LIST asks for
+COPIED_FIELDS = ("clock", "circulating", "window_passes", "mean_magnitude")  # columns of CONTEXT with the same name
+MAX_LIST_INTERVAL = timedelta(hours=22)  # a daily run visits each list even if it starts earlier than the last one
+LIST_SHARE = 0.03  # maximum share of a budget for visits of lists that are due only by MAX_LIST_INTERVAL
 CONTEXT = """
-    SELECT s.clock, s.coins - s.dormant AS circulating, s.window_passes, s.costs, s.tracked,
+    SELECT s.clock, s.total_cash - s.dormant AS circulating, s.window_passes, s.costs, s.tracked,
            s.activity_at, s.activity_ahead, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction, l.longest_s,
@@ -48,7 +48,7 @@ CONTEXT = """
            (SELECT sum(pages) FROM pool WHERE domain_id = %(domain_id)s)::bigint AS pages,
            (SELECT count(*) FROM url_list WHERE domain_id = %(domain_id)s) AS lists,
            (SELECT coalesce(array_agg(no), '{}') FROM prior
-             WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL) AS deferred
+             WHERE domain_id = %(domain_id)s AND deferred_until IS NOT NULL) AS deferred
       FROM domain_state s
       JOIN domain d ON d.id = s.domain_id
       LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
@@ -58,21 +58,21 @@ CONTEXT = """
 
 @dataclass(frozen=True, slots=True)
 class ScoringContext:
-    """Everything by which a domain's pages are scored today.
+    """Everything that the scores of a domain's pages depend on.
 
-    clock, circulating: coins.  window_passes: of the clock, over which importance is told.  pages: how many take part.
-    budget: of the domain, as far as it is known.
-    trusts: how far validators can be believed, by group.
-    slot_number: requests granted today, and one more for each day: which of many small hand-outs the next one is.
-    is_scarce: there is less of something than could be spent; otherwise what a look costs is time.
-    suspected: validators that have lied in every group that was tested.
-    deferred: groups whose new pages are held back, since such pages have brought nothing new of late.
-    mean_magnitude: of a change, over the domain's pages.  revisit_policy: when pages are looked at again.
-    sources: what sources of signals are worth, by their numbers.
-    activity: of the site, until it was last learned.
-    max_list_interval: between visits of a sitemap or a feed, which tell of new pages.
-    uses_whole_budget: requests that no page is worth are made all the same (Defaults.fills_budgets).
-    discovery_share, refresh_share: of the domain's requests, guaranteed to new pages and to revisits.
+    clock, circulating: units of cash.  window_passes: the window of importance, in passes of the clock.  pages: the
+    number of pages that take part in OPIC.  budget: the domain's daily budget, if known.
+    trusts: the reliability of validators, by group.
+    slot_number: requests granted today plus one for each day, to vary small selections.
+    is_scarce: a budget limits the requests; otherwise, the cost of a visit is time.
+    suspected: validators that have lied in every group that was checked.
+    deferred: groups whose unfetched pages are deferred because such pages brought nothing new recently.
+    mean_magnitude: of a change, over the domain's pages.
+    sources: the quality of the signal sources, by number.
+    activity: the site activity as last learned.
+    max_list_interval: between visits of a URL list, which reveal new pages.
+    uses_whole_budget: spend the budget even if no page has enough value (CrawlDefaults.fills_budgets).
+    discovery_share, refresh_share: shares of the domain's requests guaranteed to unfetched pages and to revisits.
     """
 
     clock: float
@@ -101,7 +101,7 @@ class ScoringContext:
     uses_whole_budget: bool
 
     def compute_expected_magnitude(self, group_magnitude: float) -> ExpectedMagnitude | None:
-        """What is expected of a change of a page whose group has this amount; None: each change counts alike."""
+        """Return the expected magnitude of a change of a page in this group; None if all changes count equally."""
         return (
             ExpectedMagnitude(group_magnitude, self.mean_magnitude)
             if self.settings.change_weight == ChangeWeight.MAGNITUDE
@@ -109,18 +109,18 @@ class ScoringContext:
         )
 
     def get_trust(self, group: int) -> ValidatorTrust:
-        """How far the validators of a group of pages can be believed."""
+        """Return the trust in the validators of a group of pages."""
         return apply_suspicion(self.trusts.get(group, NO_TRUST), self.suspected)
 
     def is_check_due(self, group: int) -> bool:
-        """Whether a group's next revisit is a challenge, provided that it is the domain's next revisit, too."""
+        """Return whether a group's next revisit is a validator check, if it is also the domain's next revisit."""
         trust = self.get_trust(group)
         return is_validator_check_due(trust, trust.revisits, self.trusts.get(WHOLE_DOMAIN, NO_TRUST).revisits)
 
     def choose_request_kind(
         self, validators: Validators, group: int, *, body_bytes: int, is_rendered: bool = False
     ) -> RequestKind:
-        """The kind of request for a page with such validators, challenges aside."""
+        """Return the kind of request for a page with these validators, except for validator checks."""
         with_head, without_head = self.list_request_kinds(validators, group, is_rendered=is_rendered)
         is_same = with_head is without_head
         return with_head if is_same or self.should_send_head(group, body_bytes=body_bytes) else without_head
@@ -128,10 +128,10 @@ class ScoringContext:
     def list_request_kinds(
         self, validators: Validators, group: int, *, is_rendered: bool = False
     ) -> tuple[RequestKind, RequestKind]:
-        """The kinds of request where a HEAD is worth it, and where it is not. What validators say does not matter.
+        """Return the kinds of request with and without a HEAD. The values of the validators do not matter.
 
-        is_rendered: the page is one that is rendered; what looks at such pages cost, with those that are not modified
-        and need no browser, is learnt of them together.
+        is_rendered: the page is rendered by a browser. The mean cost of such pages includes visits that end with "not
+        modified" and need no browser.
         """
         if is_rendered:
             return RequestKind.RENDER, RequestKind.RENDER
@@ -140,7 +140,7 @@ class ScoringContext:
         return without_head if choose_head_validators(validators, trust) is None else RequestKind.HEAD, without_head
 
     def should_send_head(self, group: int, *, body_bytes: int) -> bool:
-        """Whether a HEAD was of use in that group, and is cheaper than this body."""
+        """Return whether HEADs have been useful in this group and are cheaper than this body."""
         shadow_price = self.shadow_price if self.is_scarce else TIME_PRICE
         was_useful = self.get_trust(group).get_stats(Validator.HEAD).is_steady
         return was_useful and is_head_cheaper(shadow_price, self.costs, body_bytes=body_bytes)
@@ -148,7 +148,7 @@ class ScoringContext:
     def build_terms(
         self, url: Url, *, prior: RateEstimate, magnitude: float, kind: RequestKind, is_list: bool = False
     ) -> VisitTerms:
-        """The terms of a page's next look: its price, intervals, prior, and the rules of its user."""
+        """Return the terms of a page's next visit: shadow price, intervals, prior, and the user's rules."""
         rule_terms = self.rules.merge_terms(url)
         max_interval = min(self.max_interval, self.max_list_interval) if is_list else self.max_interval
         upper_bound = rule_terms.max_interval or max(max_interval, rule_terms.min_interval or self.min_interval)
@@ -157,7 +157,7 @@ class ScoringContext:
             min_interval=min(rule_terms.min_interval or self.min_interval, upper_bound),
             max_interval=upper_bound,
             prior=prior,
-            amount=self.compute_expected_magnitude(magnitude),
+            magnitude=self.compute_expected_magnitude(magnitude),
             revisit=self.revisit_policy,
             once=rule_terms.once,
             is_ruled=rule_terms.max_interval is not None,
@@ -168,7 +168,7 @@ class ScoringContext:
 async def read_scoring_context(
     connection: Connection, domain: Domain, *, at: datetime, defaults: CrawlDefaults, token: object = None
 ) -> ScoringContext | None:
-    """Read the context. token: of the caller's lease. None if the lease was lost, or if there is no such domain."""
+    """Read the context; None if the domain does not exist or the lease was lost. token: the token of the lease."""
     values = {"domain_id": domain.id, "at": at, "token": token, "usual_amount": DEFAULT_MAGNITUDE}
     row = await fetch_dict(connection, CONTEXT, values)
     if row is None:
@@ -210,11 +210,11 @@ async def read_scoring_context(
 
 
 def _compute_requests_per_day(row: dict[str, Any], domain: Domain, defaults: CrawlDefaults) -> float | None:
-    """Return the requests that a domain has a day; None where nothing says how many.
+    """Return the number of requests per day of a domain, or None if it is unlimited.
 
-    Of bytes, and of what all domains share, a domain has the part that its longest interval was made for.
+    The share of a domain in limits of bytes and of all domains is derived from its planned longest interval.
     """
-    if domain.settings.max_age is not None:  # its budget is made for the target, so there is no floor beside it
+    if domain.settings.max_age is not None:  # the budget follows from the target, so there is no floor
         return None
     budgets = [row["budget"], defaults.budget_per_day]
     limits = (defaults.budget_per_day, defaults.bytes_per_day, row["bytes_per_day"])

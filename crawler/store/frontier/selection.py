@@ -1,8 +1,8 @@
-"""Which page next: handing out the pages that are worth a fetch, best first.
+"""Selection of the pages to fetch next, the most valuable first.
 
-After the price or the rules have changed, known pages are scored again, slice by slice. A claim reads no further in
-the due order than its windows yield. Where the price has fallen, or a rule asks for more, the old order has pages that
-are worth a visit now behind others that are not. No claim would reach them before their old due times.
+After a change of the price or of rules, fetched pages are rescored slice by slice. This is necessary because a
+selection reads only the head of the due order: if the price has fallen or a rule requests more visits, pages that are
+now due would wait behind others until their old due times.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,7 +21,7 @@ from crawler.core.freshness.selection import (
     select_pages,
     select_requested_first,
 )
-from crawler.core.freshness.terms import PRIORITY_REQUESTS, CrawlDefaults, Wanted
+from crawler.core.freshness.terms import PRIORITY_REQUESTS, CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.novelty import MAX_WAIT
 from crawler.core.visit.visit import NEVER, State, Target
@@ -46,11 +46,9 @@ from crawler.store.partitions import analyze_if_outgrown
 from crawler.store.rows import fetch_dict
 
 FIRST_INSTANT = datetime(1, 1, 1, tzinfo=UTC)
-WINDOW_FACTOR = (
-    3  # of the head of the due order, how many times what is wanted is weighed before the best are handed out,
-)
-MIN_WINDOW = 30  # at least so many: a small budget grants one slot at a time, which finds what ten would find
-MAX_EXTRA_PAGES = 100  # but no more than so many pages beside what is wanted: weighing costs as much as handing out
+WINDOW_FACTOR = 3  # pages read from the head of the due order, as a multiple of the pages to select
+MIN_WINDOW = 30  # but at least this many: a small budget grants one slot at a time and should find the same pages
+MAX_EXTRA_PAGES = 100  # and at most this many more than the pages to select: scoring costs as much as selecting
 
 WRITE_DUE_TIMES = """
     UPDATE frontier f SET due_at = x.due_at, request_reason = 0
@@ -67,20 +65,20 @@ LOWER_SHADOW_PRICE = f"""
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  our own number
 SPEND_FLOOR = "UPDATE domain_state SET spent_floor = spent_floor + %(floor)s WHERE domain_id = %(domain_id)s"
-MAX_WINDOWS = 16  # of the due order, read for one hand-out
-# Of pages that are overdue and compete for a budget, so many are weighed. The longest overdue are not the most
-# valuable: after a release or an outage nearly all pages of a site are overdue at once.
+MAX_WINDOWS = 16  # windows of the due order read for one selection
+# The number of overdue pages scored if they compete for a budget. The longest overdue are not the most valuable: after
+# a release or an outage, nearly all pages of a site are overdue at once.
 MAX_OVERDUE = 400
-MAX_FILLER_PAGES = 400  # pages that are weighed for slots of a budget that no page is worth, the next due ones
-SLICE = 10_000  # pages scored under one lease: about half a second, in which others wait for the domain's row
-# Locked before the price is read: who writes another price then waits, and finds that this pass has begun.
+MAX_FILLER_PAGES = 400  # next due pages scored to fill slots of a budget for which no page has enough value
+SLICE = 10_000  # pages rescored in one transaction: about half a second, in which others wait for the domain's row
+# Locked before the price is read: a concurrent writer of a new price then waits and sees that this pass has begun.
 REPRICE_REQUEST = """
     SELECT id, payload FROM inbox WHERE domain_id = %s AND kind = 'reprice' ORDER BY id LIMIT 1 FOR UPDATE
 """
-# This pass serves for all changes of the price before it begins.
+# This pass covers all changes of the price before its start.
 BEGIN_REPRICING = "DELETE FROM inbox WHERE domain_id = %s AND kind = 'reprice' AND id <> %s AND NOT payload ? 'after'"
 END_REPRICING = "DELETE FROM inbox WHERE id = %s"
-# Where no price decides, each page has a time of its own.
+# Under revisit policies other than by value, pages do not share schedules.
 UNLINK_DUPLICATES = "UPDATE page SET canonical = NULL, is_copy = false WHERE domain_id = %s AND canonical IS NOT NULL"
 
 
@@ -94,11 +92,12 @@ async def select_targets(
     defaults: CrawlDefaults,
     requested_only: int = 0,
 ) -> list[Target]:
-    """The pages worth a fetch now.
+    """Select the pages to fetch now.
 
-    First those that a user has requested, then known ones by value over price, and new ones in the domain's order.
-    requested_only: how many of `most` may only be pages that a user has requested.  dispatched: keys in flight.
-    Pages that turn out not to be worth their price yet get a new due time.  Raises LeaseLost.
+    Requested pages come first, then fetched pages by value per price, and unfetched pages in discovery order. Pages
+    whose value is below the price get a new due time.
+    requested_only: how many of max_targets may only be requested pages.  dispatched: pages being fetched.
+    Raise LeaseLost.
     """
     await analyze_if_outgrown(db, lease.domain.id)
     async with db.transaction() as connection:
@@ -106,10 +105,10 @@ async def select_targets(
         values |= {"most": max_targets, "requested_only": requested_only}
         context = await read_scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
         if context is None:
-            raise LeaseLost(f"another worker has taken {lease.domain.authority}")
+            raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
         await connection.execute(PREFER_KEY_LOOKUPS)
         scored, selection = await _select_best(connection, values, context)
-        memory = None  # read where a URL with a query is met
+        memory = None  # read only if a selected URL has a query
         for _ in range(MAX_WINDOWS):
             query_pages = _find_query_pages(scored, selection)
             if query_pages and memory is None:
@@ -136,7 +135,7 @@ async def select_targets(
 async def preview_targets(
     db: Database, domain: Domain, *, max_targets: int, at: datetime, defaults: CrawlDefaults
 ) -> list[Target]:
-    """The pages that `select_targets` would give first. Needs no lease and writes nothing."""
+    """Return the pages that `select_targets` would select. Needs no lease and writes nothing."""
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "at": at, "without": [], "most": max_targets, "requested_only": 0}
         context = await read_scoring_context(connection, domain, at=at, defaults=defaults)
@@ -150,16 +149,16 @@ async def preview_targets(
 async def _select_best(
     connection: Connection, values: dict[str, Any], context: ScoringContext
 ) -> tuple[ScoredRows, Selection]:
-    """Score the first candidates of both orders, then further windows of the due order as long as one yields pages.
+    """Score the first candidates of both orders, then further windows of the due order as long as they yield pages.
 
-    While nothing is chosen, windows go on to the end of what is due: what is due wakes the domain, so it is selected
-    or put off.
+    While nothing is selected, read windows to the end of the due pages: due pages wake the domain, so each must be
+    selected or rescheduled.
     """
     slots = values["most"]
-    share_fetched = max(int(slots * context.refresh_share) - 2, 0)  # a single hand-out may give them two slots less
+    share_fetched = max(int(slots * context.refresh_share) - 2, 0)  # one selection may give them two slots less
     window = {
         "most": max(min(slots * WINDOW_FACTOR, slots + MAX_EXTRA_PAGES), MIN_WINDOW),
-        "most_new": slots,  # they are read in the order in which they are handed out
+        "most_new": slots,  # they are read in the order of selection
         "share_new": round(slots * context.discovery_share),
         "share_fetched": share_fetched,
         "after_at": FIRST_INSTANT,
@@ -171,7 +170,7 @@ async def _select_best(
     fetched_count = len(selection.chosen) - int(scored.head.is_unfetched[selection.chosen].sum())
     if (
         slots - share_fetched <= unfetched_count < slots - fetched_count
-    ):  # due pages not worth a visit leave room for new ones not read yet
+    ):  # rescheduled pages leave slots for more unfetched pages
         scored = await add_unfetched_pages(connection, values | window | {"most_new": share_fetched}, context, scored)
         selection = _select_pages(scored, values, context)
     remaining = MAX_OVERDUE - len(scored.rows)
@@ -188,7 +187,7 @@ async def _select_best(
         scored += await score_head(connection, values | window, context)
         selection = _select_pages(scored, values, context, last_window=before)
     if context.uses_whole_budget and len(selection.chosen) < slots:
-        remaining = max(MAX_FILLER_PAGES, slots) - int((~scored.head.is_timed).sum())  # timed ones do not fill
+        remaining = max(MAX_FILLER_PAGES, slots) - int((~scored.head.is_timed).sum())  # timed pages do not fill slots
         if scored.end is not None and remaining > 0:
             scored += await score_head(
                 connection, values | window | _build_next_window(scored.end) | {"most": remaining}, context
@@ -198,17 +197,20 @@ async def _select_best(
 
 
 def _build_next_window(end: tuple[datetime, PageKey]) -> dict[str, Any]:
-    """The values of another window of the due order, which begins after this place."""
+    """Return the parameters of the next window of the due order, after this place."""
     return {"most_new": 0, "share_fetched": 0, "after_at": end[0], "after_key": end[1]}
 
 
 def _find_query_pages(scored: ScoredRows, selection: Selection) -> list[CandidateRow]:
-    """The chosen new pages that may have been read under another name, as is known by now."""
+    """Return the selected unfetched pages with a query, which may have been read under another URL."""
     chosen = (scored.rows[n] for n in selection.chosen.tolist())
     return [
         row
         for row in chosen
-        if row.state == State.UNFETCHED and row.request_reason == Wanted.NONE and row.due_at is None and "?" in row.url
+        if row.state == State.UNFETCHED
+        and row.request_reason == RequestReason.NONE
+        and row.due_at is None
+        and "?" in row.url
     ]
 
 
@@ -228,7 +230,7 @@ def _select_pages(
             slots=slots,
             discovery_share=context.discovery_share,
             refresh_share=context.refresh_share,
-            slots_before=max(context.slot_number - max_targets, 0),  # the slots of this hand-out are counted already
+            slots_before=max(context.slot_number - max_targets, 0),  # without the slots of this selection
             budget=context.budget,
             last_window=begin,
             fills_slots=fills_slots,
@@ -245,17 +247,17 @@ def _select_pages(
 
 
 def compute_due_at(days: float, *, at: datetime) -> datetime:
-    """The instant so many days from now; inf is never."""
+    """Return the instant in a number of days; NEVER for inf."""
     return NEVER if isinf(days) else at + timedelta(days=days)
 
 
 async def update_due_times(
     db: Database, lease: Lease, *, at: datetime, defaults: CrawlDefaults, max_pages: int = SLICE
 ) -> bool:
-    """Give a slice of the domain's pages the due times of today's price, if that has moved; whether there was any.
+    """Rescore a slice of the domain's pages after a change of the price, and return whether there was one to rescore.
 
-    The inbox row says how far it came, which keeps the domain awake until all pages are at the new price. New rules,
-    and settings by which pages are due, wait for a lease that was claimed with them.  Raises LeaseLost.
+    The inbox row stores the progress and keeps the domain awake until all pages are rescored. Changed rules and
+    settings wait for a lease that was claimed with them. Raise LeaseLost.
     """
     async with db.transaction() as connection:
         await fence(connection, lease)
@@ -289,7 +291,7 @@ async def update_due_times(
 async def rescore_pages(
     connection: Connection, domain: Domain, keys: Sequence[PageKey], *, at: datetime, defaults: CrawlDefaults
 ) -> None:
-    """Give these pages the due times of today, since something was heard of them."""
+    """Compute the due times of these pages again, after change signals."""
     context = await read_scoring_context(connection, domain, at=at, defaults=defaults)
     if context is not None:
         values = {"domain_id": domain.id, "keys": list(keys), "at": at}

@@ -1,4 +1,4 @@
-"""Targets of the pages that were selected: with all that is known of each, and the request that it gets."""
+"""Targets of the selected pages: everything known about each page, and the request to send."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,7 +6,7 @@ from struct import unpack
 from typing import Any, NamedTuple, cast
 
 from crawler.core.freshness.estimates import ChangeMagnitudes, RateEstimate
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.response import NO_VALIDATORS
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.page.snapshot import Version
@@ -24,9 +24,9 @@ from crawler.store.frontier.scoring import ScoringContext
 from crawler.store.learned.credibility import Trusts
 from crawler.store.rows import decode_fingerprint, fetch_rows
 
-STATES = {state.value: state for state in State}  # which are looked up for every page
-REQUESTS_BY_VALUE = {reason.value: reason for reason in Wanted}
-# Of those handed out only: it is most of what is known of a page.
+STATES = {state.value: state for state in State}  # faster than State(value)
+REQUESTS_BY_VALUE = {reason.value: reason for reason in RequestReason}
+# Read only for selected pages, because these are most of a page's columns.
 DETAILS = """
     SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.status,
            p.reason, p.failures, p.soft_errors, p.withheld_since, p.last_visit_at, p.last_good_at, p.missing_since,
@@ -40,7 +40,7 @@ DETAILS = """
 
 
 class TargetDetails(NamedTuple):
-    """What a row of DETAILS says, by the fields of a Target. The defaults are those of a page never visited."""
+    """The fields of a Target in a row of DETAILS. The defaults are those of an unfetched page."""
 
     outlinks: tuple[PageKey, ...] = ()
     external_links: tuple[tuple[Authority, int], ...] = ()
@@ -63,7 +63,7 @@ def _build_details(row: Sequence[Any]) -> TargetDetails:
     _, links, external_domains, external_link_counts = row[:4]
     number, body, text, main, shape, fingerprint, is_rendered = row[12:19]
     version = Version(number, body, text, main, shape, decode_fingerprint(fingerprint), is_rendered) if number else None
-    list_stats = ListStats(*row[19:]) if row[20] is not None else None  # a list has a worth
+    list_stats = ListStats(*row[19:]) if row[20] is not None else None  # only URL lists have a value
     external_links = tuple(zip(external_domains, external_link_counts, strict=True))
     return TargetDetails(unpack_keys(links), external_links, version, list_stats, *row[4:12])
 
@@ -71,13 +71,13 @@ def _build_details(row: Sequence[Any]) -> TargetDetails:
 async def read_targets(
     connection: Connection, domain_id: int, pages: ScoredRows, chosen: Sequence[int], context: ScoringContext
 ) -> list[Target]:
-    """Targets of the candidates at these indices, in this order."""
+    """Return the targets of the candidates at these indices, in this order."""
     rows = [pages.rows[n] for n in chosen]
     keys = [row.key for row in rows if row.visits or row.state != State.UNFETCHED or row.is_list]
     detail_rows = await fetch_rows(connection, DETAILS, {"domain_id": domain_id, "keys": keys}, binary=True)
     details = {row[0]: _build_details(row) for row in detail_rows}
     trusts = {no: context.get_trust(no) for no in {WHOLE_DOMAIN, *(row.prior_no for row in rows)}}
-    revisits = {no: trust.revisits for no, trust in trusts.items()}  # handed out so far, of which some are challenges
+    revisits = {no: trust.revisits for no, trust in trusts.items()}  # dispatched so far, including validator checks
     return [
         _build_target(pages, n, details.get(pages.rows[n].key, NO_DETAILS), trusts, revisits, context=context)
         for n in chosen
@@ -85,7 +85,7 @@ async def read_targets(
 
 
 def is_revisit(target: Target) -> bool:
-    """Whether validators or a HEAD could spare the body, so that the look counts towards the next challenge."""
+    """Return whether validators or a HEAD could save the body: such visits count towards the next validator check."""
     return bool(target.stored_validators) or target.expected_head is not None
 
 
@@ -98,15 +98,15 @@ def _build_target(
     *,
     context: ScoringContext,
 ) -> Target:
-    """The target of one candidate.
+    """Return the target of one candidate.
 
-    A challenge uses neither validators nor a HEAD. Where HEADs have been of no use, one is tried in its place.
+    A validator check uses neither validators nor a HEAD. If HEADs have been useless so far, one is tried instead.
     """
     row = pages.rows[n]
     group, trust = row.prior_no, trusts[row.prior_no]
     stored_validators = get_page_validators(row)
     by_head = choose_head_validators(stored_validators, trust) if _can_head_decide(row, details) else None
-    is_check_due = sends_head = False  # whether it is this look's turn to be a challenge
+    is_check_due = sends_head = False  # is_check_due: this visit is a validator check
     if stored_validators or by_head is not None:
         is_check_due = is_validator_check_due(trust, revisits[group], revisits[WHOLE_DOMAIN])
         revisits[group] += 1
@@ -142,18 +142,18 @@ def _build_target(
 
 
 def _can_head_decide(row: CandidateRow, details: TargetDetails) -> bool:
-    """Whether a HEAD may decide: not for a page that is gone, is to be read anew, or is of an audit's sample.
+    """Return whether a HEAD may decide: not for a gone page, a full recrawl, or a page of an audit's sample.
 
-    Nor for a list, whose length may stay while a date in it moves.
+    Nor for a URL list, whose length may stay the same while a date in it changes.
     """
     return (
         not row.is_list
         and row.state == State.FETCHED
         and bool(details.version and details.version.body_digest and row.received_bytes)
-        and row.request_reason != Wanted.BY_AUDIT
+        and row.request_reason != RequestReason.BY_AUDIT
     )
 
 
 def unpack_keys(packed: bytes | None) -> tuple[PageKey, ...]:
-    """The keys of a row of links, 16 bytes each."""
+    """Return the keys of a row of links, 16 bytes each."""
     return cast("tuple[PageKey, ...]", unpack("16s" * (len(packed) // 16), packed)) if packed else ()

@@ -1,5 +1,5 @@
-"""What was learnt of a domain and is read when a lease begins.
+"""What visits have taught about a domain, read when a lease begins.
 
-`memories` has the noise mask, soft errors, renders and novelty; `credibility` how far validators and sources of change
-signals are believed. Uses claim and domains.
+`memories` stores the noise mask, soft errors, renders and novelty; `credibility` the reliability of validators and of
+sources of change signals. Uses claim and domains.
 """

@@ -1,5 +1,7 @@
-"""How far the word of others about a domain can be believed, learned from visits: that of validators by group of pages,
-read and counted at a hand-out, and that of the sources of change signals (core/freshness/source_record).
+"""The reliability of validators and of change signals, learned from visits.
+
+Trust in validators is kept per group of pages, and revisits are counted when pages are dispatched. For the sources of
+change signals, see core/freshness/source_record.
 """
 
 from collections import Counter
@@ -14,7 +16,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.signals import SourceQuality, has_quality_moved
 from crawler.core.freshness.source_record import NEW_RECORD, SourceRecord, record_arrivals, update_record
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.validators import (
     NO_TRUST,
     WHOLE_DOMAIN,
@@ -42,7 +44,7 @@ COUNT_REVISITS = f"""
     SELECT %(domain_id)s, * FROM {build_unnest("prior_no smallint, revisits int")}
     ON CONFLICT (domain_id, prior_no) DO UPDATE SET revisits = domain_trust.revisits + excluded.revisits
 """  # noqa: S608  only our own columns are put in
-TRUST_COLUMNS = "prior_no smallint, revisits int, challenges int, stats jsonb"
+TRUST_COLUMNS = "prior_no smallint, revisits int, validator_checks int, stats jsonb"
 PUT_TRUSTS = f"""
     INSERT INTO domain_trust (domain_id, prior_no, revisits, validator_checks, stats)
     SELECT %(domain_id)s, * FROM {build_unnest(TRUST_COLUMNS)}
@@ -53,20 +55,21 @@ RATINGS = """
      WHERE domain_id = %s ORDER BY template, validator
 """
 
-Trusts = Mapping[int, ValidatorTrust]  # by the number of the group; WHOLE has the domain's revisits
+Trusts = Mapping[int, ValidatorTrust]  # by number of the group; WHOLE_DOMAIN has the revisits of the domain
 
-MAX_SOURCES = 16  # of one domain; signals of further ones are not counted
+MAX_SOURCES = 16  # per domain; signals of further sources are not counted
 
 GET_SOURCES = """
-    SELECT o.no, o.source, o.measured_at, o.record, o.weighed_recall, o.weighed_noise, o.weighed_silence, s.tracked
+    SELECT o.no, o.source, o.measured_at, o.record, o.applied_recall, o.applied_noise, o.applied_effective_recall,
+    s.tracked
       FROM domain_source o JOIN domain_state s ON s.domain_id = o.domain_id
      WHERE o.domain_id = %s ORDER BY o.no
 """
-SOURCE_COLUMNS = ("source", "measured_at", "recall", "noise", "silence", "record")
-APPLIED_COLUMNS = ("weighed_recall", "weighed_noise", "weighed_silence")
+SOURCE_COLUMNS = ("source", "measured_at", "recall", "noise", "effective_recall", "record")
+APPLIED_COLUMNS = ("applied_recall", "applied_noise", "applied_effective_recall")
 PUT_SOURCE = f"""
     INSERT INTO domain_source AS o (domain_id, no, signals, {", ".join(SOURCE_COLUMNS + APPLIED_COLUMNS)})
-    VALUES (%(domain_id)s, %(no)s, %(heard)s, {build_placeholders(SOURCE_COLUMNS + APPLIED_COLUMNS)})
+    VALUES (%(domain_id)s, %(no)s, %(signal_count)s, {build_placeholders(SOURCE_COLUMNS + APPLIED_COLUMNS)})
     ON CONFLICT (domain_id, no) DO UPDATE
        SET signals = o.signals + excluded.signals, {build_upsert_set(SOURCE_COLUMNS)},
            {
@@ -77,7 +80,7 @@ PUT_SOURCE = f"""
 
 @dataclass(frozen=True, slots=True)
 class TrustRow:
-    """A row of report_trust, which says what its columns mean."""
+    """A row of the view report_trust, which describes the columns."""
 
     template: str
     validator: Validator
@@ -90,7 +93,7 @@ class TrustRow:
 
 
 async def read_trusts(connection: Connection, domain_id: int) -> Trusts:
-    """The trust of each group in which something was learnt, by the group's number."""
+    """Return the trust in the validators of each group with findings, by the group's number."""
     rows = await fetch_rows(connection, GET_TRUSTS, (domain_id,))
     return {
         no: ValidatorTrust(
@@ -101,7 +104,7 @@ async def read_trusts(connection: Connection, domain_id: int) -> Trusts:
 
 
 async def count_revisits(connection: Connection, domain_id: int, groups: Iterable[int]) -> None:
-    """Count pages with validators that are handed out. groups: of each of them, once for each page."""
+    """Count dispatched pages with validators. groups: the group of each of these pages."""
     counts = Counter(groups)
     if counts:
         counts[WHOLE_DOMAIN] = counts.total()
@@ -110,7 +113,7 @@ async def count_revisits(connection: Connection, domain_id: int, groups: Iterabl
 
 
 async def learn_trust(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
-    """Take in what a batch of visits says of the groups' validators."""
+    """Update the trust in validators of groups from a batch of visits."""
     before = await read_trusts(connection, domain_id)
     after = dict(before)
     for visit in visits:
@@ -128,13 +131,13 @@ async def learn_trust(connection: Connection, domain_id: int, visits: Sequence[V
 
 
 async def list_trust_rows(db: Database, domain: Domain) -> list[TrustRow]:
-    """The rating of each group's validators, for a report."""
+    """Return the ratings of the validators of each group, for a report."""
     return await fetch_values(db, TrustRow, RATINGS, (domain.id,))
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """A source of a domain as the store has it. applied_quality: the worth by which due times were last made."""
+    """A stored source of change signals. applied_quality: the quality with which due times were last computed."""
 
     no: int
     source: str
@@ -144,14 +147,14 @@ class SourceState:
     pages: int
 
     def compute_record_at(self, instant: datetime, *, signal_count: int = 0) -> SourceRecord:
-        """Its record at an instant: the time since it was measured brought so many signals."""
+        """Return its record at an instant, with the number of signals since it was last measured."""
         return record_arrivals(
             self.record, days=(instant - self.measured_at) / DAY, pages=self.pages, signals=signal_count
         )
 
 
 async def read_sources(connection: Connection, domain_id: int) -> list[SourceState]:
-    """The domain's sources, by their numbers, which begin at 0."""
+    """Return the sources of a domain in the order of their numbers, which start at 0."""
     rows = await fetch_rows(connection, GET_SOURCES, (domain_id,))
     return [
         SourceState(
@@ -159,15 +162,17 @@ async def read_sources(connection: Connection, domain_id: int) -> list[SourceSta
             source=source,
             measured_at=at,
             record=SourceRecord(**record),
-            applied_quality=SourceQuality(recall=recall, noise=noise, liveliness=silence / recall if recall else 0.0),
+            applied_quality=SourceQuality(
+                recall=recall, noise=noise, liveliness=effective_recall / recall if recall else 0.0
+            ),
             pages=pages,
         )
-        for no, source, at, record, recall, noise, silence, pages in rows
+        for no, source, at, record, recall, noise, effective_recall, pages in rows
     ]
 
 
 async def find_source(connection: Connection, domain_id: int, source: str, *, at: datetime) -> SourceState | None:
-    """Return the domain's source of that name, a new one where there is room for it; `count_signals` stores it."""
+    """Return a source by name; a new one if it does not exist, None if there are too many. Does not store it."""
     sources = await read_sources(connection, domain_id)
     match = next((each for each in sources if each.source == source), None)
     if match is None and len(sources) < MAX_SOURCES:
@@ -178,7 +183,7 @@ async def find_source(connection: Connection, domain_id: int, source: str, *, at
 async def count_signals(
     connection: Connection, domain_id: int, source: SourceState, signal_count: int, *, at: datetime
 ) -> None:
-    """Count signals that came from a source by now."""
+    """Count signals received from a source and store the source."""
     await _write_source(
         connection,
         domain_id,
@@ -190,9 +195,9 @@ async def count_signals(
 
 
 async def learn_sources(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> bool:
-    """Take in what a batch of looks says of the domain's sources; whether due times should be made anew by that.
+    """Update the domain's sources from a batch of visits and return whether to compute the due times again.
 
-    Looks that were called for since another page changed are no sample of what signals tell.
+    Visits that were requested because the canonical page changed are left out, as they would bias the sample.
     """
     if not any(visit.target.terms.sources for visit in visits):
         return False
@@ -211,7 +216,7 @@ def _update_record(record: SourceRecord, visit: Visit, source: SourceState) -> S
     is_sample = (
         visit.change in INFORMATIVE_CHANGES
         and target.version is not None
-        and target.requested is not Wanted.BY_CANONICAL
+        and target.requested is not RequestReason.BY_CANONICAL
     )
     if not is_sample or target.last_good_at is None or no >= len(target.terms.sources):
         return record
@@ -243,12 +248,12 @@ async def _write_source(
         "measured_at": at,
         "recall": quality.recall,
         "noise": quality.noise,
-        "silence": quality.silence,
+        "effective_recall": quality.effective_recall,
         "record": Jsonb(asdict(record)),
-        "weighed_recall": applied_quality.recall,
-        "weighed_noise": applied_quality.noise,
-        "weighed_silence": applied_quality.silence,
-        "heard": signal_count,
+        "applied_recall": applied_quality.recall,
+        "applied_noise": applied_quality.noise,
+        "applied_effective_recall": applied_quality.effective_recall,
+        "signal_count": signal_count,
         "moved": has_moved,
     }
     await connection.execute(PUT_SOURCE, values)

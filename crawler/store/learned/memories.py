@@ -1,8 +1,8 @@
-"""What visits have taught of each domain, kept from lease to lease: its noise mask, soft errors, renders, new pages.
+"""What visits have taught about a domain, kept between leases: its noise mask, soft errors, renders, new pages.
 
-All of it can be learned again. So it is written when it has changed, a crash loses at most what the last batch taught,
-and what is stored in an older form is left unread. A value is stored as compressed JSON, by the types of its fields;
-hashes of what new pages said are stored as they are, since they do not compress.
+All of it can be learned again, so memories in an older format are ignored. They are written when they change; a crash
+loses at most what the last batch taught. A value is stored as compressed JSON, by the types of its fields. The hashes
+of new pages' content are stored uncompressed.
 """
 
 import json
@@ -31,12 +31,12 @@ WRITE_MEMORY = """
 """
 READ_MEMORIES = "SELECT kind, memory FROM domain_memory WHERE domain_id = %s AND kind = ANY(%s)"
 Memory = TypeVar("Memory")
-NOVELTY_FORMAT = 1  # of what is stored; another one is learnt anew
-NOVELTY_HEADER = Struct("<7I")  # the form, and how many hashes each generation has
+NOVELTY_FORMAT = 1  # memories in other formats are learned again
+NOVELTY_HEADER = Struct("<7I")  # the format, and the number of hashes in each generation
 
 
 async def load_memories(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
-    """Return all that visits have taught of a domain: its noise mask, its soft errors, and what a browser brought."""
+    """Return the memories of a domain: its noise mask, its soft errors, and the results of rendering."""
     stored: dict[str, bytes] = dict(
         await fetch_rows(db, READ_MEMORIES, (domain_id, ["mask", "soft_errors", "renders"]))
     )
@@ -48,13 +48,13 @@ async def load_memories(db: Database, domain_id: int) -> tuple[NoiseMask, SoftEr
 
 
 async def read_mask(db: Database, domain_id: int) -> NoiseMask:
-    """Return the domain's noise mask; an empty one at first."""
+    """Return the noise mask of a domain, or an empty one."""
     stored: dict[str, bytes] = dict(await fetch_rows(db, READ_MEMORIES, (domain_id, ["mask"])))
     return MASK.unpack(stored.get("mask"))
 
 
 async def read_novelty_memory(connection: Connection, domain_id: int) -> NoveltyMemory:
-    """Return what the domain's new pages have said."""
+    """Return the novelty memory of a domain: hashes of the content of its new pages."""
     stored: dict[str, bytes] = dict(await fetch_rows(connection, READ_MEMORIES, (domain_id, ["novelty"]), binary=True))
     return unpack_novelty(stored["novelty"]) if stored else NoveltyMemory()
 
@@ -62,7 +62,7 @@ async def read_novelty_memory(connection: Connection, domain_id: int) -> Novelty
 async def write_memory(
     connection: Connection, domain_id: int, memory: NoiseMask | SoftErrorMemory | RenderMemory | NoveltyMemory
 ) -> None:
-    """Store a memory in place of the one of its kind, within a transaction of the caller's."""
+    """Replace a memory of a domain, within the caller's transaction."""
     match memory:
         case NoiseMask():
             kind, packed = "mask", pack_mask(memory)
@@ -76,7 +76,7 @@ async def write_memory(
 
 
 def pack_novelty(memory: NoveltyMemory) -> bytes:
-    """The memory in its stored form: hashes do not compress."""
+    """Return the memory in its stored form."""
     seen = (memory.texts, memory.admitted_urls, memory.read_urls)
     hashes = [array("I", generation) for each in seen for generation in (each.newer, each.older)]
     parameters = {name: [evidence.visits, evidence.novelty_sum] for name, evidence in memory.parameters.items()}
@@ -89,7 +89,7 @@ def pack_novelty(memory: NoveltyMemory) -> bytes:
 
 
 def unpack_novelty(data: bytes) -> NoveltyMemory:
-    """The memory of its stored form; an empty one where the form is an older one."""
+    """Return the memory from its stored form, or an empty one if this has another format."""
     format_number, *lengths = NOVELTY_HEADER.unpack_from(data)
     if format_number != NOVELTY_FORMAT:
         return NoveltyMemory()
@@ -111,7 +111,7 @@ def unpack_novelty(data: bytes) -> NoveltyMemory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFormat(Generic[Memory]):
-    """The form in which a memory is stored. number: another one is learned again.  max_bytes: unpacked."""
+    """The stored format of a memory. number: memories with another number are ignored.  max_bytes: uncompressed."""
 
     empty: Memory
     number: int
@@ -119,7 +119,7 @@ class MemoryFormat(Generic[Memory]):
 
     @property
     def codec(self) -> "Codec":
-        """How its values are written."""
+        """Return the codec of the memory's class."""
         kind: Any = type(self.empty)
         return build_codec(kind)
 
@@ -150,9 +150,9 @@ RENDERS = MemoryFormat(NO_RENDERS, number=3, max_bytes=1 << 20)
 
 
 def pack_mask(mask: NoiseMask, *, max_bytes: int = MASK.max_bytes) -> bytes:
-    """Return the mask as it is stored. A mask that is too long loses its oldest texts.
+    """Return the mask in its stored form. A mask that is too large loses its oldest texts.
 
-    Site edits that are not recorded yet are not stored: `record` writes them with the mask that forgets them.
+    Pending site edits are not stored: `record` writes them as events together with the mask without them.
     """
     mask, chars = replace(mask, edits=replace(mask.edits, pending={})), MAX_CHARS
     written = MASK.encode_json(mask)
@@ -163,7 +163,7 @@ def pack_mask(mask: NoiseMask, *, max_bytes: int = MASK.max_bytes) -> bytes:
 
 
 class Codec(NamedTuple):
-    """How values of a type are written in JSON, and read again."""
+    """The conversion of values of a type to JSON and back."""
 
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
@@ -179,7 +179,7 @@ SCALARS: dict[Any, Codec] = {
 
 @cache
 def build_codec(kind: Any) -> Codec:
-    """Return the codec of a type: a scalar, one that may be None, a dataclass, or a mapping, tuple or set of such."""
+    """Return the codec of a type: a scalar, an optional type, a dataclass, or a mapping, tuple or set of these."""
     kind = getattr(kind, "__supertype__", kind)  # of a NewType
     if isinstance(kind, type) and is_dataclass(kind):
         hints, build = get_type_hints(kind), kind
@@ -205,7 +205,7 @@ def build_codec(kind: Any) -> Codec:
 
 
 def _build_parts_codec(kinds: Sequence[Any], get_parts: Callable[[Any], Any], build: Callable[[Any], Any]) -> Codec:
-    """Return the codec of a value of parts. get_parts, build: gives the parts of a value, and a value of its parts."""
+    """Return the codec of a composite value. get_parts, build: split a value into its parts, and build it from them."""
     codecs = [(n, build_codec(kind)) for n, kind in enumerate(kinds)]
     coded_parts = [(n, codec) for n, codec in codecs if codec is not IDENTITY]
 

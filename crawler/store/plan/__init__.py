@@ -1,8 +1,7 @@
-"""What the plan and audit flows read and write: samples of pages, prices, random audits.
+"""Storage for the plan and audit flows: samples of pages, shadow prices, random audits.
 
-`sample_domain` samples a domain's pages, `write_plan` stores its price and priors, `learn_activity` learns when its
-pages changed, `draw` takes pages for an audit. The last
-room of the store: it may use all others.
+`sample_domain` samples a domain's pages, `write_plan` stores its price and priors, `learn_activity` learns the site
+activity, `draw_sample` selects pages for an audit. This package may use all others except retention.
 """
 
 from crawler.store.plan.audits import (

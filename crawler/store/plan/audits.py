@@ -1,4 +1,4 @@
-"""Audits: random samples of pages, and how well the chances of change given before looks agree with what they found."""
+"""Audits: random samples of pages, and the calibration of predicted changes against the changes that visits found."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -21,31 +21,31 @@ DOMAINS = f"""
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
 """  # noqa: S608  only our own column list is put in
-# The last day that was counted is counted again, and all since: the audit may not have run for days.
+# Counts the last counted day again, and all days since, because the audit may not have run for days.
 SINCE = """
     SELECT least(%(since)s::date, coalesce(max(k.day), (d.registered_at AT TIME ZONE 'UTC')::date))
       FROM domain d LEFT JOIN calibration k ON k.domain_id = d.id
      WHERE d.id = %(domain_id)s GROUP BY d.id
 """
-# Looks that found a page changed or unchanged, by the UTC day. Any other look had no chance, or another outcome.
+# Visits with a prediction that found a page changed or unchanged, by UTC day.
 CALIBRATE = """
-    INSERT INTO calibration (domain_id, day, audit, looks, expected, found, variance)
+    INSERT INTO calibration (domain_id, day, audit, visits, expected, found, variance)
     SELECT v.domain_id, (v.at AT TIME ZONE 'UTC')::date, v.audit, count(*), sum(v.expected),
            count(*) FILTER (WHERE v.change = 'changed'), sum(v.expected * (1 - v.expected))
       FROM visits_between(%(domain_id)s, %(since)s, %(until)s) v
-      JOIN domain d ON d.id = v.domain_id  -- it may have been removed meanwhile
+      JOIN domain d ON d.id = v.domain_id  -- it may have been deleted
      WHERE v.at < %(until)s
        AND v.expected IS NOT NULL AND v.change IN ('unchanged', 'cosmetic', 'changed')
      GROUP BY v.domain_id, 2, v.audit
     ON CONFLICT (domain_id, day, audit) DO UPDATE
-       SET looks = excluded.looks, expected = excluded.expected, found = excluded.found, variance = excluded.variance
+       SET visits = excluded.visits, expected = excluded.expected, found = excluded.found, variance = excluded.variance
 """
 REQUESTS = """
     SELECT coalesce(sum(requests), 0)::bigint FROM visits_between(%(domain_id)s, %(since)s, %(until)s)
      WHERE at < %(until)s
 """
-# From each of some points among the keys, which are hashes, the next page that may be audited; after the last comes the
-# first. Where such pages are few, a point may find none: it reads no more than a window.
+# From each of several points in the key space, find the next page that may be audited, wrapping around at the end. Keys
+# are hashes, so the sample is random. Each point reads at most one window and may find no page if such pages are rare.
 NEXT_PAGE = """
     SELECT f.key, p.url, {lap} AS lap
       FROM (SELECT key, state, due_at FROM frontier
@@ -68,7 +68,7 @@ SAMPLE = f"""
         ORDER BY lap LIMIT 1) drawn
      ORDER BY drawn.key
 """  # noqa: S608  only our own conditions are put in
-WINDOW = 1000  # pages read from each point on, at most
+WINDOW = 1000  # maximum number of pages read from each point
 POST_AUDIT = """
     INSERT INTO inbox (domain_id, kind, payload, arrived_at)
     SELECT d.id, 'audit', %(payload)s, %(at)s FROM domain d
@@ -77,7 +77,7 @@ POST_AUDIT = """
  RETURNING id
 """
 AGREEMENTS = """
-    SELECT audit, sum(looks)::bigint AS looks, sum(expected) AS expected, sum(found)::bigint AS found,
+    SELECT audit, sum(looks)::bigint AS visits, sum(expected) AS expected, sum(found)::bigint AS found,
            sum(variance) AS variance
       FROM calibration
      WHERE domain_id = %(domain_id)s AND day >= %(since)s AND day < %(until)s
@@ -87,10 +87,10 @@ AGREEMENTS = """
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What looks found against what was expected of them.
+    """Predicted changes compared with the changes that visits found.
 
-    audits: looks by chance, which tell whether the reported freshness is true.  scheduled: all the others, which were
-    chosen by what was believed, and tell whether that was.
+    audits: visits of the random sample, which validate the reported freshness.  scheduled: all other visits, which were
+    selected by the estimates and validate these.
     """
 
     audits: Agreement
@@ -98,37 +98,37 @@ class Calibration:
 
 
 async def list_domains_to_audit(db: Database, *, only: Domain | None = None) -> list[tuple[Domain, int | None]]:
-    """Return all domains by name, or one of them, each with its requests a day by its user's or its target's wish."""
+    """Return all domains by name, or one, each with its daily budget as set by the user or planned for a target."""
     rows = await fetch_dicts(db, DOMAINS, {"only": only.id if only else None})
     return [(build_domain(row), row["budget"]) for row in rows]
 
 
 async def count_calibration(db: Database, domain: Domain, *, since: date, until: date) -> None:
-    """Count the looks of these UTC days, `until` not among them, against the chances that they were given.
+    """Compare the visits of these UTC days, excluding `until`, with their predicted changes and store the counts.
 
-    Days before `since` that nobody has counted are counted, too.  A second call counts again: what it wrote before
-    is replaced, unless the looks themselves are gone by now.
+    Earlier days that were not counted yet are included. A repeated call replaces the counts, except those of days whose
+    visits have been deleted.
     """
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "since": since}
         first = await fetch_value(connection, SINCE, values)
-        if first is not None:  # it may have been removed meanwhile
+        if first is not None:  # the domain may have been deleted
             span = {"since": _get_midnight(first), "until": _get_midnight(until)}
             await connection.execute(CALIBRATE, values | span)
 
 
 async def count_requests(db: Database, domain: Domain, *, day: date) -> int:
-    """How many requests the domain's looks of a UTC day have taken."""
+    """Return the number of requests of the domain's visits on a UTC day."""
     span = {"domain_id": domain.id, "since": _get_midnight(day), "until": _get_midnight(day + timedelta(days=1))}
     return int(await fetch_value(db, REQUESTS, span))
 
 
 async def draw_sample(db: Database, domain: Domain, *, max_pages: int, at: datetime) -> list[PageKey]:
-    """At most so many known pages with a version, by chance, and leave them in the inbox to be looked at.
+    """Draw a random sample of fetched pages with a version, put them into the inbox for a visit, and return them.
 
-    The same pages all through a UTC day; none if an earlier draw still waits there. Pages that a rule wants once are
-    not among them. The least interval of a rule holds no audit back: without the pages that were looked at just now it
-    would be no sample of what is reported.
+    The sample is the same during a UTC day. Return no pages if an earlier sample still waits in the inbox. Pages that a
+    rule fetches only once are left out. Minimum intervals of rules do not apply: leaving out recently visited pages
+    would bias the sample.
     """
     rules = PageRules(domain.settings.rules)
     day = at.astimezone(UTC).date().isoformat()
@@ -143,7 +143,7 @@ async def draw_sample(db: Database, domain: Domain, *, max_pages: int, at: datet
 
 
 async def load_calibration(db: Database, domain: Domain, *, since: date, until: date) -> Calibration:
-    """What the counted looks of these UTC days, `until` not among them, found against what was expected of them."""
+    """Return the stored calibration of these UTC days, excluding `until`."""
     rows = await fetch_dicts(db, AGREEMENTS, {"domain_id": domain.id, "since": since, "until": until})
     agreements = {row.pop("audit"): Agreement(**row) for row in rows}
     return Calibration(audits=agreements.get(True, Agreement()), scheduled=agreements.get(False, Agreement()))

@@ -1,6 +1,6 @@
-"""The plan of each domain: what it is made from, and its result, which stands apart from what a lease's holder writes.
+"""The plan of each domain: its inputs and its result, which is stored apart from the rows of the lease holder.
 
-Each domain is read in a transaction of its own, and its pages by a sample (store/plan/samples.py).
+Each domain is read in its own transaction, and its pages by a sample (store/plan/samples.py).
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ from crawler.store.rows import (
     split_into_columns,
 )
 
-# Along which links between registered domains how much importance flows: of every page its part, by all its links.
+# The importance that flows along links to other registered domains: each page divides its importance among its links.
 FLOWS = """
     WITH names AS (SELECT authority, id AS domain_id FROM domain
                    UNION SELECT authority, domain_id FROM domain_alias)
-    SELECT n.domain_id, sum(page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
+    SELECT n.domain_id, sum(page_importance(c.history, c.net + q.dividend, s.total_cash - s.dormant, c.clock, s.clock,
                                             m.pages, s.window_passes)
                             * x.links / (octet_length(l.targets) / 16 + o.links))
       FROM domain_state s
@@ -42,7 +42,7 @@ FLOWS = """
      GROUP BY n.domain_id
 """
 INPUTS = f"""
-    SELECT {DOMAIN_COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.resume_at AS held_until,
+    SELECT {DOMAIN_COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.resume_at,
            l.price_request, coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction,
            coalesce(l.importance, d.weight) AS importance, l.planned_at,
@@ -55,17 +55,17 @@ INPUTS = f"""
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
 """  # noqa: S608  only our own column list is put in
-PRIOR_COLUMNS = "no smallint, a float8, b float8, pages bigint, amount float8"
+PRIOR_COLUMNS = "no smallint, a float8, b float8, pages bigint, magnitude float8"
 WRITE_PRIORS = f"""
-    UPDATE prior p SET a = x.a, b = x.b, pages = x.pages, amount = x.amount
+    UPDATE prior p SET a = x.a, b = x.b, pages = x.pages, magnitude = x.magnitude
       FROM {build_unnest(PRIOR_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
 """  # noqa: S608  only our own columns are put in
-# Of PlanRow, and those that are named otherwise there.
+# Columns named like fields of PlanRow, and those with other names.
 COPIED_COLUMNS = ("importance", "longest_s", "price_correction", "finding", "mean_magnitude")
 PLAN_COLUMNS = (*COPIED_COLUMNS, "planned_at", "price_request", "price_byte", "budget_per_day")
-# More requests a day wake a domain that sleeps since those of its last plan are spent. So does a budget that is used
-# whole, after a lease that was not paced.
+# A higher budget wakes a domain that sleeps because the previous budget is spent. So does a budget that must be used
+# completely, after a lease that was not paced.
 WRITE_DOMAIN_PLAN = f"""
     WITH awoken AS (
         UPDATE domain_state s SET wake_at = least(s.wake_at, %(planned_at)s)
@@ -75,19 +75,19 @@ WRITE_DOMAIN_PLAN = f"""
                     ELSE %(uses_whole_budget)s END)
     INSERT INTO domain_plan (domain_id, {", ".join(PLAN_COLUMNS)})
     SELECT d.id, {build_placeholders(PLAN_COLUMNS)}
-      FROM domain d WHERE d.id = %(domain_id)s  -- it may have been removed meanwhile
+      FROM domain d WHERE d.id = %(domain_id)s  -- it may have been deleted
     ON CONFLICT (domain_id) DO UPDATE SET {build_upsert_set(PLAN_COLUMNS)}
 """  # noqa: S608  only our own columns are put in
-MAX_WAITING = 10_000  # counted; an hour's requests of one domain are seldom more
+MAX_WAITING = 10_000  # pages are counted up to this number; a domain rarely gets more requests in an hour
 
 
 @dataclass(frozen=True, slots=True)
 class PlanInput:
-    """A domain as plan finds it. tracked: pages that are known at all.  announced_s: the delay of its last lease.
+    """The input of a domain's plan. tracked: the number of pages in any state.  announced_s: the last crawl delay.
 
-    importance, price, price_correction: as planned last, price None for the usual one.  planned_at: when that was, if
-    ever.  held_until: no request is sent before.  spent_today: requests of the UTC day.  waiting: pages that are due
-    since before the last plan, MAX_WAITING at most.
+    importance, price, price_correction: from the last plan; price is None for the default.  planned_at: the time of the
+    last plan, or None.  resume_at: the domain is suspended until then.  spent_today: requests of the UTC day.
+    waiting: pages that have been due since before the last plan, up to MAX_WAITING.
     """
 
     domain: Domain
@@ -98,22 +98,22 @@ class PlanInput:
     price: ShadowPrice | None
     price_correction: float
     planned_at: datetime | None
-    held_until: datetime | None
+    resume_at: datetime | None
     spent_today: int
     waiting: int
 
     def is_suspended(self, *, at: datetime, min_duration: timedelta) -> bool:
-        """Whether it sends nothing from `at` on for longer than that."""
-        return self.domain.paused or (self.held_until is not None and self.held_until - at > min_duration)
+        """Return whether the domain is paused, or suspended for longer than min_duration from `at` on."""
+        return self.domain.paused or (self.resume_at is not None and self.resume_at - at > min_duration)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """The plan of one domain, to be written.
+    """The plan of one domain.
 
-    pages: of each prior's group.  target_requests: requests a day for its target.
-
-    magnitudes: to expect of a change, by the prior's number; empty: the mean for all.  mean_magnitude: over all pages.
+    pages: the number of pages in the group of each prior.  target_requests: requests per day needed for its target.
+    magnitudes: the expected magnitude of a change, by number of the prior; empty: the mean for all.
+    mean_magnitude: over all pages.
     """
 
     importance: float
@@ -132,7 +132,7 @@ COPIED_FIELDS = [each.name for each in fields(PlanInput) if each.name not in {"d
 
 
 async def read_plan_inputs(db: Database, *, at: datetime, only: Domain | None = None) -> list[PlanInput]:
-    """All domains by name, or one of them."""
+    """Read the inputs of all domains by name, or of one."""
     values = {"at": at, "only": only.id if only else None, "most_waiting": MAX_WAITING}
     rows = await fetch_dicts(db, INPUTS, values)
     return [
@@ -147,7 +147,7 @@ async def read_plan_inputs(db: Database, *, at: datetime, only: Domain | None = 
 
 
 async def read_flows(db: Database, domain_ids: Sequence[int]) -> dict[tuple[int, int], float]:
-    """How much importance flows from one of these domains to another, by links, in that of its pages."""
+    """Return the importance that flows along links from each of these domains to others, in units of its pages."""
     flows: dict[tuple[int, int], float] = {}
     for domain_id in domain_ids:
         rows = await fetch_rows(db, FLOWS, {"domain_id": domain_id})
@@ -158,11 +158,10 @@ async def read_flows(db: Database, domain_ids: Sequence[int]) -> dict[tuple[int,
 async def write_plan(
     db: Database, domain: Domain, plan: PlanRow, *, rescores_pages: bool, at: datetime, uses_whole_budget: bool = False
 ) -> None:
-    """Write what was planned for a domain. rescores_pages: its pages are to be scored again at the new price.
+    """Store the plan of a domain. rescores_pages: request new scores of its pages at the new price.
 
+    Pages are not changed here: their due times only define an order, and the current price decides.
     uses_whole_budget: as in frontier.ScoringContext.
-
-    Nothing of a page is touched: a page's due time is only its place in an order, and what decides is today's price.
     """
     values = {name: getattr(plan, name) for name in COPIED_COLUMNS} | {
         "domain_id": domain.id,

@@ -1,7 +1,6 @@
-"""Bounded random samples of a domain's pages: for the plan, with the kind of request for each, and of their visits,
-from which the activity of the site is learned.
+"""Bounded random samples of a domain's pages for the plan, and of their visits for learning the site activity.
 
-Keys are hashes, so any slice of them is a random sample, and the index holds it in one place.
+Keys are hashes, so any slice of the key space is a random sample that the index reads as one range.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ from crawler.store.plan.plans import PlanInput
 from crawler.store.report import IMPORTANCE, MIX
 from crawler.store.rows import fetch_row, fetch_rows
 
-# Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
+# Pages that are visited by value: unfetched pages, and fetched pages with a version.
 SAMPLE = f"""
     SELECT (f.state = 'unfetched')::int, p.rate_a, p.rate_b, p.prior_no,
            visit_importance(coalesce(u.value, i.own, 1), f.state = 'unfetched', p.announces, g.first_visits, g.novelty),
@@ -53,18 +52,18 @@ KEYS = 1 << 128
 FETCH_SIZE = 200  # rows
 AFTER_LAST_KEY = b"\xff" * 17  # beyond the last key
 
-LEARN_INTERVAL = timedelta(hours=5)  # at least, so that an hourly plan reads the visits of months four times a day
-MAX_PAGES = 2000  # whose visits are read
+LEARN_INTERVAL = timedelta(hours=5)  # the minimum: an hourly plan reads the visits of months only four times a day
+MAX_PAGES = 2000  # pages whose visits are read
 ACTIVITY_DUE = """
     SELECT s.tracked, s.activity_at, s.activity_ahead,
-           (SELECT 1 - coalesce(max(o.silence), 0) FROM domain_source o WHERE o.domain_id = %(domain_id)s)
+           (SELECT 1 - coalesce(max(o.effective_recall), 0) FROM domain_source o WHERE o.domain_id = %(domain_id)s)
       FROM domain_state s
      WHERE s.domain_id = %(domain_id)s AND s.last_visit_at IS NOT NULL
        AND (cardinality(s.activity_at) = 0
             OR s.activity_at[cardinality(s.activity_at)] < least(s.last_visit_at, %(late)s))
 """
-# A page that follows another one is visited when that one has changed, which says nothing of the days in between.
-# Visits before the remembered ones only say when the gaps of these began.
+# Without duplicates, which are visited when their canonical page has changed: that would bias the activity.
+# Visits before `remembered` only give the start of the first interval.
 FINDINGS = """
     WITH slice AS MATERIALIZED (
         SELECT p.key, (g.a + p.rate_a) / (g.b + p.rate_b) AS rate
@@ -96,20 +95,20 @@ WRITE_ACTIVITY = """
 async def sample_domain(
     db: Database, plan_input: PlanInput, *, sample_size: int, at: datetime, defaults: CrawlDefaults
 ) -> PageSample:
-    """About `most` pages of the domain by chance, others at another instant; all of them if there are no more."""
+    """Sample about sample_size random pages of the domain, other ones at each instant, or all if there are fewer."""
     slices = max(ceil(plan_input.tracked / max(sample_size, 1)), 1)
     domain_id = plan_input.domain.id
     seed = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
     values = build_key_slice(int.from_bytes(seed, "big") % slices, slices) | {"domain_id": domain_id, "at": at}
     async with db.transaction() as connection:
         rows = await fetch_rows(connection, PRIORS, (domain_id,))
-        priors_by_no = {no: RateEstimate(a, b) for no, a, b in rows}  # where one is missing, that of the domain counts
+        priors_by_no = {no: RateEstimate(a, b) for no, a, b in rows}  # a missing one is replaced by that of the domain
         priors = [priors_by_no.get(no, priors_by_no.get(0, PRIOR)) for no in range(max(priors_by_no, default=0) + 1)]
         context = await read_scoring_context(connection, plan_input.domain, at=at, defaults=defaults)
         sample_rows: list[tuple[float, ...]] = []
-        if context is not None:  # else it was removed meanwhile
+        if context is not None:  # None if the domain was deleted
             cursor = await connection.execute(SAMPLE, values, binary=True)
-            while rows := await cursor.fetchmany(FETCH_SIZE):  # what is wanted of a row is a third of it
+            while rows := await cursor.fetchmany(FETCH_SIZE):  # the result of a row is a third of its size
                 sample_rows += _apply_rules(rows, context)
     sources = context.sources if context is not None else ()
     return build_sample(
@@ -118,7 +117,7 @@ async def sample_domain(
 
 
 def build_key_slice(n: int, slices: int) -> dict[str, bytes]:
-    """The nth of so many equal parts of all keys: from low on, below high."""
+    """Return the nth of several equal slices of the key space, as parameters low (inclusive) and high (exclusive)."""
     low = (KEYS * n // slices).to_bytes(16, "big")
     return {
         "low": low,
@@ -127,7 +126,7 @@ def build_key_slice(n: int, slices: int) -> dict[str, bytes]:
 
 
 def _apply_rules(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[tuple[float, ...]]:
-    """Rows of SAMPLE as rows of a PageSample, by the rules. A page wanted only once, and had, is left out."""
+    """Apply the rules to rows of SAMPLE, giving rows of a PageSample. Skip pages that a rule fetches only once."""
     kinds: dict[tuple[object, ...], tuple[RequestKind, RequestKind]] = {}
     for is_new, a, b, group, *figures, is_rendered, url in rows:
         importance, weight, has_etag, has_date, body_bytes, shares_schedule, *others = figures
@@ -136,7 +135,7 @@ def _apply_rules(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iter
             continue
         kind_key = (is_new, group, has_etag, has_date, is_rendered)
         if kind_key not in kinds:
-            # what they are is the same
+            # Only their presence matters, not their values.
             validators = Validators("etag" if has_etag else None, "date" if has_date else None)
             request_kinds = context.list_request_kinds(validators, group, is_rendered=is_rendered)
             kinds[kind_key] = (RequestKind.FULL, RequestKind.FULL) if is_new else request_kinds
@@ -163,9 +162,10 @@ def _apply_rules(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iter
 
 
 async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
-    """Learn the activity of a site from visits before `at`, where there are new ones and that was not done for hours.
+    """Learn the activity of a site from visits before `at`, unless there are none since or it was learned recently.
 
-    Pages that wait are scored again where it has moved. Of a large site the visits of a sample of pages are read.
+    If the activity has changed, request new scores of the pages. For a large site, only the visits of a sample of pages
+    are read.
     """
     values = {"domain_id": domain.id, "at": at, "late": at - LEARN_INTERVAL}
     async with db.transaction() as connection:

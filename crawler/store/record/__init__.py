@@ -1,8 +1,8 @@
-"""Everything that finished visits leave behind, all of a batch in one transaction.
+"""Recording of finished visits, one transaction per batch.
 
-`record` writes visits, snapshots, found pages, cash, due times and events; `admit_list_chunk` admits what a sitemap or
-a feed names; `drain_inbox` applies what others left in the inbox; `judge_moves` tells real moves from outages. Uses
-frontier and what is before it.
+`record_visits` writes visits, snapshots, discovered pages, cash, due times and events; `admit_list_chunk` admits the
+pages of a sitemap or a feed; `drain_inbox` applies the messages in the inbox; `judge_moves` separates real moves from
+outages. Uses frontier and the packages before it.
 """
 
 from crawler.store.record.content import StoredBody, decompress_body, load_stored_body, read_body

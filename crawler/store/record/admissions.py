@@ -1,4 +1,4 @@
-"""Pages that looks make known: admitted, refused or left unknown; and the rows of those that are stored."""
+"""Pages discovered by visits: admit, exclude or ignore them, and write their rows."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -20,15 +20,15 @@ FRONTIER_COLUMNS = """
     domain_id int8, key bytea, state text, rank int4, depth int2, due_at timestamptz, boosted bool, url_score float8,
     section int2
 """
-STORED_EXCLUSIONS = {"robots"}  # what robots.txt refuses is remembered, since it may allow it one day
+STORED_EXCLUSIONS = {"robots"}  # pages excluded by robots.txt are stored, because it may allow them later
 
 
 def settle_visits(
     opic_batch: OpicBatch, visits: Sequence[Visit], *, max_pages: int, novelty: NoveltyBatch | None
 ) -> list[tuple[Link, PagePosition]]:
-    """Apply the visits to the economy one after the other; gives the pages that they make known.
+    """Apply visits to the economy one after the other and return the pages that they discover.
 
-    novelty: what is known of the domain's templates; it learns. Not needed where no page is new.
+    novelty: the novelty of the domain's templates, updated here; None if no page is new.
     """
     admitted: list[tuple[Link, PagePosition]] = []
     for visit in visits:
@@ -48,7 +48,7 @@ def settle_visits(
                         position.deferred_until = max(position.deferred_until or visit.at, visit.at + redirect_wait)
                     if position.deferred_until is None:
                         admitted_urls.append(link.url)
-        for link in visit.feeds:  # which are about the site: not the page's links, and not pages of a section
+        for link in visit.feeds:  # feeds belong to the site: they are neither links of the page nor pages of a section
             position = admit_link(opic_batch, link, depth=visit.target.depth, max_pages=max_pages, at=visit.at)
             if position is not None:
                 admitted.append((link, position))
@@ -62,7 +62,7 @@ def settle_visits(
 
 
 def admit_link(opic_batch: OpicBatch, link: Link, *, depth: int, max_pages: int, at: datetime) -> PagePosition | None:
-    """The page that a link makes known: a new page, a page that robots.txt refuses, or nothing new."""
+    """Return the page that a link discovers, unfetched or excluded by robots.txt, or None if it is not new."""
     position = opic_batch.positions.get(link.key)
     if position is not None:
         position.lower_depth(depth)
@@ -79,7 +79,7 @@ def admit_link(opic_batch: OpicBatch, link: Link, *, depth: int, max_pages: int,
 async def write_admitted(
     connection: Connection, domain_id: int, opic_batch: OpicBatch, admitted: Iterable[tuple[Link, PagePosition]]
 ) -> None:
-    """Write the rows of those pages, with their places in the order of discovery."""
+    """Write the rows of discovered pages, with their ranks in discovery order."""
     new_pages = list(admitted)
     if not new_pages:
         return

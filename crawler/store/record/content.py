@@ -1,4 +1,4 @@
-"""Bodies, addressed by their digest, once per domain. Two functions, so that an object store can take their place."""
+"""Content-addressed storage of bodies, once per domain and digest."""
 
 import asyncio
 import logging
@@ -28,10 +28,10 @@ VERSION = """
 
 
 async def store_bodies(connection: Connection, domain_id: int, bodies: Mapping[bytes, bytes]) -> None:
-    """Keep bodies by their digests; one that is there already is not compressed, nor sent.
+    """Store bodies by digest. Bodies that exist already are neither compressed nor sent.
 
-    Within a transaction that has locked the domain's row, so that nobody else adds any meanwhile: then they can be
-    copied, which takes a tenth of the time of an array of them. They are compressed beside the event loop.
+    The transaction must have locked the domain's row, so that no other process adds bodies: this allows COPY, which
+    takes a tenth of the time of an INSERT of an array. Compression runs in a thread.
     """
     if not bodies:
         return
@@ -57,7 +57,7 @@ def _compress_bodies(bodies: Sequence[bytes]) -> list[tuple[str, bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """A Snapshot's body. has_returned: an earlier version said what the caller looks for."""
+    """The body of a snapshot. has_returned: an earlier version had the text that the caller passed."""
 
     body: bytes
     content_type: str
@@ -68,7 +68,7 @@ class StoredBody:
 async def load_stored_body(
     db: Database, domain_id: int, key: bytes, number: int, *, text_digest: bytes
 ) -> StoredBody | None:
-    """The body of a page's version, or None if it is not kept (any more), and whether an earlier one had this text."""
+    """Return the body of a page's version and whether an earlier version had this text; None if it is not stored."""
     async with db.transaction() as connection:
         values = {"domain_id": domain_id, "key": key, "number": number, "text_digest": text_digest}
         row = await fetch_row(connection, VERSION, values)
@@ -79,7 +79,7 @@ async def load_stored_body(
 
 
 async def read_body(connection: Connection, domain_id: int, digest: bytes) -> bytes | None:
-    """The body of that digest; None if it is not kept (any more), or cannot be unpacked: that is logged."""
+    """Return the body with a digest, or None if it is not stored or cannot be decompressed (this is logged)."""
     row = await fetch_row(
         connection,
         "SELECT encoding, body_bytes, data FROM content WHERE domain_id = %s AND digest = %s",
@@ -89,7 +89,7 @@ async def read_body(connection: Connection, domain_id: int, digest: bytes) -> by
 
 
 def decompress_body(domain_id: int, digest: bytes, encoding: str, size: int, data: bytes) -> bytes | None:
-    """The body that is kept so; None if it cannot be unpacked: that is logged."""
+    """Return the decompressed body, or None if it cannot be decompressed (this is logged)."""
     if encoding != "zstd":
         return data
     try:

@@ -1,4 +1,4 @@
-"""The events of a domain: what becomes a line of the change feed, numbered without gaps as it is recorded."""
+"""The events of a domain, numbered without gaps when they are recorded; each becomes an entry of the change feed."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -21,13 +21,13 @@ from crawler.store.rows import clean_text, copy_rows
 
 EVENT_COLUMNS = """
     domain_id int8, number int8, at timestamptz, key bytea, url text, change text, version int4, distance_bits int2,
-    parts text, blocks jsonb, pages int4, amount float8
+    parts text, blocks jsonb, pages int4, magnitude float8
 """
-MAX_BLOCKS = 50  # of one change, kept with its event
+MAX_BLOCKS = 50  # changed blocks stored with an event
 MAX_BLOCK_CHARS = 500
-TEMPLATE = "template"  # of an event that is the site's and no page's
-DEFERRED, RESUMED = "deferred", "resumed"  # of an event that is of all pages like that one
-EXCLUDED = "excluded"  # of an event that no look brought: the page may not be asked for any more
+TEMPLATE = "template"  # an event of the site instead of a page
+DEFERRED, RESUMED = "deferred", "resumed"  # events of all new pages of a section
+EXCLUDED = "excluded"  # the page may no longer be fetched
 
 
 async def write_events(
@@ -39,9 +39,9 @@ async def write_events(
     *,
     first_number: int,
 ) -> int:
-    """Number the changes on from `first`, without gaps; gives their number.
+    """Write the events of a batch, numbered from `first_number` without gaps, and return their number.
 
-    deferrals: sections whose new pages are held back from now on, or let go.  edit: of the site; the last event.
+    deferrals: sections whose new pages are deferred or resumed.  edit: a change of the site's template; it comes last.
     """
     rows = [_build_event_row(visit) for visit in visits if _is_event(visit)]
     for deferral in deferrals:
@@ -64,14 +64,14 @@ def _build_event_row(visit: Visit) -> tuple[Any, ...]:
 
 
 def _build_template_row(domain: Domain, edit: BoilerplateEdit, *, at: datetime) -> tuple[Any, ...]:
-    """The event of a site-wide edit, at the domain's root."""
+    """Return the event of a site-wide edit, for the root of the domain."""
     root = Url(domain.root)
     parts = " ".join(sorted({block.kind for sides in edit.blocks for block in sides if block is not None}))
     return at, compute_page_key(root), root, TEMPLATE, 0, None, parts, _encode_sides(edit.blocks), edit.pages, None
 
 
 def format_parts(visit: Visit) -> str:
-    """What changed, by name: text, link, image, title, meta."""
+    """Return the kinds of blocks that changed: text, link, image, title, meta."""
     return " ".join(sorted(visit.verdict.significant.kinds))
 
 
@@ -81,13 +81,13 @@ def _encode_blocks(visit: Visit) -> Jsonb | None:
 
 
 def _encode_sides(blocks: Iterable[BlockPair]) -> Jsonb:
-    """The first blocks that changed, so that nobody has to work out the difference again."""
+    """Return the first blocks that changed, so that readers need not compute the difference again."""
     first = [(was or now, was, now) for was, now in islice(blocks, MAX_BLOCKS)]
     return Jsonb([[of.kind.value, *_cut_sides(was, now)] for of, was, now in first if of is not None])
 
 
 def _cut_sides(was: Block | None, now: Block | None) -> tuple[Any, Any]:
-    """Both texts as far as they are kept: of long ones what stands around the first difference."""
+    """Return both texts; long ones are cut around the first difference."""
     if was is not None and now is not None:
         before, after = cut_around_change(was.text, now.text, max_chars=MAX_BLOCK_CHARS)
         return clean_text(before), clean_text(after)
@@ -99,7 +99,7 @@ def _cut_beginning(side: Block | None) -> Any:
 
 
 def _is_event(visit: Visit) -> bool:
-    """Whether a visit is told in the feed. What a sitemap says is told of the pages that it names."""
+    """Return whether a visit becomes an event. Visits of sitemaps do not; their pages have events."""
     kind = visit.list_result.kind if visit.list_result else visit.target.list_stats and visit.target.list_stats.kind
     if kind is not None and kind != ListKind.FEED:
         return False
@@ -107,12 +107,12 @@ def _is_event(visit: Visit) -> bool:
         case Change.ADDED | Change.CHANGED | Change.RESTORED:
             return True
         case Change.MOVED | Change.GONE:
-            return visit.target.version is not None  # nobody misses what was never there
+            return visit.target.version is not None  # dead links are not reported
         case Change.UNCHANGED | Change.COSMETIC | Change.UNKNOWN:
             return _is_exclusion(visit)
 
 
 def _is_exclusion(visit: Visit) -> bool:
-    """Whether a page that was read may not be fetched any more, from now on."""
+    """Return whether this visit found that a page with a version may no longer be fetched."""
     is_new = visit.state is State.EXCLUDED and visit.target.state is not State.EXCLUDED
     return is_new and visit.target.version is not None

@@ -1,4 +1,4 @@
-"""The inbox: what others left for the holder of a domain's lease, applied chunk by chunk."""
+"""The inbox: messages to the holder of a domain's lease, applied chunk by chunk."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ from crawler.core.domain import Lease
 from crawler.core.domain_settings import has_same_reading
 from crawler.core.freshness.shared_schedule import MIN_COPY_TEST_WAIT, SharedPair
 from crawler.core.freshness.signals import ChangeSignal
-from crawler.core.freshness.terms import CrawlDefaults, Wanted
+from crawler.core.freshness.terms import CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey, Url, compute_page_key
 from crawler.core.opic.opic import compute_seed_endowment
 from crawler.core.opic.order import compute_head_start
@@ -23,10 +23,9 @@ from crawler.store.record.opic import WRITE_RANKS
 from crawler.store.rows import build_unnest, fetch_dicts, fetch_rows, fetch_value, split_into_columns
 
 INBOX_CHUNK = 20  # rows
-PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between
+PAGES_CHUNK = 20_000  # pages changed in one transaction; the lease is renewed in between
 
-# Orders of discovery come last: one that has to wait keeps nobody from being heard. New prices are read by
-# `update_due_times`.
+# Changes of the discovery order come last, because they may have to wait. New prices are read by `update_due_times`.
 NEXT_ROWS = """
     SELECT id, kind, payload, arrived_at FROM inbox WHERE domain_id = %s AND kind <> 'reprice'
      ORDER BY kind = 'reorder', id LIMIT %s
@@ -45,20 +44,20 @@ ADMIT_SEEDS = """
         UPDATE pool SET pages = pages + (SELECT count(*) FROM fresh)
          WHERE domain_id = %(domain_id)s AND pool = %(pool)s RETURNING dividend),
     endowment AS (
-        SELECT least(%(endowment)s::bigint, s.dormant / greatest((SELECT count(*) FROM fresh), 1)) AS coins, s.clock
+        SELECT least(%(endowment)s::bigint, s.dormant / greatest((SELECT count(*) FROM fresh), 1)) AS cash, s.clock
           FROM domain_state s WHERE s.domain_id = %(domain_id)s),
     awoken AS (
-        UPDATE domain_state s SET dormant = s.dormant - (SELECT count(*) FROM fresh) * endowment.coins,
+        UPDATE domain_state s SET dormant = s.dormant - (SELECT count(*) FROM fresh) * endowment.cash,
                tracked = s.tracked + (SELECT count(*) FROM fresh)
           FROM endowment WHERE s.domain_id = %(domain_id)s)
     INSERT INTO cash (domain_id, key, pool, net, history, clock)
-    SELECT %(domain_id)s, fresh.key, %(pool)s, endowment.coins - dividend.dividend, -endowment.coins, endowment.clock
+    SELECT %(domain_id)s, fresh.key, %(pool)s, endowment.cash - dividend.dividend, -endowment.cash, endowment.clock
       FROM fresh, dividend, endowment
  RETURNING key, net, clock
 """
 TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %s"
-# The next record gives new pages of what is held back their days.
-DEFER_NEW = "UPDATE prior SET is_moving = true WHERE domain_id = %s AND held_until IS NOT NULL AND NOT is_moving"
+# The next record assigns due times to new pages of deferred groups.
+DEFER_NEW = "UPDATE prior SET is_moving = true WHERE domain_id = %s AND deferred_until IS NOT NULL AND NOT is_moving"
 REQUEST_SEEDS = """
     UPDATE frontier SET due_at = CASE WHEN state <> 'unfetched' THEN least(due_at, %(at)s) END, request_reason =
     %(request_reason)s
@@ -90,15 +89,15 @@ MAKE_DUE = """
          WHERE %(full)s AND p.domain_id = %(domain_id)s AND p.key = chunk.key AND chunk.is_requested AND p.version > 0)
     SELECT key FROM chunk ORDER BY key DESC LIMIT 1
 """
-# What a page received within the old window, as it would be within the new one; debts stay what they are.
+# Scale the cash received within the old window to the new one. Debts stay unchanged.
 SCALE_HISTORY = """
     WITH chunk AS (
         SELECT key FROM cash WHERE domain_id = %(domain_id)s AND key > %(after)s ORDER BY key LIMIT %(most)s),
     scaled AS (
-        UPDATE cash c SET history = c.history * least(%(passes)s::float8 * (s.coins - s.dormant), c.clock)
-                                              / least(s.window_passes * (s.coins - s.dormant), c.clock)
+        UPDATE cash c SET history = c.history * least(%(passes)s::float8 * (s.total_cash - s.dormant), c.clock)
+                                              / least(s.window_passes * (s.total_cash - s.dormant), c.clock)
           FROM chunk, domain_state s
-         WHERE s.domain_id = %(domain_id)s AND s.coins > s.dormant
+         WHERE s.domain_id = %(domain_id)s AND s.total_cash > s.dormant
            AND c.domain_id = %(domain_id)s AND c.key = chunk.key AND c.history > 0 AND c.clock > 0)
     SELECT key FROM chunk ORDER BY key DESC LIMIT 1
 """
@@ -126,11 +125,11 @@ REPOOL = f"""
 async def drain_inbox(
     db: Database, lease: Lease, *, at: datetime, defaults: CrawlDefaults | None = None, max_pages: int | None = None
 ) -> bool:
-    """Apply a chunk of the domain's inbox, and say whether there was any. Raises LeaseLost.
+    """Apply a chunk of the domain's inbox and return whether there was one. Raise LeaseLost.
 
-    defaults: by which pages are weighed that signals mean, and new ones ordered; None: neither is.
-    max_pages: of the domain; URLs of which signals tell are not admitted beyond it.
-    A new order of discovery, and pages that are to be read again in full, wait for a lease with the settings of today.
+    defaults: used to rescore signaled pages and to order new ones; None: do neither.
+    max_pages: the page limit of the domain; signals about further URLs are ignored.
+    A new discovery order and full recrawls wait for a lease with the current settings.
     """
     async with db.transaction() as connection:
         await fence(connection, lease)
@@ -153,7 +152,7 @@ async def _apply_row(
     defaults: CrawlDefaults | None,
     max_pages: int | None,
 ) -> bytes | None:
-    """Apply a row of the inbox, or the next chunk of pages of it; gives the last page of that, None at its end."""
+    """Apply a row of the inbox, or its next chunk of pages; return the last page of the chunk, or None at the end."""
     domain_id, payload = lease.domain.id, row["payload"]
     chunk = {"domain_id": domain_id, "at": at, "after": bytes.fromhex(payload.get("after", "")), "most": PAGES_CHUNK}
     last: bytes | None = None
@@ -166,7 +165,7 @@ async def _apply_row(
                 )
         case "audit":
             keys = [bytes.fromhex(key) for key in payload["keys"]]
-            values = {"domain_id": domain_id, "keys": keys, "at": at, "request_reason": Wanted.BY_AUDIT}
+            values = {"domain_id": domain_id, "keys": keys, "at": at, "request_reason": RequestReason.BY_AUDIT}
             await connection.execute(REQUEST_REVISIT, values)
         case "signal":
             change_signals = [
@@ -196,13 +195,13 @@ async def _apply_row(
 
 
 async def _read_rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
-    """What is to be applied now: what was asked under settings that the lease does not have yet is not.
+    """Return the rows to apply now, without those that need newer settings than the lease has.
 
-    It would give pages their old ranks, or read them in full as the user does not want them any more.
+    Applied with the old settings, they would give pages outdated ranks, or recrawl them in full in vain.
     """
     rows = await fetch_dicts(connection, NEXT_ROWS, (lease.domain.id, INBOX_CHUNK))
     if any(row["kind"] == "reorder" or row["payload"].get("full") for row in rows):
-        # Read after the inbox: whoever wrote there had written this, too.
+        # Read after the inbox: settings are committed together with their rows in the inbox.
         current = await read_domain(connection, lease.domain.id)
         current_settings, lease_settings = current.settings if current else None, lease.domain.settings
         if current_settings is None or current_settings.ordering != lease_settings.ordering:
@@ -213,7 +212,7 @@ async def _read_rows(connection: Connection, lease: Lease) -> list[dict[str, Any
 
 
 def _compute_copy_wait(lease: Lease, defaults: CrawlDefaults | None) -> timedelta | None:
-    """Return how long copies rest once they share a schedule; None where a user's rule bounds the interval."""
+    """Return how long a copy is suspended once it shares a schedule; None if a user's rule limits the interval."""
     if any(rule.max_interval is not None for rule in lease.domain.settings.rules):
         return None
     return min(MIN_COPY_TEST_WAIT, defaults.max_interval) if defaults else MIN_COPY_TEST_WAIT
@@ -222,22 +221,27 @@ def _compute_copy_wait(lease: Lease, defaults: CrawlDefaults | None) -> timedelt
 async def _admit_signaled(
     connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime, max_pages: int | None
 ) -> None:
-    """Admit URLs that nobody knew before a signal, as far as the domain has room: pages like others, none wanted."""
+    """Admit URLs that were discovered by a signal, up to the page limit, without requesting a visit."""
     max_new = len(urls)
     if max_pages is not None:
         max_new = max(max_pages - await fetch_value(connection, TRACKED, (lease.domain.id,)), 0)
     if urls[:max_new]:
-        await _admit_seeds(connection, lease, urls[:max_new], at=at, request=Wanted.NONE)
+        await _admit_seeds(connection, lease, urls[:max_new], at=at, request=RequestReason.NONE)
         await connection.execute(DEFER_NEW, (lease.domain.id,))
 
 
 async def _admit_seeds(
-    connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime, request: Wanted = Wanted.BY_URL
+    connection: Connection,
+    lease: Lease,
+    urls: Sequence[Url],
+    *,
+    at: datetime,
+    request: RequestReason = RequestReason.BY_URL,
 ) -> None:
-    """Seeds bring their endowment like all new pages, and no history but that debt: nobody has linked to them yet.
+    """Admit seeds. They start with their endowment, like all new pages, and no other history.
 
-    One that is known already becomes due: somebody wants it looked at.  request: why; where it is NO, they are pages
-    one link away from the root.
+    Existing pages become due.  request: why the pages are requested; with NONE, they are pages one link away from the
+    root.
     """
     seed_urls = dict.fromkeys(lease.domain.build_scope(max_depth=0).to_domain_url(url) for url in urls)
     ordering = lease.domain.settings.ordering
@@ -279,9 +283,9 @@ async def _reorder(
     chunk: dict[str, Any],
     page_score: Callable[[Url], float] | None,
 ) -> bytes | None:
-    """Give a chunk of pages the pools, scores and ranks of the domain's order today; gives the last one of them.
+    """Assign a chunk of pages to the pools, scores and ranks of the current order, and return its last page.
 
-    keeps_places, of the payload: it is the order that it was, and only what is boosted is another.
+    keeps_places, in the payload: only the boosts have changed, not the order itself.
     """
     ordering = lease.domain.settings.ordering
     pages = await fetch_rows(connection, TO_REORDER, chunk, binary=True)
@@ -292,11 +296,11 @@ async def _reorder(
     grown = Counter[int]()  # pages of each pool
     rows = []
     for key, url, state, depth, *figures in pages:
-        rank, pool, net, clock = figures  # the last three are None outside the economy
+        rank, pool, net, clock = figures  # all but rank are None outside the economy
         boosted, score = ordering.is_boosted(url), ordering.score_url(url)
         if pool is not None:
             new_pool = ordering.choose_pool(is_fetched=state != State.UNFETCHED, is_boosted=boosted).value
-            net += dividends[pool] - dividends[new_pool]  # who changes pool carries cash, never net
+            net += dividends[pool] - dividends[new_pool]  # the page keeps its cash, so its net changes
             grown.update({new_pool: 1})
             grown.subtract({pool: 1})
             pool = new_pool

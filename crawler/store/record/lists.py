@@ -1,6 +1,4 @@
-"""URL lists: the pages that they name are admitted chunk by chunk, the dates that they give are compared, and what each
-list has brought is kept beside it.
-"""
+"""URL lists: admit the pages that they name, compare their dates, and count what each list contributes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +9,7 @@ from crawler.core.change.change import Change
 from crawler.core.domain import Lease
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.signals import ChangeSignal, SignalSource
-from crawler.core.freshness.terms import CrawlDefaults, Wanted
+from crawler.core.freshness.terms import CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.opic.order import Order
 from crawler.core.visit.lists import ListedLink, find_signal_time, is_in_future
@@ -33,9 +31,9 @@ from crawler.store.rows import (
     split_into_columns,
 )
 
-MAX_FEEDS = 16  # of a domain, found in the heads of its pages: some name one for the comments of each
-FIRST_LISTS = 8  # of those that one list names, asked for before any page; the others come in their turn
-HINTED_CHANGES = 0.25  # of a change observed: so much counts what changefreq says of a page that was never fetched
+MAX_FEEDS = 16  # feeds of a domain found in the heads of pages: some sites have a comment feed for each page
+FIRST_LISTS = 8  # lists named by one list that are fetched before any page; the others wait in discovery order
+HINTED_CHANGES = 0.25  # weight of changefreq for an unfetched page, in observed changes
 
 DATES = """
     SELECT x.key, a.at, coalesce(a.is_open, false), p.last_good_at
@@ -61,8 +59,8 @@ FETCH_FIRST = """
     UPDATE frontier SET request_reason = %(request_reason)s, due_at = NULL
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'unfetched'
 """
-# A link that led nowhere may have been there before its page. One that a list names all the time, and that never leads
-# anywhere, is visited four times as often as others.
+# A dead link may have been published before its page. If a list keeps naming it, it is revisited four times as often as
+# other dead links.
 RETRY_GONE = """
     UPDATE frontier f SET due_at = %(at)s, request_reason = %(request_reason)s
       FROM page p
@@ -101,10 +99,11 @@ COUNT_CHECKED = f"""
 
 @dataclass(frozen=True, slots=True)
 class ListChunk:
-    """Links that a list names, as many as are admitted in one transaction.
+    """Links of a URL list to admit in one transaction.
 
-    list_key: of the list; None for lists that robots.txt or nobody names.  depth: of the pages.  source: of the signals
-    that its dates are.  found_by: how further lists in it became known (models/page.py).
+    list_key: the list; None for the lists named by robots.txt or at common locations.  depth: the depth of the pages.
+    source: the source of the change signals from its dates.  found_by: how the lists among the links were found
+    (models/page.py).
     """
 
     links: Sequence[ListedLink]
@@ -116,7 +115,7 @@ class ListChunk:
 
 @dataclass(frozen=True, slots=True)
 class ListChunkResult:
-    """What a chunk brought: pages and lists that were not known and may be fetched, and changes hinted at."""
+    """The result of a chunk: new pages and lists that may be fetched, and change signals."""
 
     new_pages: int = 0
     new_lists: int = 0
@@ -132,16 +131,16 @@ async def admit_list_chunk(
     max_pages: int,
     defaults: CrawlDefaults,
 ) -> ListChunkResult:
-    """Admit what a list names, within the domain's limits, and compare its dates with those it gave before.
+    """Admit the links of a list within the domain's limits and compare its dates with the earlier ones.
 
-    No cash moves but the endowments of new pages. A chunk that is sent again changes nothing.  Raises LeaseLost.
+    No cash moves except the endowments of new pages. Applying a chunk again changes nothing. Raise LeaseLost.
     """
     domain_id = lease.domain.id
     async with db.transaction() as connection:
         await fence(connection, lease)
         keys = list({listed.link.key for listed in chunk.links})
         if chunk.list_key is None and len(await _find_known_lists(connection, domain_id, keys)) == len(keys):
-            return ListChunkResult()  # as those that robots.txt names are but once
+            return ListChunkResult()  # as usual for robots.txt, except the first time
         await connection.execute(PREFER_KEY_LOOKUPS)
         opic_batch = await load_opic_batch(
             connection,
@@ -156,16 +155,16 @@ async def admit_list_chunk(
         admitted: list[tuple[Link, PagePosition]] = []
         for listed in chunk.links:
             link = listed.link
-            depth = chunk.depth - listed.is_list  # lists are as near to the root as what names them
+            depth = chunk.depth - listed.is_list  # a list has the depth of the list that names it
             position = admissions.admit_link(opic_batch, link, depth=depth, max_pages=max_pages, at=at)
             if position is None:
                 continue
             admitted.append((link, position))
-            if listed.change_interval is not None:  # changefreq adds a part of a change, within its gap
+            if listed.change_interval is not None:  # changefreq counts as a fraction of a change
                 position.rates = HINTED_CHANGES, HINTED_CHANGES * (listed.change_interval / DAY)
             if templates is not None and not position.is_outside_economy and not listed.is_list:
                 position.deferred_until = templates.compute_due_at(link.url, at, boosted=position.boosted)
-        if opic_batch.ordering.order is not Order.DEPTH:  # there, what a page links to comes before what a list names
+        if opic_batch.ordering.order is not Order.DEPTH:  # in depth-first order, linked pages come before listed ones
             opic_batch.queue_links([listed.link.key for listed in chunk.links])
         await admissions.write_admitted(connection, domain_id, opic_batch, admitted)
         await write_opic_batch(connection, domain_id, opic_batch)
@@ -176,7 +175,7 @@ async def admit_list_chunk(
         ]
         new_lists = await _add_lists(connection, domain_id, lists, chunk.found_by, at=at, fetched_first=FIRST_LISTS)
         retry_params = {"domain_id": domain_id, "keys": keys, "at": at}
-        await connection.execute(RETRY_GONE, retry_params | {"request_reason": Wanted.BY_LIST.value})
+        await connection.execute(RETRY_GONE, retry_params | {"request_reason": RequestReason.BY_LIST.value})
         signals = await _compare_dates(connection, domain_id, chunk, at=at)
         if signals:
             await apply_signals(connection, lease, signals, at=at, defaults=defaults)
@@ -191,7 +190,7 @@ async def admit_list_chunk(
 async def _compare_dates(
     connection: Connection, domain_id: int, chunk: ListChunk, *, at: datetime
 ) -> tuple[ChangeSignal, ...]:
-    """The signals that the dates of a chunk are. Dates that moved are kept, with whose word it was."""
+    """Return the change signals in the dates of a chunk, and store the dates that are newer with their list."""
     dated = {
         each.link.key: each for each in chunk.links if each.date is not None and not is_in_future(each.date, now=at)
     }
@@ -215,7 +214,7 @@ async def _compare_dates(
 
 
 async def _find_known_lists(connection: Connection, domain_id: int, keys: Sequence[PageKey]) -> set[bytes]:
-    """Return which of the pages are known as lists."""
+    """Return those of the pages that are known as lists."""
     values = {"domain_id": domain_id, "keys": list(keys)}
     return {key for (key,) in await fetch_rows(connection, KNOWN_LISTS, values)}
 
@@ -223,9 +222,9 @@ async def _find_known_lists(connection: Connection, domain_id: int, keys: Sequen
 async def _add_lists(
     connection: Connection, domain_id: int, keys: Sequence[PageKey], found_by: str, *, at: datetime, fetched_first: int
 ) -> list[PageKey]:
-    """Remember of tracked pages that they are lists; gives those of which that was not known, in their order.
+    """Mark pages as URL lists and return the new ones among them, in order.
 
-    fetched_first: so many of these are fetched before any page.
+    fetched_first: the number of new lists to fetch before any page.
     """
     if not keys:
         return []
@@ -233,13 +232,13 @@ async def _add_lists(
     added = {key for (key,) in await fetch_rows(connection, ADD_LISTS, values)}
     new_lists = [key for key in keys if key in added]
     if new_lists:
-        values |= {"keys": new_lists[:fetched_first], "request_reason": Wanted.BY_URL.value}
+        values |= {"keys": new_lists[:fetched_first], "request_reason": RequestReason.BY_URL.value}
         await connection.execute(FETCH_FIRST, values)
     return new_lists
 
 
 async def limit_feeds(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> list[Visit]:
-    """The visits with those feeds only that are not known as lists yet, and for which the domain has room."""
+    """Remove the feeds from visits that are known already or exceed the limit of the domain."""
     named = dict.fromkeys(link.key for visit in visits for link in visit.feeds)
     if not named:
         return list(visits)
@@ -255,7 +254,7 @@ async def limit_feeds(connection: Connection, domain_id: int, visits: Sequence[V
 
 
 async def write_lists(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
-    """Keep what looks at lists brought, which pages they showed to be lists, and which hints turned out to be true."""
+    """Store the results of visits to lists, the pages that turned out to be lists, and the checked hints."""
     for visit in visits:
         at = visit.at
         if visit.feeds:
@@ -278,14 +277,14 @@ async def write_lists(connection: Connection, domain_id: int, visits: Sequence[V
 
 
 def _find_redirect(visit: Visit) -> Link | None:
-    """Where a list redirects to within its domain: that is the list, for good or for now."""
+    """Return the page of the domain that a list redirects to, permanently or temporarily, or None."""
     if visit.moved_to is not None:
         return visit.moved_to
     return visit.links[0] if visit.status in TEMPORARY_REDIRECTS and visit.links else None
 
 
 async def _check_hints(connection: Connection, domain_id: int, visits: Iterable[Visit]) -> None:
-    """Count the hints that these looks have tested for the lists that gave them."""
+    """Count the hints that these visits have checked, for the lists that gave them."""
     tested = {
         visit.target.key: visit
         for visit in visits

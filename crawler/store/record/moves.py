@@ -1,4 +1,4 @@
-"""Whether a move is to be believed: what the domain knows of the places that its pages say they moved to."""
+"""Plausibility of moves: what is known about the targets that pages redirect to."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -24,16 +24,16 @@ from crawler.store.rows import fetch_rows, fetch_value
 
 IS_LEASED = "SELECT domain_id FROM domain_state WHERE domain_id = %(domain_id)s AND lease_token = %(token)s"
 FETCHED_SINCE = "SELECT key, first_seen_at FROM page WHERE domain_id = %s AND key = ANY(%s) AND version > 0"
-# A page that redirects for now stays what it was; its status tells of the redirect.
+# A temporary redirect leaves the state of a page unchanged, so it is found by status.
 REDIRECT_TARGETS = """
     SELECT p.key, CASE WHEN f.state = 'moved' THEN p.moved_to ELSE p.led_to END
       FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s)
        AND CASE WHEN f.state = 'moved' THEN p.moved_to WHEN p.status = ANY(%(temporary)s) THEN p.led_to END IS NOT NULL
 """
-# Pages that lately began to redirect there, whether the move was confirmed or not, or are gone for it. A page that had
-# moved long before, and was fetched again, is not among them.
-# Reads all pages of the domain, since led_to has no index, once for a batch; batches with a move are few.
+# Pages that recently started to redirect to a target, whether or not the move was confirmed. Pages that moved long
+# before and were fetched again do not count.
+# Reads all pages of the domain once per batch, because led_to has no index; batches with a move are rare.
 OTHER_MOVES = """
     SELECT p.led_to, count(*)
       FROM page p
@@ -44,7 +44,7 @@ OTHER_MOVES = """
                       AND (v.change = 'moved' OR v.reason = ANY(%(doubts)s)))
      GROUP BY p.led_to
 """
-# Moves that were confirmed before there were many of them: such pages are fetched again when that is over.
+# Moves to the same target that were confirmed before it became a bulk redirect: such pages are fetched again later.
 REFETCH_MOVED = """
     UPDATE frontier f SET due_at = %(due_at)s
       FROM page p
@@ -56,10 +56,10 @@ REFETCH_MOVED = """
 
 
 async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> list[Visit]:
-    """The visits of a batch, to be recorded: a move that may be an outage is no move in them (core/visit/lifecycle.py).
+    """Return the visits of a batch for recording, without moves that may be an outage (core/visit/lifecycle.py).
 
-    Nor is a redirect for now one where redirects lead back to the page. Nearly always the visits as they are, and then
-    without a question to the database. Raises LeaseLost.
+    Redirects that lead back to the page do not count as redirects either. Visits without redirects are returned
+    unchanged without a query. Raise LeaseLost.
     """
     moves = [visit for visit in visits if visit.change is Change.MOVED or visit.status in TEMPORARY_REDIRECTS]
     if not moves:
@@ -67,7 +67,7 @@ async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> li
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "token": lease.token}
         if await fetch_value(connection, IS_LEASED, values) is None:
-            raise LeaseLost(f"another worker has taken {lease.domain.authority}")
+            raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
         move_targets = await _read_move_targets(connection, lease.domain.id, moves)
     return [confirm_move(visit, move_targets.get(visit.target.key, MoveTarget())) for visit in visits]
 
@@ -75,7 +75,7 @@ async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> li
 async def _read_move_targets(
     connection: Connection, domain_id: int, moves: Sequence[Visit]
 ) -> dict[PageKey, MoveTarget]:
-    """For each page that moves, what is known of where it goes."""
+    """Return what is known about the target of each page that moves."""
     successors = {visit.target.key: to for visit in moves if (to := _get_successor(visit)) is not None}
     onward = successors | await _follow_moves(connection, domain_id, successors)
     destinations = {
@@ -99,7 +99,7 @@ async def _read_move_targets(
 
 
 def _get_successor(visit: Visit) -> PageKey | None:
-    """The page of the domain to which a page redirects."""
+    """Return the page of the domain that a page redirects to, or None."""
     if visit.change is not Change.MOVED:
         return visit.led_to
     return visit.moved_to.key if visit.moved_to else None
@@ -108,7 +108,7 @@ def _get_successor(visit: Visit) -> PageKey | None:
 async def _count_moves(
     connection: Connection, domain_id: int, destinations: Mapping[PageKey, PageKey], *, at: datetime
 ) -> Counter[PageKey]:
-    """How many pages lately moved to each target, with those of this batch."""
+    """Count the pages that recently moved to each target, including those of this batch."""
     values = {
         "domain_id": domain_id,
         "targets": list(set(destinations.values())),
@@ -130,7 +130,7 @@ async def _count_moves(
 async def _follow_moves(
     connection: Connection, domain_id: int, successors: Mapping[PageKey, PageKey]
 ) -> dict[PageKey, PageKey]:
-    """Where those went that had moved before, link by link."""
+    """Return the earlier moves and redirects from the successors on, as a mapping from page to page."""
     onward: dict[PageKey, PageKey] = {}
     keys: Collection[PageKey] = set(successors.values())
     for _ in range(MAX_MOVES):
@@ -144,7 +144,7 @@ async def _follow_moves(
 
 
 def _leads_back(key: PageKey, successor: PageKey, onward: Mapping[PageKey, PageKey]) -> bool:
-    """Whether redirects lead from the new page back to the old one."""
+    """Return whether redirects lead from the successor back to the page."""
     for _ in range(len(onward)):
         if successor == key:
             return True

@@ -1,8 +1,7 @@
-"""What first looks teach of a domain's templates while a batch is recorded, and which new pages are held back for it.
+"""Learning the novelty of URL templates from first visits, and deferring new pages of barren templates.
 
-Templates are the groups of pages that share a prior; `assign_groups` says which one a new page belongs to.
-
-A page that is held back is new and has a due time: one of each template may be asked for an interval.
+Templates are the groups of pages that share a prior; `assign_groups` assigns new pages to them. A deferred page is
+unfetched and has a due time; one page of each template is due per RETRY_INTERVAL.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -30,29 +29,30 @@ from crawler.store.learned.memories import read_novelty_memory, write_memory
 from crawler.store.record.opic import OpicBatch
 from crawler.store.rows import build_unnest, execute, fetch_rows, fetch_value, split_into_columns
 
-MAX_MOVED = 2000  # pages held back, or let go, with one batch
-LINKS_VALUE = 0.5  # of what pages of other sections are worth that a look makes known
+MAX_MOVED = 2000  # pages deferred or resumed with one batch
+LINKS_VALUE = 0.5  # share of the value of linked pages of other sections that counts for the linking template
 
 GROUPS = "SELECT template, no FROM prior WHERE domain_id = %s"
-# A group that is new knows what the domain knows.
+# A new group starts with the prior of the domain.
 ADD_GROUPS = f"""
-    INSERT INTO prior (domain_id, no, template, a, b, amount)
-    SELECT %(domain_id)s, x.no, x.template, d.a, d.b, d.amount
+    INSERT INTO prior (domain_id, no, template, a, b, magnitude)
+    SELECT %(domain_id)s, x.no, x.template, d.a, d.b, d.magnitude
       FROM {build_unnest("no smallint, template text")}
       JOIN prior d ON d.domain_id = %(domain_id)s AND d.no = 0
     ON CONFLICT DO NOTHING
 """  # noqa: S608  only our own columns are put in
-TEMPLATES = "SELECT no, template, first_visits, novelty, held_until, is_moving FROM prior WHERE domain_id = %s"
-TEMPLATE_COLUMNS = "no smallint, looks float8, found float8, held_until timestamptz, is_moving bool"
+TEMPLATES = "SELECT no, template, first_visits, novelty, deferred_until, is_moving FROM prior WHERE domain_id = %s"
+TEMPLATE_COLUMNS = "no smallint, visits float8, found float8, deferred_until timestamptz, is_moving bool"
 PUT_TEMPLATES = f"""
-    UPDATE prior p SET first_visits = x.looks, novelty = x.found, held_until = x.held_until, is_moving = x.is_moving
+    UPDATE prior p SET first_visits = x.visits, novelty = x.found, deferred_until = x.deferred_until,
+                   is_moving = x.is_moving
       FROM {build_unnest(TEMPLATE_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
-       AND (p.first_visits, p.novelty, p.held_until, p.is_moving)
-           IS DISTINCT FROM (x.looks, x.found, x.held_until, x.is_moving)
+       AND (p.first_visits, p.novelty, p.deferred_until, p.is_moving)
+           IS DISTINCT FROM (x.visits, x.found, x.deferred_until, x.is_moving)
 """  # noqa: S608  only our own columns are put in
-# The first ones, since they would come next, but for those that are handed out: they are being fetched, and their days
-# would be lost. What its user favours, or named by its URL, is never held back.
+# Defers the pages that would come next, except dispatched ones: they are being fetched, which would waste their due
+# times. Boosted and requested pages are never deferred.
 DEFER_PAGES = """
     WITH chosen AS (
         SELECT key, row_number() OVER (ORDER BY rank DESC, key) AS place
@@ -80,7 +80,7 @@ RESUME_PAGES = """
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """A section, by a page of it, whose new pages are held back from now on, or let go."""
+    """A change of a section, given by one of its pages: its new pages are deferred from now on, or resumed."""
 
     url: Url
     at: datetime
@@ -89,9 +89,9 @@ class Deferral:
 
 @dataclass(slots=True)
 class NoveltyBatch:
-    """The novelty of a domain's templates, while one batch is settled; loaded, changed here, and written back whole.
+    """The novelty of a domain's templates while a batch is settled: loaded, changed here, and written back.
 
-    deferrals: told once for a section, however many templates a trap makes of it.
+    deferrals: one per section, even if a crawler trap creates many templates in it.
     """
 
     memory: NoveltyMemory
@@ -100,13 +100,13 @@ class NoveltyBatch:
     _sections: dict[str, NoveltyEvidence] = field(default_factory=dict)
 
     def learn_visit(self, visit: Visit, new_urls: Iterable[Url], opic_batch: OpicBatch) -> None:
-        """Take in a first look. new_urls: pages that it made known, and that are not held back."""
+        """Learn from a first visit. new_urls: the pages that it discovered and that are not deferred."""
         novelty = self._compute_novelty(visit, opic_batch)
         if novelty is None:
             return
         template = self._choose_group(visit.target.url)
         if self.memory.learn_parameters(visit.target.url, novelty):
-            return  # its parameter is to blame, and no template
+            return  # a query parameter explains it, not the template
         others = {group for group in map(self._choose_group, new_urls) if get_section(group) != get_section(template)}
         link_novelty = max((LINKS_VALUE * self._estimate_share(other) for other in others), default=0.0)
         template_novelty = self._get_template(template)
@@ -116,21 +116,23 @@ class NoveltyBatch:
             self._toggle_deferral(visit.target.url, template_novelty, visit.at)
 
     def _compute_novelty(self, visit: Visit, opic_batch: OpicBatch) -> float | None:
-        """What a first look brought, 0 to 1; None if it says nothing of its template."""
+        """Return the novelty of a first visit, 0 to 1, or None if it says nothing about its template."""
         if visit.target.state is not State.UNFETCHED:
             return None
         if visit.sample is not None:
             return self.memory.measure_novelty(visit.sample)
         if visit.state is State.GONE or visit.status in (404, 410):
-            return 0.0 if visit.target.depth else None  # a dead seed says nothing of where links lead
+            return 0.0 if visit.target.depth else None  # a dead seed says nothing about links
         if visit.signals is not None:
-            return None  # perhaps a wall, which says nothing of what is behind it
+            return None  # possibly a wall that hides the page
         led_to = visit.moved_to.key if visit.moved_to else visit.led_to
         position = opic_batch.positions.get(led_to) if led_to else None
-        return 0.0 if position is not None and position.found_at is None else None  # it leads to what was known before
+        return (
+            0.0 if position is not None and position.found_at is None else None
+        )  # 0: it redirects to an existing page
 
     def compute_due_at(self, url: Url, at: datetime, *, boosted: bool) -> datetime | None:
-        """When a page that was just found may be asked for; None: as soon as its turn comes."""
+        """Return until when a page that was just discovered is deferred, or None if it is not."""
         is_another_name = self.memory.is_duplicate_url(url)
         if boosted:
             return None
@@ -143,11 +145,11 @@ class NoveltyBatch:
             return None
         if not template_novelty.is_deferred:
             self._toggle_deferral(url, template_novelty, at)
-        template_novelty.held_until = compute_next_time(template_novelty.held_until, at)
-        return template_novelty.held_until
+        template_novelty.deferred_until = compute_next_time(template_novelty.deferred_until, at)
+        return template_novelty.deferred_until
 
     def estimate_novelty(self, url: Url) -> float:
-        """What a first look at a page is worth by those at pages of its template, as a share of text that was new."""
+        """Estimate the share of new text in a first visit from earlier first visits of its template."""
         return self._estimate_share(self._choose_group(url))
 
     def _toggle_deferral(self, url: Url, template_novelty: TemplateNovelty, at: datetime) -> None:
@@ -166,7 +168,7 @@ class NoveltyBatch:
         self._sections.pop(section, None)
 
     def _is_barren(self, template: str, template_novelty: TemplateNovelty) -> bool:
-        """Of pages that share the last group, whatever their templates, nothing is held against each other."""
+        """Return whether a template brings nothing new. The group of all other templates never counts as barren."""
         return template != OTHER_TEMPLATES and is_barren(template_novelty, self._sum_section(get_section(template)))
 
     def _estimate_share(self, template: str) -> float:
@@ -191,12 +193,12 @@ class NoveltyBatch:
         return choose_group(url, self.templates)
 
     def _get_template(self, template: str) -> TemplateNovelty:
-        """A template that has no group yet begins without evidence, and gets its number as the page is stored."""
+        """Return a template, new without evidence; it gets its number when a page of it is stored."""
         return self.templates.setdefault(template, TemplateNovelty(0))
 
 
 def is_needed(opic_batch: OpicBatch, visits: Sequence[Visit]) -> bool:
-    """Whether a batch has a first look, or makes a page known."""
+    """Return whether a batch has a first visit or discovers a page."""
     return any(
         visit.target.state is State.UNFETCHED
         or any(link.key not in opic_batch.positions for link in (*(visit.links or ()), *visit.feeds))
@@ -206,7 +208,7 @@ def is_needed(opic_batch: OpicBatch, visits: Sequence[Visit]) -> bool:
 
 
 async def load_novelty(connection: Connection, domain_id: int) -> NoveltyBatch:
-    """Read what is known of the domain's templates."""
+    """Read the novelty of the domain's templates."""
     templates = {
         template: TemplateNovelty(no, NoveltyEvidence(visits, found), deferred_until, is_moving)
         for no, template, visits, found, deferred_until, is_moving in await fetch_rows(
@@ -220,13 +222,13 @@ async def load_novelty(connection: Connection, domain_id: int) -> NoveltyBatch:
 async def write_novelty(
     connection: Connection, domain_id: int, batch: NoveltyBatch, *, at: datetime, dispatched: Collection[PageKey] | None
 ) -> None:
-    """Write it back, and hold pages back that were found before, or let them go. After new pages are written.
+    """Store the novelty, and defer or resume existing pages. Call this after new pages are written.
 
-    dispatched: pages that somebody is about to fetch; None: not known here, and the next record sees to all that.
+    dispatched: pages that are being fetched; None if unknown: then the next record defers and resumes pages.
     """
     if not all(
         template_novelty.no for template_novelty in batch.templates.values()
-    ):  # their groups came with their pages
+    ):  # their groups were added with their pages
         groups: dict[str, int] = dict(await fetch_rows(connection, GROUPS, (domain_id,)))
         for template, template_novelty in batch.templates.items():
             template_novelty.no = groups.get(template, 0)
@@ -237,7 +239,8 @@ async def write_novelty(
                 connection, domain_id, template_novelty, at=at, dispatched=dispatched
             )
     rows = [
-        (each.no, each.evidence.visits, each.evidence.novelty_sum, each.held_until, each.is_moving) for each in stored
+        (each.no, each.evidence.visits, each.evidence.novelty_sum, each.deferred_until, each.is_moving)
+        for each in stored
     ]
     await connection.execute(PUT_TEMPLATES, split_into_columns(TEMPLATE_COLUMNS, rows) | {"domain_id": domain_id})
     await write_memory(connection, domain_id, batch.memory)
@@ -251,19 +254,19 @@ async def _move_pages(
     at: datetime,
     dispatched: Collection[PageKey],
 ) -> bool:
-    """Hold some of a template's pages back, or let them go; whether there may be more."""
+    """Defer or resume some pages of a template and return whether there may be more."""
     values: dict[str, Any] = {"domain_id": domain_id, "no": template_novelty.no, "most": MAX_MOVED}
-    if template_novelty.held_until is None:
+    if template_novelty.deferred_until is None:
         return await execute(connection, RESUME_PAGES, values) == MAX_MOVED
-    after = max(template_novelty.held_until, at)
+    after = max(template_novelty.deferred_until, at)
     values |= {"after": after, "every": RETRY_INTERVAL, "last": at + MAX_WAIT, "handed_out": list(dispatched)}
     moved_count = await execute(connection, DEFER_PAGES, values)
-    template_novelty.held_until = min(after + moved_count * RETRY_INTERVAL, at + MAX_WAIT)
+    template_novelty.deferred_until = min(after + moved_count * RETRY_INTERVAL, at + MAX_WAIT)
     return moved_count == MAX_MOVED or bool(await fetch_value(connection, HAS_UNDEFERRED, values))
 
 
 async def assign_groups(connection: Connection, domain_id: int, urls: Sequence[Url]) -> list[int]:
-    """The number of each URL's group. New groups are added, as long as the domain has room for them."""
+    """Return the number of each URL's group and add new groups, up to the limit of a domain."""
     groups: dict[str, int] = dict(await fetch_rows(connection, GROUPS, (domain_id,)))
     new_groups: dict[str, int] = {}
     numbers = []

@@ -1,4 +1,4 @@
-"""The domain's economy while a batch is recorded: who takes part, and what each page is paid."""
+"""The OPIC economy of a domain while a batch is recorded: the pages that take part and the cash that each receives."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from crawler.store.record.positions import IN_ECONOMY, MAX_MOVES, PagePosition, 
 from crawler.store.rows import build_unnest, build_upsert_set, fetch_dict, fetch_rows, split_into_columns
 
 ECONOMY = """
-    SELECT reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, window_passes AS passes,
+    SELECT virtual_page_cash, dormant, clock, total_cash, newcomers_cash, newcomers_clock, window_passes AS passes,
            tracked
       FROM domain_state WHERE domain_id = %s
 """
@@ -29,7 +29,7 @@ URLS = """
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s) AND f.state = 'unfetched'
 """
 
-ECONOMY_COLUMNS = ("reserve", "dormant", "clock", "newcomers_cash", "newcomers_clock")
+ECONOMY_COLUMNS = ("virtual_page_cash", "dormant", "clock", "newcomers_cash", "newcomers_clock")
 WRITE_DOMAIN = f"""
     UPDATE domain_state SET {", ".join(f"{name} = %({name})s" for name in ECONOMY_COLUMNS)}, tracked = %(tracked)s
      WHERE domain_id = %(domain_id)s
@@ -46,11 +46,11 @@ WRITE_ACCOUNTS = f"""
     SELECT %(domain_id)s, * FROM {build_unnest(ACCOUNT_COLUMNS)}
     ON CONFLICT (domain_id, key) DO UPDATE SET {build_upsert_set(("pool", "net", "history", "clock"))}
 """  # noqa: S608  likewise
-# One update for each page that is paid, however many links pay it. A new page's rank follows its net.
+# One update for each page that receives cash, from any number of links. The rank of an unfetched page follows its net.
 PAY = f"""
     WITH paid AS (
-        UPDATE cash c SET net = c.net + x.coins
-          FROM {build_unnest("key bytea, coins bigint")}
+        UPDATE cash c SET net = c.net + x.cash
+          FROM {build_unnest("key bytea, cash bigint")}
          WHERE c.domain_id = %(domain_id)s AND c.key = x.key
      RETURNING c.key, c.pool, c.net, c.clock)
     SELECT paid.key, paid.net, paid.clock FROM paid WHERE paid.pool IN (0, 2)
@@ -69,29 +69,31 @@ DELETE_ACCOUNTS = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
 @dataclass(slots=True)
 class OpicBatch:
-    """All of a domain's economy that one batch touches."""
+    """The part of a domain's OPIC economy that one batch needs."""
 
     economy: Economy
     settings: DomainSettings
     positions: dict[PageKey, PagePosition]
     moved_to: dict[PageKey, PageKey]
-    tracked: int = 0  # pages that are known at all, whatever became of them
+    tracked: int = 0  # pages in any state
     removed: set[PageKey] = field(default_factory=set)
     rules: PageRules = field(default_factory=PageRules)
-    # pages that rules with a limit had admitted, by pattern
+    # pages admitted before this batch under rules with a page limit, by pattern
     limited_pages: Mapping[str, int] = field(default_factory=dict)
     admitted_by_rule: Counter[str] = field(default_factory=Counter)  # pages of this batch
     page_score: Callable[[Url], float] | None = None
-    queue: LevelQueues | PageStack | None = None  # of an order that is by place
-    queued: set[PageKey] = field(default_factory=set)  # pages that this batch gave one
-    announced: dict[PageKey, float] = field(default_factory=dict)  # by changed pages: new ones, by what such are worth
+    queue: LevelQueues | PageStack | None = None  # for breadth-first and depth-first order
+    queued: set[PageKey] = field(default_factory=set)  # pages that this batch has put into the queue
+    announced: dict[PageKey, float] = field(
+        default_factory=dict
+    )  # value of the new pages that a changed page announces
 
     @property
     def ordering(self) -> Ordering:
         return self.settings.ordering
 
     def admit_by_rules(self, url: Url) -> bool:
-        """Whether the rules that limit the number of such pages admit one more; if so, it counts for them."""
+        """Return whether all rules with a page limit for this URL admit one more page, and count it if so."""
         limits = [self.rules.rules[n] for n in self.rules.list_limiting_rules(url)]
         page_counts = (self.limited_pages.get(rule.pattern, 0) + self.admitted_by_rule[rule.pattern] for rule in limits)
         if any(pages >= (rule.max_pages or 0) for pages, rule in zip(page_counts, limits, strict=True)):
@@ -100,13 +102,13 @@ class OpicBatch:
         return True
 
     def admit_page(self, key: PageKey, url: Url, *, depth: int) -> PagePosition:
-        """Admit a page that a link made known. It begins with its endowment, to which the link's share comes on top."""
+        """Admit a page discovered by a link. It starts with its endowment, to which the share of the link is added."""
         position = self.add_page(key, url, State.UNFETCHED, depth=depth)
         self.economy.admit_page(key, self._choose_pool(position))
         return position
 
     def add_page(self, key: PageKey, url: Url, state: State, *, depth: int) -> PagePosition:
-        """Make a page known. One that we may not fetch stays outside the economy."""
+        """Add a page, without a part in the economy."""
         self.tracked += 1
         ordering = self.ordering
         position = PagePosition(state, depth, boosted=ordering.is_boosted(url), url_score=ordering.score_url(url))
@@ -116,11 +118,12 @@ class OpicBatch:
         return position
 
     def queue_links(self, links: Sequence[PageKey]) -> None:
-        """Give a place to the new pages among those that a page just read links to, in an order that is by place.
+        """Put the unfetched pages that a page links to into the queue of a breadth-first or depth-first order.
 
-        links: in the page's order. Breadth first: who has no place yet, or was found nearer, joins its level's queue.
-        Depth first: all of them come next, the first link on top. One that an earlier page had found moves up, since
-        the textbook's recursion enters a page from the one that it is reading, not from the one that named it first.
+        links: in the order of the page. Breadth first: pages that have no place yet, or were found nearer to a seed,
+        are appended to the queue of their level. Depth first: all of them come next, the first link on top. Pages that
+        were found before move up, because the textbook's recursion enters a page from the one that it is reading, not
+        from the one that named it first.
         """
         if self.queue is None:
             return
@@ -144,7 +147,7 @@ class OpicBatch:
         return self.ordering.choose_pool(is_fetched=position.state is State.FETCHED, is_boosted=position.boosted)
 
     def settle_visit(self, visit: Visit) -> None:
-        """Take the visited page's cash, pass it on, and put the page into its new state and pool."""
+        """Distribute the cash of the visited page and move the page to its new state and pool."""
         key = visit.target.key
         position = self.positions[key]
         before, position.state = position.state, visit.state
@@ -161,12 +164,12 @@ class OpicBatch:
             self._remove_page(key, successor=visit.moved_to.key if visit.moved_to else None)
             return
         if visit.recipients is not None:
-            # A seed was found by nobody: what it brought says nothing about pages that links find.
+            # No link led to a seed, so it says nothing about the pages that links discover.
             self._pay_recipients(visit, is_first_visit=before is State.UNFETCHED and position.depth > 0)
         self.economy.change_pool(key, self._choose_pool(position))
 
     def _pay_recipients(self, visit: Visit, *, is_first_visit: bool) -> None:
-        """Subtract what was read at the claim: links may have paid in since."""
+        """Distribute the cash that was read when the page was selected. Links may have paid more since; that stays."""
         cash = min(visit.target.cash, self.economy.get_cash(visit.target.key))
         self.economy.collect_cash(visit.target.key, cash, is_first_visit=is_first_visit)
         links = visit.target.external_links if visit.external_links is None else visit.external_links
@@ -177,20 +180,20 @@ class OpicBatch:
             internal_weight=self.settings.internal_link_weight,
             virtual_page_share=self.settings.virtual_page_share,
         )
-        self.economy.reserve += settlement.to_virtual_page
+        self.economy.virtual_page_cash += settlement.to_virtual_page
         for link, cash_share in settlement.shares.items():
             self.pay_page(link, cash_share)
 
     def pay_page(self, key: PageKey, cash: int) -> None:
-        """Pay a page, or whom it moved to, or the reserve."""
+        """Pay a page, or else the page that it moved to, or else the virtual page."""
         payee = self.find_payee(key)
         if payee is None:
-            self.economy.reserve += cash
+            self.economy.virtual_page_cash += cash
         else:
             self.economy.pay_page(payee, cash)
 
     def find_payee(self, key: PageKey) -> PageKey | None:
-        """The page itself or, where it moved on and on, the one at the end; None if that takes no part."""
+        """Return the page, or the end of its chain of moves; None if that takes no part in the economy."""
         for _ in range(MAX_MOVES):
             position = self.positions.get(key)
             if position is None:
@@ -204,7 +207,10 @@ class OpicBatch:
         return None
 
     def _remove_page(self, key: PageKey, *, successor: PageKey | None) -> None:
-        """A page that moved carries its cash and its history, both brought to the same clock; else its coins return."""
+        """Remove a page from the economy. A successor receives its cash and history, else the virtual page its cash.
+
+        Both histories are brought to the same clock before they are added.
+        """
         economy = self.economy
         account = economy.accounts[key]
         cash = economy.remove_page(key)
@@ -212,7 +218,7 @@ class OpicBatch:
         payee = self.find_payee(successor) if successor is not None else None
         if payee is None:
             return
-        economy.reserve -= cash
+        economy.virtual_page_cash -= cash
         economy.pay_page(payee, cash)
         payee_account = economy.accounts.get(payee)
         if payee_account is not None:
@@ -220,14 +226,15 @@ class OpicBatch:
             payee_account.history = sum(
                 update_history(p.history, 0.0, clock_before=p.clock, clock_now=now, window=economy.window)
                 for p in (account, payee_account)
-                if p is payee_account or p.history > 0  # the debt of an endowment is not inherited: that sleeps again
+                if p is payee_account
+                or p.history > 0  # the debt of an endowment is not inherited: the endowment is dormant again
             )
             payee_account.clock = now
 
     def compute_rank(self, key: PageKey, net: int, clock: float) -> int:
-        """A new page's place in the order of discovery. By cash it comes from its net, which dividends leave as it is.
+        """Return the rank of an unfetched page in discovery order. By cash, it depends on net but not on dividends.
 
-        clock: of the domain, when the page was found.
+        clock: the clock of the domain when the page was discovered.
         """
         position = self.positions[key]
         if self.ordering.order.is_by_position:
@@ -237,7 +244,7 @@ class OpicBatch:
         )
 
     def compute_new_ranks(self, accounts: Mapping[PageKey, tuple[int, float]]) -> dict[PageKey, int]:
-        """Ranks that differ from the stored ones: of new pages, by net and clock, or of those given another place."""
+        """Return the ranks that differ from the stored ones, by net and clock or by queue."""
         if self.ordering.order.is_by_position:
             queued_positions = ((key, self.positions[key]) for key in self.queued)
             return {
@@ -258,12 +265,12 @@ async def load_opic_batch(
     page_score: Callable[[Url], float] | None = None,
     listed_depths: Mapping[PageKey, int] = NO_PAGES,
 ) -> OpicBatch:
-    """Read what the visits will touch: the domain's economy, positions of pages, and the accounts of those that pay.
+    """Read what the visits need: the domain's economy, positions of pages, and accounts of the visited pages.
 
-    listed_depths: pages that are met without a visit, as entries of a list are, with their depths.
+    listed_depths: pages without a visit, such as entries of a list, with their depths.
     """
     row = await fetch_dict(connection, ECONOMY, (domain_id,))
-    assert row is not None  # the lease was just found in it
+    assert row is not None  # the caller has found the lease in this row
     tracked = row.pop("tracked")
     pools = await fetch_rows(connection, POOLS, (domain_id,))
     economy = Economy(**row, pages=[pages for _, pages, _ in pools], dividend=[each for *_, each in pools])
@@ -287,7 +294,7 @@ async def load_opic_batch(
         opic_batch.queue = await load_queue(connection, domain_id, domain_settings.ordering.order, depths)
     final_successors = {
         final_successor for successor in successors if (final_successor := opic_batch.find_payee(successor)) is not None
-    }  # who is heir where an heir moved on
+    }  # pages that receive the cash of moved pages
     accounts = await fetch_rows(
         connection, ACCOUNTS, (domain_id, list(visited_keys | successors | final_successors)), binary=True
     )
@@ -297,7 +304,7 @@ async def load_opic_batch(
 
 
 async def write_opic_batch(connection: Connection, domain_id: int, opic_batch: OpicBatch) -> None:
-    """Write back what changed. Links that paid into unopened purses come as one update each."""
+    """Write back what changed. Pages that received cash but were not loaded get one update each."""
     economy = opic_batch.economy
     if opic_batch.removed:
         await connection.execute(DELETE_ACCOUNTS, (domain_id, list(opic_batch.removed)))
@@ -319,7 +326,7 @@ async def write_opic_batch(connection: Connection, domain_id: int, opic_batch: O
         if opic_batch.positions[key].state is State.UNFETCHED
     }
     if economy.deltas:
-        paid = {"domain_id": domain_id, "key": list(economy.deltas), "coins": list(economy.deltas.values())}
+        paid = {"domain_id": domain_id, "key": list(economy.deltas), "cash": list(economy.deltas.values())}
         unfetched |= {
             PageKey(key): (net, clock) for key, net, clock in await fetch_rows(connection, PAY, paid, binary=True)
         }

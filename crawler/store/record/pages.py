@@ -1,4 +1,4 @@
-"""Pages as a record writes them: what is known of each, its due time, links and versions."""
+"""Writing the pages of a batch: their facts, due times, links and versions."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import fields
@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler.core.change.change import Change
 from crawler.core.freshness.prior import subtract_prior
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.page.snapshot import Version
 from crawler.core.visit.lifecycle import BULK_REDIRECT
@@ -31,9 +31,16 @@ PAGE_COLUMNS = """
     renews bool, etag text, last_modified text, body_bytes int, number int, body_digest bytea, text_digest bytea,
     main_digest bytea, shape_digest bytea, fingerprint bigint, is_rendered bool
 """
-COPIED_FIELDS = ("at", "status", "soft_errors", "led_to", "missing_since", "body_bytes")  # of a visit
+COPIED_FIELDS = (
+    "at",
+    "status",
+    "soft_errors",
+    "led_to",
+    "missing_since",
+    "body_bytes",
+)  # fields of a visit with the same name
 VERSION_COLUMNS = [each.name for each in fields(Version)]
-# What a look may leave as it was comes as null.
+# A parameter is null where the visit leaves the column unchanged.
 WRITE_PAGES = f"""
     UPDATE page p
        SET status = x.status, reason = x.reason, failures = x.failures, soft_errors = x.soft_errors,
@@ -43,7 +50,7 @@ WRITE_PAGES = f"""
            magnitude_total = x.magnitude_total, magnitude_changes = x.magnitude_changes,
            moved_to = CASE WHEN x.good AND x.reason <> %(bulk_redirect)s THEN x.moved_to
                            ELSE coalesce(x.moved_to, p.moved_to) END,
-           led_to = coalesce(x.led_to, p.led_to),  -- whom a crowd went to tells the next of it
+           led_to = coalesce(x.led_to, p.led_to),  -- a bulk redirect is found by the common target
            last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
            missing_since = CASE WHEN x.good THEN NULL ELSE x.missing_since END,
            last_change_at = CASE WHEN x.changed THEN x.at ELSE p.last_change_at END,
@@ -55,7 +62,7 @@ WRITE_PAGES = f"""
            last_modified = CASE WHEN x.renews THEN x.last_modified ELSE p.last_modified END,
            received_bytes = coalesce(x.body_bytes, p.received_bytes),
            version = coalesce(x.number, p.version),
-           body_digest = CASE WHEN x.rereads  -- what a change of scope had made us forget
+           body_digest = CASE WHEN x.rereads  -- replaces the digest that was cleared for a full recrawl
                               THEN (SELECT s.body_digest FROM snapshot s
                                      WHERE s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version)
                               ELSE coalesce(x.body_digest, p.body_digest) END,
@@ -98,8 +105,8 @@ REQUEST_RENDERS = """
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND state = 'fetched'
        AND request_reason NOT IN (1, 4, 5)
 """
-CHANGES_REMEMBERED = 20  # of what a page announces, about; and one at first that announced nothing
-FORGOTTEN_DIGEST = b""  # in place of a body's digest: read it again, whatever it is (inbox.py, MAKE_DUE)
+CHANGES_REMEMBERED = 20  # window of the mean in page.announces; starts from one assumed change without new pages
+FORGOTTEN_DIGEST = b""  # in place of the body's digest: parse the page again even if unchanged (inbox.py, MAKE_DUE)
 
 
 async def write_pages(connection: Connection, domain_id: int, opic_batch: OpicBatch, visits: Sequence[Visit]) -> None:
@@ -113,14 +120,14 @@ async def write_pages(connection: Connection, domain_id: int, opic_batch: OpicBa
 async def request_page_renders(
     connection: Connection, domain_id: int, keys: Collection[PageKey], *, at: datetime
 ) -> None:
-    """Make pages due that are stored without what their scripts write."""
+    """Make pages due that are stored without the content added by their scripts."""
     if keys:
-        values = {"domain_id": domain_id, "keys": list(keys), "at": at, "request_reason": Wanted.TO_RENDER.value}
+        values = {"domain_id": domain_id, "keys": list(keys), "at": at, "request_reason": RequestReason.TO_RENDER.value}
         await connection.execute(REQUEST_RENDERS, values)
 
 
 def _build_page_row(visit: Visit, opic_batch: OpicBatch) -> dict[str, Any]:
-    """Return what PAGES and FRONTIER write of a visited page."""
+    """Return the values for WRITE_PAGES and WRITE_FRONTIER of a visited page."""
     successor = visit.moved_to.key if visit.moved_to else None
     version = visit.snapshot.version if visit.snapshot else None
     prior = visit.target.terms.prior
@@ -139,7 +146,7 @@ def _build_page_row(visit: Visit, opic_batch: OpicBatch) -> dict[str, Any]:
         "magnitude_changes": visit.magnitudes.changes,
         "moved_to": successor
         if successor in opic_batch.positions
-        else None,  # out of scope or beyond the limits: it moved away
+        else None,  # else it moved out of scope, or the target was not admitted
         "good": visit.is_good,
         "changed": visit.change is Change.CHANGED,
         "announced": opic_batch.announced.get(visit.target.key, 0.0),
@@ -165,7 +172,7 @@ async def write_links(connection: Connection, domain_id: int, opic_batch: OpicBa
         target.key: links for target, links in links_by_target if links != (target.outlinks, target.external_links)
     }
     if changed:
-        # An array of arrays would have to be rectangular; an authority holds no space.
+        # Joined texts, because an array of arrays must be rectangular. Authorities contain no spaces.
         rows = [
             (key, b"".join(keys), " ".join(name for name, _ in others), " ".join(str(count) for _, count in others))
             for key, (keys, others) in changed.items()

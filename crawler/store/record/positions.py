@@ -1,4 +1,4 @@
-"""Positions of pages in the frontier while a batch is recorded, and the next place in an order by place."""
+"""Positions of pages in the frontier while a batch is recorded, and queues for breadth-first and depth-first order."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,8 +10,10 @@ from crawler.core.visit.visit import State
 from crawler.store.database import Connection
 from crawler.store.rows import build_unnest, fetch_rows, fetch_value
 
-MAX_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to the reserve
-IN_ECONOMY = frozenset({State.UNFETCHED, State.FETCHED})  # who takes part: exactly the pages that have a row in cash
+MAX_MOVES = 5  # length of a chain of moves; the cash of longer chains goes to the virtual page
+IN_ECONOMY = frozenset(
+    {State.UNFETCHED, State.FETCHED}
+)  # states of pages that take part in OPIC and have a row in cash
 
 
 POSITIONS = """
@@ -20,13 +22,13 @@ POSITIONS = """
                                               WHERE p.domain_id = %(domain_id)s AND p.key = f.key) END
       FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s)
 """
-# The ranks of new pages that wait, those that are boosted and the others: each have an index.
+# The ranks of waiting unfetched pages, boosted or not: the index has both.
 WAITING_RANKS = " UNION ALL ".join(
     f"""(SELECT rank FROM frontier
           WHERE domain_id = %(domain_id)s AND {pool} AND state = 'unfetched' AND due_at IS NULL {{}} LIMIT 1)"""  # noqa: S608
     for pool in ("NOT boosted", "boosted")
 )
-# Where the next new page goes: behind the last one that waits in a level, or above the one that comes next.
+# The place of the next discovered page: after the last waiting page of a level, or before the first of all.
 LAST_RANKS = f"""
     SELECT x.level, min(e.rank) FROM {build_unnest("level int, least int, first int")}
      CROSS JOIN LATERAL ({WAITING_RANKS.replace("{}", "AND rank BETWEEN x.least AND x.first ORDER BY rank")}) e
@@ -37,20 +39,20 @@ TOP_RANK = f"SELECT max(rank) FROM ({WAITING_RANKS.replace('{}', 'ORDER BY rank 
 
 @dataclass(slots=True)
 class PagePosition:
-    """A page's place in the frontier while a batch is settled."""
+    """The position of a page in the frontier while a batch is settled."""
 
     state: State
     depth: int
     boosted: bool = False
     url_score: float = 1.0
     rank: int = 0
-    level: int | None = None  # the depth by which it was given its place; None where it has none yet
-    found_at: datetime | None = None  # for one that this batch made known
+    level: int | None = None  # the depth that determined its rank; None if it has none yet
+    found_at: datetime | None = None  # when this batch discovered it, or None
     is_nearer: bool = False
-    deferred_until: datetime | None = None  # of a new page that is held back
-    rates: tuple[float, float] = (0.0, 0.0)  # of a new page, about its rate, beside its group's prior
-    redirects: int = 0  # that lead to it one after another from a page's link
-    head_start: int = 0  # coins by which its score puts it ahead of others, while it is new
+    deferred_until: datetime | None = None  # for a deferred new page
+    rates: tuple[float, float] = (0.0, 0.0)  # evidence of the rate of a new page, besides its group's prior
+    redirects: int = 0  # length of the redirect chain from a link to it
+    head_start: int = 0  # cash added by its score to its rank while it is unfetched
 
     @property
     def is_outside_economy(self) -> bool:
@@ -63,7 +65,7 @@ class PagePosition:
         return self.found_at + REVISIT_EXCLUDED_AFTER
 
     def lower_depth(self, depth: int) -> None:
-        """Take in a link to the page at this depth; the least depth counts."""
+        """Apply a link to the page at this depth; the minimum depth counts."""
         if depth < self.depth:
             self.depth = depth
             self.is_nearer = self.found_at is None
@@ -72,7 +74,7 @@ class PagePosition:
 async def read_positions(
     connection: Connection, domain_id: int, keys: set[PageKey]
 ) -> tuple[dict[PageKey, PagePosition], dict[PageKey, PageKey]]:
-    """Positions of the pages, and of each page that moved the target, redirect by redirect."""
+    """Return the positions of pages, including the targets of moves, and the target of each page that moved."""
     positions: dict[PageKey, PagePosition] = {}
     moved_to: dict[PageKey, PageKey] = {}
     unread_keys = list(keys)
@@ -92,7 +94,7 @@ async def read_positions(
 
 
 async def load_queue(connection: Connection, domain_id: int, order: Order, depths: set[int]) -> LevelQueues | PageStack:
-    """Where new pages so many links away go."""
+    """Return the queues for new pages at these depths (breadth first), or the stack (depth first)."""
     if order is Order.DEPTH:
         return PageStack(await fetch_value(connection, TOP_RANK, {"domain_id": domain_id}) or 0)
     levels = sorted(set(map(get_level, depths)))

@@ -1,4 +1,4 @@
-"""Recording: many visits in one transaction, with their pages, snapshots, links, cash, events and due times."""
+"""Recording of a batch of visits in one transaction, with pages, snapshots, links, cash, events and due times."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from crawler.core.change.edits import BoilerplateEdit
 from crawler.core.change.mask import NoiseMask
 from crawler.core.domain import Lease, Suspension
 from crawler.core.freshness.signals import ChangeSignal
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
@@ -39,7 +39,7 @@ from crawler.store.rows import clean_text, copy_rows, decode_costs, encode_costs
 RENEW_AND_READ = """
     UPDATE domain_state
        SET leased_until = clock_timestamp() + %(term)s
-     WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
+     WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- valid until another worker takes it
  RETURNING next_event, costs, budget_day, spent_requests, spent_bytes, spent_floor,
            EXISTS (SELECT FROM prior p WHERE p.domain_id = %(domain_id)s AND p.is_moving) AS is_moving
 """
@@ -48,32 +48,32 @@ ADVANCE_DOMAIN = f"""
     UPDATE domain_state
        SET last_visit_at = greatest(last_visit_at, %(at)s), next_event = %(next_event)s,
            {LEDGER_COLUMNS},
-           refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END,
+           rejections = CASE WHEN %(good)s THEN 0 ELSE rejections END,
            costs = %(costs)s
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
 VISIT_COLUMNS = """
-    domain_id int8, key bytea, at timestamptz, answer text, status int2, reason text,
-    change text, evidence text, distance_bits int2, parts text, amount float8,
+    domain_id int8, key bytea, at timestamptz, outcome text, status int2, reason text,
+    change text, evidence text, distance_bits int2, parts text, magnitude float8,
     conditional bool, requests int2, received_bytes int4, saved_bytes int4, elapsed_ms int4,
     rendering text, added_words int4, added_links int4,
-    cash int8, price float8, audit bool, expected float8, due_at timestamptz
+    cash int8, shadow_price float8, audit bool, expected float8, due_at timestamptz
 """
 IS_RECORDED = "SELECT EXISTS (SELECT FROM visit WHERE domain_id = %s AND key = %s AND at = %s)"
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Visits that are recorded in one transaction, at least one, and what goes with them.
+    """Visits to record in one transaction, at least one, and what belongs to them.
 
-    max_pages: links beyond that many pages are not admitted and pay the reserve.  refund: requests that were taken from
-    the day's budget and not sent, and the bytes that were taken in advance for those that the visits received.
-    is_shared: all counts for the budget of all domains together as well.  suspension: leave the domain alone, because
-    of one of these visits.  mask, soft_errors: of the domain, None if the visits taught nothing of them.  edit: of the
-    boilerplate of the domain, to be told together with the mask that has taken it in.  signals: about pages of the
-    domain, that these looks brought; they wait in the inbox.  page_score: of the pages that wait to be looked at first.
-    dispatched: pages that were, and that are in no record yet; those of these visits may be among them. to_render:
-    stored pages that a browser should read at once.
+    max_pages: the page limit of the domain; links to further pages pay the virtual page.  refund: requests debited from
+    the day's budget but not sent, and the bytes debited in advance for the bytes that the visits received.
+    is_shared: also charge the budget of all domains together.  suspension: suspend the domain because of one of these
+    visits.  mask, soft_errors, renders: what the visits taught about the domain; None if nothing.  edit: a change of
+    the domain's boilerplate, reported together with the mask that includes it.  signals: change signals from these
+    visits; they are put into the inbox.  page_score: a score of unfetched pages, for the discovery order.
+    dispatched: pages that are being fetched; may include those of these visits.  to_render: stored pages to render
+    as soon as possible.
     """
 
     visits: Sequence[Visit]
@@ -92,16 +92,16 @@ class Batch:
 
     @property
     def at(self) -> datetime:
-        """When the last visit was."""
+        """Return the time of the last visit."""
         return max(visit.at for visit in self.visits)
 
 
 async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: bool = False) -> int:
-    """Write everything that the visits changed, or nothing. Gives how many pages were admitted that may be fetched.
+    """Record a batch in one transaction and return the number of admitted pages that may be fetched now.
 
-    In one transaction: lease checked and renewed, visits, snapshots, pages admitted, cash settled, due times, events.
-    retrying: the batch was tried before, and nobody knows whether its commit arrived; it is not applied twice.
-    Raises LeaseLost where another worker holds the domain: then nothing was written.
+    The transaction checks and renews the lease and writes visits, snapshots, new pages, cash, due times and events.
+    retrying: an earlier try may or may not have been committed; the batch is not applied twice.
+    Raise LeaseLost, without any change, if another worker holds the domain.
     """
     domain_id, visits = lease.domain.id, batch.visits
     async with db.transaction() as connection:
@@ -110,7 +110,7 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
             connection, RENEW_AND_READ, {"domain_id": domain_id, "token": lease.token, "term": lease.term}
         )
         if state is None:
-            raise LeaseLost(f"another worker has taken {lease.domain.authority}")
+            raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
         await renew_slots(connection, lease)
         await connection.execute(PREFER_KEY_LOOKUPS)
         if retrying and await fetch_value(connection, IS_RECORDED, (domain_id, visits[0].target.key, visits[0].at)):
@@ -145,7 +145,7 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
 async def request_renders(
     db: Database, lease: Lease, to_render: Collection[PageKey], renders: RenderMemory, *, at: datetime
 ) -> None:
-    """Make stored pages due at once, to be read by a browser, and keep what is known of renders. Raises LeaseLost."""
+    """Make stored pages due for rendering and store the memory of renders. Raise LeaseLost."""
     async with db.transaction() as connection:
         await fence(connection, lease)
         await pages.request_page_renders(connection, lease.domain.id, to_render, at=at)
@@ -165,7 +165,7 @@ async def _write_learned(connection: Connection, domain_id: int, batch: Batch) -
 async def _advance_domain(
     connection: Connection, domain_id: int, batch: Batch, state: dict[str, Any], *, next_event: int
 ) -> None:
-    """Move the domain's row on, and the ledger of all domains together last, since everybody waits for that."""
+    """Update the row of the domain and, last, the shared ledger, because all other workers wait for that one."""
     if batch.suspension is not None:
         await write_suspension(connection, domain_id, batch.suspension)
     received_bytes = sum(visit.received_bytes for visit in batch.visits)
@@ -193,14 +193,14 @@ def _update_costs(costs: Costs, visits: Sequence[Visit]) -> Costs:
             if visit.head_outcome is not None:
                 kind, requests = RequestKind.HEAD, requests + (visit.head_outcome is not HeadOutcome.BODY_SKIPPED)
             version = visit.snapshot.version if visit.snapshot is not None else visit.target.version
-            if version is not None and version.is_rendered:  # the page is kept as a browser shows it
+            if version is not None and version.is_rendered:  # the page is stored as rendered
                 kind, requests = RequestKind.RENDER, requests + visit.rendering.requests
             costs = learn_cost(costs, kind, requests=requests, received_bytes=visit.received_bytes)
     return costs
 
 
 def _build_visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
-    """Return a row of VISIT_COLUMNS: what came, what it said, what it took, what rendering added, what was planned."""
+    """Return a row of VISIT_COLUMNS: outcome, change, exchange, rendering and plan of a visit."""
     target, verdict, rendering = visit.target, visit.verdict, visit.rendering
     outcome_values = (domain_id, target.key, visit.at, visit.outcome, visit.status, clean_text(visit.reason))
     change_values = (
@@ -214,9 +214,9 @@ def _build_visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
     elapsed_ms = round(visit.elapsed.total_seconds() * 1000)
     exchange_values = (visit.conditional, requests, visit.received_bytes, visit.saved_bytes, elapsed_ms)
     cash = target.cash if visit.recipients is not None else 0
-    # Who is called because another page changed is no sample of what was expected.
-    expected = None if target.requested is Wanted.BY_CANONICAL else visit.expected_change
-    plan_values = (cash, target.terms.shadow_price, target.requested is Wanted.BY_AUDIT, expected, visit.due_at)
+    # Visits requested because of the canonical page would bias the calibration.
+    expected = None if target.requested is RequestReason.BY_CANONICAL else visit.expected_change
+    plan_values = (cash, target.terms.shadow_price, target.requested is RequestReason.BY_AUDIT, expected, visit.due_at)
     return (
         *outcome_values,
         *change_values,

@@ -1,4 +1,4 @@
-"""Undo a clock that was ahead: no visit of a domain is later than now any more, and its pages are due again."""
+"""Repair of a domain that was crawled with a clock ahead of time: move its visits and due times back to now."""
 
 from datetime import datetime
 
@@ -11,14 +11,14 @@ LOCK = """
     SELECT last_visit_at, holder FROM domain_state WHERE domain_id = %(id)s FOR UPDATE
 """
 IS_LEASED = "SELECT FROM domain_state WHERE domain_id = %(id)s AND leased_until > clock_timestamp()"
-# What that clock put off or held back without a visit.
+# Pages that were postponed or deferred by that clock without a visit.
 RESET_DEFERRED = """
     UPDATE frontier f SET due_at = %(at)s
       FROM page p, domain_state s
      WHERE f.domain_id = %(id)s AND p.domain_id = %(id)s AND p.key = f.key AND s.domain_id = %(id)s
        AND coalesce(p.last_visit_at <= %(at)s, true) AND f.due_at > s.last_visit_at AND f.due_at < '9999-01-01'
 """
-# Pages keep the gap that was planned after a visit. The order comes first: later statements change what it reads.
+# Pages keep their interval after the visit. This must run before PAGES, which changes the times that it reads.
 SHIFT_DUE_TIMES = """
     UPDATE frontier f SET due_at = greatest(f.due_at - (p.last_visit_at - %(at)s), %(at)s)
       FROM page p
@@ -42,7 +42,7 @@ VISITS = """
     UPDATE visit v SET at = %(at)s - ahead.later * interval '1 microsecond'
       FROM ahead WHERE v.domain_id = %(id)s AND v.key = ahead.key AND v.at = ahead.at
 """
-# A suspension goes on for as long as it would have. What was learned of the site's activity is learned anew.
+# A suspension keeps its remaining time. The site activity is reset and learned again.
 STATE = """
     UPDATE domain_state
        SET resume_at = CASE WHEN resume_at > last_visit_at THEN resume_at - (last_visit_at - %(at)s)
@@ -54,7 +54,7 @@ STATE = """
 """
 OTHER_TIMES = (
     *(("event", "at"), ("snapshot", "at"), ("domain_plan", "planned_at")),
-    *(("domain_source", "measured_at"), ("prior", "held_until"), ("url_list", "found_at")),
+    *(("domain_source", "measured_at"), ("prior", "deferred_until"), ("url_list", "found_at")),
 )
 OTHER_UPDATES = (
     *(
@@ -70,10 +70,10 @@ OTHER_UPDATES = (
 
 
 async def reset_clock(db: Database, domain: Domain, *, at: datetime) -> datetime | None:
-    """Move all that was recorded of a domain at a later time than this back to it; return the last visit's time then.
+    """Move everything recorded later than `at` back to it and return the previous time of the last visit.
 
-    Pages stay due as long after their visits as they were. What their visits taught of change rates stays as it is.
-    None, and nothing is changed, where no visit is later. Raises BadInput while a worker holds the domain.
+    Pages keep their intervals between visit and due time, and change-rate estimates stay unchanged.
+    Return None without any change if no visit is later. Raise BadInput while a worker holds the domain.
     """
     values = {"id": domain.id, "at": at}
     async with db.transaction() as connection:
@@ -81,7 +81,7 @@ async def reset_clock(db: Database, domain: Domain, *, at: datetime) -> datetime
         if row is None or row[0] is None or row[0] <= at:
             return None
         if await fetch_row(connection, IS_LEASED, values) is not None:
-            raise BadInput(f"{domain.authority} is being crawled by {row[1]}: end that first, then reset its clock")
+            raise BadInput(f"{domain.authority} is being crawled by {row[1]}; stop that crawl, then reset the clock")
         for statement in (RESET_DEFERRED, SHIFT_DUE_TIMES, PAGES, VISITS, *OTHER_UPDATES, STATE):
             await connection.execute(statement.encode(), values)
         return row[0]  # type: ignore[no-any-return]  # a row is a tuple of anything

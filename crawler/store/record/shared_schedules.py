@@ -1,4 +1,8 @@
-"""Shared schedules of pages with one text: found by the plan, begun under a lease, tested and ended by records."""
+"""Shared schedules of pages with equal texts: proposed by the plan, started under a lease, checked by each record.
+
+A duplicate follows the schedule of its canonical page. It is visited at longer intervals to check that the texts are
+still equal, and when the canonical page has changed.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -17,27 +21,27 @@ from crawler.core.freshness.shared_schedule import (
     derive_stem,
     pair_duplicates,
 )
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.visit.visit import State, Visit
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import post_to_inbox
 from crawler.store.rows import build_unnest, fetch_all, fetch_rows, fetch_value, split_into_columns
 
-PAIRS_CHUNK = 1000  # of one row of the inbox
-MAX_PAIRS = 20_000  # of one plan; the next finds the rest
-MAX_REQUESTED = 500  # pages of one record, those not seen for longest; the others wait for their own test,
-MAX_UNLINKED = 500  # or for the next look at whom they followed
-LAST_VISITS = 3  # of who leads, before the one that found it changed:
-MAX_CHANGED = 2  # of these; from that on it calls at most looks, and nobody is spared one
-MAX_FAILURES = 3  # of who leads, in a row: it vouches for nobody any more
+PAIRS_CHUNK = 1000  # pairs in one row of the inbox
+MAX_PAIRS = 20_000  # pairs in one plan; the next plan finds the rest
+MAX_REQUESTED = 500  # duplicates requested by one record, the longest unvisited first; others wait for their own check
+MAX_UNLINKED = 500  # duplicates released by one record; others wait for the next visit of the canonical page
+LAST_VISITS = 3  # visits of a canonical page before the one that found a change
+MAX_CHANGED = 2  # with that many changes among them, it changes at most visits, so sharing its schedule saves none
+MAX_FAILURES = 3  # consecutive failures after which a canonical page loses its duplicates
 
 IS_WAITING = "SELECT EXISTS (SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'share')"
-# Equal main texts have equal fingerprints, which are at hand by number. Their looks are counted only then.
+# Equal main texts have equal fingerprints, which are indexed. Visits are counted only for these pages.
 CANDIDATES = """
     WITH alike AS MATERIALIZED (
         SELECT fingerprint FROM page_fingerprint WHERE domain_id = %(domain_id)s GROUP BY 1 HAVING count(*) > 1)
     SELECT p.key, p.main_digest,
-           coalesce(page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
+           coalesce(page_importance(c.history, c.net + q.dividend, s.total_cash - s.dormant, c.clock, s.clock,
                                     (SELECT sum(o.pages)::bigint FROM pool o WHERE o.domain_id = %(domain_id)s),
                                     s.window_passes), 0),
            EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.canonical = p.key), p.url,
@@ -56,8 +60,8 @@ CANDIDATES = """
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
      WHERE EXISTS (SELECT FROM domain d WHERE d.id = %(domain_id)s AND d.revisit = 'value')
 """
-# By what holds now, whatever held when the pair was found. A page that leads does not follow another. Where no price
-# decides, each page has a time of its own.
+# Checks the current state, which may have changed since the pair was proposed. A canonical page cannot be a duplicate.
+# Schedules are shared only if the revisit policy is by value.
 PAIR_COLUMNS = "canonical bytea, key bytea, is_copy bool"
 LINK_DUPLICATES = f"""
     UPDATE page p SET canonical = x.canonical, is_copy = x.is_copy
@@ -70,7 +74,7 @@ LINK_DUPLICATES = f"""
        AND EXISTS (SELECT FROM domain d WHERE d.id = %(domain_id)s AND d.revisit = 'value')
  RETURNING p.key
 """  # noqa: S608  only our own columns are put in
-# A copy was visited: its visit was equal to the other page's.
+# A copy needs no further check: it was visited, and its text was equal to that of the canonical page.
 SUSPEND_COPIES = """
     UPDATE frontier f SET due_at = greatest(f.due_at, p.last_visit_at + %(wait)s)
       FROM page p
@@ -81,8 +85,8 @@ DUPLICATES = """
     SELECT key, is_copy FROM page
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND canonical IS NOT NULL
 """
-# A text of its own ends it, and so does whoever is not there any more, or vouches for nobody.
-# Its due time is its own belief's.
+# Sharing ends if the texts differ, if one of the pages is no longer fetched, or if the canonical page keeps failing.
+# The due time of the duplicate is then that of its own change-rate estimate.
 END_SHARING = """
     UPDATE page p SET canonical = NULL, is_copy = false
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s::bytea[]) AND p.canonical IS NOT NULL
@@ -99,7 +103,7 @@ SUSPEND_DUPLICATES = f"""
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key AND p.canonical IS NOT NULL
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
 """  # noqa: S608  likewise
-# Those who were looked at together with their leader have been tested.
+# Duplicates in the same batch as their canonical page have been checked already.
 REQUEST_DUPLICATES = """
     UPDATE frontier f
        SET due_at = least(f.due_at, %(at)s),
@@ -110,16 +114,16 @@ REQUEST_DUPLICATES = """
              ORDER BY last_visit_at LIMIT %(most)s) p
      WHERE f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'fetched'
 """
-# Of those who lead and have changed. This look is not written yet.
+# Changed canonical pages that also changed in most of their last visits. The current visit is not written yet.
 OFTEN_CHANGED = """
     SELECT x.key FROM unnest(%(changed)s::bytea[]) AS x(key)
      WHERE EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.canonical = x.key)
        AND (SELECT count(*) FILTER (WHERE v.change = 'changed')
               FROM (SELECT change FROM visits_of(%(domain_id)s, x.key)
                      WHERE change IN ('added', 'unchanged', 'cosmetic', 'changed', 'restored')
-                     ORDER BY at DESC LIMIT %(looks)s) v) >= %(many)s
+                     ORDER BY at DESC LIMIT %(visits)s) v) >= %(many)s
 """
-# As many as are called, and the same ones: who was not seen for longest.
+# Releases the same pages that REQUEST_DUPLICATES requests: the longest unvisited.
 UNLINK_DUPLICATES = """
     UPDATE page p SET canonical = NULL, is_copy = false
       FROM (SELECT key FROM page WHERE domain_id = %(domain_id)s AND canonical = ANY(%(lost)s::bytea[])
@@ -130,9 +134,9 @@ UNLINK_DUPLICATES = """
 
 
 async def propose_pairs(db: Database, domain: Domain, *, at: datetime) -> int:
-    """Find pages that could share a schedule and leave them for the domain's holder; gives how many were found.
+    """Find pairs of pages that could share a schedule, put them into the inbox, and return their number.
 
-    As of the last `duplicates.fill`. Nothing is left while something is waiting there.
+    Results are as of the last `fill_fingerprints`. Does nothing while earlier pairs wait in the inbox.
     """
     values = {"domain_id": domain.id, "least_bytes": MIN_SHARED_BYTES, "enough": MIN_VISITS}
     async with db.transaction() as connection:
@@ -158,10 +162,10 @@ async def propose_pairs(db: Database, domain: Domain, *, at: datetime) -> int:
 async def begin_sharing(
     connection: Connection, domain_id: int, pairs: Sequence[SharedPair], *, copy_wait: timedelta | None = None
 ) -> None:
-    """Let pages whose texts are still the same follow their leaders, within a transaction of the lease's holder.
+    """Make pages with equal texts share the schedule of their canonical page, within the lease holder's transaction.
 
-    Each page is looked at once more by its own schedule, which is the first test of the sharing. A copy is not, where
-    copies_rest says for how long: two equal visits, one of each URL, are enough.
+    Each duplicate is visited once more by its own schedule, as the first check. Copies are not, if copy_wait is given:
+    equal visits of the two URLs are enough.
     """
     await connection.execute(PREFER_KEY_LOOKUPS)
     values = split_into_columns(PAIR_COLUMNS, [(pair.canonical, pair.key, pair.is_copy) for pair in pairs])
@@ -172,9 +176,9 @@ async def begin_sharing(
 
 
 async def update_schedules(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
-    """Apply a batch to shared schedules: a tested follower rests or leaves, a leader that changed calls its followers.
+    """Apply a batch to shared schedules: suspend or release checked duplicates, request those of changed pages.
 
-    Called when the record has written pages and due times.
+    Call this after the pages and due times of the batch are written.
     """
     good = {visit.target.key: visit for visit in visits if visit.is_good}
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(good), "failures": MAX_FAILURES}
@@ -193,7 +197,7 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
     changed = [key for key, visit in good.items() if visit.change is Change.CHANGED]
     changed_or_lost = lost + changed
     if changed_or_lost:
-        changed_params = values | {"changed": changed, "looks": LAST_VISITS, "many": MAX_CHANGED}
+        changed_params = values | {"changed": changed, "visits": LAST_VISITS, "many": MAX_CHANGED}
         often_changed = await fetch_all(connection, scalar_row, OFTEN_CHANGED, changed_params, binary=True)
         values |= {
             "news": changed_or_lost,
@@ -202,7 +206,7 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
             "most": MAX_REQUESTED,
             "most_left": MAX_UNLINKED,
             "at": max(visit.at for visit in visits),
-            "request_reason": Wanted.BY_CANONICAL.value,
+            "request_reason": RequestReason.BY_CANONICAL.value,
         }
         await connection.execute(REQUEST_DUPLICATES, values, binary=True)
         await connection.execute(UNLINK_DUPLICATES, values, binary=True)

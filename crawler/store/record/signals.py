@@ -1,4 +1,4 @@
-"""Change signals taken in: counted where they tell something new, and the pages that they mean weighed again."""
+"""Applying change signals: count those with new information and rescore their pages."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -13,12 +13,12 @@ from crawler.store.frontier import rescore_pages
 from crawler.store.learned.credibility import count_signals, find_source
 from crawler.store.rows import fetch_rows
 
-MAX_AHEAD = timedelta(days=1)  # a lastmod that is only a day may mean its end; a clock further ahead is wrong
+MAX_AHEAD = timedelta(days=1)  # a date without time may mean the end of the day; later dates come from a wrong clock
 
-# Not told as hints: sitemaps often date all pages of a site anew, and listings name what the feed tells soon.
+# Not reported as hints: sitemaps often redate all pages, and listings name what the feed reports soon.
 NO_HINT_SOURCES = frozenset({SignalSource.SITEMAP, SignalSource.HUB})
 
-# A signal counts once, and only where the page has not been looked at since.
+# A signal counts once, and only if the page was not visited since.
 COUNT = """
     UPDATE page p SET signals = signals_with(p.signals, %(no)s), signaled_at[%(no)s + 1] = x.at
       FROM unnest(%(keys)s::bytea[], %(at)s::timestamptz[]) AS x(key, at)
@@ -26,7 +26,7 @@ COUNT = """
        AND x.at > coalesce(p.signaled_at[%(no)s + 1], '-infinity')
  RETURNING p.key, rtrim(p.signals, '\\x00'::bytea) = signals_with(''::bytea, %(no)s) AS is_first
 """
-# Pages that somebody says have changed, each named once.
+# Add one hint event for each signaled page.
 HINTS = """
     WITH room AS (
         UPDATE domain_state SET next_event = next_event + cardinality(%(keys)s::bytea[])
@@ -47,9 +47,9 @@ async def apply_signals(
     at: datetime,
     defaults: CrawlDefaults | None,
 ) -> list[Url]:
-    """Count signals of one source, and give the pages that they mean other due times; the URLs that are not known.
+    """Count signals of one source, update the due times of their pages, and return the URLs that are no pages yet.
 
-    URLs that the domain's scope refuses are left out.  defaults: by which pages are weighed; None: due times stay.
+    URLs excluded by the domain's scope are ignored.  defaults: used for scoring; None: keep the due times.
     """
     latest = _find_latest(lease, signals, at=at)
     if not latest:
@@ -71,7 +71,7 @@ async def apply_signals(
 
 
 def _find_latest(lease: Lease, signals: Sequence[ChangeSignal], *, at: datetime) -> dict[Url, datetime]:
-    """The last signal about each URL that belongs to the domain."""
+    """Return the time of the last signal for each URL in the domain's scope."""
     scope = lease.domain.build_scope(max_depth=1)
     latest: dict[Url, datetime] = {}
     for signal in signals:

@@ -1,8 +1,9 @@
-"""What people ask of the store: pages, reports, changes, explanations, duplicates, checks.
+"""Queries for users: pages, reports, changes, explanations, duplicates, checks.
 
-`domain_report` says how fresh a domain is, `explain` why a page was or was not looked at, `newest_changes` and
-`read_feed` what changed, `version_of` what a page said at an instant, `check` whether the invariants hold. Nothing here
-is called by a crawl but `append_to_feed`. Uses all rooms before it.
+`read_domain_report` reports the freshness of a domain, `explain_url` why a page was or was not visited,
+`list_newest_changes` and `read_feed` what changed, `read_version` the content of a page at an instant, and
+`check_invariants` whether the invariants hold. A crawl uses only `append_to_feed` and `count_after_crawl`. This package
+may use all packages of the store but plan and retention.
 """
 
 from crawler.store.report.checks import Finding, check_invariants, count_domains

@@ -1,6 +1,6 @@
-"""The invariants of the database, checked: every finding is a sentence with its figures.
+"""Checks of the database's invariants. Each finding is a sentence with figures.
 
-One snapshot is read throughout, so crawling may go on meanwhile.
+All checks read one snapshot, so crawls may run in the meantime.
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from crawler.store.database import Connection, Database
 from crawler.store.domains import DOMAIN_TABLES
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_rows
 
-MAX_EXAMPLES = 3  # examples in one finding; the count says how many there are
+MAX_EXAMPLES = 3  # in one finding, besides the total count
 
 ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 DOMAINS = "SELECT id, authority FROM domain ORDER BY id"
 
 CASH_TOTALS = """
-    SELECT s.coins::numeric AS coins, s.reserve::numeric + s.dormant AS kept,
+    SELECT s.total_cash::numeric AS total_cash, s.virtual_page_cash::numeric + s.dormant AS kept,
            coalesce((SELECT sum(c.net::numeric) FROM cash c WHERE c.domain_id = %(domain_id)s), 0) AS net,
            coalesce((SELECT sum(p.pages::numeric * p.dividend) FROM pool p
                       WHERE p.domain_id = %(domain_id)s), 0) AS dividends
@@ -32,7 +32,7 @@ POOLS = """
      WHERE coalesce(p.pages, 0) <> coalesce(c.rows, 0)
      ORDER BY 1
 """
-# Each of these names the pages that break a rule: their URLs, or their keys where there is no URL, and a figure.
+# Each of these statements returns the pages that break a rule, by URL (or by key without one), with a figure.
 WRONG_VERSION = """
     SELECT coalesce(p.url, encode(s.key, 'hex')) AS page,
            format('version %%s, newest snapshot %%s', coalesce(p.version, 0), coalesce(s.newest, 0)) AS figure
@@ -41,7 +41,7 @@ WRONG_VERSION = """
         ON s.key = p.key
      WHERE coalesce(p.version, 0) <> coalesce(s.newest, 0) OR p.key IS NULL
 """
-# An empty body digest stands for "read it again in full".
+# An empty body digest requests a full recrawl of the page.
 WRONG_DIGEST = """
     SELECT p.url AS page,
            concat_ws(', ', CASE WHEN p.body_digest IS NULL OR p.body_digest NOT IN ('', s.body_digest) THEN 'body' END,
@@ -60,7 +60,7 @@ STRAY_VISITS = """
      WHERE v.domain_id = %(domain_id)s AND p.key IS NULL
      GROUP BY v.key
 """
-# A fingerprint that pages have stands in each of its bands, and no other does.
+# The fingerprints of pages, and no others, are in each of their four bands.
 WRONG_BANDS = """
     SELECT to_hex(fingerprint) AS page, format('%%s bands', coalesce(b.bands, 0)) AS figure
       FROM (SELECT DISTINCT fingerprint FROM page_fingerprint WHERE domain_id = %(domain_id)s) p
@@ -68,7 +68,7 @@ WRONG_BANDS = """
                    FROM fingerprint_band WHERE domain_id = %(domain_id)s GROUP BY fingerprint) b USING (fingerprint)
      WHERE p IS NULL OR coalesce(b.bands, 0) <> 4
 """
-# The first page that is due before its domain wakes. What waits in the inbox wakes the domain, too.
+# The first page that is due before its domain wakes. A row in the inbox wakes the domain, too.
 EARLIEST_DUE = """
     SELECT s.wake_at, s.paced_until, d.hours, p.url AS page, x.due_at
       FROM domain_state s
@@ -77,7 +77,7 @@ EARLIEST_DUE = """
            SELECT f.key, coalesce(f.due_at, s.paced_until) AS due_at FROM frontier f
             WHERE f.domain_id = %(domain_id)s
               AND (f.due_at IS NOT NULL OR f.boosted OR f.request_reason IN (1, 4) OR f.section NOT IN (
-                  SELECT no FROM prior WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL))
+                  SELECT no FROM prior WHERE domain_id = %(domain_id)s AND deferred_until IS NOT NULL))
             ORDER BY 2, 1 LIMIT 1) x
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key
      WHERE s.domain_id = %(domain_id)s AND s.paced_until IS NOT NULL
@@ -102,7 +102,7 @@ DISORDERLY_FEED = """
      WHERE number <> before + 1
      ORDER BY position LIMIT 1
 """
-# What the feed has forgotten of one domain left places empty between those of others: they are counted, not looked for.
+# Deleted changes leave gaps between the positions of other domains. The gaps are counted, not located.
 FEED = """
     SELECT count(*) AS rows, coalesce(max(position), 0) AS highest,
            coalesce((SELECT sum(first_event - 1) FROM domain_state), 0)::bigint
@@ -119,7 +119,7 @@ COUNT_BROKEN = "SELECT page, figure, count(*) OVER () AS many FROM ({statement})
 
 
 def _build_rule_query(table: str, figure: str, broken: str, *joins: str) -> str:
-    """Return a statement that names the pages of the rows `t` of a table that break a rule, each with a figure."""
+    """Return a statement for the pages whose rows `t` of a table break a rule, each with a figure."""
     page = "" if table == "page" else "LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = t.key"
     name = "t.url" if table == "page" else "coalesce(p.url, encode(t.key, 'hex'))"
     return f"""
@@ -138,27 +138,27 @@ MOVE_TARGET = "LEFT JOIN page n ON n.domain_id = %(domain_id)s AND n.key = t.mov
 POOL = "JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = t.pool"
 SOURCES = "CROSS JOIN (SELECT count(*) AS many FROM domain_source WHERE domain_id = %(domain_id)s) o"
 STATE = "JOIN domain_state s ON s.domain_id = %(domain_id)s"
-# What is wrong with the pages that a statement names.
+# For each rule, the message and the statement that finds the pages that break it.
 PAGE_RULES = {
     "negative_cash": (
-        "pages have less than nothing",
+        "pages have negative cash",
         _build_rule_query("cash", "(t.net + q.dividend)::text", "t.net + q.dividend < 0", POOL),
     ),
     "outside_economy": (
-        "pages should take part in the economy and do not",
+        "pages are missing from the OPIC economy",
         _build_rule_query("frontier", "t.state", "t.state IN ('unfetched', 'fetched') AND c.key IS NULL", CASH),
     ),
     "inside_economy": (
-        "pages take part in the economy and should not",
+        "pages should not be in the OPIC economy",
         _build_rule_query(
             "cash",
-            "coalesce(f.state, 'in no state')",
+            "coalesce(f.state, 'no state')",
             "(f.key IS NULL OR f.state NOT IN ('unfetched', 'fetched'))",
             FRONTIER,
         ),
     ),
-    "wrong_pool": (  # pools count from 0: new, known, new and boosted, known and boosted
-        "pages are paid in a pool that is not theirs",
+    "wrong_pool": (  # pools, from 0: unfetched, fetched, unfetched and boosted, fetched and boosted
+        "pages are in the wrong pool",
         _build_rule_query(
             "cash",
             "format('%%s, in pool %%s', f.state, t.pool)",
@@ -167,7 +167,7 @@ PAGE_RULES = {
         ),
     ),
     "unknown_source": (
-        "pages count signals of sources that their domain does not have",
+        "pages count change signals of sources that their domain does not have",
         _build_rule_query(
             "page",
             "format('%%s, of %%s', octet_length(t.signals), o.many)",
@@ -175,43 +175,43 @@ PAGE_RULES = {
             SOURCES,
         ),
     ),
-    "future_clock": (  # histories stand at the instant of a visit by the domain's clock, which never goes back
-        "pages have a history from after their domain's clock",
+    "future_clock": (  # set to the domain's clock at a visit; that clock never goes back
+        "pages have a clock ahead of their domain's clock",
         _build_rule_query("cash", "format('%%s after %%s', t.clock, s.clock)", "t.clock > s.clock", STATE),
     ),
-    "stateless": ("pages are in no state", _build_rule_query("page", "'in no state'", "f.key IS NULL", FRONTIER)),
-    "pageless": ("places in the frontier belong to no page", _build_rule_query("frontier", "t.state", "p.key IS NULL")),
+    "stateless": ("pages have no state", _build_rule_query("page", "'no state'", "f.key IS NULL", FRONTIER)),
+    "pageless": ("rows of the frontier have no page", _build_rule_query("frontier", "t.state", "p.key IS NULL")),
     "never_due": (
-        "pages have no due time and no reason for that",
+        "pages have no due time although they are not unfetched",
         _build_rule_query("frontier", "t.state", "t.state <> 'unfetched' AND t.due_at IS NULL"),
     ),
-    "wrong_version": ("pages and their newest snapshots disagree about the version", WRONG_VERSION),
-    "wrong_digest": ("pages have other digests than their newest snapshots", WRONG_DIGEST),
+    "wrong_version": ("pages have a version other than that of their newest snapshot", WRONG_VERSION),
+    "wrong_digest": ("pages have digests other than those of their newest snapshot", WRONG_DIGEST),
     "lost_content": (
-        "snapshots have lost their content",
+        "snapshots have lost their body",
         _build_rule_query("snapshot", "format('version %%s', t.number)", "t.is_stored AND c.digest IS NULL", CONTENT),
     ),
     "thinned_newest": (
         "pages have lost the text of their newest version",
         _build_rule_query("page", "format('version %%s', t.version)", "NOT s.is_stored", NEWEST),
     ),
-    "stray_visits": ("pages were visited that are not there", STRAY_VISITS),
+    "stray_visits": ("pages have visits but do not exist", STRAY_VISITS),
     "stray_moves": (
-        "pages have moved to one that is not there",
+        "pages have moved to a page that does not exist",
         _build_rule_query("page", "encode(t.moved_to, 'hex')", "t.moved_to IS NOT NULL AND n.key IS NULL", MOVE_TARGET),
     ),
-    "stray_lists": ("lists are no pages", _build_rule_query("url_list", "t.found_by", "p.key IS NULL")),
+    "stray_lists": ("URL lists have no page", _build_rule_query("url_list", "t.found_by", "p.key IS NULL")),
     "stray_dates": (
-        "dates were given to pages that are not there, or by lists that are not",
+        "dates refer to a page or a URL list that does not exist",
         _build_rule_query("announced", "t.source", "(p.key IS NULL OR l.key IS NULL)", LIST),
     ),
     "stray_riders": (
-        "pages share the schedule of one that has none of its own",
+        "pages share the schedule of a page that is not canonical",
         _build_rule_query("page", "encode(t.canonical, 'hex')", "t.canonical IS NOT NULL AND l.key IS NULL", CANONICAL),
     ),
-    "wrong_bands": ("fingerprints are not in their four bands, or no page has them", WRONG_BANDS),
-    "future_looks": (
-        "pages were looked at after their domain's last visit",
+    "wrong_bands": ("fingerprints are not in their four bands, or belong to no page", WRONG_BANDS),
+    "future_visits": (
+        "pages were visited after the last visit of their domain",
         _build_rule_query("page", "t.last_visit_at::text", "t.last_visit_at > s.last_visit_at", STATE),
     ),
 }
@@ -219,7 +219,7 @@ PAGE_RULES = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that should hold and does not. domain: an authority, or empty where it is nobody's alone."""
+    """A violated invariant. domain: the authority, or empty if it concerns no single domain."""
 
     domain: str
     rule: str
@@ -227,12 +227,12 @@ class Finding:
 
 
 async def count_domains(db: Database) -> int:
-    """How many domains there are to check."""
+    """Return the number of domains to check."""
     return len(await fetch_rows(db, DOMAINS, {}))
 
 
 async def check_invariants(db: Database) -> list[Finding]:
-    """Everything that should hold and does not; empty where all is well."""
+    """Check all invariants and return those that are violated."""
     async with db.transaction() as connection:
         await connection.execute(ONE_SNAPSHOT)
         findings = await _check_shared(connection)
@@ -259,30 +259,30 @@ async def _check_cash(connection: Connection, values: dict[str, Any]) -> list[tu
     problems = []
     rows = await fetch_dicts(connection, CASH_TOTALS, values)
     if not rows:
-        return [("coins", "the domain has no state")]
-    total_cash, total = int(rows[0]["coins"]), int(rows[0]["net"] + rows[0]["dividends"] + rows[0]["kept"])
+        return [("cash", "the domain has no state")]
+    total_cash, total = int(rows[0]["total_cash"]), int(rows[0]["net"] + rows[0]["dividends"] + rows[0]["kept"])
     if total_cash != total:
-        outcome = "lost" if total < total_cash else "made from nothing"
+        outcome = "missing" if total < total_cash else "in excess"
         problems.append(
             (
                 "coins",
-                f"there are {total:,} coins instead of {total_cash:,}: {abs(total_cash - total):,} were {outcome}",
+                f"the cash adds up to {total:,} instead of {total_cash:,}: {abs(total_cash - total):,} is {outcome}",
             )
         )
     problems += [
-        ("pools", f"pool {row['pool']} counts {row['pages']} pages, and {row['rows']} pages are in it")
+        ("pools", f"pool {row['pool']} counts {row['pages']} pages, but {row['rows']} pages are in it")
         for row in await fetch_dicts(connection, POOLS, values)
     ]
     return problems
 
 
 async def _check_waking(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:
-    """Find a domain that sleeps although a page of it is due, its budget has requests and its hours are open."""
+    """Find out whether the domain sleeps although a page is due, its budget is not spent and its hours are open."""
     for row in await fetch_dicts(connection, EARLIEST_DUE, values):
         possible_at = find_opening(parse_stored_hours(row["hours"]), max(row["due_at"], row["paced_until"]))
         if row["wake_at"] is None or row["wake_at"] > possible_at:
             sleeps = "never wakes" if row["wake_at"] is None else f"sleeps until {row['wake_at']}"
-            return [("asleep", f"the domain {sleeps}, and {row['page']} could be fetched at {possible_at}")]
+            return [("asleep", f"the domain {sleeps}, but {row['page']} could be fetched at {possible_at}")]
     return []
 
 
@@ -300,24 +300,24 @@ async def _check_events(connection: Connection, values: dict[str, Any]) -> list[
     highest = row["highest_stamped"] or first - 1
     if row["stamped"] != last_numbered - first + 1 or highest != last_numbered or last_numbered > last:
         feed_text = f"the feed holds {row['stamped']}, up to number {highest}"
-        problems.append(("stamped", f"{last_numbered} of {last} events count as stamped, and {feed_text}"))
+        problems.append(("stamped", f"{last_numbered} of {last} events count as appended to the feed, but {feed_text}"))
     problems += [
-        ("feed_order", f"event {wrong['number']} is out of its turn at position {wrong['position']}")
+        ("feed_order", f"event {wrong['number']} is out of order at position {wrong['position']}")
         for wrong in await fetch_dicts(connection, DISORDERLY_FEED, values)
     ]
     return problems
 
 
 async def _check_shared(connection: Connection) -> list[Finding]:
-    """Findings that belong to no single domain."""
+    """Check what concerns no single domain."""
     findings = []
     feed = (await fetch_dicts(connection, FEED, {}))[0]
     if feed["rows"] + feed["forgotten"] != feed["highest"]:
-        forgotten = f" and {feed['forgotten']} that it has forgotten" if feed["forgotten"] else ""
-        text = f"the feed has {feed['rows']} rows{forgotten}, and its last position is {feed['highest']}"
+        forgotten = f" and {feed['forgotten']} deleted ones" if feed["forgotten"] else ""
+        text = f"the feed has {feed['rows']} rows{forgotten}, but its last position is {feed['highest']}"
         findings.append(Finding("", "feed_positions", text))
     findings += [
-        Finding(row["authority"], "shared_name", f"{row['authority']} is a domain and another domain's alias")
+        Finding(row["authority"], "shared_name", f"{row['authority']} is both a domain and an alias of another domain")
         for row in await fetch_dicts(connection, SHARED_NAMES, {})
     ]
     for table in DOMAIN_TABLES:

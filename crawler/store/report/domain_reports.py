@@ -1,4 +1,4 @@
-"""The report of a domain: how fresh its copy is, what that costs, and its traffic by the hour."""
+"""The report of a domain: freshness, cost, and traffic by the hour."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,12 +12,12 @@ from crawler.store.database import Database
 from crawler.store.report.figures import MAX_AGE, Totals, count_if_large, read_totals
 from crawler.store.rows import fetch_dicts, fetch_values
 
-# The visits of a domain are one range of each partition's key. What never was there is not gone.
+# The visits of a domain are one key range in each partition. A dead link, which never was a page, is not gone.
 WINDOW = """
     SELECT CASE WHEN change = 'gone' AND (SELECT p.version = 0 FROM page p
                                            WHERE p.domain_id = %(domain_id)s AND p.key = v.key)
                 THEN 'unchanged' ELSE change END AS change,
-           count(*) FILTER (WHERE requests > 0) AS looks,
+           count(*) FILTER (WHERE requests > 0) AS visits,
            count(*) FILTER (WHERE change = 'unknown' AND requests > 0) AS failures,
            coalesce(sum(requests), 0) AS requests,
            coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
@@ -30,7 +30,7 @@ STATE = """
     SELECT d.authority AS domain, d.state = 'paused' AS paused, d.insecure_tls, d.revisit, d.budget_per_day,
            s.last_visit_at, s.wake_at AS next_due_at, d.target_freshness,
            d.max_age_s * interval '1 second' AS max_age, l.budget_per_day AS target_requests_per_day,
-           l.price_request * l.price_correction AS price, coalesce(l.finding, '') AS finding,
+           l.price_request * l.price_correction AS shadow_price, coalesce(l.finding, '') AS finding,
            greatest(%(at)s::timestamptz, s.last_visit_at) AS at,
            CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_at END
                AS suspended_until,
@@ -45,36 +45,35 @@ STATE = """
      WHERE d.id = %(domain_id)s
 """
 
-# The view report_traffic says the same for people; here the range of time picks the partitions.
+# The same figures as in the view report_traffic, but the range of time selects the partitions.
 TRAFFIC_BY_HOUR = """
-    SELECT date_trunc('hour', at, 'UTC') AS hour, count(*) FILTER (WHERE requests > 0) AS looks,
+    SELECT date_trunc('hour', at, 'UTC') AS hour, count(*) FILTER (WHERE requests > 0) AS visits,
            coalesce(sum(requests), 0) AS requests, coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
-           count(*) FILTER (WHERE requests > 0 AND (answer = 'unreached' OR status = 429 OR status >= 500)) AS errors,
+           count(*) FILTER (WHERE requests > 0 AND (outcome = 'unreached' OR status = 429 OR status >= 500)) AS errors,
            percentile_cont(0.5) WITHIN GROUP (ORDER BY elapsed_ms)
-               FILTER (WHERE requests > 0 AND answer <> 'unreached') AS latency_ms
+               FILTER (WHERE requests > 0 AND outcome <> 'unreached') AS latency_ms
       FROM visits_between(%(domain_id)s, %(since)s, %(until)s)
      WHERE at < %(until)s
      GROUP BY 1 ORDER BY 1
 """
 
-SUMMED_COLUMNS = ("looks", "failures", "requests", "received_bytes", "saved_bytes")
+SUMMED_COLUMNS = ("visits", "failures", "requests", "received_bytes", "saved_bytes")
 
 
 @dataclass(frozen=True, slots=True)
 class DomainReport(Totals):
-    """The state of one domain at an instant, and what it cost within a window before that.
+    """The state of one domain at an instant, and its activity in a window before that.
 
-    freshness: expected share of the known pages that are as they were when last seen, weighted by importance;
-    freshness_plain: with every page counted alike. None without known pages.
-    deferred: of the new pages, since pages like them have said nothing new of late.  dead_links: addresses that lead
-    to nothing and never led to a page; they are not `gone`.  withheld: pages whose new content is not told yet, as it
-    may stand in place of them (core/soft_errors).
-    counted_at: when pages and freshness were counted: `at` itself, or in a large domain up to an hour before.
-    looks, changes, failures, requests, bytes: of the window; robots.txt is not among them.
-    target_freshness, max_age: what its user wants instead of a budget.  target_requests_per_day: requests that this
-    takes.  insecure_tls: nobody asks whose certificate its server has.  revisit: the policy that its user chose. price:
-    importance x days that a request must be worth now, None for the usual.  finding: what cannot be had, as planned
-    last, or an empty string.
+    freshness: the expected share of fetched pages, weighted by importance, whose stored copy is current.
+    freshness_plain: the same, unweighted. Both are None without fetched pages.
+    deferred: unfetched pages that wait because pages of their group brought nothing new recently.  dead_links: URLs
+    that never were a page; not included in `gone`.  withheld: pages whose new content is withheld as a possible soft
+    error (core/soft_errors).
+    counted_at: when pages and freshness were counted: `at`, or up to an hour earlier in a large domain.
+    looks, changes, failures, requests, bytes: totals of the window, without robots.txt.
+    target_freshness, max_age: targets set instead of a budget.  target_requests_per_day: requests needed for them.
+    insecure_tls: certificates are not verified.  revisit: the revisit policy.  price: the shadow price of a request in
+    importance x days; None for the default.  finding: what the last plan could not achieve, or empty.
     """
 
     domain: str
@@ -85,7 +84,7 @@ class DomainReport(Totals):
     last_visit_at: datetime | None
     next_due_at: datetime | None
     window: timedelta
-    looks: int
+    visits: int
     changes: Mapping[Change, int]
     failures: int
     requests: int
@@ -106,11 +105,10 @@ class DomainReport(Totals):
 async def read_domain_report(
     db: Database, domain: Domain, *, at: datetime, window: timedelta, max_age: timedelta = MAX_AGE
 ) -> DomainReport | None:
-    """The domain's report; None if it was removed meanwhile.
+    """Return the report of a domain, or None if it was deleted.
 
-    Of a large domain all pages are counted anew if that was longer ago than kept_for, and else read as they were
-    counted last.
-    An instant before the domain's newest look counts as that look's: what is known now was not known then.
+    The pages of a large domain are counted again only if the last count is older than max_age.
+    An instant before the last visit is replaced by that of the last visit, because the state before it is not known.
     """
     await count_if_large(db, domain, at=at, max_age=max_age)
     async with db.transaction() as connection:
@@ -127,7 +125,7 @@ async def read_domain_report(
         **asdict(counted),
         window=window,
         changes={
-            Change(row["change"]): row["looks"]
+            Change(row["change"]): row["visits"]
             for row in visits
             if row["change"] not in {"unchanged", "cosmetic", "unknown"}
         },
@@ -136,7 +134,7 @@ async def read_domain_report(
 
 
 async def read_traffic(db: Database, domain: Domain, *, since: datetime, until: datetime) -> list[TrafficHour]:
-    """The hours with visits between two instants, in order; both are the beginnings of hours."""
+    """Return the hours with visits between two instants, in order; both instants must be full hours."""
     return await fetch_values(
         db, TrafficHour, TRAFFIC_BY_HOUR, {"domain_id": domain.id, "since": since, "until": until}
     )

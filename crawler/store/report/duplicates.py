@@ -1,7 +1,6 @@
-"""Pages of a domain that say nearly the same: filled in from its events, read by bands.
+"""Near duplicates within a domain: an index of fingerprints, filled from the domain's events and read by bands.
 
-Nothing of this is on the way of a look: the plan once an hour, and whoever wants to know, read on where the last one
-ended.
+No visit waits for this. The hourly plan, or a user who asks, continues to fill the index where the last run ended.
 """
 
 from collections.abc import Sequence
@@ -16,20 +15,20 @@ from crawler.core.page.fingerprint import Fingerprint
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.rows import encode_fingerprint, fetch_number, fetch_row, fetch_rows
 
-CHUNK = 5_000  # events of one transaction; a second
-# Whoever removes the domain waits for us, or we for him; its holder does not.
+CHUNK = 5_000  # events in one transaction; takes about a second
+# Conflicts with the deletion of the domain, but not with its lease holder.
 LOCK_DOMAIN = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR KEY SHARE"
-# Who else fills in the same domain waits here.
+# Another process that fills the same domain waits at this row.
 CURSOR = """
     INSERT INTO fingerprint_cursor AS c (domain_id) VALUES (%(domain_id)s)
     ON CONFLICT (domain_id) DO UPDATE SET event = c.event
  RETURNING event
 """
-# A domain's events are numbered under the lock of its lease: whoever sees one sees all before it.
+# Events are numbered under the lock of the lease, so all events before a visible one are visible, too.
 EVENTS = """
     SELECT number, key FROM event WHERE domain_id = %(domain_id)s AND number > %(after)s ORDER BY number LIMIT %(most)s
 """
-# What a page is now, whatever its event was. octet_length does not unpack a text.
+# The current state of the pages, whatever the event was. octet_length does not decompress the text.
 CURRENT_FINGERPRINTS = """
     SELECT x.key, p.fingerprint
       FROM unnest(%(keys)s::bytea[]) AS x(key)
@@ -66,7 +65,7 @@ INSERT_BANDS = """
     ON CONFLICT DO NOTHING
 """
 ADVANCE = "UPDATE fingerprint_cursor SET event = %(event)s WHERE domain_id = %(domain_id)s"
-# Pages only of the nearest fingerprints: a crowd has thousands of them, and each may have thousands of pages.
+# Read pages of the nearest fingerprints only: there may be thousands of these, each with thousands of pages.
 NEAR_DUPLICATES = """
     SELECT p.url, n.bits, p.canonical IS NOT NULL
       FROM (SELECT DISTINCT distance_bits(b.fingerprint, a.fingerprint) AS bits, b.fingerprint
@@ -97,12 +96,12 @@ PAGES = """
      ORDER BY x.n, octet_length(p.url), p.url
      LIMIT %(most)s
 """
-UNSIGNED = 2**64 - 1  # with which a BIGINT becomes a Fingerprint
+UNSIGNED = 2**64 - 1  # mask that turns a BIGINT into a Fingerprint
 
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicate:
-    """A page, and in how many bits of 64 its fingerprint differs from the given page's.
+    """A near duplicate of a given page. bits: the distance of their fingerprints, of 64 bits.
 
     shares_schedule: whether it shares the schedule of a page with the same text.
     """
@@ -114,7 +113,7 @@ class NearDuplicate:
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicateGroup:
-    """Pages of one domain that are near one of them, which comes first. pages: how many there are in all."""
+    """Pages of a domain that are near duplicates of the first member. pages: how many there are in total."""
 
     domain: str
     pages: int
@@ -122,10 +121,9 @@ class NearDuplicateGroup:
 
 
 async def fill_fingerprints(db: Database, domain: Domain, *, max_chunks: int | None = None) -> int:
-    """Bring the fingerprints up to the domain's events; gives how many events were read.
+    """Update the fingerprints to the domain's last event and return the number of events read.
 
-    Each chunk of CHUNK events is a transaction, so it may end anywhere, and several may begin it at once.
-    max_chunks: no more than so many.
+    Each chunk of CHUNK events is one transaction: a run may stop at any time, and several may run concurrently.
     """
     total = 0
     for _ in count() if max_chunks is None else range(max_chunks):
@@ -152,7 +150,7 @@ async def _fill_chunk(db: Database, domain_id: int) -> int:
 
 
 async def _update_fingerprints(connection: Connection, values: dict[str, Any]) -> None:
-    """Write what the pages of these keys are now."""
+    """Store the current fingerprints of the pages with these keys."""
     rows = await (await connection.execute(CURRENT_FINGERPRINTS, values, binary=True)).fetchall()
     now = values | {"keys": [key for key, _ in rows], "fingerprints": [fingerprint for _, fingerprint in rows]}
     removed = await (await connection.execute(DELETE_FINGERPRINTS, now, binary=True)).fetchall()
@@ -166,9 +164,9 @@ async def _update_fingerprints(connection: Connection, values: dict[str, Any]) -
 async def find_near_duplicates(
     db: Database, domain: Domain, key: PageKey, *, bits: int, max_pages: int
 ) -> list[NearDuplicate] | None:
-    """The pages that differ from this one in so many bits at most, the nearest first; None for one without fingerprint.
+    """Return the near duplicates of a page, the nearest first, or None if it has no fingerprint.
 
-    bits: 0 to NEAR_BITS.  max_pages: pages.  As of the last `fill`.
+    Results are as of the last `fill_fingerprints`.  bits: the maximum distance, 0 to NEAR_BITS.
     """
     assert 0 <= bits <= NEAR_BITS, "four bands do not find more"
     async with db.transaction() as connection:
@@ -183,15 +181,15 @@ async def find_near_duplicates(
 async def find_near_duplicate_groups(
     db: Database, domain: Domain, *, bits: int, max_groups: int, max_members: int
 ) -> list[NearDuplicateGroup]:
-    """Groups of pages that say nearly the same, the largest first, as core/change/near_duplicates.py makes them.
+    """Return the groups of near duplicates, the largest first, as built by core/change/near_duplicates.py.
 
-    bits: from the first page of a group, 0 to NEAR_BITS.  max_groups: groups.  max_members: pages of each.  As of the
-    last `fill`. Reads all fingerprints of the domain, 16 bytes each.
+    Results are as of the last `fill_fingerprints`. Reads all fingerprints of the domain, 16 bytes each.
+    bits: the maximum distance from the first page of a group, 0 to NEAR_BITS.  max_members: the pages of each group.
     """
     async with db.transaction() as connection:
         cursor = await connection.execute(COUNTS, {"domain_id": domain.id}, binary=True)
         pages = {Fingerprint(number & UNSIGNED): page_count for number, page_count in await cursor.fetchall()}
-    # which takes its time, while nobody waits for us
+    # Takes long, so it runs between two transactions.
     groups = group_duplicates(pages, tolerance_bits=bits)[:max_groups]
     async with db.transaction() as connection:
         await connection.execute(PREFER_KEY_LOOKUPS)
@@ -204,7 +202,7 @@ async def find_near_duplicate_groups(
 async def _read_members(
     connection: Connection, domain_id: int, group: DuplicateGroup, max_members: int
 ) -> list[NearDuplicate]:
-    """The first pages of a group, by their distance from its leader, and of one fingerprint the shortest URL first."""
+    """Return the first pages of a group, by distance from its first page and then by length of the URL."""
     bits = {encode_fingerprint(each): bits for each, bits in group.distances.items()}
     values = {"domain_id": domain_id, "fingerprints": list(bits)[:max_members], "most": max_members}
     rows = await fetch_rows(connection, PAGES, values)

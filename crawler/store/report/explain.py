@@ -1,4 +1,4 @@
-"""All that the store knows about one URL, tracked or not."""
+"""Everything that the store knows about one URL, whether or not it is a page of the domain."""
 
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -10,7 +10,7 @@ from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import PRIOR, ChangeMagnitudes, RateEstimate
 from crawler.core.freshness.prior import ALL_KINDS, OTHER_TEMPLATES, classify_site
-from crawler.core.freshness.terms import CrawlDefaults, VisitTerms, Wanted
+from crawler.core.freshness.terms import CrawlDefaults, RequestReason, VisitTerms
 from crawler.core.http.response import NO_VALIDATORS, Validators
 from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.opic.opic import ENDOWMENT
@@ -40,9 +40,9 @@ ORDER = "(SELECT o.discovery_order FROM domain o WHERE o.id = %(domain_id)s)"
 
 
 def _build_order_expression(page: str, pool: str) -> str:
-    """A new page's place in the order over both pools: its rank, which is of its net, moved by the pool's dividend.
+    """Return an expression for the place of an unfetched page in the discovery order over both pools.
 
-    Where the order is not by cash it is the rank alone.
+    The rank counts only the net cash, so the dividend of the pool is added. Orders without cash use the rank alone.
     """
     return f"""
         CASE WHEN {ORDER} IN ('breadth', 'depth') THEN {page}.rank
@@ -58,11 +58,12 @@ PAGE = f"""
            visit_importance(coalesce(u.value, {WEIGHT}, 1), f.state = 'unfetched', p.announces,
                             g.first_visits, g.novelty)
                AS visit_importance, p.announces, {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
-           c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
+           c.net + q.dividend AS cash, c.history, c.clock, s.total_cash - s.dormant AS circulating,
+           s.clock AS domain_clock,
            g.a + p.rate_a AS belief_a, g.b + p.rate_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
-           p.magnitude_total, p.magnitude_changes, g.amount AS group_magnitude,
+           p.magnitude_total, p.magnitude_changes, g.magnitude AS group_magnitude,
            p.signals, activity_ahead(s.activity_at, s.activity_ahead, p.last_good_at) AS activity_ahead,
-           g.template, g.held_until IS NOT NULL AS is_template_deferred,
+           g.template, g.deferred_until IS NOT NULL AS is_template_deferred,
            p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.withheld_since, p.visits, p.changes,
            p.first_seen_at, p.last_visit_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
            p.received_bytes, u.key IS NOT NULL AND p.version > 0 AS is_list,
@@ -83,7 +84,7 @@ PAGE = f"""
       FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s AND p.key = %(key)s
 """  # noqa: S608  only our own expressions are put in
-# What a page passes on along each of its links, in importance.
+# The importance that a page passes on along each of its links.
 PASSED_IMPORTANCE = f"""
     {POPULARITY} * (
         SELECT coalesce((1 - o.virtual_page_share) * o.internal_link_weight
@@ -92,13 +93,13 @@ PASSED_IMPORTANCE = f"""
                                                          FROM unnest(l.external_link_counts) n), 0), 0)
           FROM domain o WHERE o.id = %(domain_id)s)
 """  # noqa: S608  only our own expressions are put in
-# A page that is gone links to nothing, nor does one that has moved, once its new place was read.
+# Gone pages link to nothing. A moved page does so only until the page that it moved to has been read.
 STILL_LINKS = """
     f.state NOT IN ('gone', 'moved')
     OR f.state = 'moved' AND EXISTS (SELECT FROM page h
                                       WHERE h.domain_id = %(domain_id)s AND h.key = p.moved_to AND h.version = 0)
 """
-# A scan of all links of the domain: only people ask this. Keys are 16 bytes, so another place is another key.
+# Scans all links of the domain; run only on a user's request. Keys have 16 bytes: other offsets match by accident.
 LINKING_PAGES = f"""
     SELECT p.url, f.depth, f.state, octet_length(l.targets) / 16 AS outlinks, {IMPORTANCE} AS importance,
            {PASSED_IMPORTANCE} AS pays, count(*) OVER () AS links, min(f.depth) OVER () AS nearest,
@@ -111,7 +112,7 @@ LINKING_PAGES = f"""
 COUNT_REDIRECTS = """
     SELECT count(*) AS moved FROM page WHERE domain_id = %(domain_id)s AND moved_to = %(key)s
 """
-# What others left for the domain's holder and touches this URL. A row under way is done with keys up to `after`.
+# Rows of the inbox that concern this URL. A row that is partly applied is done with keys up to `after`.
 WAITING = """
     SELECT DISTINCT CASE WHEN payload->'full' = 'true' THEN 'reread' ELSE kind END AS kind
       FROM inbox
@@ -128,7 +129,7 @@ DOMAIN = """
       FROM domain_state s LEFT JOIN robots r ON r.domain_id = s.domain_id
      WHERE s.domain_id = %(domain_id)s
 """
-# Pages that the last plan may have learnt from; a scan of the domain's pages: only people ask this.
+# Pages that the last plan may have learned from. Scans the pages of the domain; run only on a user's request.
 COUNT_VISITED = """
     SELECT count(*) FILTER (WHERE p.prior_no = %(no)s), count(*)
       FROM domain_plan l
@@ -139,11 +140,11 @@ COUNT_VISITED = """
 
 
 class InboxKind(StrEnum):
-    """What waits in a domain's inbox for the next crawl and touches a URL."""
+    """A kind of request that waits in a domain's inbox for the next crawl and concerns a URL."""
 
     SEED = "seed"
     REFRESH = "refresh"
-    REREAD = "reread"  # a refresh that asks for the whole page, since its domain's settings have changed
+    REREAD = "reread"  # a refresh with a full recrawl, because settings of the domain have changed
     AUDIT = "audit"
     SIGNAL = "signal"
     REPRICE = "reprice"
@@ -151,20 +152,21 @@ class InboxKind(StrEnum):
 
 
 class PriorLevel(StrEnum):
-    """The group that a prior was mostly learnt from."""
+    """The group that a prior was mainly learned from."""
 
     TEMPLATE = "template"
     DOMAIN = "domain"
     KIND = "kind"  # of site
-    ALL = "all"  # domains
-    NOTHING = "nothing"  # was known of any
+    ALL = "all"  # all domains
+    NOTHING = "nothing"  # the built-in prior
 
 
 @dataclass(frozen=True, slots=True)
 class PriorSource:
-    """What a page's prior comes from.
+    """The origin of a page's prior.
 
-    kind: of the domain's site, empty for none.  pages, domains: that the level has, of those that were looked at again.
+    kind: the kind of the domain's site, empty for none.  pages, domains: the number of revisited pages and of domains
+    at this level.
     """
 
     level: PriorLevel
@@ -175,27 +177,27 @@ class PriorSource:
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """A tracked page.
+    """The facts of a page of the domain.
 
-    prior, template: what the pages of its group say about it, and which group that is.
-    magnitudes, group_magnitude: how much its changes have changed, and what its group makes expect.
-    cash, history, clocks, circulating: coins; cash, history and clock are None outside the economy.
-    visit_importance: of a look at it, with what it announces.  announces: new pages that a change of it brings, by what
-    such pages turned out to be worth.
-    popularity, url_score: what links and what the URL make of importance; a mixed order weighs both.
-    is_template_deferred: new pages of its group are held back, since such pages have said nothing new of late.
-    withheld_since: since when other content is not accepted, as it may stand in place of the page.
-    canonical: whose schedule it shares.  duplicates: how many share its own.
-    signals: of change since its last good look, by the number of their source.
-    activity_ahead: days by which the site's activity has gone ahead of the calendar since then.
-    is_list: it was read as a sitemap or a feed.
-    outlinks: None if never read.  ahead: of a new page, how many new pages come before it.
+    template, prior: its group, and the prior of this group.
+    magnitudes, group_magnitude: the magnitudes of its changes, and the magnitude that its group predicts.
+    cash, history, clocks, circulating: units of cash; cash, history and clock are None outside the OPIC economy.
+    visit_importance: the importance of a visit, with the pages that it announces.  announces: the mean number of new
+    pages that a change brings, weighted by their value.
+    popularity, url_score: the parts of importance from links and from the URL; only a mixed order uses the latter.
+    is_template_deferred: unfetched pages of its group are deferred because such pages brought nothing new recently.
+    withheld_since: since when new content is withheld as a possible soft error.
+    canonical: the page whose schedule it shares.  duplicates: the number of pages that share its schedule.
+    signals: counts of change signals since its last successful visit, by source number.
+    activity_ahead: days by which the site activity has run ahead of the calendar since that visit.
+    is_list: it was read as a URL list.
+    outlinks: None if it was never read.  ahead: for an unfetched page, the number of pages before it in the order.
     """
 
     url: Url
     state: State
     due_at: datetime | None
-    request_reason: Wanted
+    request_reason: RequestReason
     depth: int
     rank: int
     boosted: bool
@@ -244,23 +246,23 @@ class PageFacts:
 
     @property
     def validators(self) -> Validators:
-        """The validators of the page's last good answer."""
+        """Return the validators of the page's last good response."""
         return Validators(self.etag, self.last_modified) if self.version else NO_VALIDATORS
 
 
 @dataclass(frozen=True, slots=True)
 class PastVisit:
-    """One of the last visits. requests: all that it took, the page's own and others; bytes are of all of them.
+    """One of the last visits. requests: all requests of the visit, including those for other URLs; bytes likewise.
 
-    cash: coins that it settled.  expected: the chance that was given for a change.
-    price: importance x days that it had to be worth.  audit: it was one of a random sample.
-    amount: the part of the page that changed, 0 to 1.  rendering: why it was rendered, or was not, or what became of
-    it.  added_words, added_links: by its scripts.  evidence, rendering: of Rung, RenderChoice and RenderFailure, or a
-    word of another version of recrawl.
+    cash: the cash that it settled.  expected: the predicted chance of a change.
+    price: the shadow price, in importance x days.  audit: the visit was one of a random sample.
+    amount: the share of the page that changed, 0 to 1.  rendering: why it was or was not rendered, or how this ended.
+    added_words, added_links: added by its scripts.  evidence, rendering: strings, because another version of recrawl
+    may have written a value that the enumerations do not have.
     """
 
     at: datetime
-    answer: str
+    outcome: str
     status: int | None
     reason: str
     change: Change
@@ -274,9 +276,9 @@ class PastVisit:
     cash: int
     expected: float | None
     due_at: datetime | None
-    price: float | None
+    shadow_price: float | None
     audit: bool
-    amount: float | None
+    magnitude: float | None
     rendering: str
     added_words: int | None
     added_links: int | None
@@ -290,9 +292,9 @@ VISITS = f"""
 
 @dataclass(frozen=True, slots=True)
 class LinkingPage:
-    """A page that links here.
+    """A page that links to the URL.
 
-    passed_importance: what it passes on along each link, in importance (the domain's mean is 1).
+    passed_importance: the importance that it passes on along each link (mean of the domain: 1).
     """
 
     url: Url
@@ -305,18 +307,18 @@ class LinkingPage:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All that is known of a URL within its domain.
+    """Everything that is known about a URL within its domain.
 
-    page: None for one that is not tracked.  links, linking_pages: how many pages link here, and those that pay it most.
-    remaining_links: how many of them are still there.  redirects: pages that moved here, or may have.
-    nearest_depth: the least depth of a page that links here.  tracked: pages of the domain, whatever became of them.
-    prior_source: what the page's prior comes from; None for one that is not tracked.
-    terms: what holds for its next look, at today's price.  trust: how far its group's validators can be believed.
-    suspected: validators that have lied in every group that was tested.
-    waiting: what the next crawl is to apply to it, by the domain's inbox; nothing else here knows of that yet.
-    sources: of change signals about pages of the domain, by their numbers.
-    uses_head: its length and date are asked for first.  is_validator_check: its validators are put to the test, if it
-    is the next.
+    page: None if the URL is no page of the domain.  links, linking_pages: the number of pages that link to it, and
+    those that pass on most importance.  remaining_links: links that still exist.  redirects: pages that moved here.
+    nearest_depth: the minimum depth of the linking pages.  tracked: the number of pages of the domain in any state.
+    prior_source: the origin of the page's prior; None without a page.
+    terms: the terms of its next visit, at the current shadow price.  trust: the reliability of its group's validators.
+    suspected: validators that have lied in every group that was checked.
+    waiting: requests in the domain's inbox that concern the page; no other field includes their effects.
+    sources: the domain's sources of change signals, by number.
+    uses_head: a HEAD request is sent first.  is_validator_check: its next visit is a validator check, if it is the
+    next one of its group.
     """
 
     at: datetime
@@ -340,10 +342,10 @@ class Explanation:
 
     @property
     def is_orphan(self) -> bool:
-        """Whether a page that was found by a link is left without any, by what its parents said when last read.
+        """Return whether no link to a page that was found by a link is left, as of the last read of its parents.
 
-        It is kept, and looked at as before: a page may live on though nobody links to it. A parent that is not
-        modified, was not looked at or could not be had says nothing, and takes no link back.
+        Such a page is kept and revisited as before, because it may still exist. A link counts as long as its parent
+        is unmodified, not revisited or unreachable.
         """
         page = self.page
         is_fetched = page is not None and page.state is State.FETCHED and page.depth > 0
@@ -351,7 +353,7 @@ class Explanation:
 
 
 async def explain_url(db: Database, domain: Domain, url: Url, *, at: datetime, defaults: CrawlDefaults) -> Explanation:
-    """Everything about a URL of the domain, under the name that the domain gives it."""
+    """Return everything that is known about a URL of the domain. url: in the domain's canonical spelling."""
     values = {"domain_id": domain.id, "key": compute_page_key(url), "url": url, "at": at, "most": MAX_LINKS}
     async with db.transaction() as connection:
         (domain_row,) = await fetch_dicts(connection, DOMAIN, values)
@@ -390,7 +392,7 @@ async def explain_url(db: Database, domain: Domain, url: Url, *, at: datetime, d
 
 
 async def _find_prior_source(connection: Connection, domain: Domain, page: PageFacts) -> PriorSource:
-    """Return the smallest group around a page of which any page was looked at again: its prior comes from there."""
+    """Return the smallest group around the page with revisited pages. Its prior comes mainly from this group."""
     kind = classify_site(domain.authority)
     ((template_pages, domain_pages),) = await fetch_rows(
         connection, COUNT_VISITED, {"domain_id": domain.id, "no": page.prior_no}
@@ -417,7 +419,7 @@ def _build_terms(page: PageFacts, context: ScoringContext) -> VisitTerms:
 
 
 def _choose_request_kind(page: PageFacts, context: ScoringContext) -> RequestKind:
-    """How it is asked for."""
+    """Return the kind of request of the page's next visit."""
     if not page.version:
         return RequestKind.FULL
     return context.choose_request_kind(
@@ -430,7 +432,7 @@ def _build_page(row: dict[str, Any]) -> PageFacts:
     prior = RateEstimate(row.pop("prior_a"), row.pop("prior_b"))
     kinds = {
         "state": State(row["state"]),
-        "request_reason": Wanted(row["request_reason"]),
+        "request_reason": RequestReason(row["request_reason"]),
         "signals": tuple(row["signals"]),
     }
     magnitudes = ChangeMagnitudes(row.pop("magnitude_total"), row.pop("magnitude_changes"))

@@ -1,4 +1,4 @@
-"""Pages as others take them: each with its newest version, in the order of their keys or of the feed."""
+"""Pages for export: each with its newest version, in the order of their keys or of the feed."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,7 +15,7 @@ from crawler.store.report.feed import require_stored
 from crawler.store.report.versions import parse_headers
 from crawler.store.rows import fetch_dicts, fetch_row, fetch_rows
 
-# URL lists are about pages, and none themselves; a feed is both.
+# URL lists are not exported as pages, except feeds.
 PAGE = """
     SELECT p.key, p.url, f.state, p.version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
            p.last_change_at AS changed_at, coalesce(v.title, '') AS title, coalesce(v.language, '') AS language,
@@ -33,8 +33,7 @@ PAGE = """
        AND NOT EXISTS (SELECT FROM url_list u
                         WHERE u.domain_id = p.domain_id AND u.key = p.key AND u.kind IN ('sitemap', 'index', 'text'))
 """
-# Every version that was not thinned out, also of pages that are gone. What is kept of the newest answer alone is of
-# that version.
+# All versions whose text is stored, including those of gone pages. Validators are stored for the newest one only.
 VERSION = """
     SELECT p.key, p.url, f.state, v.number AS version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
            p.last_change_at AS changed_at, v.title, v.language, v.content_type, v.text, v.body_digest AS digest,
@@ -71,7 +70,7 @@ PAGES_IN_ORDER = f"""
      ORDER BY p.key LIMIT %(most)s
 """
 PAGES_CHOSEN = f"{PAGE} AND p.key = ANY(%(keys)s)"
-# A piece of the feed, with the pages that its changes are about; none for changes of the site.
+# A range of the feed with the pages of its changes; NULL for changes of the site.
 FEED_CHANGES = """
     SELECT f.position, e.key, e.version, e.change
       FROM (SELECT position, domain_id, number FROM feed
@@ -82,7 +81,7 @@ FEED_CHANGES = """
                        AND e.change IN ('added', 'changed', 'moved', 'gone', 'excluded', 'restored') OFFSET 0) e ON true
      ORDER BY f.position
 """
-REMOVALS = frozenset({"gone", "moved", "excluded"})  # changes that bring no version
+REMOVALS = frozenset({"gone", "moved", "excluded"})  # changes without a new version
 SHARED_BY_PAGES = """
     SELECT body_digest FROM page WHERE domain_id = %(domain_id)s AND version > 0
      GROUP BY body_digest HAVING count(*) > 1
@@ -93,21 +92,21 @@ SHARED_BY_VERSIONS = """
 """
 
 
-VersionKey = tuple[PageKey, int]  # of a page, and the number of one of its versions
+VersionKey = tuple[PageKey, int]  # a page and the number of one of its versions
 FIRST_VERSION: VersionKey = (PageKey(b""), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedPage:
-    """A page with its newest version. state: a page that is gone, has moved or may not be fetched has said this last.
+    """A page with its newest version. For a gone, moved or excluded page, this is the last version seen.
 
-    status: of the last look.  version_status: of the answer that brought the version; None where it is not kept, or
-    bodies were not asked for.  version_at: when the version was first seen.  seen_at: the last good look.  changed_at:
-    the last change, None without one.  importance: of the domain's mean; None outside the economy.
-    text: the main text, a line for each block.  digest: of the body.  body: as it came, or as a browser made it; None
-    where it was not asked for or is not kept.  headers: those that are kept of the answer that brought the version, in
-    its order (core/http/stored_headers.py); etag and last_modified stand beside.  is_of_all: it is one of all versions
-    of the page, whose importance is not asked for.
+    status: the status of the last visit.  version_status: the status of the response with this version; None if it is
+    not stored or bodies were not requested.  version_at: when the version was first seen.  seen_at: the last successful
+    visit.  changed_at: the last change, or None.  importance: the mean of the domain is 1; None outside the OPIC
+    economy.  text: the main text, one block per line.  digest: the digest of the body.  body: the response body or the
+    rendered document; None if not requested or not stored.  headers: the stored headers of the response with this
+    version, in order (core/http/stored_headers.py), without etag and last_modified.  is_of_all: the page is read with
+    all its versions, without importance.
     """
 
     key: PageKey = field(repr=False)
@@ -134,22 +133,19 @@ class ExportedPage:
 
     @property
     def is_available(self) -> bool:
-        """Whether it can be read today, as far as is known."""
+        """Return whether the page can currently be fetched, as far as is known."""
         return self.version > 0 and self.state not in {State.GONE, State.MOVED, State.EXCLUDED}
 
     @property
     def has_content(self) -> bool:
-        """Whether what it says is taken: of a page that is not there any more, only where all its versions are."""
+        """Return whether to export its content: removed pages are exported only with all their versions."""
         return self.is_of_all or self.is_available
 
 
 async def read_pages_to_export(
     db: Database, domain: Domain, *, after: PageKey, max_count: int, with_bodies: bool = False
 ) -> list[ExportedPage]:
-    """The pages of a domain that are there, by key. after: only those whose key follows this one (keyset paging).
-
-    with_bodies: with them.
-    """
+    """Return the available pages of a domain by key. after: only pages after this key (keyset paging)."""
     values = {"domain_id": domain.id, "after": after, "most": max_count, "bodies": with_bodies}
     async with db.transaction() as connection:
         return await _read_pages(connection, PAGES_IN_ORDER, values)
@@ -158,9 +154,9 @@ async def read_pages_to_export(
 async def read_versions_to_export(
     db: Database, domain: Domain, *, after: VersionKey, max_count: int, with_bodies: bool = False
 ) -> tuple[list[ExportedPage], VersionKey | None]:
-    """So many of all versions of a domain's pages, by key and number, and the place from which to go on; None: the end.
+    """Return versions of a domain's pages by key and number, and the place from which to continue, None at the end.
 
-    after: FIRST_VERSION, or that place (keyset paging).  with_bodies: with them.
+    after: FIRST_VERSION, or the place returned by the last call (keyset paging).
     """
     key, number = after
     values = {"domain_id": domain.id, "after": key, "number": number, "most": max_count, "bodies": with_bodies}
@@ -180,12 +176,11 @@ async def read_changes_to_export(
     with_bodies: bool = False,
     with_versions: bool = False,
 ) -> tuple[list[ExportedPage], int]:
-    """Return what came between two cursors of the feed and what became of pages, and the cursor behind all that.
+    """Return the pages that changed between two cursors of the feed, and the cursor after them.
 
-    Pages that have come, changed or gone, each once; or with `versions` all versions that came, and behind them each
-    page that went, and is not back, as one of version 0, without any content. A version that was thinned out does not
-    come.
-    Raises CursorTooOld where the feed has forgotten changes after that cursor.  max_count: changes that are read.
+    Each page that was added, changed or removed is returned once. With `with_versions`, all new versions that are still
+    stored are returned, then each removed page that is not restored, as version 0 without content.
+    Raise CursorTooOld if changes after the cursor were deleted.  max_count: the number of changes to read.
     """
     values = {"domain_id": domain.id, "after": after, "until": until, "most": max_count, "bodies": with_bodies}
     async with db.transaction() as connection:
@@ -217,23 +212,23 @@ async def _read_new_versions(
 
 
 async def _read_chosen(connection: Connection, keys: list[PageKey], values: dict[str, Any]) -> list[ExportedPage]:
-    """Return the pages of some keys, each once, in the order of these."""
+    """Return the pages with these keys, each once, in the order of the keys."""
     order = {key: n for n, key in enumerate(dict.fromkeys(keys))}
     pages = await _read_pages(connection, PAGES_CHOSEN, values | {"keys": list(order)}) if order else []
     return sorted(pages, key=lambda page: order[page.key])
 
 
 async def read_shared_digests(db: Database, domain: Domain, *, include_versions: bool = False) -> frozenset[bytes]:
-    """The digests of bodies that several pages of a domain have alike.
+    """Return the digests of bodies that several pages of a domain share.
 
-    include_versions: or several versions of any page.
+    include_versions: also count bodies that several versions of pages share.
     """
     statement = SHARED_BY_VERSIONS if include_versions else SHARED_BY_PAGES
     return frozenset(digest for (digest,) in await fetch_rows(db, statement, {"domain_id": domain.id}))
 
 
 async def _read_pages(connection: Connection, statement: str, values: dict[str, Any]) -> list[ExportedPage]:
-    # Merged with the pages, texts and states would be read from the domain's first one on, for every batch again.
+    # With merge joins, each batch would read texts and states from the first page of the domain on.
     await connection.execute(PREFER_KEY_LOOKUPS)
     return [_build_page(values["domain_id"], row) for row in await fetch_dicts(connection, statement, values)]
 

@@ -1,4 +1,4 @@
-"""The change feed: every domain's events in one order, for any number of readers with cursors."""
+"""The change feed: the events of all domains in one order, for any number of readers with cursors."""
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
@@ -13,10 +13,10 @@ from crawler.errors import CursorAhead, CursorTooOld
 from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_row, fetch_rows
 
-FEED_LOCK = 0x66656564  # "feed": one stamper at a time
+FEED_LOCK = 0x66656564  # "feed": one process appends at a time
 CHANNEL = "recrawl_changes"
 
-# Positions are counted, not drawn from a sequence: no gaps, and a dump and restore goes on where it ended.
+# Positions are counted instead of taken from a sequence: no gaps, and a restored dump continues where it ended.
 APPEND_EVENTS = """
     WITH fresh AS (
         SELECT e.domain_id, e.number
@@ -37,15 +37,15 @@ APPEND_EVENTS = """
      WHERE s.domain_id = a.domain_id
  RETURNING a.many
 """
-# Whoever waits for changes is told once for all that were appended, when they can be read: where the feed ends now.
+# Sent once per transaction, on commit, with the new end of the feed.
 NOTIFY_LISTENERS = "SELECT pg_notify(%(channel)s, max(position)::text) FROM feed"
 CHUNK = 10_000
 EVENT = """
-    e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts, e.pages, e.source,
+    e.at, e.url, e.change, e.version, e.distance_bits, e.magnitude, e.parts, e.pages, e.source,
     CASE WHEN %(blocks)s THEN e.blocks END AS blocks
 """
-# From the events or from the feed, whichever the conditions are about: each row is looked up on the other side by its
-# key. Left to itself the planner reads all of both (OFFSET 0 keeps it from that).
+# Two directions: start from the events or from the feed, depending on the conditions, and look up each row on the other
+# side by key. Without OFFSET 0, the planner reads both tables in full.
 BY_EVENT = f"""
     SELECT e.domain_id, e.key, f.position, {EVENT}
       FROM event e
@@ -58,10 +58,10 @@ BY_FEED = f"""
      CROSS JOIN LATERAL (SELECT * FROM event e
                           WHERE e.domain_id = f.domain_id AND e.number = f.number OFFSET 0) e
 """  # noqa: S608  the same
-# Titles and importance are looked up for the rows that are shown, row by row: joins would read whole partitions.
+# Titles and importance are looked up row by row for the rows found: joins would read whole partitions.
 FEED_ITEMS = """
     WITH found AS MATERIALIZED ({found})
-    SELECT e.position, d.authority AS domain, e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts,
+    SELECT e.position, d.authority AS domain, e.at, e.url, e.change, e.version, e.distance_bits, e.magnitude, e.parts,
            e.pages, e.blocks, e.source,
            coalesce((SELECT s.title FROM snapshot s
                       WHERE s.domain_id = e.domain_id AND s.key = e.key AND s.number = e.version), '') AS title,
@@ -91,8 +91,8 @@ FORGOTTEN = """
 """
 
 
-# A copy of a database is another one as soon as it goes on by itself: restored elsewhere it has another server or
-# number, recovered up to an instant another timeline. A domain that was registered anew has another number, too.
+# A copy of a database is a different source once it continues on its own: a restored dump has another server or
+# database id, a point-in-time recovery another timeline. A domain that is registered again has another number.
 SOURCE = """
     SELECT format('%%s/%%s/%%s/%%s', s.system_identifier, c.timeline_id, d.oid, %(domain_id)s::bigint)
       FROM pg_control_system() s, pg_control_checkpoint() c, pg_database d WHERE d.datname = current_database()
@@ -106,17 +106,17 @@ class EventKind(StrEnum):
     CHANGED = "changed"
     MOVED = "moved"
     GONE = "gone"
-    EXCLUDED = "excluded"  # it may not be fetched any more: by robots.txt, or by the domain's scope
+    EXCLUDED = "excluded"  # robots.txt or the scope of the domain no longer allow to fetch it
     RESTORED = "restored"
-    TEMPLATE = "template"  # the site changed a block of nearly all its pages: one event, at its root
-    DEFERRED = "deferred"  # pages like this one say nothing new: no more of them are fetched but one a day
-    RESUMED = "resumed"  # and now they do again
-    HINT = "hint"  # somebody says that the page has changed; nobody has looked yet
+    TEMPLATE = "template"  # the site changed a block of nearly all its pages: one event, for the root
+    DEFERRED = "deferred"  # pages of this group bring nothing new: only one a day is fetched
+    RESUMED = "resumed"  # deferred pages are fetched again
+    HINT = "hint"  # a signal says that the page has changed; it has not been visited yet
 
 
 @dataclass(frozen=True, slots=True)
 class BlockChange:
-    """One block that changed. before, after: its text, cut where it is long; None for a block that came or went."""
+    """One block that changed. before, after: its text, truncated; None where the block was added or removed."""
 
     part: BlockKind
     before: str | None
@@ -128,10 +128,10 @@ ALL_KINDS = frozenset(EventKind)
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """Which changes are wanted. domain_id, key: of one domain, or one page of it.  prefix: of their URLs.
+    """A selection of changes: of one domain or page, with a prefix of the URL, of some kinds.
 
-    since: found at or after this knowledge time.  after: behind this position of the feed.  until: not behind this one;
-    then the feed is read in its own order, whatever else is asked, so that a piece of it costs as much as it is long.
+    since: changes found at or after this knowledge time.  after: changes after this position.  until: changes up to
+    this position; then the feed is read in its own order, so the cost is proportional to the length of this range.
     """
 
     domain_id: int | None = None
@@ -144,13 +144,13 @@ class ChangeFilter:
 
     @property
     def conditions(self) -> list[str]:
-        """Conditions in SQL on an event e and its place f in the feed; only what is asked for, for the planner."""
+        """Return the SQL conditions on an event e and its position f, only those needed, to help the planner."""
         needed_by_condition = {
             "e.domain_id = %(domain_id)s": self.domain_id is not None,
             "e.key = %(key)s": self.key is not None,
             "starts_with(e.url, %(prefix)s)": bool(self.prefix),
             "e.change = ANY(%(kinds)s)": self.kinds != ALL_KINDS,
-            "e.change <> 'added'": EventKind.ADDED not in self.kinds,  # said once more as the index event_news has it
+            "e.change <> 'added'": EventKind.ADDED not in self.kinds,  # repeats the predicate of index event_news
             "e.at >= %(since)s": self.since is not None,
             "f.position > %(after)s": self.after > 0 or self.until is not None,
             "f.position <= %(until)s": self.until is not None,
@@ -159,16 +159,16 @@ class ChangeFilter:
 
     @property
     def uses_event_index(self) -> bool:
-        """Whether an index of events finds what is wanted, rather than the feed's own order."""
+        """Return whether to search by an index of events rather than in the order of the feed."""
         if self.until is not None:
             return False
-        # Behind a cursor stands what came since: little, whereas of all events most are news.
+        # Few changes follow a cursor, whereas most events match the index of news.
         is_news = self.since is not None or EventKind.ADDED not in self.kinds
         return self.key is not None or (is_news and not self.after)
 
     @property
     def values(self) -> dict[str, Any]:
-        """The parameters of the conditions."""
+        """Return the parameters of the conditions."""
         return asdict(self) | {"kinds": [kind.value for kind in self.kinds]}
 
 
@@ -177,14 +177,15 @@ EVERY_CHANGE = ChangeFilter()
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:
-    """One change. position: the cursor from which to read on.
+    """One change. position: the cursor for reading on.
 
-    amount: the part of the page that changed, 0 to 1; None where nobody can tell.
-    parts: what changed: text, link, image, title, meta; empty where the blocks were not compared.
-    blocks: the first blocks that changed, if they were asked for.  pages: of a change of the boilerplate, on how many
-    pages it had been seen.  source: of a hint, who gave it.
-    title: of the version that it brought, or of the last one.  importance: of the page now, the domain's mean is 1;
-    None outside the economy.  moved_to: where a page that moved is now, as far as that is a page of the domain.
+    amount: the share of the page that changed, 0 to 1; None if unknown.
+    parts: what changed, of text, link, image, title, meta; empty if the blocks were not compared.
+    blocks: the first blocks that changed, if requested.  pages: for a change of the template, the number of pages it
+    was seen on.  source: for a hint, who gave it.
+    title: the title of the new version, or of the last one.  importance: the current importance of the page (mean of
+    the domain: 1); None outside the OPIC economy.  moved_to: the page that a moved page redirects to, if it is a page
+    of the domain.
     """
 
     position: int
@@ -194,7 +195,7 @@ class FeedItem:
     change: EventKind
     version: int
     distance_bits: int | None
-    amount: float | None
+    magnitude: float | None
     parts: tuple[BlockKind, ...] = ()
     blocks: tuple[BlockChange, ...] = ()
     pages: int | None = None
@@ -205,14 +206,14 @@ class FeedItem:
 
     @property
     def page_cursor(self) -> tuple[datetime, int]:
-        """Its place among the newest changes, from which `newest_changes` reads on."""
+        """Return its place among the newest changes, from which `list_newest_changes` continues."""
         return self.at, self.position
 
 
 async def append_to_feed(db: Database, *, at: datetime, only: Collection[int] | None = None) -> int:
-    """Append all recorded events to the feed, in one order; gives how many. One stamper works at a time.
+    """Append all recorded events to the feed, in one order, and return their number. One process appends at a time.
 
-    only: those of these domains, by number. Who listens on CHANNEL is told once for each transaction.
+    Listeners on CHANNEL are notified once per transaction.  only: numbers of the domains to append, instead of all.
     """
     total, chosen = 0, list(only) if only is not None else None
     while True:
@@ -230,16 +231,16 @@ async def append_to_feed(db: Database, *, at: datetime, only: Collection[int] | 
 async def read_feed(
     db: Database, change_filter: ChangeFilter = EVERY_CHANGE, *, max_count: int = 1000, with_blocks: bool = False
 ) -> list[FeedItem]:
-    """The changes that are wanted, in the feed's order. with_blocks: with those that changed.
+    """Return the selected changes in the order of the feed. with_blocks: include the blocks that changed.
 
-    Raises what `require_stored` does where `wanted.after` is a cursor; 0 is the beginning of what is kept.
+    If `change_filter.after` is a cursor, raise as `require_stored` does; 0 starts at the oldest stored change.
     """
     source = BY_EVENT if change_filter.uses_event_index else BY_FEED
     statement = f"{source} WHERE {_join_conditions(change_filter.conditions)} ORDER BY f.position LIMIT %(most)s"
     items = await _fetch_items(
         db, statement, "e.position", change_filter.values | {"most": max_count, "blocks": with_blocks}
     )
-    if change_filter.after:  # asked afterwards: what was kept then was kept when it was read
+    if change_filter.after:  # checked afterwards: what is stored now was also stored when it was read
         await require_stored(db, change_filter.domain_id, since=change_filter.after)
     return items
 
@@ -247,12 +248,12 @@ async def read_feed(
 async def read_feed_from(
     db: Database, change_filter: ChangeFilter = EVERY_CHANGE, *, max_count: int = 1000, with_blocks: bool = False
 ) -> tuple[list[FeedItem], int]:
-    """The changes that `read_feed` gives, and the cursor from which to go on.
+    """Return the changes that `read_feed` returns, and the cursor from which to continue.
 
-    It lies behind all that was read, wanted or not: else who waits for something rare would read all that came since
-    its last change again each time, until the feed has forgotten what stands behind its cursor.
+    The cursor is after everything that was read, selected or not. Otherwise, a reader that waits for a rare change
+    would read everything since its last change again each time, until the changes after its cursor are deleted.
     """
-    end = await read_feed_end(db)  # before: positions become visible in their order, so that all up to it is seen below
+    end = await read_feed_end(db)  # read first: positions become visible in order, so all up to it are read below
     items = await read_feed(db, change_filter, max_count=max_count, with_blocks=with_blocks)
     last = items[-1].position if items else change_filter.after
     return items, last if len(items) >= max_count else max(last, end)
@@ -265,9 +266,9 @@ async def list_newest_changes(
     before: tuple[datetime, int] | None = None,
     max_count: int = 100,
 ) -> list[FeedItem]:
-    """Return the changes in the feed with the blocks that changed, the newest first.
+    """Return the selected changes with the blocks that changed, the newest first.
 
-    before: only those after this place, `FeedItem.place` of the last one shown (keyset paging).
+    before: continue after this place, the `FeedItem.page_cursor` of the last change shown (keyset paging).
     """
     conditions = change_filter.conditions
     if before is not None:
@@ -279,7 +280,7 @@ async def list_newest_changes(
 
 
 async def count_changes(db: Database, change_filter: ChangeFilter = EVERY_CHANGE) -> dict[EventKind, int]:
-    """How many changes of each kind there are in the feed."""
+    """Return the number of changes of each kind in the feed."""
     rows = await fetch_rows(
         db, f"{COUNT} WHERE {_join_conditions(change_filter.conditions)} GROUP BY e.change", change_filter.values
     )
@@ -287,15 +288,15 @@ async def count_changes(db: Database, change_filter: ChangeFilter = EVERY_CHANGE
 
 
 async def read_forgotten_until(db: Database, domain_id: int | None) -> int:
-    """The last position of a change that the feed has forgotten, of a domain or of any; 0 for none."""
+    """Return the last position of a deleted change of a domain (None: of any domain); 0 for none."""
     return (await _read_forgotten(db, domain_id))[0]
 
 
 async def require_stored(executor: Connection | Database, domain_id: int | None, *, since: int) -> None:
-    """Raise CursorTooOld where changes after a cursor are not kept any more, so that reading on would miss them.
+    """Raise CursorTooOld if changes after a cursor were deleted: reading on would miss them.
 
-    And CursorAhead for one beyond the end of the feed, which this feed cannot have given. Within a transaction it is
-    called after what was read: nothing went in between.
+    Raise CursorAhead for a cursor beyond the end of the feed: it is not from this feed. Within a transaction, call this
+    after reading, because the deletion could happen between the two.
     """
     until, authority, end = await _read_forgotten(executor, domain_id)
     if since > end:
@@ -305,32 +306,32 @@ async def require_stored(executor: Connection | Database, domain_id: int | None,
 
 
 async def _read_forgotten(executor: Connection | Database, domain_id: int | None) -> tuple[int, str | None, int]:
-    """Up to which position, the name of the domain that was asked about, and where the feed ends."""
+    """Return the last deleted position, the name of the domain (None for all), and the end of the feed."""
     row = await fetch_row(executor, FORGOTTEN, {"domain_id": domain_id})
     assert row is not None, "an aggregate has a row"
     return int(row[0]), row[1], int(row[2])
 
 
 async def read_feed_end(db: Database) -> int:
-    """The cursor behind all changes that the feed has; 0 while it is empty."""
+    """Return the cursor after all changes of the feed; 0 while it is empty."""
     return await fetch_number(db, "SELECT coalesce(max(position), 0) FROM feed", {})
 
 
 async def find_changed_domains(db: Database, *, after: int) -> frozenset[int]:
-    """The numbers of the domains that have changes in the feed behind a cursor."""
+    """Return the numbers of the domains that have changes after a cursor."""
     rows = await fetch_rows(db, "SELECT DISTINCT domain_id FROM feed WHERE position > %(after)s", {"after": after})
     return frozenset(number for (number,) in rows)
 
 
 async def read_feed_source(db: Database, domain: Domain) -> str:
-    """What tells the feed of a domain from that of any other database, or registration: a cursor is of one source."""
+    """Return an identifier of the domain's feed, unique to this database and registration. Cursors belong to it."""
     row = await fetch_row(db, SOURCE, {"domain_id": domain.id})
     assert row is not None
     return str(row[0])
 
 
 async def read_last_change(db: Database, domain: Domain, url: Url) -> FeedItem | None:
-    """The last change of a page, with the blocks that changed, whether the feed has it yet or not (position 0)."""
+    """Return the last change of a page with the blocks that changed, in the feed or not (its position is 0)."""
     values = {"domain_id": domain.id, "key": compute_page_key(url), "blocks": True}
     items = await _fetch_items(db, LAST_CHANGE, "e.position", values)
     return items[0] if items else None

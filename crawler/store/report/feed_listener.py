@@ -1,7 +1,7 @@
-"""Word that the feed has grown, by LISTEN: whoever waits for changes need not ask again and again.
+"""Notification that the feed has grown, by LISTEN, as an alternative to polling.
 
-Who appends to the feed notifies the channel `recrawl_changes` in the same transaction, once for all that it appends;
-the payload is the position at which the feed ends then. It is word alone: what was missed is in the feed.
+Each transaction that appends to the feed sends one NOTIFY on the channel `recrawl_changes`, with the position of the
+new end of the feed. Missed notifications lose nothing: the changes are in the feed.
 """
 
 import asyncio
@@ -13,28 +13,28 @@ import psycopg
 from crawler.store.database import Connection, Database
 from crawler.store.report.feed import CHANNEL
 
-# What a process recorded that was killed before it appended is appended by whoever looks next; and poolers of
-# connections pass no notifications on.
+# Poll as well: events of a process that was killed before it appended them are appended by the next reader, and
+# connection poolers do not pass notifications on.
 POLL_INTERVAL = timedelta(seconds=5)
-RECONNECT_DELAY = timedelta(seconds=1)  # until a server that is away is asked again
+RECONNECT_DELAY = timedelta(seconds=1)  # before connecting again to an unreachable server
 
 
 class FeedListener:
-    """Wakes one reader of the feed. Its connection is made when it waits first, and made anew when it was lost."""
+    """A listener that wakes one reader of the feed. It connects on the first wait and reconnects if necessary."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._connection: Connection | None = None
 
     async def wait(self) -> None:
-        """Wait until the feed has grown since the last wait, or may have: the first wait ends at once."""
+        """Wait until the feed may have grown since the last wait. The first wait returns at once."""
         try:
             if self._connection is None:
                 self._connection = await psycopg.AsyncConnection.connect(
                     self._url, autocommit=True, application_name="recrawl"
                 )
                 await self._connection.execute(f"LISTEN {CHANNEL}".encode())
-                return  # what came until now was told to nobody
+                return  # changes before LISTEN were not notified
             async for _ in self._connection.notifies(timeout=POLL_INTERVAL.total_seconds(), stop_after=1):
                 pass
         except psycopg.OperationalError:
@@ -48,5 +48,5 @@ class FeedListener:
 
 
 def listen_to_feed(db: Database) -> AbstractAsyncContextManager[FeedListener]:
-    """Word of what comes into the feed of this database, until the block ends."""
+    """Return a listener to the feed of this database, which is closed at the end of the block."""
     return aclosing(FeedListener(db.url))

@@ -1,7 +1,7 @@
-"""Figures that take long to count in a large domain: counted once an hour, kept, and read from there.
+"""Figures of domains. For a large domain they are computed once an hour and stored.
 
-A small domain is counted whenever somebody asks, so its figures are of that moment. Those of a large one are as old as
-the last plan, or as the end of the last great crawl, and say so.
+A small domain is counted at query time. The figures of a large one date from the last plan or the end of the last large
+crawl; counted_at says when.
 """
 
 from dataclasses import dataclass
@@ -23,18 +23,18 @@ from crawler.store.report.duplicates import (
 from crawler.store.report.reports import PAGES
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
 
-# Pages whatever became of them: about 10 microseconds each for freshness, 40 where signals of change are heard.
+# Pages in any state. Freshness takes about 10 microseconds per page, 40 with sources of change signals.
 MAX_SMALL_PAGES = 2000
-# Plans come by the hour. What is older is counted anew by whoever asks: no plan runs, or this is another time.
+# Plans run hourly. Older figures are counted again by the next reader: no plan runs, or the clock was changed.
 MAX_AGE = timedelta(hours=3)
-ANY_AGE = timedelta(days=36_500)  # for whoever shows them, with their age, while they are counted anew
-MIN_VISITED_SHARE = 0.01  # looks of a crawl, as a part of the domain's pages, that may change what is shown of it
-RANKING_SIZE = 300  # of each ranking
+ANY_AGE = timedelta(days=36_500)  # for readers that show figures with their age until they are counted again
+MIN_VISITED_SHARE = 0.01  # visits of a crawl, relative to the domain's pages, that make its figures outdated
+RANKING_SIZE = 300  # pages in each ranking
 GROUP_BITS = 3
 MAX_GROUPS = 10
 MAX_MEMBERS = 4  # pages of a group
-MAX_FILL_CHUNKS = 4  # of events whose pages are compared before; a quarter of a second each, and the plan does the rest
-ALL, FAILING, RENDERED = "all", "failing", "rendered"  # rankings beside those of CountedAs
+MAX_FILL_CHUNKS = 4  # chunks of events to index before reading; a quarter of a second each, and the plan does the rest
+ALL, FAILING, RENDERED = "all", "failing", "rendered"  # rankings besides those of PageCategory
 
 TOTALS = """
     count(*) FILTER (WHERE category = 'unfetched') AS unfetched,
@@ -55,7 +55,7 @@ STORED_TOTALS = """
            oldest_visit_at, counted_at
       FROM domain_figures WHERE domain_id = %(domain_id)s
 """
-# View domain_counted_live says the same for SQL, but that an instant is asked for here.
+# The same condition as in the view domain_counted_live, but for a given instant.
 IS_STORED = """
     SELECT g.counted_at
       FROM domain_state s JOIN domain_figures g USING (domain_id)
@@ -66,7 +66,8 @@ IS_STORED = """
 IS_LARGE = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s AND tracked > %(small)s"
 TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %(domain_id)s"
 IS_OUTDATED = f"{IS_LARGE} AND %(looks)s >= %(moving)s * tracked"
-# Whoever removes the domain waits for us, or we for him; its holder does not. Who else counts it waits at the row.
+# The row lock conflicts with the deletion of the domain, but not with its lease holder. Another process that counts the
+# domain waits at the inserted row.
 BEGIN = """
     WITH stays AS (SELECT domain_id, tracked, greatest(%(at)s::timestamptz, last_visit_at) AS at
                      FROM domain_state WHERE domain_id = %(domain_id)s FOR KEY SHARE)
@@ -75,7 +76,7 @@ BEGIN = """
  RETURNING counted_at, (SELECT tracked FROM stays) AS tracked
 """
 COUNTED_TABLES = ("freshness_figures", "top_page")
-# All pages are read once: half a million take some seconds, by the statement and not by the look.
+# Reads all pages once: half a million take some seconds.
 COUNT_PAGES = f"""
     WITH p AS MATERIALIZED (
         SELECT key, state, importance, freshness, due_at, last_visit_at, category, withheld_since, template,
@@ -130,7 +131,7 @@ RANKED = "SELECT key FROM top_page WHERE domain_id = %(domain_id)s AND ranking =
 
 
 class CountState(StrEnum):
-    """Whether a domain's figures are there: of late or always, too old, or of a large domain that was never counted."""
+    """Whether a domain's figures are current (or counted at query time), too old, or never counted."""
 
     DONE = "done"
     OLD = "old"
@@ -139,7 +140,7 @@ class CountState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts and freshness of all pages of a domain; as in DomainReport."""
+    """The counts and the freshness of all pages of a domain, as in DomainReport."""
 
     unfetched: int
     deferred: int
@@ -156,7 +157,7 @@ class Totals:
 
 
 async def store_figures(db: Database, domain: Domain, *, at: datetime) -> None:
-    """Count all pages of a domain and keep the figures. Of a domain that was removed meanwhile nothing is kept."""
+    """Count all pages of a domain and store the figures. Do nothing if the domain was deleted."""
     is_large = False
     async with db.transaction() as connection:
         count_row = await fetch_row(connection, BEGIN, {"domain_id": domain.id, "at": at})
@@ -191,29 +192,29 @@ async def _store_groups(db: Database, domain: Domain) -> None:
 
 
 async def count_if_large(db: Database, domain: Domain, *, at: datetime, max_age: timedelta) -> None:
-    """Count a large domain whose figures are too old to be shown. No other one is touched."""
+    """Count the pages of the domain if it is large and its figures are older than max_age."""
     if await read_count_state(db, domain, at=at, max_age=max_age) is not CountState.DONE:
         await store_figures(db, domain, at=at)
 
 
 async def count_after_crawl(db: Database, domain: Domain, *, visits: int, at: datetime) -> None:
-    """Count a large domain at the end of a crawl of so many looks, if these may have moved its figures."""
-    values = {"domain_id": domain.id, "small": MAX_SMALL_PAGES, "looks": visits, "moving": MIN_VISITED_SHARE}
+    """Count a large domain at the end of a crawl if the number of visits may have changed its figures."""
+    values = {"domain_id": domain.id, "small": MAX_SMALL_PAGES, "visits": visits, "moving": MIN_VISITED_SHARE}
     if await fetch_row(db, IS_OUTDATED, values) is not None:
         await store_figures(db, domain, at=at)
 
 
 async def read_totals(connection: Connection, domain: Domain, *, at: datetime, max_age: timedelta) -> Totals:
-    """Counts and freshness of a domain: of a small one at that instant, of a large one as they were counted last."""
+    """Return counts and freshness: computed now for a small domain, from the last count for a large one."""
     is_stored = await are_figures_stored(connection, domain, at=at, max_age=max_age)
     (totals,) = await fetch_values(
         connection, Totals, STORED_TOTALS if is_stored else LIVE_TOTALS, {"domain_id": domain.id, "at": at}
     )
-    return totals  # a sum without GROUP BY has a row, and a kept one was seen
+    return totals  # an aggregate has a row, and a stored one exists
 
 
 async def read_count_state(db: Database, domain: Domain, *, at: datetime, max_age: timedelta = MAX_AGE) -> CountState:
-    """Whether the figures of a domain can be had at once, and are no older than kept_for."""
+    """Return whether the figures of a domain are available without counting, and no older than max_age."""
     async with db.transaction() as connection:
         is_large = await fetch_row(connection, IS_LARGE, {"domain_id": domain.id, "small": MAX_SMALL_PAGES}) is not None
         if not is_large or await are_figures_stored(connection, domain, at=at, max_age=max_age):
@@ -224,14 +225,14 @@ async def read_count_state(db: Database, domain: Domain, *, at: datetime, max_ag
 
 
 async def count_tracked_pages(db: Database, domain: Domain) -> int:
-    """How many pages a domain has, whatever became of them; 0 for one that was removed."""
+    """Return the number of pages of a domain in any state; 0 if it was deleted."""
     return await fetch_number(db, TRACKED, {"domain_id": domain.id})
 
 
 async def are_figures_stored(
     connection: Connection, domain: Domain, *, at: datetime | None, max_age: timedelta = MAX_AGE
 ) -> bool:
-    """Whether the figures that are kept are those to show: of a large domain, and of late. at: None, however old."""
+    """Return whether to show stored figures: the domain is large and they are recent. at: None accepts any age."""
     values = {"domain_id": domain.id, "at": at, "small": MAX_SMALL_PAGES, "kept_for": max_age}
     return await fetch_row(connection, IS_STORED, values) is not None
 
@@ -245,9 +246,9 @@ async def read_stored_ranking(
     at: datetime | None,
     max_age: timedelta = MAX_AGE,
 ) -> list[PageKey] | None:
-    """The pages of a ranking as they were counted last; None where so many of them are to be found anew.
+    """Return the pages of a ranking as of the last count, or None if `top` pages must be determined again.
 
-    at: when they are wanted; None where it does not matter how long ago they were counted.
+    at: the instant of the request; None accepts a count of any age.
     """
     if not await are_figures_stored(connection, domain, at=at, max_age=max_age):
         return None
@@ -259,9 +260,9 @@ async def read_stored_ranking(
 async def read_largest_groups(
     db: Database, domain: Domain, *, at: datetime, max_age: timedelta = MAX_AGE
 ) -> list[NearDuplicateGroup]:
-    """The largest groups of pages that say nearly the same: of a large domain as they were counted last.
+    """Return the largest groups of near duplicates; for a large domain, as of the last count.
 
-    Of a small one the fingerprints are brought up to date first.
+    For a small domain, update the fingerprints first.
     """
     async with db.transaction() as connection:
         if await are_figures_stored(connection, domain, at=at, max_age=max_age):

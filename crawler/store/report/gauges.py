@@ -1,4 +1,4 @@
-"""What is told of domains as metrics: few figures of each, of a bounded number of domains."""
+"""Metrics of domains: a few figures each, for a bounded number of domains."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,12 +7,12 @@ from crawler.store.claim import AWAKE, DUE
 from crawler.store.database import Database
 from crawler.store.rows import fetch_values
 
-MAX_DUE = 100_000  # pages of a domain that are counted as due; more says no more
+MAX_DUE = 100_000  # due pages of a domain are counted up to this number
 CALIBRATED_DAYS = 7
 OTHERS = "(others)"
 
-# The most important domains, and all others as one. Due pages are counted by their index, up to a bound. Who waits is
-# whom a claim would find: pages may be due for days where a domain is paused, closed or has spent its budget.
+# The most important domains, and all others together. Due pages are counted by index, up to a bound. A domain is
+# waiting if a claim would find it: pages may be due for days if it is paused, closed or has spent its budget.
 DOMAINS = f"""
     WITH ranked AS (
         SELECT r.*, row_number() OVER (ORDER BY r.importance DESC, r.domain) AS place FROM report_domain r),
@@ -37,7 +37,7 @@ DOMAINS = f"""
       FROM found GROUP BY domain ORDER BY domain = %(others)s, domain
 """  # noqa: S608  only our own conditions are put in
 CALIBRATION = """
-    SELECT audit, sum(looks)::bigint AS looks, sum(expected)::float8 AS expected, sum(found)::float8 AS found,
+    SELECT audit, sum(looks)::bigint AS visits, sum(expected)::float8 AS expected, sum(found)::float8 AS found,
            ((sum(found) - sum(expected)) / nullif(sqrt(sum(variance)), 0))::float8 AS deviations
       FROM calibration WHERE day > (%(at)s::timestamptz AT TIME ZONE 'UTC')::date - %(days)s
      GROUP BY audit HAVING sum(looks) > 0 ORDER BY audit
@@ -46,11 +46,11 @@ CALIBRATION = """
 
 @dataclass(frozen=True, slots=True)
 class DomainGauge:
-    """Figures of one domain, or of several together. domain: its name, or OTHERS.
+    """The figures of one domain, or of several together. domain: its name, or OTHERS.
 
-    due: known pages whose time has come.  pages_unfetched: heard of, never fetched.  leased, held, waiting: domains
-    that are being crawled, that are left alone, and that any worker may take now.  oldest_visit_s: seconds since the
-    oldest newest look.
+    due: due pages, without unfetched ones.  leased, held, waiting: the number of domains that are being crawled, that
+    are suspended, and that any worker may claim now.  oldest_visit_s: the longest time since the last visit of a page,
+    in seconds.
     """
 
     domain: str
@@ -71,13 +71,13 @@ class DomainGauge:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationGauge:
-    """How well chances of change agreed with what looks found, over all domains and the last days.
+    """Predicted changes compared with those found, over all domains and the last days.
 
-    audit: looks at a random sample; else all others.  expected, found: changes.
+    audit: visits of the random sample, or else all others.  expected, found: the number of changes.
     """
 
     audit: bool
-    looks: int
+    visits: int
     expected: float
     found: float
     deviations: float | None
@@ -86,7 +86,7 @@ class CalibrationGauge:
 async def read_domain_gauges(
     db: Database, *, at: datetime, max_domains: int
 ) -> tuple[list[DomainGauge], list[CalibrationGauge]]:
-    """Figures of at most so many domains, the least important ones taken together; and the calibration of all."""
+    """Return the figures of up to max_domains domains, with the least important ones combined, and the calibration."""
     async with db.transaction() as connection:
         values = {"at": at, "most": max_domains, "others": OTHERS, "most_due": MAX_DUE, "only": None}
         domains = await fetch_values(connection, DomainGauge, DOMAINS, values)

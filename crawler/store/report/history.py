@@ -1,4 +1,4 @@
-"""How fresh a domain's copy was at instants of the past, as believed today: reckoned from its visits."""
+"""The freshness of a domain at past instants, computed from its visits with today's change-rate estimates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from crawler.store.report.reports import IMPORTANCE, PAGE_TABLES
 from crawler.store.rows import fetch_number, fetch_values
 
 SAMPLE_SIZE = (
-    500  # pages: half are the most important ones, half are of all others; keys are hashes, so the first ones do
+    500  # pages: the most important ones and others, in equal parts; keys are hashes, so the first keys are random
 )
-GOOD_CHANGES = "('added', 'unchanged', 'cosmetic', 'changed', 'restored')"  # changes of a look that had the page
+GOOD_CHANGES = "('added', 'unchanged', 'cosmetic', 'changed', 'restored')"  # verdicts of visits that got the page
 FETCHED_PAGES = f"""
     SELECT p.key, {IMPORTANCE} AS importance, g.a + p.rate_a AS a, g.b + p.rate_b AS b
       FROM {PAGE_TABLES}
@@ -29,7 +29,7 @@ SAMPLE = f"""
         SELECT * FROM (SELECT *, greatest((SELECT count(*) - %(by_rank)s FROM known)::float8 / %(by_chance)s, 1)
                          FROM known WHERE rank > %(by_rank)s ORDER BY key LIMIT %(by_chance)s) o)
 """  # noqa: S608  the same
-# The same of a domain that was counted: neither the first pages nor their number are to be looked for.
+# The same for a domain with stored figures, which provide the most important pages and the number of pages.
 STORED_SAMPLE = f"""
     first AS MATERIALIZED ({FETCHED_PAGES} AND p.key = ANY(%(first)s)),
     sample AS MATERIALIZED (
@@ -39,10 +39,10 @@ STORED_SAMPLE = f"""
                          FROM ({FETCHED_PAGES} AND p.key <> ALL(%(first)s) ORDER BY p.key LIMIT %(by_chance)s) k) o)
 """  # noqa: S608  the same
 STORED_PAGES = "SELECT pages FROM freshness_figures WHERE domain_id = %(domain_id)s AND grouped_by = 'domain'"
-# One look a page and instant is read, by the key of the visits; so a sample bounds the work, however large the domain.
-# Packed looks are unpacked once a page; among them, in order, the last one before an instant is found by bisection.
-# The gap is worked out once and then used (OFFSET 0): put into the function of freshness it would be thrice, which is
-# most of the time.
+# Reads one visit per page and instant by primary key, so the sample bounds the work in a domain of any size. Packed
+# visits are unpacked once per page, and the last one before an instant is found by bisection.
+# OFFSET 0 computes the gap once: inlined into page_freshness, it would be computed three times, which is most of the
+# time.
 FRESHNESS_OVER_TIME = f"""
     , sampled AS MATERIALIZED (
         SELECT s.*, (SELECT array_agg(o.at ORDER BY o.at) FROM old_looks_of(%(domain_id)s, s.key) o
@@ -57,7 +57,7 @@ FRESHNESS_OVER_TIME = f"""
      CROSS JOIN sampled s
      CROSS JOIN LATERAL (SELECT page_freshness(s.a, s.b, gap) AS fresh
                            FROM (SELECT make_interval(secs => greatest(0,
-                                            date_part('epoch', t.at - l.at)  -- in days of activity
+                                            date_part('epoch', t.at - l.at)  -- in site activity
                                             + 86400 * (CASE WHEN cardinality(d.activity_at) = 0 THEN 0
                                                             ELSE activity_ahead(d.activity_at, d.activity_ahead,
                                                                                   l.at) END
@@ -77,9 +77,9 @@ FRESHNESS_OVER_TIME = f"""
 
 @dataclass(frozen=True, slots=True)
 class PastFreshness:
-    """The freshness of a domain's copy at an instant. pages: of the sample, that had been read by then.
+    """The freshness of a domain at an instant. pages: pages of the sample that had been read by then.
 
-    freshness: weighted by importance, None where no such page has any.  freshness_plain: each page alike.
+    freshness: weighted by importance; None if no such page has any.  freshness_plain: unweighted.
     """
 
     at: datetime
@@ -91,11 +91,11 @@ class PastFreshness:
 async def read_freshness_history(
     db: Database, domain: Domain, *, instants: Sequence[datetime], sample_size: int = SAMPLE_SIZE
 ) -> list[PastFreshness]:
-    """Freshness at each of some instants, of the pages that are known today; none where no page had been read.
+    """Return the freshness at the given instants, of pages that are fetched today. Skip instants without read pages.
 
-    By today's beliefs and importances, so that a past that was misjudged then is told as it is known now. Signals of
-    change are left out of account. Exact, as far as it is known, in domains of no more pages than the sample has; of
-    others it is an estimate from the most important pages and as many of the others by chance.
+    Uses today's change-rate estimates and importances, so it corrects past misjudgments. Ignores change signals.
+    Includes all pages of domains that are no larger than the sample; for larger ones, it is an estimate from the most
+    important pages and an equal number of random others.
     """
     half = sample_size // 2
     values = {"domain_id": domain.id, "instants": list(instants), "by_rank": half, "by_chance": half}

@@ -1,4 +1,4 @@
-"""Sitemaps, feeds and other sources of change signals: what each has brought, and what its word is worth."""
+"""Sitemaps, feeds and other sources of change signals: what each has contributed, and how reliable it is."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,7 +31,7 @@ SOURCES = """
 
 @dataclass(frozen=True, slots=True)
 class ListReport:
-    """A page that is a URL list; see models/page.py for what the figures count."""
+    """A page that is a URL list. The fields are described in models/page.py."""
 
     url: Url
     kind: str
@@ -55,7 +55,7 @@ class ListReport:
 
 @dataclass(frozen=True, slots=True)
 class AnnouncedDate:
-    """The last date that lists of one source gave a page. is_open: of a change that no look has tested yet."""
+    """The last date that lists of one source give a page. is_open: it signals a change that no visit has checked."""
 
     source: str
     at: datetime
@@ -64,27 +64,27 @@ class AnnouncedDate:
 
 
 async def list_url_lists(db: Database, domain: Domain, *, key: PageKey | None = None) -> list[ListReport]:
-    """The domain's lists, those that brought most first. key: of that page only."""
+    """Return the domain's URL lists, those that contributed most first. key: only the list of this page."""
     return await fetch_values(db, ListReport, LISTS, {"domain_id": domain.id, "key": key})
 
 
 async def list_announced_dates(db: Database, domain: Domain, key: PageKey) -> list[AnnouncedDate]:
-    """The dates that lists gave a page."""
+    """Return the dates that URL lists give a page."""
     return await fetch_values(db, AnnouncedDate, DATES, {"domain_id": domain.id, "key": key})
 
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """A source of change signals in a domain: a row of report_source, which says what its columns mean."""
+    """A source of change signals in a domain: a row of the view report_source, which describes the columns."""
 
     source: str
     signals: int
     recall: float
     precision: float | None
-    silence: float
+    effective_recall: float
     measured_at: datetime
 
 
 async def list_signal_sources(executor: Connection | Database, domain: Domain) -> list[SourceReport]:
-    """The domain's sources, by their numbers."""
+    """Return the domain's sources of change signals, by number."""
     return await fetch_values(executor, SourceReport, SOURCES, {"domain_id": domain.id})

@@ -1,4 +1,4 @@
-"""The most important pages of a domain, all or those of a state; one page as a Target for a look outside a crawl."""
+"""The most important pages of a domain, and a single page as the Target of a fetch outside a crawl."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ IS_IN_RANKING = f"""
                          WHEN '{RENDERED}' THEN p.is_rendered
                          ELSE page_category(f.state, p.version, u.kind) = %(which)s END
 """
-# Freshness and titles are looked up for the pages that are shown, and for no others.
+# Freshness and titles are read only for the pages that are shown.
 TOP_KEYS = f"""
     SELECT p.key
       FROM {RANKED_TABLES}
@@ -33,7 +33,7 @@ PAGE_LINES = """
 """
 TOP_LINES = PAGE_LINES.format(pages=f"{PAGES} AND p.key IN (SELECT key FROM best)")  # noqa: S608  the same
 TOP = f"WITH best AS MATERIALIZED ({TOP_KEYS}) {TOP_LINES}"
-# Of a ranking that is kept: without those that have left it since.
+# For a stored ranking: without the pages that have left it since.
 STORED_TOP = PAGE_LINES.format(pages=f"{PAGES} AND p.key = ANY(%(keys)s) AND {IS_IN_RANKING}")
 
 TARGET_PAGE = """
@@ -51,11 +51,11 @@ VERSION_COLUMNS = ("number", "body_digest", "text_digest", "main_digest", "shape
 
 @dataclass(frozen=True, slots=True)
 class PageLine:
-    """One page of a list. importance: the domain's mean is 1; None outside the economy.
+    """One page in a list of pages. importance: the mean of the domain is 1; None outside the OPIC economy.
 
-    popularity, url_score: what links and what the URL make of it; a mixed order weighs both, the others links alone.
-    list_kind: of a sitemap or a feed, "" for one that was never read; None for pages that are no lists.
-    failures: looks in a row that brought no good answer;  last_good_at: the newest that did.
+    popularity, url_score: the parts of importance from links and from the URL; only a mixed order uses the latter.
+    list_kind: the kind of a URL list, "" if it was never read; None for pages that are no lists.
+    failures: consecutive visits without a good response.  last_good_at: the last visit with one.
     """
 
     url: Url
@@ -79,13 +79,13 @@ class PageLine:
 async def list_top_pages(
     db: Database, domain: Domain, *, top: int, at: datetime, ranking: str = ALL, max_age: timedelta = MAX_AGE
 ) -> list[PageLine]:
-    """The domain's most important pages, those outside the economy last.
+    """Return the domain's most important pages; pages outside the OPIC economy come last.
 
-    Of a large domain those that were so when it was last counted, if that was no longer ago than kept_for, as they are
-    now.
+    For a large domain, the ranking is the one stored by the last count if this is no older than max_age. The facts of
+    the pages are always current.
 
-    ranking: ALL; those that count as a CountedAs; FAILING, of which the newest look brought no good answer; or
-    RENDERED, whose last version a browser made.
+    ranking: ALL; a PageCategory; FAILING: the last visit had no good response; or RENDERED: a browser rendered the last
+    version.
     """
     values = {"domain_id": domain.id, "at": at, "top": top, "which": str(ranking)}
     async with db.transaction() as connection:
@@ -97,7 +97,7 @@ async def list_top_pages(
 
 
 async def read_target(db: Database, domain: Domain, url: Url) -> Target:
-    """The page of that URL without its links; one that was never seen if it is not known. No validators are sent."""
+    """Return the page of a URL as a target without links and validators; an unfetched one if it does not exist."""
     key = compute_page_key(url)
     rows = await fetch_dicts(db, TARGET_PAGE, {"domain_id": domain.id, "key": key})
     if not rows:

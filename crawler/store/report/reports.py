@@ -1,6 +1,6 @@
-"""What every page is worth and how fresh it is, as expressions of SQL; the work that waits, and who does it.
+"""SQL expressions for importance and freshness of pages, the backlog of a domain, and the holders of leases.
 
-Importance and freshness are computed where the pages are, by the functions of the second migration.
+Importance and freshness are computed in the database, by the functions in models/sql/functions.sql.
 """
 
 from dataclasses import dataclass
@@ -11,26 +11,26 @@ from crawler.core.http.urls import Url
 from crawler.store.database import Database
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
 
-# Of a page, with the aliases of PAGE_TABLES below. Knowledge cannot be older than the domain's newest look.
+# Uses the aliases of PAGE_TABLES below. The current time is at least that of the domain's last visit.
 POPULARITY = """
-    page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
+    page_importance(c.history, c.net + q.dividend, s.total_cash - s.dormant, c.clock, s.clock,
                     (SELECT sum(n.pages) FROM pool n WHERE n.domain_id = %(domain_id)s)::float8, s.window_passes)
 """
-# How much of importance the URL makes up: nothing, but in the order that mixes it in.
+# The share of importance that comes from the URL: 0 except in the mixed order.
 URL_SHARE = """
     (SELECT CASE WHEN o.discovery_order = 'mixed' THEN o.url_weight ELSE 0 END FROM domain o WHERE o.id = %(domain_id)s)
 """
 IMPORTANCE = f"((1 - {URL_SHARE}) * {POPULARITY} + {URL_SHARE} * f.url_score)"
-# What a page weighs when visits are scheduled: its importance and an equal share, by the domain's mix.
+# The weight of a page in scheduling: a mix of its importance and an equal share, set by importance_mix.
 MIX = "(SELECT o.importance_mix FROM domain o WHERE o.id = %(domain_id)s)"
 WEIGHT = f"(1 - {MIX} + {MIX} * {IMPORTANCE})"
-# A page that follows another one's schedule has none of its own: their text counts once.
+# A duplicate that shares a schedule has no freshness: its text counts once, on the canonical page.
 FRESHNESS = """
     CASE WHEN p.canonical IS NOT NULL THEN NULL
          WHEN f.state = 'fetched' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
-         WHEN f.state = 'fetched' AND p.version > 0 AND (SELECT max(o.silence) FROM domain_source o
+         WHEN f.state = 'fetched' AND p.version > 0 AND (SELECT max(o.effective_recall) FROM domain_source o
                                                         WHERE o.domain_id = %(domain_id)s) IS NULL
-         THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,  -- so it is inlined: a fifth of the time
+         THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,  -- inlined this way: takes a fifth of the time
                              activity_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.activity_at,
                                       s.activity_ahead, p.last_good_at))
          WHEN f.state = 'fetched' AND p.version > 0
@@ -42,7 +42,7 @@ FRESHNESS = """
                                          WHERE o.domain_id = %(domain_id)s),
                                        (SELECT array_agg(o.noise ORDER BY o.no) FROM domain_source o
                                          WHERE o.domain_id = %(domain_id)s),
-                                       (SELECT max(o.silence) FROM domain_source o
+                                       (SELECT max(o.effective_recall) FROM domain_source o
                                          WHERE o.domain_id = %(domain_id)s),
                                        g.a + p.rate_a, g.b + p.rate_b)) END
 """
@@ -77,7 +77,7 @@ DUE = """
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = f.key
      WHERE f.domain_id = %(domain_id)s AND (coalesce(f.due_at <= %(at)s, true))
 """
-# What the inbox asks for is work as well, though only the next lease applies it. It may be any page: all are read.
+# Requests in the inbox are work as well, though the next lease applies them. They may name any page: all are read.
 HAS_REQUESTS = "SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind IN ('refresh', 'seed') LIMIT 1"
 DUE_OR_REQUESTED = f"""
     WITH beneath AS MATERIALIZED (
@@ -108,9 +108,10 @@ COUNT_UNDER_PREFIX = """
 class Backlog:
     """The work that waits in a domain at an instant.
 
-    unread_lists: places where a sitemap or a feed is looked for, which are no pages.
-    conditional: of `due`, those that a 304 may spare the body.  fetched_bytes: the due pages' bodies at their last good
-    looks.  mean_bytes: of the domain's pages.  inbox_rows: waiting there; the pages that they ask for are counted.
+    unread_lists: URLs where a sitemap or a feed is searched for; they are no pages.
+    conditional: due pages for which a 304 may save the body.  fetched_bytes: the bytes of the due pages at their last
+    successful visits.  mean_bytes: the mean size of the domain's pages.  inbox_rows: rows in the inbox; the pages that
+    they request are included in the counts.
     """
 
     unfetched: int
@@ -123,12 +124,12 @@ class Backlog:
 
     @property
     def fetches(self) -> int:
-        """Return how many fetches wait: of pages, and of places where a list may be."""
+        """Return the number of waiting fetches: of pages, and of URLs where a list may be."""
         return self.unfetched + self.unread_lists + self.due
 
 
 async def read_backlog(db: Database, domain: Domain, *, at: datetime) -> Backlog:
-    """The work that waits in the domain at this instant."""
+    """Return the work that waits in the domain at an instant."""
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "at": at}
         statement = DUE if await fetch_row(connection, HAS_REQUESTS, values) is None else DUE_OR_REQUESTED
@@ -137,10 +138,10 @@ async def read_backlog(db: Database, domain: Domain, *, at: datetime) -> Backlog
 
 
 async def list_holders(db: Database) -> set[str]:
-    """Workers that hold a lease now, by the names that they gave themselves."""
+    """Return the names of the workers that hold a lease now."""
     return {holder for (holder,) in await fetch_rows(db, HOLDERS, {})}
 
 
 async def count_pages_under(db: Database, domain: Domain, prefix: Url) -> int:
-    """Return how many of the domain's pages that may be fetched have URLs that begin so."""
+    """Return the number of the domain's pages with a URL prefix that may be fetched."""
     return await fetch_number(db, COUNT_UNDER_PREFIX, {"domain_id": domain.id, "prefix": prefix})

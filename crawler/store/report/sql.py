@@ -1,4 +1,4 @@
-"""SQL that a person types, one statement at a time, and roles that may read the views and nothing else."""
+"""Execution of a user's SQL, one statement at a time, and roles with read access to the views only."""
 
 import re
 import secrets
@@ -15,7 +15,7 @@ from crawler.errors import BadInput, CrawlerError
 from crawler.store.database import Connection, Database, format_one_line
 from crawler.store.rows import fetch_row, fetch_rows
 
-ROLE_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")  # what needs no quotes anywhere; pg_ is the server's own
+ROLE_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")  # identifiers without quotes; pg_ is reserved
 PASSWORD_BYTES = 24
 CURSOR = "answer"
 ROLE_COMMENT = "reads the views of recrawl; made by recrawl db grant"
@@ -32,9 +32,9 @@ VIEWS = """
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The answer to a statement: its columns, and its rows as they come.
+    """The result of a statement: its columns and an iterator over its rows.
 
-    status: of a statement without rows, what it did.
+    status: the command tag of a statement without rows.
     """
 
     columns: tuple[str, ...]
@@ -44,7 +44,7 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class ReaderRole:
-    """A role that may read the views. password: of a new role; None where the role was there and keeps its own."""
+    """A role that may read the views. password: of a new role; None if the role existed and keeps its password."""
 
     name: str
     views: tuple[str, ...]
@@ -53,19 +53,19 @@ class ReaderRole:
 
 @asynccontextmanager
 async def run_query(db: Database, statement: str, *, may_write: bool) -> AsyncIterator[QueryResult]:
-    """The answer to one statement, in a transaction of its own; rows come one by one, while the block runs.
+    """Run one statement in its own transaction and stream its rows while the block runs.
 
-    may_write: any statement; else one that gives rows (SELECT, VALUES, TABLE, WITH) in a read-only transaction.
-    Raises BadInput for what is no such statement, or more than one, CrawlerError for what the database refuses.
+    may_write: allow any statement; otherwise one that returns rows (SELECT, VALUES, TABLE, WITH), read-only.
+    Raise BadInput for an invalid statement or more than one, CrawlerError if the database rejects it.
     """
     async with (
         db.transaction() as connection,
-        # DECLARE CURSOR takes what gives rows alone: COPY would write files in a read-only transaction, too.
+        # DECLARE CURSOR accepts queries only: COPY could write files even in a read-only transaction.
         connection.cursor() if may_write else connection.cursor(name=CURSOR) as cursor,
     ):
         try:
             if may_write:
-                await cursor.execute(statement.encode(), prepare=True)  # so that it is one statement alone
+                await cursor.execute(statement.encode(), prepare=True)  # rejects several statements
             else:
                 await connection.execute("SET TRANSACTION READ ONLY")
                 await cursor.execute(statement.encode())
@@ -74,39 +74,39 @@ async def run_query(db: Database, statement: str, *, may_write: bool) -> AsyncIt
             yield QueryResult(columns, _iterate_rows(cursor), status)
         except psycopg.Error as error:
             if connection.info.transaction_status is TransactionStatus.ACTIVE:
-                await connection.close()  # in the middle of a COPY, which nobody would end
+                await connection.close()  # in the middle of a COPY, which would never end
             raise _translate_error(error, may_write=may_write) from error
 
 
 def _translate_error(error: psycopg.Error, *, may_write: bool) -> Exception:
-    """The error as it is told to whoever typed the statement; one of the connection stays as it is."""
+    """Return the error to show to the user who entered the statement. Connection errors are returned unchanged."""
     message = error.diag.message_primary or format_one_line(error)
     match error:
         case psycopg.errors.ReadOnlySqlTransaction():
-            return CrawlerError(f"nothing is written without --write: {message}")
+            return CrawlerError(f"the statement was not run because it writes: {message}; use --write to allow it")
         case psycopg.errors.SyntaxError() if not may_write:
-            return BadInput(f"the database does not take that: {message}; without --write it takes one SELECT")
+            return BadInput(f"invalid statement: {message}; use one SELECT, or --write for any other statement")
         case psycopg.ProgrammingError():
-            return BadInput(f"the database does not take that: {message}")
+            return BadInput(f"invalid statement: {message}")
         case psycopg.DataError() | psycopg.IntegrityError() | psycopg.NotSupportedError() | psycopg.InternalError():
-            return CrawlerError(f"the database refuses: {message}")
+            return CrawlerError(f"the database rejected the statement: {message}")
         case _:
             return error
 
 
 async def grant_reading(db: Database, name: str) -> ReaderRole:
-    """Let a role read the views, and make it where there is none; the tables stay closed to it.
+    """Grant a role read access to the views, not to the tables, and create it if it does not exist.
 
-    Raises BadInput for a name that would need quotes, CrawlerError where this user may make no roles.
+    Raise BadInput for a name that would need quotes, CrawlerError if the current user may not create roles.
     """
     if not ROLE_NAME.fullmatch(name):
         raise BadInput(
-            f"{name!r} is no name for a role: small letters, digits and _, not beginning with a digit or pg_"
+            f"{name!r} is not a valid role name; use lower-case letters, digits and _, not starting with a digit or pg_"
         )
     async with db.transaction() as connection:
         role_row = await fetch_row(connection, FIND_ROLE, (name, ROLE_COMMENT, name))
         if role_row is not None and role_row[0]:
-            raise BadInput(f"{name} is who recrawl itself connects as; it may do anything")
+            raise BadInput(f"recrawl itself connects as {name}, which already has all privileges; choose another role")
         password = await _make_role(connection, name) if role_row is None else None
         views = tuple(str(row[0]) for row in await fetch_rows(connection, VIEWS, {}))
         for statement in await _list_privileges(connection, views):
@@ -115,17 +115,19 @@ async def grant_reading(db: Database, name: str) -> ReaderRole:
 
 
 async def revoke_reading(db: Database, name: str) -> bool:
-    """Take from a role what `grant_reading` gave it; whether the role is removed: one made so, with no more.
+    """Revoke what `grant_reading` granted, drop a role that it created, and return whether the role was dropped.
 
-    Raises BadInput for a role that there is not, or for who recrawl itself connects as.
+    Raise BadInput if the role does not exist, or if recrawl itself connects as this role.
     """
     async with db.transaction() as connection:
         role_row = await fetch_row(connection, FIND_ROLE, (name, ROLE_COMMENT, name))
         if role_row is None:
-            raise BadInput(f"there is no role {name!r}")
+            raise BadInput(f"there is no role {name!r}; see recrawl db grant")
         is_self, is_ours = role_row
         if is_self:
-            raise BadInput(f"{name} is who recrawl itself connects as; nothing can be taken from it")
+            raise BadInput(
+                f"recrawl itself connects as {name}, whose privileges cannot be revoked; choose another role"
+            )
         views = [str(row[0]) for row in await fetch_rows(connection, VIEWS, {})]
         role = sql.Identifier(name)
         for statement in reversed(await _list_privileges(connection, views)):
@@ -135,13 +137,13 @@ async def revoke_reading(db: Database, name: str) -> bool:
         try:
             async with connection.transaction():
                 await connection.execute(sql.SQL("DROP ROLE {}").format(role))
-        except psycopg.errors.DependentObjectsStillExist:  # it owns something, or may read another database
+        except psycopg.errors.DependentObjectsStillExist:  # it owns objects or has other privileges
             return False
         return True
 
 
 async def _make_role(connection: Connection, name: str) -> str:
-    """Make a role; return its password, of which the server gets a verifier alone."""
+    """Create a role and return its password. The server receives only a verifier of the password."""
     password = secrets.token_urlsafe(PASSWORD_BYTES)
     verifier = connection.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256").decode()
     role = sql.Identifier(name)
@@ -152,9 +154,9 @@ async def _make_role(connection: Connection, name: str) -> str:
 
 
 async def _list_privileges(connection: Connection, views: Sequence[str]) -> list[sql.Composed]:
-    """What a role needs to read the views, as GRANT and REVOKE name it."""
+    """Return the privileges that a role needs to read the views, as written in GRANT and REVOKE."""
     row = await fetch_row(connection, "SELECT current_database(), current_schema()", {})
-    assert row is not None  # it asks for values of the session
+    assert row is not None
     database, schema = map(sql.Identifier, row)
     return [
         sql.SQL("CONNECT ON DATABASE {}").format(database),

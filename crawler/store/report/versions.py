@@ -1,7 +1,7 @@
-"""Versions of pages: what there are of a page, what one said, and the pages of a domain as they were at an instant.
+"""Versions of pages: the versions of a page, the content of one, and the pages of a domain at an instant.
 
-Versions are thinned out as their domain's settings say (crawler/prune.py): then this row of one is left, and no text
-nor body. A body that is missing all the same is told as None, and never taken for an empty one.
+Retention removes the text and the body of old versions but keeps the row (crawler/prune.py). A body that is not stored
+is None, never empty bytes.
 """
 
 from dataclasses import dataclass, field
@@ -21,10 +21,10 @@ VERSION = """
            (SELECT n.at FROM snapshot n
              WHERE n.domain_id = %(domain_id)s AND n.key = v.key AND n.number > v.number
              ORDER BY n.number LIMIT 1) AS until,
-           e.change, string_to_array(coalesce(e.parts, ''), ' ') AS parts, e.amount, v.distance_bits, v.title,
+           e.change, string_to_array(coalesce(e.parts, ''), ' ') AS parts, e.magnitude, v.distance_bits, v.title,
            v.language, v.content_type, octet_length(v.text) AS text_bytes, c.body_bytes, v.is_rendered, v.is_stored
       FROM snapshot v
-      LEFT JOIN LATERAL (SELECT o.change, o.parts, o.amount FROM event o
+      LEFT JOIN LATERAL (SELECT o.change, o.parts, o.magnitude FROM event o
                           WHERE o.domain_id = %(domain_id)s AND o.key = v.key AND o.version = v.number AND o.at = v.at
                           ORDER BY o.number LIMIT 1) e ON true
       LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest AND v.is_stored
@@ -47,8 +47,8 @@ CONTENT = """
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
      WHERE v.domain_id = %(domain_id)s AND v.key = %(key)s AND v.number = %(number)s
 """
-# A page's state at an instant is told by its last event until then; without one that says otherwise it was known. Where
-# all of a page's events are forgotten it is what it is now; since when is not known.
+# The state of a page at an instant follows from its last event until then; without such an event, it was fetched. If
+# all events of the page were deleted, it is the current state, since an unknown time.
 STATE_AT = """
     SELECT CASE WHEN s.change IN ('gone', 'moved', 'excluded') THEN s.change ELSE 'fetched' END AS state, s.at FROM (
         (SELECT o.change, o.at, 1 AS turn FROM event o
@@ -80,11 +80,11 @@ PAGES_AT = f"""
 
 @dataclass(frozen=True, slots=True)
 class PageVersion:
-    """One version of a page. until: when the next one was first seen; None for the newest.
+    """One version of a page. until: when the next version was first seen; None for the newest.
 
-    change: what brought it, FIRST, CHANGED or BACK; None for a list of URLs, of which no change is told.
-    amount: the part of the page that changed, 0 to 1; None where nobody can tell.
-    body_bytes: before compression; None where the body is not kept.  is_stored: false where neither text nor body is.
+    change: ADDED, CHANGED or RESTORED; None for a URL list, whose changes are not recorded.
+    amount: the share of the page that changed, 0 to 1; None if unknown.
+    body_bytes: the size before compression; None if the body is not stored.  is_stored: text and body are stored.
     """
 
     number: int
@@ -92,7 +92,7 @@ class PageVersion:
     until: datetime | None
     change: EventKind | None
     parts: tuple[BlockKind, ...]
-    amount: float | None
+    magnitude: float | None
     distance_bits: int | None
     title: str
     language: str
@@ -105,11 +105,11 @@ class PageVersion:
 
 @dataclass(frozen=True, slots=True)
 class StoredHeaders:
-    """What is kept of the answer that brought a version (core/http/stored_headers.py).
+    """The stored parts of the response with a version (core/http/stored_headers.py).
 
-    status: None where the visit is not kept any more.  etag, last_modified: of the newest version alone, and there of
-    the newest good look.  others: names and values, in the order of the answer; none of versions that an earlier
-    recrawl has kept, and of lists of URLs.
+    status: None if the visit is no longer stored.  etag, last_modified: for the newest version only, from the last
+    successful visit.  others: names and values in the order of the response; empty for URL lists and for versions that
+    an earlier recrawl stored.
     """
 
     status: int | None
@@ -121,10 +121,10 @@ class StoredHeaders:
 
 @dataclass(frozen=True, slots=True)
 class VersionContent:
-    """A version of a page with all that is kept of it.
+    """A version of a page with its stored content.
 
-    state: of the page at the instant that was asked for: a page that was gone had said this last.
-    text: the main text.  body: as it came, or as a browser made it; None where it is not kept.
+    state: the state of the page at the requested instant; for a gone page, this is its last version.
+    text: the main text.  body: the response body or the rendered document; None if it is not stored.
     """
 
     url: Url
@@ -138,7 +138,7 @@ class VersionContent:
 
 @dataclass(frozen=True, slots=True)
 class PastPage:
-    """A page as it was at an instant. state_at: when its state was found."""
+    """A page at an instant. state_at: when its state was found."""
 
     url: Url
     state: State
@@ -152,7 +152,7 @@ class PastPage:
 async def list_versions(
     db: Database, domain: Domain, url: Url, *, max_count: int = 100, before: int | None = None
 ) -> list[PageVersion]:
-    """The versions of a page, the newest first. before: only those with a lower number (keyset paging)."""
+    """Return the versions of a page, the newest first. before: only versions with a lower number (keyset paging)."""
     values = {"domain_id": domain.id, "key": compute_page_key(url), "most": max_count, "before": before}
     return await fetch_values(db, PageVersion, VERSIONS, values)
 
@@ -160,7 +160,7 @@ async def list_versions(
 async def read_version(
     db: Database, domain: Domain, url: Url, *, number: int | None = None, at: datetime | None = None
 ) -> VersionContent | None:
-    """The version of that number, or else the one that was the newest at an instant (None: now); None without one."""
+    """Return a version by number, or else the newest one at an instant (None: now), or None if there is none."""
     values = {"domain_id": domain.id, "key": compute_page_key(url), "number": number, "at": at}
     async with db.transaction() as connection:
         matches = await fetch_values(connection, PageVersion, ONE_VERSION, values)
@@ -188,11 +188,11 @@ async def read_version(
 
 
 async def list_pages_at(db: Database, domain: Domain, *, at: datetime, max_count: int = 1000) -> list[PastPage]:
-    """Return the pages of a domain that had been seen by an instant, as they were then, by URL."""
+    """Return the pages of a domain as they were at an instant, ordered by URL."""
     return await fetch_values(db, PastPage, PAGES_AT, {"domain_id": domain.id, "at": at, "most": max_count})
 
 
 def parse_headers(lines: str) -> tuple[tuple[str, str], ...]:
-    """Names and values of headers that are kept a line each."""
+    """Return the names and values of headers that are stored one per line."""
     split = [line.partition(": ") for line in lines.splitlines()]
     return tuple((name, value) for name, _, value in split)

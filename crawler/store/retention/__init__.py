@@ -1,5 +1,5 @@
-"""What is kept of the past: versions are thinned out, visits packed, changes forgotten; and what all of it takes.
+"""Retention: remove old versions, pack and delete old visits, delete old changes, and measure the space of all this.
 
-Each function does one chunk, or says what the next one is; crawler/prune.py goes through them. The last
-room of the store; it uses the files beside the rooms alone.
+Each function processes one chunk or finds the next one; crawler/prune.py calls them. This is the last package of the
+store, and it uses only the modules beside the packages.
 """

@@ -1,4 +1,4 @@
-"""How far the change feed goes back: the oldest events are forgotten, and cursors that would miss one are told so."""
+"""Retention of the change feed: the oldest events are deleted, and cursors that would miss one raise an error."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,11 +7,11 @@ from crawler.core.domain import Domain
 from crawler.store.database import Database
 from crawler.store.rows import fetch_number, fetch_row
 
-CHUNK = 5_000  # events of one transaction
-MAX_POSITION = 2**62  # no position is so high
+CHUNK = 5_000  # events in one transaction
+MAX_POSITION = 2**62  # higher than any position
 
-# The events that may go: the oldest ones, as long as each is too old, and nobody has still to read it. The last row of
-# the feed stays, since the next position is counted on from it.
+# The events that may be deleted: the oldest ones, while each is too old and was read by all readers. The last row of
+# the feed stays, because the next position is counted from it.
 LAST_TO_FORGET = """
     SELECT least(
         s.stamped_event,
@@ -27,8 +27,8 @@ LAST_TO_FORGET = """
         s.first_event
       FROM domain_state s WHERE s.domain_id = %(domain_id)s
 """
-# The domain's row first, as a record does. A version of which only the row was left goes with what told of it; the
-# first one stays: it says since when the page was there.
+# Locks the row of the domain first, as recording does. Deletes versions without stored text together with their events,
+# except the first version, which dates the page.
 FORGET = """
     WITH gone AS (
         DELETE FROM feed WHERE domain_id = %(domain_id)s AND number BETWEEN %(first)s AND %(last)s RETURNING position),
@@ -62,9 +62,9 @@ FIRST_UNREAD = """
 
 @dataclass(frozen=True, slots=True)
 class SlowestReader:
-    """Who must read all changes of a domain and has read least of them.
+    """The reader of a domain's changes with the lowest cursor: a row of feed_reader or a subscription.
 
-    name: of a row of feed_reader, else empty.  subscription: its number, else None.  paused_at: since when it is so.
+    name: the name in feed_reader, or empty.  subscription: its number, or None.  paused_at: when it was paused.
     """
 
     position: int
@@ -73,35 +73,36 @@ class SlowestReader:
     paused_at: datetime | None = None
 
     def __str__(self) -> str:
-        """The reader as a person knows it."""
+        """Return the reader as the user knows it."""
         return f"reader {self.name}" if self.subscription is None else f"subscription {self.subscription}"
 
     @property
     def remedy(self) -> str:
-        """The next step, as a person types it: to let it read on, or to have it forgotten."""
+        """Return what the user can do to make it read on, or to remove it."""
         if self.subscription is None:
             name = self.name.replace("'", "''")
-            forget = f"DELETE FROM feed_reader WHERE name = '{name}';"  # noqa: S608  shown to a person, never run
-            return f"let it read on, or forget it in recrawl db shell: {forget}"
+            forget = f"DELETE FROM feed_reader WHERE name = '{name}';"  # noqa: S608  shown to the user, never run
+            return f"let it read on, or remove it in recrawl db shell --write: {forget}"
         remove = f"recrawl notify remove {self.subscription}"
         if self.paused_at is not None:
             return (
-                f"it is paused since {self.paused_at:%Y-%m-%d}: recrawl notify resume {self.subscription}, or {remove}"
+                f"it has been paused since {self.paused_at:%Y-%m-%d}; run recrawl notify resume {self.subscription}, "
+                f"or {remove}"
             )
-        return f"recrawl notify list says what is wrong with it; or {remove}"
+        return f"recrawl notify list shows its errors; {remove} removes it"
 
 
 async def find_slowest_reader(db: Database, domain: Domain) -> SlowestReader | None:
-    """Whoever has the lowest cursor among those that must read the changes of a domain; None where nobody must.
+    """Return the reader of a domain's changes with the lowest cursor, or None without readers.
 
-    These are consumers that keep it in feed_reader, and subscriptions (recrawl notify).
+    Readers are consumers with a row in feed_reader, and subscriptions (recrawl notify).
     """
     row = await fetch_row(db, READERS, {"domain_id": domain.id})
     return SlowestReader(*row) if row is not None else None
 
 
 async def find_first_unread_at(db: Database, domain: Domain, reader: SlowestReader) -> datetime | None:
-    """When the oldest change of a domain was found that a reader has not read; None where it has read all."""
+    """Return when the oldest change that a reader has not read was found, or None if it has read all."""
     row = await fetch_row(db, FIRST_UNREAD, {"domain_id": domain.id, "read_until": reader.position})
     return row[0] if row else None
 
@@ -109,9 +110,9 @@ async def find_first_unread_at(db: Database, domain: Domain, reader: SlowestRead
 async def find_changes_to_forget(
     db: Database, domain: Domain, *, before: datetime, read_until: int | None = None
 ) -> range:
-    """Return the numbers of a domain's changes that were found before an instant and that nobody has still to read.
+    """Return the numbers of a domain's changes that were found before an instant and that all readers have read.
 
-    read_until: the lowest cursor of whoever must read all changes; None where nobody must.
+    read_until: the lowest cursor of the readers; None without readers.
     """
     until = read_until if read_until is not None else MAX_POSITION
     row = await fetch_row(db, LAST_TO_FORGET, {"domain_id": domain.id, "before": before, "read_until": until})
@@ -119,11 +120,11 @@ async def find_changes_to_forget(
 
 
 async def forget_changes(db: Database, domain: Domain, numbers: range) -> range:
-    """Forget a chunk of those changes; return what is left of them."""
+    """Delete a chunk of these changes and return the numbers of the remaining ones."""
     chunk, remaining = numbers[:CHUNK], numbers[CHUNK:]
     values = {"domain_id": domain.id, "first": chunk[0], "last": chunk[-1]}
     async with db.transaction() as connection:
-        if await fetch_number(connection, LOCK, values) != chunk[0]:  # removed, or another prune has been here
+        if await fetch_number(connection, LOCK, values) != chunk[0]:  # deleted, or another process prunes it
             return range(0)
         await connection.execute(FORGET, values)
     return remaining

@@ -1,8 +1,8 @@
-"""What a domain's versions take, and what its settings would free, told from a sample of its pages.
+"""Estimates of the space that versions take and that pruning would free, from a sample of the domain's pages.
 
-Keys are hashes of URLs, so that the pages with the lowest keys are a sample like any other, and how far up they reach
-tells how many pages there are. Source: Bar-Yossef, Jayram, Kumar, Sivakumar, Trevisan, "Counting distinct elements in a
-data stream", RANDOM 2002.
+Keys are hashes of URLs, so the pages with the lowest keys are a random sample, and the highest of these keys gives an
+estimate of the number of pages. Source: Bar-Yossef, Jayram, Kumar, Sivakumar, Trevisan, "Counting distinct elements in
+a data stream", RANDOM 2002.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from crawler.store.database import PREFER_KEY_LOOKUPS, Database
 from crawler.store.retention.versions import read_needed_versions
 from crawler.store.rows import fetch_rows
 
-SAMPLE_SIZE = 200  # pages; a domain with fewer is told exactly
+SAMPLE_SIZE = 200  # pages; smaller domains are measured exactly
 KEYS = 2**128
-# A body is counted for each version that says it by a part: as many as say it, of which a hundred are counted.
+# The size of a body is divided among the versions that share it, of which up to a hundred are counted.
 VERSIONS = """
     SELECT p.key, p.version, s.last_visit_at, v.number, v.at,
            pg_column_size(v.text) + pg_column_size(v.headers)
@@ -35,9 +35,9 @@ VERSIONS = """
 
 @dataclass(frozen=True, slots=True)
 class SizeEstimate:
-    """What the texts and bodies of a domain take, and what of it pruning would free by the settings, in bytes.
+    """The bytes of a domain's texts and bodies, and those that pruning by its settings would free.
 
-    is_exact: all pages were read, and no sample of them.
+    is_exact: all pages were read instead of a sample.
     """
 
     stored_bytes: float
@@ -46,9 +46,9 @@ class SizeEstimate:
 
 
 async def estimate_size(db: Database, domain: Domain, *, read_until: int | None) -> SizeEstimate:
-    """What a domain takes, and would take by its settings; however large it is, by reading 200 of its pages.
+    """Estimate the space of a domain of any size from 200 of its pages, taking its quota into account.
 
-    read_until: the lowest cursor of whoever must read all changes. The quota is taken into account.
+    read_until: the lowest cursor of the readers of changes; None without readers.
     """
     values: dict[str, Any] = {"domain_id": domain.id, "sample": SAMPLE_SIZE}
     async with db.transaction() as connection:
@@ -78,7 +78,7 @@ async def estimate_size(db: Database, domain: Domain, *, read_until: int | None)
 
 
 def _estimate_pages(keys: list[bytes]) -> float:
-    """How many pages a domain has whose lowest keys are these: all, or as many as reach so far up."""
+    """Estimate the number of pages of a domain from its lowest keys."""
     if len(keys) < SAMPLE_SIZE:
         return float(len(keys))
     return (SAMPLE_SIZE - 1) * KEYS / (int.from_bytes(keys[-1]) + 1)

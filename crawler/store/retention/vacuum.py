@@ -1,4 +1,4 @@
-"""Room that was taken by what is gone: it is used again, or given back to the system."""
+"""Vacuum: make the space of deleted rows available for new ones, or return it to the operating system."""
 
 from psycopg import errors, sql
 
@@ -13,17 +13,16 @@ LEAVES = """
       JOIN pg_namespace n ON n.oid = c.relnamespace
      ORDER BY pg_total_relation_size(c.oid) DESC
 """
-LOCK_TIMEOUT = (
-    "SET lock_timeout = '10s'"  # for a partition that others use; whoever comes after us waits for us meanwhile
-)
-PRUNED_TABLES = ("snapshot", "content", "visit", "visit_pack", "event", "feed")  # by what prune takes
+LOCK_TIMEOUT = "SET lock_timeout = '10s'"  # waiting for the lock of a busy partition blocks all later users
+PRUNED_TABLES = ("snapshot", "content", "visit", "visit_pack", "event", "feed")  # tables that prune deletes from
 
 
 async def vacuum(db: Database, *, full: bool = False) -> list[str]:
-    """Make room of what was taken; gives the partitions that could not be done.
+    """Vacuum the pruned tables and return the partitions that were skipped.
 
-    Without `full` the room is used again by what comes, beside a crawl. With it each partition is written anew and the
-    room is the system's: nobody reads or writes that partition meanwhile, and there must be room for it once more.
+    By default, the space becomes available for new rows, and crawls may run at the same time. With `full`, each
+    partition is rewritten and the space is returned to the operating system: the partition is locked meanwhile, and the
+    disk must have space for a copy of it.
     """
     skipped = []
     leaves = await fetch_rows(db, LEAVES, {"tables": list(PRUNED_TABLES)})

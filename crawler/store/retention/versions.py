@@ -1,7 +1,8 @@
-"""Versions of pages without which nothing is missed: their texts and bodies go, and the row that tells of them stays.
+"""Retention of versions: the texts and bodies of old versions are deleted, and their rows stay.
 
-A body is kept once for all versions that say it, so it goes with the last of them. Within a chunk the domain's row is
-locked, as a record locks it: no page can come to say what is about to go. A chunk is one transaction.
+A body is stored once for all versions that share it, so it is deleted with the last of them. A chunk is one
+transaction, which locks the row of the domain like recording does, so no new version can use a body that is being
+deleted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,12 +18,12 @@ from crawler.store.rows import fetch_number, fetch_row, fetch_rows
 
 Last = TypeVar("Last")
 
-PAGES_CHUNK = 200  # of one chunk
-BODIES_CHUNK = 500  # looked at in one transaction of a sweep
-THIN_CHUNK = 500  # versions that are thinned out in one transaction, while the domain is locked
+PAGES_CHUNK = 200  # pages checked at a time
+BODIES_CHUNK = 500  # bodies checked in one transaction of a sweep
+THIN_CHUNK = 500  # versions removed in one transaction, while the domain is locked
 OLDEST_CHUNK = 5_000
 
-# Pages with more versions than are kept whatever their age.
+# Pages with more versions than the number that is kept regardless of age.
 STORED_VERSIONS = """
     SELECT p.key, p.version, s.last_visit_at,
            array(SELECT v.number FROM snapshot v
@@ -35,7 +36,7 @@ STORED_VERSIONS = """
       JOIN domain_state s ON s.domain_id = %(domain_id)s
      ORDER BY p.key
 """
-# What somebody has still to read of, and what it was before.
+# The versions of changes that are not yet in the feed or that a reader has not read yet.
 NEEDED_VERSIONS = """
     SELECT e.key, e.version, e.number <= s.stamped_event
       FROM event e JOIN domain_state s ON s.domain_id = %(domain_id)s
@@ -44,8 +45,8 @@ NEEDED_VERSIONS = """
             OR EXISTS (SELECT FROM feed f WHERE f.domain_id = %(domain_id)s AND f.number = e.number
                                             AND f.position > %(read_until)s))
 """
-# The oldest first, of pages that have a newer one; by size as they stand in the database. No index has versions by
-# time, so that all of a domain's are read for each chunk: chunks are large, and sizes are asked of what is chosen.
+# The oldest versions first, without the newest of each page, with their compressed size. There is no index by time, so
+# each chunk reads all versions of the domain: chunks are large, and sizes are read for the chosen versions only.
 OLDEST = """
     SELECT v.key, v.number, v.at, pg_column_size(v.text) + pg_column_size(v.headers)
                                   + coalesce(pg_column_size(c.data), 0)
@@ -66,7 +67,7 @@ SIZE = """
 """
 LOCK = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
 CHOSEN = "unnest(%(keys)s::bytea[], %(numbers)s::int[]) AS x(key, number)"
-# The newest version of a page stays, whatever was found before the domain was locked.
+# Keeps the newest version of each page, even if it was not the newest before the domain was locked.
 THIN = f"""
     UPDATE snapshot v SET text = '', headers = '', is_stored = false
       FROM {CHOSEN}
@@ -102,7 +103,7 @@ DIGESTS = """
 
 @dataclass(frozen=True, slots=True)
 class ThinResult:
-    """What went, or would go: versions of which the row alone stays, bodies that nobody says any more, and bytes."""
+    """What was or would be removed: texts of versions, bodies without any version, and their bytes."""
 
     versions: int = 0
     bodies: int = 0
@@ -115,22 +116,22 @@ class ThinResult:
 
 @dataclass(frozen=True, slots=True)
 class NeededVersions:
-    """By page, versions that somebody has still to read.
+    """Versions that are still needed for changes, by page.
 
-    unread: the feed tells of them, and a reader has not come so far.  unpublished: the feed does not tell of them yet.
+    unread: their changes are in the feed, but a reader has not read them.  unpublished: not yet in the feed.
     """
 
     unread: Mapping[bytes, set[int]]
     unpublished: Mapping[bytes, set[int]]
 
     def get_versions(self, key: bytes) -> set[int]:
-        """The versions of a page that are needed, for whichever reason."""
+        """Return the needed versions of a page."""
         return self.unread.get(key, set()) | self.unpublished.get(key, set())
 
 
 @dataclass(frozen=True, slots=True)
 class VersionRef:
-    """One version of one page. size: bytes of its text and its body, as they are stored."""
+    """One version of a page. size: compressed bytes of its text and its body."""
 
     key: PageKey
     number: int
@@ -140,9 +141,9 @@ class VersionRef:
 
 @dataclass(frozen=True, slots=True)
 class ThinChoice(Generic[Last]):
-    """Versions that may go. deferred_count: so many more would, had a reader read of them.
+    """Versions that may be removed. deferred_count: further versions that only an unread change keeps.
 
-    last: the page, or the version, that was looked at last; None when there are no more.
+    last: the last page or version checked, from which to continue; None at the end.
     """
 
     versions: Sequence[VersionRef]
@@ -153,9 +154,9 @@ class ThinChoice(Generic[Last]):
 async def find_versions_to_thin(
     db: Database, domain: Domain, *, after: PageKey, read_until: int | None
 ) -> ThinChoice[PageKey]:
-    """The versions that go among the next pages of a domain.
+    """Return the versions to remove among the next pages of a domain.
 
-    after: pages whose key follows this one.  read_until: the lowest cursor of whoever must read all changes.
+    after: continue after the page with this key.  read_until: the lowest cursor of the readers of changes.
     """
     settings = domain.settings
     values = {"domain_id": domain.id, "after": after, "versions": settings.keep_versions, "most": PAGES_CHUNK}
@@ -180,9 +181,9 @@ async def find_versions_to_thin(
 async def find_oldest_versions(
     db: Database, domain: Domain, *, after: VersionRef | None, read_until: int | None
 ) -> ThinChoice[VersionRef]:
-    """The next versions of a domain that may go where space is short, the oldest first; no page's newest.
+    """Return the next versions of a domain to remove for its quota, the oldest first, never a page's newest.
 
-    after: the last one of those before.
+    after: continue after this version.
     """
     last = after or VersionRef(PageKey(b""), 0, datetime.min.replace(tzinfo=domain.registered_at.tzinfo))
     values = {"domain_id": domain.id, "most": OLDEST_CHUNK, "at": last.at, "key": last.key, "number": last.number}
@@ -201,9 +202,9 @@ async def find_oldest_versions(
 
 
 async def thin_versions(db: Database, domain: Domain, versions: Sequence[VersionRef]) -> ThinResult:
-    """Take the text of some versions, and the bodies that nobody says any more. Those that have gone stay gone.
+    """Remove the texts of versions, and the bodies that no version uses any more.
 
-    However many there are, the domain is locked for AT_ONCE of them at a time.
+    Locks the domain for THIN_CHUNK versions at a time.
     """
     result = ThinResult()
     for first in range(0, len(versions), THIN_CHUNK):
@@ -223,7 +224,7 @@ async def _thin_chunk(db: Database, domain: Domain, versions: Sequence[VersionRe
 
 
 async def preview_thinning(db: Database, domain: Domain, versions: Sequence[VersionRef]) -> ThinResult:
-    """What `thin` would take, at least: a body that other versions say as well counts where all of them go at once."""
+    """Return the minimum that `thin_versions` would remove: a body counts only if all its versions are removed."""
     if not versions:
         return ThinResult()
     row = await fetch_row(db, PREVIEW_THINNING, _build_choice_params(domain, versions))
@@ -231,14 +232,14 @@ async def preview_thinning(db: Database, domain: Domain, versions: Sequence[Vers
 
 
 async def sweep_bodies(db: Database, domain: Domain, *, after: bytes) -> tuple[ThinResult, bytes | None]:
-    """Take the bodies that no version says, among the next ones of a domain; and the last one looked at."""
+    """Delete unused bodies among the next ones of a domain and return the last digest checked, None at the end."""
     values: dict[str, Any] = {"domain_id": domain.id, "after": after, "most": BODIES_CHUNK}
     async with db.transaction() as connection:
         await connection.execute(PREFER_KEY_LOOKUPS)
         digests = [digest for (digest,) in await fetch_rows(connection, DIGESTS, values)]
         lost = [digest for (digest,) in await fetch_rows(connection, LOST, values | {"digests": digests})]
     swept = []
-    if lost:  # hardly ever: so the domain is locked for no other
+    if lost:  # rare, so the domain is usually not locked
         async with db.transaction() as connection:
             await connection.execute(PREFER_KEY_LOOKUPS)
             await connection.execute(LOCK, values)
@@ -247,14 +248,14 @@ async def sweep_bodies(db: Database, domain: Domain, *, after: bytes) -> tuple[T
 
 
 async def compute_stored_bytes(db: Database, domain: Domain) -> int:
-    """What the texts and bodies of a domain take, as they are stored."""
+    """Return the compressed size of a domain's texts and bodies, in bytes."""
     return await fetch_number(db, SIZE, {"domain_id": domain.id})
 
 
 async def read_needed_versions(
     connection: Connection, domain_id: int, keys: Iterable[bytes], *, read_until: int | None
 ) -> NeededVersions:
-    """The versions that changes tell of which somebody has still to read, and those before them."""
+    """Return the versions of changes that are unread or not in the feed yet, and the versions before them."""
     until = 2**62 if read_until is None else read_until
     values = {"domain_id": domain_id, "keys": list(set(keys)), "read_until": until}
     unread: dict[bytes, set[int]] = {}

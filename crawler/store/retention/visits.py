@@ -1,15 +1,14 @@
-"""Old visits: packed by the hundred, forgotten when they are too old, and partitions that nothing is left in.
+"""Retention of visits: old visits are packed, then deleted, and empty partitions are dropped.
 
-A visit takes some 200 bytes as a row with its place in the index, and a quarter of that among others, column by column.
-So visits are rows as long as a crawl reads them, and are packed when they are older than that. Packing moves them:
-each chunk is one transaction, so that a visit stands in one of the two places whatever ends in between.
+A visit takes some 200 bytes as a row with its index entry, and a quarter of that in a pack, where each column is an
+array. Visits stay rows as long as crawls read them and are packed afterwards. Packing moves visits in chunks of one
+transaction each, so a visit is always in exactly one of the two tables.
 
-Packs of a month that is over are merged: few large ones of narrow buckets in place of many that each night has left.
-
-A night's looks at a domain fill packs of wide buckets, so that a page's old looks would be among all of these packs: a
-domain of a thousand looks a day has four packs a night, and after two years a question for one page reads a quarter of
-730,000 looks. Merged by month the same looks are in buckets of a sixty-fourth, and it reads 24 packs. Nothing of a look
-changes; each chunk is one bucket and one transaction.
+The packs of a finished month are merged into fewer and larger ones with narrower buckets. One night's visits fill only
+packs with wide buckets, so the old visits of a page would be spread over many packs: a domain with a thousand visits a
+day gets four packs a night, and after two years, reading one page's visits would read a quarter of 730,000 visits.
+After merging, each bucket has a sixty-fourth of a month, and the same query reads 24 packs. Merging changes no visit.
+Each bucket is one transaction.
 """
 
 from dataclasses import dataclass
@@ -22,21 +21,21 @@ from crawler.store.database import Connection, Database
 from crawler.store.partitions import LOCK_TIMEOUT, VISIT_PARTITIONS, get_next_month
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows
 
-PACKED_AFTER = timedelta(days=8)  # longer than whatever a crawl, a plan or an audit reads row by row
-CHUNK = 10_000  # visits of one transaction: a third of a second
-MIN_PACK_VISITS = 128  # visits at least, if there are so many
+PACKED_AFTER = timedelta(days=8)  # crawls, plans and audits read only newer visits row by row
+CHUNK = 10_000  # visits in one transaction: a third of a second
+MIN_PACK_VISITS = 128  # if there are that many
 MAX_PACK_VISITS = 4 * MIN_PACK_VISITS
-MIN_WAITING_VISITS = 128  # of a domain: fewer wait for others, unless they are old
+MIN_WAITING_VISITS = 128  # in a domain; fewer wait for more, unless they are old
 MAX_BITS = 16
 FORGET_PACKS_CHUNK = 200  # packs
 
-# As they were, in the order of the columns of models.visit.VisitPack.
+# In the order of the columns of models.visit.VisitPack.
 VISIT_COLUMNS = (
-    *("at", "answer", "status", "reason", "change", "evidence", "distance_bits", "conditional", "requests"),
-    *("received_bytes", "saved_bytes", "elapsed_ms", "cash", "expected", "due_at", "price", "audit", "parts"),
-    *("amount", "rendering", "added_words", "added_links"),
+    *("at", "outcome", "status", "reason", "change", "evidence", "distance_bits", "conditional", "requests"),
+    *("received_bytes", "saved_bytes", "elapsed_ms", "cash", "expected", "due_at", "shadow_price", "audit", "parts"),
+    *("magnitude", "rendering", "added_words", "added_links"),
 )
-# By the domain's own time: one that nobody looks at ages by nothing.
+# Age is measured from the domain's last visit: the visits of a domain that is not crawled do not age.
 COUNT_WAITING = """
     SELECT s.last_visit_at, count(v.at), min(v.at)
       FROM domain_state s
@@ -50,7 +49,7 @@ END_OF_CHUNK = """
      WHERE domain_id = %(domain_id)s AND at < %(before)s AND (key, at) > (%(key)s, %(at)s)
      ORDER BY key, at OFFSET %(more)s LIMIT 1
 """
-# The visits of "taken" as packs of a bucket each, by the time they were made where one pack cannot hold them.
+# Packs the visits of CTE "taken" by bucket; a bucket that is too large for one pack is split by time.
 PLACED_AND_PACKED = f"""
     placed AS (
         SELECT *, (row_number() OVER (PARTITION BY bucket ORDER BY at, key) - 1) / %(most)s AS piece
@@ -72,7 +71,7 @@ PACK = f"""
      RETURNING *),
     {PLACED_AND_PACKED}
 """  # noqa: S608  only our own columns are put in
-# Months that are over, by the domain's own time, and all of whose looks are packed: what is older than PACKED_AFTER.
+# Finished months, measured from the domain's last visit, whose visits are all packed.
 PACKS_BY_MONTH = """
     SELECT date_trunc('month', p.until, 'UTC') AS month, p.bits, sum(p.visits)::bigint
       FROM domain_state s
@@ -116,7 +115,7 @@ COUNT_OLD = """
 
 @dataclass(frozen=True, slots=True)
 class WaitingVisits:
-    """Visits of a domain that can be packed: how many, and those before which instant."""
+    """The visits of a domain that can be packed: their number, and the instant before which they were made."""
 
     visits: int
     before: datetime
@@ -124,9 +123,9 @@ class WaitingVisits:
 
 @dataclass(frozen=True, slots=True)
 class MergeablePacks:
-    """Packs of a month of a domain, all of buckets of so many bits, which are enough for narrower ones.
+    """The packs of a domain and month with bucket keys of `bits` bits, which can be merged into narrower buckets.
 
-    month: its first instant, UTC.  visits: in all of them.
+    month: its first instant, UTC.  visits: the total number of visits.
     """
 
     month: datetime
@@ -135,7 +134,7 @@ class MergeablePacks:
 
 
 def choose_bits(visits: int) -> int:
-    """How many bits of their keys so many visits should have alike in each pack: an even number."""
+    """Return the length of the key prefix, in bits, by which to divide this number of visits into packs; it is even."""
     bits = 0
     while bits < MAX_BITS and visits >> (bits + 2) >= MIN_PACK_VISITS:
         bits += 2
@@ -143,7 +142,7 @@ def choose_bits(visits: int) -> int:
 
 
 async def find_visits_to_pack(db: Database, domain: Domain) -> WaitingVisits | None:
-    """The visits of a domain that are old enough to be packed; None without any, or while they are few and not old."""
+    """Return the visits of a domain that are old enough to pack, or None if there are none or too few."""
     row = await fetch_row(db, COUNT_WAITING, {"domain_id": domain.id, "age": PACKED_AFTER})
     if row is None or row[0] is None or not row[1]:
         return None
@@ -161,9 +160,9 @@ async def pack_visits(
     after: tuple[bytes, datetime] | None = None,
     max_visits: int = CHUNK,
 ) -> tuple[int, tuple[bytes, datetime] | None]:
-    """Pack a chunk of a domain's visits; gives how many, and after which the next chunk begins, None after the last.
+    """Pack a chunk of a domain's visits; return their number and where to continue (None at the end).
 
-    after: page and time of the last visit of the chunk before.
+    after: page and time of the last visit of the previous chunk.
     """
     key, at = after or (b"", datetime.min.replace(tzinfo=UTC))
     values = {"domain_id": domain.id, "before": waiting.before, "key": key, "at": at, "more": max_visits - 1}
@@ -175,14 +174,14 @@ async def pack_visits(
 
 
 async def find_packs_to_merge(db: Database, domain: Domain) -> list[MergeablePacks]:
-    """What of a domain's old visits is spread over more packs than it need be, by month; empty once it is merged."""
+    """Return the months of a domain whose visits are spread over too many packs."""
     rows = await fetch_rows(db, PACKS_BY_MONTH, {"domain_id": domain.id, "age": PACKED_AFTER})
     months = [MergeablePacks(month=month.astimezone(UTC), bits=bits, visits=visits) for month, bits, visits in rows]
     return [packs for packs in months if choose_bits(packs.visits) > packs.bits]
 
 
 async def merge_packs(db: Database, domain: Domain, packs: MergeablePacks) -> int:
-    """Merge those packs, a bucket in each transaction; gives how many visits they held."""
+    """Merge packs, one bucket per transaction, and return the number of their visits."""
     values = {
         "domain_id": domain.id,
         "from_bits": packs.bits,
@@ -196,9 +195,9 @@ async def merge_packs(db: Database, domain: Domain, packs: MergeablePacks) -> in
 
 
 async def forget_visits(db: Database, domain: Domain, *, before: datetime, max_visits: int = CHUNK) -> int:
-    """Forget a chunk of the visits of a domain before an instant; gives how many, 0 when there are none left.
+    """Delete a chunk of a domain's visits before an instant and return their number; 0 if none are left.
 
-    A pack goes when the last of its visits is old enough.
+    A pack is deleted once its last visit is old enough.
     """
     values = {"domain_id": domain.id, "before": before, "most": max_visits}
     async with db.transaction() as connection:
@@ -207,14 +206,14 @@ async def forget_visits(db: Database, domain: Domain, *, before: datetime, max_v
 
 
 async def count_visits(db: Database, domain: Domain, *, before: datetime) -> int:
-    """How many visits `forget_visits` would forget in all."""
+    """Return the total number of visits that `forget_visits` would delete."""
     return await fetch_number(db, COUNT_OLD, {"domain_id": domain.id, "before": before})
 
 
 async def drop_empty_partitions(db: Database, *, at: datetime) -> list[str]:
-    """Drop the partitions of visits in which nothing is left, of months that are over; gives their names.
+    """Drop the empty partitions of finished months and return their names.
 
-    The space is the system's at once. A partition that others keep busy stays until the next time.
+    This returns their space to the operating system at once. Busy partitions are skipped until the next time.
     """
     dropped = []
     for (name,) in sorted(await fetch_rows(db, VISIT_PARTITIONS, {})):
@@ -248,7 +247,7 @@ async def _try_to_drop(connection: Connection, name: str) -> bool:
                 sql.SQL("LOCK TABLE ONLY visit, ONLY {} IN ACCESS EXCLUSIVE MODE").format(sql.Identifier(name))
             )
             if not await _is_empty(connection, name):
-                return False  # a visit came between the question and the lock
+                return False  # a visit was inserted before the lock
             await connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
     except (errors.LockNotAvailable, errors.InsufficientPrivilege):
         return False

@@ -46,13 +46,13 @@ def mean_freshness(
     """
     there = fresh = timedelta()
     for path in (*site.sheets_by_path, *site.moved_by_path):
-        looks = looks_by_path.get(path, ())
+        visits = looks_by_path.get(path, ())
         weight = weights.get(path, 1.0) if weights else 1.0
         for begin, end in () if path.startswith(DISALLOWED) else epochs(site, path, since, until):
             there += weight * (end - max(begin, since))
-            first = bisect_left(looks, begin)
-            if first < len(looks) and looks[first] < end:
-                fresh += weight * (end - max(looks[first], since))
+            first = bisect_left(visits, begin)
+            if first < len(visits) and visits[first] < end:
+                fresh += weight * (end - max(visits[first], since))
     return fresh / there
 
 
@@ -76,13 +76,13 @@ def tally(
     return VerdictTally(fates.total(), fates["found"], fates["merged"], fates["pending"], fates["before"])
 
 
-def fates_of(changes: Sequence[datetime], looks: Sequence[datetime]) -> Iterator[str]:
+def fates_of(changes: Sequence[datetime], visits: Sequence[datetime]) -> Iterator[str]:
     """What became of each change of one page: a field of VerdictTally."""
-    next_looks = [bisect_left(looks, change) for change in changes]  # a look at the very instant sees the change
+    next_looks = [bisect_left(visits, change) for change in changes]  # a look at the very instant sees the change
     for n, look in enumerate(next_looks):
         if look == 0:
-            yield "before" if looks else "pending"
-        elif look == len(looks):
+            yield "before" if visits else "pending"
+        elif look == len(visits):
             yield "pending"
         else:
             yield "merged" if n > 0 and next_looks[n - 1] == look else "found"

@@ -15,22 +15,22 @@ from labs.experiments.estimator import Gaps, PointBias, PriorFit
 AFTER = 20  # looks, as published figures have it
 
 
-def revisit_periods(*, looks: int, pages: int, seed: int, figures: Path | None, as_json: bool) -> int:
-    tracks = {timing.value: dai.dai(timing=timing, seed=seed, pages=pages, looks=looks) for timing in Timing}
+def revisit_periods(*, visits: int, pages: int, seed: int, figures: Path | None, as_json: bool) -> int:
+    tracks = {timing.value: dai.dai(timing=timing, seed=seed, pages=pages, visits=visits) for timing in Timing}
     if as_json:
         print_json({"tracks": tracks})
     else:
         for timing, found in tracks.items():
-            _show_tracks(timing, found, looks)
+            _show_tracks(timing, found, visits)
     charts = [chart for timing, found in tracks.items() for chart in _dai_charts(timing, found)]
     show_charts(charts, folder=figures, on_terminal=not as_json)
     return DONE
 
 
-def _show_tracks(timing: str, tracks: Sequence[Track], looks: int) -> None:
+def _show_tracks(timing: str, tracks: Sequence[Track], visits: int) -> None:
     """Periods after so many looks, and what the looks were worth; then the sums of each rule."""
-    after = min(AFTER, looks)
-    say(f"\nPages that change by {timing}: the period after {after} looks, and the second half of {looks}\n")
+    after = min(AFTER, visits)
+    say(f"\nPages that change by {timing}: the period after {after} looks, and the second half of {visits}\n")
     numbers = ["true period", "mean", "median", "redundant", "fresh", "looks a day"]
     show_table(
         ["rule", *numbers],
@@ -83,7 +83,7 @@ def _dai_charts(timing: str, tracks: Sequence[Track]) -> Iterator[tuple[str, Cha
         f"time-dai-{timing}",
         Chart(
             title=f"Similarity: mean period over the true one; pages change by {timing}",
-            x_label="looks",
+            x_label="visits",
             y_label="mean period / true period",
             series=(*series, Series("the true one", ((1.0, 1.0), (last, 1.0)))),
             is_log_x=True,
@@ -105,14 +105,14 @@ def estimates(*, pages: int, seed: int, figures: Path | None, as_json: bool) -> 
 
 
 def _show_points(points: Sequence[PointBias]) -> None:
-    numbers = ["looks", "rate x gap", "ours", "changes/time", "(changes + 1)/time"]
+    numbers = ["visits", "rate x gap", "ours", "changes/time", "(changes + 1)/time"]
     say("Bias of point estimates at fixed rates, without a prior\n")
     show_table(
         ["gaps", *numbers],
         [
             (
                 point.gaps.value,
-                str(point.looks),
+                str(point.visits),
                 f"{point.rate_times_gap:g}",
                 f"{point.ours:+.1%} ± {point.ours_error:.1%}",
                 f"{point.naive:+.1%}",
@@ -125,11 +125,11 @@ def _show_points(points: Sequence[PointBias]) -> None:
 
 
 def _show_fits(fits: Sequence[PriorFit]) -> None:
-    numbers = ["shape", "looks", "bias of the mean", "true rate within"]
+    numbers = ["shape", "visits", "bias of the mean", "true rate within"]
     say("\nBeliefs of pages whose rates come from the prior\n")
     show_table(
         numbers,
-        [(f"{fit.shape:g}", str(fit.looks), f"{fit.bias:+.1%}", format_share(fit.covered)) for fit in fits],
+        [(f"{fit.shape:g}", str(fit.visits), f"{fit.bias:+.1%}", format_share(fit.covered)) for fit in fits],
         right=numbers,
     )
     say("\nThe true rate should lie within the interval of nine tenths 90 % of the time.")
@@ -137,7 +137,7 @@ def _show_fits(fits: Sequence[PriorFit]) -> None:
 
 def _bias_charts(points: Sequence[PointBias]) -> Iterator[tuple[str, Chart]]:
     for gaps in Gaps:
-        here = [point for point in points if point.gaps is gaps and point.looks == 10]
+        here = [point for point in points if point.gaps is gaps and point.visits == 10]
         yield (
             f"time-estimator-{gaps.name.lower()}",
             Chart(

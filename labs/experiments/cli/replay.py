@@ -14,8 +14,8 @@ from crawler.store.database import Database
 from labs.charts import show_charts
 from labs.experiments.cli.compare import charts_of, measured, show_rows
 from labs.experiments.comparison import Job
-from labs.experiments.looks import ReplayedLook, looks_by_url
 from labs.experiments.policies.named import OPTIMUM, OURS, UNIFORM
+from labs.experiments.visits import ReplayedLook, looks_by_url
 from labs.experiments.worlds.traces import History, history_of_looks
 
 DAY = timedelta(days=1)
@@ -31,8 +31,8 @@ def replay(text: str, *, budgets: tuple[float, ...], seeds: int, jobs: int, figu
         pages = await report.list_top_pages(db, domain, top=MOST_PAGES, at=datetime.now(UTC))
         return domain.authority, await looks_by_url(db, domain), {page.url: page.importance or 0.0 for page in pages}
 
-    name, looks, importance = run_on_database(work)
-    history, per_day = history_of(name, looks, importance)
+    name, visits, importance = run_on_database(work)
+    history, per_day = history_of(name, visits, importance)
     budgets = budgets or tuple(per_day * factor for factor in FACTORS)
     rows = measured(
         [
@@ -52,14 +52,14 @@ def replay(text: str, *, budgets: tuple[float, ...], seeds: int, jobs: int, figu
     return DONE
 
 
-def history_of(name: str, looks: dict[Url, list[ReplayedLook]], importance: dict[Url, float]) -> tuple[History, float]:
+def history_of(name: str, visits: dict[Url, list[ReplayedLook]], importance: dict[Url, float]) -> tuple[History, float]:
     """A domain's good looks as the laboratory reads them, and how many there were a day.
 
     importance: of the pages that take part in the economy; others count as the least of these.
     Raises CrawlerError where there is too little to replay.
     """
-    looks = {url: found for url, found in looks.items() if found}
-    instants = [look.at for found in looks.values() for look in found]
+    visits = {url: found for url, found in visits.items() if found}
+    instants = [look.at for found in visits.values() for look in found]
     start = min(instants, default=datetime.now(UTC))
     days = float(math.ceil((max(instants, default=start) - start) / DAY))
     if days < LEAST_DAYS:
@@ -71,7 +71,7 @@ def history_of(name: str, looks: dict[Url, list[ReplayedLook]], importance: dict
     history = history_of_looks(
         name,
         days,
-        {url: [((look.at - start) / DAY, look.changed) for look in found] for url, found in looks.items()},
-        importance={url: max(importance.get(url, smallest), smallest) for url in looks},
+        {url: [((look.at - start) / DAY, look.changed) for look in found] for url, found in visits.items()},
+        importance={url: max(importance.get(url, smallest), smallest) for url in visits},
     )
     return history, len(instants) / days

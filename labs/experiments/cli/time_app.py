@@ -175,7 +175,7 @@ def replay_domain(
 
 @app.command()
 def dai(
-    looks: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="Looks at each page.")] = 60,
+    visits: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="Looks at each page.")] = 60,
     pages: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Pages of each period.")] = 100,
     seed: Seed = 1,
     figures: Figures = None,
@@ -193,7 +193,7 @@ def dai(
     """
     from labs.experiments.cli import rates
 
-    return rates.revisit_periods(looks=looks, pages=pages, seed=seed, figures=figures, as_json=as_json)
+    return rates.revisit_periods(visits=visits, pages=pages, seed=seed, figures=figures, as_json=as_json)
 
 
 @app.command()

@@ -28,11 +28,11 @@ class SiteActivities:
                 found[mine] = curve[1][-1] - np.interp(since[mine], *curve)
         return np.nan_to_num(found)
 
-    def keep(self, looks: LookBatch, untold: Floats) -> None:
+    def keep(self, visits: LookBatch, untold: Floats) -> None:
         """Take in looks. untold: the share of each page's changes that no source of signals tells."""
-        use = ~looks.first & ~looks.gone & (looks.gap > 0)
-        at = looks.at[use]
-        self._kept.append((looks.page[use], at - looks.gap[use], at, looks.changed[use], untold[use]))
+        use = ~visits.first & ~visits.gone & (visits.gap > 0)
+        at = visits.at[use]
+        self._kept.append((visits.page[use], at - visits.gap[use], at, visits.changed[use], untold[use]))
 
     def learn(self, now: float, host: Ints, rate: Floats) -> None:
         """Learn the activities of hosts with new looks up to now. host, rate: of all pages."""

@@ -49,14 +49,14 @@ class Adaptive:
         key = self._scene.importance if self._order is Queue.SCORE else -self._due
         return best(np.where(self._due <= now, key, -np.inf), slots, host=self._scene.host, room=room)
 
-    def learn(self, looks: LookBatch) -> None:
-        page, rule = looks.page, self._rule
-        self._changed_at[page] = np.where(looks.changed | looks.first, looks.at, self._changed_at[page])
-        interval, earlier = rule.step(self._interval[page], looks, looks.at - self._changed_at[page])
-        interval = np.where(looks.first, rule.first, np.clip(interval, rule.min_interval, rule.max_interval))
+    def learn(self, visits: LookBatch) -> None:
+        page, rule = visits.page, self._rule
+        self._changed_at[page] = np.where(visits.changed | visits.first, visits.at, self._changed_at[page])
+        interval, earlier = rule.step(self._interval[page], visits, visits.at - self._changed_at[page])
+        interval = np.where(visits.first, rule.first, np.clip(interval, rule.min_interval, rule.max_interval))
         self._interval[page] = interval
-        wait = np.minimum(np.maximum(interval - np.where(looks.first, 0, earlier), rule.min_interval), rule.ceiling)
-        self._due[page] = np.where(looks.gone, np.inf, looks.at + wait)
+        wait = np.minimum(np.maximum(interval - np.where(visits.first, 0, earlier), rule.min_interval), rule.ceiling)
+        self._due[page] = np.where(visits.gone, np.inf, visits.at + wait)
 
     def meet(self, pages: Ints, now: float) -> None:
         # The first copies fall due over a whole first interval, so that they do not all come at once.
@@ -74,8 +74,8 @@ def nutch(scene: Scene, order: Queue) -> Adaptive:
     than the original, where a page that would wait longer is due at once, again and again.
     """
 
-    def step(interval: Floats, looks: LookBatch, unchanged_for: Floats) -> tuple[Floats, Floats]:
-        grown = interval * np.where(looks.changed, 1 - 0.2, 1 + 0.4)
+    def step(interval: Floats, visits: LookBatch, unchanged_for: Floats) -> tuple[Floats, Floats]:
+        grown = interval * np.where(visits.changed, 1 - 0.2, 1 + 0.4)
         # The interval grows to the time since the last change seen, and the due time moves back towards that change.
         return np.maximum(grown, unchanged_for), unchanged_for * 0.3
 
@@ -87,16 +87,16 @@ def nutch(scene: Scene, order: Queue) -> Adaptive:
 def stormcrawler(scene: Scene) -> Adaptive:
     """StormCrawler's AdaptiveScheduler as delivered: half as long again, half as long; 1 h to 14 d, a day at first."""
 
-    def step(interval: Floats, looks: LookBatch, _: Floats) -> tuple[Floats, Floats]:
-        return interval * np.where(looks.changed, 1 - 0.5, 1 + 0.5), np.zeros(len(interval))
+    def step(interval: Floats, visits: LookBatch, _: Floats) -> tuple[Floats, Floats]:
+        return interval * np.where(visits.changed, 1 - 0.5, 1 + 0.5), np.zeros(len(interval))
 
     return Adaptive(scene, MultiplyDivide(step, first=1.0, min_interval=HOUR, max_interval=14.0), Queue.DUE)
 
 
-def likeness_step(interval: Floats, looks: LookBatch, _: Floats) -> tuple[Floats, Floats]:
+def likeness_step(interval: Floats, visits: LookBatch, _: Floats) -> tuple[Floats, Floats]:
     """Twice as long where the versions are alike; where not, shorter by how unlike they are, down to half."""
-    unlike = np.minimum(looks.distance_bits / 32, 1.0)
-    alike = ~looks.changed | (looks.distance_bits <= TOLERANCE_BITS)
+    unlike = np.minimum(visits.distance_bits / 32, 1.0)
+    alike = ~visits.changed | (visits.distance_bits <= TOLERANCE_BITS)
     return interval * np.where(alike, 2.0, 2.0**-unlike), np.zeros(len(interval))
 
 

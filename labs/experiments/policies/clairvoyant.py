@@ -29,9 +29,9 @@ class Clairvoyant:
             score = np.where(self._fetched, score, first)
         return best(np.where(self._known, score, -np.inf), slots, host=self._scene.host, room=room)
 
-    def learn(self, looks: LookBatch) -> None:
-        self._since[looks.page], self._fetched[looks.page] = looks.at, True
-        self._known[looks.page[looks.gone]] = False
+    def learn(self, visits: LookBatch) -> None:
+        self._since[visits.page], self._fetched[visits.page] = visits.at, True
+        self._known[visits.page[visits.gone]] = False
 
     def meet(self, pages: Ints, now: float) -> None:
         self._known[pages] = True

@@ -22,9 +22,9 @@ class Even:
         score = np.where(self._known, (now - self._since) * self._weight, -np.inf)
         return best(score, slots, host=self._scene.host, room=room)
 
-    def learn(self, looks: LookBatch) -> None:
-        self._since[looks.page] = looks.at
-        self._known[looks.page[looks.gone]] = False
+    def learn(self, visits: LookBatch) -> None:
+        self._since[visits.page] = visits.at
+        self._known[visits.page[visits.gone]] = False
 
     def meet(self, pages: Ints, now: float) -> None:
         self._known[pages] = True

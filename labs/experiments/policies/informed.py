@@ -43,12 +43,12 @@ class Informed:
         grown = 1 - (1 + x) * np.exp(-x)
         return np.asarray(np.einsum("pr,pr,r->p", self._chance[pages], grown, 1 / self._rates))
 
-    def learn(self, looks: LookBatch) -> None:
-        again = ~looks.first & ~looks.gone
-        page, gap = looks.page[again], looks.gap[again]
-        self._chance[page] = self._learnt(self._chance[page], gap, looks.changed[again])
-        self._since[looks.page], self._fetched[looks.page] = looks.at, True
-        self._known[looks.page[looks.gone]] = False
+    def learn(self, visits: LookBatch) -> None:
+        again = ~visits.first & ~visits.gone
+        page, gap = visits.page[again], visits.gap[again]
+        self._chance[page] = self._learnt(self._chance[page], gap, visits.changed[again])
+        self._since[visits.page], self._fetched[visits.page] = visits.at, True
+        self._known[visits.page[visits.gone]] = False
 
     def _learnt(self, chance: Floats, gap: Floats, changed: Flags) -> Floats:
         """The posterior over today's rates. Of redraws within one gap at most one is thought of, in its middle."""

@@ -37,18 +37,18 @@ class Listening(Ours):
         np.add.at(self._counts, page, 1)
         self._counts = np.minimum(self._counts, MOST_COUNTED)
 
-    def learn(self, looks: LookBatch) -> None:
-        a, b = self._beliefs(looks.page)
-        again, by_site = ~looks.first & ~looks.gone, self._by_site(looks)
+    def learn(self, visits: LookBatch) -> None:
+        a, b = self._beliefs(visits.page)
+        again, by_site = ~visits.first & ~visits.gone, self._by_site(visits)
         for n in np.flatnonzero(again):
             self.record = update_record(
                 self.record,
                 estimate_before=RateEstimate(float(a[n]), float(b[n])),
                 gap_days=float(by_site[n]),
-                signals=int(self._counts[looks.page[n]]),
-                changed=bool(looks.changed[n]),
+                signals=int(self._counts[visits.page[n]]),
+                changed=bool(visits.changed[n]),
             )
-        super().learn(looks)
+        super().learn(visits)
 
     def _looked_at(self, pages: Ints) -> None:
         self._counts[pages] = 0

@@ -141,25 +141,25 @@ class Ours:
 
     # learn and appraise
 
-    def learn(self, looks: LookBatch) -> None:
-        page, again = looks.page, ~looks.first & ~looks.gone
+    def learn(self, visits: LookBatch) -> None:
+        page, again = visits.page, ~visits.first & ~visits.gone
         group = self._group[page]
         a0, b0 = self._a0[group], self._b0[group]
         a, b = self._beliefs(page)
-        by_site = self._by_site(looks)
-        a, b = fade_evidence(a, b, a0, b0, looks.gap)
+        by_site = self._by_site(visits)
+        a, b = fade_evidence(a, b, a0, b0, visits.gap)
         heard = self._heard(page)
-        learnt = self._learnt(a, b, looks, heard, by_site)
+        learnt = self._learnt(a, b, visits, heard, by_site)
         a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
         self._evidence_a[page], self._evidence_b[page] = subtract_prior(a, b, a0, b0)
-        self._learn_amounts(page[looks.changed], looks.distance_bits[looks.changed])
-        self._activities.keep(looks, 1 - np.asarray(heard.recall))
-        self._since[page], self._is_new[page], self._phase[page] = looks.at, False, 1.0
+        self._learn_amounts(page[visits.changed], visits.distance_bits[visits.changed])
+        self._activities.keep(visits, 1 - np.asarray(heard.recall))
+        self._since[page], self._is_new[page], self._phase[page] = visits.at, False, 1.0
         self._looked_at(page)
-        self._since[page[looks.gone]] = np.nan
+        self._since[page[visits.gone]] = np.nan
 
     def _learnt(
-        self, a: Floats, b: Floats, looks: LookBatch, heard: SignalState, by_site: Floats
+        self, a: Floats, b: Floats, visits: LookBatch, heard: SignalState, by_site: Floats
     ) -> tuple[Floats, Floats]:
         """Beliefs after looks, by what each of them found; a Last-Modified that cannot be true is not heard.
 
@@ -167,10 +167,10 @@ class Ours:
         """
         same = learn_unchanged(a, b, by_site)
         changed = learn_changed_with_signals(a, b, by_site, heard)
-        pace = by_site / np.maximum(looks.gap, SHORTEST_GAP_DAYS)
-        told = learn_changed_at(a, b, np.nan_to_num(looks.modified_age) * pace)
-        is_told = looks.changed & is_credible_age(looks.modified_age, looks.gap) & self._has.modified
-        kinds = [is_told, looks.changed]
+        pace = by_site / np.maximum(visits.gap, SHORTEST_GAP_DAYS)
+        told = learn_changed_at(a, b, np.nan_to_num(visits.modified_age) * pace)
+        is_told = visits.changed & is_credible_age(visits.modified_age, visits.gap) & self._has.modified
+        kinds = [is_told, visits.changed]
         return (
             np.select(kinds, [told[0], changed[0]], same[0]),
             np.select(kinds, [told[1], changed[1]], same[1]),
@@ -195,10 +195,10 @@ class Ours:
         """The days by which the hosts' activity has gone ahead of the calendar since the pages were seen."""
         return self._activities.ahead(self._scene.host[pages], self._since[pages])
 
-    def _by_site(self, looks: LookBatch) -> Floats:
+    def _by_site(self, visits: LookBatch) -> Floats:
         """The gaps in days of the hosts' activity."""
         return np.maximum(
-            looks.gap + self._activities.ahead(self._scene.host[looks.page], self._since[looks.page]), 0.0
+            visits.gap + self._activities.ahead(self._scene.host[visits.page], self._since[visits.page]), 0.0
         )
 
     def _looked_at(self, pages: Ints) -> None:

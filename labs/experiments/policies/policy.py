@@ -52,7 +52,7 @@ class Policy(Protocol):
         """At most `slots` pages to look at now, none twice.  room: what each host still bears; None binds nobody."""
         ...
 
-    def learn(self, looks: LookBatch) -> None:
+    def learn(self, visits: LookBatch) -> None:
         """What the looks found."""
         ...
 

@@ -100,16 +100,16 @@ class History:
 
 
 def history_of_looks(
-    name: str, days: float, looks: Mapping[str, Sequence[tuple[float, bool]]], *, importance: Mapping[str, float]
+    name: str, days: float, visits: Mapping[str, Sequence[tuple[float, bool]]], *, importance: Mapping[str, float]
 ) -> History:
     """A history from each page's looks, in order of time: (days from the first look of all, whether it changed)."""
-    every = [look for found in looks.values() for look in found]
+    every = [look for found in visits.values() for look in found]
     return History(
         name=name,
         days=days,
-        urls=tuple(looks),
-        importance=np.array([importance[url] for url in looks]),
-        page=np.repeat(np.arange(len(looks)), [len(found) for found in looks.values()]),
+        urls=tuple(visits),
+        importance=np.array([importance[url] for url in visits]),
+        page=np.repeat(np.arange(len(visits)), [len(found) for found in visits.values()]),
         at=np.array([at for at, _ in every]),
         found=np.array([changed for _, changed in every], np.bool_),
     )

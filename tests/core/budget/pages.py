@@ -1,11 +1,11 @@
-"""Pages of which a test says only what it is about."""
+"""Page arrays with defaults, so that a test sets only the columns it needs."""
 
 from crawler.core.budget.page_arrays import Flags, Groups, PageArrays, build_page_arrays
 from crawler.core.freshness.gamma import Numbers
 
 
 def pages_of(a: Numbers, b: Numbers, weight: Numbers, **others: Numbers | Groups | Flags) -> PageArrays:
-    """Pages of one domain with these beliefs, one request a look, ten minutes to 180 days between looks."""
+    """Return pages of one domain with one request per visit and intervals of ten minutes to 180 days."""
     usual: dict[str, Numbers | Groups | Flags] = {
         "requests": 1.0,
         "received_bytes": 0.0,

@@ -3,7 +3,7 @@ import pytest
 from crawler.core.budget.cost import MEMORY_VISITS, Cost, Costs, RequestKind, ShadowPrice, learn_cost
 
 
-def test_the_first_look_replaces_the_guess_and_the_mean_follows() -> None:
+def test_first_visit_replaces_the_guess_and_later_visits_update_the_mean() -> None:
     costs = learn_cost(Costs(), RequestKind.FULL, requests=1, received_bytes=1000)
     assert costs.full == Cost(requests=1, received_bytes=1000, visits=1)
 
@@ -12,14 +12,14 @@ def test_the_first_look_replaces_the_guess_and_the_mean_follows() -> None:
 
 
 @pytest.mark.parametrize("kind", RequestKind)
-def test_each_kind_learns_for_itself(kind: RequestKind) -> None:
+def test_each_kind_is_learned_separately(kind: RequestKind) -> None:
     costs = learn_cost(Costs(), kind, requests=7, received_bytes=70)
 
     assert [other for other in RequestKind if costs.get_cost(other) != Costs().get_cost(other)] == [kind]
     assert costs.get_cost(kind).requests == 7
 
 
-def test_a_redesign_is_learnt_however_long_the_domain_is_known() -> None:
+def test_mean_cost_adapts_to_a_redesign_after_many_visits() -> None:
     costs = Costs(full=Cost(requests=1, received_bytes=1000, visits=10**6))
     for _ in range(3 * MEMORY_VISITS):
         costs = learn_cost(costs, RequestKind.FULL, requests=1, received_bytes=9000)
@@ -27,7 +27,7 @@ def test_a_redesign_is_learnt_however_long_the_domain_is_known() -> None:
     assert costs.full.received_bytes == pytest.approx(9000, rel=0.05)
 
 
-def test_what_is_scarce_has_a_price_and_the_rest_costs_nothing() -> None:
+def test_minimum_value_counts_only_what_has_a_price() -> None:
     full, unchanged = Cost(requests=1, received_bytes=50_000), Cost(requests=1, received_bytes=500)
 
     assert (

@@ -1,4 +1,4 @@
-"""Censuses and tariffs on paper: what comes out of pages, budgets and targets without any store."""
+"""Plans of domains from samples of pages, budgets and targets, without a store."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def sample(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Pa
 
 
 def ruled(known: int, *, min_interval: float = NO_RULE, max_interval: float = NO_RULE) -> Workload:
-    """Pages of which a rule says an interval, and as many of which none says any."""
+    """Return pages with a rule for their interval, and as many without one."""
     chance = np.random.default_rng(1)
     rows = [
         (
@@ -75,7 +75,7 @@ def work(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Work
     )
 
 
-def test_what_rules_say_of_an_interval_holds_and_the_rest_is_as_everywhere() -> None:
+def test_intervals_come_from_rules_and_default_to_the_domain() -> None:
     rows = [
         (0, 1.0, 5.0, 0, 1, 1, *bounds, 0, 0, 0, 0, 1)
         for bounds in ((NO_RULE, NO_RULE), (0.5, NO_RULE), (NO_RULE, 2.0), (300.0, NO_RULE))
@@ -88,7 +88,7 @@ def test_what_rules_say_of_an_interval_holds_and_the_rest_is_as_everywhere() -> 
     assert pages.max_interval.tolist() == [180.0, 180.0, 2.0, 300.0]
 
 
-def test_a_sample_stands_for_its_domain() -> None:
+def test_sample_represents_its_domain() -> None:
     half = work(200, new=10, share=0.5)
 
     assert half.fetched.count == 400
@@ -97,7 +97,7 @@ def test_a_sample_stands_for_its_domain() -> None:
     assert sampled.requests == pytest.approx(compute_visit_limit(100), rel=0.01)
 
 
-def test_domains_without_pages_cost_nothing_and_disturb_nobody() -> None:
+def test_domains_without_pages_need_no_requests_and_do_not_affect_others() -> None:
     alone = solve_plans([work(300)], [DomainLimits(budget=Budget(40))])
     with_empty = solve_plans([work(300), work(0)], [DomainLimits(budget=Budget(40)), DomainLimits(budget=Budget(40))])
 
@@ -107,7 +107,7 @@ def test_domains_without_pages_cost_nothing_and_disturb_nobody() -> None:
     assert solve_plans([], []) == []
 
 
-def test_an_overall_budget_never_lowers_a_price_below_what_the_domains_own_budget_asks() -> None:
+def test_overall_budget_never_lowers_a_price_below_that_of_the_domains_own_budget() -> None:
     works = [work(300), work(300, seed=2)]
     own = solve_plans(works, [DomainLimits(budget=Budget(20)), DomainLimits(budget=Budget(60))])
     both = solve_plans(works, [DomainLimits(budget=Budget(20)), DomainLimits(budget=Budget(60))], overall=Budget(50))
@@ -119,61 +119,61 @@ def test_an_overall_budget_never_lowers_a_price_below_what_the_domains_own_budge
         assert after.shadow_price.per_request >= before.shadow_price.per_request * (1 - 1e-6)
 
 
-def test_an_overall_budget_that_cannot_bear_the_longest_interval_stretches_it_in_every_domain() -> None:
+def test_overall_budget_that_cannot_afford_the_longest_interval_extends_it_in_every_domain() -> None:
     works = [work(4000, seed=n) for n in range(5)]
 
-    found = solve_plans(works, [DomainLimits()] * 5, overall=Budget(50))  # 20,000 pages in 180 days are 111 a day
+    found = solve_plans(works, [DomainLimits()] * 5, overall=Budget(50))  # 20,000 pages in 180 days are 111 per day
 
     assert [each.longest_days for each in found] == [20_000 / (0.05 * 50)] * 5
-    assert all("all domains' 50 requests" in each.finding for each in found)
+    assert all("the shared 50 requests" in each.finding for each in found)
     assert sum(each.requests for each in found) == pytest.approx(compute_visit_limit(50), rel=0.01)
     assert all(each.shadow_price is not None and each.shadow_price.per_request < 1e6 for each in found)
 
 
-def test_what_a_rule_says_of_an_interval_costs_requests_and_is_no_floor() -> None:
+def test_interval_of_a_rule_uses_requests_and_does_not_extend_the_longest_interval() -> None:
     (plain,) = solve_plans([work(1000)], [DomainLimits(budget=Budget(1000))])
     (often,) = solve_plans([ruled(500, max_interval=1.0)], [DomainLimits(budget=Budget(1000))])
     (seldom,) = solve_plans([ruled(500, min_interval=300.0)], [DomainLimits(budget=Budget(1000))])
 
     assert plain.shadow_price is not None
     assert often.shadow_price is not None
-    # 500 of 1,000 looks are for what the rule asks
+    # The rule requires 500 of 1,000 visits.
     assert often.shadow_price.per_request > 1.2 * plain.shadow_price.per_request
     assert often.requests == pytest.approx(plain.requests, rel=0.01)
     assert (often.finding, seldom.finding) == ("", "")
     assert (seldom.longest_days, seldom.expected.oldest_days) == (180.0, 300.0)
 
 
-def test_a_rule_that_the_budget_cannot_hold_is_reported_with_how_late_its_pages_are() -> None:
+def test_rule_that_the_budget_cannot_afford_is_reported_with_the_delay_of_its_pages() -> None:
     (found,) = solve_plans([ruled(500, max_interval=0.25)], [DomainLimits(budget=Budget(200))])
     shared = solve_plans([ruled(500, max_interval=0.25), work(500)], [DomainLimits()] * 2, overall=Budget(200))
 
     assert (
         found.finding
-        == "Pages wait 10.7 times as long as rules or the policy say: 200 requests a day are too few for them"
+        == "Pages wait 10.7 times as long as rules or the policy require, because 200 requests a day are too few"
     )
-    assert shared[0].finding == found.finding.replace("200", "all domains' 200")
+    assert shared[0].finding == found.finding.replace("200", "the shared 200")
     assert shared[1].finding == ""
     for each in (found, shared[0]):
         assert each.requests <= 197
         assert each.shadow_price is not None
-        assert each.shadow_price.per_request < 1e6  # the rest keeps its floor
+        assert each.shadow_price.per_request < 1e6  # the other pages are still visited
 
 
-def test_a_target_is_held_to_what_bytes_and_the_overall_budget_leave() -> None:
+def test_target_is_limited_by_bytes_and_the_overall_budget() -> None:
     (fresh,) = solve_plans([work(1000)], [DomainLimits(target_freshness=0.95)], overall=Budget(50))
     (young,) = solve_plans([work(1000)], [DomainLimits(target_age_days=3)], overall=Budget(50))
     few = DomainLimits(target_age_days=3, budget=Budget(float("inf"), 10_000))
     (thin,) = solve_plans([work(1000)], [few])
     (both,) = solve_plans([work(1000)], [DomainLimits(target_age_days=3)], overall=Budget(float("inf"), 10_000))
 
-    part = "its part of all domains' budget, 50 a day,"
+    part = "its part of the shared budget, 50 a day,"
     assert fresh.finding.startswith(f"95 % fresh needs {fresh.target_requests:,.0f} requests a day; {part} gives 7")
     assert young.finding.startswith(
-        f"No page older than 3 days needs {young.target_requests:,.0f} requests a day; {part} reach"
+        f"No page older than 3 days needs {young.target_requests:,.0f} requests a day; {part} allows one visit"
     )
-    assert "the budget of 10,000 bytes a day reaches every page once in" in thin.finding
-    assert "its part of all domains' budget" in both.finding
+    assert "the budget of 10,000 bytes a day allows one visit to each page in" in thin.finding
+    assert "its part of the shared budget" in both.finding
     for each, max_interval in ((young, 50), (thin, 20), (both, 21)):
         assert each.expected.requests <= max_interval
         assert each.longest_days == pytest.approx(1000 / each.expected.requests, rel=0.2)
@@ -182,14 +182,14 @@ def test_a_target_is_held_to_what_bytes_and_the_overall_budget_leave() -> None:
     assert thin.expected.received_bytes == pytest.approx(10_000, rel=0.01)
 
 
-def test_of_an_overall_budget_of_nothing_a_target_has_nothing() -> None:
+def test_target_gets_no_requests_from_an_overall_budget_of_zero() -> None:
     (found,) = solve_plans([work(100)], [DomainLimits(target_age_days=3)], overall=Budget(0))
 
     assert found.requests < 0.001
-    assert "its part of all domains' budget, 0 a day, " in found.finding
+    assert "its part of the shared budget, 0 a day, " in found.finding
 
 
-def test_domains_beside_a_target_age_keep_their_part_of_an_overall_budget() -> None:
+def test_target_age_of_one_domain_leaves_others_their_part_of_an_overall_budget() -> None:
     works = [work(500), work(500, seed=2)]
 
     young, other = solve_plans(works, [DomainLimits(target_age_days=1), DomainLimits()], overall=Budget(100))
@@ -200,55 +200,57 @@ def test_domains_beside_a_target_age_keep_their_part_of_an_overall_budget() -> N
     assert young.longest_days == pytest.approx(500 / young.requests, rel=0.05)
 
 
-def test_a_budget_in_bytes_that_cannot_bear_the_longest_interval_stretches_it() -> None:
+def test_byte_budget_that_cannot_afford_the_longest_interval_extends_it() -> None:
     (found,) = solve_plans([work(1000)], [DomainLimits(budget=Budget(float("inf"), 10_000))])
 
     assert found.longest_days == pytest.approx(1000)
-    assert found.finding == "A page may wait 1,000 days, not 180: at 10,000 bytes a day it has to"
+    assert found.finding == "A page may wait 1,000 days, not 180, because 10,000 bytes a day are too few"
     assert found.expected.received_bytes == pytest.approx(10_000, rel=0.01)
 
 
-def test_a_target_age_of_seconds_is_held_to_the_least_interval_and_reported() -> None:
+def test_target_age_of_seconds_is_limited_by_the_minimum_interval_and_reported() -> None:
     (found,) = solve_plans([work(100)], [DomainLimits(target_age_days=1 / 86_400)])
 
     assert found.target_requests == compute_budget(100 * 144)  # each page every ten minutes
     assert found.longest_days == pytest.approx(1 / 144)
-    expected = "No page older than 1 second is out of reach; a least interval or a rule leaves a page for 10 minutes"
-    assert found.finding == expected
+    assert found.finding == (
+        "No page older than 1 second is out of reach; "
+        "a minimum interval or a rule keeps a page from being visited for 10 minutes"
+    )
 
 
-def test_a_target_age_beyond_the_longest_interval_is_nothing_to_complain_of() -> None:
+def test_target_age_beyond_the_longest_interval_is_no_finding() -> None:
     (found,) = solve_plans([work(1000)], [DomainLimits(target_age_days=365)])
 
     assert (found.longest_days, found.finding) == (365, "")
 
 
-def test_a_target_age_leaves_alone_what_rules_keep_for_longer() -> None:
+def test_rules_with_longer_intervals_override_a_target_age() -> None:
     (found,) = solve_plans([ruled(500, max_interval=30.0, min_interval=30.0)], [DomainLimits(target_age_days=5)])
 
     assert found.target_requests == compute_budget(500 / 5 + 500 / 30)
     assert (found.longest_days, found.expected.oldest_days) == (5, 30)
-    assert found.finding.endswith("a least interval or a rule leaves a page for 30 days")
+    assert found.finding.endswith("a minimum interval or a rule keeps a page from being visited for 30 days")
 
 
-def test_first_looks_of_all_domains_together_keep_within_the_overall_budget() -> None:
+def test_first_visits_of_all_domains_together_stay_within_the_overall_budget() -> None:
     works = [work(100, new=500, seed=n) for n in range(5)]
 
     found = solve_plans(works, [DomainLimits(budget=Budget(200))] * 5, overall=Budget(300))
 
     assert sum(each.requests for each in found) == pytest.approx(compute_visit_limit(300), rel=0.01)
-    assert sum(each.expected.requests for each in found) >= 0.29 * 300  # what looking again is guaranteed
+    assert sum(each.expected.requests for each in found) >= 0.29 * 300  # the guaranteed share of revisits
 
 
 @pytest.mark.parametrize("requests", [0.0, 1.0, 3.0, 50.0, 1e6])
-def test_no_budget_is_exceeded_and_every_interval_fits_a_calendar(requests: float) -> None:
+def test_no_budget_is_exceeded_and_no_interval_exceeds_max_days(requests: float) -> None:
     (found,) = solve_plans([work(500, new=100)], [DomainLimits(budget=Budget(requests))])
 
     assert found.requests <= requests
     assert found.longest_days <= MAX_DAYS
 
 
-def test_a_target_that_no_number_of_requests_reaches_keeps_the_usual_price() -> None:
+def test_unreachable_target_keeps_the_default_price() -> None:
     hasty = build_sample(
         [(0, 1e6, 1.0, 0, 1, 1, NO_RULE, NO_RULE, 0, 0, 0, 0, 1)] * 50, share=1, priors=[PRIOR], costs=Costs()
     )
@@ -258,10 +260,10 @@ def test_a_target_that_no_number_of_requests_reaches_keeps_the_usual_price() -> 
 
     assert found.target_requests is None
     assert found.shadow_price is None
-    assert found.finding.startswith("99 % fresh is out of reach; even the least price gives ")
+    assert found.finding.startswith("99 % fresh is out of reach; even an unlimited budget gives ")
 
 
-def test_a_target_below_what_the_budget_allows_leaves_the_rest_unspent() -> None:
+def test_target_that_needs_less_than_the_budget_leaves_the_rest_unspent() -> None:
     (free,) = solve_plans([work(500)], [DomainLimits(target_freshness=0.9)])
     (capped,) = solve_plans([work(500)], [DomainLimits(target_freshness=0.9, budget=Budget(10_000))])
 
@@ -271,20 +273,20 @@ def test_a_target_below_what_the_budget_allows_leaves_the_rest_unspent() -> None
 
 
 @pytest.mark.parametrize(("after", "moved"), [(1.0, False), (1.24, False), (1.26, True), (0.81, False), (0.79, True)])
-def test_a_price_has_moved_when_a_look_costs_a_quarter_more_or_less(after: float, moved: bool) -> None:
+def test_price_has_moved_if_a_visit_costs_a_quarter_more_or_less(after: float, moved: bool) -> None:
     assert has_price_moved(ShadowPrice(1.0), ShadowPrice(after), work(10).fetched) is moved
     assert has_price_moved(ShadowPrice(1e-9, 0.01), ShadowPrice(1e-9, 0.01 * after), work(10).fetched) is moved
 
 
-@pytest.mark.parametrize("looks", [0.0, 1.0, 99.0, 12_345.0])
-def test_a_budget_for_looks_leaves_so_many_after_all_that_are_no_looks(looks: float) -> None:
-    budget = compute_budget(looks)
+@pytest.mark.parametrize("visits", [0.0, 1.0, 99.0, 12_345.0])
+def test_budget_for_visits_leaves_that_many_after_overhead(visits: float) -> None:
+    budget = compute_budget(visits)
 
-    assert looks <= compute_visit_limit(budget) or budget < 4  # of a tiny one half is kept for looks
-    assert compute_visit_limit(budget) < looks + 1.01
+    assert visits <= compute_visit_limit(budget) or budget < 4  # half of a tiny budget is for visits
+    assert compute_visit_limit(budget) < visits + 1.01
 
 
-def test_refitting_again_and_again_settles() -> None:
+def test_repeated_refitting_converges() -> None:
     found = sample(2000)
     priors = found.priors
     rates = []
@@ -297,8 +299,8 @@ def test_refitting_again_and_again_settles() -> None:
 
 
 @pytest.mark.parametrize("requests", [12.0, 1000.0])
-def test_pages_that_a_policy_bids_at_its_own_times_take_what_these_take_whatever_the_price(requests: float) -> None:
-    """A budget that is too small makes them wait longer, and says so; they never come sooner."""
+def test_pages_of_a_fixed_policy_use_the_requests_that_the_policy_needs(requests: float) -> None:
+    """With a budget that is too small they wait longer, which is reported; they are never visited sooner."""
     found = sample(140)
     bound = build_workload(
         found, [PRIOR], min_interval_days=1 / 144, max_interval_days=180.0, revisit=parse_policy("fixed 7d")
@@ -307,4 +309,4 @@ def test_pages_that_a_policy_bids_at_its_own_times_take_what_these_take_whatever
     (plan,) = solve_plans([bound], [DomainLimits(budget=Budget(requests))])
 
     assert plan.requests == pytest.approx(min(140 / 7, requests), rel=0.15)
-    assert ("as long as rules or the policy say" in plan.finding) == (requests < 20)
+    assert ("as long as rules or the policy require" in plan.finding) == (requests < 20)

@@ -28,8 +28,8 @@ def known_pages(count: int, *, domains: int = 1) -> PageArrays:
 
 @pytest.mark.parametrize("a", [0.4, 1.0, 2.0, 20.0])
 @pytest.mark.parametrize("gap", [0.01, 1.0, 30.0, 3000.0])
-def test_freshness_and_age_are_the_means_over_belief_and_time(a: float, gap: float) -> None:
-    """By a fine grid over ln rate, of the published formulas for one rate (Cho and Garcia-Molina)."""
+def test_freshness_and_age_are_means_over_rate_and_time(a: float, gap: float) -> None:
+    """Compare with the published formulas for one rate (Cho and Garcia-Molina) on a fine grid over ln rate."""
     rate = np.exp(np.linspace(-40, 8, 200_001))
     log_density = a * np.log(rate) - 10 * rate
     weight = np.exp(log_density - log_density.max())
@@ -41,7 +41,7 @@ def test_freshness_and_age_are_the_means_over_belief_and_time(a: float, gap: flo
     assert float(compute_mean_age(a, 10.0, gap)) == pytest.approx((age * weight).sum() / weight.sum(), rel=2e-3)
 
 
-def test_a_simulation_sees_what_the_outlook_says() -> None:
+def test_simulation_agrees_with_the_expectation() -> None:
     pages = known_pages(4000)
     price = solve_shadow_price(Workload(pages), Budget(400))
     expected = compute_expectation(pages, np.array([price.per_request]))
@@ -49,16 +49,16 @@ def test_a_simulation_sees_what_the_outlook_says() -> None:
     rng = np.random.default_rng(2)
     rates = rng.gamma(pages.a, 1 / pages.b, (40, 4000))
     gap = compute_gaps(pages, price.per_request)
-    since_look = rng.random((40, 4000)) * gap
-    change = rng.exponential(1 / np.maximum(rates, 1e-300))  # after the last look
+    since_visit = rng.random((40, 4000)) * gap
+    change = rng.exponential(1 / np.maximum(rates, 1e-300))  # after the last visit
     weight = pages.weight / pages.weight.sum()
 
     assert expected.requests == pytest.approx(400, rel=1e-3)
-    assert ((change > since_look) @ weight).mean() == pytest.approx(expected.freshness, abs=0.01)
-    assert (np.maximum(since_look - change, 0) @ weight).mean() == pytest.approx(expected.age_days, rel=0.05)
+    assert ((change > since_visit) @ weight).mean() == pytest.approx(expected.freshness, abs=0.01)
+    assert (np.maximum(since_visit - change, 0) @ weight).mean() == pytest.approx(expected.age_days, rel=0.05)
 
 
-def test_more_budget_is_fresher_and_younger_at_a_falling_return() -> None:
+def test_more_budget_improves_freshness_and_age_with_diminishing_returns() -> None:
     work = Workload(known_pages(2000))
 
     prices = [solve_shadow_price(work, Budget(100 * factor)).per_request for factor in FACTORS]
@@ -72,7 +72,7 @@ def test_more_budget_is_fresher_and_younger_at_a_falling_return() -> None:
     assert requests[4] == pytest.approx(100, rel=1e-3)
 
 
-def test_the_budget_for_a_freshness_gives_that_freshness() -> None:
+def test_budget_for_a_target_freshness_reaches_it() -> None:
     work = Workload(known_pages(2000))
 
     need = compute_freshness_cost(work, 0.9, np.array([np.inf]))
@@ -82,7 +82,7 @@ def test_the_budget_for_a_freshness_gives_that_freshness() -> None:
     assert compute_expectation(work.fetched, np.array([price.per_request])).freshness == pytest.approx(0.9, abs=1e-3)
 
 
-def test_politeness_can_make_a_freshness_impossible_and_the_best_is_reported() -> None:
+def test_if_politeness_makes_a_target_impossible_the_best_is_reported() -> None:
     work = Workload(known_pages(2000, domains=2), domain_count=2)
 
     need = compute_freshness_cost(work, 0.95, np.array([10.0, np.inf]))
@@ -95,14 +95,14 @@ def test_politeness_can_make_a_freshness_impossible_and_the_best_is_reported() -
     assert compute_freshness_cost(work, need.reachable - 0.01, np.array([10.0, np.inf])).is_possible
 
 
-def test_what_changes_by_the_second_cannot_be_fresh_at_any_budget() -> None:
+def test_pages_that_change_every_second_cannot_be_fresh_at_any_budget() -> None:
     need = compute_freshness_cost(Workload(pages_of(np.full(5, 1e5), 1.0, 1.0)), 0.9, np.array([np.inf]))
 
     assert not need.is_possible
     assert need.requests == np.inf
 
 
-def test_no_page_older_than_three_days_takes_a_third_of_the_pages_each_day() -> None:
+def test_target_age_of_three_days_needs_a_third_of_the_pages_per_day() -> None:
     work = Workload(known_pages(3000, domains=3), domain_count=3)
 
     assert compute_age_cost(work, 3.0, np.full(3, np.inf)).requests == pytest.approx(1000)

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 
 @given(height=st.floats(1e-6, 1e9), near=st.floats(1e-9, 1e12), scale=st.floats(1e-3, 1e6), power=st.floats(0.1, 3))
-def test_a_falling_curve_is_met_at_its_height(height: float, near: float, scale: float, power: float) -> None:
+def test_falling_curve_reaches_the_target_at_the_root(height: float, near: float, scale: float, power: float) -> None:
     def curve(price: Floats) -> Floats:
         return np.asarray(scale / (price**power + price))
 
@@ -23,20 +23,20 @@ def test_a_falling_curve_is_met_at_its_height(height: float, near: float, scale:
         assert price[0] == pytest.approx(MIN_PRICE) or price[0] == pytest.approx(MAX_PRICE)
 
 
-def test_a_curve_with_a_step_is_met_at_the_step() -> None:
+def test_root_of_a_curve_with_a_step_is_the_step() -> None:
     def stairs(price: Floats) -> Floats:
         return np.where(price < 3.0, 100.0, 1.0)
 
     assert find_root(stairs, np.array([10.0]), guess=np.array([0.25]))[0] == pytest.approx(3.0, rel=1e-3)
 
 
-def test_many_curves_are_met_at_once_each_for_itself() -> None:
+def test_many_roots_are_found_at_once() -> None:
     heights = np.geomspace(1e-3, 1e3, 50)
 
     assert find_root(lambda price: 1 / price, heights, guess=np.ones(50)) == pytest.approx(1 / heights, rel=1e-3)
 
 
-def test_a_good_guess_is_met_in_a_few_trials() -> None:
+def test_good_guess_needs_few_trials() -> None:
     trials = []
 
     def counted(price: Floats) -> Floats:
@@ -49,5 +49,5 @@ def test_a_good_guess_is_met_in_a_few_trials() -> None:
 
 
 @pytest.mark.parametrize(("height", "price"), [(0.0, MAX_PRICE), (np.inf, MIN_PRICE)])
-def test_nothing_to_spend_and_everything_to_spend(height: float, price: float) -> None:
+def test_targets_of_zero_and_infinity_give_the_extreme_prices(height: float, price: float) -> None:
     assert find_root(lambda price: 1 / price, np.array([height]), guess=np.ones(1))[0] == pytest.approx(price)

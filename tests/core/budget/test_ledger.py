@@ -26,18 +26,18 @@ def at(hours: float) -> datetime:
 
 @given(
     budget=st.integers(0, 10_000),
-    asks=st.lists(st.tuples(st.floats(0, 23.999), st.integers(0, 2000)), max_size=40),
+    claims=st.lists(st.tuples(st.floats(0, 23.999), st.integers(0, 2000)), max_size=40),
 )
-def test_never_more_than_the_budget_is_granted(budget: int, asks: list[tuple[float, int]]) -> None:
+def test_grants_never_exceed_the_budget(budget: int, claims: list[tuple[float, int]]) -> None:
     ledger = Ledger(DAY)
-    for hour, wish in sorted(asks):
-        ledger = debit_ledger(ledger, min(wish, count_grantable_requests(ledger, budget, now=at(hour))))
+    for hour, requests in sorted(claims):
+        ledger = debit_ledger(ledger, min(requests, count_grantable_requests(ledger, budget, now=at(hour))))
 
     assert ledger.requests <= budget
 
 
 @given(budget=st.integers(0, 100_000))
-def test_whoever_asks_every_ten_minutes_can_use_all_of_it(budget: int) -> None:
+def test_claims_every_ten_minutes_can_use_the_whole_budget(budget: int) -> None:
     ledger = Ledger(DAY)
     for tenth in range(24 * 6):
         ledger = debit_ledger(ledger, count_grantable_requests(ledger, budget, now=at(tenth / 6)))
@@ -51,34 +51,34 @@ def test_grants_are_spread_over_the_day() -> None:
     assert granted == [25, 625, 1225, 1825, 2400]
 
 
-def test_a_small_budget_grants_the_first_at_once_and_the_rest_in_turn() -> None:
+def test_small_budget_grants_the_first_request_at_once_and_paces_the_rest() -> None:
     assert [count_grantable_requests(Ledger(DAY), 3, now=at(hour)) for hour in (0, 7.9, 8.1, 16.1)] == [1, 1, 2, 3]
     assert count_grantable_requests(Ledger(DAY), 0, now=at(12)) == 0
 
 
-def test_a_budget_that_is_halved_or_doubled_holds_from_now_on() -> None:
+def test_changed_budget_applies_at_once() -> None:
     ledger = debit_ledger(Ledger(DAY), 500)
 
     assert count_grantable_requests(ledger, 500, now=at(12)) == 0
     assert count_grantable_requests(ledger, 2000, now=at(12)) == 1020 - 500
 
 
-def test_a_day_is_a_utc_day() -> None:
-    tokyo = datetime(2026, 3, 2, 8, tzinfo=timezone(9 * HOUR))  # still the first in UTC
+def test_day_of_a_ledger_is_a_utc_day() -> None:
+    tokyo = datetime(2026, 3, 2, 8, tzinfo=timezone(9 * HOUR))  # still March 1 in UTC
     spent = debit_ledger(Ledger(DAY), 7)
 
     assert roll_over(spent, now=tokyo) == spent
     assert roll_over(spent, now=tokyo + HOUR) == Ledger(date(2026, 3, 2))
 
 
-def test_a_new_day_begins_with_nothing_spent() -> None:
+def test_new_day_starts_with_an_empty_ledger() -> None:
     spent = Ledger(DAY, requests=7, received_bytes=1000, floor=2)
 
     assert roll_over(spent, now=at(24)) == Ledger(DAY + timedelta(days=1))
-    assert roll_over(spent, now=at(-1)) == spent  # a day that lies ahead stays
+    assert roll_over(spent, now=at(-1)) == spent  # the ledger of a future day stays unchanged
 
 
-def test_what_was_not_needed_is_given_back_on_its_day_only() -> None:
+def test_refund_counts_only_on_the_day_of_the_debit() -> None:
     refund = Refund(DAY, requests=40, received_bytes=300)
     spent = Ledger(DAY, requests=100, received_bytes=1000, floor=5)
     tomorrow = Ledger(DAY + timedelta(days=1), requests=3, received_bytes=10)
@@ -88,7 +88,7 @@ def test_what_was_not_needed_is_given_back_on_its_day_only() -> None:
     assert settle_ledger(spent, Refund(None, requests=40)) == spent
 
 
-def test_what_came_is_counted_whatever_day_it_was_debited_on() -> None:
+def test_received_bytes_count_even_if_debited_on_another_day() -> None:
     refund = Refund(DAY, received_bytes=300)
     tomorrow = DAY + timedelta(days=1)
 
@@ -97,7 +97,7 @@ def test_what_came_is_counted_whatever_day_it_was_debited_on() -> None:
     assert settle_ledger(Ledger(tomorrow), refund, received_bytes=250).received_bytes == 250
 
 
-def test_a_ledger_never_falls_below_nothing_and_a_refund_below_nothing_is_a_debit() -> None:
+def test_ledger_never_falls_below_zero_and_negative_refund_is_a_debit() -> None:
     spent = Ledger(DAY, requests=2, received_bytes=100)
 
     assert settle_ledger(spent, Refund(DAY, requests=3, received_bytes=500)) == Ledger(DAY)
@@ -105,7 +105,7 @@ def test_a_ledger_never_falls_below_nothing_and_a_refund_below_nothing_is_a_debi
 
 
 @given(spent=st.integers(0, 1000), granted=st.integers(0, 1000), made=st.integers(0, 1000), guess=st.integers(0, 10**6))
-def test_what_is_granted_and_given_back_leaves_what_was_made(spent: int, granted: int, made: int, guess: int) -> None:
+def test_debit_minus_refund_is_what_was_used(spent: int, granted: int, made: int, guess: int) -> None:
     before = Ledger(DAY, spent, spent)
 
     ledger = debit_ledger(before, granted, received_bytes=guess)
@@ -114,7 +114,7 @@ def test_what_is_granted_and_given_back_leaves_what_was_made(spent: int, granted
     assert ledger == Ledger(DAY, spent + min(granted, made), spent + made)
 
 
-def test_no_bytes_left_is_no_request_granted() -> None:
+def test_no_request_is_granted_without_bytes_left() -> None:
     ledger = debit_ledger(Ledger(DAY), 0, received_bytes=1000)
 
     assert count_grantable_requests(ledger, 100, now=at(23), max_bytes=1000) == 0
@@ -128,13 +128,13 @@ def test_bytes_are_spread_over_the_day() -> None:
 
 
 def test_floor_visits_have_a_share_of_the_day() -> None:
-    for turn in range(739_000, 739_010):
-        assert count_floor_left(4, 50, share=0.2, day_number=turn) == 6
-        assert count_floor_left(4, 10, share=0.2, day_number=turn) == 0
+    for day_number in range(739_000, 739_010):
+        assert count_floor_left(4, 50, share=0.2, day_number=day_number) == 6
+        assert count_floor_left(4, 10, share=0.2, day_number=day_number) == 0
 
 
 @pytest.mark.parametrize(("budget", "in_ten_days"), [(0, 0), (1, 2), (3, 6), (4, 8), (12, 24)])
-def test_of_a_small_budget_a_floor_visit_is_left_every_few_days(budget: int, in_ten_days: int) -> None:
+def test_small_budget_allows_a_floor_visit_every_few_days(budget: int, in_ten_days: int) -> None:
     left = [count_floor_left(0, budget, share=0.2, day_number=739_000 + day) for day in range(10)]
 
     assert sum(left) == in_ten_days
@@ -142,7 +142,7 @@ def test_of_a_small_budget_a_floor_visit_is_left_every_few_days(budget: int, in_
 
 
 @given(budget=st.integers(1, 3000), spent=st.integers(0, 3000), second=st.integers(0, 86_398))
-def test_the_next_grant_is_the_first_second_at_which_the_pace_allows_a_request(
+def test_next_grant_is_the_first_second_at_which_the_pace_allows_a_request(
     budget: int, spent: int, second: int
 ) -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=second)

@@ -14,7 +14,7 @@ from tests.core.budget.pages import pages_of
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def test_what_is_the_same_for_all_is_given_once() -> None:
+def test_scalar_columns_apply_to_all_pages() -> None:
     pages = pages_of(np.array([1.0, 2.0]), 10.0, 1.0, domain=np.array([0, 1]))
 
     assert pages.count == 2
@@ -23,30 +23,30 @@ def test_what_is_the_same_for_all_is_given_once() -> None:
     assert NO_PAGES.count == 0
 
 
-def test_pages_ask_for_a_look_once_in_each_gap() -> None:
+def test_each_page_is_visited_once_per_gap() -> None:
     pages = pages_of(
         np.array([0.5, 5000.0]), np.array([10.0, 0.1]), 1.0, min_interval=0.01, max_interval=180.0, stands_for=7.0
     )
 
     assert compute_visits_per_day(pages, 0.5) == pytest.approx(7 / compute_gaps(pages, 0.5))
-    assert compute_gaps(pages, 0.5)[1] == 180  # never worth it, and not abandoned
+    assert compute_gaps(pages, 0.5)[1] == 180  # never reaches the price, but is still visited
     assert compute_gaps(pages, 1e-12) == pytest.approx([0.01, 0.01])
 
 
-def test_new_pages_ask_for_a_first_look_when_it_is_worth_its_price() -> None:
+def test_unfetched_pages_are_visited_if_their_value_reaches_the_price() -> None:
     pages = pages_of(0.5, 10.0, np.array([1.0, 2.0, 4.0]), stands_for=3.0)
     value = float(compute_first_values(0.5, 10.0, 2.0, 180.0))
 
     assert count_first_visits(pages, value).tolist() == [0, 3, 3]
 
 
-def test_a_plan_expects_the_looks_that_signals_bring_and_no_others() -> None:
+def test_recall_lengthens_gaps_and_signals_shorten_them() -> None:
     page, bounds = (2.0, 40.0, 1.0), {"min_interval": 0.01, "max_interval": 180.0}
 
     usual = compute_gaps(pages_of(*page, **bounds), 5.0)
-    dead = compute_gaps(pages_of(*page, **bounds, recall=0.5, ratio=80.0), 5.0)
-    lively = compute_gaps(pages_of(*page, **bounds, recall=0.5, ratio=80.0, signals_per_day=0.05), 5.0)
+    silent = compute_gaps(pages_of(*page, **bounds, recall=0.5, ratio=80.0), 5.0)
+    signaled = compute_gaps(pages_of(*page, **bounds, recall=0.5, ratio=80.0, signals_per_day=0.05), 5.0)
 
     assert usual[0] == pytest.approx(float(compute_due_gap(*page, 5.0, **bounds)))
-    assert dead == pytest.approx(2 * usual)
-    assert lively < dead
+    assert silent == pytest.approx(2 * usual)
+    assert signaled < silent

@@ -12,13 +12,13 @@ from crawler.core.freshness.signals import SourceQuality
 SLOW, FAST = 0.01, 0.5
 
 
-def domain(pages: int, rate: float, *, looked_at: int | None = None) -> PageSample:
-    """Known pages that are believed to change at about this rate; only the first `looked_at` were looked at again."""
-    is_seen = np.arange(pages) < (pages if looked_at is None else looked_at)
+def domain(pages: int, rate: float, *, revisited: int | None = None) -> PageSample:
+    """Return fetched pages with an estimated change rate. Only the first `revisited` were revisited (default all)."""
+    is_seen = np.arange(pages) < (pages if revisited is None else revisited)
     ones = np.ones(pages)
     return PageSample(
         is_new=np.zeros(pages, bool),
-        rate_a=np.where(is_seen, 1000.0, 0.0),  # so much that no prior matters beside it
+        rate_a=np.where(is_seen, 1000.0, 0.0),  # large enough that no prior matters
         rate_b=np.where(is_seen, 1000.0 / rate, 0.0),
         group=np.zeros(pages, np.intp),
         importance=ones,
@@ -42,12 +42,12 @@ def rates(samples: Sequence[PageSample], kinds: Sequence[str]) -> dict[str, floa
     return {each.kind: each.prior.rate_per_day for each in refit_all_priors(samples, kinds).kinds}
 
 
-def test_a_kind_is_learnt_from_its_domains_and_a_domain_without_pages_begins_with_it() -> None:
-    learnt = [domain(50, SLOW)] * 8 + [domain(50, FAST)] * 8
-    found = refit_all_priors([*learnt, domain(0, SLOW), domain(0, SLOW)], ["gov"] * 8 + ["com"] * 8 + ["gov", NO_KIND])
+def test_kind_is_learned_from_its_domains_and_is_the_prior_of_a_domain_without_pages() -> None:
+    learned = [domain(50, SLOW)] * 8 + [domain(50, FAST)] * 8
+    found = refit_all_priors([*learned, domain(0, SLOW), domain(0, SLOW)], ["gov"] * 8 + ["com"] * 8 + ["gov", NO_KIND])
     everywhere = kind_in(found, ALL_KINDS)
 
-    # eight domains, each with a say of 50 * 20 / 70 pages, beside 20 pages of all: 14.9 % of all
+    # Eight domains with a weight of 50 * 20 / 70 pages each, and 20 pages of all kinds: 14.9 % of the total.
     gov = kind_in(found, "gov").prior.rate_per_day
     assert gov == pytest.approx((114.3 * SLOW + 20 * everywhere.prior.rate_per_day) / 134.3, rel=0.01)
     assert kind_in(found, "com").prior.rate_per_day > 0.4
@@ -58,28 +58,28 @@ def test_a_kind_is_learnt_from_its_domains_and_a_domain_without_pages_begins_wit
     assert new_elsewhere[0] == everywhere.prior
 
 
-def test_one_large_domain_is_not_the_voice_of_its_kind() -> None:
+def test_one_large_domain_does_not_dominate_its_kind() -> None:
     small = [domain(40, SLOW)] * 4
     alone, beside = rates(small, ["gov"] * 4), rates([*small, domain(20_000, FAST)], ["gov"] * 5)
 
     assert alone["gov"] < 2 * SLOW
-    # (4 * 13.3 pages * SLOW + 20 * FAST + 20 * all) / (53.3 + 20 + 20), where all are nearly the large one
+    # (4 * 13.3 pages * SLOW + 20 * FAST + 20 * all) / (53.3 + 20 + 20); the large domain is almost all pages
     assert beside["gov"] == pytest.approx((53.3 * SLOW + 20 * FAST + 20 * beside[ALL_KINDS]) / 93.3, rel=0.01)
     assert beside[ALL_KINDS] > 0.95 * FAST
 
 
-def test_domains_that_nobody_looked_at_again_have_no_say_in_their_kind() -> None:
-    learnt = [domain(50, SLOW)] * 4
-    waiting = [domain(50, FAST, looked_at=0)] * 30  # at PRIOR
+def test_domains_without_revisits_do_not_affect_their_kind() -> None:
+    learned = [domain(50, SLOW)] * 4
+    waiting = [domain(50, FAST, revisited=0)] * 30  # at PRIOR
     others = [domain(5000, FAST)]
 
-    found = rates([*learnt, *others, *waiting], ["gov"] * 4 + ["com"] + ["gov"] * 30)
+    found = rates([*learned, *others, *waiting], ["gov"] * 4 + ["com"] + ["gov"] * 30)
 
     assert found["gov"] == pytest.approx((57.1 * SLOW + 20 * found[ALL_KINDS]) / 77.1, rel=0.01)
 
 
-def test_a_kind_without_a_look_is_as_all_are_and_nothing_at_all_is_the_prior_of_nothing_known() -> None:
-    found = refit_all_priors([domain(2000, FAST), domain(30, FAST, looked_at=0)], ["com", "gov"])
+def test_kind_without_revisits_has_the_prior_of_all_and_without_data_the_default_prior() -> None:
+    found = refit_all_priors([domain(2000, FAST), domain(30, FAST, revisited=0)], ["com", "gov"])
     nothing = refit_all_priors([domain(0, FAST)], ["gov"])
 
     gov, everywhere = kind_in(found, "gov").prior, kind_in(found, ALL_KINDS).prior
@@ -89,24 +89,26 @@ def test_a_kind_without_a_look_is_as_all_are_and_nothing_at_all_is_the_prior_of_
     assert refit_all_priors([], []).kinds[0].prior.rate_per_day == pytest.approx(PRIOR.rate_per_day)
 
 
-def test_a_domain_of_its_own_evidence_goes_its_own_way() -> None:
+def test_domain_with_much_evidence_departs_from_its_kind() -> None:
     found = refit_all_priors([*[domain(50, SLOW)] * 8, domain(2000, FAST)], ["gov"] * 9)
 
     assert found.domains[-1][0].rate_per_day == pytest.approx(FAST, rel=0.02)
 
 
-def test_pages_of_which_a_good_source_said_nothing_make_the_prior_slower() -> None:
-    """Looks are at those that a signal meant: without the others' silence these would speak for all."""
-    quiet = replace(domain(100, FAST, looked_at=10), silent_days=np.where(np.arange(100) < 10, 0.0, 30.0))
-    heard = replace(quiet, source=SourceQuality(recall=0.8, noise=0.01))
+def test_silence_of_a_good_source_lowers_the_prior_rate() -> None:
+    """Pages with a signal are visited. Without the silence about the others, they would represent all pages."""
+    no_source = replace(domain(100, FAST, revisited=10), silent_days=np.where(np.arange(100) < 10, 0.0, 30.0))
+    good_source = replace(no_source, source=SourceQuality(recall=0.8, noise=0.01))
 
-    deaf, told = (refit_all_priors([each], [NO_KIND]).domains[0][0].rate_per_day for each in (quiet, heard))
+    without, with_source = (
+        refit_all_priors([each], [NO_KIND]).domains[0][0].rate_per_day for each in (no_source, good_source)
+    )
 
-    assert told < 0.75 * deaf
+    assert with_source < 0.75 * without
 
 
-def test_the_first_visits_of_a_site_are_what_is_expected_of_its_other_pages() -> None:
-    """120 of 600 pages were found unchanged after four days: the others hardly change every twenty days."""
+def test_first_revisits_of_a_site_set_the_expectation_for_its_other_pages() -> None:
+    """120 of 600 pages are unchanged after four days, so the others are unlikely to change every twenty days."""
     quiet = domain(600, SLOW)
     quiet = replace(quiet, rate_a=0 * quiet.rate_a, rate_b=np.where(np.arange(600) < 120, 4.0, 0.0))
 

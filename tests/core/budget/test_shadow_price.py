@@ -36,10 +36,10 @@ def known_pages(count: int, *, domains: int = 1, seed: int = 1) -> PageArrays:
     )
 
 
-def promised(pages: PageArrays, limits: NDArray[np.float64]) -> PageArrays:
-    """The pages with the longest interval that each domain's limit bears."""
-    of_domain = np.bincount(pages.domain, minlength=len(limits)).astype(np.float64)
-    return replace(pages, max_interval=compute_longest_gap(of_domain, limits)[pages.domain])
+def with_affordable_interval(pages: PageArrays, limits: NDArray[np.float64]) -> PageArrays:
+    """Return the pages with the longest interval that each domain's limit affords."""
+    counts = np.bincount(pages.domain, minlength=len(limits)).astype(np.float64)
+    return replace(pages, max_interval=compute_longest_gap(counts, limits)[pages.domain])
 
 
 def requests_at(pages: PageArrays, price: ShadowPrice) -> float:
@@ -53,7 +53,7 @@ def bytes_at(pages: PageArrays, price: ShadowPrice) -> float:
 
 
 @pytest.mark.parametrize("part", [0.01, 0.03, 0.1, 1.0, 30.0])
-def test_the_price_spends_the_budget(part: float) -> None:
+def test_price_spends_the_budget(part: float) -> None:
     pages = known_pages(5000)
 
     assert requests_at(pages, solve_shadow_price(Workload(pages), Budget(5000 * part))) == pytest.approx(
@@ -61,7 +61,7 @@ def test_the_price_spends_the_budget(part: float) -> None:
     )
 
 
-def test_one_price_buys_more_freshness_than_any_nearby_way_to_spend_the_same() -> None:
+def test_one_price_gives_more_freshness_than_nearby_allocations_of_the_same_budget() -> None:
     pages = known_pages(400)
     price = solve_shadow_price(Workload(pages), Budget(40.0)).per_request
     rng = np.random.default_rng(3)
@@ -76,11 +76,11 @@ def test_one_price_buys_more_freshness_than_any_nearby_way_to_spend_the_same() -
         assert fresh(1 / (rate * 40.0 / rate.sum())) < best
 
 
-def test_a_budget_of_nothing_has_a_price_that_nothing_is_worth() -> None:
+def test_budget_of_zero_has_the_maximum_price() -> None:
     assert solve_shadow_price(Workload(known_pages(100)), Budget(0)).per_request == pytest.approx(1e12)
 
 
-def test_bytes_have_a_price_when_they_are_scarce_and_requests_then_cost_nothing() -> None:
+def test_only_bytes_have_a_price_if_only_bytes_are_scarce() -> None:
     pages = known_pages(2000)
     all_bytes = bytes_at(pages, solve_shadow_price(Workload(pages), Budget(200)))
 
@@ -103,28 +103,28 @@ def test_requests_and_bytes_can_both_be_scarce() -> None:
     assert bytes_at(pages, price) == pytest.approx(both.received_bytes, rel=0.01)
 
 
-def test_a_look_that_costs_many_requests_waits_until_it_is_worth_them() -> None:
-    cheap, dear = (pages_of(np.full(10, 0.5), 10.0, 1.0, requests=cost) for cost in (1.0, 20.0))
+def test_pages_that_cost_more_requests_are_visited_less_often() -> None:
+    cheap, expensive = (pages_of(np.full(10, 0.5), 10.0, 1.0, requests=cost) for cost in (1.0, 20.0))
 
-    assert np.all(compute_gaps(dear, 0.5 * dear.requests) > compute_gaps(cheap, 0.5 * cheap.requests))
+    assert np.all(compute_gaps(expensive, 0.5 * expensive.requests) > compute_gaps(cheap, 0.5 * cheap.requests))
 
 
-def test_discovery_cannot_starve_refresh_nor_be_starved() -> None:
+def test_discovery_and_revisits_cannot_starve_each_other() -> None:
     pages = known_pages(2000)
-    flood = pages_of(np.full(100_000, 0.5), 10.0, 1.0)
-    trickle = pages_of(np.full(1000, 0.5), 10.0, 1e-9)  # worth nothing
+    many = pages_of(np.full(100_000, 0.5), 10.0, 1.0)
+    worthless = pages_of(np.full(1000, 0.5), 10.0, 1e-9)
 
-    refresh = requests_at(pages, solve_shadow_price(Workload(pages, flood), Budget(200)))
-    assert refresh == pytest.approx(0.3 * 200, rel=1e-3)
-    refresh = requests_at(pages, solve_shadow_price(Workload(pages, trickle), Budget(200)))
-    assert refresh == pytest.approx(0.7 * 200, rel=1e-3)
-    refresh = requests_at(pages, solve_shadow_price(Workload(pages, trickle), Budget(200), shares=Shares(0, 1)))
-    assert refresh == pytest.approx(200, rel=1e-3)
+    revisits = requests_at(pages, solve_shadow_price(Workload(pages, many), Budget(200)))
+    assert revisits == pytest.approx(0.3 * 200, rel=1e-3)
+    revisits = requests_at(pages, solve_shadow_price(Workload(pages, worthless), Budget(200)))
+    assert revisits == pytest.approx(0.7 * 200, rel=1e-3)
+    revisits = requests_at(pages, solve_shadow_price(Workload(pages, worthless), Budget(200), shares=Shares(0, 1)))
+    assert revisits == pytest.approx(200, rel=1e-3)
 
 
-def test_domains_at_their_cap_have_a_price_of_their_own_and_the_others_share_one() -> None:
+def test_domains_at_their_cap_have_their_own_price_and_the_others_share_one() -> None:
     limits = np.full(20, 8.0)
-    work = Workload(promised(known_pages(4000, domains=20), limits), domain_count=20)
+    work = Workload(with_affordable_interval(known_pages(4000, domains=20), limits), domain_count=20)
 
     prices = solve_shadow_prices(work, limits, 60.0)
 
@@ -137,14 +137,14 @@ def test_domains_at_their_cap_have_a_price_of_their_own_and_the_others_share_one
     assert prices[capped].min() > prices[~capped].max()
 
 
-def test_caps_that_leave_less_than_the_budget_are_used_to_the_full() -> None:
+def test_caps_below_the_budget_are_fully_used() -> None:
     limits = np.full(20, 1.0)
-    work = Workload(promised(known_pages(4000, domains=20), limits), domain_count=20)
+    work = Workload(with_affordable_interval(known_pages(4000, domains=20), limits), domain_count=20)
 
     assert compute_spending(work, solve_shadow_prices(work, limits, 1000.0), limits) == pytest.approx(limits, rel=1e-3)
 
 
-def test_without_caps_all_domains_have_the_one_price() -> None:
+def test_without_caps_all_domains_have_the_same_price() -> None:
     work = Workload(known_pages(3000, domains=5), domain_count=5)
 
     prices = solve_shadow_prices(work, np.full(5, np.inf), 100.0)
@@ -152,7 +152,7 @@ def test_without_caps_all_domains_have_the_one_price() -> None:
     assert prices == pytest.approx(solve_shadow_price(Workload(known_pages(3000)), Budget(100)).per_request, rel=1e-3)
 
 
-def test_a_sample_gives_the_price_of_all() -> None:
+def test_price_of_a_sample_is_close_to_the_exact_price() -> None:
     pages = known_pages(60_000)
     drawn = np.random.default_rng(0).choice(60_000, 15_000, replace=False)
     sample = replace(select_subset(pages, drawn), stands_for=np.full(15_000, 4.0))
@@ -165,7 +165,7 @@ def test_a_sample_gives_the_price_of_all() -> None:
 
 @settings(max_examples=15)
 @given(budget=st.floats(1, 1e4), more=st.floats(1.1, 10))
-def test_more_budget_is_a_lower_price(budget: float, more: float) -> None:
+def test_larger_budget_lowers_the_price(budget: float, more: float) -> None:
     work = Workload(known_pages(300))
 
     assert (
@@ -174,27 +174,27 @@ def test_more_budget_is_a_lower_price(budget: float, more: float) -> None:
     )
 
 
-def test_the_longest_interval_asks_for_a_twentieth_of_the_budget_at_most() -> None:
+def test_longest_interval_uses_at_most_a_twentieth_of_the_budget() -> None:
     assert compute_longest_gap(1000, 1000) == 180
     assert compute_longest_gap(100_000, 1000) == 2000
     assert compute_longest_gap(1, 0) > 1e9
 
 
-def test_the_price_is_trimmed_by_what_looks_really_cost() -> None:
+def test_price_is_corrected_by_the_requests_really_used() -> None:
     assert update_price_correction(1.0, used=60, allowed=100, waiting=0) < 1
-    # they wait for a host, not for the budget
+    # They wait for a host, not for the budget.
     assert update_price_correction(1.0, used=60, allowed=100, waiting=500) < 1
     assert update_price_correction(1.0, used=100, allowed=100, waiting=50) == 1
     assert update_price_correction(1.0, used=100, allowed=100, waiting=150) > 1
 
 
-def test_a_price_that_no_page_is_worth_falls_to_a_fiftieth_within_a_day() -> None:
+def test_price_that_no_page_reaches_falls_to_a_fiftieth_within_a_day() -> None:
     assert compute_price_decay(0) == 1
     assert compute_price_decay(1) == pytest.approx(compute_price_decay(1 / 24) ** 24)
     assert 1 / 60 < compute_price_decay(1) < 1 / 50
 
 
-def test_no_trim_runs_away() -> None:
+def test_correction_is_bounded() -> None:
     high = low = 1.0
     for _ in range(2000):
         high = update_price_correction(high, used=100, allowed=100, waiting=1000)

@@ -1,4 +1,4 @@
-"""What stands on nearly all pages of a domain, and what happens when the site changes it."""
+"""Boilerplate of a domain, and edits of it by the site."""
 
 from itertools import pairwise
 
@@ -32,47 +32,47 @@ def known_domain(pages: int = 5) -> Domain:
     return domain
 
 
-def test_a_menu_that_was_edited_on_all_pages_is_no_news_of_any_after_three() -> None:
+def test_menu_edit_on_all_pages_is_no_page_change_after_three_pages() -> None:
     domain = known_domain()
 
     found = [
-        bool(domain.look(shown(n), shown(n, menu="Home Docs Shop"), shown(n, menu="Home Docs Shop"), path=str(n)))
+        bool(domain.visit(shown(n), shown(n, menu="Home Docs Shop"), shown(n, menu="Home Docs Shop"), path=str(n)))
         for n in range(5)
     ]
 
     assert found == [True, True, False, False, False]
 
 
-def test_a_page_of_the_old_menu_has_no_news_however_many_blocks_were_met_since() -> None:
+def test_old_menu_is_no_change_even_after_many_other_blocks() -> None:
     domain = known_domain()
     for n in range(4):
-        domain.look(shown(n), shown(n, menu="Home Shop"), path=str(n))
-    for n in range(60):  # each line is on three pages, and on few of those that are visited meanwhile; then on one
+        domain.visit(shown(n), shown(n, menu="Home Shop"), path=str(n))
+    for n in range(60):  # each line is on three of many pages; later, on one
         first = 160 * (n % 12 if n < 36 else n)
         words = "".join(f"<p>line {first + m}" for m in range(160))
         domain.first(shown(0, menu="Home Shop", own=words), path=f"long/{n}")
     assert len(domain.mask.boilerplate.counts) == MAX_COUNTED_BLOCKS
 
-    assert not domain.look(shown(4), shown(4, menu="Home Shop"), path="4")
+    assert not domain.visit(shown(4), shown(4, menu="Home Shop"), path="4")
 
 
-def test_news_of_a_page_is_reported_while_the_boilerplate_changes_around_it() -> None:
+def test_page_change_is_reported_while_boilerplate_changes() -> None:
     domain = known_domain()
     for n in range(4):
-        domain.look(shown(n), shown(n, menu="Home Shop"), path=str(n))
+        domain.visit(shown(n), shown(n, menu="Home Shop"), path=str(n))
 
-    left = domain.look(shown(4), shown(4, menu="Home Shop", own="it ends here"), path="4")
+    left = domain.visit(shown(4), shown(4, menu="Home Shop", own="it ends here"), path="4")
 
     assert [(one.text, other.text) for one, other in left.replaced] == [("fifth", "it ends here")]
 
 
-def test_what_one_page_of_many_says_otherwise_is_news() -> None:
+def test_different_text_on_one_of_many_pages_is_a_change() -> None:
     domain = Domain()
     for n in range(10):
         domain.first(f"<h1>Item {n}</h1><p class=stock>in stock</p>", path=str(n))
 
     for n in (7, 8):
-        left = domain.look(
+        left = domain.visit(
             f"<h1>Item {n}</h1><p class=stock>in stock</p>",
             f"<h1>Item {n}</h1><p class=stock>sold out</p>",
             path=str(n),
@@ -80,14 +80,14 @@ def test_what_one_page_of_many_says_otherwise_is_news() -> None:
         assert [(one.text, other.text) for one, other in left.replaced] == [("in stock", "sold out")]
 
 
-def test_two_pages_that_say_the_same_are_no_boilerplate() -> None:
+def test_equal_text_on_two_pages_is_not_boilerplate() -> None:
     boilerplate = learn_page(learn_page(NO_BOILERPLATE, met(1), [(1, 10)]), met(2), [(1, 10)])
 
     assert not boilerplate.contains(10)
     assert learn_page(boilerplate, met(3), [(1, 10)]).contains(10)
 
 
-def test_one_page_that_is_looked_at_often_is_no_boilerplate() -> None:
+def test_one_page_visited_often_is_not_boilerplate() -> None:
     boilerplate = NO_BOILERPLATE
     for _ in range(10):
         boilerplate = learn_page(boilerplate, met(1), [(1, 10)])
@@ -95,7 +95,7 @@ def test_one_page_that_is_looked_at_often_is_no_boilerplate() -> None:
     assert not boilerplate.contains(10)
 
 
-def test_a_block_that_the_last_pages_have_not_had_is_lost_and_was_boilerplate() -> None:
+def test_block_missing_on_the_last_pages_is_dropped_boilerplate() -> None:
     boilerplate = NO_BOILERPLATE
     for n in range(4):
         boilerplate = learn_page(boilerplate, met(n), [(1, 10)])
@@ -109,7 +109,7 @@ def test_a_block_that_the_last_pages_have_not_had_is_lost_and_was_boilerplate() 
     assert boilerplate.contains(11)
 
 
-def test_a_page_that_does_not_have_the_path_says_nothing_of_the_boilerplate() -> None:
+def test_page_without_the_path_does_not_affect_boilerplate() -> None:
     boilerplate = NO_BOILERPLATE
     for n in range(3):
         boilerplate = learn_page(boilerplate, met(n), [(1, 10)])
@@ -119,20 +119,20 @@ def test_a_page_that_does_not_have_the_path_says_nothing_of_the_boilerplate() ->
     assert boilerplate.contains(10)
 
 
-def test_a_path_of_the_boilerplate_that_had_three_texts_is_one_for_news_of_the_day() -> None:
+def test_path_with_three_boilerplate_texts_has_rotating_text() -> None:
     domain = known_domain()
     said = ["All rights kept", "Fair all week", "Expect some rain", "Storm from the west"]
     for before, after in pairwise(said):
         for n in range(5):
-            domain.look(shown(n, foot=before), shown(n, foot=after), path=str(n))
+            domain.visit(shown(n, foot=before), shown(n, foot=after), path=str(n))
 
-    found = [domain.look(shown(n, foot=said[-1]), shown(n, foot="Snow"), path=str(n)) for n in (0, 1, 0)]
+    found = [domain.visit(shown(n, foot=said[-1]), shown(n, foot="Snow"), path=str(n)) for n in (0, 1, 0)]
 
     assert [bool(left) for left in found] == [True, False, False]
-    assert domain.look(shown(0), shown(0, own="Snow"), path="0")
+    assert domain.visit(shown(0), shown(0, own="Snow"), path="0")
 
 
-def test_what_one_page_alone_says_where_the_boilerplate_says_something_else_now_and_then_is_its_news() -> None:
+def test_text_on_one_page_at_a_rotating_path_is_its_change() -> None:
     rows = "<h1>{name}</h1><table><tr><td>{stock}<tr><td>Sold by us</table>"
     domain = Domain()
     for stock in ("In stock", "In stock now", "Available now", "Available"):
@@ -141,22 +141,22 @@ def test_what_one_page_alone_says_where_the_boilerplate_says_something_else_now_
 
     available = rows.format(name=OWN[4], stock="Available")
     for stock in ("Sold out", "Recalled: do not use"):
-        left = domain.look(available, available.replace("Available", stock), path="4")
+        left = domain.visit(available, available.replace("Available", stock), path="4")
         assert [(one.text, other.text) for one, other in left.replaced] == [("Available", stock)]
 
     domain.first(available, path="9")
-    left = domain.look(available, available.replace("<tr><td>Available", ""), path="4")
+    left = domain.visit(available, available.replace("<tr><td>Available", ""), path="4")
     assert [(was and was.text, now) for was, now in left.sides] == [("Available", None)]
 
 
-def test_a_site_that_is_restyled_by_other_classes_has_no_news() -> None:
+def test_restyled_site_with_other_classes_has_no_changes() -> None:
     domain = known_domain()
     restyled = shown(0).replace("class=menu", "class='top bar'").replace("<main>", "<main class=wide>")
 
-    assert domain.look(shown(0), restyled, path="0") == NO_DIFFERENCE
+    assert domain.visit(shown(0), restyled, path="0") == NO_DIFFERENCE
 
 
-def test_what_comes_and_goes_from_page_to_page_was_boilerplate_by_chance() -> None:
+def test_alternating_block_is_no_longer_boilerplate() -> None:
     boilerplate = NO_BOILERPLATE
     for n, form in enumerate((10, 10, 10, 11, 10, 12, 10)):
         boilerplate = learn_page(boilerplate, met(n), [(1, form)])
@@ -164,7 +164,7 @@ def test_what_comes_and_goes_from_page_to_page_was_boilerplate_by_chance() -> No
     assert not boilerplate.was_boilerplate(10)
 
 
-def test_blocks_that_stand_side_by_side_are_not_said_by_turns() -> None:
+def test_blocks_side_by_side_do_not_count_as_replacements() -> None:
     boilerplate = NO_BOILERPLATE
     for n in range(5):
         boilerplate = learn_page(boilerplate, met(n), [(1, 10), (1, 11), (1, 12), (1, 13)])
@@ -173,7 +173,7 @@ def test_blocks_that_stand_side_by_side_are_not_said_by_turns() -> None:
     assert not boilerplate.is_rotating_text(13)
 
 
-def test_entries_that_came_side_by_side_after_one_had_gone_are_one_turn() -> None:
+def test_entries_added_together_after_a_removal_count_as_one_replacement() -> None:
     boilerplate = NO_BOILERPLATE
     for menu in ((10, 11, 12), (10, 11), (10, 11, 13, 14, 15)):
         for n in range(5):
@@ -184,7 +184,7 @@ def test_entries_that_came_side_by_side_after_one_had_gone_are_one_turn() -> Non
     assert not boilerplate.is_rotating_text(13)
 
 
-def test_the_tables_are_bounded_and_what_most_pages_have_stays() -> None:
+def test_counts_are_bounded_and_boilerplate_is_kept() -> None:
     boilerplate = Boilerplate()
     for n in range(3):
         boilerplate = learn_page(boilerplate, met(n), [(1, 10)])
@@ -197,7 +197,7 @@ def test_the_tables_are_bounded_and_what_most_pages_have_stays() -> None:
     assert boilerplate.contains(10)
 
 
-def test_how_often_places_turned_is_forgotten_with_the_places() -> None:
+def test_replacements_are_dropped_with_their_paths() -> None:
     boilerplate = Boilerplate()
     for batch in range(5):
         for n in range(3):
@@ -206,7 +206,7 @@ def test_how_often_places_turned_is_forgotten_with_the_places() -> None:
     assert len(boilerplate.replacements) <= MAX_COUNTED_BLOCKS
 
 
-def test_pages_of_thousands_of_blocks_neither_push_out_the_boilerplate_nor_make_it_turn() -> None:
+def test_huge_pages_do_not_push_out_or_rotate_boilerplate() -> None:
     menu, foot = [(1, 10), (2, 11)], [(3, 12)]
     boilerplate = NO_BOILERPLATE
     for n in range(40):

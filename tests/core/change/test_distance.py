@@ -1,4 +1,4 @@
-"""How far two versions are apart: in the text of the page itself, whatever its frame and its clocks do."""
+"""Distance of two versions in the page's own text, without boilerplate and clocks."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ def between(domain: Domain, before: str, after: str) -> Distance:
     return Distance(*measure_distance(found, own, domain.mask))
 
 
-def test_the_more_of_a_text_is_replaced_the_further_it_is() -> None:
+def test_distance_grows_with_the_replaced_share_of_a_text() -> None:
     words = [f"<p>Entirely other words about {n}, which nobody has read here before this day.</p>" for n in "abcdefgh"]
     paragraphs = SENTENCES.split("</p>")[:-1]
     bits = []
@@ -37,7 +37,7 @@ def test_the_more_of_a_text_is_replaced_the_further_it_is() -> None:
     assert 0 < bits[0] < bits[1] < bits[2]
 
 
-def test_a_digit_of_a_long_page_moves_hardly_a_bit_and_is_a_block_that_differs() -> None:
+def test_one_digit_of_a_long_page_has_small_distance_and_one_changed_block() -> None:
     long = SENTENCES * 12
     found = between(Domain(), f"{long}<p>Price 19.99", f"{long}<p>Price 19.98")
 
@@ -46,14 +46,14 @@ def test_a_digit_of_a_long_page_moves_hardly_a_bit_and_is_a_block_that_differs()
     assert found.blocks == 1 / (len(texts(blocks(long))) + 1)
 
 
-def test_what_is_not_the_pages_own_is_no_distance() -> None:
-    """A menu that the whole site has changed, beside a sentence that is the page's own."""
+def test_boilerplate_does_not_add_distance() -> None:
+    """The whole site changed a menu, and the page changed a sentence."""
     domain = Domain()
     for name in ("a", "b", "c", "d", "e"):
         domain.first(f"<ul>{MENU}</ul><p>Page {name} says {name}.</p>{SENTENCES}", path=name)
     for name in ("b", "c", "d", "e"):
         told = f"<p>Page {name} says {name}.</p>{SENTENCES}"
-        domain.look(f"<ul>{MENU}</ul>{told}", f"<ul>{MENU}<li><a href=/5>five</a></ul>{told}", path=name)
+        domain.visit(f"<ul>{MENU}</ul>{told}", f"<ul>{MENU}<li><a href=/5>five</a></ul>{told}", path=name)
     then = f"<ul>{MENU}</ul><p>Page a says what it said.</p>{SENTENCES}"
     now = f"<ul>{MENU}<li><a href=/5>five</a></ul><p>Page a says something else today.</p>{SENTENCES}"
 
@@ -64,23 +64,23 @@ def test_what_is_not_the_pages_own_is_no_distance() -> None:
     assert with_menu.blocks == alone.blocks > 0
 
 
-def test_versions_that_only_noise_tells_apart_have_no_distance() -> None:
+def test_versions_that_differ_only_in_noise_have_no_distance() -> None:
     domain = Domain()
     page = SENTENCES + "<p>Seen by {} people"
-    domain.look(page.format(12), page.format(15), page.format(17), page.format(19))
+    domain.visit(page.format(12), page.format(15), page.format(17), page.format(19))
     found = between(domain, page.format(12), page.format(4711))
 
     assert found == Distance(0, 0.0)
 
 
-def test_a_page_without_text_has_no_bits_and_one_that_gets_its_first_text_has_half_of_them() -> None:
+def test_page_without_text_has_no_bits_and_first_text_has_half_of_them() -> None:
     link = "<a href=/{}><img src={}.png></a>"
 
     assert between(Domain(), link.format(1, 1), link.format(2, 2)).bits is None
     assert between(Domain(), link.format(1, 1), link.format(1, 1) + "<p>words").bits == 32
 
 
-def test_the_distance_is_that_of_the_packages_hashes_of_both_texts() -> None:
+def test_distance_equals_that_of_the_simhash_package() -> None:
     old, new = SENTENCES, SENTENCES.replace("river", "lake")
     one, other = (
         compute_fingerprint("\n".join(texts(blocks(page))[1:] + texts(blocks(page))[:1])) for page in (old, new)
@@ -92,7 +92,7 @@ def test_the_distance_is_that_of_the_packages_hashes_of_both_texts() -> None:
     assert abs((between(Domain(), old, new).bits or 0) - count_distance_bits(one, other)) <= 2
 
 
-def test_a_site_that_was_redone_is_as_far_as_its_words_are() -> None:
+def test_restyled_page_has_no_distance() -> None:
     styled = SENTENCES.replace("<p>", "<p class=new>")
 
     assert between(Domain(), SENTENCES, styled) == Distance(0, 0.0)

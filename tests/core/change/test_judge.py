@@ -1,4 +1,4 @@
-"""Judging a page by the digests of its last Snapshot."""
+"""Verdicts based on the digests of the last Snapshot."""
 
 from dataclasses import replace
 
@@ -12,10 +12,10 @@ def image(pixels: bytes) -> Version:
     return parse_body(b"\x89PNG\r\n\x1a\n" + pixels, url=url, content_type="image/png", robots_tag=None).version
 
 
-def test_a_page_without_text_that_is_read_anew_has_not_changed_by_that() -> None:
-    """Its bytes are forgotten when its user changes what is read: an image was told as changed each time."""
+def test_recrawl_in_full_does_not_change_a_page_without_text() -> None:
+    """The digest is discarded when a user changes what is read. Regression: images were then reported as changed."""
     assert judge_versions(replace(image(b"one"), body_digest=b""), image(b"one")).change is Change.UNCHANGED
 
 
-def test_of_a_page_without_text_the_bytes_decide() -> None:
+def test_bytes_decide_for_a_page_without_text() -> None:
     assert judge_versions(image(b"one"), image(b"two")).change is Change.CHANGED

@@ -1,4 +1,4 @@
-"""Near fingerprints in memory: bands find them all, and groups do not chain."""
+"""In-memory search for near fingerprints: bands find them all, and groups do not chain."""
 
 import itertools
 import random
@@ -27,7 +27,7 @@ def index_of(*given: Fingerprint) -> BandIndex:
 
 
 @given(one=fingerprints, places=st.sets(st.integers(0, 63), max_size=NEAR_BITS))
-def test_fingerprints_within_three_bits_share_a_band_and_are_found(one: Fingerprint, places: set[int]) -> None:
+def test_fingerprints_within_three_bits_share_a_band(one: Fingerprint, places: set[int]) -> None:
     other = flipped(one, *places)
 
     assert set(compute_bands(one)) & set(compute_bands(other))
@@ -35,14 +35,14 @@ def test_fingerprints_within_three_bits_share_a_band_and_are_found(one: Fingerpr
 
 
 @given(one=fingerprints, places=st.sets(st.integers(0, 63), min_size=1, max_size=20))
-def test_what_is_farther_than_the_tolerance_is_not_found(one: Fingerprint, places: set[int]) -> None:
+def test_fingerprints_beyond_the_tolerance_are_not_found(one: Fingerprint, places: set[int]) -> None:
     other = flipped(one, *places)
 
     for tolerance in range(min(len(places), NEAR_BITS + 1)):
         assert index_of(other).find_near(one, tolerance_bits=tolerance) == {}
 
 
-def test_in_a_crowd_the_same_are_found_as_among_few() -> None:
+def test_large_and_small_bands_give_the_same_results() -> None:
     crowd = [flipped(0, *places) for places in itertools.combinations(range(20), 3)]
     one = flipped(0, 1, 2, 40)
 
@@ -57,7 +57,7 @@ def test_bands_are_the_four_quarters_with_their_numbers() -> None:
     assert list(compute_bands(Fingerprint(0x0001_8000_FFFF_0002))) == [0x00001, 0x18000, 0x2FFFF, 0x30002]
 
 
-def test_what_most_pages_have_leads_and_the_largest_group_comes_first() -> None:
+def test_most_frequent_fingerprint_is_canonical_and_largest_group_is_first() -> None:
     lone, few, many = Fingerprint(0), Fingerprint(0xFFFF_0000_FFFF_0000), Fingerprint(0xFFFF_FFFF_0000_0000)
 
     found = group_duplicates(
@@ -68,7 +68,7 @@ def test_what_most_pages_have_leads_and_the_largest_group_comes_first() -> None:
     assert list(found[0].distances.items()) == [(many, 0), (flipped(many, 1), 1), (flipped(many, 1, 2, 3), 3)]
 
 
-def test_a_chain_of_near_pages_is_no_giant_group() -> None:
+def test_chain_of_near_pages_is_not_one_group() -> None:
     chain = [flipped(0, *range(length)) for length in range(0, 64, 2)]
 
     found = group_duplicates(dict.fromkeys(chain, 1), tolerance_bits=3)
@@ -77,7 +77,7 @@ def test_a_chain_of_near_pages_is_no_giant_group() -> None:
     assert {each for group in found for each in group.distances} == set(chain)
 
 
-def test_equal_pages_are_one_group_and_nothing_else_is_at_no_bits() -> None:
+def test_tolerance_of_zero_groups_only_equal_pages() -> None:
     found = group_duplicates({Fingerprint(0): 3, Fingerprint(1): 1, Fingerprint(2): 2}, tolerance_bits=0)
 
     assert [(group.canonical, dict(group.distances), group.pages) for group in found] == [
@@ -88,7 +88,7 @@ def test_equal_pages_are_one_group_and_nothing_else_is_at_no_bits() -> None:
 
 @pytest.mark.parametrize("tolerance", range(NEAR_BITS + 1))
 @pytest.mark.parametrize("seed", range(20))
-def test_exactly_the_pages_that_are_near_another_one_are_in_a_group(seed: int, tolerance: int) -> None:
+def test_exactly_the_pages_with_near_duplicates_are_in_groups(seed: int, tolerance: int) -> None:
     chance = random.Random(seed)
     centres = [chance.getrandbits(64) for _ in range(20)]
     pages = {

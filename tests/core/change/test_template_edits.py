@@ -1,4 +1,4 @@
-"""What some pages share and nearly all do not, such as the menu of one language: an edit of it is no page's own."""
+"""Template edits: edits of blocks that only some pages share, such as the menu of one language."""
 
 from datetime import timedelta
 
@@ -22,11 +22,11 @@ from crawler.core.http.urls import Url, compute_page_key
 from tests.core.pages import DAY, NOON, blocks, paragraph
 
 MENUS = {"": "Home News Docs Community", "fr": "Accueil Actus Manuel Forum"}
-PAGES = 6  # of each language
+PAGES = 6  # per language
 
 
 class Site:
-    """A site in two languages whose pages share all paths; its mask has read each page once."""
+    """A site in two languages whose pages share all paths, with a mask after one visit of each page."""
 
     def __init__(self) -> None:
         self.mask, self.now = NO_MASK, NOON
@@ -36,8 +36,8 @@ class Site:
                 self.mask, Observation(compute_page_key(at), blocks(body, url=at), self.now, url=at)
             )
 
-    def look(self, at: Url, body: str, *, later: timedelta = DAY) -> Difference:
-        """Look at a page again, and keep what it says; what of it is its own change."""
+    def visit(self, at: Url, body: str, *, later: timedelta = DAY) -> Difference:
+        """Visit a page again, store its text, and return its significant difference."""
         old, new, then = blocks(self.bodies[at], url=at), blocks(body, url=at), self.now
         self.now += later
         self.mask = update_mask(self.mask, Observation(compute_page_key(at), new, self.now, old, then, url=at))
@@ -58,106 +58,106 @@ def page(language: str, n: int, *, menu: str = "", own: str = "", link: str = "h
 @pytest.mark.parametrize(
     "menu", ["Accueil Actus Manuel Forum Aide", "Accueil Actus Manuel", "Accueil Infos Manuel Forum"]
 )
-def test_an_edit_of_one_languages_menu_is_its_second_pages_no_more(menu: str) -> None:
+def test_menu_edit_of_one_language_is_no_change_from_its_second_page_on(menu: str) -> None:
     site = Site()
 
-    assert site.look(url("fr", 0), page("fr", 0, menu=menu))
-    assert not any(site.look(url("fr", n), page("fr", n, menu=menu)) for n in range(1, PAGES))
+    assert site.visit(url("fr", 0), page("fr", 0, menu=menu))
+    assert not any(site.visit(url("fr", n), page("fr", n, menu=menu)) for n in range(1, PAGES))
 
 
-def test_it_is_reported_once_with_the_pages_it_was_met_on() -> None:
+def test_template_edit_is_reported_once_with_its_pages() -> None:
     site = Site()
     menu = f"{MENUS['fr']} Aide"
-    site.look(url("fr", 0), page("fr", 0, menu=menu))
+    site.visit(url("fr", 0), page("fr", 0, menu=menu))
     assert pop_due_edit(site.mask.edits, at=site.now)[0] is None
 
-    site.look(url("fr", 1), page("fr", 1, menu=menu))
+    site.visit(url("fr", 1), page("fr", 1, menu=menu))
     edit, _ = pop_due_edit(site.mask.edits, at=site.now)
 
     assert edit is not None
     assert ([(was, now and now.text) for was, now in edit.blocks], edit.pages) == ([(None, "Aide")], 2)
 
 
-def test_a_page_with_a_text_of_its_own_beside_the_edit_has_that_as_its_change() -> None:
+def test_own_text_beside_a_template_edit_is_a_change() -> None:
     site = Site()
     menu = f"{MENUS['fr']} Aide"
     for n in range(2):
-        site.look(url("fr", n), page("fr", n, menu=menu))
+        site.visit(url("fr", n), page("fr", n, menu=menu))
 
-    found = site.look(url("fr", 2), page("fr", 2, menu=menu, own="<p>another text</p>"))
+    found = site.visit(url("fr", 2), page("fr", 2, menu=menu, own="<p>another text</p>"))
 
     assert [(was.text, now.text) for was, now in found.replaced] == [("fr text of 2", "another text")]
     assert len(found.sides) == 1
 
 
-def test_a_field_that_says_the_same_on_some_pages_is_each_pages_own() -> None:
+def test_field_with_equal_values_on_some_pages_is_each_pages_own() -> None:
     site = Site()
     for n in range(PAGES):
-        site.look(url("", n), page("", n, own=f"<p>text of {n}</p><b>in stock</b>"))
+        site.visit(url("", n), page("", n, own=f"<p>text of {n}</p><b>in stock</b>"))
 
-    assert all(site.look(url("", n), page("", n, own=f"<p>text of {n}</p><b>sold out</b>")) for n in range(2))
+    assert all(site.visit(url("", n), page("", n, own=f"<p>text of {n}</p><b>sold out</b>")) for n in range(2))
 
 
-def test_entries_of_which_most_stand_on_one_page_are_each_pages_own() -> None:
+def test_list_entries_that_are_mostly_unique_are_each_pages_own() -> None:
     site = Site()
     lists = ["".join(f"<dt>{n} {name}</dt>" for name in "abcd") for n in range(PAGES)]
     for n in range(PAGES):
-        site.look(url("", n), page("", n, own=lists[n]))
+        site.visit(url("", n), page("", n, own=lists[n]))
 
-    assert all(site.look(url("", n), page("", n, own=f"{lists[n]}<dt>new</dt>")) for n in range(2))
+    assert all(site.visit(url("", n), page("", n, own=f"{lists[n]}<dt>new</dt>")) for n in range(2))
 
 
-def test_an_entry_that_stays_on_other_pages_was_no_templates() -> None:
+def test_entry_that_stays_on_other_pages_is_not_the_templates() -> None:
     site = Site()
     menu = "Home News Docs Forum"
-    site.look(url("", 0), page("", 0, menu=menu))
+    site.visit(url("", 0), page("", 0, menu=menu))
     for n in range(2, PAGES):
-        site.look(url("", n), page("", n, own="<p>another text</p>"))
+        site.visit(url("", n), page("", n, own="<p>another text</p>"))
 
-    assert site.look(url("", 1), page("", 1, menu=menu))
+    assert site.visit(url("", 1), page("", 1, menu=menu))
 
 
-def test_a_number_that_differs_is_told_of_each_page() -> None:
+def test_changed_number_is_reported_for_each_page() -> None:
     site = Site()
     for n in range(2):
-        site.look(url("fr", n), page("fr", n, menu=f"{MENUS['fr']} Version-1"))
+        site.visit(url("fr", n), page("fr", n, menu=f"{MENUS['fr']} Version-1"))
 
-    assert all(site.look(url("fr", n), page("fr", n, menu=f"{MENUS['fr']} Version-2")) for n in range(2))
+    assert all(site.visit(url("fr", n), page("fr", n, menu=f"{MENUS['fr']} Version-2")) for n in range(2))
 
 
-def test_one_new_target_of_a_link_on_two_pages_is_the_sites() -> None:
+def test_same_new_link_target_on_two_pages_is_a_template_edit() -> None:
     site = Site()
 
-    found = [bool(site.look(url("", n), page("", n, link="https://other.example/moved"))) for n in range(3)]
+    found = [bool(site.visit(url("", n), page("", n, link="https://other.example/moved"))) for n in range(3)]
 
     assert found == [True, False, False]
 
 
-def test_what_is_met_again_after_months_is_counted_anew() -> None:
+def test_counting_starts_again_after_months() -> None:
     site = Site()
     menu = f"{MENUS['fr']} Aide"
-    site.look(url("fr", 0), page("fr", 0, menu=menu))
+    site.visit(url("fr", 0), page("fr", 0, menu=menu))
 
-    assert site.look(url("fr", 1), page("fr", 1, menu=menu), later=MAX_EDIT_GAP + 2 * DAY)
+    assert site.visit(url("fr", 1), page("fr", 1, menu=menu), later=MAX_EDIT_GAP + 2 * DAY)
 
 
-def test_translations_of_one_page_are_one_page() -> None:
+def test_translations_count_as_one_page() -> None:
     site = Site()
     menu = f"{MENUS['']} Help"
-    site.look(url("", 0), page("", 0, menu=menu))
+    site.visit(url("", 0), page("", 0, menu=menu))
 
-    assert site.look(url("fr", 0), page("fr", 0, menu=menu).replace("Accueil", "Home"))
+    assert site.visit(url("fr", 0), page("fr", 0, menu=menu).replace("Accueil", "Home"))
 
 
 @pytest.mark.parametrize(
     ("one", "language"),
     [("/fr/a.html", "fr"), ("/pt-BR/a.html", "pt-br"), ("/a.html", ""), ("/docs/fr/a.html", ""), ("/fr", "")],
 )
-def test_the_first_folder_names_the_language(one: str, language: str) -> None:
+def test_first_path_segment_names_the_language(one: str, language: str) -> None:
     assert parse_language(Url(f"https://example.com{one}")) == language
 
 
-def test_a_page_shares_its_name_with_translations_and_its_index() -> None:
+def test_page_shares_its_key_with_translations_and_its_index() -> None:
     names = {
         compute_translation_key(Url(f"https://example.com{path}"))
         for path in ("/mod/", "/mod/index.html", "/fr/mod/", "/zh-cn/mod/")
@@ -167,7 +167,7 @@ def test_a_page_shares_its_name_with_translations_and_its_index() -> None:
     assert compute_translation_key(Url("https://example.com/docs/")) not in names
 
 
-def test_what_is_known_of_template_edits_is_bounded() -> None:
+def test_template_edits_are_bounded() -> None:
     mask = NO_MASK
     block = paragraph("new")
     for n in range(MAX_TEMPLATE_EDITS + 10):

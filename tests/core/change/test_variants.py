@@ -1,4 +1,4 @@
-"""What a page says by turns, and that a variant that was met before is no change each time."""
+"""Variants: alternating texts of a page, which are not reported again and again."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -31,8 +31,8 @@ def read(body: bytes) -> Parsed:
     return parse_body(body, url=target().url, content_type="text/html", robots_tag=None)
 
 
-def looks(shown: Sequence[str], *, gap: timedelta = DAY) -> list[tuple[Change, Evidence]]:
-    """What is found at each look after the first, `gap` after the one before. The page says the same seconds later."""
+def visit_all(shown: Sequence[str], *, gap: timedelta = DAY) -> list[tuple[Change, Evidence]]:
+    """Return the verdict of each visit after the first; visits are `gap` apart, and second fetches are equal."""
     page, known, found = target(), KNOWN, []
     baseline: Baseline | None = None
     for n, inside in enumerate(shown):
@@ -53,73 +53,75 @@ def looks(shown: Sequence[str], *, gap: timedelta = DAY) -> list[tuple[Change, E
     return found[1:]
 
 
-def test_words_that_went_and_came_back_twice_are_a_variant_and_no_change() -> None:
-    found = looks([A, B, A, B, A, B, A, A, B])
+def test_words_that_returned_twice_are_a_variant() -> None:
+    found = visit_all([A, B, A, B, A, B, A, A, B])
 
-    assert found[:3] == [NEWS] * 3  # there, back, and there again
+    assert found[:3] == [NEWS] * 3  # changed, reverted, changed again
     assert set(found[3:]) <= {KNOWN_VARIANT, (Change.UNCHANGED, Evidence.BYTES)}
     assert KNOWN_VARIANT in found[3:]
 
 
-def test_a_banner_that_is_there_now_and_then_is_a_variant_after_it_came_back_twice() -> None:
-    found = looks([A, "", A, "", A, "", A])
+def test_occasional_banner_is_a_variant_after_two_returns() -> None:
+    found = visit_all([A, "", A, "", A, "", A])
 
     assert found[:3] == [NEWS] * 3
     assert NEWS not in found[3:]
 
 
-def test_a_third_text_is_news_however_often_two_others_took_turns() -> None:
-    found = looks([A, B] * 4 + ["<p class=offer>We close down at the end of the month"])
+def test_third_text_is_a_change_despite_two_variants() -> None:
+    found = visit_all([A, B] * 4 + ["<p class=offer>We close down at the end of the month"])
 
     assert found[-1] == NEWS
 
 
-def test_what_differs_beside_a_variant_is_news() -> None:
-    found = looks([f"{A if n % 2 else B}<p class=price>Price {price} EUR" for n, price in enumerate([20] * 8 + [99])])
+def test_difference_beside_a_variant_is_a_change() -> None:
+    found = visit_all(
+        [f"{A if n % 2 else B}<p class=price>Price {price} EUR" for n, price in enumerate([20] * 8 + [99])]
+    )
 
     assert found[-2] == KNOWN_VARIANT or found[-2][0] is Change.UNCHANGED
     assert found[-1] == NEWS
 
 
 @pytest.mark.parametrize("markup", ["<p>Price {} EUR", "<p>Only today: {} left", "<p>Size {}"])
-def test_numbers_are_news_however_often_they_go_and_come_back(markup: str) -> None:
-    assert looks([markup.format(20 + 15 * (n % 2)) for n in range(9)]) == [NEWS] * 8
+def test_alternating_numbers_are_always_changes(markup: str) -> None:
+    assert visit_all([markup.format(20 + 15 * (n % 2)) for n in range(9)]) == [NEWS] * 8
 
 
-def test_what_comes_back_after_months_is_news() -> None:
-    assert looks([A, B] * 4, gap=timedelta(days=40)) == [NEWS] * 7
+def test_return_after_months_is_a_change() -> None:
+    assert visit_all([A, B] * 4, gap=timedelta(days=40)) == [NEWS] * 7
 
 
 def returns(variants: Variants, form: int) -> int:
     return count_returns(variants, compute_variant_key(PAGE, form))
 
 
-def learnt(variants: Variants, went: Iterable[int], came: Iterable[int]) -> Variants:
+def learn(variants: Variants, went: Iterable[int], came: Iterable[int]) -> Variants:
     keys = [{compute_variant_key(PAGE, form) for form in forms} for forms in (went, came)]
     return learn_variants(variants, removed=keys[0], added=keys[1], at=NOW)
 
 
-def test_a_block_that_moved_on_its_page_has_not_come_back() -> None:
+def test_moved_block_has_not_returned() -> None:
     variants: Variants = {}
     for _ in range(5):
-        variants = learnt(variants, [1, 2], [2, 1])
+        variants = learn(variants, [1, 2], [2, 1])
 
     assert returns(variants, 1) == 0
 
 
-def test_what_is_met_again_and_again_without_having_gone_has_not_come_back() -> None:
+def test_block_that_was_never_removed_has_not_returned() -> None:
     variants: Variants = {}
-    for _ in range(5):  # the last Snapshot is an older one each time
-        variants = learnt(variants, [1], [2])
+    for _ in range(5):  # each time with an older last Snapshot
+        variants = learn(variants, [1], [2])
 
     assert (returns(variants, 1), returns(variants, 2)) == (0, 0)
 
 
-def test_variants_are_bounded_and_a_page_that_is_written_anew_pushes_out_none() -> None:
-    variants = learnt({}, [1], [2])
-    assert learnt(variants, range(MAX_CHANGED_BLOCKS), range(100, 200)) is variants
+def test_variants_are_bounded_and_a_rewritten_page_pushes_out_none() -> None:
+    variants = learn({}, [1], [2])
+    assert learn(variants, range(MAX_CHANGED_BLOCKS), range(100, 200)) is variants
 
     for n in range(MAX_VARIANTS):
-        variants = learnt(variants, [10 + n], [])
+        variants = learn(variants, [10 + n], [])
     assert len(variants) == MAX_VARIANTS
     assert compute_variant_key(PAGE, 1) not in variants

@@ -30,7 +30,7 @@ def marked(runs: Sequence[WordRun]) -> str:
     return "".join(MARKS[run.kind].format(run.text) for run in runs)
 
 
-def told(found: PageDiff) -> list[tuple[str, str]]:
+def list_changes(found: PageDiff) -> list[tuple[str, str]]:
     return [(block.status.value, marked(block.runs)) for block in found.changed_blocks]
 
 
@@ -46,24 +46,24 @@ def told(found: PageDiff) -> list[tuple[str, str]]:
         ("", "all of it", "{+all of it+}"),
     ],
 )
-def test_the_words_that_differ_are_told_and_no_others(before: str, after: str, shown: str) -> None:
+def test_only_differing_words_are_marked(before: str, after: str, shown: str) -> None:
     assert marked(diff_words(before, after)) == shown
 
 
-def test_words_that_happen_to_be_equal_do_not_break_another_sentence_into_scraps() -> None:
+def test_accidentally_equal_words_do_not_split_a_replaced_sentence() -> None:
     runs = diff_words("the red dog of a farmer sleeps", "a blue cat of the sailor runs")
 
     assert [run.kind for run in runs] == [RunKind.OLD, RunKind.NEW]
 
 
-def test_of_a_link_each_step_is_a_word() -> None:
+def test_each_path_segment_of_a_link_is_a_word() -> None:
     runs = diff_words("http://a.test/docs/14/x.html", "http://a.test/docs/15/x.html", kind=BlockKind.LINK)
 
     assert marked(runs) == "http://a.test/docs/[-14-]{+15+}/x.html"
 
 
 @given(before=WORDS, after=WORDS)
-def test_kept_and_old_words_are_the_text_before_and_kept_and_new_ones_the_text_after(before: str, after: str) -> None:
+def test_runs_reproduce_both_texts(before: str, after: str) -> None:
     runs = diff_words(before, after)
 
     assert "".join(run.text for run in runs if run.kind is not RunKind.NEW) == before
@@ -72,7 +72,7 @@ def test_kept_and_old_words_are_the_text_before_and_kept_and_new_ones_the_text_a
 
 
 @given(before=LINES, after=LINES, context=st.integers(0, 3))
-def test_a_difference_leaves_out_no_block_and_invents_none(before: list[str], after: list[str], context: int) -> None:
+def test_diff_contains_exactly_the_blocks_of_both_versions(before: list[str], after: list[str], context: int) -> None:
     found = diff_texts("\n".join(before), "\n".join(after), context=context)
 
     blocks = [block for hunk in found.hunks for block in hunk.blocks]
@@ -87,27 +87,27 @@ def test_a_difference_leaves_out_no_block_and_invents_none(before: list[str], af
     assert sum(found.counts.values()) == len(blocks) + skipped
 
 
-def test_what_moved_is_told_once_where_it_stands_now() -> None:
+def test_moved_block_is_shown_once_at_its_new_position() -> None:
     found = diff_texts("alpha\nlong words here\nbeta\ngamma\ndelta", "alpha\nbeta\ngamma\ndelta\nlong words here")
 
-    assert told(found) == [("moved", "long words here")]
+    assert list_changes(found) == [("moved", "long words here")]
     (block,) = found.changed_blocks
     assert (block.was_at, block.is_at) == (1, 4)
 
 
-def test_an_edited_row_of_a_list_is_shown_as_edited_though_another_came_before_it() -> None:
+def test_edited_row_is_shown_as_edited_after_an_inserted_row() -> None:
     rows = ["pears 3 each", "apples and figs 4 each", "plums 5 each"]
     after = ["new: cherries by the kilo", rows[0], "apples and figs 6 each", rows[2]]
 
     found = diff_texts("\n".join(rows), "\n".join(after))
 
-    assert told(found) == [
+    assert list_changes(found) == [
         ("added", "{+new: cherries by the kilo+}"),
         ("changed", "apples and figs [-4-]{+6+} each"),
     ]
 
 
-def test_context_stands_beside_changes_and_what_is_far_from_them_is_counted() -> None:
+def test_context_surrounds_changes_and_distant_blocks_are_counted() -> None:
     before = [f"line {chr(97 + n)}" for n in range(20)]
     after = [*before[:5], "other", *before[6:16], "further", *before[17:]]
 
@@ -117,7 +117,7 @@ def test_context_stands_beside_changes_and_what_is_far_from_them_is_counted() ->
     assert found.skipped == 2
 
 
-def test_blocks_of_html_are_told_by_what_they_are() -> None:
+def test_blocks_of_html_are_compared_by_kind() -> None:
     def blocks(body: str) -> tuple[Block, ...]:
         return extract_blocks(body.encode(), url=Url("http://a.test/"), content_type="text/html; charset=utf-8")
 
@@ -134,7 +134,7 @@ def test_blocks_of_html_are_told_by_what_they_are() -> None:
     ]
 
 
-def test_noise_is_shown_and_marked_as_such() -> None:
+def test_noise_is_shown_and_marked() -> None:
     before = (Block(css_path=1, text="5 visitors now"), Block(css_path=2, text="Tea 4.50"))
     after = (Block(css_path=1, text="6 visitors now"), Block(css_path=2, text="Tea 4.90"))
 
@@ -146,7 +146,7 @@ def test_noise_is_shown_and_marked_as_such() -> None:
     ]
 
 
-def test_a_huge_page_of_which_everything_changed_is_aligned_in_bounded_work() -> None:
+def test_huge_page_that_changed_completely_is_aligned_in_bounded_time() -> None:
     before = tuple(Block(css_path=1, text=f"before {n} " + "word " * 20) for n in range(20_000))
     after = tuple(Block(css_path=1, text=f"after {n} " + "word " * 20) for n in range(20_000))
 
@@ -159,13 +159,13 @@ def test_a_huge_page_of_which_everything_changed_is_aligned_in_bounded_work() ->
     assert [block.old_text for block in found.changed_blocks] == [block.text for block in before]
 
 
-def test_one_huge_block_is_shown_as_replaced_whole() -> None:
+def test_huge_block_is_shown_as_replaced_in_full() -> None:
     before, after = "a " * 20_000, "a " * 20_000 + "b"
 
     assert [run.kind for run in diff_words(before, after)] == [RunKind.OLD, RunKind.NEW]
 
 
-def test_an_excerpt_keeps_the_changes_and_cuts_no_word() -> None:
+def test_excerpt_keeps_changes_and_cuts_no_word() -> None:
     long = "lorem ipsum dolor sit amet " * 20
     runs = diff_words(f"{long}old {long}five {long}", f"{long}new {long}six {long}")
 
@@ -177,13 +177,13 @@ def test_an_excerpt_keeps_the_changes_and_cuts_no_word() -> None:
     )
 
 
-def test_a_cut_text_ends_with_a_word_and_an_ellipsis() -> None:
+def test_cut_text_ends_with_a_word_and_an_ellipsis() -> None:
     assert cut_at_word("some words to read", 100) == "some words to read"
     assert cut_at_word("some words to read", 12) == "some words…"
     assert cut_at_word("x" * 30, 12) == "x" * 12 + "…"
 
 
-def test_of_long_texts_what_stands_around_the_first_difference_is_kept() -> None:
+def test_long_texts_are_cut_around_the_first_difference() -> None:
     long = "lorem ipsum dolor sit amet " * 40
     before, after = cut_around_change(f"{long}old {long}", f"{long}new {long}", max_chars=60)
 
@@ -193,14 +193,14 @@ def test_of_long_texts_what_stands_around_the_first_difference_is_kept() -> None
 
 
 @given(before=WORDS, after=WORDS, most=st.integers(4, 30))
-def test_a_difference_is_still_one_after_the_cut(before: str, after: str, most: int) -> None:
+def test_difference_survives_the_cut(before: str, after: str, most: int) -> None:
     one, other = cut_around_change(before, after, max_chars=most)
 
     assert (one != other) == (before != after)
     assert max(len(one), len(other)) <= max(most + 2, 0) or (one, other) == (before, after)
 
 
-def test_a_block_that_came_has_no_text_before() -> None:
+def test_added_block_has_no_old_text() -> None:
     block = BlockDiff(
         status=BlockStatus.ADDED,
         kind=BlockKind.TEXT,

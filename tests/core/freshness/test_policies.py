@@ -86,5 +86,5 @@ def test_a_page_that_is_back_has_the_period_that_is_believed_and_a_new_one_the_f
 
 @pytest.mark.parametrize("text", ["", "prices", "fixed", "fixed 7", "fixed 7 d", "fixed -1d", "fixed 1dd", "evenings"])
 def test_what_is_no_policy_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no revisit policy"):
+    with pytest.raises(ValueError, match="not a revisit policy"):
         parse_policy(text)

@@ -19,7 +19,7 @@ from crawler.core.freshness.selection import (
     join_candidates,
     select_pages,
 )
-from crawler.core.freshness.terms import VisitTerms, Wanted
+from crawler.core.freshness.terms import RequestReason, VisitTerms
 from crawler.core.freshness.value import compute_values, solve_gap
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -263,7 +263,7 @@ def test_a_page_is_weighed_by_its_own_terms() -> None:
             due_in=[0.0, -1.0, 1.0],
             is_unfetched=[True, False, False],
             has_version=[False, False, True],
-            request_reason=[Wanted.NONE, Wanted.NONE, Wanted.BY_AUDIT],
+            request_reason=[RequestReason.NONE, RequestReason.NONE, RequestReason.BY_AUDIT],
             is_timed=[False, False, True],
             is_dead=[False] * 3,
             is_duplicate=[False] * 3,
@@ -284,7 +284,7 @@ def test_a_page_is_weighed_by_its_own_terms() -> None:
 
 
 def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and_due_never() -> None:
-    wanted = [Wanted.NONE, Wanted.BY_AUDIT, Wanted.BY_USER, Wanted.NONE, Wanted.NONE]
+    wanted = [RequestReason.NONE, RequestReason.BY_AUDIT, RequestReason.BY_USER, RequestReason.NONE, RequestReason.NONE]
     count = len(wanted)
     head = build_candidates(
         CandidateColumns(

@@ -102,7 +102,7 @@ def test_of_several_sources_the_one_that_says_most_is_heard_and_their_words_do_n
 
 
 def test_a_dead_sources_silence_says_nothing() -> None:
-    assert replace(GOOD, liveliness=0.0).silence == 0.0
+    assert replace(GOOD, liveliness=0.0).effective_recall == 0.0
     assert compute_aged_days(PAGE.a, PAGE.b, 7.0, heard(0, replace(GOOD, liveliness=0.0))).tolist() == [
         pytest.approx(7.0)
     ]
@@ -232,8 +232,8 @@ def test_who_turns_liar_is_silenced_within_a_few_looks() -> None:
 def test_a_source_of_which_nothing_comes_any_more_is_not_taken_at_its_silence() -> None:
     record = record_arrivals(after_looks(recall=0.9, noise=0.001), days=30, pages=120, signals=200)
 
-    assert record.quality.silence > 0.5
-    assert record_arrivals(record, days=30, pages=120).quality.silence < 0.25
+    assert record.quality.effective_recall > 0.5
+    assert record_arrivals(record, days=30, pages=120).quality.effective_recall < 0.25
 
 
 def test_a_source_is_alive_though_the_pages_that_are_looked_at_are_signalled_most() -> None:

@@ -45,10 +45,10 @@ def test_each_refusal_doubles_and_what_the_server_asks_is_kept_to() -> None:
     )
 
 
-@given(refusals=st.integers(1, 10**6), asked=st.none() | st.timedeltas(timedelta(0)))
-def test_a_backoff_is_never_nothing_and_never_for_ever(refusals: int, asked: timedelta | None) -> None:
+@given(rejections=st.integers(1, 10**6), asked=st.none() | st.timedeltas(timedelta(0)))
+def test_a_backoff_is_never_nothing_and_never_for_ever(rejections: int, asked: timedelta | None) -> None:
     assert (
         MIN_BACKOFF
-        <= compute_backoff(refusals, requested_wait=asked, max_backoff=DAY, max_requested_wait=MONTH)
+        <= compute_backoff(rejections, requested_wait=asked, max_backoff=DAY, max_requested_wait=MONTH)
         <= MONTH
     )

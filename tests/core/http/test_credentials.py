@@ -83,4 +83,4 @@ def test_a_secret_that_a_header_cannot_have_is_told_from_one_that_it_can() -> No
 def test_stored_settings_that_cannot_be_read_are_refusals_and_no_exception() -> None:
     stored = DomainSettings(auth="basic nothing", hours="Sun 22-25", headers=("X-Key: env:KEY", "nonsense"))
 
-    assert len(stored.refusals) == 3
+    assert len(stored.problems) == 3

@@ -9,10 +9,10 @@ from crawler.core.http.traffic import TrafficHour, compute_binomial_tail, descri
 NOON = datetime(2026, 3, 20, 12, tzinfo=UTC)
 
 
-def hour(n: int, *, looks: int = 100, errors: int = 1, latency_ms: float | None = 200.0) -> TrafficHour:
+def hour(n: int, *, visits: int = 100, errors: int = 1, latency_ms: float | None = 200.0) -> TrafficHour:
     at = NOON - n * timedelta(hours=1)
     return TrafficHour(
-        hour=at, looks=looks, requests=looks, received_bytes=looks * 1000, errors=errors, latency_ms=latency_ms
+        hour=at, visits=visits, requests=visits, received_bytes=visits * 1000, errors=errors, latency_ms=latency_ms
     )
 
 
@@ -26,11 +26,11 @@ USUAL = [hour(n, errors=n % 3, latency_ms=180.0 + 60 * (n % 24 > 12) + n % 7) fo
         (hour(0), ""),
         (hour(0, errors=3), ""),
         (hour(0, errors=30), "30 of 100 looks failed, where 1 % is usual"),
-        (hour(0, looks=6, errors=4), ""),  # too few for anybody
+        (hour(0, visits=6, errors=4), ""),  # too few for anybody
         (hour(0, latency_ms=300), ""),
         (hour(0, latency_ms=2400), "answers took 2,400 ms, where "),
-        (hour(0, looks=3, latency_ms=2400), ""),
-        (hour(0, looks=0, errors=0, latency_ms=None), ""),
+        (hour(0, visits=3, latency_ms=2400), ""),
+        (hour(0, visits=0, errors=0, latency_ms=None), ""),
     ],
 )
 def test_an_hour_is_off_where_it_is_far_from_what_is_usual(now: TrafficHour, says: str) -> None:

@@ -1,4 +1,4 @@
-"""What two sequences have in common, in its order."""
+"""Alignment of two sequences."""
 
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ letters = st.text(alphabet="abcd", max_size=300)
 
 
 def length_of_longest(one: str, other: str) -> int:
-    """The textbook's table of lengths, row by row."""
+    """Compute the length with the textbook's table, row by row."""
     row = [0] * (len(other) + 1)
     for a in one:
         above, row = row, [0]
@@ -21,7 +21,7 @@ def length_of_longest(one: str, other: str) -> int:
 
 
 @given(one=letters, other=letters)
-def test_what_is_matched_is_the_same_in_the_same_order_and_as_long_as_can_be(one: str, other: str) -> None:
+def test_matches_are_equal_ordered_and_as_long_as_possible(one: str, other: str) -> None:
     found = match_sequences(one, other)
 
     assert all(one[n] == other[m] for n, m in found)
@@ -30,14 +30,14 @@ def test_what_is_matched_is_the_same_in_the_same_order_and_as_long_as_can_be(one
 
 
 @given(one=letters, other=letters)
-def test_gaps_are_all_that_is_not_matched(one: str, other: str) -> None:
+def test_gaps_cover_everything_unmatched(one: str, other: str) -> None:
     found = list(find_gaps(one, other))
 
     assert len(one) - sum(len(one[went]) for went, _ in found) == len(match_sequences(one, other))
     assert len(other) - sum(len(other[came]) for _, came in found) == len(match_sequences(one, other))
 
 
-def test_two_ways_to_say_the_same_are_aligned_by_hand() -> None:
+def test_find_gaps_examples() -> None:
     assert list(find_gaps(["a", "b", "c"], ["a", "new", "b", "c"])) == [(slice(1, 1), slice(1, 2))]
     assert list(find_gaps(["a", "b"], ["b"])) == [(slice(0, 1), slice(0, 0))]
     assert list(find_gaps([], [])) == []

@@ -1,4 +1,4 @@
-"""Whether a place tells the day of the look."""
+"""Detection of dates and clocks that match their visits."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from tests.core.pages import NOON, paragraph
 LATER = timedelta(days=5)  # from Wednesday, 4 March 2026 to Monday the 9th
 
 
-def tells(before: str, after: str, *, later: timedelta = LATER) -> bool:
+def is_date_change(before: str, after: str, *, later: timedelta = LATER) -> bool:
     return differs_only_in_date(
         split_words(paragraph(before)), split_words(paragraph(after)), then=NOON, now=NOON + later
     )
@@ -32,31 +32,31 @@ def tells(before: str, after: str, *, later: timedelta = LATER) -> bool:
         ("It is the 4th of March", "It is the 9th of March"),
     ],
 )
-def test_a_masthead_tells_the_day(before: str, after: str) -> None:
-    assert tells(before, after)
+def test_masthead_with_the_date_is_a_date_change(before: str, after: str) -> None:
+    assert is_date_change(before, after)
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("4 seats left", "9 seats left"),  # the day's numbers, but nothing says that it is a day
+        ("4 seats left", "9 seats left"),  # the day's numbers, but no month or year
         ("Moved to March 14, 2026", "Moved to March 19, 2026"),  # another day
         ("Last changed on 2026-03-01", "Last changed on 2026-03-02"),
-        ("March 4, 2026: open", "March 9, 2026: closed"),  # the day, and a word beside
-        ("March 4", "March 9, 2026"),  # one word more
+        ("March 4, 2026: open", "March 9, 2026: closed"),  # the date, and another word
+        ("March 4", "March 9, 2026"),  # one more word
     ],
 )
-def test_other_numbers_and_other_days_are_not_the_day_of_the_look(before: str, after: str) -> None:
-    assert not tells(before, after)
+def test_other_numbers_and_dates_are_no_date_change(before: str, after: str) -> None:
+    assert not is_date_change(before, after)
 
 
-def test_a_server_in_another_zone_may_be_a_day_ahead_but_not_two() -> None:
-    assert tells("2026-03-05", "2026-03-10")
-    assert not tells("2026-03-06", "2026-03-11")
+def test_server_in_another_zone_may_be_one_day_ahead_but_not_two() -> None:
+    assert is_date_change("2026-03-05", "2026-03-10")
+    assert not is_date_change("2026-03-06", "2026-03-11")
 
 
 @given(words=st.lists(st.text(max_size=9), max_size=8).map(tuple), other=st.lists(st.text(max_size=9)).map(tuple))
-def test_what_is_the_same_tells_nothing_else_and_any_words_are_taken(
+def test_equal_words_are_a_date_change_and_any_words_are_accepted(
     words: tuple[str, ...], other: tuple[str, ...]
 ) -> None:
     assert differs_only_in_date(words, words, then=NOON, now=NOON + LATER)
@@ -64,7 +64,7 @@ def test_what_is_the_same_tells_nothing_else_and_any_words_are_taken(
 
 
 def clock(before: str, after: str, *, later: timedelta) -> frozenset[int]:
-    """Of noon, and so much later."""
+    """Find the clocks of a visit at noon and one `later`."""
     return find_clock_words(split_words(paragraph(before)), split_words(paragraph(after)), then=NOON, now=NOON + later)
 
 
@@ -77,7 +77,7 @@ def clock(before: str, after: str, *, later: timedelta) -> frozenset[int]:
         ("5:30 in Delhi", "6:55 in Delhi", {0}),
     ],
 )
-def test_a_clock_tells_the_time_of_the_look_to_the_minute_in_any_zone(before: str, after: str, where: set[int]) -> None:
+def test_clock_matches_the_time_of_the_visit_in_any_zone(before: str, after: str, where: set[int]) -> None:
     assert clock(before, after, later=timedelta(hours=1, minutes=25)) == where
 
 
@@ -86,9 +86,9 @@ def test_a_clock_tells_the_time_of_the_look_to_the_minute_in_any_zone(before: st
     [
         ("It is 12:00", "It is 13:40"),  # a quarter of an hour too late
         ("opens 9:00", "opens 9:30"),
-        ("12.0 of 25", "13.25 of 25"),  # no two digits
+        ("12.0 of 25", "13.25 of 25"),  # not two digits
         ("12 apples, and later in the year 00", "13 apples, and later in the year 25"),
     ],
 )
-def test_other_numbers_are_no_clock(before: str, after: str) -> None:
+def test_other_numbers_are_not_clocks(before: str, after: str) -> None:
     assert not clock(before, after, later=timedelta(hours=1, minutes=25))

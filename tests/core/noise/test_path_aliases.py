@@ -1,4 +1,4 @@
-"""A site that gives its elements new classes: what was learnt of its blocks stays known."""
+"""Path aliases: what was learned about blocks survives new class names."""
 
 from datetime import timedelta
 
@@ -19,38 +19,38 @@ def shown(*, seen: int, v: str = "", own: str = "What the page says", price: str
 
 def known_domain() -> Domain:
     domain = Domain()
-    domain.look(shown(seen=5), shown(seen=71), shown(seen=34), shown(seen=60))
+    domain.visit(shown(seen=5), shown(seen=71), shown(seen=34), shown(seen=60))
     return domain
 
 
-def test_a_counter_is_still_one_when_all_classes_of_the_site_are_new() -> None:
+def test_counter_stays_masked_after_all_classes_change() -> None:
     domain = known_domain()
 
-    assert domain.look(shown(seen=71), shown(seen=8, v="new-")) == NO_DIFFERENCE
-    assert domain.look(shown(seen=8, v="new-"), shown(seen=12, v="new-")) == NO_DIFFERENCE
-    assert domain.look(shown(seen=12, v="new-"), shown(seen=55, v="newer-")) == NO_DIFFERENCE
+    assert domain.visit(shown(seen=71), shown(seen=8, v="new-")) == NO_DIFFERENCE
+    assert domain.visit(shown(seen=8, v="new-"), shown(seen=12, v="new-")) == NO_DIFFERENCE
+    assert domain.visit(shown(seen=12, v="new-"), shown(seen=55, v="newer-")) == NO_DIFFERENCE
 
 
-def test_news_of_a_page_that_was_restyled_is_reported() -> None:
-    left = known_domain().look(shown(seen=71), shown(seen=8, v="new-", price="18.99"))
+def test_change_of_a_restyled_page_is_reported() -> None:
+    left = known_domain().visit(shown(seen=71), shown(seen=8, v="new-", price="18.99"))
 
     assert [(one.text, other.text) for one, other in left.replaced] == [("19.99", "18.99")]
 
 
-def test_a_page_that_says_something_else_in_other_elements_is_not_restyled() -> None:
+def test_other_text_in_other_elements_is_not_a_restyled_page() -> None:
     before = blocks("<div class=a><p>one</p><p class=x>two</p></div>")
     after = blocks("<div class=b><p>other</p><p class=y>words</p></div>")
 
     assert learn_aliases({}, before, after, known_paths=()) == {}
 
 
-def test_one_class_of_many_that_is_new_is_another_place() -> None:
+def test_one_new_class_among_many_is_a_new_path() -> None:
     before, after = blocks(shown(seen=5)), blocks(shown(seen=5).replace("class=price", "class=sale"))
 
     assert learn_aliases({}, before, after, known_paths=()) == {}
 
 
-def test_a_path_that_other_pages_have_is_no_new_name() -> None:
+def test_known_path_does_not_become_an_alias() -> None:
     before, after = blocks(shown(seen=5)), blocks(shown(seen=5, v="new-"))
     met = {block.css_path for block in after if block.text == "19.99"}
 
@@ -64,7 +64,7 @@ def test_a_path_that_other_pages_have_is_no_new_name() -> None:
     assert kept == {block.text for block in after} - {"19.99"}
 
 
-def test_names_are_bounded_and_the_oldest_are_forgotten() -> None:
+def test_aliases_are_bounded_and_the_oldest_are_dropped() -> None:
     many = MAX_ALIASES // 8 + 2
     names = learn_aliases({}, (), (), known_paths=())
     for at in range(9):
@@ -76,10 +76,10 @@ def test_names_are_bounded_and_the_oldest_are_forgotten() -> None:
     assert 1 not in names
 
 
-def test_a_look_long_after_finds_the_names_that_were_learnt() -> None:
+def test_later_visit_uses_learned_aliases() -> None:
     domain = known_domain()
-    domain.look(shown(seen=71), shown(seen=8, v="new-"))
+    domain.visit(shown(seen=71), shown(seen=8, v="new-"))
 
-    found = domain.look(shown(seen=71), shown(seen=9, v="new-", own="Other words"), later=timedelta(days=90))
+    found = domain.visit(shown(seen=71), shown(seen=9, v="new-", own="Other words"), later=timedelta(days=90))
 
     assert [(one.text, other.text) for one, other in found.replaced] == [("What the page says", "Other words")]

@@ -1,4 +1,4 @@
-"""Dates of a build are found out where they are all that differs, look after look."""
+"""Build stamps are recognized if they are the only difference, visit after visit."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -21,15 +21,15 @@ from tests.core.pages import DAY, NOON, blocks, paragraph
 HOUR = timedelta(hours=1)
 WEEK = 7 * DAY
 LATE = timedelta(hours=3, minutes=7)
-DAYS_AGO = 3 * DAY  # then nothing beside the stamps takes the date for that of the look
+DAYS_AGO = 3 * DAY  # only stamps match such a date, as it is not that of the visit
 STAMP = "Generated at %Y-%m-%d %H:%M UTC"
 PAGE = "<main><h1>About stones</h1><p>{more}Much is to be said of them.</p></main><footer><p>{stamp}</p></footer>"
 
 
-def told(
+def find_changes(
     stamps: Sequence[str], *, gap: timedelta = DAY, path: str = "a", mask: NoiseMask = NO_MASK, view: View = FULL_VIEW
 ) -> tuple[list[bool], NoiseMask]:
-    """Looks at one page, `gap` apart, each with its second fetch a moment later: which of them are told as a change."""
+    """Visit one page at intervals of `gap`, each time with an equal second fetch. Return which visits find a change."""
     url = Url(f"https://example.com/{path}")
     seen = [blocks(PAGE.format(more="", stamp=stamp), url=url, view=view) for stamp in stamps]
     found = []
@@ -45,7 +45,7 @@ def told(
 def written(
     form: str, *, gap: timedelta, many: int = 6, late: timedelta = 3 * HOUR + timedelta(minutes=7)
 ) -> list[str]:
-    """What a page says that is built `late` before each look."""
+    """Return the stamps of a page that is built `late` before each visit."""
     return [(NOON + n * gap - late).strftime(form) for n in range(many)]
 
 
@@ -65,29 +65,29 @@ FORMS = [
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("gap", [DAY, 7 * DAY])
-def test_the_date_of_a_build_is_told_once_and_no_more_from_the_third_look_on(form: str, gap: timedelta) -> None:
-    found, _ = told(written(form, gap=gap), gap=gap)
+def test_build_date_is_not_a_change_from_the_third_visit_on(form: str, gap: timedelta) -> None:
+    found, _ = find_changes(written(form, gap=gap), gap=gap)
 
     assert found[1:] == [False] * 4
 
 
-def test_an_hourly_build_is_found_out_between_hourly_looks() -> None:
-    found, _ = told(written("Updated hourly: %Y-%m-%d %H:00", gap=HOUR, late=timedelta(minutes=10)), gap=HOUR)
+def test_hourly_build_is_recognized_by_hourly_visits() -> None:
+    found, _ = find_changes(written("Updated hourly: %Y-%m-%d %H:00", gap=HOUR, late=timedelta(minutes=10)), gap=HOUR)
 
     assert found[1:] == [False] * 4
 
 
-def test_a_time_of_the_day_alone_takes_one_look_more() -> None:
-    found, _ = told(["Built at " + time for time in ("08:12", "09:47", "07:31", "11:05", "10:22")])
+def test_time_of_day_alone_takes_one_more_visit() -> None:
+    found, _ = find_changes(["Built at " + time for time in ("08:12", "09:47", "07:31", "11:05", "10:22")])
 
     assert found == [True, True, False, False]
 
 
-def test_what_one_page_has_shown_holds_for_others_at_their_second_look() -> None:
+def test_stamp_learned_on_one_page_applies_to_others() -> None:
     stamps = written(STAMP, gap=WEEK, late=DAYS_AGO)
-    _, mask = told(stamps[:3], gap=WEEK, path="a")
+    _, mask = find_changes(stamps[:3], gap=WEEK, path="a")
 
-    assert told(stamps[:2], gap=WEEK, path="b", mask=mask)[0] == [False]
+    assert find_changes(stamps[:2], gap=WEEK, path="b", mask=mask)[0] == [False]
 
 
 NEVER = {
@@ -106,21 +106,21 @@ NEVER = {
 
 
 @pytest.mark.parametrize("stamps", NEVER.values(), ids=NEVER)
-def test_what_is_news_is_told_each_time(stamps: Sequence[str]) -> None:
-    found, _ = told(stamps)
+def test_other_values_are_always_changes(stamps: Sequence[str]) -> None:
+    found, _ = find_changes(stamps)
 
     assert all(found)
 
 
-def test_a_date_that_does_not_fit_once_takes_many_more_looks() -> None:
+def test_mismatched_date_takes_many_more_visits() -> None:
     stamps = written(STAMP, gap=WEEK, late=DAYS_AGO, many=9)
     stamps[3] = "Generated at 2027-01-01 00:00 UTC"
-    found, _ = told(stamps, gap=WEEK)
+    found, _ = find_changes(stamps, gap=WEEK)
 
-    assert found == [True, False, *[True] * 6]  # it did not fit twice: as it came, and as it went
+    assert found == [True, False, *[True] * 6]  # two mismatches: when it appeared and when it disappeared
 
 
-def test_a_stamp_beside_other_news_is_no_proof_and_hides_no_news() -> None:
+def test_stamp_beside_other_changes_proves_and_hides_nothing() -> None:
     url = Url("https://example.com/a")
     mask, stamps = NO_MASK, written(STAMP, gap=WEEK, late=DAYS_AGO)
     pages = [blocks(PAGE.format(more=f"{'x' * n} was found. ", stamp=stamp), url=url) for n, stamp in enumerate(stamps)]
@@ -133,25 +133,25 @@ def test_a_stamp_beside_other_news_is_no_proof_and_hides_no_news() -> None:
     assert not mask.volatile.stamps
 
 
-def test_a_stamp_that_its_user_watches_is_told_each_time() -> None:
-    found, _ = told(written(STAMP, gap=WEEK, late=DAYS_AGO), gap=WEEK, view=View(watch=("footer",)))
+def test_watched_stamp_is_always_a_change() -> None:
+    found, _ = find_changes(written(STAMP, gap=WEEK, late=DAYS_AGO), gap=WEEK, view=View(watch=("footer",)))
 
     assert all(found)
 
 
-def test_a_date_beside_a_number_that_counts_the_days_is_found_out_as_well() -> None:
+def test_date_beside_a_day_counter_is_recognized() -> None:
     stamps = [
         f"By Anne, {200 + 7 * n} days on the net, built {stamp}"
         for n, stamp in enumerate(written("%d %B %Y", gap=WEEK))
     ]
-    found, _ = told(stamps, gap=WEEK)
+    found, _ = find_changes(stamps, gap=WEEK)
 
     assert found[1:] == [False] * 4
 
 
-def test_a_price_beside_a_date_that_fits_is_told_each_time() -> None:
+def test_price_beside_a_matching_date_is_always_a_change() -> None:
     stamps = [f"Now {20 + 3 * n} EUR, as of {stamp}" for n, stamp in enumerate(written("%d %B %Y", gap=WEEK))]
-    found, _ = told(stamps, gap=WEEK)
+    found, _ = find_changes(stamps, gap=WEEK)
 
     assert all(found)
 
@@ -160,13 +160,13 @@ def test_a_price_beside_a_date_that_fits_is_told_each_time() -> None:
     ("said", "months"),
     [("Okt.", {10}), ("févr", {2}), ("jui", {6, 7}), ("марта", {3}), ("Mai", {5}), ("stone", set()), ("in", set())],
 )
-def test_months_are_known_in_many_languages_in_full_and_cut_off(said: str, months: set[int]) -> None:
+def test_months_are_parsed_in_many_languages_and_abbreviated(said: str, months: set[int]) -> None:
     assert parse_months(said) == months
 
 
-def test_a_date_of_another_language_without_a_year_is_found_out() -> None:
+def test_date_in_another_language_without_a_year_is_recognized() -> None:
     days = ["samedi 28 février", "samedi 7 mars", "samedi 14 mars", "samedi 21 mars", "samedi 28 mars"]
-    found, _ = told([f"Un article du {day}" for day in days], gap=WEEK)
+    found, _ = find_changes([f"Un article du {day}" for day in days], gap=WEEK)
 
     assert found == [True, False, False, False]
 
@@ -175,7 +175,7 @@ def test_every_language_has_twelve_months() -> None:
     assert all(len(line.split()) == 12 for line in day_names._MONTHS.strip().split("\n"))
 
 
-# In other digits, too, which Python reads as numbers.
+# Including non-ASCII digits, which Python reads as numbers.
 ODD = (
     "9" * 5000,
     "20\uff12\uff16",
@@ -192,8 +192,8 @@ ODD = (
 
 
 @given(st.lists(st.tuples(st.sampled_from(ODD), st.sampled_from(ODD)), min_size=1, max_size=6))
-def test_whatever_strangers_write_is_read_without_an_error(pairs: list[tuple[str, str]]) -> None:
+def test_any_words_are_read_without_an_error(pairs: list[tuple[str, str]]) -> None:
     before, after = (paragraph(" ".join(words)) for words in zip(*pairs, strict=True))
     known = learn_stamps(NO_VOLATILE_CONTENT, [(before, after)], then=NOON, now=NOON + DAY)
 
-    assert not is_stamp_change(known, before, after, then=NOON, now=NOON + DAY)  # one look proves nothing
+    assert not is_stamp_change(known, before, after, then=NOON, now=NOON + DAY)  # one visit proves nothing

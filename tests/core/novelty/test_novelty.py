@@ -1,4 +1,4 @@
-"""Whether pages still bring anything new: samples of texts, the memory of a domain, and the evidence of templates."""
+"""Novelty of pages: samples of texts, the memory of a domain, and the evidence of templates."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -31,14 +31,14 @@ def sample(text: str, url: str = URL, body: bytes = b"body") -> Sample:
     return sample_text(PageContent(main=text), body, url=Url(url))
 
 
-def test_numbers_and_the_words_of_the_url_say_nothing() -> None:
+def test_numbers_and_words_of_the_url_are_not_new() -> None:
     one = sample("Events of 12 March 2031\nThe page calendar was not found", "http://a.test/calendar/2031/03/12/")
     other = sample("Events of 7 March 1999\nThe page diary was not found", "http://a.test/diary/1999/03/07/")
 
     assert one == other
 
 
-def test_a_page_is_sampled_while_it_is_parsed_as_it_would_be_later() -> None:
+def test_sample_during_parsing_equals_later_sample() -> None:
     body = b"<title>A</title><nav>Menu of all</nav><p>Some words of room 12 that say a few things<p>and a few more"
     parsed = parse_with_sample(body, url=URL, content_type="text/html", robots_tag=None)
 
@@ -46,16 +46,18 @@ def test_a_page_is_sampled_while_it_is_parsed_as_it_would_be_later() -> None:
     assert len(parsed.sample) > 4
 
 
-def test_the_same_lines_in_another_order_say_nothing_new() -> None:
+def test_reordered_lines_are_not_new() -> None:
     memory = NoveltyMemory()
     lines = [f"Some {word} thing of this shop that is sold" for word in ("red", "green", "blue", "large")]
     memory.measure_novelty(sample("\n".join(lines)))
 
     assert memory.measure_novelty(sample("\n".join(reversed(lines)))) == 0
-    assert memory.measure_novelty(sample("\n".join(lines[:2]))) <= 0.5  # a part has a few other smallest hashes
+    assert (
+        memory.measure_novelty(sample("\n".join(lines[:2]))) <= 0.5
+    )  # a part of the lines has a few other smallest hashes
 
 
-def test_another_text_is_new_and_the_bytes_count_where_there_is_none() -> None:
+def test_other_text_is_new_and_bytes_count_without_text() -> None:
     memory = NoveltyMemory()
 
     assert memory.measure_novelty(sample("Three words of this, and a few more words of that")) == 1
@@ -63,7 +65,7 @@ def test_another_text_is_new_and_the_bytes_count_where_there_is_none() -> None:
     assert [memory.measure_novelty(sample("", body=body)) for body in (b"one", b"one", b"other")] == [1, 0, 1]
 
 
-def test_hashes_are_bounded_and_the_last_ones_are_kept() -> None:
+def test_hashes_are_bounded_and_the_newest_are_kept() -> None:
     seen = SeenHashes(max_hashes=100)
     for number in range(1000):
         seen.add([number])
@@ -73,9 +75,11 @@ def test_hashes_are_bounded_and_the_last_ones_are_kept() -> None:
     assert 0 not in seen
 
 
-def test_a_parameter_that_makes_no_page_is_found_out_after_six_pages() -> None:
+def test_irrelevant_parameter_is_detected_after_six_pages() -> None:
     memory = NoveltyMemory()
-    memory.learn_parameters(Url("http://a.test/other?x=1"), 1.0)  # a URL with a query: from now on they are remembered
+    memory.learn_parameters(
+        Url("http://a.test/other?x=1"), 1.0
+    )  # the first URL with a query; from now on URLs are remembered
     memory.learn_parameters(Url("http://a.test/"), 1.0)
     for n in range(6):
         assert not memory.is_duplicate_url(Url(f"http://a.test/?sid={n}&q=1"))
@@ -88,7 +92,7 @@ def test_a_parameter_that_makes_no_page_is_found_out_after_six_pages() -> None:
     assert not memory.was_read_before(Url("http://a.test/new?sid=10"))
 
 
-def test_a_parameter_that_names_the_page_is_none_of_these() -> None:
+def test_parameter_that_selects_the_page_is_relevant() -> None:
     memory = NoveltyMemory()
     for n in range(50):
         memory.learn_parameters(Url(f"http://a.test/show?id={n}"), 0.9)
@@ -107,11 +111,11 @@ def test_a_parameter_that_names_the_page_is_none_of_these() -> None:
         ("/", False),
     ],
 )
-def test_a_path_that_repeats_itself(path: str, repeats: bool) -> None:
+def test_repeated_path_segments_are_detected(path: str, repeats: bool) -> None:
     assert has_repeated_folders(Url(f"http://a.test{path}")) is repeats
 
 
-def test_a_url_without_each_of_its_parameters() -> None:
+def test_each_parameter_is_dropped_in_turn() -> None:
     found = drop_each_parameter(Url("http://a.test/s?b=2&a=1"))
 
     assert found == [("a", "http://a.test/s?b=2"), ("b", "http://a.test/s?a=1")]
@@ -123,7 +127,7 @@ def test_a_url_without_each_of_its_parameters() -> None:
     ("template", "section"),
     [("/blog/#/*/*.html", "blog"), ("/", ""), ("/*", ""), ("/*?a&b", "?"), ("/shop/*?a", "shop?")],
 )
-def test_the_section_of_a_template(template: str, section: str) -> None:
+def test_section_of_a_template(template: str, section: str) -> None:
     assert get_section(template) == section
 
 
@@ -136,39 +140,39 @@ def learnt(*novelties: float, at: datetime | None = None) -> TemplateNovelty:
     return known
 
 
-@pytest.mark.parametrize(("looks", "barren"), [(30, False), (40, True)])
-def test_a_template_alone_in_its_section_is_barren_after_some_thirty_looks(looks: int, barren: bool) -> None:
-    known = learnt(*[0.0] * looks)
+@pytest.mark.parametrize(("visits", "barren"), [(30, False), (40, True)])
+def test_template_alone_in_its_section_is_barren_after_about_thirty_visits(visits: int, barren: bool) -> None:
+    known = learnt(*[0.0] * visits)
 
     assert is_barren(known, known.evidence) is barren
 
 
-def test_a_barren_template_of_a_good_section_takes_more_looks() -> None:
+def test_barren_template_of_a_fertile_section_takes_more_visits() -> None:
     good = NoveltyEvidence(300, 300)
 
     assert not is_barren(learnt(*[0.0] * 36), good + learnt(*[0.0] * 36).evidence)
     assert is_barren(learnt(*[0.0] * 80), good + learnt(*[0.0] * 80).evidence)
 
 
-def test_a_section_of_ever_new_templates_is_barren_as_a_whole() -> None:
+def test_section_of_endless_templates_is_barren() -> None:
     assert is_barren(TemplateNovelty(0), NoveltyEvidence(60, 0.0))
     assert not is_barren(TemplateNovelty(0), NoveltyEvidence(49, 0.0))
 
 
-def test_a_template_with_a_fifth_of_new_text_goes_on() -> None:
+def test_template_with_a_fifth_of_new_text_is_not_barren() -> None:
     known = learnt(*[0.2] * 500)
 
     assert not is_barren(known, known.evidence)
 
 
-def test_two_new_pages_let_a_template_go_and_one_does_not() -> None:
+def test_two_pages_with_new_text_resume_a_template() -> None:
     section = NoveltyEvidence(100, 0.0)
 
     assert is_barren(learnt(0.0, 1.0, at=AT), section)
     assert not is_barren(learnt(0.0, 1.0, 1.0, at=AT), section)
 
 
-def test_pages_that_are_held_back_come_one_a_day_and_none_waits_for_ever() -> None:
+def test_deferred_pages_are_due_one_per_day_with_a_maximum_wait() -> None:
     first = compute_next_time(None, AT)
 
     assert first == AT + RETRY_INTERVAL

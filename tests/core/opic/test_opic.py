@@ -25,7 +25,7 @@ def key(n: int) -> PageKey:
 
 
 def economy(*, pages: int = 0) -> Economy:
-    books = Economy(reserve=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+    books = Economy(virtual_page_cash=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
     for n in range(pages):
         books.admit_page(key(n), Pool.UNFETCHED)
     books.pay_dividends()
@@ -33,7 +33,7 @@ def economy(*, pages: int = 0) -> Economy:
 
 
 def total(books: Economy) -> int:
-    return sum(map(books.get_cash, books.accounts)) + books.reserve + books.dormant
+    return sum(map(books.get_cash, books.accounts)) + books.virtual_page_cash + books.dormant
 
 
 @given(cash=st.integers(0, TOTAL_CASH), outlinks=st.lists(keys))
@@ -62,18 +62,18 @@ def test_every_page_brings_the_same_endowment_and_takes_it_away() -> None:
 
     left = books.remove_page(key(2))
 
-    assert (left, books.reserve, books.dormant) == (50, 50, TOTAL_CASH - 50 - 3 * ENDOWMENT)
+    assert (left, books.virtual_page_cash, books.dormant) == (50, 50, TOTAL_CASH - 50 - 3 * ENDOWMENT)
 
 
 def test_the_reserve_pays_all_pages_alike_and_keeps_what_does_not_divide() -> None:
     books = economy(pages=4)
     books.change_pool(key(0), Pool.FETCHED)
-    books.reserve, books.dormant = 1003, books.dormant - 1003
+    books.virtual_page_cash, books.dormant = 1003, books.dormant - 1003
 
     books.pay_dividends()
 
     assert {books.get_cash(key(n)) for n in range(4)} == {ENDOWMENT + 250}
-    assert books.reserve == 3
+    assert books.virtual_page_cash == 3
 
 
 def test_a_page_that_changes_pool_carries_cash_not_net() -> None:
@@ -89,7 +89,7 @@ def test_a_page_that_changes_pool_carries_cash_not_net() -> None:
 
 def test_an_empty_pool_begins_again_without_a_dividend() -> None:
     books = economy(pages=2)
-    books.reserve, books.dormant = 2000, books.dormant - 2000
+    books.virtual_page_cash, books.dormant = 2000, books.dormant - 2000
     books.pay_dividends()
     before = [books.get_cash(key(n)) for n in range(2)]
 
@@ -162,7 +162,7 @@ def test_the_dial_pays_the_pools_by_their_weights() -> None:
     books = economy(pages=4)
     for n, pool in enumerate(Pool):
         books.change_pool(key(n), pool)
-    books.reserve, books.dormant = 2400, books.dormant - 2400
+    books.virtual_page_cash, books.dormant = 2400, books.dormant - 2400
 
     books.pay_dividends(Ordering(discovery_weight=2.0, revisit_weight=1.0, boost_factor=3.0).pool_weights)
 
@@ -172,18 +172,18 @@ def test_the_dial_pays_the_pools_by_their_weights() -> None:
 
 def test_a_dial_that_leaves_nobody_to_be_paid_pays_all_alike() -> None:
     books = economy(pages=4)
-    books.reserve, books.dormant = 2400, books.dormant - 2400
+    books.virtual_page_cash, books.dormant = 2400, books.dormant - 2400
 
     # nothing for new pages, and all are new
     books.pay_dividends(Ordering(discovery_weight=0.0, revisit_weight=1.0, boost_factor=4.0).pool_weights)
 
     assert [books.get_cash(key(n)) - ENDOWMENT for n in range(4)] == [600] * 4
-    assert books.reserve == 0
+    assert books.virtual_page_cash == 0
 
 
 def test_a_page_for_which_no_endowment_is_left_has_no_debt_of_one() -> None:
     books = economy(pages=2)
-    books.dormant, books.reserve = 0, books.dormant
+    books.dormant, books.virtual_page_cash = 0, books.dormant
     books.clock = books.window
 
     assert books.admit_page(key(2), Pool.UNFETCHED).history > 0
@@ -223,11 +223,11 @@ def test_coins_are_conserved_whatever_happens(steps: list[tuple[str, int, int]])
             cash = books.get_cash(page)
             books.collect_cash(page, cash, is_first_visit=False)
             done = settle_cash(cash, [link for link in (other, key(0)) if link in books.accounts])
-            books.reserve += done.to_virtual_page
+            books.virtual_page_cash += done.to_virtual_page
             for link, coins in done.shares.items():
                 books.pay_page(link, coins)
         assert total(books) == TOTAL_CASH
-        assert books.reserve >= 0
+        assert books.virtual_page_cash >= 0
     assert sum(books.pages) == len(books.accounts)
 
 
@@ -272,7 +272,7 @@ def visit(books: Economy, n: int, links: list[int]) -> None:
     cash = books.get_cash(key(n))
     books.collect_cash(key(n), cash, is_first_visit=False)
     done = settle_cash(cash, [key(link) for link in links])
-    books.reserve += done.to_virtual_page
+    books.virtual_page_cash += done.to_virtual_page
     for link, coins in done.shares.items():
         books.pay_page(link, coins)
     books.pay_dividends()

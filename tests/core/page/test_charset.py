@@ -1,4 +1,4 @@
-"""Which characters bytes stand for, as the HTML standard has it."""
+"""Charset detection according to the HTML standard."""
 
 import codecs
 
@@ -13,7 +13,7 @@ RUSSIAN = "Привет"
 
 
 def charset_of(page: str, content_type: str = HTML, kind: str = "html") -> str:
-    """What is said to be the charset of a page that is, in truth, KOI8-R."""
+    """Return the detected charset of a page that is encoded in KOI8-R."""
     return decode_body(f"{page}<p>{RUSSIAN}".encode("koi8-r"), content_type, kind)[0]
 
 
@@ -29,7 +29,7 @@ def charset_of(page: str, content_type: str = HTML, kind: str = "html") -> str:
     ],
     ids=["mark", "header", "meta", "meta before the declaration", "declaration", "bytes"],
 )
-def test_the_first_that_says_it_is_believed(body: bytes, content_type: str, charset: str) -> None:
+def test_first_declaration_of_a_charset_wins(body: bytes, content_type: str, charset: str) -> None:
     assert decode_body(body, content_type, "html")[0] == charset
 
 
@@ -56,7 +56,7 @@ def test_the_first_that_says_it_is_believed(body: bytes, content_type: str, char
         "<script>" + " " * 2000 + "</script><meta charset=koi8-r>",
     ],
 )
-def test_a_meta_element_names_the_charset(page: str) -> None:
+def test_meta_element_declares_the_charset(page: str) -> None:
     assert charset_of(page) == "koi8-r"
     assert RUSSIAN in decode_body(f"{page}<p>{RUSSIAN}".encode("koi8-r"), HTML, "html")[1]
 
@@ -76,7 +76,7 @@ def test_a_meta_element_names_the_charset(page: str) -> None:
         " <?xml version='1.0' encoding='windows-1251'?>",
     ],
 )
-def test_what_only_looks_like_a_declaration_is_none(page: str) -> None:
+def test_text_that_resembles_a_declaration_is_ignored(page: str) -> None:
     assert charset_of(page) != "cp1251"
     assert charset_of(page) != "utf-7"
 
@@ -91,18 +91,18 @@ def test_what_only_looks_like_a_declaration_is_none(page: str) -> None:
         ("ascii", "cp1252"),
     ],
 )
-def test_a_label_that_cannot_be_true_stands_for_another(label: str, name: str) -> None:
+def test_unusable_label_is_mapped_to_another_charset(label: str, name: str) -> None:
     assert charset_of(f"<meta charset={label}>") == name
     assert charset_of(f"<?xml version='1.0' encoding='{label}'?>", "text/xml", "xml") == name
 
 
-def test_the_header_is_believed_even_where_the_page_could_not_say_so() -> None:
+def test_header_may_name_utf_16() -> None:
     assert decode_body("ä".encode("utf-16-be"), "text/html; charset=utf-16be", "html") == ("utf-16-be", "ä")
     assert decode_body("ä".encode("utf-16-le"), "text/html; charset=utf-16", "html") == ("utf-16-le", "ä")
 
 
 @pytest.mark.parametrize("name", ["utf-16-le", "utf-16-be"])
-def test_a_declaration_in_wide_characters_says_their_order(name: str) -> None:
+def test_declaration_in_wide_characters_shows_the_byte_order(name: str) -> None:
     source = "<?xml version='1.0' encoding='utf-16'?><a>ä</a>"
     assert decode_body(source.encode(name), "text/xml", "xml") == (name, source)
 
@@ -118,26 +118,26 @@ def test_a_declaration_in_wide_characters_says_their_order(name: str) -> None:
         ("charset=koi8-r", "koi8-r"),
     ],
 )
-def test_the_header_is_read_as_servers_write_it(content_type: str, charset: str) -> None:
+def test_header_is_parsed_as_servers_write_it(content_type: str, charset: str) -> None:
     assert decode_body(b"plain", content_type, "text")[0] == charset
 
 
 @pytest.mark.parametrize("declared", ["<meta charset=iso-2022-jp>", ""])
-def test_seven_bit_japanese_is_not_taken_for_ascii(declared: str) -> None:
+def test_seven_bit_japanese_is_not_read_as_ascii(declared: str) -> None:
     text = f"{declared}<p>今日は、カタカナ｡"
     assert decode_body(text.encode("iso2022_jp_ext"), HTML, "html") == ("iso2022_jp_ext", text)
 
 
-def test_plain_text_says_nothing_of_itself() -> None:
+def test_plain_text_declares_no_charset() -> None:
     assert decode_body(b"<meta charset=koi8-r>", "text/plain", "text")[0] == "utf-8"
 
 
 @pytest.mark.parametrize("label", ["utf-7", "utf-32", "hz-gb-2312", "iso-2022-kr", "rot13", "hex", "idna", "", "\0"])
-def test_what_the_standard_does_not_know_is_not_decoded(label: str) -> None:
+def test_labels_outside_the_standard_are_ignored(label: str) -> None:
     assert find_codec(label) is None
 
 
-def test_cyrillic_of_the_mac_is_known() -> None:
+def test_mac_cyrillic_is_known() -> None:
     assert decode_body(RUSSIAN.encode("mac-cyrillic"), "text/html; charset=x-mac-cyrillic", "html")[1] == RUSSIAN
 
 
@@ -165,7 +165,7 @@ scraps = st.sampled_from(
     st.one_of(st.lists(scraps, max_size=40).map(b"".join), st.binary(max_size=100)),
     st.sampled_from(["html", "xml", ""]),
 )
-def test_any_bytes_become_text(body: bytes, kind: str) -> None:
+def test_any_bytes_are_decoded(body: bytes, kind: str) -> None:
     charset, text = decode_body(body, "", kind)
     assert codecs.lookup(charset)
     text.encode()

@@ -1,4 +1,4 @@
-"""What a body says."""
+"""Content extraction from bodies of all kinds."""
 
 import time
 
@@ -47,23 +47,23 @@ def html(markup: str, content_type: str = "text/html; charset=utf-8", robots_tag
         ("<frameset><frame src=a></frameset>", ""),
     ],
 )
-def test_the_text_is_what_a_reader_sees_block_by_block(markup: str, text: str) -> None:
+def test_text_is_what_a_reader_sees_block_by_block(markup: str, text: str) -> None:
     assert html(markup).text == text
 
 
-def test_one_digit_of_a_price_is_in_the_text() -> None:
+def test_one_digit_of_a_price_changes_the_text() -> None:
     shop = "<nav><a href=/>Home</a></nav><main><h1>Lamp</h1><p class=price>{}</p></main><footer>&copy; us</footer>"
     assert html(shop.format("19.99")).text != html(shop.format("19.98")).text
     assert html(shop.format("19.99")).main != html(shop.format("19.98")).main
 
 
-def test_attribute_order_and_white_space_do_not_show_in_the_text() -> None:
+def test_attribute_order_and_whitespace_do_not_affect_the_text() -> None:
     one = html('<div id="a" class="b">\n  <p>Some   text</p>\n</div>')
     two = html("<div class=b id=a><p>Some text</p></div>")
     assert (one.text, one.main) == (two.text, two.main)
 
 
-def test_main_leaves_out_the_frame_of_an_article() -> None:
+def test_main_text_excludes_boilerplate_around_an_article() -> None:
     article = "".join(f"<p>Sentence {n} of a long article about the life of birds in winter.</p>" for n in range(20))
     menu = "".join(f"<li><a href=/{n}>Topic {n}</a></li>" for n in range(10))
     page = html(f"<body><nav class=menu><ul>{menu}</ul></nav><article><h1>Birds</h1>{article}</article></body>")
@@ -72,7 +72,7 @@ def test_main_leaves_out_the_frame_of_an_article() -> None:
     assert "Sentence 19" in page.main
 
 
-def test_where_the_boilerplate_is_nearly_all_the_main_text_is_the_whole() -> None:
+def test_main_text_is_the_whole_text_if_nearly_all_is_boilerplate() -> None:
     menu = "".join(f"<li><a href=/{n}>A long title of page {n}</a></li>" for n in range(50))
     page = html(f"<body><nav class=menu><ul>{menu}</ul></nav><p>Hello.</p></body>")
     assert page.main == page.text
@@ -81,7 +81,7 @@ def test_where_the_boilerplate_is_nearly_all_the_main_text_is_the_whole() -> Non
 # Title, language, canonical
 
 
-def test_the_title_is_the_pages_own() -> None:
+def test_title_is_the_pages_own() -> None:
     assert html("<svg><title>icon</title></svg><title> The\n page &amp; more </title><title>other</title>").title == (
         "The page & more"
     )
@@ -89,13 +89,13 @@ def test_the_title_is_the_pages_own() -> None:
     assert len(html(f"<title>{'x' * 5000}</title>").title) == 1024
 
 
-def test_the_language_is_what_the_page_says() -> None:
+def test_language_is_the_declared_one() -> None:
     assert html("<html lang=' de-AT '><p>x").language == "de-AT"
     assert html("<html xml:lang=fr><p>x").language == "fr"
     assert html("<html lang><p>x").language == ""
 
 
-def test_the_canonical_address_is_absolute_and_normalised() -> None:
+def test_canonical_url_is_absolute_and_normalized() -> None:
     page = html("<base href=/base/><link rel='x Canonical' href='b?utm_source=y#z'><link rel=canonical href=c>")
     assert page.canonical == "https://example.com/base/b"
     assert html("<link rel=canonical href='javascript:1'>").canonical is None
@@ -104,7 +104,7 @@ def test_the_canonical_address_is_absolute_and_normalised() -> None:
 # Links
 
 
-def test_links_are_distinct_absolute_and_in_the_order_of_the_page() -> None:
+def test_links_are_distinct_absolute_and_in_page_order() -> None:
     page = html(
         """<link rel="stylesheet" href="style.css"><link rel=icon href=i><link rel="next" href="?page=2">
         <a href="b.html#part">b</a> <a href=b.html>again</a><map><area href="/c"></map>
@@ -137,11 +137,11 @@ def test_frames_are_links() -> None:
         ("", "https://example.com/docs/x"),
     ],
 )
-def test_a_base_moves_the_links(base: str, target: str) -> None:
+def test_base_element_applies_to_links(base: str, target: str) -> None:
     assert html(f"<base href='{base}'><base href='/ignored/'><a href=x>x</a>").links == (target,)
 
 
-def test_links_that_are_not_to_be_followed_are_left_out() -> None:
+def test_nofollow_links_are_left_out() -> None:
     page = html("<a href=a rel=nofollow>a</a><a href=b rel='ugc NoFollow'>b</a><a href=c rel=noopener>c</a>")
     assert page.links == ("https://example.com/docs/c",)
 
@@ -160,7 +160,7 @@ def test_links_that_are_not_to_be_followed_are_left_out() -> None:
         ("0;url=", None),
     ],
 )
-def test_a_refresh_leads_on_unless_it_leads_here(content: str, target: str | None) -> None:
+def test_refresh_to_another_page_is_a_link(content: str, target: str | None) -> None:
     quote = "'" if '"' in content else '"'
     page = html(f"<meta http-equiv=Refresh content={quote}{content}{quote}>")
     assert page.refresh == target
@@ -180,14 +180,14 @@ def test_a_refresh_leads_on_unless_it_leads_here(content: str, target: str | Non
         ("0;url=javascript:x", False),
     ],
 )
-def test_a_refresh_that_does_not_wait_passes_the_reader_on(content: str, is_at_once: bool) -> None:
+def test_refresh_without_delay_is_instant(content: str, is_at_once: bool) -> None:
     assert html(f"<meta http-equiv=refresh content='{content}'>").is_instant_refresh is is_at_once
 
 
 @pytest.mark.parametrize(
     ("body", "content_type"), [(b"<p>wait", "text/html"), (b"wait", "text/plain"), (b"%PDF-", "application/pdf")]
 )
-def test_a_refresh_in_the_headers_is_a_link_of_any_document(body: bytes, content_type: str) -> None:
+def test_refresh_header_is_a_link_of_any_document(body: bytes, content_type: str) -> None:
     url = Url("https://example.com/a/b")
     waits = extract_content(body, url=url, content_type=content_type, refresh="5; url=../next")
     at_once = extract_content(body, url=url, content_type=content_type, refresh="0;URL='https://example.com/next'")
@@ -198,13 +198,13 @@ def test_a_refresh_in_the_headers_is_a_link_of_any_document(body: bytes, content
     assert (nowhere.refresh, nowhere.is_instant_refresh) == (None, False)
 
 
-def test_a_refresh_in_the_headers_comes_before_one_in_the_markup() -> None:
+def test_refresh_header_precedes_refresh_in_markup() -> None:
     body = b"<base href=/base/><meta http-equiv=refresh content='0;url=late'>"
     found = extract_content(body, url=Url("https://example.com/a"), content_type="text/html", refresh="9;url=early")
     assert (found.refresh, found.is_instant_refresh) == ("https://example.com/early", False)
 
 
-def test_a_refresh_for_browsers_without_scripts_is_not_ours() -> None:
+def test_refresh_inside_noscript_is_ignored() -> None:
     assert html("<head><noscript><meta http-equiv=refresh content='0;url=/nojs'></noscript></head>").refresh is None
 
 
@@ -226,13 +226,13 @@ def test_a_refresh_for_browsers_without_scripts_is_not_ours() -> None:
         ("", "*: noindex", True, False),
     ],
 )
-def test_what_a_page_asks_of_crawlers(meta: str, header: str | None, noindex: bool, nofollow: bool) -> None:
+def test_robots_directives_of_a_page(meta: str, header: str | None, noindex: bool, nofollow: bool) -> None:
     page = html(f"<meta name=Robots content='{meta}'><a href=b>b</a>", robots_tag=header)
     assert (page.noindex, page.nofollow) == (noindex, nofollow)
     assert page.links == ("https://example.com/docs/b",)
 
 
-def test_a_pdf_can_ask_by_its_header() -> None:
+def test_pdf_has_robots_directives_in_its_header() -> None:
     page = extract_content(b"%PDF-1.7", url=HERE, content_type="application/pdf", robots_tag="noindex")
     assert (page.kind, page.noindex, page.nofollow) == ("pdf", True, False)
 
@@ -266,9 +266,7 @@ def test_a_pdf_can_ask_by_its_header() -> None:
         ("<?xml version='1.0' encoding='koi8-r'?><a>Привет</a>".encode("koi8-r"), "text/xml", "koi8-r", None),
     ],
 )
-def test_the_charset_is_found_as_browsers_find_it(
-    body: bytes, content_type: str, charset: str, text: str | None
-) -> None:
+def test_charset_is_detected_as_in_browsers(body: bytes, content_type: str, charset: str, text: str | None) -> None:
     page = extract_content(body, url=HERE, content_type=content_type)
     assert page.charset == charset
     assert page.text == text if text is not None else "Привет" in page.text
@@ -305,18 +303,18 @@ def test_the_charset_is_found_as_browsers_find_it(
         (b"MZ", "application/x-msdownload", "binary"),
     ],
 )
-def test_a_body_is_what_it_says_unless_its_bytes_say_otherwise(body: bytes, content_type: str, kind: str) -> None:
+def test_kind_follows_the_header_unless_the_bytes_differ(body: bytes, content_type: str, kind: str) -> None:
     assert detect_kind(body, content_type) == kind
     assert extract_content(body, url=HERE, content_type=content_type).kind == kind
 
 
-def test_plain_text_is_its_own_text() -> None:
+def test_plain_text_is_kept() -> None:
     page = extract_content(b"a  b:\t<p>\r\n\r\n c ", url=HERE, content_type="text/plain")
     assert page.text == page.main == "a b: <p>\nc"
     assert page.links == ()
 
 
-def test_data_is_read_by_its_values() -> None:
+def test_json_is_read_value_by_value() -> None:
     assert extract_content(b'{"b": 1, "a": "<p>"}', url=HERE, content_type="application/json").text == "a: <p>\nb: 1"
     page = extract_content(
         b"<feed><title>t</title><updated>now</updated></feed>", url=HERE, content_type="application/atom+xml"
@@ -328,7 +326,7 @@ def test_binary_has_no_text() -> None:
     assert extract_content(b"\x89PNG\r\n\x1a\n words", url=HERE, content_type="image/png") == PageContent(kind="binary")
 
 
-# Anything at all
+# Arbitrary input
 
 types = st.sampled_from(
     [
@@ -350,7 +348,7 @@ scraps = st.sampled_from([scrap.replace(b"~", b" ") for scrap in b" ".join((MARK
 
 
 @given(st.one_of(st.lists(scraps, max_size=30).map(b"".join), st.binary(max_size=300)), types)
-def test_any_bytes_can_be_read_and_stored(body: bytes, content_type: str) -> None:
+def test_any_bytes_are_read_and_storable(body: bytes, content_type: str) -> None:
     page = extract_content(body, url=HERE, content_type=content_type, robots_tag=None)
     for text in (page.title, page.text, page.main, page.language, page.charset, *page.links):
         assert "\x00" not in text
@@ -378,7 +376,7 @@ COSTLY = {
 
 
 @pytest.mark.parametrize("markup", COSTLY.values(), ids=COSTLY.keys())
-def test_no_page_takes_for_ever(markup: str) -> None:
+def test_every_page_is_parsed_in_bounded_time(markup: str) -> None:
     began = time.process_time()
     page = html(f"<p>first words</p><a href=first>x</a>{markup}")
     assert time.process_time() - began < 15  # under 3 s on a quiet machine; some of these took minutes
@@ -386,12 +384,12 @@ def test_no_page_takes_for_ever(markup: str) -> None:
     assert page.links[0] == "https://example.com/docs/first"
 
 
-def test_a_small_page_cannot_take_much_memory_either() -> None:
+def test_small_page_takes_bounded_memory() -> None:
     page = html("<p>" + "".join(f"<font a={n}>" for n in range(490)) + "<p>x" * 490)
     assert page.text.count("x") == 490
 
 
-def test_a_long_honest_page_is_read_to_its_end() -> None:
+def test_long_honest_page_is_read_in_full() -> None:
     rows = "".join(f"<tr><td>{n}<td><a href='{n}.html'>row <b>{n}</b></a><td><img src=x>" for n in range(20_000))
     items = "".join(f"<li>item {n}<p>with a paragraph<br>and a break" for n in range(20_000))
     script = "<script>for (i=0;i<n;i++) if (a<b) document.write('<div><div>')</script>" * 500
@@ -400,7 +398,7 @@ def test_a_long_honest_page_is_read_to_its_end() -> None:
     assert len(page.links) == 20_000
 
 
-def test_a_page_of_14_kilobytes_takes_little_time() -> None:
+def test_page_of_14_kilobytes_takes_little_time() -> None:
     paragraph = "<p>Some words with a <a href='page-{0}.html#x'>link</a> and <code>code</code> number {0}.</p>\n"
     body = ("<html><head><title>x</title></head><body>" + "".join(paragraph.format(n) for n in range(140))).encode()
     assert 12_000 < len(body) < 15_000
@@ -410,7 +408,7 @@ def test_a_page_of_14_kilobytes_takes_little_time() -> None:
     assert (time.process_time() - began) / 20 < 0.01  # 1 ms on a quiet machine
 
 
-# What tells a body without its end, and a login
+# Truncated bodies and password fields
 
 
 @pytest.mark.parametrize(
@@ -424,11 +422,11 @@ def test_a_page_of_14_kilobytes_takes_little_time() -> None:
         ("", HtmlEnd.OPEN),
     ],
 )
-def test_a_page_that_ends_within_a_tag_is_torn(markup: str, ending: HtmlEnd) -> None:
+def test_page_that_ends_inside_a_tag_is_truncated(markup: str, ending: HtmlEnd) -> None:
     assert html(markup).html_end is ending
 
 
-def test_only_a_field_that_is_there_asks_for_a_password() -> None:
+def test_only_an_actual_field_is_a_password_field() -> None:
     assert html("<form><INPUT name=p TYPE='Password'></form>").has_password_field
     assert not html("<p>password: <input type=text name=password><!-- <input type=password> -->").has_password_field
     assert not html(

@@ -49,20 +49,20 @@ def parsed(source: str) -> Document:
     ],
     ids=["RSS 2.0", "Atom", "RSS 1.0"],
 )
-def test_a_feed_leads_to_its_entries_and_to_its_next_page(source: str, title: str, links: tuple[str, ...]) -> None:
+def test_feed_links_to_its_entries_and_its_next_page(source: str, title: str, links: tuple[str, ...]) -> None:
     feed = parsed(source)
     assert feed.title == title
     assert feed.links == tuple(f"https://example.com/{link}" for link in links)
 
 
-def test_the_text_of_a_feed_is_that_of_its_elements() -> None:
+def test_text_of_a_feed_is_that_of_its_elements() -> None:
     text = parsed(RSS).text.split("\n")
     assert {"Bird news", "Storks & cranes", "<p>They are <b>back</b>.</p>", "Fri, 20 Nov 2026"} <= set(text)
     assert not any("rss.xsl" in line for line in text)
 
 
 @pytest.mark.parametrize(("source", "when"), [(RSS, "21 Nov"), (ATOM, "2026-11-21"), (RDF, "today")])
-def test_when_a_feed_was_written_is_not_its_content(source: str, when: str) -> None:
+def test_build_date_of_a_feed_is_not_in_its_main_text(source: str, when: str) -> None:
     feed = parsed(source)
     assert feed.main is not None
     assert when in feed.text
@@ -70,7 +70,7 @@ def test_when_a_feed_was_written_is_not_its_content(source: str, when: str) -> N
     assert feed.main.count("\n") == feed.text.count("\n") - 1
 
 
-def test_when_an_entry_was_written_is_its_content() -> None:
+def test_date_of_an_entry_is_in_the_main_text() -> None:
     assert "2026-11-20" in (parsed(ATOM).main or "")
 
 
@@ -83,11 +83,11 @@ def test_when_an_entry_was_written_is_its_content() -> None:
         "<!DOCTYPE a SYSTEM 'a.dtd'><a x='1' y='2' xmlns='z'><b>o<!-- -->ne</b>two</a>",
     ],
 )
-def test_what_xml_calls_the_same_is_the_same(other: str) -> None:
+def test_equivalent_xml_has_equal_text(other: str) -> None:
     assert parsed(other).text == parsed("<a x='1' y='2'><b>one</b>two</a>").text == "x: 1\ny: 2\none\ntwo"
 
 
-def test_an_attribute_can_be_what_changed() -> None:
+def test_changed_attribute_is_in_the_text() -> None:
     assert parsed("<lamp price='19.99'/>").text != parsed("<lamp price='19.98'/>").text
 
 
@@ -97,13 +97,13 @@ def test_links_in_other_xml_are_text() -> None:
     )
 
 
-def test_what_is_not_well_formed_is_read_to_there_and_then_as_it_stands() -> None:
+def test_malformed_xml_is_read_as_source_from_the_error_on() -> None:
     feed = parsed("<rss><channel><item><link>/a</link></item><item>\n<title>Fish & chips</title>\n<link>/b</link>")
     assert feed.links == ("https://example.com/a",)
     assert feed.text == "/a\n<title>Fish & chips</title>\n<link>/b</link>"
 
 
-def test_names_of_html_are_known_without_being_declared() -> None:
+def test_html_entities_are_known_without_declaration() -> None:
     assert parsed("<a>&eacute;&nbsp;&unheard;</a>").text == "é &unheard;"
 
 
@@ -123,7 +123,7 @@ BOMB = "<!DOCTYPE a [<!ENTITY b 'bbbbbbbb'>{}]><a>&z;</a>".format(
     ],
     ids=["multiplied", "a file", "another server", "nested", "very nested"],
 )
-def test_what_is_made_to_cost_is_its_own_text(source: str) -> None:
+def test_xml_built_to_be_expensive_is_read_as_source(source: str) -> None:
     began = time.process_time()
     assert parsed(source) == Document(text=source)
     assert time.process_time() - began < 5  # a hundredth of a second on a quiet machine

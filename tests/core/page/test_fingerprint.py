@@ -1,4 +1,4 @@
-"""Fingerprints of texts."""
+"""Fingerprints and digests of texts."""
 
 import random
 import time
@@ -31,32 +31,32 @@ def of(text: str) -> Fingerprint:
 
 
 @given(st.text())
-def test_any_text_that_is_not_blank_has_a_fingerprint(text: str) -> None:
+def test_any_nonblank_text_has_a_fingerprint(text: str) -> None:
     found = compute_fingerprint(text)
     assert (found is None) == (not text.split())
     assert found is None or 0 <= found < 2**64
 
 
 @pytest.mark.parametrize("times", [1, 49, 50, 51, 255, 256, 257, 65_536, 1_000_000])
-def test_a_page_with_one_word_a_million_times_has_a_fingerprint(times: int) -> None:
+def test_one_word_a_million_times_has_a_fingerprint(times: int) -> None:
     assert of("word " * times) != of("other " * times)
 
 
-def test_a_word_that_weighs_more_than_a_byte_holds_does_not_wrap_around() -> None:
-    # The heavy shingle decides nearly every bit, whether it comes 255, 256 or 512 times.
+def test_word_weight_above_a_byte_does_not_overflow() -> None:
+    # The frequent shingle decides nearly every bit, whether it occurs 255, 256 or 512 times.
     rest = " ".join(prose(1, 60))
     heavy = [of("heavy " * times + rest) for times in (240, 255, 258, 260, 514, 5000)]
     assert all(count_distance_bits(heavy[0], each) <= 2 for each in heavy)
 
 
-def test_the_value_never_changes_from_one_version_to_the_next() -> None:
-    # Stored fingerprints are compared with new ones: another algorithm would need another column.
+def test_fingerprints_are_stable_across_releases() -> None:
+    # Stored fingerprints are compared with new ones, so another algorithm would need another column.
     assert of("The quick brown fox jumps over the lazy dog") == 16249430220917664214
     assert of("日本語のテキスト") == 1153085685350568968
 
 
 @given(st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=600))
-def test_the_value_is_what_the_package_computes_from_the_same_hashes(words: list[str]) -> None:
+def test_fingerprint_equals_that_of_the_simhash_package(words: list[str]) -> None:
     hashes = hash_shingles([word.encode() for word in words])
     features = [str(n) for n in range(len(hashes))]
     by_package = Simhash(
@@ -65,7 +65,7 @@ def test_the_value_is_what_the_package_computes_from_the_same_hashes(words: list
     assert of(" ".join(words)) == by_package.value
 
 
-def test_a_small_edit_is_near_and_another_text_is_far() -> None:
+def test_small_edit_is_near_and_another_text_is_far() -> None:
     words = prose(1)
     page = of(" ".join(words))
     words[400] = "changed"
@@ -73,22 +73,22 @@ def test_a_small_edit_is_near_and_another_text_is_far() -> None:
     assert count_distance_bits(page, of(" ".join(prose(2)))) >= 18
 
 
-def test_case_space_and_punctuation_do_not_count() -> None:
+def test_case_whitespace_and_punctuation_do_not_count() -> None:
     assert of("One two,\n three: four.") == of("one  TWO three four")
     assert of("one two three") != of("one three two")
 
 
-def test_a_text_of_punctuation_alone_still_has_a_fingerprint() -> None:
+def test_text_of_punctuation_alone_has_a_fingerprint() -> None:
     assert of("— … !") != of("? ? ?")
 
 
-def test_a_text_without_spaces_between_its_words_changes_a_little_with_one_of_them() -> None:
+def test_text_without_spaces_changes_little_with_one_word() -> None:
     random_text = "".join(random.Random(3).choices("日本語漢字文章単語変更検査試験機械学習", k=600))
     edited = random_text[:300] + "龍" + random_text[301:]
     assert 0 < count_distance_bits(of(random_text), of(edited)) <= 8
 
 
-def test_what_comes_after_very_many_words_costs_nothing() -> None:
+def test_words_beyond_the_limit_cost_nothing() -> None:
     long = " ".join(prose(1, MAX_WORDS))
     assert of(long) == of(long + " and more" * 1000)
 
@@ -104,7 +104,7 @@ def test_distance_is_symmetric_and_zero_only_for_equals(one: int, other: int) ->
     assert (bits == 0) == (one == other)
 
 
-def test_a_page_of_800_words_takes_under_half_a_millisecond() -> None:
+def test_page_of_800_words_takes_under_half_a_millisecond() -> None:
     pages = [" ".join(prose(seed)) for seed in range(40)]
     began = time.process_time()
     for page in pages:
@@ -112,6 +112,6 @@ def test_a_page_of_800_words_takes_under_half_a_millisecond() -> None:
     assert (time.process_time() - began) / 40 < 0.002  # 0.4 ms on a quiet machine
 
 
-def test_a_digest_is_16_bytes_of_all_the_data() -> None:
+def test_digest_is_16_bytes_of_all_the_data() -> None:
     assert len(compute_digest(b"")) == 16
     assert compute_digest(b"a" * 10_000) != compute_digest(b"a" * 9_999 + b"b")

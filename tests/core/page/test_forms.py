@@ -9,7 +9,7 @@ def form_of(markup: str) -> LoginForm | None:
     return find_login_form(markup.encode(), "text/html", url=HERE, names=NAMES)
 
 
-def test_a_form_is_sent_as_a_browser_would_send_it() -> None:
+def test_form_is_sent_as_by_a_browser() -> None:
     found = form_of(
         """<form action=/search><input name=q></form>
         <form method=POST action="session"><input type=hidden name=csrf value="t&amp;k"><input name=user
@@ -27,7 +27,7 @@ def test_a_form_is_sent_as_a_browser_would_send_it() -> None:
     )
 
 
-def test_a_form_without_an_action_is_sent_to_its_page_and_a_base_counts() -> None:
+def test_form_without_action_is_sent_to_its_page_and_base_applies() -> None:
     bare = form_of("<form><input name=user><input name=password></form>")
     based = form_of("<base href=/app/><form action=in><input name=user><input name=password></form>")
 
@@ -37,7 +37,7 @@ def test_a_form_without_an_action_is_sent_to_its_page_and_a_base_counts() -> Non
     assert based.action == "http://a.test/app/in"
 
 
-def test_a_page_without_all_the_fields_in_one_form_has_none() -> None:
+def test_page_without_all_fields_in_one_form_has_no_login_form() -> None:
     assert form_of("<form><input name=user></form><form><input name=password></form>") is None
     assert form_of("<p>user and password are two words") is None
     assert find_login_form(b"\xff\xfe\0user password<form", "text/html", url=HERE, names=NAMES) is None

@@ -1,4 +1,4 @@
-"""JSON as lines."""
+"""JSON as lines of text."""
 
 import json
 import time
@@ -14,13 +14,13 @@ def text_of(source: str) -> str:
     return read_json(source).text
 
 
-def test_each_value_is_a_line_under_its_names() -> None:
+def test_each_value_is_a_line_with_its_path() -> None:
     assert text_of('{"name": "Lamp", "price": {"amount": 19.90, "tax": null}, "new": true, "tags": [], "x": {}}') == (
         "name: Lamp\nnew: true\nprice.amount: 19.90\nprice.tax: null\ntags: []\nx: {}"
     )
 
 
-def test_a_list_begins_each_of_its_elements() -> None:
+def test_each_list_element_begins_with_a_dash() -> None:
     assert text_of('[{"a": 1, "b": 2}, {"a": 3}, [4, 5]]') == "- [].a: 1\n[].b: 2\n- [].a: 3\n- - [][]: 4\n- [][]: 5"
 
 
@@ -31,7 +31,7 @@ def test_a_list_begins_each_of_its_elements() -> None:
         ('["\\u00e4 b"]', '["ä  b"]'),
     ],
 )
-def test_what_json_calls_the_same_is_the_same(one: str, other: str) -> None:
+def test_equivalent_json_has_equal_text(one: str, other: str) -> None:
     assert text_of(one) == text_of(other)
 
 
@@ -50,16 +50,16 @@ def test_what_json_calls_the_same_is_the_same(one: str, other: str) -> None:
         ("1", "2"),
     ],
 )
-def test_what_differs_differs(one: str, other: str) -> None:
+def test_different_json_has_different_text(one: str, other: str) -> None:
     assert text_of(one) != text_of(other)
 
 
-def test_a_new_first_element_is_one_new_line() -> None:
+def test_new_first_element_is_one_new_line() -> None:
     assert text_of('["new", "a", "b"]').split("\n")[1:] == text_of('["a", "b"]').split("\n")
 
 
 @pytest.mark.parametrize("source", ["", "{", "{'a': 1}", 'callback({\n"a":  1})', '{"a": 1}\n{"a": 2}', "[1,]"])
-def test_what_is_no_json_is_its_own_text(source: str) -> None:
+def test_invalid_json_is_read_as_source(source: str) -> None:
     assert text_of(source) == "\n".join(" ".join(line.split()) for line in source.splitlines())
 
 
@@ -74,7 +74,7 @@ def test_what_is_no_json_is_its_own_text(source: str) -> None:
     ],
     ids=["nested", "open lists", "open objects", "large", "multiplied"],
 )
-def test_what_would_cost_too_much_is_its_own_text(source: str) -> None:
+def test_json_beyond_the_limits_is_read_as_source(source: str) -> None:
     began = time.process_time()
     assert text_of(source) == source
     assert time.process_time() - began < 5  # a tenth of a second on a quiet machine
@@ -88,7 +88,7 @@ values = st.recursive(
 
 
 @given(values, st.randoms(use_true_random=False))
-def test_the_order_of_names_is_never_a_difference(value: object, chance: object) -> None:
+def test_order_of_names_is_never_a_difference(value: object, chance: object) -> None:
     def turned(inner: object) -> object:
         if isinstance(inner, dict):
             return {name: turned(inner[name]) for name in reversed(inner)}

@@ -1,4 +1,4 @@
-"""A page as a list of blocks: what a reader sees of it, and where links lead."""
+"""A page as a list of blocks: visible texts and link targets."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from crawler.core.page.outline import MAX_BLOCK_CHARS, MAX_BLOCKS, BlockKind
 from tests.core.pages import blocks, texts
 
 
-def test_a_page_is_read_block_by_block_in_its_order() -> None:
+def test_page_is_read_block_by_block_in_order() -> None:
     found = blocks(
         "<title>Prices</title><meta name=description content='What it costs'>"
         "<h1>Pumps</h1><p>The small one <a href=/small>here</a><p><img src=/i/pump.png?v=2 alt='A pump'>"
@@ -40,7 +40,7 @@ def test_a_page_is_read_block_by_block_in_its_order() -> None:
         "<!-- one -->",
     ],
 )
-def test_what_nobody_sees_is_no_place(hidden: str) -> None:
+def test_invisible_elements_are_no_blocks(hidden: str) -> None:
     assert blocks(f"<p>seen</p>{hidden}") == blocks("<p>seen</p>")
 
 
@@ -53,11 +53,11 @@ def test_what_nobody_sees_is_no_place(hidden: str) -> None:
         "<p class='note' onclick='go(1)'>Two&#32;words</p>",
     ],
 )
-def test_how_a_block_is_written_makes_no_other_block(written: str) -> None:
+def test_markup_details_do_not_change_a_block(written: str) -> None:
     assert blocks(written) == blocks("<p class=note>Two words</p>")
 
 
-def test_a_place_stays_when_rows_come_and_go() -> None:
+def test_path_stays_when_rows_are_added_or_removed() -> None:
     two = blocks("<ul><li>one<li>two</ul>")
     three = blocks("<ul><li>none<li>one<li>two</ul>")
 
@@ -65,11 +65,11 @@ def test_a_place_stays_when_rows_come_and_go() -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), [("row-17", "row-18"), ("item a3f90c", "item 7bb01d")])
-def test_numbers_and_codes_in_a_class_make_no_other_place(one: str, other: str) -> None:
+def test_numbers_and_codes_in_a_class_do_not_change_the_path(one: str, other: str) -> None:
     assert blocks(f"<p class='{one}'>words") == blocks(f"<p class='{other}'>words")
 
 
-def test_other_classes_and_other_elements_are_other_places() -> None:
+def test_other_classes_and_other_elements_are_other_paths() -> None:
     paths = {
         blocks(each)[0].css_path
         for each in ("<p>x", "<p class=a>x", "<li>x", "<div><p>x</div>", "<div class=b><p>x</div>")
@@ -78,7 +78,7 @@ def test_other_classes_and_other_elements_are_other_places() -> None:
     assert len(paths) == 5
 
 
-def test_a_link_within_the_page_leads_nowhere_and_one_that_is_no_url_is_left_out() -> None:
+def test_internal_anchors_and_invalid_urls_are_left_out() -> None:
     assert texts(blocks("<a href=/b aria-label=Next></a><a href=/c><i></i></a>"), BlockKind.LINK) == [
         "https://example.com/b",
         "https://example.com/c",
@@ -86,20 +86,20 @@ def test_a_link_within_the_page_leads_nowhere_and_one_that_is_no_url_is_left_out
     assert texts(blocks("<a href='#top'>up</a><a href='http://['>x</a><a>y</a><a href=''>z</a>"), BlockKind.LINK) == []
 
 
-def test_links_are_read_as_they_lead_from_the_pages_base() -> None:
+def test_links_are_resolved_against_the_pages_base() -> None:
     found = blocks("<base href=/other/><p><a href=b.html>b</a></p>")
 
     assert texts(found, BlockKind.LINK) == ["https://example.com/other/b.html"]
 
 
-def test_a_page_of_more_blocks_than_are_kept_keeps_the_rest_as_one() -> None:
+def test_blocks_beyond_the_limit_are_joined_into_one() -> None:
     found = blocks("".join(f"<p>{n}</p>" for n in range(MAX_BLOCKS + 5)))
 
     assert len(found) == MAX_BLOCKS + 1
     assert found[-1].text.split() == [str(n) for n in range(MAX_BLOCKS, MAX_BLOCKS + 5)]
 
 
-def test_a_block_is_kept_up_to_its_bound() -> None:
+def test_long_block_is_cut_at_the_limit() -> None:
     (only,) = blocks(f"<p>{'x' * (MAX_BLOCK_CHARS + 10)}</p>")
 
     assert len(only.text) == MAX_BLOCK_CHARS
@@ -113,7 +113,7 @@ def test_a_block_is_kept_up_to_its_bound() -> None:
         ("<p>a" * MAX_BLOCKS + f"<p>{'so much was said. ' * 8000}<p>Price PRICE EUR", "text/html"),
     ],
 )
-def test_what_changes_beyond_a_bound_is_seen(page: str, content_type: str) -> None:
+def test_change_beyond_the_limit_is_detected(page: str, content_type: str) -> None:
     one, same, other = (
         blocks(page.replace("PRICE", price), content_type=content_type) for price in ("19.99", "19.99", "99.19")
     )
@@ -128,13 +128,13 @@ def test_plain_text_is_read_line_by_line() -> None:
     assert texts(blocks("one\n\ntwo words\n", content_type="text/plain")) == ["one", "two words"]
 
 
-def test_elements_in_thousands_of_others_are_read_and_raise_nothing() -> None:
+def test_deeply_nested_elements_are_read() -> None:
     assert isinstance(blocks("<div>" * 20_000 + "deep"), tuple)
 
 
 @given(body=st.one_of(st.binary(max_size=400), st.text("<>/a p=\"'#&;0\0é漢", max_size=200).map(str.encode)))
 @pytest.mark.parametrize("content_type", ["text/html", "text/plain; charset=utf-16", "application/json"])
-def test_any_bytes_are_read_the_same_twice_and_raise_nothing(content_type: str, body: bytes) -> None:
+def test_any_bytes_are_read_deterministically(content_type: str, body: bytes) -> None:
     found = blocks(body, content_type=content_type)
 
     assert found == blocks(body, content_type=content_type)
@@ -153,7 +153,7 @@ CHOICE = "<p>In other languages: <a href=/en/a>English</a> | <a href=/fr/a rel=a
     ],
     ids=["in a line", "in a list"],
 )
-def test_the_choice_of_a_language_is_no_part_of_the_page(choice: str) -> None:
+def test_language_switcher_is_left_out(choice: str) -> None:
     assert blocks(f"<h1>Pumps</h1>{choice}<a href=/b>more</a>") == blocks("<h1>Pumps</h1><a href=/b>more</a>")
 
 
@@ -167,11 +167,11 @@ def test_the_choice_of_a_language_is_no_part_of_the_page(choice: str) -> None:
     ],
     ids=["a sentence", "a price", "another page", "other links"],
 )
-def test_a_text_with_more_than_a_choice_of_language_is_one_of_the_page(text: str) -> None:
+def test_text_with_more_than_a_language_switcher_is_kept(text: str) -> None:
     assert texts(blocks(text))
 
 
-def test_what_stands_beside_a_choice_of_language_stays() -> None:
+def test_blocks_beside_a_language_switcher_are_kept() -> None:
     found = blocks("<h1>Pumps</h1><ul><li><a href=/fr/a rel=alternate hreflang=fr>French</a><li><a href=/b>b</a></ul>")
 
     assert texts(found) == ["Pumps", "b"]

@@ -1,4 +1,4 @@
-"""What a PDF says."""
+"""Text, title and links of PDFs."""
 
 import random
 from pathlib import Path
@@ -31,11 +31,11 @@ def text_of(body: bytes) -> str:
     return read_pdf(body, url=HERE).text
 
 
-def test_lines_that_stand_together_are_one() -> None:
+def test_closely_spaced_lines_are_joined() -> None:
     assert text_of(printed(PRICES)) == "Price list\nA lamp costs 19.99 €.\nA chair, 5 €."
 
 
-def test_a_second_column_and_a_second_page_begin_anew() -> None:
+def test_second_column_and_second_page_start_new_lines() -> None:
     left = [(50, 700 - 12 * n, f"left {n}") for n in range(3)]
     right = [(300, 700 - 12 * n, f"right {n}") for n in range(3)]
     assert text_of(printed([*left, *right], left)).split("\n") == [
@@ -45,7 +45,7 @@ def test_a_second_column_and_a_second_page_begin_anew() -> None:
     ]
 
 
-def test_words_in_one_line_stay_in_their_order() -> None:
+def test_words_of_one_line_keep_their_order() -> None:
     assert text_of(printed([(50, 700, "one"), (90, 700.4, "two"), (130, 699.8, "three"), (50, 688, "four")])) == (
         "one two three four"
     )
@@ -57,7 +57,7 @@ def test_characters_of_all_planes_are_read_and_counted() -> None:
     assert text_of(whole) == "\U0001f600\U0001f600\U0001f600 b\nc"
 
 
-def test_a_pdf_is_read_as_a_page_is() -> None:
+def test_pdf_is_read_like_a_page() -> None:
     body = printed(
         PRICES, title="Prices \U0001f4a1 of  2026", links=["/a#b", "http://other.org/", "/a", "javascript:x"]
     )
@@ -67,7 +67,7 @@ def test_a_pdf_is_read_as_a_page_is() -> None:
     assert page.main == page.text == text_of(body)
 
 
-def test_a_pdf_that_is_written_anew_is_the_same_and_a_digit_in_it_is_a_change() -> None:
+def test_regenerated_pdf_is_unchanged_and_one_digit_is_a_change() -> None:
     before, after = printed(PRICES), printed(PRICES, trailer=b"/ID[<01><02>]")
     cheaper = printed([(x, y, words.replace("19.99", "19.98")) for x, y, words in PRICES])
     first, again, changed = (
@@ -83,7 +83,7 @@ def test_a_pdf_that_is_written_anew_is_the_same_and_a_digit_in_it_is_a_change() 
     [b"%PDF-", b"%PDF-1.7\n%%EOF", printed(PRICES)[:300], printed(), printed(PRICES, trailer=LOCKED), printed([])],
     ids=["empty", "nothing", "cut off", "no pages", "locked", "blank"],
 )
-def test_what_cannot_be_read_says_nothing_so_that_its_bytes_decide(body: bytes) -> None:
+def test_unreadable_pdf_has_no_text_and_its_bytes_decide(body: bytes) -> None:
     assert read_pdf(body, url=HERE) == Document()
     before, after = (
         parse_body(each, url=HERE, content_type="application/pdf", robots_tag=None).version
@@ -92,7 +92,7 @@ def test_what_cannot_be_read_says_nothing_so_that_its_bytes_decide(body: bytes) 
     assert judge_versions(before, after).change is Change.CHANGED
 
 
-def test_a_part_does_not_pass_for_the_whole() -> None:
+def test_pdf_beyond_the_limits_has_no_text() -> None:
     many = printed(*([[(50, 700, "x")]] * (pdf.MAX_PAGES + 1)), title="t")
     assert read_pdf(many, url=HERE) == Document(title="t")
     long = printed(*([[(50, 700, "x" * 30_000)]] * (pdf.MAX_CHARS // 30_000 + 1)))
@@ -100,7 +100,7 @@ def test_a_part_does_not_pass_for_the_whole() -> None:
 
 
 @pytest.mark.parametrize("name", ["libtasn1-doc/libtasn1.pdf", "shared-mime-info/shared-mime-info-spec.pdf"])
-def test_a_real_manual_is_read(name: str) -> None:
+def test_real_manual_is_read(name: str) -> None:
     path = Path("/usr/share/doc", name)
     if not path.is_file():
         pytest.skip(f"{path} is not on this machine")
@@ -110,7 +110,7 @@ def test_a_real_manual_is_read(name: str) -> None:
     assert sum(len(line) > 200 for line in document.text.split("\n")) > 30  # paragraphs, not lines
 
 
-def test_any_damage_can_be_read() -> None:
+def test_damaged_pdf_never_raises() -> None:
     whole = printed(PRICES, PRICES, title="t", links=["/a"])
     chance = random.Random(1)
     for _ in range(500):

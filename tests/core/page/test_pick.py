@@ -1,4 +1,4 @@
-"""A selector that is made of a piece of text finds that piece again, and nothing more than its element."""
+"""Selectors built from a text find exactly its smallest element."""
 
 import pytest
 
@@ -26,7 +26,7 @@ BODY = b"""<html><body><div id=main><p class="lead big">The mill opens at nine.<
         ("At the end.", "p"),
     ],
 )
-def test_a_piece_has_the_selector_of_its_own_element(text: str, selector: str) -> None:
+def test_text_has_the_selector_of_its_smallest_element(text: str, selector: str) -> None:
     assert find_selector(BODY, HTML, text) == selector
     whole = extract_blocks(BODY, url=Url("http://a.example/"), content_type=HTML)
     left = extract_blocks(BODY, url=Url("http://a.example/"), content_type=HTML, view=View(ignore=(selector,)))
@@ -35,10 +35,10 @@ def test_a_piece_has_the_selector_of_its_own_element(text: str, selector: str) -
 
 
 @pytest.mark.parametrize("text", ["", "nowhere", "The mill opens at nine. Rye is sown in autumn. At the end."])
-def test_what_has_no_element_of_its_own_has_no_selector(text: str) -> None:
+def test_text_without_its_own_element_has_no_selector(text: str) -> None:
     assert find_selector(BODY, HTML, text) == ""
 
 
-def test_any_bytes_can_be_asked() -> None:
+def test_any_bytes_are_accepted() -> None:
     for body in (b"", b"\x00\xff", b"<", b"<p" * 5000, b"<div>" * 3000 + b"deep"):
         find_selector(body, HTML, "deep")

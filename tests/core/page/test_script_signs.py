@@ -1,4 +1,4 @@
-"""What in a page's HTML says that its scripts write a part of it, and what does not."""
+"""Signs in a page's HTML that its scripts write a part of it."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def signs(body: str) -> set[ScriptSign]:
 def test_missing_part_shows_in_the_html(body: str, sign: ScriptSign) -> None:
     assert sign in signs(f"<body>{body}{RUN}")
     if "<script" not in body:
-        assert not signs(f"<body>{body}")  # nothing will ever fill it
+        assert not signs(f"<body>{body}")  # without a script, nothing fills it
 
 
 @pytest.mark.parametrize(

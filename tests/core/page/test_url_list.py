@@ -1,4 +1,4 @@
-"""URL lists: odd ones of the real world, bombs, bounds, and what holds for any bytes."""
+"""URL lists: odd real-world lists, bombs, limits, and properties for any bytes."""
 
 import gzip
 import tracemalloc
@@ -34,27 +34,27 @@ def shown(entry: ListEntry) -> tuple[str, str | None]:
     return f"list:{path}" if entry.is_list else path, date
 
 
-def test_there_are_odd_cases_enough() -> None:
+def test_there_are_enough_odd_cases() -> None:
     assert len({each.name for each in CASES}) == len(CASES) >= 60
     assert len(DATES) >= 10
 
 
 @pytest.mark.parametrize("odd", CASES, ids=lambda each: each.name[:60])
-def test_a_list_is_understood_as_it_was_meant(odd: Case) -> None:
+def test_odd_list_is_read_as_intended(odd: Case) -> None:
     found = read_url_list(odd.body, url=Url(odd.url), content_type=odd.content_type)
     assert tuple(map(shown, found.entries)) == odd.entries
     assert (found.kind, found.finding, found.unusable) == (odd.kind, odd.finding, odd.unusable)
 
 
 @pytest.mark.parametrize("odd", [each for each in CASES if each not in BROKEN], ids=lambda each: each.name[:60])
-def test_a_list_says_the_same_in_pieces_of_any_size(odd: Case) -> None:
+def test_chunk_size_does_not_affect_a_list(odd: Case) -> None:
     whole = read_url_list(odd.body, url=Url(odd.url), content_type=odd.content_type)
     text = "".join(decode_list(odd.body, content_type=odd.content_type, max_bytes=MAX_LIST_BYTES))
     in_pieces = read_list_text(iter(text), url=Url(odd.url))
     assert in_pieces == whole
 
 
-def test_of_a_torn_gzip_what_came_before_counts() -> None:
+def test_entries_before_the_end_of_a_truncated_gzip_count() -> None:
     paths = [f"/{sha256(b'%d' % n).hexdigest()}" for n in range(2000)]
     found = read(gzip.compress(urlset("".join(map(loc, paths))).encode())[:-20_000])
     assert found.finding == "torn"
@@ -65,12 +65,12 @@ def test_of_a_torn_gzip_what_came_before_counts() -> None:
 
 
 @given(st.binary(max_size=500), st.sampled_from(["application/xml", "text/plain; charset=utf-16", ""]))
-def test_no_bytes_can_break_it(body: bytes, content_type: str) -> None:
+def test_any_bytes_are_read(body: bytes, content_type: str) -> None:
     for bytes_ in (body, b"<urlset><url><loc>" + body, gzip.compress(body)[:-3], b"\x1f\x8b" + body):
         read(bytes_, content_type)
 
 
-def test_the_changes_that_a_list_claims_are_a_weak_hint_only() -> None:
+def test_claimed_change_intervals_are_only_a_weak_hint() -> None:
     claims = {
         "<changefreq>daily</changefreq>": timedelta(days=1),
         "<changefreq> Weekly </changefreq><priority>1.0</priority>": timedelta(days=3.5),
@@ -83,7 +83,7 @@ def test_the_changes_that_a_list_claims_are_a_weak_hint_only() -> None:
         assert [entry.change_interval for entry in read(urlset(loc(more=claim))).entries] == [gap], claim
 
 
-def test_a_date_knows_how_exact_it_is() -> None:
+def test_date_has_a_precision() -> None:
     at = datetime(2026, 11, 20, tzinfo=UTC)
     assert parse_list_date("2026-11-20") == ListDate(at, timedelta(days=1))
     assert parse_list_date("2026-11-20T00:00Z") == ListDate(at, timedelta(minutes=1))
@@ -94,7 +94,7 @@ def test_a_date_knows_how_exact_it_is() -> None:
 
 
 MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
-ZONES = {  # hours that each is ahead of UTC, least and most
+ZONES = {  # minimum and maximum hours ahead of UTC
     "+02:00": (2, 2),
     "+0200": (2, 2),
     "-03:30": (-3.5, -3.5),
@@ -120,7 +120,7 @@ TIMES += ["2026-11-20 12:30:00 {}", "2026-11-20T12:30:00{}", "20.11.2026 12:30:0
 
 
 @pytest.mark.parametrize("written", TIMES)
-def test_a_zone_is_read_right_or_the_interval_holds_all_that_it_may_mean(written: str) -> None:
+def test_zone_is_exact_or_the_span_covers_all_meanings(written: str) -> None:
     at, exact = datetime(2026, 11, 20, 12, 30, tzinfo=UTC), SECOND if ":00" in written else MINUTE
     zones = {zone: hours for zone, hours in ZONES.items() if not (written.endswith("2026") and "/" in zone)}
     found = {zone: parse_list_date(written.format(zone)) for zone in zones}
@@ -132,25 +132,25 @@ def test_a_zone_is_read_right_or_the_interval_holds_all_that_it_may_mean(written
 
 
 @pytest.mark.parametrize("written", ["20 Nov 2026 12:30 +99:00", "2026 blog", "2026-11-20 draft", "at 12:30 or so"])
-def test_what_only_resembles_a_zone_is_no_date(written: str) -> None:
+def test_text_that_resembles_a_zone_is_no_date(written: str) -> None:
     assert parse_list_date(written) is None
 
 
-def test_equal_entries_have_one_digest_however_they_are_written() -> None:
+def test_equal_entries_have_equal_digests() -> None:
     plain, other = urlset(loc("https://example.com/a")), urlset("\n" + loc("/a") + "<!-- today -->", namespace="")
     assert read(plain).digest == read(other).digest
     assert read(plain).digest != read(urlset(loc("/b"))).digest
     assert read(plain).digest != read(urlset(loc("/a", "<lastmod>2026-11-20</lastmod>"))).digest
 
 
-def test_no_more_entries_are_read_than_the_protocol_allows() -> None:
+def test_number_of_entries_is_limited_by_the_protocol() -> None:
     found = read(urlset("".join(loc(f"/{n}") for n in range(MAX_ENTRIES + 10))))
     assert len(found.entries) == MAX_ENTRIES
     assert found.finding == "too_many_entries"
 
 
 @pytest.mark.soak
-def test_a_bomb_of_gzip_ends_at_the_bound_with_little_in_memory() -> None:
+def test_gzip_bomb_ends_at_the_limit_with_little_memory() -> None:
     bomb = gzip.compress(urlset(loc() + " " * (8 * MAX_LIST_BYTES)).encode())
     tracemalloc.start()
     found = read(bomb)
@@ -161,7 +161,7 @@ def test_a_bomb_of_gzip_ends_at_the_bound_with_little_in_memory() -> None:
     assert peak < 4 << 20
 
 
-def test_of_a_million_entries_only_what_counts_is_asked_for() -> None:
+def test_list_of_a_million_entries_is_read_only_up_to_the_limit() -> None:
     given = 0
 
     def million() -> Iterator[str]:
@@ -188,7 +188,7 @@ def test_of_a_million_entries_only_what_counts_is_asked_for() -> None:
     ],
     ids=["attributes", "namespaces", "elements", "references", "a comment", "CDATA", "a long base"],
 )
-def test_no_bomb_takes_long(bomb: str) -> None:
+def test_bombs_take_bounded_time(bomb: str) -> None:
     began = datetime.now(UTC)
     read(bomb)
     assert datetime.now(UTC) - began < timedelta(seconds=20)

@@ -1,4 +1,4 @@
-"""Places named by XPath: on the tree that browsers build, whatever its parser knows."""
+"""XPath on the tree that browsers build."""
 
 import pytest
 from hypothesis import given
@@ -20,26 +20,26 @@ TABLE = """
 
 
 def found(markup: str, *expressions: str) -> list[str]:
-    """The texts of the elements that are found."""
+    """Return the texts of the found elements."""
     tree = LexborHTMLParser(markup)
     numbers = set(find_elements(expressions, tree))
     return [node.text().strip() for node in tree.css("*") if node.mem_id in numbers]
 
 
-def test_what_browsers_add_to_a_table_is_there() -> None:
+def test_elements_added_by_browsers_are_found() -> None:
     assert found(TABLE, "/html/body/table/tbody/tr[3]/td[2]") == ["29.99"]
     assert found(TABLE, "//table/tr") == []
     assert found(TABLE, "//tr[td[1] = 'A']/td[2]") == ["19.99"]
 
 
-def test_elements_are_found_by_what_stands_in_and_beside_them() -> None:
+def test_elements_are_found_by_content_and_neighbors() -> None:
     assert found(TABLE, "//dt[. = 'Last update']/following-sibling::dd[1]") == ["10:15"]
     assert found(TABLE, "//p[contains(., 'Sold & sent')]") == ["Sold & sent"]
     assert found(TABLE, "//a[@rel = 'sponsored']", "//dt[2]") == ["Maker", "buy boots"]
     assert found(TABLE, "//*[contains(concat(' ', @class, ' '), ' note ')]") == ["Sold & sent"]
 
 
-def test_what_is_named_by_xpath_is_ignored_or_watched() -> None:
+def test_xpath_ignores_or_watches_elements() -> None:
     without = View(ignore=("xpath://dt[. = 'Last update']/following-sibling::dd[1]", "p"))
     only = View(watch=("xpath://tr[td = 'B']", "dd:last-child"))
 
@@ -56,20 +56,20 @@ def test_what_is_named_by_xpath_is_ignored_or_watched() -> None:
         *("//a[1]/attribute::href | //p", "//p[$limit]", "//p[upper(.) = 'A']", "//p[contains(.)]", "//x:p"),
     ],
 )
-def test_what_finds_no_elements_is_refused_in_a_sentence(expression: str) -> None:
-    with pytest.raises(ValueError, match=r"is no XPath that finds elements|finds no elements"):
+def test_expression_that_finds_no_elements_is_rejected_in_one_sentence(expression: str) -> None:
+    with pytest.raises(ValueError, match=r"is not an XPath that finds elements|selects attributes or text"):
         View(ignore=(f"xpath:{expression}",))
 
 
 @pytest.mark.parametrize(
     "expression", ["//p[position() < last()]", "//p['[@x' = .]", "(//p | //a)[2]", "//a/..", "//p[@a]"]
 )
-def test_what_finds_elements_is_taken(expression: str) -> None:
+def test_expression_that_finds_elements_is_accepted(expression: str) -> None:
     assert View(watch=(f"xpath:{expression}",)).is_unbounded
 
 
-def test_an_expression_that_fails_on_one_page_finds_nothing_there() -> None:
-    late = "//p[@class and upper(.) = 'A']"  # "and" hides from the first look what is behind it
+def test_expression_that_fails_on_one_page_finds_nothing_there() -> None:
+    late = "//p[@class and upper(.) = 'A']"  # "and" hides the second operand from the check
 
     assert found(TABLE, late, "//dt[2]") == ["Maker"]
 
@@ -104,7 +104,7 @@ def test_an_expression_that_fails_on_one_page_finds_nothing_there() -> None:
         )
     )
 )
-def test_whatever_the_markup_elements_are_those_that_selectors_find(css: str, xpath: str, parts: list[str]) -> None:
+def test_xpath_and_selectors_find_the_same_elements(css: str, xpath: str, parts: list[str]) -> None:
     tree = LexborHTMLParser("".join(parts))
 
     assert set(find_elements([xpath], tree)) == {node.mem_id for node in tree.css(css)}

@@ -1,9 +1,9 @@
-"""Odd sitemaps and feeds, as real generators, hand-written files and broken servers give them, and what each says.
+"""Odd sitemaps and feeds from real generators, hand-written files and broken servers, with their expected content.
 
-A case: name, body, what it should give. Entries are paths of example.com (or whole URLs of others), each with its date
-as an ISO instant in UTC, or None. "list:" before a path: it leads to a further list.
+A case has a name, a body and the expected entries. Entries are paths of example.com, or full URLs of other sites, each
+with its date as an ISO instant in UTC, or None. The prefix "list:" marks an entry that leads to another list.
 """
-# ruff: noqa: E501  bodies stand as servers send them
+# ruff: noqa: E501  bodies are written as servers send them
 
 import gzip
 from dataclasses import dataclass, field
@@ -502,7 +502,7 @@ DATES = tuple(
         ("1795168800000", TEN),
         (" <![CDATA[2026-11-20]]> ", DAY),
         ("2026-11-20T24:00:00Z", "2026-11-21T00:00:00"),
-        ("03/04/2026", None),  # of two days, and nobody says which
+        ("03/04/2026", None),  # ambiguous: two possible days
         ("2026-02-30", None),
         ("2026-11-20T25:00:00Z", None),
         ("0000-00-00", None),

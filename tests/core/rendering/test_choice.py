@@ -1,4 +1,4 @@
-"""Which pages are rendered: by their user's word, by their HTML, and by what renders of such pages have brought."""
+"""The choice of pages to render, by user settings, HTML and earlier renders."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def article(words: str) -> str:
 
 
 def partial(name: str) -> str:
-    """Return a page with text of its own and a place for what a script writes."""
+    """Return a page with its own text and an empty element that a script fills."""
     return f"{article(f'{name} ' * 50)}<ul id=items></ul></main><script src=/list.js></script>"
 
 
@@ -77,7 +77,7 @@ def rendered(
 
 
 def failed(memory: RenderMemory, choice: RenderChoice, template: str = "/a/*") -> RenderMemory:
-    """Return the memory after the render of a shell that did not come to its end."""
+    """Return the memory after an incomplete render of a shell."""
     page = ReadPage(Url("http://site.test/a/amber"), key("/a/amber"), template, RenderEvidence.SHELL, choice)
     return record_render_failure(memory, page)
 
@@ -98,7 +98,7 @@ def failed(memory: RenderMemory, choice: RenderChoice, template: str = "/a/*") -
         (b"<scripture>", False),
     ],
 )
-def test_only_what_a_browser_would_run_is_a_script(body: bytes, has: bool) -> None:
+def test_only_code_that_a_browser_runs_is_a_script(body: bytes, has: bool) -> None:
     assert has_scripts(body) is has
 
 
@@ -116,7 +116,7 @@ def test_shell_is_stored_before_one_of_its_template_is_probed() -> None:
 
     pages, memory = select_pages_to_render(memory, is_exhausted=False)
     assert len(pages) == 1
-    assert select_pages_to_render(memory, is_exhausted=True) == ((), memory)  # its outcome is waited for
+    assert select_pages_to_render(memory, is_exhausted=True) == ((), memory)  # the outcome of the probe is pending
 
     memory = rendered(memory, SHELL, article("dune"), "/a/dune")
     others, memory = select_pages_to_render(memory, is_exhausted=False)
@@ -124,13 +124,13 @@ def test_shell_is_stored_before_one_of_its_template_is_probed() -> None:
     assert choose(SHELL, memory, is_stored=False) is RenderChoice.NEEDED
 
 
-def test_first_shell_of_another_template_is_the_probe_where_shells_had_to_be_rendered() -> None:
+def test_first_shell_of_a_template_is_probed_at_once_if_shells_needed_rendering() -> None:
     memory = rendered(NO_RENDERS, SHELL, article("amber"), "/a/amber")
     assert choose(SHELL, memory, template="/b/", is_stored=False) is RenderChoice.PROBE
     assert choose(partial("birch"), memory, template="/b/", is_stored=False) is RenderChoice.AWAITED
 
 
-def test_shells_that_gain_nothing_are_probed_twice() -> None:
+def test_shells_without_gain_are_probed_twice() -> None:
     memory, probes = NO_RENDERS, 0
     for n in range(PROBE_AGAIN_AFTER):
         if choose(SHELL, memory) is RenderChoice.PROBE:
@@ -142,7 +142,7 @@ def test_shells_that_gain_nothing_are_probed_twice() -> None:
     assert choose(SHELL, memory) is RenderChoice.NO_GAIN
 
 
-def test_template_that_gained_nothing_is_probed_again_ever_more_rarely() -> None:
+def test_template_without_gain_is_probed_less_and_less_often() -> None:
     memory = NO_RENDERS
     for name in NAMES[:2]:
         memory = rendered(memory, SHELL, SHELL.decode(), f"/a/{name}")
@@ -157,15 +157,15 @@ def test_template_that_gained_nothing_is_probed_again_ever_more_rarely() -> None
     assert gaps == [PROBE_AGAIN_AFTER * n for n in (3, 4, 5)]
 
 
-def test_part_that_may_be_missing_is_probed_when_nothing_else_is_to_be_fetched() -> None:
+def test_partial_page_is_probed_when_no_other_page_is_left() -> None:
     memory = passed(NO_RENDERS, partial("amber"), "/a/amber", RenderChoice.AWAITED)
     assert select_pages_to_render(memory, is_exhausted=False) == ((), memory)
     pages, _ = select_pages_to_render(memory, is_exhausted=True)
     assert pages == (key("/a/amber"),)
 
 
-def test_search_page_between_articles_is_not_probed() -> None:
-    """Fewer than a fifth of its template's pages lack anything, so that the template does not need a browser."""
+def test_search_page_among_articles_is_not_probed() -> None:
+    """Fewer than a fifth of the template's pages show a missing part, so the template does not need a browser."""
     memory = passed(NO_RENDERS, partial("search"), "/a/search", RenderChoice.AWAITED)
     for name in NAMES[:5]:
         page = f"{article(f'{name} ' * 50)}</main><script src=/nice.js></script>"
@@ -173,8 +173,8 @@ def test_search_page_between_articles_is_not_probed() -> None:
     assert select_pages_to_render(memory, is_exhausted=True) == ((), memory)
 
 
-def test_what_scripts_add_to_every_page_is_a_reason_for_none() -> None:
-    """A banner and a menu are all that these scripts write: the second probe shows that the first was no gain."""
+def test_additions_to_every_page_are_no_reason_to_render() -> None:
+    """These scripts write only a banner and a menu. The second probe shows that the first had no real gain."""
     memory, renders = NO_RENDERS, 0
     for name in NAMES:
         if not choose(partial(name), memory).is_rendered:
@@ -184,14 +184,14 @@ def test_what_scripts_add_to_every_page_is_a_reason_for_none() -> None:
         memory = rendered(memory, partial(name), partial(name) + MENU, f"/a/{name}")
     assert renders == 2
 
-    # The page that is kept with its banner is rendered each time, and says nothing of the others.
+    # The page stored with its banner is rendered each time, which proves nothing about the others.
     for _ in range(5):
         memory = rendered(memory, partial("amber"), partial("amber") + "<p>" + "a word " * 9, "/a/amber",
                           choice=RenderChoice.NEEDED)  # fmt: skip
     assert choose(partial("kelp"), memory) is RenderChoice.NO_GAIN
 
 
-def test_two_pages_that_gain_make_their_template_rendered() -> None:
+def test_two_pages_with_gain_make_their_template_rendered() -> None:
     memory = NO_RENDERS
     for name in NAMES[:2]:
         assert choose(partial(name), memory) is RenderChoice.PROBE
@@ -199,7 +199,7 @@ def test_two_pages_that_gain_make_their_template_rendered() -> None:
     assert choose(partial("cedar"), memory, is_stored=False) is RenderChoice.NEEDED
 
 
-def test_renders_in_vain_are_bounded_over_all_templates() -> None:
+def test_fruitless_renders_are_bounded_across_templates() -> None:
     memory, probes = NO_RENDERS, 0
     for n in range(60):
         if choose(partial(f"tale {n}"), memory, template=f"/t{n}/") is RenderChoice.PROBE:
@@ -208,7 +208,7 @@ def test_renders_in_vain_are_bounded_over_all_templates() -> None:
     assert probes == FREE_PROBES[RenderEvidence.PARTIAL] + 1  # one for the first hundred pages
 
 
-def test_renders_that_do_not_end_are_repeated_and_then_count() -> None:
+def test_incomplete_renders_are_repeated_and_then_count() -> None:
     memory = passed(NO_RENDERS, SHELL, "/a/amber", RenderChoice.AWAITED)
     attempts = 0
     while (found := select_pages_to_render(memory, is_exhausted=True))[0]:
@@ -218,7 +218,7 @@ def test_renders_that_do_not_end_are_repeated_and_then_count() -> None:
 
 
 @pytest.mark.parametrize("choice", [RenderChoice.ALWAYS, RenderChoice.NEEDED])
-def test_renders_that_are_no_probes_use_up_no_probes(choice: RenderChoice) -> None:
+def test_other_renders_use_up_no_probes(choice: RenderChoice) -> None:
     memory = NO_RENDERS
     for n in range(30):
         memory = rendered(memory, SHELL, SHELL.decode(), f"/a/{n}", choice=choice)
@@ -231,7 +231,7 @@ def test_renders_that_are_no_probes_use_up_no_probes(choice: RenderChoice) -> No
     assert choose(SHELL, memory, template="/app/*") is RenderChoice.NO_GAIN
 
 
-def test_page_is_awaited_only_while_a_probe_of_it_can_come() -> None:
+def test_page_is_awaited_only_while_a_probe_is_possible() -> None:
     memory = NO_RENDERS
     for n in range(FREE_PROBES[RenderEvidence.SHELL] + 1):
         assert choose(SHELL, memory, template="/app/*", is_stored=False) is RenderChoice.AWAITED
@@ -240,19 +240,19 @@ def test_page_is_awaited_only_while_a_probe_of_it_can_come() -> None:
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
-def test_probes_under_way_count_as_if_they_were_in_vain(is_stored: bool) -> None:
-    memory = rendered(NO_RENDERS, SHELL, article("amber"), "/a/amber")  # a shell's first visit may be a probe
+def test_running_probes_count_as_fruitless(is_stored: bool) -> None:
+    memory = rendered(NO_RENDERS, SHELL, article("amber"), "/a/amber")  # the first visit of a shell may be a probe
     most = FREE_PROBES[RenderEvidence.SHELL] + memory.gains
 
     def choice(running: int) -> RenderChoice:
         return choose_rendering(SHELL, read(SHELL), template="/b/", mode="auto", memory=memory, is_stored=is_stored,
                          running=running)  # fmt: skip
 
-    assert choice(most) is RenderChoice.PROBE  # the page itself adds a hundredth of one
+    assert choice(most) is RenderChoice.PROBE  # the page itself adds a hundredth of a probe
     assert choice(most + 1) is RenderChoice.AWAITED
 
 
-def test_page_keeps_its_own_additions_when_it_is_rendered_again() -> None:
+def test_page_rendered_again_keeps_its_own_additions() -> None:
     memory = rendered(NO_RENDERS, SHELL, article("amber"), "/a/amber")
     memory = rendered(memory, SHELL, article("birch"), "/a/birch")
     url = Url("http://site.test/a/amber")
@@ -263,7 +263,7 @@ def test_page_keeps_its_own_additions_when_it_is_rendered_again() -> None:
 
 
 @pytest.mark.parametrize(("mode", "choice"), [("always", RenderChoice.ALWAYS), ("never", RenderChoice.NEVER)])
-def test_the_users_word_is_the_last(mode: str, choice: RenderChoice) -> None:
+def test_user_setting_overrides_evidence(mode: str, choice: RenderChoice) -> None:
     found = choose_rendering(SHELL, None, template="/", mode=mode, memory=NO_RENDERS)  # type: ignore[arg-type]
     assert found is choice
 
@@ -271,18 +271,20 @@ def test_the_users_word_is_the_last(mode: str, choice: RenderChoice) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "is_worth_it"),
     [
-        (SHELL, "<p>Sold out", True),  # next to nothing was there
+        (SHELL, "<p>Sold out", True),  # there was almost no text before
         (article("amber") * 9, article("amber") * 9 + "<p>3 comments", False),
         (article("amber"), article("amber") + "<a href=/new>new</a>", True),
         (article("amber"), article("amber"), False),
         (SHELL, SHELL.decode(), False),
     ],
 )
-def test_a_few_words_are_worth_it_where_there_were_none(before: str | bytes, after: str, is_worth_it: bool) -> None:
+def test_few_new_words_are_a_gain_only_without_previous_text(
+    before: str | bytes, after: str, is_worth_it: bool
+) -> None:
     assert compute_gain(read(before), read(after), common_additions=frozenset()).is_sufficient is is_worth_it
 
 
-def test_a_site_of_endless_templates_has_a_bounded_memory() -> None:
+def test_render_memory_is_bounded() -> None:
     memory = NO_RENDERS
     for n in range(MAX_TEMPLATES + 50):
         memory = rendered(memory, SHELL, article(f"tale {n}"), f"/t{n}/x", template=f"/t{n}/*")

@@ -22,35 +22,35 @@ def blocks(*texts: str) -> tuple[Block, ...]:
 
 
 @given(WORDS)
-def test_a_text_is_like_itself_whatever_is_left_out(words: list[str]) -> None:
+def test_text_is_similar_to_itself(words: list[str]) -> None:
     one = sketch_blocks(blocks(" ".join(words)))
     assert are_similar(one, one)
     assert not are_similar(one, one, ignored=one)
 
 
 @given(WORDS, WORDS)
-def test_likeness_has_no_direction(one: list[str], other: list[str]) -> None:
+def test_similarity_is_symmetric(one: list[str], other: list[str]) -> None:
     first, second = sketch_blocks(blocks(" ".join(one))), sketch_blocks(blocks(" ".join(other)))
     assert are_similar(first, second) == are_similar(second, first)
 
 
-def test_what_says_nothing_is_like_nothing() -> None:
+def test_empty_text_is_similar_to_nothing() -> None:
     assert not are_similar(EMPTY_SKETCH, EMPTY_SKETCH)
     assert not are_similar(EMPTY_SKETCH, sketch_blocks(blocks("something")))
 
 
-def test_numbers_instants_and_the_address_that_was_asked_for_do_not_count() -> None:
+def test_numbers_times_and_the_requested_url_do_not_count() -> None:
     one = sketch_blocks(blocks("We could not find /guide/install here", "Incident 8c1f2 at 2026-03-01 12:00"))
     other = sketch_blocks(blocks("We could not find /0a93bf12 here", "Incident 77ab0 at 2026-04-02 13:30"))
     assert are_similar(one, other, ignored=sketch_url(Url("https://site.test/guide/install")))
 
 
-def test_two_short_texts_are_not_alike_for_a_word_that_they_share() -> None:
+def test_short_texts_with_one_common_word_are_not_similar() -> None:
     assert not are_similar(sketch_blocks(blocks("Log in")), sketch_blocks(blocks("Log out")))
     assert not are_similar(sketch_blocks(blocks("Sold out")), sketch_blocks(blocks("Prices on request")))
 
 
-def test_long_texts_are_compared_by_a_part_of_their_words() -> None:
+def test_long_texts_are_compared_by_a_sample_of_their_words() -> None:
     long = [f"{a}{b}{c}" for a in "bcdfghjkl" for b in "aeiou" for c in "mnpqrstvwxz"]
     one, other = (
         sketch_blocks(blocks(" ".join(long))),
@@ -61,22 +61,22 @@ def test_long_texts_are_compared_by_a_part_of_their_words() -> None:
     assert not are_similar(one, sketch_blocks(blocks(" ".join(long[: len(long) // 2]))))
 
 
-def test_redirects_are_alike_when_they_lead_to_one_place() -> None:
+def test_redirects_to_the_same_target_are_similar() -> None:
     one, other = (sketch_target(compute_page_key(Url(f"https://site.test/{path}"))) for path in ("login", "home"))
     assert are_similar(one, one)
     assert not are_similar(one, other)
 
 
-def test_a_text_of_which_all_went_keeps_next_to_nothing() -> None:
+def test_completely_replaced_text_keeps_almost_nothing() -> None:
     before = blocks("The first paragraph tells of one thing", "and the second one of another thing")
 
     assert measure_replacement(before, before).kept == 1
     assert measure_replacement(before, blocks("Sign in to go on")).is_complete
     assert not measure_replacement(before, before[:1]).is_complete
-    assert not measure_replacement((), before).is_complete  # nothing was there that could be missed
+    assert not measure_replacement((), before).is_complete  # there was no text that could be missing
 
 
-def test_a_text_without_its_end_says_nothing_new() -> None:
+def test_truncated_text_adds_nothing() -> None:
     before = blocks("one two three four five six", "seven eight nine ten eleven twelve")
     replacement = measure_replacement(before, blocks("one two three four five six", "seven eight"))
 
@@ -85,6 +85,6 @@ def test_a_text_without_its_end_says_nothing_new() -> None:
     assert (replacement.before, replacement.after) == (12, 8)
 
 
-def test_what_no_reader_sees_is_no_text_of_the_page() -> None:
+def test_invisible_text_is_not_the_pages_own() -> None:
     outline = (Block(1, "A title", BlockKind.TITLE), Block(2, "text"), Block(2, "https://site.test/", BlockKind.LINK))
     assert select_own_text(outline, NO_MASK) == outline[1:2]

@@ -35,7 +35,7 @@ SAME, CHANGED = html("<p>price 19.99"), html("<p>price 19.99, and much besides")
 
 
 def page(words: Validators = NO_VALIDATORS) -> Target:
-    """A page that was fetched once and is asked for by HEAD."""
+    """Return a page that was fetched once and is now requested with HEAD."""
     return replace(seen(SAME), stored_validators=words, validators=NO_VALIDATORS, expected_head=words, sends_head=True)
 
 
@@ -43,7 +43,7 @@ def head(length: int | None = len(SAME), words: Validators = NO_VALIDATORS, stat
     return fetched(b"", status, validators=words, received_bytes=0, declared_bytes=length)
 
 
-def test_a_new_group_and_one_that_answers_304_are_not_asked_by_head() -> None:
+def test_new_group_and_one_with_304_responses_need_no_head() -> None:
     assert choose_head_validators(DATED, NO_TRUST) is None
     assert (
         choose_head_validators(
@@ -53,11 +53,11 @@ def test_a_new_group_and_one_that_answers_304_are_not_asked_by_head() -> None:
     )
 
 
-def test_where_no_conditional_request_is_honoured_an_honest_date_must_be_the_same() -> None:
+def test_head_must_repeat_an_honest_date_if_conditional_requests_are_ignored() -> None:
     assert choose_head_validators(DATED, ValidatorTrust(stats={Validator.CONDITION: IGNORED})) == DATED
 
 
-def test_a_length_alone_is_believed_once_it_has_shown_five_changes_and_missed_none() -> None:
+def test_length_alone_is_trusted_after_five_changes_without_a_miss() -> None:
     trust, length = NO_TRUST, len(SAME)
     for n in range(5):
         assert choose_head_validators(NO_VALIDATORS, trust) is None
@@ -71,7 +71,7 @@ def test_a_length_alone_is_believed_once_it_has_shown_five_changes_and_missed_no
     assert choose_head_validators(NO_VALIDATORS, update_trust(trust, missed)) is None
 
 
-def test_one_request_that_should_have_got_a_304_and_did_not_proves_nothing_and_two_do() -> None:
+def test_two_missing_304_responses_prove_that_conditions_are_ignored() -> None:
     asked = replace(seen(SAME), stored_validators=DATED, validators=DATED)
     once = update_trust(NO_TRUST, looked(asked, fetched(SAME, validators=DATED)))
     twice = update_trust(once, looked(asked, fetched(SAME, validators=DATED)))
@@ -85,7 +85,7 @@ def test_one_request_that_should_have_got_a_304_and_did_not_proves_nothing_and_t
     [
         (NO_VALIDATORS, head(), True),
         (NO_VALIDATORS, head(len(SAME) + 1), False),
-        (NO_VALIDATORS, head(None), False),  # nothing was said
+        (NO_VALIDATORS, head(None), False),  # no validators and no length
         (NO_VALIDATORS, head(status=405), False),
         (NO_VALIDATORS, Unreached(FailureReason.RESET, timedelta(0)), False),
         (DATED, head(words=DATED), True),
@@ -95,13 +95,11 @@ def test_one_request_that_should_have_got_a_304_and_did_not_proves_nothing_and_t
         (DATED, head(words=Validators(None, "Mon, 02 Feb 2026 00:00:00 GMT")), False),
     ],
 )
-def test_a_page_is_the_same_where_its_length_and_its_words_are(
-    words: Validators, said: Response, is_same: bool
-) -> None:
+def test_page_is_unchanged_if_length_and_validators_are_equal(words: Validators, said: Response, is_same: bool) -> None:
     assert is_unchanged_by_head(page(words), said) is is_same
 
 
-def test_a_look_that_a_head_decided_says_so_and_keeps_what_the_page_is() -> None:
+def test_visit_decided_by_head_records_it_and_keeps_the_page() -> None:
     visit = build_spared_visit(page(), head(), now=NOW)
 
     assert (visit.change, visit.verdict.evidence, visit.head_outcome) == (
@@ -128,33 +126,31 @@ def test_a_look_that_a_head_decided_says_so_and_keeps_what_the_page_is() -> None
         (head(words=DATED), NotModified(timedelta(0)), HeadOutcome.DIFFERED),
     ],
 )
-def test_a_head_is_useless_where_it_is_refused_or_says_of_the_body_what_is_not_so(
-    said: Response, answer: Response, headed: HeadOutcome
-) -> None:
+def test_head_is_useless_if_rejected_or_wrong(said: Response, answer: Response, headed: HeadOutcome) -> None:
     assert judge_head(said, answer) is headed
 
 
 @pytest.mark.parametrize(
     ("body", "headed", "is_of_use"),
     [
-        (SAME, HeadOutcome.DIFFERED, False),  # the same body, and yet another length or date
+        (SAME, HeadOutcome.DIFFERED, False),  # the same body with another length or date
         (CHANGED, HeadOutcome.DIFFERED, True),
         (CHANGED, HeadOutcome.USELESS, False),
     ],
 )
-def test_a_group_learns_whether_heads_are_of_use(body: bytes, headed: HeadOutcome, is_of_use: bool) -> None:
+def test_group_learns_whether_heads_are_useful(body: bytes, headed: HeadOutcome, is_of_use: bool) -> None:
     visit = replace(looked(page(), fetched(body, validators=NO_VALIDATORS)), head_outcome=headed)
 
     assert update_trust(NO_TRUST, visit).get_stats(Validator.HEAD).is_steady is is_of_use
 
 
-def test_an_outage_says_nothing_of_heads() -> None:
+def test_outage_is_no_evidence_about_heads() -> None:
     visit = replace(looked(page(), Unreached(FailureReason.RESET, timedelta(0))), head_outcome=HeadOutcome.USELESS)
 
     assert update_trust(NO_TRUST, visit) == NO_TRUST
 
 
-def test_a_change_that_the_length_hid_brings_the_challenges_of_the_beginning_back() -> None:
+def test_change_hidden_by_the_length_restarts_the_checks() -> None:
     hidden = looked(replace(page(), sends_head=False, is_validator_check=True), fetched(html("<p>price 19.98")))
 
     after = update_trust(ValidatorTrust(revisits=500, stats={Validator.LENGTH: PROVEN}), hidden)
@@ -162,15 +158,15 @@ def test_a_change_that_the_length_hid_brings_the_challenges_of_the_beginning_bac
     assert (after.revisits, after.validator_checks) == (0, 1)
 
 
-def test_a_head_is_cheaper_as_long_as_few_bodies_follow_it() -> None:
+def test_head_is_cheaper_while_few_bodies_follow() -> None:
     rarely, often = (Costs(head=Cost(1 + share, 0.0, visits=50)) for share in (0.1, 0.9))
 
     assert is_head_cheaper(TIME_PRICE, rarely, body_bytes=3 * ROUND_TRIP_BYTES)
     assert not is_head_cheaper(TIME_PRICE, often, body_bytes=3 * ROUND_TRIP_BYTES)
-    assert not is_head_cheaper(TIME_PRICE, rarely, body_bytes=500)  # it comes with the headers
+    assert not is_head_cheaper(TIME_PRICE, rarely, body_bytes=500)  # so small a body arrives with the headers
 
 
-def test_what_is_scarce_decides_whether_a_head_is_cheaper() -> None:
+def test_scarce_resource_decides_whether_head_is_cheaper() -> None:
     costs = Costs(head=Cost(1.1, 0.0, visits=50))
 
     assert not is_head_cheaper(ShadowPrice(per_request=1.0), costs, body_bytes=10**6)

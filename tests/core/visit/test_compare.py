@@ -81,8 +81,8 @@ def test_now_and_then_a_look_at_which_all_that_differs_is_masked_gets_a_second_f
     baseline = Baseline(pages[0], NOW - DAY)
 
     wanted = 0
-    for looks in range(1000):
-        known = replace(KNOWN, mask=replace(mask, visits=looks))
+    for visits in range(1000):
+        known = replace(KNOWN, mask=replace(mask, visits=visits))
         comparison = compare_page(target, now, baseline, now=NOW, knowledge=known)
         assert not comparison.significant
         wanted += should_fetch_again(target, comparison, baseline, now=NOW, knowledge=known)
@@ -95,7 +95,7 @@ def test_now_and_then_a_look_at_which_all_that_differs_is_masked_gets_a_second_f
 
 def due_after_change(bits: int, *, usual: ExpectedMagnitude | None = None) -> timedelta:
     """How long after a change the next look is due, where nothing is known but how far the versions are apart."""
-    before = replace(seen(html(PRICE)), terms=VisitTerms(amount=usual))
+    before = replace(seen(html(PRICE)), terms=VisitTerms(magnitude=usual))
     verdict = Verdict(Change.CHANGED, Evidence.BLOCKS, bits, 0.02)
     return build_learned_visit(before, verdict, now=NOW).due_at - NOW
 

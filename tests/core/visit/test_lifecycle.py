@@ -50,12 +50,12 @@ def test_the_fifth_page_to_one_target_is_no_move_and_keeps_what_it_was() -> None
 
 def test_one_of_a_crowd_is_gone_after_a_week_of_ever_later_looks_and_has_no_heir() -> None:
     visit = moved(seen())
-    looks = [visit]
+    visits = [visit]
     while visit.state is State.FETCHED:
         visit = moved(after(visit), at=visit.due_at)
-        looks.append(visit)
+        visits.append(visit)
 
-    assert [(look.at - NOW) / DAY for look in looks] == [0, 1, 3, 7]
+    assert [(look.at - NOW) / DAY for look in visits] == [0, 1, 3, 7]
     assert (visit.change, visit.moved_to) == (Change.GONE, None)
     assert moved(after(visit), at=visit.due_at).change is Change.UNCHANGED
 

@@ -98,11 +98,11 @@ def test_failures_before_a_soft_error_are_no_looks_at_it_however_many_they_are()
     page = seen(BODY)
     for _ in range(11):
         page = after(looked(page, fetched(status=500)))
-    looks = 0
+    visits = 0
     while not (visit := look(page, LOGIN)).is_good:
-        looks, page = looks + 1, after(visit)
+        visits, page = visits + 1, after(visit)
 
-    assert looks == 2
+    assert visits == 2
 
 
 def test_after_weeks_of_other_failures_a_login_is_believed_in_two_days_too() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crawler.core.change.change import Change, Evidence
 from crawler.core.freshness.estimates import PRIOR, RateEstimate
-from crawler.core.freshness.terms import VisitTerms, Wanted
+from crawler.core.freshness.terms import RequestReason, VisitTerms
 from crawler.core.http.response import FailureReason, Fetched, NotModified, Response, Unreached, Validators
 from crawler.core.http.robots import ALLOW_ALL, parse_robots
 from crawler.core.http.urls import Authority, Scope, Url, compute_page_key
@@ -240,12 +240,12 @@ def test_a_rule_of_any_interval_confirms_a_404_within_the_hour(minutes: int) -> 
     twice = looked(after(once), fetched(status=404), at=once.due_at)
 
     assert timedelta(minutes=10) <= once.due_at - NOW <= timedelta(hours=1)
-    assert once.next_request is Wanted.TO_CONFIRM
-    assert (twice.change, twice.state, twice.next_request) == (Change.GONE, State.GONE, Wanted.NONE)
+    assert once.next_request is RequestReason.TO_CONFIRM
+    assert (twice.change, twice.state, twice.next_request) == (Change.GONE, State.GONE, RequestReason.NONE)
 
 
-@pytest.mark.parametrize("wanted", [Wanted.BY_USER, Wanted.BY_URL])
-def test_frequent_refreshes_confirm_a_404_ten_minutes_after_the_first(wanted: Wanted) -> None:
+@pytest.mark.parametrize("wanted", [RequestReason.BY_USER, RequestReason.BY_URL])
+def test_frequent_refreshes_confirm_a_404_ten_minutes_after_the_first(wanted: RequestReason) -> None:
     visit = looked(replace(seen(), requested=wanted), fetched(status=404))
     minutes = 0
     while visit.state is State.FETCHED:
@@ -423,16 +423,16 @@ def test_links_that_may_not_be_followed_say_why() -> None:
 
 
 def test_two_virtual_years_of_a_static_page_stay_conditional() -> None:
-    page, looks = seen(), 0
+    page, visits = seen(), 0
     at = NOW
     while at < NOW + 730 * DAY:
         assert page.validators
         visit = looked(page, NotModified(elapsed=timedelta(0)), at=at)
-        page, looks, at = after(visit), looks + 1, visit.due_at
+        page, visits, at = after(visit), visits + 1, visit.due_at
 
     assert page.version is not None
     assert page.version.number == 1
-    assert looks < 150
+    assert visits < 150
 
 
 @given(

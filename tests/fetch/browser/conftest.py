@@ -9,7 +9,7 @@ LIMITS = RenderLimits(timeout=timedelta(seconds=30))
 
 @pytest.fixture
 def browser() -> Browser:
-    """A real browser, to be opened in the test; the test is skipped where there is none."""
+    """Return a real browser for the test to open; skip the test if there is none."""
     try:
         program = find_browser()
     except BrowserMissing as missing:

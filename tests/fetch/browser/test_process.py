@@ -1,4 +1,4 @@
-"""The browser's processes: what they are told, what holds them, how much memory they take, and what their end costs."""
+"""The browser's processes: their environment, sandbox, memory, and the effects of their end."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ def html(page: str) -> BrowserResponse:
 
 
 def processes() -> list[psutil.Process]:
-    """The drivers and browsers of this process."""
+    """Return the drivers and browsers of this process."""
     found = []
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
@@ -50,7 +50,7 @@ def processes() -> list[psutil.Process]:
 
 
 def environments(found: Iterable[psutil.Process]) -> list[dict[str, str]]:
-    """What can be read: a process in its sandbox shows its environment to root alone."""
+    """Return the readable environments: only root can read that of a process in its sandbox."""
     read = []
     for each in found:
         try:
@@ -60,7 +60,7 @@ def environments(found: Iterable[psutil.Process]) -> list[dict[str, str]]:
     return read
 
 
-async def test_the_driver_and_the_browser_see_no_secret_of_the_environment(
+async def test_driver_and_browser_get_no_secrets_of_the_environment(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SITE_PASSWORD", "hunter2")
@@ -75,7 +75,7 @@ async def test_the_driver_and_the_browser_see_no_secret_of_the_environment(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary account may have a sandbox of another kind")
 @pytest.mark.skipif(not has_namespaces(), reason="this machine has no user namespaces")
-async def test_pages_are_in_a_sandbox_even_where_root_starts_the_browser(
+async def test_pages_are_in_a_sandbox_even_if_root_starts_the_browser(
     browser: Browser, told: list[logging.LogRecord]
 ) -> None:
     statuses: list[str] = []
@@ -90,16 +90,16 @@ async def test_pages_are_in_a_sandbox_even_where_root_starts_the_browser(
 
     assert statuses
     for status in statuses:
-        assert "\nSeccomp:\t2\n" in status  # by a filter
+        assert "\nSeccomp:\t2\n" in status  # seccomp filter
         assert "\nCapEff:\t0000000000000000\n" in status
     assert "browser.no_sandbox" not in [each.getMessage() for each in told]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root needs unshare for the sandbox")
-async def test_a_browser_without_a_sandbox_says_so_once(
+async def test_a_browser_without_a_sandbox_is_logged_once(
     browser: Browser, told: list[logging.LogRecord], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))  # unshare is not to be had
+    monkeypatch.setenv("PATH", str(tmp_path))  # makes unshare unavailable
     browser.limits = RenderLimits(timeout=timedelta(seconds=PATIENCE_S), max_renders=1)  # a browser for each page
     async with browser, browser.open_tab(ordinary) as tab:
         outcomes = [await tab.render(Url(f"{SITE}/{n}")) for n in range(2)]
@@ -108,7 +108,7 @@ async def test_a_browser_without_a_sandbox_says_so_once(
     assert [each.getMessage() for each in told].count("browser.no_sandbox") == 1
 
 
-# As many bytes as a process is given, and then again and again.
+# As many bytes as one process may use, repeatedly.
 HOSTILE = """<p>x<script>
 const kept = [];
 const fill = () => { try { for (;;) kept.push(new Uint8Array(4e6).fill(kept.length)); } catch {} };
@@ -118,7 +118,7 @@ setInterval(fill, 10);
 
 
 def unique_memory(found: Iterable[psutil.Process]) -> int:
-    """Bytes that processes take together; what they share is divided among them."""
+    """Return the bytes of processes together; shared memory is divided among them."""
     total = 0
     for each in found:
         try:
@@ -130,7 +130,7 @@ def unique_memory(found: Iterable[psutil.Process]) -> int:
 
 @pytest.mark.soak
 @pytest.mark.timeout(300)
-async def test_four_hostile_tabs_stay_within_the_bound_of_the_tree_and_cost_no_other_page(browser: Browser) -> None:
+async def test_four_hostile_tabs_stay_within_the_memory_limit_and_affect_no_other_page(browser: Browser) -> None:
     browser.limits = RenderLimits(timeout=timedelta(seconds=20), max_settle_time=timedelta(seconds=2))
     peak_bytes = 0
 
@@ -156,7 +156,7 @@ async def test_four_hostile_tabs_stay_within_the_bound_of_the_tree_and_cost_no_o
 
 
 @pytest.mark.parametrize("at", ["start", "request"])
-async def test_a_driver_that_is_killed_costs_a_restart_and_no_page(browser: Browser, at: str) -> None:
+async def test_a_killed_driver_costs_a_restart_and_no_page(browser: Browser, at: str) -> None:
     killed: list[int] = []
 
     def kill_driver() -> bool:

@@ -1,4 +1,4 @@
-"""The proxy of a tab answers the tab alone, whoever else connects to it; and all that a page starts gets through."""
+"""The proxy of a tab serves only that tab, and all requests that its pages start reach it."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from crawler.fetch.browser.proxy import MAX_UNAUTHENTICATED, LoopbackProxy
 SITE = "https://site.example"
 NOBODY = 65534
 
-# Another account, which takes a port number that the crawl's account has, at an address of its own.
+# Another account, which connects from a port number that the crawl's account uses, at its own address.
 STRANGER = """
 import os, socket, sys
 os.setgroups([]); os.setgid({nobody}); os.setuid({nobody})
@@ -39,7 +39,7 @@ ATTEMPTS = {
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-async def test_another_user_gets_nothing_from_a_tab_and_sends_nothing_through_it(attempt: str) -> None:
+async def test_another_account_gets_nothing_from_a_tab_and_sends_nothing_through_it(attempt: str) -> None:
     asked: list[BrowserRequest] = []
 
     async def answer(request: BrowserRequest) -> BrowserResponse:
@@ -67,7 +67,7 @@ PATHS = {
 }
 
 
-async def test_all_that_the_pages_of_parallel_tabs_start_shows_the_password_from_its_first_request_on(
+async def test_all_requests_of_parallel_tabs_have_the_password_from_the_first_on(
     browser: Browser,
 ) -> None:
     async def render_in_a_tab(scheme: str) -> tuple[set[str], int]:
@@ -92,10 +92,10 @@ async def test_all_that_the_pages_of_parallel_tabs_start_shows_the_password_from
         first, second, third = await asyncio.gather(*map(render_in_a_tab, ("https", "http", "https")))
 
     assert first[0] == second[0] == third[0] == PATHS
-    assert first[1] == second[1] == third[1] == 1  # a round trip for a tab, none for a page
+    assert first[1] == second[1] == third[1] == 1  # one round trip per tab, none per page
 
 
-async def test_strangers_who_connect_and_say_nothing_keep_no_page_from_being_rendered(browser: Browser) -> None:
+async def test_silent_connections_of_others_prevent_no_rendering(browser: Browser) -> None:
     async def answer(_: BrowserRequest) -> BrowserResponse:
         return BrowserResponse(200, (("Content-Type", "text/html"),), b"<p>x")
 
@@ -110,8 +110,8 @@ async def test_strangers_who_connect_and_say_nothing_keep_no_page_from_being_ren
     assert closed == [b""] * MAX_UNAUTHENTICATED
 
 
-async def test_a_page_that_makes_the_browser_forget_the_password_costs_no_other_page(browser: Browser) -> None:
-    """The browser keeps few passwords: logins of many frames push out the proxy's."""
+async def test_a_page_that_makes_the_browser_forget_the_password_affects_no_other_page(browser: Browser) -> None:
+    """The browser keeps few passwords: logins of many frames displace the proxy's."""
     frames = "".join(f"<iframe src=https://h{n}.example/login></iframe>" for n in range(60))
     login = "<script>const x = new XMLHttpRequest; x.open('GET', '/in', true, 'a', 'b'); x.send()</script>"
 

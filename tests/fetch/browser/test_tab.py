@@ -1,4 +1,4 @@
-"""What a tab gives of a page, and what a page cannot do to it: a real browser, whose every request is answered here."""
+"""What a tab returns of a page, and what a page cannot do to it, with a real browser and simulated responses."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from tests.patience import until
 
 SITE = "https://site.example"
 LINK = "(() => {const a = document.createElement('a'); a.href = '/found'; a.textContent = 'go'; return a})()"
-# Ways in which scripts make links.
+# Ways in which scripts create links.
 WAYS = {
     "fetch": f"fetch('/data').then(() => document.body.append({LINK}))",
     "document.write": "document.write('<a href=/found>go</a>')",
@@ -39,7 +39,7 @@ FRAME = "<a href=/found>go</a>"
 
 
 class Pages:
-    """Answers a tab's requests from a dict of paths, and notes them."""
+    """The responses to a tab's requests by path; requests are recorded."""
 
     def __init__(self, pages: Mapping[str, str]) -> None:
         self.pages = dict(pages)
@@ -64,7 +64,7 @@ def page_of(script: str) -> str:
     return f"<!doctype html><title>t</title><body><div id=x></div>{tall}<script>{script}</script>"
 
 
-async def test_a_link_is_found_in_whichever_way_a_script_makes_it(browser: Browser) -> None:
+async def test_a_link_is_found_regardless_of_how_a_script_creates_it(browser: Browser) -> None:
     missed = []
     async with browser:
         for way, script in WAYS.items():
@@ -78,7 +78,7 @@ async def test_a_link_is_found_in_whichever_way_a_script_makes_it(browser: Brows
     assert missed == []
 
 
-async def test_the_document_is_kept_without_what_makes_it_and_with_all_that_it_says(browser: Browser) -> None:
+async def test_the_document_is_kept_without_scripts_and_with_all_content(browser: Browser) -> None:
     page = (
         "<!doctype html><html lang=de><title>Über &amp; unter</title><style>p {color: red}</style>"
         "<p title='a \"b\"'>1 &lt; 2<br><noscript>enable scripts</noscript><template><i>no</i></template>"
@@ -94,7 +94,7 @@ async def test_the_document_is_kept_without_what_makes_it_and_with_all_that_it_s
     )
 
 
-async def test_where_a_script_leads_is_where_the_page_is(browser: Browser) -> None:
+async def test_the_page_is_where_a_script_navigates(browser: Browser) -> None:
     outcome, _ = await rendered(browser, {"/": "<script>location.replace('/new')</script>", "/new": "<p>here"})
 
     assert isinstance(outcome, Rendered)
@@ -106,7 +106,7 @@ SCENES: dict[str, tuple[str, RenderFailure | None]] = {
     "an endless loop later": ("<p>x<script>setTimeout(() => {for (;;);}, 50)</script>", RenderFailure.HUNG),
     "endless objects": (
         "<script>const a = []; for (;;) a.push({x: a.length + 'x'.repeat(99)})</script>",
-        RenderFailure.CRASHED,  # or hung, on a machine that does much else
+        RenderFailure.CRASHED,  # or hung, on a busy machine
     ),
     "endless nodes": ("<script>for (;;) document.body.append('x'.repeat(9999))</script><body>", None),
     "dialogs": ("<p>x<script>alert(1); confirm(2); prompt(3)</script>", None),
@@ -130,7 +130,7 @@ SCENES: dict[str, tuple[str, RenderFailure | None]] = {
 LONG_SCENES = {scene for scene in SCENES if scene.startswith("endless ") or scene == "an endless loop later"}
 
 
-async def test_address_of_a_frame_stays_a_link_beside_what_it_shows(browser: Browser) -> None:
+async def test_address_of_a_frame_stays_a_link_beside_its_content(browser: Browser) -> None:
     outcome, _ = await rendered(browser, {"/": "<p>x<iframe src=/frame></iframe>", "/frame": FRAME})
 
     assert isinstance(outcome, Rendered)
@@ -161,13 +161,13 @@ async def test_what_a_page_does_to_its_tab_is_a_finding_and_the_next_page_is_ren
 
 
 def pids_of(browser: Browser) -> list[int]:
-    """The processes of the browser that runs."""
+    """Return the processes of the running browser."""
     assert browser._running is not None
     assert browser._running.pid is not None
     return list_process_tree(browser._running.pid)
 
 
-async def test_a_browser_that_is_killed_takes_no_other_page_with_it(browser: Browser) -> None:
+async def test_a_killed_browser_affects_no_other_page(browser: Browser) -> None:
     site = Pages({"/": "<p>x<script>fetch('/slow')</script>", "/well": "<p>well"})
     waiting = asyncio.Event()
 
@@ -188,14 +188,14 @@ async def test_a_browser_that_is_killed_takes_no_other_page_with_it(browser: Bro
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process does anything yet; what nobody has reaped does not."""
+    """Return whether a process still runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):  # also one that ends while it is asked after
+    except (FileNotFoundError, ProcessLookupError):  # also one that ends meanwhile
         return False
 
 
-async def test_no_process_is_left_of_a_browser_that_has_ended(browser: Browser) -> None:
+async def test_a_browser_that_has_ended_leaves_no_process(browser: Browser) -> None:
     async with browser, browser.open_tab(Pages({"/": "<p>x"}).answer) as tab:
         await tab.render(Url(f"{SITE}/"))
         pids = pids_of(browser)
@@ -223,7 +223,7 @@ asyncio.run(main())
 """
 
 
-def test_a_worker_that_is_killed_leaves_no_browser(browser: Browser) -> None:
+def test_a_killed_worker_leaves_no_browser(browser: Browser) -> None:
     worker = subprocess.Popen([sys.executable, "-c", KILLED, str(browser.program)], stdout=subprocess.PIPE, text=True)
     assert worker.stdout is not None
     pids = [int(pid) for pid in worker.stdout.readline().split()]

@@ -1,4 +1,4 @@
-"""A stack to be killed: real Postgres, server and worker, with flows that only wait."""
+"""A stack for kill tests: real Postgres, server and worker, with flows that only wait."""
 
 import json
 import re
@@ -14,18 +14,18 @@ from tests.patience import PATIENCE_S, until
 
 STAGE = Path(__file__).parent / "deployments" / "prefect.yaml"
 ENDED = {"Completed", "Failed", "Crashed", "Cancelled"}
-RECORD = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d+ \| )", re.MULTILINE)  # of the server's log begins so
+RECORD = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d+ \| )", re.MULTILINE)  # the start of a record in the server's log
 FAULT = re.compile(r"Traceback|\w(Error|Exception)\b|\| (ERROR|CRITICAL)")
 
 
 def ask(api: PrefectApi, path: str, body: dict[str, Any] | None = None, **headers: str) -> Any:
-    """One call of Prefect's API: GET without a body, POST with one."""
+    """Call Prefect's API: GET without a body, POST with one."""
     with answer_to(api, path, body, headers) as response:
         return json.load(response)
 
 
 def change(api: PrefectApi, path: str, body: dict[str, Any]) -> None:
-    """One call of Prefect's API that changes what is there (PATCH)."""
+    """Call Prefect's API with PATCH."""
     answer_to(api, path, body, {}, method="PATCH").close()
 
 
@@ -41,7 +41,7 @@ def answer_to(
 
 
 def server_words(home: Path) -> str:
-    """What the running server has said since its greeting."""
+    """Return the log of the running server since its start."""
     _, greeted, said = (home / "logs" / "prefect-server.log").read_text().rpartition("Prefect server: starting at")
     assert greeted
     return said
@@ -57,12 +57,12 @@ def complaints(home: Path) -> list[str]:
 
 
 def start_run(api: PrefectApi, deployment: str, **parameters: object) -> str:
-    """Start a run of flow/deployment, as the user interface does; gives its id."""
+    """Start a run of flow/deployment as the UI does; return its id."""
     return order(api, deployment, {"parameters": parameters})
 
 
 def order(api: PrefectApi, deployment: str, wish: dict[str, Any]) -> str:
-    """Start a run of flow/deployment with whatever may be said of it; gives its id."""
+    """Start a run of flow/deployment with any fields; return its id."""
     found = ask(api, f"/deployments/name/{deployment}")
     return str(ask(api, f"/deployments/{found['id']}/create_flow_run", wish)["id"])
 
@@ -72,13 +72,13 @@ def run_state(api: PrefectApi, run: str) -> str:
 
 
 def task_states(api: PrefectApi, run: str) -> list[str]:
-    """The states of a run's tasks."""
+    """Return the states of a run's tasks."""
     found = ask(api, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}})
     return [str(each["state_name"]) for each in found]
 
 
 def cancel_run(api: PrefectApi, run: str) -> None:
-    """Cancel a run, as the user interface does, and wait for its end."""
+    """Cancel a run as the UI does, and wait for its end."""
     ask_to_cancel(api, run, again=False)
     asked_at = time.monotonic()
 
@@ -86,7 +86,7 @@ def cancel_run(api: PrefectApi, run: str) -> None:
         nonlocal asked_at
         state = run_state(api, run)
         if state == "Cancelling" and time.monotonic() - asked_at > 10:
-            # A worker that is connecting again to a restarted server has not heard of it.
+            # A worker that reconnects to a restarted server may have missed it.
             ask_to_cancel(api, run, again=True)
             asked_at = time.monotonic()
         return state == "Cancelled"

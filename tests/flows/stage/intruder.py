@@ -26,7 +26,7 @@ NOBODY = 65534
 PATIENCE_S = 60
 SOME_ID = "00000000-0000-4000-8000-000000000000"
 GUESSES = ("", "admin:pass", "recrawl:", "recrawl:recrawl")
-OPEN = {"/api/health", "/api/ready"}  # whether the server is there, which its open port tells, too
+OPEN = {"/api/health", "/api/ready"}  # only whether the server is running, which its open port shows, too
 STREAMS = ("events/in", "events/out", "logs/out", "task_runs/subscriptions/scheduled")
 SOCKET_PLACES = ("/tmp", "/run/postgresql", "/var/run/postgresql")
 EVIL = "evil.example"
@@ -35,12 +35,12 @@ OPERATIONS = "every operation of the API, without a name"
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be got at. files: folders end with "/".  canary: what a command of his would make."""
+    """The targets of an attack. files: folders end with "/".  canary: a file that an injected command would make."""
 
     port: int
     postgres_port: int
     pages_port: int
-    worker_ports: list[int]  # where Prefect's worker tells its runs to end
+    worker_ports: list[int]  # on which Prefect's worker ends its runs
     home: str
     files: list[str]
     pids: list[int]
@@ -50,7 +50,7 @@ class Target:
 
 @dataclass
 class Tried:
-    """One thing that was tried, how often, and what was had by it: nothing, if all is well."""
+    """An attempt, its number of tries, and what it obtained; nothing if it failed as it should."""
 
     what: str
     times: int = 0
@@ -58,7 +58,7 @@ class Tried:
     answers: set[str] = field(default_factory=set)
 
     def note(self, had: str | None, answer: str) -> None:
-        """had: what he has now, and should not."""
+        """Record a try. had: what it obtained and should not have."""
         self.times += 1
         self.answers.add(answer)
         if had is not None and len(self.had) < 10:
@@ -78,13 +78,13 @@ def ask(
 
 def try_to_ask(tried: Tried, target: Target, method: str, path: str, body: object = None, **headers: str) -> None:
     status, said = ask(target, method, path, body, headers)
-    # What does not name the user is told before what was asked is looked at.
+    # Unauthenticated requests are rejected before they are parsed.
     had = None if status in {401, 403} else f"{method} {path}: {status} {said[:80]!r}"
     tried.note(had, str(status))
 
 
 def operations(target: Target) -> Iterator[tuple[str, str]]:
-    """All that the API can be asked, by its own public description."""
+    """Return all operations of the API from its OpenAPI description."""
     paths = json.loads(ask(target, "GET", "/openapi.json")[1])["paths"]
     for path, methods in paths.items():
         filled = "/".join(SOME_ID if part.startswith("{") else part for part in path.split("/"))
@@ -159,7 +159,7 @@ def listen_in(target: Target) -> Tried:
 
 
 def open_stream(target: Target, path: str, token: str | None, *, protocol: bool) -> str:
-    """What comes of opening one: let in, or refused."""
+    """Open a WebSocket; return whether it was accepted."""
     try:
         with connect(
             f"ws://127.0.0.1:{target.port}{path}",
@@ -212,7 +212,7 @@ def read_files(target: Target) -> Tried:
 
 
 def attempt(tried: Tried, what: str, action: Callable[[], object]) -> None:
-    """Try something that the system forbids, if all is well."""
+    """Try something that the system should forbid."""
     try:
         action()
     except OSError as error:
@@ -230,7 +230,7 @@ def look_at_processes(target: Target) -> Tried:
         for name in ("cwd", "exe"):
             attempt(tried, f"{name} of {pid}", (place / name).readlink)
         attempt(tried, f"open files of {pid}", partial(os.listdir, place / "fd"))
-        attempt(tried, f"end {pid}", partial(os.kill, pid, 0))  # asks only whether he may
+        attempt(tried, f"end {pid}", partial(os.kill, pid, 0))  # only checks the permission
     return tried
 
 
@@ -240,7 +240,7 @@ def read_a_byte(path: Path) -> None:
 
 
 def command_lines(target: Target) -> str:
-    """All that everybody may read of the processes."""
+    """Return everything that every user may read about the processes."""
     found = [Path("/proc", str(pid), "cmdline") for pid in target.pids]
     return " ".join(path.read_bytes().replace(b"\0", b" ").decode() for path in found if path.exists())
 
@@ -302,7 +302,7 @@ ANYBODY = (
     talk_to_the_worker,
     connect_to_postgres,
     enter_the_pages,
-    every_operation,  # among them what empties the database
+    every_operation,  # including those that clear the database
 )
 ANOTHER_USER = (read_files, look_at_processes, take_the_port)
 
@@ -312,7 +312,7 @@ def main() -> None:
     is_root = os.geteuid() == 0
     if is_root:
         for each in (another_name, listen_in, connect_to_postgres):
-            each(target)  # loads what it needs, while that can be read: Python may stand in root's home
+            each(target)  # imports its modules while they are readable: Python may be installed in the home of root
         os.chdir("/")
         os.setgroups([])
         os.setgid(NOBODY)

@@ -1,4 +1,4 @@
-"""Runs flows as the worker's processes do, but forked from one that has imported everything: seconds less each."""
+"""Run flows like the worker's processes, but forked from one that imported everything, which saves seconds per run."""
 
 import os
 import runpy
@@ -38,7 +38,7 @@ class Runner:
         self._process.communicate()
 
     def run(self, deployment: str, **parameters: object) -> str:
-        """Run flow/deployment to its end; give the id of the run, which the worker leaves alone."""
+        """Run flow/deployment to its end without the worker; return the id of the run."""
         run = order(self._api, deployment, {"parameters": parameters, "state": {"type": "PENDING"}})
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -49,7 +49,7 @@ class Runner:
 
 
 def _serve() -> None:
-    """Run the flow runs whose ids come in, one a line, and give each id back at the end of its run."""
+    """Run the flow runs whose ids are read from stdin, one per line, and print each id when its run ends."""
     for module in IMPORTED:
         import_module(module)
     for line in sys.stdin:

@@ -18,7 +18,7 @@ from labs.demo.outcome import outcome_of
 from labs.demo.rival import copied, match
 from labs.demo.server import LivingServer
 from labs.demo.site import make_site
-from labs.experiments.looks import looks_by_url
+from labs.experiments.visits import looks_by_url
 from tests.labs.demo.conftest import START
 from tests.ports import next_port
 
@@ -46,11 +46,11 @@ async def test_days_of_shifts_beat_every_page_in_turn_with_as_many_requests(data
             domain = await crawled(db, server)
             month = await live_through(db, domain, server, settings=SETTINGS, budget=BUDGET, since=START, days=DAYS)
             asked = server.journal.counts.requests
-        looks = {get_path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
+        visits = {get_path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
 
     second_half = match(
         site,
-        copied(site, looks),
+        copied(site, visits),
         importances=month.importances,
         requests=month.requests,
         since=month.since,

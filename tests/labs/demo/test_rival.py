@@ -7,7 +7,7 @@ import pytest
 
 from labs.demo.rival import copied, in_turn, match
 from labs.demo.site import Behaviour, Serving, Site
-from labs.experiments.looks import ReplayedLook
+from labs.experiments.visits import ReplayedLook
 from tests.labs.demo.conftest import START
 
 DAY = timedelta(days=1)
@@ -24,9 +24,9 @@ def is_there_throughout(site: Site, path: str) -> bool:
 
 
 def test_every_page_gets_its_turn_as_often_as_any_other_and_at_even_distances(site: Site) -> None:
-    looks = in_turn(site, known_at_the_start(site), requests=1200, since=START, until=END)
+    visits = in_turn(site, known_at_the_start(site), requests=1200, since=START, until=END)
 
-    lasting = [seen for path, seen in looks.items() if is_there_throughout(site, path)]
+    lasting = [seen for path, seen in visits.items() if is_there_throughout(site, path)]
     gaps = [after - before for seen in lasting for before, after in pairwise(seen[1:])]
     assert max(map(len, lasting)) - min(map(len, lasting)) <= 1
     assert max(gaps) - min(gaps) < 0.2 * max(gaps)  # it shortens as pages go
@@ -35,9 +35,9 @@ def test_every_page_gets_its_turn_as_often_as_any_other_and_at_even_distances(si
 def test_as_many_requests_are_made_as_the_crawl_made(site: Site) -> None:
     lasting = {path: [START] for path in site.paths(START) if is_there_throughout(site, path)}
 
-    looks = in_turn(site, lasting, requests=777, since=START, until=END)
+    visits = in_turn(site, lasting, requests=777, since=START, until=END)
 
-    assert sum(map(len, looks.values())) == len(lasting) + 777
+    assert sum(map(len, visits.values())) == len(lasting) + 777
 
 
 def test_a_new_page_is_first_met_when_the_crawl_meets_it_and_that_costs_a_request(site: Site) -> None:
@@ -45,11 +45,11 @@ def test_a_new_page_is_first_met_when_the_crawl_meets_it_and_that_costs_a_reques
     met = START + 21 * DAY
     lasting = {path: [START] for path in site.paths(START) if is_there_throughout(site, path)}
 
-    looks = in_turn(site, lasting | {late: [met, met + DAY]}, requests=600, since=START, until=END)
+    visits = in_turn(site, lasting | {late: [met, met + DAY]}, requests=600, since=START, until=END)
 
-    assert looks[late][0] == met
-    assert met + DAY not in looks[late]
-    assert sum(map(len, looks.values())) == len(lasting) + 600
+    assert visits[late][0] == met
+    assert met + DAY not in visits[late]
+    assert sum(map(len, visits.values())) == len(lasting) + 600
 
 
 def test_a_page_that_is_gone_costs_one_request_and_no_more(site: Site) -> None:
@@ -57,10 +57,10 @@ def test_a_page_that_is_gone_costs_one_request_and_no_more(site: Site) -> None:
     steady = next(path for path, s in site.sheets_by_path.items() if s.behaviour is Behaviour.STEADY and not s.broken)
     assert gone.until is not None
 
-    looks = in_turn(site, {gone.path: [START], steady: [START]}, requests=300, since=START, until=END)
+    visits = in_turn(site, {gone.path: [START], steady: [START]}, requests=300, since=START, until=END)
 
-    assert all(at < gone.until for at in looks[gone.path])
-    assert sum(map(len, looks.values())) == 2 + 299
+    assert all(at < gone.until for at in visits[gone.path])
+    assert sum(map(len, visits.values())) == 2 + 299
 
 
 def test_a_look_that_is_told_a_lie_copies_nothing(site: Site) -> None:
@@ -68,15 +68,15 @@ def test_a_look_that_is_told_a_lie_copies_nothing(site: Site) -> None:
         next(path for path, s in site.sheets_by_path.items() if s.serving is serving and s.changes)
         for serving in (Serving.LIAR_FROZEN, Serving.BOTH)
     )
-    looks = [
+    visits = [
         ReplayedLook(START, changed=False),
         ReplayedLook(START + DAY, changed=False),
         ReplayedLook(START + 2 * DAY, changed=True),
     ]
 
-    times = copied(site, {frozen: looks, honest: looks})
+    times = copied(site, {frozen: visits, honest: visits})
 
-    assert times == {frozen: [START, START + 2 * DAY], honest: [look.at for look in looks]}
+    assert times == {frozen: [START, START + 2 * DAY], honest: [look.at for look in visits]}
     assert in_turn(site, {frozen: [START]}, requests=50, since=START, until=END)[frozen] == [START]
 
 

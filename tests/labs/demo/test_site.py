@@ -162,10 +162,10 @@ def test_between_changes_answers_are_equal_but_for_clocks_and_tokens(site: Site)
             answer = look(site, path, at, number)
             seen.setdefault((answer.status, site.version(path, at)), set()).add(answer.body)
 
-        looks = Counter((look(site, path, at).status, site.version(path, at)) for at in moments if sheet.is_there(at))
+        visits = Counter((look(site, path, at).status, site.version(path, at)) for at in moments if sheet.is_there(at))
         for (status, version), bodies in seen.items():
             moving = status == 200 and (sheet.behaviour is Behaviour.CLOCK or sheet.serving is Serving.TOKEN)
-            assert len(bodies) == (looks[status, version] if moving else 1), path
+            assert len(bodies) == (visits[status, version] if moving else 1), path
             assert len({without_slot(body) for body in bodies}) == 1, path
 
 

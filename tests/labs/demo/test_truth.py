@@ -39,7 +39,7 @@ def test_who_has_just_looked_at_everything_is_fresh_and_who_never_looked_is_not(
 def test_mean_freshness_is_what_sampling_finds() -> None:
     site = make_site(4, pages=120, start=START, days=20)
     odds = Random(1)
-    looks = {
+    visits = {
         path: sorted(at for at in (START + odds.uniform(0, 20) * DAY for _ in range(4)) if site.exists(path, at))
         for path in (*site.sheets_by_path, *site.moved_by_path)
     }
@@ -47,17 +47,17 @@ def test_mean_freshness_is_what_sampling_finds() -> None:
     there = fresh = 0
     for _ in range(2000):
         at = since + odds.random() * (until - since)
-        known = {path: baseline[-1] for path, seen in looks.items() if (baseline := [t for t in seen if t <= at])}
+        known = {path: baseline[-1] for path, seen in visits.items() if (baseline := [t for t in seen if t <= at])}
         paths = site.paths(at)
         there += len(paths)
         fresh += round(freshness(site, known, at) * len(paths))
 
-    assert mean_freshness(site, looks, since, until) == pytest.approx(fresh / there, abs=0.005)
+    assert mean_freshness(site, visits, since, until) == pytest.approx(fresh / there, abs=0.005)
 
 
 def test_mean_freshness_of_daily_looks_is_below_one_and_above_that_of_weekly_looks(site: Site) -> None:
     daily = daily_looks(site, 45)
-    weekly = {path: looks[::7] for path, looks in daily.items()}
+    weekly = {path: visits[::7] for path, visits in daily.items()}
     spans = (START + 7 * DAY, START + 42 * DAY)
 
     assert mean_freshness(site, weekly, *spans) < mean_freshness(site, daily, *spans) < 1
@@ -78,9 +78,9 @@ def test_a_page_with_all_the_weight_is_all_that_counts(site: Site) -> None:
 def test_every_change_has_one_fate(site: Site) -> None:
     sheet = max(site.sheets_by_path.values(), key=lambda s: len(s.changes))
     first, _, third, *rest = sheet.changes
-    looks = {sheet.path: [first, third]}  # the first change is met at once, the next two by one look, the others never
+    visits = {sheet.path: [first, third]}  # the first change is met at once, the next two by one look, the others never
 
-    fates = tally(site, looks, START, site.end)
+    fates = tally(site, visits, START, site.end)
     others = sum(len(s.changes) for s in site.sheets_by_path.values()) - len(sheet.changes)
 
     assert fates == VerdictTally(

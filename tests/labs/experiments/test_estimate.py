@@ -53,9 +53,9 @@ def test_pages_with_fewer_looks_can_stand_in_the_same_array() -> None:
 
 
 @given(
-    looks=st.lists(st.tuples(st.floats(1e-3, 1e4), st.booleans()), min_size=1, max_size=30), scale=st.floats(1e-3, 1e3)
+    visits=st.lists(st.tuples(st.floats(1e-3, 1e4), st.booleans()), min_size=1, max_size=30), scale=st.floats(1e-3, 1e3)
 )
-def test_the_unit_of_time_makes_no_difference(looks: list[tuple[float, bool]], scale: float) -> None:
-    gaps, found = np.array([gap for gap, _ in looks]), np.array([seen for _, seen in looks])
+def test_the_unit_of_time_makes_no_difference(visits: list[tuple[float, bool]], scale: float) -> None:
+    gaps, found = np.array([gap for gap, _ in visits]), np.array([seen for _, seen in visits])
 
     assert rate(gaps * scale, found) * scale == pytest.approx(float(rate(gaps, found)), rel=1e-6)

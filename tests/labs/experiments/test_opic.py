@@ -44,7 +44,7 @@ def test_no_coin_is_lost(selection: SelectionOrder) -> None:
     crawl.visit(3001)
 
     books = crawl.economy
-    assert sum(map(crawl.cash, range(GRAPH.pages))) + books.reserve + books.dormant == TOTAL_CASH
+    assert sum(map(crawl.cash, range(GRAPH.pages))) + books.virtual_page_cash + books.dormant == TOTAL_CASH
     assert len(crawl.log().page) == 3001
 
 

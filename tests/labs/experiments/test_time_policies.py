@@ -73,10 +73,10 @@ def analytic(source: WorldSource, *, share: float, seed: int) -> float:
     world = source.world(seed)
     alive = world.born <= 0
     rates, importance = world.rates_at(0.0)[alive], world.importance[alive]
-    looks = optimum.optimum(
+    visits = optimum.optimum(
         rates, importance, budget_per_day=share * source.pages, host=world.host[alive], cap_per_day=world.cap_per_day
     )
-    return float((importance * optimum.freshness(rates, looks)).sum() / importance.sum())
+    return float((importance * optimum.freshness(rates, visits)).sum() / importance.sum())
 
 
 def test_greedy_by_true_rates_reaches_the_analytic_optimum() -> None:
@@ -198,8 +198,8 @@ def test_the_best_are_chosen_within_what_each_host_bears() -> None:
 
 
 def test_point_rates_are_unbiased_and_intervals_cover() -> None:
-    points = estimator.point_biases(seed=1, pages=4000, looks=(10,))
-    fits = estimator.prior_fits(seed=1, pages=4000, shapes=(0.5, 3.0), looks=(0, 10))
+    points = estimator.point_biases(seed=1, pages=4000, visits=(10,))
+    fits = estimator.prior_fits(seed=1, pages=4000, shapes=(0.5, 3.0), visits=(0, 10))
 
     assert max(abs(point.ours) for point in points) < 0.05
     assert all(point.naive < point.ours for point in points)
@@ -209,7 +209,7 @@ def test_point_rates_are_unbiased_and_intervals_cover() -> None:
 
 @pytest.mark.soak
 def test_by_similarity_pages_that_change_by_chance_come_to_be_looked_at_once_in_their_period() -> None:
-    tracks = dai.dai(timing=Timing.POISSON, seed=1, pages=60, looks=40)
+    tracks = dai.dai(timing=Timing.POISSON, seed=1, pages=60, visits=40)
     by_rule = {rule: [track for track in tracks if track.rule == rule] for rule in (dai.SIMILARITY, dai.AS_MANY)}
 
     for track in by_rule[dai.SIMILARITY]:
@@ -225,7 +225,7 @@ def test_by_similarity_pages_that_change_by_chance_come_to_be_looked_at_once_in_
 
 
 def test_by_similarity_pages_that_change_by_the_clock_are_looked_at_in_two_thirds_of_their_period() -> None:
-    tracks = dai.dai(timing=Timing.CLOCKWORK, seed=1, pages=30, looks=40, periods=(5.0, 20.0))
+    tracks = dai.dai(timing=Timing.CLOCKWORK, seed=1, pages=30, visits=40, periods=(5.0, 20.0))
 
     for track in tracks[:2]:
         assert track.mean_days[-1] == pytest.approx(0.63 * track.period_days, rel=0.1)

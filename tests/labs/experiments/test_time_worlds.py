@@ -102,18 +102,18 @@ def test_servers_lie_about_last_modified_in_their_own_ways() -> None:
 def test_the_optimum_of_five_pages_is_that_of_the_literature() -> None:
     # Cho and Garcia-Molina's example: rates 1 to 5, five looks a day; the fastest page is given up.
     rates = np.arange(1.0, 6.0)
-    looks = optimum.optimum(rates, np.ones(5), budget_per_day=5, host=np.zeros(5, np.int64), cap_per_day=None)
+    visits = optimum.optimum(rates, np.ones(5), budget_per_day=5, host=np.zeros(5, np.int64), cap_per_day=None)
 
-    assert looks == pytest.approx([1.15, 1.36, 1.35, 1.14, 0.0], abs=0.01)
+    assert visits == pytest.approx([1.15, 1.36, 1.35, 1.14, 0.0], abs=0.01)
 
 
 def test_the_optimum_under_caps_uses_them_up_and_gives_the_rest_to_others() -> None:
     rng = np.random.default_rng(1)
     rates, host = rng.lognormal(-3, 1, 200), np.repeat([0, 1], [150, 50])
-    looks = optimum.optimum(rates, np.ones(200), budget_per_day=6, host=host, cap_per_day=4.0)
+    visits = optimum.optimum(rates, np.ones(200), budget_per_day=6, host=host, cap_per_day=4.0)
 
-    assert looks.sum() == pytest.approx(6.0, rel=1e-3)
-    assert looks[host == 0].sum() <= 4.0 * 1.001
+    assert visits.sum() == pytest.approx(6.0, rel=1e-3)
+    assert visits[host == 0].sum() <= 4.0 * 1.001
 
 
 def test_a_trace_is_read_from_csv_and_from_jsonl(tmp_path: Path) -> None:

@@ -61,12 +61,12 @@ async def test_a_lease_told_of_several_times_is_counted_once(tmp_path: Path, fol
         return LeaseResult(stats(same=9, requests=10, failed=1), suspension=None)
 
     async def walk_held() -> LeaseResult:
-        return LeaseResult(stats(same=1), Suspension(until=datetime.now(UTC), reason="error", refusals=0))
+        return LeaseResult(stats(same=1), Suspension(until=datetime.now(UTC), reason="error", rejections=0))
 
     await counted.crawl_lease(one, walk)
     await counted.crawl_lease(uuid4(), walk_held)
     found = sum_counts(folder)
-    assert found.looks == {"unchanged": 10, "failed": 1}
+    assert found.visits == {"unchanged": 10, "failed": 1}
     assert found.failures == {"http_500": 1}
     assert found.sums["requests"] == 10
     assert found.leases == {"done": 1, "held": 1}
@@ -81,36 +81,36 @@ async def test_leases_that_end_badly_are_counted_as_what_they_are(tmp_path: Path
     assert sum_counts(folder).leases == {"lost": 1, "broken": 1}
 
 
-def one_process(home: Path, looks: int) -> None:
+def one_process(home: Path, visits: int) -> None:
     """What a crawling process does, until it is killed."""
     counted, own = open_counts_writer(home), uuid4()
-    for done in range(1, looks + 1):
+    for done in range(1, visits + 1):
         counted.count_progress(own, stats(same=done))
     os._exit(9)  # as by kill -9: nothing is put in order
 
 
 def test_processes_that_were_killed_stay_counted_each_once(tmp_path: Path, folder: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    dead = [context.Process(target=one_process, args=(tmp_path, looks)) for looks in (7, 30)]
+    dead = [context.Process(target=one_process, args=(tmp_path, visits)) for visits in (7, 30)]
     for each in dead:
         each.start()
     for each in dead:
         each.join()
     open_counts_writer(tmp_path).count_progress(uuid4(), stats(same=100))
 
-    assert [sum_counts(folder).looks["unchanged"] for _ in range(3)] == [137, 137, 137]
+    assert [sum_counts(folder).visits["unchanged"] for _ in range(3)] == [137, 137, 137]
     assert len(list(folder.glob("*-*.json"))) == 1  # this process's own
 
 
 def test_whoever_is_killed_between_adding_up_and_clearing_away_counts_nothing_twice(folder: Path) -> None:
     gone = Process(2**22 - 3, "another boot")
     file = folder / "1-dead.json"
-    write_counts(file, gone, CrawlCounts(looks=Counter(unchanged=5)))
+    write_counts(file, gone, CrawlCounts(visits=Counter(unchanged=5)))
     saved = file.read_bytes()
-    assert sum_counts(folder).looks["unchanged"] == 5
+    assert sum_counts(folder).visits["unchanged"] == 5
     file.write_bytes(saved)  # as if the one that added up had ended before it removed the file
 
-    assert sum_counts(folder).looks["unchanged"] == 5
+    assert sum_counts(folder).visits["unchanged"] == 5
     assert not file.exists()
 
 
@@ -135,7 +135,7 @@ def test_what_is_served_is_read_by_prometheus_own_parsers(folder: Path, tmp_path
     me = find_process(os.getpid())
     assert me is not None
     tally = CrawlCounts(
-        looks=Counter(unchanged=4, changed=1), failures=Counter({'od"d\nreason': 2}), sums=Counter(requests=7)
+        visits=Counter(unchanged=4, changed=1), failures=Counter({'od"d\nreason': 2}), sums=Counter(requests=7)
     )
     for seconds in (0.5, 2, 2, 3000):
         tally.count_lease("done", timedelta(seconds=seconds))
@@ -167,9 +167,9 @@ def test_what_is_served_is_read_by_prometheus_own_parsers(folder: Path, tmp_path
             pass
 
     samples = {(each.name, *each.labels.values()): each.value for each in samples_of(text)}
-    assert samples["recrawl_looks_total", "unchanged"] == 4
-    assert samples["recrawl_looks_total", "gone"] == 0
-    assert samples["recrawl_failed_looks_total", 'od"d\nreason'] == 2
+    assert samples["recrawl_visits_total", "unchanged"] == 4
+    assert samples["recrawl_visits_total", "gone"] == 0
+    assert samples["recrawl_failed_visits_total", 'od"d\nreason'] == 2
     assert samples["recrawl_requests_total",] == 7
     assert samples["recrawl_lease_seconds_bucket", "1.0"] == 1
     assert samples["recrawl_lease_seconds_bucket", "3.0"] == 3
@@ -190,5 +190,5 @@ def fetched(port: int, path: str, *, accept: str = "text/plain") -> str:
 
 
 def test_a_total_of_an_earlier_version_is_read(folder: Path) -> None:
-    (folder / TOTAL).write_text(json.dumps({"tally": {"looks": {"unchanged": 2}}, "taken": []}))
-    assert sum_counts(folder).looks["unchanged"] == 2
+    (folder / TOTAL).write_text(json.dumps({"tally": {"visits": {"unchanged": 2}}, "taken": []}))
+    assert sum_counts(folder).visits["unchanged"] == 2

@@ -89,7 +89,7 @@ def site() -> Iterator[Remote]:
 
 def test_to_deploy_twice_changes_nothing(deployed: Place) -> None:
     done = deployed.run("deploy")
-    assert (done.returncode, done.stdout.strip()) == (0, "Deployments: all there")
+    assert (done.returncode, done.stdout.strip()) == (0, "Deployments: up to date")
     assert all(json.loads(line)["level"] == "info" for line in done.stderr.splitlines())
 
 
@@ -108,7 +108,7 @@ def test_a_worker_crawls_and_ends_in_good_order(deployed: Place, site: Remote) -
         assert added.returncode == 0, added.stderr
         run = start_run(deployed.api, "crawl/crawl")
         until(lambda: run_state(deployed.api, run) in {"Running", *ENDED})
-        until(lambda: looks(deployed) > 3)
+        until(lambda: visits(deployed) > 3)
 
         assert worker.end() == 0
 
@@ -119,7 +119,7 @@ def test_a_worker_crawls_and_ends_in_good_order(deployed: Place, site: Remote) -
     assert [line for line in lines if not line.startswith("{")] == []
 
 
-def looks(place: Place) -> int:
+def visits(place: Place) -> int:
     done = place.run("worker", "recrawl", "db", "sql", "SELECT sum(looks) AS n FROM report_page", "--json")
     return int(json.loads(done.stdout)["rows"][0]["n"] or 0)
 
@@ -130,7 +130,7 @@ def test_pages_are_reached_by_the_address_that_compose_names(deployed: Place) ->
         told = deployed.run("pages", "recrawl", "ui", "--json")
         own = f"http://127.0.0.1:{deployed.ports['4280']}"
         entrance = deployed.run("pages", "recrawl", "ui").stdout.split()[-1] if told.returncode else ""
-        address = entrance or json.loads(told.stdout)["pages"]
+        address = entrance or json.loads(told.stdout)["web_ui"]
         assert address.startswith(f"{own}/enter?code=")
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         assert "recrawl" in opener.open(address).read().decode()

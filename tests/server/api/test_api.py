@@ -1,4 +1,4 @@
-"""The HTTP API as a program has it: a process that serves, tokens of the command, and a document of what there is."""
+"""The HTTP API from the view of a client: a server process, tokens, and the OpenAPI document."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that shows a token."""
+    """A client with a token."""
 
     visitor: Visitor
     token: str
@@ -67,7 +67,7 @@ def problem(seen: Seen) -> Mapping[str, Any]:
     return found
 
 
-def test_what_the_command_knows_comes_by_the_same_names(crawled: Site, program: Program, recrawl: Recrawl) -> None:
+def test_responses_equal_the_json_of_the_commands(crawled: Site, program: Program, recrawl: Recrawl) -> None:
     changes = program.json("changes")
     told = recrawl("changes", "--json", "--diff").json["changes"]
     assert changes["items"] == told
@@ -82,7 +82,7 @@ def test_what_the_command_knows_comes_by_the_same_names(crawled: Site, program: 
     assert (report["domain"], report["fetched"]) == (crawled.name, 3)
 
 
-def test_search_makes_its_index_and_keeps_it_in_step(crawled: Site, program: Program) -> None:
+def test_search_builds_and_updates_its_index(crawled: Site, program: Program) -> None:
     first = program.get("search", q="rye")
     deadline = time.monotonic() + PATIENCE_S
     hits: list[Any] = []
@@ -92,12 +92,12 @@ def test_search_makes_its_index_and_keeps_it_in_step(crawled: Site, program: Pro
         time.sleep(0.1)
 
     assert (problem(first)["status"], first.headers["retry-after"]) == (503, "5")
-    assert "is being made: ask again" in problem(first)["detail"]
+    assert "is being built: try again later" in problem(first)["detail"]
     assert [(hit["url"], "[sown]" in hit["excerpt"]) for hit in hits] == [(f"{crawled.url}one", True)]
     assert problem(program.get("search", q='"'))["detail"] == "search for one to 32 words"
 
 
-def test_an_index_is_brought_in_step_one_at_a_time_and_what_keeps_it_is_told(
+def test_index_updates_run_one_at_a_time_and_report_errors(
     recrawl: Recrawl, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.page("/", text="Rye is sown in autumn and cut in July.")
@@ -121,10 +121,10 @@ def test_an_index_is_brought_in_step_one_at_a_time_and_what_keeps_it_is_told(
 
     asyncio.run(search_twice())
 
-    assert [hit.url for hit in search(file, "rye")] == [site.url]  # what is there can still be searched
+    assert [hit.url for hit in search(file, "rye")] == [site.url]  # the old index can still be searched
 
 
-def test_a_cursor_leads_through_all_of_it(crawled: Site, program: Program) -> None:
+def test_cursor_pages_through_all_items(crawled: Site, program: Program) -> None:
     urls: list[str] = []
     after = ""
     while True:
@@ -138,11 +138,14 @@ def test_a_cursor_leads_through_all_of_it(crawled: Site, program: Program) -> No
 
     assert sorted(urls) == [crawled.url, f"{crawled.url}one", f"{crawled.url}two"]
     assert positions == [1, 2, 3, 3]
-    assert program.json("changes", kind="gone") == {"items": [], "next": "3"}  # it gets on all the same
+    assert program.json("changes", kind="gone") == {
+        "items": [],
+        "next": "3",
+    }  # the cursor advances even without matches
     assert program.json("pages", domain=crawled.name)["items"][0]["text"] is None
 
 
-def test_its_document_is_valid_openapi_and_every_answer_is_as_it_says(crawled: Site, program: Program) -> None:
+def test_openapi_document_is_valid_and_matches_all_responses(crawled: Site, program: Program) -> None:
     seen = program.visitor.get("/api/v1/openapi.json")  # without a token
     document = json.loads(seen.text)
     validate(document)
@@ -166,43 +169,43 @@ def test_its_document_is_valid_openapi_and_every_answer_is_as_it_says(crawled: S
     assert document["servers"] == [{"url": program.visitor.address}]
 
 
-def test_who_shows_no_good_token_is_refused_and_so_is_a_browser_with_a_session(
+def test_request_without_valid_token_is_rejected_even_with_a_session(
     crawled: Site, program: Program, recrawl: Recrawl
 ) -> None:
     nobody = program.visitor.get("/api/v1/domains")
     wrong = Program(program.visitor, "recrawl_wrong").get("domains")
-    program.visitor.enter()
+    program.visitor.log_in()
     browser = program.visitor.get("/api/v1/domains")
     assert [problem(seen)["status"] for seen in (nobody, wrong, browser)] == [401, 401, 401]
     assert nobody.headers["www-authenticate"].startswith("Bearer")
     assert program.get("domains").status == 200
     assert program.visitor.get("/", Cookie="", Authorization=f"Bearer {program.token}").status == 401
     assert recrawl("tokens", "revoke", "search").code == 0
-    assert program.get("domains").status == 401  # at once
+    assert program.get("domains").status == 401  # takes effect at once
     assert program.visitor.ask("POST", "/api/v1/domains", b"", {"Origin": program.visitor.address}).status == 405
 
 
-def test_what_cannot_be_asked_is_a_problem_in_a_sentence(crawled: Site, program: Program) -> None:
+def test_invalid_request_returns_a_problem_document(crawled: Site, program: Program) -> None:
     asked: list[tuple[str, dict[str, str | int], int, str]] = [
         ("changes", {"limit": 100_000}, 400, "limit: Input should be less than or equal to 1000, not '100000'"),
         ("changes", {"after": "-1"}, 400, "after: Input should be greater than or equal to 0, not '-1'"),
         ("changes", {"what": "nowhere.example"}, 400, "is not registered"),
         ("changes", {"kind": "odd"}, 400, "no kind of change"),
-        ("changes", {"after": 4}, 400, "the feed ends at 3, so that nothing can be after cursor 4"),
+        ("changes", {"after": 4}, 400, "the feed ends at 3, before cursor 4"),
         ("changes", {"since": "soon"}, 400, "since: "),
-        ("changes", {"colour": "red"}, 400, "colour is no parameter"),
+        ("changes", {"color": "red"}, 400, "color is not a parameter"),
         ("pages", {}, 400, "domain is missing"),
         ("pages", {"domain": crawled.name, "after": "xyz"}, 400, "after: "),
         ("text", {"url": f"{crawled.url}nothing"}, 404, "no such version"),
         ("text", {"url": f"{crawled.url}one", "version": 2**31}, 400, "version: "),
-        ("nothing", {}, 404, "openapi.json tells"),
+        ("nothing", {}, 404, "openapi.json for all paths"),
     ]
     for name, given, status, words in asked:
         found = problem(program.get(name, **given))
         assert (found["status"], words in found["detail"]) == (status, True), found
 
 
-def test_an_empty_parameter_is_not_given_and_a_head_has_no_body(crawled: Site, program: Program) -> None:
+def test_empty_parameter_counts_as_missing_and_head_has_no_body(crawled: Site, program: Program) -> None:
     given = {"Authorization": f"Bearer {program.token}"}
     empty = program.json("changes", limit="", kind="", since="")
     head = program.visitor.ask("HEAD", "/api/v1/domains", b"", given)
@@ -214,17 +217,17 @@ def test_an_empty_parameter_is_not_given_and_a_head_has_no_body(crawled: Site, p
     assert (problem(posted)["status"], posted.headers["allow"]) == (405, "GET")
 
 
-def test_a_cursor_whose_changes_were_forgotten_is_told_so(crawled: Site, program: Program, database_url: str) -> None:
+def test_cursor_before_the_oldest_change_is_reported(crawled: Site, program: Program, database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("UPDATE domain_state SET forgotten_until = 2")
 
     found = problem(program.get("changes", after=1))
 
-    assert (found["status"], "take all pages anew" in found["detail"]) == (410, True)
+    assert (found["status"], "export all pages again" in found["detail"]) == (410, True)
     assert program.json("changes", after=2)["next"] == "3"
 
 
-def test_too_many_requests_are_told_when_to_come_again() -> None:
+def test_rate_limit_returns_the_seconds_to_wait() -> None:
     at = 0.0
     rate = RateLimit(per_second=2, burst=3, now=lambda: at)
     assert [rate.count_request("a") for _ in range(4)] == [0, 0, 0, 0.5]
@@ -233,7 +236,7 @@ def test_too_many_requests_are_told_when_to_come_again() -> None:
     assert (rate.count_request("a"), rate.count_request("a")) == (0, 0.5)
 
 
-def test_of_tokens_hashes_are_kept_and_nothing_else(tmp_path: Path) -> None:
+def test_only_hashes_of_tokens_are_stored(tmp_path: Path) -> None:
     made = create_token(tmp_path, "search", expires_at=None, at=NOW)
     short = create_token(tmp_path, "short", expires_at=NOW + timedelta(days=1), at=NOW)
     file = tmp_path / "run" / "api-tokens.json"

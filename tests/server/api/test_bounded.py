@@ -1,4 +1,4 @@
-"""How much one answer of the API holds at most."""
+"""The size limit of one response of the API."""
 
 from pathlib import Path
 
@@ -13,20 +13,18 @@ from tests.store.report.test_feed_by_sql import leased
 
 __all__ = ["db"]
 PAGES = 250
-SAYS_MUCH = """
+WRITE_LONG_BLOCKS = """
     UPDATE event SET blocks = (SELECT jsonb_agg(jsonb_build_array('text', repeat('a', 500), repeat('b', 500)))
                                  FROM generate_series(1, 50))
 """
 
 
-async def test_an_answer_ends_early_where_its_changes_say_much_and_the_cursor_leads_on(
-    db: Database, tmp_path: Path
-) -> None:
+async def test_response_with_long_changes_ends_early_and_the_cursor_continues(db: Database, tmp_path: Path) -> None:
     lease = await leased(db, "apple.test")
     await crawl(db, lease, {0: list(range(1, PAGES)), **{n: [0] for n in range(1, PAGES)}}, START)
     await report.append_to_feed(db, at=START)
     async with db.transaction() as connection:
-        await connection.execute(SAYS_MUCH)
+        await connection.execute(WRITE_LONG_BLOCKS)
     api = Api(db=OpenDatabase(db.pool, get_settings()), home=tmp_path, now=lambda: START, request_index=str)
 
     first = await api.changes(limit=MAX_CHANGES)

@@ -1,4 +1,4 @@
-"""A lease takes slots of the addresses that its domain has today, whatever was known of them when it was registered."""
+"""A lease takes slots of the domain's current addresses, even if they have changed since registration."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ async def offline(db: Database, name: str) -> Domain:
     return await domains.register(db, Authority(name), scheme="http", domain_settings=DomainSettings(), at=START)
 
 
-async def test_two_domains_that_turn_out_to_share_an_address_take_turns(db: Database) -> None:
+async def test_domains_that_turn_out_to_share_an_address_are_crawled_in_turn(db: Database) -> None:
     for name in ("one.test", "two.test"):
         await offline(db, name)
     first = await claim.claim(db, at=START, holder="a", term=TERM)
@@ -39,7 +39,7 @@ async def test_two_domains_that_turn_out_to_share_an_address_take_turns(db: Data
     assert again.slots == tuple(SHARED)
 
 
-async def test_an_address_that_many_share_takes_no_slot(db: Database) -> None:
+async def test_an_exempt_address_takes_no_slot(db: Database) -> None:
     await offline(db, "one.test")
     lease = await claim.claim(db, at=START, holder="a", term=TERM)
     assert lease is not None

@@ -1,4 +1,4 @@
-"""What a claim reads and writes does not grow with its domain: by its plans, and by the rows that it touches."""
+"""The rows that a selection reads and writes do not grow with the domain, by query plans and row counts."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -32,7 +32,7 @@ READ = """
 
 @pytest.fixture
 async def db(database_url: str) -> AsyncIterator[Database]:
-    """With one connection, since the server counts by connection."""
+    """Open the database with one connection, because the server collects statistics per connection."""
     async with open_database(database_url, max_connections=1) as database:
         yield database
 
@@ -46,7 +46,7 @@ async def plan_of(db: Database, statement: str, values: dict[str, Any], *, by_ke
 
 
 async def counts(db: Database, table: str) -> tuple[int, int, int]:
-    """Rows of a table that were read by scans of all of it, read by an index, and updated, so far."""
+    """Return the rows of a table that were read by sequential scans, read by indexes, and updated so far."""
     async with db.transaction() as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")
     async with db.transaction() as connection:
@@ -59,7 +59,7 @@ async def handed_to(db: Database, lease: Lease) -> list[Target]:
     return await frontier.select_targets(db, lease, max_targets=MOST, at=START, dispatched=(), defaults=USUAL)
 
 
-async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_nothing_and_touches_a_few_windows(
+async def test_a_selection_in_a_domain_of_a_hundred_thousand_pages_reads_only_a_few_windows(
     db: Database,
 ) -> None:
     lease = await aged(db, "aged.test", pages=PAGES, at=START)
@@ -111,15 +111,15 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
     )
     assert {finding.rule for finding in await report.check_invariants(db)} == {
         "wrong_version"
-    }  # they have no snapshots
+    }  # the pages have no snapshots
 
 
-async def test_of_equal_value_a_claim_hands_out_the_longest_overdue_first(db: Database, domain: Domain) -> None:
-    """StormCrawler's order by due time alone lets the most overdue of a host starve."""
+async def test_of_equal_value_the_longest_overdue_pages_are_selected_first(db: Database, domain: Domain) -> None:
+    """In StormCrawler's order by due time alone, the most overdue pages of a host starve."""
     keys = await add(db, domain, Bulk(40, a=3.0, b=30.0), at=START)
     at = START + timedelta(days=60)
     async with db.transaction() as connection:
-        for n, key in enumerate(keys):  # as if some had been put off less than others
+        for n, key in enumerate(keys):  # some are more overdue than others
             due_at = START + timedelta(days=1 + 7 * n % 40)
             await connection.execute("UPDATE frontier SET due_at = %s WHERE key = %s", (due_at, key))
     lease = await take(db, at)
@@ -128,13 +128,11 @@ async def test_of_equal_value_a_claim_hands_out_the_longest_overdue_first(db: Da
 
     again = [target.key for target in handed if target.state is State.FETCHED]
     assert again == sorted(keys, key=lambda key: 7 * keys.index(key) % 40)[: len(again)]
-    assert len(again) >= 9  # and the root, which nobody has asked for
+    assert len(again) >= 9  # plus the root
 
 
-async def test_pages_that_are_due_and_not_worth_a_look_leave_their_slots_to_new_ones_in_their_order(
-    db: Database, domain: Domain
-) -> None:
-    """The claim reads fewer new pages where known ones are due, and more when these are put off."""
+async def test_due_pages_of_too_little_value_leave_their_slots_to_unfetched_pages(db: Database, domain: Domain) -> None:
+    """A selection reads fewer unfetched pages if fetched ones are due, and more if these are rescheduled."""
     await add(db, domain, Bulk(100, a=0.0, b=50_000.0), at=START)
     new = await add(db, domain, Bulk(200, state="unfetched", first=1_000), at=START)
     at = START + timedelta(days=2)
@@ -148,7 +146,7 @@ async def test_pages_that_are_due_and_not_worth_a_look_leave_their_slots_to_new_
 
 
 @pytest.mark.parametrize("due", [True, False])
-async def test_a_claim_among_many_domains_reads_one_whether_any_is_due_or_none(db: Database, *, due: bool) -> None:
+async def test_a_claim_among_many_domains_reads_at_most_one(db: Database, *, due: bool) -> None:
     for n in range(200):  # all wake at the same time, as after an import
         await domains.register(
             db, Authority(f"many{n}.test"), scheme="http", domain_settings=DomainSettings(), at=START

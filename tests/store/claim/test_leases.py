@@ -28,13 +28,13 @@ async def claimed(db: Database, *, term: timedelta = TERM, days: float = 0.0, ho
     return await claim.claim(db, at=START + timedelta(days=days), holder=holder, term=term)
 
 
-async def test_of_two_claims_at_once_one_gets_the_domain(db: Database, domain: Domain) -> None:
+async def test_only_one_of_two_concurrent_claims_gets_the_domain(db: Database, domain: Domain) -> None:
     found = await asyncio.gather(claimed(db), claimed(db))
 
     assert sum(lease is not None for lease in found) == 1
 
 
-async def test_a_lease_lasts_from_before_its_claim_was_sent(db: Database, domain: Domain) -> None:
+async def test_a_lease_starts_before_its_claim_is_sent(db: Database, domain: Domain) -> None:
     asked: list[float] = []
 
     class Noting(Database):
@@ -51,7 +51,7 @@ async def test_a_lease_lasts_from_before_its_claim_was_sent(db: Database, domain
     assert before <= lease.since <= asked[0]
 
 
-async def test_an_expired_lease_counts_as_free_and_its_late_holder_writes_nothing(db: Database, domain: Domain) -> None:
+async def test_an_expired_lease_can_be_claimed_and_its_late_holder_writes_nothing(db: Database, domain: Domain) -> None:
     late = await claimed(db, term=OVER)
     fresh = await claimed(db)
 
@@ -62,7 +62,7 @@ async def test_an_expired_lease_counts_as_free_and_its_late_holder_writes_nothin
     await claim.renew(db, fresh)
 
 
-async def test_expiry_alone_takes_nothing_away(db: Database, domain: Domain) -> None:
+async def test_an_expired_lease_that_nobody_took_stays_valid(db: Database, domain: Domain) -> None:
     lease = await claimed(db, term=OVER)
 
     assert lease is not None
@@ -81,7 +81,7 @@ async def test_a_released_domain_can_be_claimed_again_and_release_twice_is_harml
     assert await claimed(db) is not None
 
 
-async def test_pages_that_a_killed_lease_has_made_due_wake_their_domain(db: Database, domain: Domain) -> None:
+async def test_pages_made_due_by_a_killed_holder_wake_their_domain(db: Database, domain: Domain) -> None:
     lease = await claimed(db)
     assert lease is not None
     await crawl(db, lease, {0: [1], 1: [0]}, START)
@@ -114,16 +114,16 @@ async def empty_inbox(db: Database) -> None:
         await connection.execute("DELETE FROM inbox")
 
 
-async def test_a_held_domain_is_left_alone_until_its_instant(db: Database, domain: Domain) -> None:
+async def test_a_suspended_domain_is_not_claimed_until_its_instant(db: Database, domain: Domain) -> None:
     lease = await claimed(db)
     assert lease is not None
-    await claim.suspend_domain(db, lease, Suspension(until=START + timedelta(days=2), reason="http_503", refusals=1))
+    await claim.suspend_domain(db, lease, Suspension(until=START + timedelta(days=2), reason="http_503", rejections=1))
     await claim.release(db, lease, at=START)
 
     assert await claimed(db, days=1.9) is None
     again = await claimed(db, days=2)
     assert again is not None
-    assert again.refusals == 1
+    assert again.rejections == 1
 
 
 async def test_a_paused_domain_is_not_claimed(db: Database, domain: Domain) -> None:
@@ -132,7 +132,7 @@ async def test_a_paused_domain_is_not_claimed(db: Database, domain: Domain) -> N
     assert await claimed(db) is None
 
 
-async def test_a_holder_is_told_that_its_domain_was_paused(db: Database, domain: Domain) -> None:
+async def test_renewing_reports_that_the_domain_was_paused(db: Database, domain: Domain) -> None:
     lease = await claimed(db)
     assert lease is not None
     before = await claim.renew(db, lease)
@@ -143,7 +143,7 @@ async def test_a_holder_is_told_that_its_domain_was_paused(db: Database, domain:
     assert not await claim.renew(db, lease)
 
 
-async def test_claims_at_the_same_time_take_different_domains(db: Database) -> None:
+async def test_concurrent_claims_take_different_domains(db: Database) -> None:
     for n in range(3):
         await site(db, f"n{n}.test")
 
@@ -155,7 +155,7 @@ async def test_claims_at_the_same_time_take_different_domains(db: Database) -> N
             await claim.release(db, lease, at=START)
 
 
-async def test_claims_at_the_same_time_never_share_an_address(db: Database) -> None:
+async def test_concurrent_claims_never_share_an_address(db: Database) -> None:
     pairs = [("1", "2"), ("2", "3"), ("3", "1"), ("4",)]
     for n, ends in enumerate(pairs):
         await site(db, f"n{n}.test", *(f"192.0.2.{end}" for end in ends))
@@ -168,7 +168,7 @@ async def test_claims_at_the_same_time_never_share_an_address(db: Database) -> N
             await claim.release(db, lease, at=START)
 
 
-async def test_however_many_domains_a_busy_address_holds_back_a_free_one_is_found(db: Database) -> None:
+async def test_a_free_domain_is_found_behind_many_with_a_busy_address(db: Database) -> None:
     for n in range(20):
         await site(db, f"n{n}.test", "192.0.2.1")
     free = await site(db, "free.test", "192.0.2.9")
@@ -197,7 +197,7 @@ async def set_state(db: Database, domain: Domain, column: str, value: object) ->
         )
 
 
-async def test_the_delay_outlives_the_worker(db: Database, domain: Domain) -> None:
+async def test_the_delay_of_a_dead_worker_still_applies(db: Database, domain: Domain) -> None:
     lease = await claimed(db, term=OVER)
     assert lease is not None
 
@@ -209,14 +209,14 @@ async def test_the_delay_outlives_the_worker(db: Database, domain: Domain) -> No
     assert HOUR - timedelta(minutes=1) < wait <= HOUR
 
 
-async def test_whoever_takes_over_waits_for_the_delay_and_leaves_it_to_the_next(db: Database, domain: Domain) -> None:
+async def test_the_next_holder_waits_for_the_delay_and_passes_it_on(db: Database, domain: Domain) -> None:
     dead = await claimed(db, term=OVER)
     assert dead is not None
     await claim.write_delay(db, dead, delay=timedelta(seconds=10))
 
     heir = await claimed(db)
     assert heir is not None
-    await claim.release(db, heir, at=START)  # it never sent anything
+    await claim.release(db, heir, at=START)  # it has sent no request
     third = await claimed(db)
 
     assert timedelta(seconds=5) < heir.wait <= timedelta(seconds=10)
@@ -224,7 +224,7 @@ async def test_whoever_takes_over_waits_for_the_delay_and_leaves_it_to_the_next(
     assert timedelta(seconds=5) < third.wait <= heir.wait
 
 
-async def test_before_robots_is_known_the_delay_is_what_the_user_or_everybody_wants(db: Database) -> None:
+async def test_before_robots_txt_the_delay_is_that_of_the_user_or_the_default(db: Database) -> None:
     everybody = timedelta(seconds=7)
     for name, address, domain_settings, expected in (
         ("own.test", "192.0.2.1", DomainSettings(delay=timedelta(seconds=3)), 3),
@@ -242,7 +242,7 @@ async def test_before_robots_is_known_the_delay_is_what_the_user_or_everybody_wa
         assert expected - 3 < lease.wait.total_seconds() <= expected
 
 
-async def test_the_lease_of_a_worker_known_to_be_dead_leaves_its_delay_behind(db: Database) -> None:
+async def test_an_expired_lease_of_a_dead_worker_keeps_its_delay(db: Database) -> None:
     first = await site(db, "first.test", "192.0.2.1")
     twin = await site(db, "twin.test", "192.0.2.1")
     lease = await claim.claim(db, at=START, holder="dead/1", term=TERM, only=[first])
@@ -258,7 +258,7 @@ async def test_the_lease_of_a_worker_known_to_be_dead_leaves_its_delay_behind(db
         assert HOUR - timedelta(minutes=1) < wait <= HOUR
 
 
-async def test_a_released_domain_waits_for_its_delay_and_no_longer(db: Database, domain: Domain) -> None:
+async def test_a_released_domain_waits_only_for_its_delay(db: Database, domain: Domain) -> None:
     lease = await claimed(db)
     assert lease is not None
     await claim.write_delay(db, lease, delay=HOUR)
@@ -292,11 +292,11 @@ async def test_a_lease_whose_address_was_taken_is_lost(db: Database) -> None:
     assert fresh is not None
     with pytest.raises(LeaseLost):
         await claim.renew(db, late)
-    await claim.release(db, late, at=START)  # takes nothing from the other
+    await claim.release(db, late, at=START)  # does not affect the other lease
     assert await claim.renew(db, fresh)
 
 
-async def test_a_busy_address_is_worth_waiting_for_and_somebody_elses_domain_is_not(db: Database) -> None:
+async def test_a_claim_waits_for_a_busy_address_but_not_for_a_leased_domain(db: Database) -> None:
     first = await site(db, "first.test", "192.0.2.1")
     lease = await claimed(db)
     assert lease is not None
@@ -312,13 +312,13 @@ async def test_a_busy_address_is_worth_waiting_for_and_somebody_elses_domain_is_
     assert first == lease.domain
     assert alone is None
     assert held is not None
-    assert timedelta(seconds=20) < held <= TERM  # its holder may give it back at any time
+    assert timedelta(seconds=20) < held <= TERM  # its holder may release it earlier
     assert exempt == timedelta(seconds=0.05)
     assert given_back is not None
     assert TERM < given_back <= HOUR
 
 
-async def test_many_names_on_one_address_are_asked_one_at_a_time(db: Database) -> None:
+async def test_domains_on_one_address_are_crawled_one_at_a_time(db: Database) -> None:
     for name in ("first.test", "twin.test"):
         await site(db, name, "192.0.2.1", "192.0.2.2")
     first = await claimed(db)
@@ -350,7 +350,7 @@ async def test_the_budget_is_a_ledger_of_one_day(db: Database) -> None:
     assert tomorrow == 6
 
 
-async def test_a_paced_budget_is_spread_over_the_day_and_says_when_to_ask_again(db: Database) -> None:
+async def test_a_paced_budget_is_spread_over_the_day_with_the_time_of_the_next_grant(db: Database) -> None:
     await site(db, "small.test", domain_settings=DomainSettings(budget_per_day=96))
     lease = await claimed(db)
     assert lease is not None
@@ -367,7 +367,7 @@ async def test_a_paced_budget_is_spread_over_the_day_and_says_when_to_ask_again(
     assert none.next_at == START + timedelta(days=1, minutes=15)
 
 
-async def test_a_request_of_a_user_is_not_paced_and_ends_with_the_budget(db: Database) -> None:
+async def test_requested_pages_are_not_paced_but_limited_by_the_budget(db: Database) -> None:
     found = await domains.register(
         db, Authority("small.test"), scheme="http", domain_settings=DomainSettings(budget_per_day=8), at=START
     )
@@ -384,7 +384,7 @@ async def test_a_request_of_a_user_is_not_paced_and_ends_with_the_budget(db: Dat
     assert grants[-1].next_at == START + timedelta(days=1)
 
 
-async def test_slots_beyond_the_pace_are_for_requested_pages_alone(db: Database, domain: Domain) -> None:
+async def test_slots_beyond_the_pace_are_only_for_requested_pages(db: Database, domain: Domain) -> None:
     lease = await take(db, START, term=OVER)
     await crawl(db, lease, {0: [1, 2, 3], 1: [], 2: [], 3: []}, START)
     later = START + timedelta(days=400)  # all are due
@@ -402,7 +402,7 @@ async def test_slots_beyond_the_pace_are_for_requested_pages_alone(db: Database,
     assert {pages[0].url for pages in handed} == {url(domain, 2)}
 
 
-async def test_other_settings_wake_a_domain_whose_budget_is_spent(db: Database) -> None:
+async def test_changed_settings_wake_a_domain_with_a_spent_budget(db: Database) -> None:
     small = await domains.register(
         db, Authority("small.test"), scheme="http", domain_settings=DomainSettings(budget_per_day=1), at=START
     )
@@ -417,7 +417,7 @@ async def test_other_settings_wake_a_domain_whose_budget_is_spent(db: Database) 
     assert await claimed(db) is not None
 
 
-async def test_a_budget_that_is_raised_under_a_lease_outlives_its_release(db: Database) -> None:
+async def test_a_budget_raised_during_a_lease_applies_after_its_release(db: Database) -> None:
     small = await domains.register(
         db, Authority("small.test"), scheme="http", domain_settings=DomainSettings(budget_per_day=1), at=START
     )
@@ -429,7 +429,7 @@ async def test_a_budget_that_is_raised_under_a_lease_outlives_its_release(db: Da
     assert await claimed(db, days=1 / 24) is not None
 
 
-async def test_an_audit_leaves_a_requested_page_requested(db: Database, domain: Domain) -> None:
+async def test_an_audit_keeps_the_request_of_a_user(db: Database, domain: Domain) -> None:
     lease = await take(db, START, term=OVER)
     await crawl(db, lease, {0: [1], 1: []}, START)
     await domains.request_refresh(db, domain, prefix=domain.root, at=START)
@@ -445,7 +445,7 @@ async def test_an_audit_leaves_a_requested_page_requested(db: Database, domain: 
     assert (await domains.read_status(db, domain, at=START)).requested == 2
 
 
-async def test_a_budget_in_bytes_ends_when_they_were_received(db: Database) -> None:
+async def test_a_byte_budget_ends_when_the_bytes_are_received(db: Database) -> None:
     await site(db, "small.test", domain_settings=DomainSettings(bytes_per_day=1000))
     lease = await claimed(db)
     assert lease is not None
@@ -458,7 +458,7 @@ async def test_a_budget_in_bytes_ends_when_they_were_received(db: Database) -> N
     assert (before, after) == (5, 0)
 
 
-async def test_all_domains_together_have_a_ledger_too(db: Database) -> None:
+async def test_all_domains_together_have_a_ledger(db: Database) -> None:
     together = SharedBudget(requests=10)
     held = []
     for name in ("a.test", "b.test"):
@@ -479,7 +479,7 @@ async def test_all_domains_together_have_a_ledger_too(db: Database) -> None:
     assert more.requests == 2
 
 
-async def test_what_was_not_sent_is_refunded(db: Database) -> None:
+async def test_unsent_requests_are_refunded(db: Database) -> None:
     domain_settings = DomainSettings(budget_per_day=10)
     await domains.register(db, Authority("small.test"), scheme="http", domain_settings=domain_settings, at=START)
     lease = await claimed(db)
@@ -493,7 +493,7 @@ async def test_what_was_not_sent_is_refunded(db: Database) -> None:
     assert await debit(db, again, 10, at=START) == 4
 
 
-async def test_a_refund_is_for_its_own_day_alone(db: Database) -> None:
+async def test_a_refund_applies_only_to_its_day(db: Database) -> None:
     await site(db, "small.test", domain_settings=DomainSettings(budget_per_day=10))
     lease = await claimed(db)
     assert lease is not None
@@ -506,7 +506,7 @@ async def test_a_refund_is_for_its_own_day_alone(db: Database) -> None:
     assert await claimed(db, days=1) is None
 
 
-async def test_a_spent_budget_and_a_budget_of_nothing_are_not_claimed(db: Database) -> None:
+async def test_domains_with_a_spent_or_zero_budget_are_not_claimed(db: Database) -> None:
     for name, budget in (("none.test", 0), ("spent.test", 3)):
         await domains.register(
             db, Authority(name), scheme="http", domain_settings=DomainSettings(budget_per_day=budget), at=START
@@ -523,7 +523,7 @@ async def test_a_spent_budget_and_a_budget_of_nothing_are_not_claimed(db: Databa
     assert tomorrow.domain.authority == "spent.test"
 
 
-async def test_leases_of_dead_workers_are_freed_by_name(db: Database, domain: Domain) -> None:
+async def test_leases_of_dead_workers_are_expired_by_holder_name(db: Database, domain: Domain) -> None:
     await claimed(db, holder="machine/1/shift")
 
     assert await domains.expire_leases(db, holder_prefix="machine/2/") == 0
@@ -531,7 +531,7 @@ async def test_leases_of_dead_workers_are_freed_by_name(db: Database, domain: Do
     assert await claimed(db) is not None
 
 
-async def test_an_instant_before_the_last_visit_is_no_time_to_claim(db: Database, domain: Domain) -> None:
+async def test_nothing_is_claimed_at_an_instant_before_the_last_visit(db: Database, domain: Domain) -> None:
     async with db.transaction() as connection:
         await connection.execute("UPDATE domain_state SET last_visit_at = %s", (START + timedelta(days=1),))
 
@@ -539,13 +539,13 @@ async def test_an_instant_before_the_last_visit_is_no_time_to_claim(db: Database
     assert await claimed(db, days=1) is not None
 
 
-async def test_grants_of_one_leave_discovery_and_refresh_their_shares(db: Database) -> None:
+async def test_grants_of_one_request_keep_the_shares_of_discovery_and_revisits(db: Database) -> None:
     domain = await domains.register(
         db, Authority("few.test"), scheme="http", domain_settings=DomainSettings(), at=START
     )
     await add(db, domain, Bulk(60), at=START)
     await add(db, domain, Bulk(60, state="unfetched", first=100), at=START)
-    later = START + timedelta(days=170)  # each look again is worth more than most of 100 days of a new page
+    later = START + timedelta(days=170)  # each revisit has more value than most unfetched pages
     lease = await take(db, later)
     counts = {State.UNFETCHED: 0, State.FETCHED: 0}
     handed: list[PageKey] = []

@@ -1,4 +1,4 @@
-"""What users say about domains, kept: rules, targets, budgets in bytes."""
+"""Storage of the users' settings of domains: rules, targets, budgets in bytes."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -36,7 +36,7 @@ async def rows(db: Database, statement: str, *values: object) -> list[tuple[obje
 
 
 async def know(db: Database, domain: Domain, paths: Iterable[str]) -> None:
-    """Pages as their holder would have admitted them."""
+    """Add pages as the lease holder would."""
     urls = [Url(f"{domain.root}{path}") for path in paths]
     async with db.transaction() as connection, connection.cursor() as cursor:
         await cursor.executemany(
@@ -64,7 +64,7 @@ async def pages_by_pattern(db: Database, domain: Domain) -> dict[object, object]
         DomainSettings(bytes_per_day=0, max_age=timedelta(days=3)),
     ],
 )
-async def test_what_was_wished_is_read_again(db: Database, domain_settings: DomainSettings) -> None:
+async def test_settings_are_stored_and_read_back(db: Database, domain_settings: DomainSettings) -> None:
     registered = await domains.register(
         db, Authority("a.test"), scheme="http", domain_settings=domain_settings, at=START
     )
@@ -76,7 +76,7 @@ async def test_what_was_wished_is_read_again(db: Database, domain_settings: Doma
     assert [each.domain.settings for each in await domains.list_domains(db)] == [domain_settings, domain_settings]
 
 
-async def test_wishes_can_be_taken_back(db: Database) -> None:
+async def test_settings_can_be_reset(db: Database) -> None:
     domain_settings = DomainSettings(rules=RULES, bytes_per_day=5, max_age=WEEK)
     domain = await domains.register(db, Authority("a.test"), scheme="http", domain_settings=domain_settings, at=START)
 
@@ -85,13 +85,13 @@ async def test_wishes_can_be_taken_back(db: Database) -> None:
     assert (await found(db, domain)).settings == DomainSettings()
 
 
-async def test_a_new_domain_begins_with_the_prior_of_all_domains(db: Database, domain: Domain) -> None:
+async def test_a_new_domain_starts_with_the_prior_of_all_domains(db: Database, domain: Domain) -> None:
     assert await rows(db, "SELECT no, template, a, b FROM prior WHERE domain_id = %s", domain.id) == [
         (0, "*", PRIOR.a, PRIOR.b)
     ]
 
 
-async def test_other_rules_wake_the_domain_and_the_same_ones_do_not(db: Database, domain: Domain) -> None:
+async def test_changed_rules_wake_the_domain(db: Database, domain: Domain) -> None:
     ruled = await domains.change_settings(db, domain, DomainSettings(rules=RULES), at=START)
     await domains.change_settings(db, ruled, replace(ruled.settings, weight=2.0), at=START)
 
@@ -101,7 +101,7 @@ async def test_other_rules_wake_the_domain_and_the_same_ones_do_not(db: Database
     ]
 
 
-async def test_a_rule_that_stays_keeps_its_count_wherever_it_stands(db: Database, domain: Domain) -> None:
+async def test_a_rule_keeps_its_page_count_at_another_position(db: Database, domain: Domain) -> None:
     ruled = await domains.change_settings(db, domain, DomainSettings(rules=RULES), at=START)
     await admitted(db, domain, pattern="re:/[0-9]+$", pages=7)
 
@@ -113,7 +113,7 @@ async def test_a_rule_that_stays_keeps_its_count_wherever_it_stands(db: Database
     assert await pages_by_pattern(db, domain) == {"*": 0, "/else": 0, "re:/[0-9]+$": 7}
 
 
-async def test_a_limit_counts_the_pages_that_were_known_before_it(db: Database, domain: Domain) -> None:
+async def test_a_new_page_limit_counts_existing_pages(db: Database, domain: Domain) -> None:
     await know(db, domain, ["", "a/1", "a/2", "b/1?c"])
     limits = (PageRule("/a/", weight=2, max_pages=1), PageRule("*", max_pages=9), PageRule("/b/", once=True))
 
@@ -126,11 +126,11 @@ async def test_a_limit_counts_the_pages_that_were_known_before_it(db: Database, 
     assert await pages_by_pattern(db, domain) == {"/b/": 1, "/a/": 2}
 
 
-async def test_rules_go_with_their_domain(db: Database, domain: Domain) -> None:
+async def test_rules_are_deleted_with_their_domain(db: Database, domain: Domain) -> None:
     await domains.change_settings(db, domain, DomainSettings(rules=RULES), at=START)
 
     await domains.remove(db, domain)
 
     assert await rows(db, "SELECT FROM rule") == []
-    with pytest.raises(BadInput, match="not registered"):
+    with pytest.raises(BadInput, match="no longer registered"):
         await domains.read_status(db, domain, at=START)

@@ -1,4 +1,4 @@
-"""The table of a domain's settings, held to the columns and to the value that it describes."""
+"""The list of a domain's settings agrees with the columns and the class."""
 
 from datetime import timedelta
 from typing import Any
@@ -26,7 +26,7 @@ VALUES: dict[SettingKind, Any] = {
 
 
 def another(setting: Setting) -> Any:
-    """A value that is not the default."""
+    """Return a value that is not the default."""
     named = {"seeds": ("http://a.test/b",), "order": "mixed", "language": "de-AT, de;q=0.8", "change_weight": "equal"}
     named |= {"revisit": "fixed 7d", "hours": "22-06 x2 Europe/Vienna", "render": "always"}
     named |= {"headers": ("X-Key: env:KEY",), "auth": "bearer env:TOKEN", "login": "/login user=env:USER"}
@@ -34,20 +34,20 @@ def another(setting: Setting) -> Any:
     return named[setting.name] if setting.name in named else VALUES[setting.kind]
 
 
-def test_the_columns_of_a_domain_are_those_of_the_table() -> None:
+def test_the_columns_of_a_domain_match_the_settings() -> None:
     written = [setting.column for setting in SETTINGS]
 
     assert set(Row.__table__.columns.keys()) - IDENTITY == set(written)  # type: ignore[attr-defined]
     assert len(written) == len(set(written))
 
 
-def test_no_two_settings_have_one_name_anywhere() -> None:
+def test_the_names_of_settings_are_unique() -> None:
     for of in ("name", "key", "option"):
         said = [getattr(setting, of) for setting in SETTINGS]
         assert len(said) == len(set(said))
 
 
-async def test_every_setting_is_kept_as_it_was_said(db: Database) -> None:
+async def test_every_setting_is_stored_unchanged(db: Database) -> None:
     default, expected = DomainSettings(), {}
     for setting in SETTINGS:
         authority = Authority(f"{setting.name.replace('_', '-')}.test")
@@ -62,7 +62,7 @@ async def test_every_setting_is_kept_as_it_was_said(db: Database) -> None:
     assert {each.domain.authority: each.domain.settings for each in await domains.list_domains(db)} == expected
 
 
-async def test_pages_are_read_again_where_the_table_says_so(db: Database) -> None:
+async def test_pages_are_recrawled_in_full_for_the_settings_that_require_it(db: Database) -> None:
     settings = {}
     for setting in SETTINGS:
         authority = Authority(f"{setting.name.replace('_', '-')}.test")

@@ -1,4 +1,4 @@
-"""A domain's weights of new pages and of revisits: they say how much of its requests either gets."""
+"""The weights of discovery and revisits of a domain: they determine the share of requests of each."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ MAKE_NEW = """
     ("weights", "new"),
     [((10, 0), range(40, 41)), ((0, 10), range(1)), ((3, 1), range(26, 41)), ((1, 3), range(15))],
 )
-async def test_new_pages_and_revisits_share_requests_by_the_weights_of_their_domain(
+async def test_discovery_and_revisits_share_requests_by_weight(
     db: Database, domain: Domain, weights: tuple[float, float], new: range
 ) -> None:
     ordering = Ordering(discovery_weight=weights[0], revisit_weight=weights[1])
@@ -40,7 +40,7 @@ async def test_new_pages_and_revisits_share_requests_by_the_weights_of_their_dom
         await connection.execute(MAKE_DUE, (NOW - DAY, domain.id, known))
         await connection.execute(MAKE_NEW, {"domain": domain.id, "keys": unfetched})
     lease = await take(db, NOW)
-    async with db.transaction() as connection:  # the root, which comes first whatever the weights are
+    async with db.transaction() as connection:  # the root, which would come first with any weights
         await connection.execute("DELETE FROM frontier WHERE request_reason <> 0")
 
     handed = await targets(db, lease, NOW, most=SLOTS)

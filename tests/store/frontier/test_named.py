@@ -1,4 +1,4 @@
-"""A page that its user names comes before all others, whatever is due."""
+"""A page that the user names comes before all due pages."""
 
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ from tests.store.made_up import take, targets, url
 SITE = {0: list(range(1, 60)), **{n: [] for n in range(1, 60)}}
 
 
-async def test_a_known_page_that_is_named_comes_first_whatever_else_is_due(db: Database, domain: Domain) -> None:
+async def test_a_fetched_page_named_by_the_user_comes_before_due_pages(db: Database, domain: Domain) -> None:
     await made_up.crawl(db, await take(db, START), SITE, START)
     at = START + timedelta(days=400)
     await expire(db)
@@ -27,7 +27,9 @@ async def test_a_known_page_that_is_named_comes_first_whatever_else_is_due(db: D
     assert handed[0] == url(domain, 33)
 
 
-async def test_a_new_page_that_is_named_comes_before_richer_ones(db: Database, domain: Domain) -> None:
+async def test_an_unfetched_page_named_by_the_user_comes_before_pages_with_more_cash(
+    db: Database, domain: Domain
+) -> None:
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START, most=1)
     await domains.add_seeds(db, domain, [url(domain, 700)], at=START)

@@ -1,4 +1,4 @@
-"""Which of the new pages comes next, as the store keeps and hands out that order."""
+"""The discovery order of unfetched pages, as the store maintains and selects it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -42,7 +42,7 @@ def ordered(order: Order, **more: object) -> DomainSettings:
 
 
 async def see(life: Life, n: int, links: list[int], *, canonical: int | None = None) -> None:
-    """Look at page n, which is due or new."""
+    """Visit page n, which is due or unfetched."""
     life.at += DAY
     async with life.db.transaction() as connection:
         request = "UPDATE frontier SET due_at = %s, request_reason = 1 WHERE state <> 'unfetched' AND key = %s"
@@ -56,14 +56,14 @@ async def see(life: Life, n: int, links: list[int], *, canonical: int | None = N
 
 
 async def first(life: Life, most: int = 100) -> list[int]:
-    """The numbers of the new pages, the next one first."""
+    """Return the numbers of the unfetched pages, the next one first."""
     targets = [target for target in await discovery(life, most) if target.state is State.UNFETCHED]
     return [int(target.url.removeprefix(life.domain.root) or 0) for target in targets]
 
 
 @FEW
 @given(ordering=orderings, steps=histories)
-async def test_new_pages_come_in_their_order_across_both_pools_whatever_was_before(
+async def test_unfetched_pages_come_in_discovery_order_across_both_pools(
     db: Database, ordering: Ordering, steps: list[Step]
 ) -> None:
     life = await born(db, named(), DomainSettings(max_pages=100, ordering=ordering), START)
@@ -89,7 +89,7 @@ async def in_order_of_discovery(life: Life) -> None:
     assert [place(page_key) for page_key in handed] == sorted(map(place, waiting), reverse=True)
 
 
-async def test_the_head_of_the_order_is_the_richest_to_within_a_step_of_rank(db: Database) -> None:
+async def test_the_first_pages_have_the_most_cash_to_within_a_rank_step(db: Database) -> None:
     life = await born(db, "wide.test", ordered(Order.OPIC, boost=("/1", "/2")), START)
     await see(life, 0, list(range(1, 120)))
     for n in (35, 36, 37, 38):
@@ -103,12 +103,12 @@ async def test_the_head_of_the_order_is_the_richest_to_within_a_step_of_rank(db:
     assert max(cash[page_key] for page_key in cash if page_key not in handed) <= poorest + ENDOWMENT // RANK_STEPS
 
 
-async def test_a_page_that_has_waited_long_keeps_the_place_that_its_waiting_has_earned(db: Database) -> None:
-    """By octaves of the cash at the last touch it fell behind whatever was touched later."""
+async def test_a_page_keeps_the_rank_that_it_gained_by_waiting(db: Database) -> None:
+    """Ranks in octaves of the last cash let it fall behind every page that was paid later."""
     life = await born(db, "old.test", ordered(Order.OPIC), START)
     await see(life, 0, [1, 2, 3])
     for _ in range(40):
-        await see(life, 0, [2, 3])  # page 1 is only paid by the reserve from now on
+        await see(life, 0, [2, 3])  # from now on, only the virtual page pays page 1
         await see(life, 2, [0])
     await see(life, 0, [2, 3, 10])
     cash = {row["key"]: row["cash"] for row in await ranked(life)}
@@ -117,19 +117,19 @@ async def test_a_page_that_has_waited_long_keeps_the_place_that_its_waiting_has_
     assert await first(life) == [3, 1, 10]
 
 
-async def test_a_link_that_is_nearer_brings_a_page_up_though_it_pays_nothing(db: Database) -> None:
+async def test_a_link_from_a_lower_depth_raises_a_page_without_paying_cash(db: Database) -> None:
     life = await born(db, "near.test", ordered(Order.BREADTH), START)
     await see(life, 0, [1])
     await see(life, 1, [2])
     await see(life, 2, [3, 4])
-    await see(life, 0, [1, 4, 5], canonical=1)  # all its cash goes to the page of which it is a copy
+    await see(life, 0, [1, 4, 5], canonical=1)  # all its cash goes to its canonical page
 
     assert {row["depth"] for row in await ranked(life) if row["key"] == key(life.domain, 4)} == {1}
     assert await first(life) == [4, 5, 3]
     await in_order(life)
 
 
-async def test_a_new_order_waits_for_a_lease_that_knows_of_it(db: Database) -> None:
+async def test_a_new_order_waits_for_a_lease_with_it(db: Database) -> None:
     life = await born(db, "wish.test", ordered(Order.OPIC), START)
     await see(life, 0, [1, 2, 3])
     await see(life, 1, [4, 5, 2])
@@ -148,7 +148,7 @@ async def test_a_new_order_waits_for_a_lease_that_knows_of_it(db: Database) -> N
     assert [row["pool"] for row in await ranked(life) if row["boosted"]] == [2]
 
 
-async def test_favoured_pages_come_first_as_if_they_had_so_many_times_their_cash(db: Database, domain: Domain) -> None:
+async def test_boosted_pages_rank_by_their_cash_times_the_boost_factor(db: Database, domain: Domain) -> None:
     domain_settings = replace(domain.settings, ordering=Ordering(boost=("/2", "/5"), boost_factor=50.0))
     domain = await domains.change_settings(db, domain, domain_settings, at=START)
     lease = await made_up.take(db, START)

@@ -1,4 +1,4 @@
-"""What is handed out first where far more pages are overdue than the budget allows looks."""
+"""The selection when far more pages are overdue than the budget allows to visit."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -30,7 +30,7 @@ DUE = "UPDATE frontier SET due_at = %s WHERE key = ANY(%s)"
 
 
 async def all_overdue(db: Database, domain: Domain) -> set[PageKey]:
-    """Pages that are worth a little and were due long ago, and others worth much that fell due an hour ago."""
+    """Add pages of little value that were due long ago, and valuable ones that became due an hour ago."""
     little = await add(db, domain, LITTLE, at=START)
     much = await add(db, domain, MUCH, at=START)
     async with db.transaction() as connection:
@@ -42,15 +42,13 @@ async def all_overdue(db: Database, domain: Domain) -> set[PageKey]:
 async def handed_out_first(db: Database, *, at: datetime = NOW, slots: int = FEW) -> set[PageKey]:
     lease = await take(db, at)
     async with db.transaction() as connection:
-        # the root, which nobody has asked for
+        # the root, without the request from registration
         await connection.execute("DELETE FROM frontier WHERE state = 'unfetched'")
     return {target.key for target in await targets(db, lease, at, most=slots)}
 
 
-async def test_of_all_that_is_overdue_the_most_valuable_comes_first_where_there_is_a_budget(
-    db: Database, domain: Domain
-) -> None:
-    """After a release nearly every page of a site is overdue, and the order of due times says little."""
+async def test_the_most_valuable_overdue_pages_come_first_under_a_budget(db: Database, domain: Domain) -> None:
+    """After a release, nearly every page of a site is overdue, so the order of due times means little."""
     much = await all_overdue(db, domain)
     async with db.transaction() as connection:
         await connection.execute(PRICED, (domain.id, START, 1e-6))
@@ -61,8 +59,8 @@ async def test_of_all_that_is_overdue_the_most_valuable_comes_first_where_there_
     assert handed <= much
 
 
-async def test_a_budget_is_used_at_any_price_and_the_price_falls(db: Database) -> None:
-    """The next due pages are weighed by value, and a price that no page is worth is wrong."""
+async def test_the_whole_budget_is_used_and_the_price_falls(db: Database) -> None:
+    """The next due pages are selected by value, and a price above the value of all pages is lowered."""
     settings = DomainSettings(budget_per_day=100)
     domain = await domains.register(db, Authority("paid.test"), scheme="http", domain_settings=settings, at=START)
     much = await all_overdue(db, domain)
@@ -79,8 +77,8 @@ async def test_a_budget_is_used_at_any_price_and_the_price_falls(db: Database) -
     assert row == (pytest.approx(compute_price_decay(FEW / 100)),)
 
 
-async def test_a_budget_goes_to_pages_that_are_worth_it_before_it_is_filled(db: Database) -> None:
-    """They lie further back in the due order than what is weighed for slots that nothing needs."""
+async def test_valuable_pages_are_selected_before_fillers(db: Database) -> None:
+    """The valuable pages come later in the due order than the pages that are scored as fillers."""
     settings = DomainSettings(budget_per_day=1000)
     domain = await domains.register(db, Authority("deep.test"), scheme="http", domain_settings=settings, at=START)
     little = await add(db, domain, replace(LITTLE, count=400), at=START)
@@ -93,11 +91,11 @@ async def test_a_budget_goes_to_pages_that_are_worth_it_before_it_is_filled(db: 
     assert await handed_out_first(db, slots=200) == set(much)
 
 
-async def test_where_nothing_is_scarce_no_more_is_weighed_than_a_window(db: Database, domain: Domain) -> None:
-    """All of it will be looked at in any case."""
+async def test_without_a_budget_only_one_window_is_scored(db: Database, domain: Domain) -> None:
+    """All due pages will be visited anyway."""
     much = await all_overdue(db, domain)
 
-    handed = await handed_out_first(db, at=NOW + 20 * DAY)  # by then even a page of little value is worth its price
+    handed = await handed_out_first(db, at=NOW + 20 * DAY)  # by then, even the pages of little value exceed the price
 
     assert len(handed) == FEW
     assert not handed & much

@@ -1,4 +1,4 @@
-"""A policy's gaps under a budget: visits keep their ratio, whether the budget is smaller or larger than asked for."""
+"""Intervals of a revisit policy under a budget: they keep their ratio for smaller and larger budgets."""
 
 from collections import Counter
 from datetime import timedelta
@@ -22,8 +22,8 @@ VISITED = """
 
 
 @pytest.mark.parametrize("budget", [4, 14])
-async def test_a_budget_scales_the_gaps_of_a_policy_and_keeps_their_ratio(db: Database, budget: int) -> None:
-    """Ten pages every other day and forty every 20 days ask for 7 visits a day; the policy is one with stored gaps."""
+async def test_a_budget_scales_the_intervals_of_a_policy_and_keeps_their_ratio(db: Database, budget: int) -> None:
+    """Ten pages every other day and forty every 20 days need 7 visits a day; the policy uses the stored intervals."""
     settings = DomainSettings(budget_per_day=budget, revisit="similarity")
     domain = await domains.register(db, Authority("a.test"), scheme="http", domain_settings=settings, at=START)
     often = await add(db, domain, Bulk(10), at=START)

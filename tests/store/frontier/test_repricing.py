@@ -1,4 +1,4 @@
-"""What becomes of stored due times when the price or the rules of a domain have changed."""
+"""Stored due times after a change of the price or the rules of a domain."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ REPRICES = "SELECT count(*) FROM inbox WHERE kind = 'reprice'"
 
 
 async def priced(db: Database, domain: Domain, price: float) -> None:
-    """Another price, as plan writes it."""
+    """Write another price like the plan does."""
     async with db.transaction() as connection:
         await connection.execute(
             """INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s,
@@ -43,20 +43,20 @@ async def all_slices(db: Database, lease: Lease, *, most: int = 10_000) -> int:
 
 
 async def aged(db: Database) -> tuple[Domain, Lease, set[PageKey]]:
-    """Many pages looked at a few hours ago, and a few that were not seen for days; all due by a high price."""
+    """Add many pages visited hours ago and a few visited days ago, all with due times of a high price."""
     domain = await domains.register(db, Authority("a.test"), scheme="http", domain_settings=DomainSettings(), at=START)
     await add(db, domain, QUICK, at=NOW - 0.3 * DAY)
     slow = await add(db, domain, SLOW, at=START)
     await priced(db, domain, 0.4)
     lease = await take(db, NOW)
-    # the root, which nobody has asked for
+    # the root, without the request from registration
     await fetched(db, "DELETE FROM frontier WHERE state = 'unfetched' RETURNING key")
     await all_slices(db, lease)
     assert await targets(db, lease, NOW) == []
     return domain, lease, set(slow)
 
 
-async def test_a_lower_price_reaches_pages_that_no_claims_windows_would(db: Database) -> None:
+async def test_a_lower_price_reaches_pages_beyond_the_windows_of_a_selection(db: Database) -> None:
     domain, lease, slow = await aged(db)
     await priced(db, domain, 0.1)
 
@@ -64,11 +64,11 @@ async def test_a_lower_price_reaches_pages_that_no_claims_windows_would(db: Data
     await all_slices(db, lease)
     after = {target.key for _ in range(2) for target in await targets(db, lease, NOW, most=40)}
 
-    assert before == []  # six hundred others, none of them worth it, stand before those that are
+    assert before == []  # six hundred pages of too little value come before the valuable ones
     assert after == slow
 
 
-async def test_pages_are_scored_again_slice_by_slice_and_the_domain_stays_awake_meanwhile(db: Database) -> None:
+async def test_pages_are_rescored_in_slices_while_the_domain_stays_awake(db: Database) -> None:
     domain, lease, _ = await aged(db)
     await priced(db, domain, 0.1)
     before = await fetched(db, "SELECT key, due_at FROM frontier ORDER BY key")
@@ -85,7 +85,7 @@ async def test_pages_are_scored_again_slice_by_slice_and_the_domain_stays_awake_
     assert await fetched(db, REPRICES) == [(0,)]
 
 
-async def test_a_price_that_moves_while_pages_are_scored_is_reached_by_all_of_them(db: Database) -> None:
+async def test_a_price_that_changes_during_rescoring_applies_to_all_pages(db: Database) -> None:
     domain, lease, _ = await aged(db)
     await priced(db, domain, 0.1)
     await priced(db, domain, 0.15)
@@ -104,7 +104,7 @@ async def test_a_price_that_moves_while_pages_are_scored_is_reached_by_all_of_th
     assert moved == await fetched(db, "SELECT key, due_at FROM frontier ORDER BY key")
 
 
-async def test_new_rules_wait_for_a_lease_that_knows_them_and_hold_for_all_pages(db: Database) -> None:
+async def test_new_rules_wait_for_a_lease_with_them_and_apply_to_all_pages(db: Database) -> None:
     domain, lease, slow = await aged(db)
     by_rule = "SELECT count(*) FROM frontier WHERE due_at = %s"
     once = await domains.change_settings(db, domain, DomainSettings(rules=(PageRule("/1", once=True),)), at=NOW)
@@ -123,7 +123,7 @@ async def test_new_rules_wait_for_a_lease_that_knows_them_and_hold_for_all_pages
     assert await fetched(db, by_rule, NEVER) == [(0,)]
 
 
-async def test_another_revisit_policy_waits_for_a_lease_that_knows_it_and_holds_for_all_pages(db: Database) -> None:
+async def test_a_new_revisit_policy_waits_for_a_lease_with_it_and_applies_to_all_pages(db: Database) -> None:
     domain, lease, slow = await aged(db)
     await fetched(
         db, "UPDATE page SET canonical = '\\x00112233445566778899aabbccddeeff' WHERE key = %s RETURNING 1", min(slow)

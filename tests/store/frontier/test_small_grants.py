@@ -1,4 +1,4 @@
-"""Small grants: a single slot finds what three would find, and what it does not find wakes nobody at once."""
+"""Small grants: a single slot finds the same pages as three, and a domain without such pages does not wake at once."""
 
 from datetime import timedelta
 from random import Random
@@ -17,9 +17,9 @@ from tests.store.populated import Bulk, add
 
 DAY = timedelta(days=1)
 NOW = START + 6 * DAY
-HELD = 1  # the number of a group whose new pages are held back
+HELD = 1  # the number of a group whose unfetched pages are deferred
 HOLD = """
-    INSERT INTO prior (domain_id, no, template, a, b, held_until) VALUES (%s, %s, '/held', 1, 50, %s)
+    INSERT INTO prior (domain_id, no, template, a, b, deferred_until) VALUES (%s, %s, '/held', 1, 50, %s)
 """
 KINDS = {
     "new": Bulk(1, state="unfetched"),
@@ -44,7 +44,7 @@ WAKE_AT = "SELECT wake_at FROM domain_state WHERE domain_id = %s"
 
 
 async def small_domain(db: Database, chance: Random, *, number: int) -> Domain:
-    """Register a domain with a budget, a price, and a few pages of any kinds, some of them due."""
+    """Register a domain with a budget, a price, and a few pages of random kinds, some of them due."""
     budget = chance.randint(2, 12)
     settings = DomainSettings(budget_per_day=budget)
     authority = Authority(f"small-{number}.test")
@@ -67,7 +67,7 @@ async def add_kind(db: Database, domain: Domain, kind: str, *, first: int, chanc
     keys = await add(db, domain, Bulk(count, bulk.a, bulk.b, bulk.no, bulk.state, first), at=START)
     due_at = None
     if bulk.state != "unfetched" or kind == "for later":
-        # A page that is worth its price is due: the plan keeps due times in step with the price.
+        # A page whose value exceeds the price is due: the plan keeps due times consistent with the price.
         due_at = NOW + chance.choice([-3, -1] if kind == "of value" else [-3, -1, 2]) * DAY
     values = {"domain_id": domain.id, "keys": keys, "section": bulk.no, "kind": kind, "due_at": due_at}
     async with db.transaction() as connection:
@@ -78,7 +78,7 @@ async def taken(db: Database, domain: Domain) -> Lease | None:
     return await claim.claim(db, at=NOW, holder="test", term=timedelta(minutes=5), only=[domain])
 
 
-async def test_a_domain_is_awake_after_a_lease_exactly_when_a_single_slot_finds_a_page(db: Database) -> None:
+async def test_a_domain_is_awake_after_a_lease_if_and_only_if_one_slot_finds_a_page(db: Database) -> None:
     chance = Random(28)
     outcomes = set()
     for number in range(40):
@@ -106,7 +106,7 @@ async def test_a_domain_is_awake_after_a_lease_exactly_when_a_single_slot_finds_
 
 
 @pytest.mark.parametrize("spent", range(8))
-async def test_a_single_slot_goes_to_a_new_page_at_any_price_and_turn(db: Database, domain: Domain, spent: int) -> None:
+async def test_a_single_slot_goes_to_an_unfetched_page_at_any_price(db: Database, domain: Domain, spent: int) -> None:
     lease = await take(db, NOW)
     async with db.transaction() as connection:
         await connection.execute("DELETE FROM frontier")  # the root, which its user has named
@@ -117,10 +117,8 @@ async def test_a_single_slot_goes_to_a_new_page_at_any_price_and_turn(db: Databa
     assert len(await targets(db, lease, NOW, most=1)) == 1
 
 
-async def test_a_single_slot_finds_the_only_valuable_page_behind_many_that_are_not(
-    db: Database, domain: Domain
-) -> None:
-    """No budget is scarce, so that the due order is read in windows of a few pages."""
+async def test_a_single_slot_finds_a_valuable_page_behind_many_others(db: Database, domain: Domain) -> None:
+    """There is no budget, so the due order is read in windows of a few pages."""
     await add(db, domain, Bulk(100, a=0.1, b=4000.0), at=START)
     (valuable,) = await add(db, domain, Bulk(1, a=50.0, b=50.0, first=1000), at=START)
     lease = await take(db, NOW)

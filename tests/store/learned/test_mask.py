@@ -1,4 +1,4 @@
-"""What is known of a domain's volatile places comes back from the store as it was."""
+"""The noise mask of a domain is stored and read back unchanged."""
 
 import json
 from dataclasses import replace
@@ -16,36 +16,36 @@ from tests.core import pages
 texts = st.lists(st.sampled_from(["at 10:15", "at 10:16", "5 days", "sale", "boots é 漢", "6 days"]), max_size=4)
 
 
-def taught(looks: list[list[str]]) -> NoiseMask:
-    """The mask after looks at a page of these paragraphs, one after the other, each seen again at once."""
+def taught(visits: list[list[str]]) -> NoiseMask:
+    """Return the mask after visits of a page with these paragraphs, each fetched twice."""
     domain = pages.Domain()
-    shown = ["".join(f"<p>{text}<a href='/x?sid={n}'>x</a>" for text in look) for n, look in enumerate(looks)]
+    shown = ["".join(f"<p>{text}<a href='/x?sid={n}'>x</a>" for text in look) for n, look in enumerate(visits)]
     for n, markup in enumerate(shown):
         domain.first(markup, path=str(n))
-        domain.look(shown[max(n - 1, 0)], markup, shown[max(n - 2, 0)])
-    variants = learn_variants({}, removed={len(text) for look in looks for text in look}, added={-1, 2}, at=domain.now)
+        domain.visit(shown[max(n - 1, 0)], markup, shown[max(n - 2, 0)])
+    variants = learn_variants({}, removed={len(text) for look in visits for text in look}, added={-1, 2}, at=domain.now)
     return replace(domain.mask, variants=variants)
 
 
 @settings(max_examples=40)
-@given(looks=st.lists(texts, max_size=4))
-def test_a_mask_that_was_packed_is_the_same_mask_in_the_same_order(looks: list[list[str]]) -> None:
-    mask = taught(looks)
+@given(visits=st.lists(texts, max_size=4))
+def test_a_packed_mask_keeps_its_content_and_order(visits: list[list[str]]) -> None:
+    mask = taught(visits)
 
     found = MASK.unpack(pack_mask(mask))
 
     assert found == mask
     assert pack_mask(found) == pack_mask(mask)
-    assert list(found.volatile.noise_counts) == list(mask.volatile.noise_counts)  # the oldest are forgotten first
+    assert list(found.volatile.noise_counts) == list(mask.volatile.noise_counts)  # the oldest are removed first
     assert list(found.boilerplate.counts) == list(mask.boilerplate.counts)
 
 
-def test_of_a_mask_that_takes_too_much_room_the_oldest_texts_are_left_out() -> None:
+def test_a_mask_that_is_too_large_loses_its_oldest_texts() -> None:
     domain = pages.Domain()
     for n in range(20):
         text = "".join(f"<p>said on page {n} in line {'a' * line} at NOW" for line in range(10))
-        domain.look(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=str(n))
-        domain.look(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=f"other {n}")
+        domain.visit(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=str(n))
+        domain.visit(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=f"other {n}")
     whole = len(compression.decompress(pack_mask(domain.mask), max_bytes=MASK.max_bytes))
 
     packed = pack_mask(domain.mask, max_bytes=whole - 1)
@@ -56,7 +56,7 @@ def test_of_a_mask_that_takes_too_much_room_the_oldest_texts_are_left_out() -> N
     assert [pattern for same in kept for pattern in same] == [p for same in every for p in same][-sum(map(len, kept)) :]
 
 
-def test_a_mask_that_was_stored_without_a_bound_is_learnt_anew() -> None:
+def test_a_stored_mask_that_is_too_large_is_ignored() -> None:
     long = json.dumps({"form": MASK.number, "patterns": "x" * MASK.max_bytes}).encode()
 
     assert MASK.unpack(compression.compress(long)) == NO_MASK
@@ -68,7 +68,7 @@ def test_a_mask_of_another_form_is_learnt_anew() -> None:
     assert MASK.unpack(later) == NO_MASK
 
 
-async def test_a_domains_mask_is_kept_and_another_takes_its_place(db: Database, domain: Domain) -> None:
+async def test_a_mask_is_stored_and_replaced(db: Database, domain: Domain) -> None:
     first, second = taught([["at 10:15"], ["at 10:16"]]), taught([["sale"], ["boots é 漢"]])
     assert await read_mask(db, domain.id) == NO_MASK
 

@@ -1,4 +1,4 @@
-"""What is known of a domain's walls comes back from the store, up to its bound."""
+"""The memory of soft errors is stored and read back, up to its limit."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from crawler.store.learned.memories import RENDERS, SOFT_ERRORS
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
-def test_as_much_as_is_ever_known_comes_back_as_it_was() -> None:
+def test_a_full_memory_survives_packing() -> None:
     sketch = frozenset(range(1 << 31, (1 << 31) + 256))
     befores = tuple(bytes([n]) * 32 for n in range(MIN_PAGES))
     known = SoftErrorMemory(
@@ -26,13 +26,13 @@ def test_as_much_as_is_ever_known_comes_back_as_it_was() -> None:
     assert SOFT_ERRORS.unpack(SOFT_ERRORS.pack(known)) == known
 
 
-def test_more_than_that_is_learnt_anew() -> None:
+def test_a_memory_beyond_the_limit_is_ignored() -> None:
     long = json.dumps({"form": SOFT_ERRORS.number, "sightings": "x" * SOFT_ERRORS.max_bytes}).encode()
 
     assert SOFT_ERRORS.unpack(compression.compress(long)) == NO_SOFT_ERRORS
 
 
-def test_what_renders_brought_comes_back_as_it_was() -> None:
+def test_a_memory_of_renders_survives_packing() -> None:
     known = RenderMemory(
         templates={"/a/*": TemplateRenders(tests=2, weight=1.5)},
         additions={1 << 40: 3},

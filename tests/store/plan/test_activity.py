@@ -1,4 +1,4 @@
-"""The activity of a site, as the plan learns it: from visits of months, packed or not, a few times a day."""
+"""The site activity, as the plan learns it a few times a day from visits of months, in rows and packs."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from tests.store.retention.test_visits import pack_all
 
 DAY = timedelta(days=1)
 VISIT = """
-    INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests)
+    INSERT INTO visit (domain_id, key, at, outcome, change, evidence, conditional, requests)
     SELECT %s, x.key, %s, 'fetched', %s, 'text', false, 1 FROM unnest(%s::bytea[]) AS x(key) RETURNING 1
 """
 LAST = "UPDATE domain_state SET last_visit_at = greatest(last_visit_at, %s) RETURNING 1"
@@ -27,7 +27,7 @@ POSTED = "SELECT count(*) FROM inbox WHERE kind = 'reprice'"
 async def visits(
     db: Database, domain: Domain, keys: Sequence[PageKey], days: Sequence[float], *, changed: float = -1
 ) -> datetime:
-    """Visit these pages on these days; each finds them changed on one day. Returns the time of the last."""
+    """Visit these pages on these days, with changes on one day, and return the time of the last visit."""
     for day in days:
         change = "added" if day == days[0] else "changed" if day == changed else "unchanged"
         await fetched(db, VISIT, domain.id, START + day * DAY, change, list(keys))
@@ -43,18 +43,18 @@ async def learned(db: Database, domain: Domain, *, at: datetime) -> SiteActivity
 
 @pytest.fixture
 async def keys(db: Database, domain: Domain) -> list[PageKey]:
-    """Forty pages that change once in fifty days, as far as anybody knows."""
+    """Add forty pages with an estimated change rate of once in fifty days."""
     return await add(db, domain, Bulk(40, a=1.0, b=65.0), at=START)
 
 
 async def burst(db: Database, domain: Domain, keys: list[PageKey]) -> datetime:
-    """Half of the pages are visited on even days, the others on odd ones; all change in the night to day 21."""
+    """Visit half of the pages on even days and the others on odd days; all change in the night before day 21."""
     await ensure_visit_partition(db, at=START)
     await visits(db, domain, keys[::2], range(0, 26, 2), changed=22)
     return await visits(db, domain, keys[1::2], range(1, 27, 2), changed=21)
 
 
-async def test_pages_that_were_not_seen_since_all_changed_have_aged_most(
+async def test_pages_not_visited_since_a_burst_of_changes_have_aged_most(
     db: Database, domain: Domain, keys: list[PageKey]
 ) -> None:
     at = await burst(db, domain, keys)
@@ -66,7 +66,7 @@ async def test_pages_that_were_not_seen_since_all_changed_have_aged_most(
     assert await fetched(db, POSTED) == [(1,)], "pages that wait are scored again"
 
 
-async def test_packed_visits_say_the_same(db: Database, domain: Domain, keys: list[PageKey]) -> None:
+async def test_packed_visits_give_the_same_activity(db: Database, domain: Domain, keys: list[PageKey]) -> None:
     at = await burst(db, domain, keys)
     plainly = await learned(db, domain, at=at)
     await fetched(db, "UPDATE domain_state SET activity_at = '{}', activity_ahead = '{}' RETURNING 1")
@@ -75,12 +75,12 @@ async def test_packed_visits_say_the_same(db: Database, domain: Domain, keys: li
     assert (await learned(db, domain, at=at)).ahead == pytest.approx(plainly.ahead)
 
 
-async def test_months_are_read_a_few_times_a_day(db: Database, domain: Domain, keys: list[PageKey]) -> None:
+async def test_activity_is_learned_a_few_times_a_day(db: Database, domain: Domain, keys: list[PageKey]) -> None:
     at = await burst(db, domain, keys)
     learned_at = set()
     for hour in range(24):
         now = at + timedelta(hours=hour)
-        if hour < 12:  # afterwards nobody visits it
+        if hour < 12:  # no visits afterwards
             await fetched(db, LAST, now)
         learned_at.add((await learned(db, domain, at=now)).at[-1] - at)
 
@@ -88,7 +88,7 @@ async def test_months_are_read_a_few_times_a_day(db: Database, domain: Domain, k
     assert await fetched(db, POSTED) == [(1,)], "it has moved once"
 
 
-async def test_a_page_that_follows_another_says_nothing(db: Database, domain: Domain, keys: list[PageKey]) -> None:
+async def test_duplicates_do_not_count_for_the_activity(db: Database, domain: Domain, keys: list[PageKey]) -> None:
     await visits(db, domain, keys[:20], range(0, 30, 5))
     at = await visits(db, domain, keys[20:], range(0, 30, 5), changed=20)
     apart = await learned(db, domain, at=at)

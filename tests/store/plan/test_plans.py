@@ -1,4 +1,4 @@
-"""What plan reads of a domain, and what it writes."""
+"""The inputs and the results of plans."""
 
 from datetime import timedelta
 
@@ -24,7 +24,7 @@ async def read(db: Database, *, most: int, minutes: int = 0) -> PageSample:
     return await sample_domain(db, standing, sample_size=most, at=at, defaults=USUAL)
 
 
-async def test_a_small_domain_is_read_whole(db: Database, domain: Domain) -> None:
+async def test_a_small_domain_is_sampled_completely(db: Database, domain: Domain) -> None:
     await add(db, domain, Bulk(30, a=1.0, b=30.0), at=START)
     await add(db, domain, Bulk(5, state="unfetched", first=100), at=START)
     await add(db, domain, Bulk(5, state="gone", first=200), at=START)
@@ -38,9 +38,7 @@ async def test_a_small_domain_is_read_whole(db: Database, domain: Domain) -> Non
     assert set(b[sample.is_new]) == {PRIOR.b}
 
 
-async def test_pages_that_share_a_schedule_are_known_and_their_looks_are_counted_once(
-    db: Database, domain: Domain
-) -> None:
+async def test_duplicates_are_marked_in_the_sample_and_their_visits_counted_once(db: Database, domain: Domain) -> None:
     canonical, *others = await add(db, domain, Bulk(30, a=1.0, b=30.0), at=START)
     alone = await read(db, most=1000)
     async with db.transaction() as connection:
@@ -56,7 +54,7 @@ async def test_pages_that_share_a_schedule_are_known_and_their_looks_are_counted
 
 
 @pytest.mark.parametrize(("flapped", "asked"), [(0.0, RequestKind.HEAD), (4.0, RequestKind.CONDITIONAL)])
-async def test_a_page_that_is_asked_for_by_head_is_counted_as_that_where_it_was_of_use(
+async def test_pages_count_as_head_requests_where_heads_were_useful(
     db: Database, domain: Domain, flapped: float, asked: RequestKind
 ) -> None:
     await add(db, domain, Bulk(30), at=START)
@@ -74,7 +72,7 @@ async def test_a_page_that_is_asked_for_by_head_is_counted_as_that_where_it_was_
     assert set(known.received_bytes) == {sample.costs.get_cost(asked).received_bytes}
 
 
-async def test_a_page_whose_words_lie_is_counted_as_asked_for_in_full(db: Database, domain: Domain) -> None:
+async def test_pages_with_lying_validators_count_as_full_requests(db: Database, domain: Domain) -> None:
     await add(db, domain, Bulk(30), at=START)
     async with db.transaction() as connection:
         values = (domain.id, Jsonb({"etag": {"changes_seen": 4, "missed": 4}}))
@@ -84,7 +82,7 @@ async def test_a_page_whose_words_lie_is_counted_as_asked_for_in_full(db: Databa
 
 
 @pytest.mark.soak
-async def test_of_a_large_domain_a_sample_stands_for_all(db: Database, domain: Domain) -> None:
+async def test_a_large_domain_is_sampled(db: Database, domain: Domain) -> None:
     await add(db, domain, Bulk(4000), at=START)
 
     samples = [await read(db, most=500, minutes=n) for n in range(4)]
@@ -95,7 +93,7 @@ async def test_of_a_large_domain_a_sample_stands_for_all(db: Database, domain: D
     assert sum(sample.fetched_pages for sample in samples) / 4 == pytest.approx(4000, rel=0.1)
 
 
-async def test_the_slices_of_a_domain_hold_each_page_once(db: Database, domain: Domain) -> None:
+async def test_the_slices_of_a_domain_contain_each_page_once(db: Database, domain: Domain) -> None:
     keys = await add(db, domain, Bulk(300), at=START)
 
     slices = [build_key_slice(n, 7) for n in range(7)]
@@ -104,7 +102,7 @@ async def test_the_slices_of_a_domain_hold_each_page_once(db: Database, domain: 
     assert found == [1] * len(keys)
 
 
-async def test_a_sample_is_read_by_the_index_of_its_keys(db: Database, domain: Domain) -> None:
+async def test_a_sample_is_read_by_the_index_on_keys(db: Database, domain: Domain) -> None:
     await add(db, domain, Bulk(20_000), at=START)
     async with db.transaction() as connection:
         await connection.execute("ANALYZE page")
@@ -132,7 +130,7 @@ async def test_a_plan_is_written_with_its_priors_and_wakes_the_domain_once(db: D
     assert await fetched(db, "SELECT count(*) FROM inbox WHERE kind = 'reprice'") == [(1,)]
 
 
-async def test_a_plan_for_a_domain_that_was_removed_meanwhile_is_written_nowhere(db: Database, domain: Domain) -> None:
+async def test_a_plan_for_a_deleted_domain_is_not_written(db: Database, domain: Domain) -> None:
     await domains.remove(db, domain)
 
     await plan.write_plan(
@@ -143,7 +141,7 @@ async def test_a_plan_for_a_domain_that_was_removed_meanwhile_is_written_nowhere
     assert await fetched(db, "SELECT id FROM inbox") == []
 
 
-async def test_pages_wait_that_were_due_before_the_last_plan(db: Database, domain: Domain) -> None:
+async def test_waiting_counts_pages_due_since_before_the_last_plan(db: Database, domain: Domain) -> None:
     await add(db, domain, Bulk(1), at=START)  # due a day later
     planned = PlanRow(1.0, None, 1.0, None, 1.0, "", [PRIOR], [1])
     waiting = []

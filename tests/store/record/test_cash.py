@@ -1,4 +1,4 @@
-"""The economy through the real store: what holds after every record of a random history, and what importance means."""
+"""The OPIC economy in the real store: invariants of random histories, and the meaning of importance."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -42,7 +42,7 @@ from tests.store.made_up import NOT_MODIFIED, html, key, look
 
 
 async def live(life: Life, step: Step) -> None:
-    """A step in two batches, the second handed out before the first is recorded."""
+    """Run a step in two batches; the second is selected before the first is recorded."""
     await begin(life, step)
     half = (len(step.outcomes) + 1) // 2
     first = await handed_out(life, half)
@@ -54,7 +54,7 @@ async def live(life: Life, step: Step) -> None:
 
 
 async def overtake(life: Life, done: list[Visit]) -> None:
-    """Whoever lost the lease records nothing, whatever he has."""
+    """Check that a worker that lost the lease can record nothing."""
     for late in life.lost:
         with pytest.raises(LeaseLost):
             await record.record_visits(life.db, late, record.Batch(done, max_pages=100))
@@ -63,7 +63,7 @@ async def overtake(life: Life, done: list[Visit]) -> None:
 
 @FEW
 @given(domain_settings=st.tuples(graphs.domain_settings, graphs.domain_settings), both=st.tuples(histories, histories))
-async def test_two_domains_side_by_side_keep_every_coin_whatever_happens(
+async def test_two_domains_conserve_their_cash_in_any_history(
     db: Database, domain_settings: tuple[DomainSettings, DomainSettings], both: tuple[list[Step], list[Step]]
 ) -> None:
     lives = [await born(db, named(), wished, START) for wished in domain_settings]
@@ -78,7 +78,7 @@ async def test_two_domains_side_by_side_keep_every_coin_whatever_happens(
 
 
 TABLES = ("page", "frontier", "cash", "pool", "domain_state", "page_links", "snapshot", "content", "event", "visit")
-# The server itself ends the connection of whoever writes to that table; the table is named at run time.
+# A trigger terminates the connection that writes to a table, which is chosen at run time.
 KILLER = """
     CREATE TABLE killed_at (name text);
     CREATE FUNCTION kill() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -107,13 +107,13 @@ async def kill_at(db: Database, table: str) -> None:
 
 
 async def everything(db: Database) -> list[str]:
-    """All that the database says, in short."""
+    """Return a digest of each table of the database."""
     async with db.transaction() as connection:
         cursors = [await connection.execute(DIGEST.format(table=table).encode()) for table in TABLES]
         return [str((await cursor.fetchone() or ("",))[0]) for cursor in cursors]
 
 
-async def test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again(db: Database) -> None:
+async def test_a_record_killed_at_any_statement_leaves_no_trace_and_can_be_repeated(db: Database) -> None:
     await deadly(db)
     life = await born(db, named(), DomainSettings(importance_mix=1.0, max_pages=100), START)
     killed = []
@@ -131,18 +131,18 @@ async def test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_mad
             assert await everything(db) == before
             await kill_at(db, "nothing")
             await recorded(life, done, again=True)
-            await recorded(life, done, again=True)  # a commit whose answer was lost
+            await recorded(life, done, again=True)  # a commit whose result was lost
         assert await report.check_invariants(db) == []
     assert set(killed) == set(TABLES)
 
 
-# Five is a leaf, six has no link but the root's, and all pages are of different importance.
+# Page 5 is a leaf, only the root links to page 6, and all importances differ.
 SITE = {0: [1, 2, 3, 4, 5, 6, 7], 1: [2, 0], 2: [3, 4], 3: [0], 4: [5, 0], 5: [], 6: [3, 7], 7: [1]}
 LONG = timedelta(days=181)  # after that every page is due again
 
 
 async def read(life: Life, *, among: Collection[int] = tuple(SITE), afresh: bool = False) -> None:
-    """Look at these pages in one batch: not modified, or read with all their links."""
+    """Visit these pages in one batch: not modified, or parsed with all their links."""
     life.at += LONG
     wanted = {key(life.domain, n): n for n in among}
     done = [
@@ -160,7 +160,7 @@ async def read(life: Life, *, among: Collection[int] = tuple(SITE), afresh: bool
 
 
 async def settled(db: Database) -> Life:
-    """A domain that is known whole, and whose importance has settled."""
+    """Crawl a domain until its importance has converged."""
     life = await born(db, named(), DomainSettings(importance_mix=1.0, max_pages=100), START)
     for n in range(20):
         await read(life, afresh=n < 3)
@@ -168,19 +168,19 @@ async def settled(db: Database) -> Life:
 
 
 async def importance_of(life: Life) -> list[float]:
-    """Of each page, by number."""
+    """Return the importance of each page, by number."""
     life.at += LONG
     found = {target.key: target.importance for target in await handed_out(life, len(SITE))}
     return [found[key(life.domain, n)] for n in SITE]
 
 
 def places(importance: Sequence[float]) -> list[int]:
-    """The pages, the most important first."""
+    """Return the pages, the most important first."""
     return sorted(range(len(importance)), key=lambda n: -importance[n])
 
 
 @pytest.mark.soak
-async def test_two_hundred_rereads_of_one_page_leave_its_rank_and_do_not_raise_its_importance(db: Database) -> None:
+async def test_two_hundred_revisits_of_a_page_do_not_raise_its_importance(db: Database) -> None:
     life = await settled(db)
     before = await importance_of(life)
 
@@ -209,7 +209,7 @@ async def test_importance_does_not_depend_on_how_often_a_page_is_visited(db: Dat
         assert np.abs(found / exact - 1).max() <= 0.08
 
 
-async def test_a_leaf_gives_its_cash_to_the_reserve_which_pays_it_to_all_pages(db: Database) -> None:
+async def test_a_leaf_pays_the_virtual_page_which_pays_all_pages(db: Database) -> None:
     life = await settled(db)
     before = await cash_of(life)
 
@@ -218,11 +218,13 @@ async def test_a_leaf_gives_its_cash_to_the_reserve_which_pays_it_to_all_pages(d
     after = await cash_of(life)
     gained = [after[n] - before[n] for n in SITE if n != 5]
     assert min(gained) == max(gained) == after[5]
-    assert abs(before[5] - len(SITE) * after[5]) < len(SITE)  # what does not divide stays in the reserve
+    assert abs(before[5] - len(SITE) * after[5]) < len(
+        SITE
+    )  # the remainder of the division stays with the virtual page
     await in_order(life)
 
 
-async def test_a_page_that_starts_to_redirect_leaves_with_its_history_and_its_cash(db: Database) -> None:
+async def test_a_page_that_starts_to_redirect_passes_on_its_history_and_cash(db: Database) -> None:
     life = await settled(db)
     cash, history = await cash_of(life), await histories_of(life)
 
@@ -230,11 +232,11 @@ async def test_a_page_that_starts_to_redirect_leaves_with_its_history_and_its_ca
 
     after, received = await cash_of(life), await histories_of(life)
     assert set(cash) - set(after) == {3}
-    assert after[2] >= cash[2] + cash[3] - ENDOWMENT  # of one of the two, which sleeps again
+    assert after[2] >= cash[2] + cash[3] - ENDOWMENT  # the endowment of one of them is dormant again
     assert received[2] > 0.9 * (history[2] + history[3])
 
 
-async def test_children_of_a_page_that_is_never_modified_keep_their_part_for_months(db: Database) -> None:
+async def test_children_of_an_unmodified_page_keep_their_importance_for_months(db: Database) -> None:
     life = await settled(db)
     before = await importance_of(life)
 
@@ -246,7 +248,7 @@ async def test_children_of_a_page_that_is_never_modified_keep_their_part_for_mon
     assert places(after) == places(before)
 
 
-async def test_history_follows_a_page_that_moved_to_one_that_has_moved_on(db: Database) -> None:
+async def test_history_follows_a_chain_of_moves(db: Database) -> None:
     life = await settled(db)
     before = await histories_of(life)
 
@@ -259,12 +261,12 @@ async def test_history_follows_a_page_that_moved_to_one_that_has_moved_on(db: Da
     await in_order(life)
 
 
-async def test_all_that_moves_in_one_batch_is_paid_at_the_end_of_the_chain(db: Database) -> None:
+async def test_moves_in_one_batch_pay_the_end_of_the_chain(db: Database) -> None:
     life = await settled(db)
     before = await histories_of(life)
 
     await move(life, 1, to=2)
-    await move(life, 1, 4, 7, to=3)  # page 1 has found a third place
+    await move(life, 1, 4, 7, to=3)  # page 1 moves for the third time
 
     after = await histories_of(life)
     assert set(before) - set(after) == {1, 4, 7}
@@ -280,13 +282,13 @@ async def move(life: Life, *pages: int, to: int) -> None:
 
 
 async def cash_of(life: Life) -> dict[int, int]:
-    """The cash of each page that takes part, by number."""
+    """Return the cash of each page in the economy, by number."""
     found = {row["key"]: row["cash"] for row in await ranked(life)}
     return {n: cash for n in SITE if (cash := found[key(life.domain, n)]) is not None}
 
 
 async def histories_of(life: Life) -> dict[int, float]:
-    """What each page that takes part has received, by number."""
+    """Return the history of each page in the economy, by number."""
     found = await rows(life, "SELECT key, history FROM cash WHERE domain_id = %s")
     received = dict(found)
     return {n: received[key(life.domain, n)] for n in SITE if key(life.domain, n) in received}

@@ -11,7 +11,7 @@ async def put(db: Database, domain: Domain, *bodies: bytes) -> None:
         await content.store_bodies(connection, domain.id, {compute_digest(body): body for body in bodies})
 
 
-async def test_a_body_is_kept_once_whichever_batches_bring_it(db: Database, domain: Domain) -> None:
+async def test_a_body_is_stored_once_across_batches(db: Database, domain: Domain) -> None:
     await put(db, domain, SHORT, LONG)
     await put(db, domain, LONG, LATER)
     await put(db, domain, SHORT, LATER)  # nothing new

@@ -1,4 +1,4 @@
-"""The virtual page's share, the window and the factors of links, through the real store beside the laboratory."""
+"""The share of the virtual page, the window and the link weights in the real store, compared with the lab."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,15 +23,15 @@ from tests.store.made_up import NOT_MODIFIED, html, key, look
 LONG = timedelta(days=181)  # after that every page is due again
 PAGES = 24
 SOME = [[(n * 5 + 1) % PAGES, (n * n + 3) % PAGES, n // 2, 0][: 1 + n % 4] for n in range(PAGES)]
-# The root leads everywhere, and no page to itself.
+# The root links to all pages, and no page links to itself.
 GRAPH = [list(range(1, PAGES)), *(sorted({*row} - {n}) for n, row in enumerate(SOME) if n)]
 
-BATCH = 4  # the richest pages of the moment, recorded together
+BATCH = 4  # pages with the most cash, recorded together
 NOISE = 0.05  # mean relative difference; measured: 1.5 to 2.5 % between crawl, laboratory and fixpoint
 
 
 async def crawled(db: Database, wished: DomainSettings, *, rounds: int) -> Life:
-    """A domain whose pages are found, and then read so many times each on average, the richest first."""
+    """Discover the pages of a domain, then visit each a number of times on average, those with most cash first."""
     life = await born(db, named(), wished, START)
     for _ in range(3):
         await read(life, await due(life), afresh=True)
@@ -65,7 +65,7 @@ async def importance_of(life: Life) -> Floats:
 
 
 def in_the_lab(*, virtual_page_share: float, passes: float, rounds: int) -> Floats:
-    """What `python -m labs opic --selection greedy` estimates with the same dials."""
+    """Return the estimate of `python -m labs opic --selection greedy` with the same parameters."""
     crawl = Crawl(
         from_rows(GRAPH), selection=SelectionOrder.GREEDY, seed=1, batch=BATCH, virtual_page_share=virtual_page_share
     )
@@ -74,7 +74,7 @@ def in_the_lab(*, virtual_page_share: float, passes: float, rounds: int) -> Floa
 
 
 def apart(one: Floats, other: Floats) -> float:
-    """The mean relative difference."""
+    """Return the mean relative difference."""
     return errors(one, other).every
 
 
@@ -86,7 +86,7 @@ def apart(one: Floats, other: Floats) -> float:
         pytest.param(0.05, 30.0, marks=pytest.mark.soak),
     ],
 )
-async def test_a_crawl_and_the_laboratory_tell_one_importance(
+async def test_a_crawl_and_the_lab_give_the_same_importance(
     db: Database, virtual_page_share: float, passes: float
 ) -> None:
     wished = DomainSettings(
@@ -105,8 +105,8 @@ async def test_a_crawl_and_the_laboratory_tell_one_importance(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("passes", [12.0, 96.0])
-async def test_another_window_leaves_the_importance_of_pages_at_rest(db: Database, passes: float) -> None:
-    """Histories are brought to it, while the old holder goes on with the old one."""
+async def test_another_window_does_not_change_settled_importance(db: Database, passes: float) -> None:
+    """Histories are scaled to the new window while the current lease holder uses the old one."""
     life = await crawled(db, DomainSettings(importance_mix=1.0, max_pages=100), rounds=30)
     before = await importance_of(life)
     life.domain = await domains.change_settings(
@@ -124,8 +124,8 @@ async def test_another_window_leaves_the_importance_of_pages_at_rest(db: Databas
     assert await report.check_invariants(db) == []
 
 
-async def test_no_link_passes_anything_on_where_links_count_nothing(db: Database) -> None:
-    """All goes to the reserve, and from there to all alike."""
+async def test_links_with_weight_zero_pass_on_no_cash(db: Database) -> None:
+    """All cash goes to the virtual page, which pays all pages equally."""
     told = await importance_of(
         await crawled(db, DomainSettings(importance_mix=1.0, max_pages=100, internal_link_weight=0.0), rounds=20)
     )

@@ -1,10 +1,10 @@
-"""New pages of a template that is held back get days; those that are handed out just then get theirs later."""
+"""Unfetched pages of a deferred template get due times; dispatched ones get theirs later."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.novelty import RETRY_INTERVAL
 from crawler.store import record
@@ -14,7 +14,7 @@ from tests.store.made_up import NOT_MODIFIED, html, key, look, take, targets
 
 PAGES = range(1, 13)
 TEMPLATE = (
-    "INSERT INTO prior (domain_id, no, template, a, b, held_until, is_moving) VALUES (%s, 7, '/0', 1, 9, %s, true)"
+    "INSERT INTO prior (domain_id, no, template, a, b, deferred_until, is_moving) VALUES (%s, 7, '/0', 1, 9, %s, true)"
 )
 IN_TEMPLATE = "UPDATE frontier SET section = 7 WHERE domain_id = %s AND state = 'unfetched'"
 WAITING = "SELECT key, due_at FROM frontier WHERE domain_id = %s AND state = 'unfetched'"
@@ -23,7 +23,7 @@ MOVING = "SELECT is_moving FROM prior WHERE domain_id = %s AND no = 7"
 
 
 async def held(db: Database, domain: Domain) -> Lease:
-    """A lease of a domain whose root links to pages of a template that has just turned out to be barren."""
+    """Lease a domain whose root links to pages of a template that has just become barren."""
     lease = await take(db, START)
     (root,) = await targets(db, lease, START)
     await record.record_visits(db, lease, record.Batch([look(root, html(domain, PAGES), START, domain)], max_pages=100))
@@ -34,10 +34,10 @@ async def held(db: Database, domain: Domain) -> Lease:
 
 
 async def root_again(db: Database, lease: Lease, *, at: datetime, handed_out: Collection[PageKey]) -> None:
-    """Record a look at the root that teaches nothing of any template."""
+    """Record a visit of the root that teaches nothing about templates."""
     domain = lease.domain
     async with db.transaction() as connection:
-        await connection.execute(AGAIN, (at, Wanted.BY_URL, domain.id, key(domain, 0)))
+        await connection.execute(AGAIN, (at, RequestReason.BY_URL, domain.id, key(domain, 0)))
     found = await targets(db, lease, at, without=list(handed_out))
     (root,) = (each for each in found if each.key == key(domain, 0))
     batch = record.Batch([look(root, NOT_MODIFIED, at, domain)], max_pages=100, dispatched=handed_out)
@@ -45,7 +45,7 @@ async def root_again(db: Database, lease: Lease, *, at: datetime, handed_out: Co
 
 
 async def days(db: Database, domain: Domain) -> tuple[dict[PageKey, datetime | None], bool]:
-    """When each page may be asked for, and whether there are more to be given a day."""
+    """Return the due time of each page, and whether more pages must be deferred."""
     async with db.transaction() as connection:
         found = await (await connection.execute(WAITING, (domain.id,))).fetchall()
         moving = await (await connection.execute(MOVING, (domain.id,))).fetchone()
@@ -53,7 +53,7 @@ async def days(db: Database, domain: Domain) -> tuple[dict[PageKey, datetime | N
     return dict(found), moving[0]
 
 
-async def test_the_first_days_go_to_pages_that_wait_and_not_to_those_handed_out(db: Database, domain: Domain) -> None:
+async def test_waiting_pages_are_deferred_before_dispatched_ones(db: Database, domain: Domain) -> None:
     lease = await held(db, domain)
     out = [key(domain, n) for n in (1, 2, 3, 4)]
 
@@ -66,7 +66,9 @@ async def test_the_first_days_go_to_pages_that_wait_and_not_to_those_handed_out(
     assert is_moving
 
 
-async def test_pages_that_came_back_unread_get_a_day_with_any_record(db: Database, domain: Domain) -> None:
+async def test_dispatched_pages_that_were_not_fetched_are_deferred_by_the_next_record(
+    db: Database, domain: Domain
+) -> None:
     lease = await held(db, domain)
     await root_again(db, lease, at=START + timedelta(minutes=1), handed_out=[key(domain, n) for n in (1, 2, 3, 4)])
 

@@ -6,7 +6,7 @@ import pytest
 
 from crawler.core.domain import Domain, Lease, Suspension
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.terms import Wanted
+from crawler.core.freshness.terms import RequestReason
 from crawler.core.http.response import NO_VALIDATORS, FailureReason, Response, Unreached
 from crawler.core.http.urls import Authority, Url
 from crawler.core.opic.opic import ENDOWMENT
@@ -47,18 +47,18 @@ async def count(db: Database, table: str) -> int:
         return int(row[0])
 
 
-async def test_a_first_crawl_finds_every_page_and_the_coins_stay(db: Database, domain: Domain) -> None:
+async def test_a_first_crawl_finds_every_page_and_conserves_cash(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
 
-    looks = await made_up.crawl(db, lease, SITE, START)
+    visits = await made_up.crawl(db, lease, SITE, START)
 
-    assert looks == 5
+    assert visits == 5
     assert set((await states(db, domain)).values()) == {"fetched"}
     found, coins = await economy_total(db, domain)
     assert found == coins
 
 
-async def test_coins_stay_through_errors_moves_losses_and_returns(db: Database, domain: Domain) -> None:
+async def test_cash_is_conserved_through_errors_moves_losses_and_returns(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
     answers: list[dict[int, Response]] = [
@@ -85,7 +85,7 @@ async def test_coins_stay_through_errors_moves_losses_and_returns(db: Database, 
     }  # fmt: skip
 
 
-async def test_a_moved_page_passes_its_cash_and_later_payments_on(db: Database, domain: Domain) -> None:
+async def test_a_moved_page_passes_on_its_cash_and_later_payments(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
     await make_due(db)
@@ -97,11 +97,11 @@ async def test_a_moved_page_passes_its_cash_and_later_payments_on(db: Database, 
     await recorded(db, lease, look(zero, NOT_MODIFIED, START + 2 * DAY, domain))
     paid = await one(db, lease, domain, 4, 3)
 
-    assert moved.cash >= two.cash + four.cash - ENDOWMENT  # of one of the two pages, which sleeps again
-    assert paid.cash - moved.cash >= zero.cash * 0.85 // 3 - 1  # the third that page 2 would have had
+    assert moved.cash >= two.cash + four.cash - ENDOWMENT  # the endowment of one of the two pages is dormant again
+    assert paid.cash - moved.cash >= zero.cash * 0.85 // 3 - 1  # the share that page 2 would have received
 
 
-async def test_a_failed_look_does_not_forget_where_a_page_moved_to(db: Database, domain: Domain) -> None:
+async def test_a_failed_visit_keeps_the_target_of_a_move(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
     await make_due(db)
@@ -116,7 +116,7 @@ async def test_a_failed_look_does_not_forget_where_a_page_moved_to(db: Database,
         assert await cursor.fetchone() == (key(domain, 4),)
 
 
-async def test_an_unchanged_page_pays_along_its_stored_links(db: Database, domain: Domain) -> None:
+async def test_an_unchanged_page_pays_its_stored_links(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
     await make_due(db)
@@ -129,7 +129,7 @@ async def test_an_unchanged_page_pays_along_its_stored_links(db: Database, domai
         assert (await one(db, lease, domain, n, 2)).cash >= before[n].cash + share - 1
 
 
-async def test_a_failing_page_keeps_its_cash_for_three_looks_and_its_knowledge_for_ever(
+async def test_a_failing_page_keeps_its_cash_for_three_visits_and_its_history_forever(
     db: Database, domain: Domain
 ) -> None:
     lease = await take(db, START)
@@ -166,7 +166,7 @@ async def test_a_late_holder_records_nothing(db: Database, domain: Domain) -> No
     assert await count(db, "page") == 1
 
 
-async def test_a_commit_that_nobody_saw_is_not_applied_twice(db: Database, domain: Domain) -> None:
+async def test_a_commit_whose_result_was_lost_is_not_applied_twice(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     target = (await targets(db, lease, START))[0]
     visit = look(target, html(domain, [1, 2]), START, domain)
@@ -179,7 +179,7 @@ async def test_a_commit_that_nobody_saw_is_not_applied_twice(db: Database, domai
     assert total == coins
 
 
-async def test_pages_in_flight_are_not_handed_out_again(db: Database, domain: Domain) -> None:
+async def test_dispatched_pages_are_not_selected_again(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     first = await targets(db, lease, START)
 
@@ -189,7 +189,7 @@ async def test_pages_in_flight_are_not_handed_out_again(db: Database, domain: Do
     assert second == []
 
 
-async def test_of_the_pages_never_fetched_the_richest_comes_first(db: Database, domain: Domain) -> None:
+async def test_the_unfetched_page_with_the_most_cash_comes_first(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     root = (await targets(db, lease, START))[0]
     await recorded(db, lease, look(root, html(domain, [1, 2, 3]), START, domain))
@@ -201,7 +201,7 @@ async def test_of_the_pages_never_fetched_the_richest_comes_first(db: Database, 
     assert found[0].url == url(domain, 3)
 
 
-async def test_discovery_and_refresh_each_have_their_share(db: Database, domain: Domain) -> None:
+async def test_discovery_and_revisits_each_get_their_share(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     site = {0: list(range(1, 60))} | {n: [] for n in range(1, 60)}
     await made_up.crawl(db, lease, site, START, most=30)
@@ -215,7 +215,7 @@ async def test_discovery_and_refresh_each_have_their_share(db: Database, domain:
     assert kinds.count(State.FETCHED) >= 6
 
 
-async def test_a_domain_has_no_more_pages_than_it_may(db: Database, domain: Domain) -> None:
+async def test_a_domain_keeps_its_page_limit(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     root = (await targets(db, lease, START))[0]
 
@@ -226,7 +226,7 @@ async def test_a_domain_has_no_more_pages_than_it_may(db: Database, domain: Doma
     assert total == coins
 
 
-async def test_a_refused_page_is_known_and_has_no_part_in_the_economy(db: Database, domain: Domain) -> None:
+async def test_an_excluded_page_is_stored_outside_the_economy(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     root = (await targets(db, lease, START))[0]
     visit = look(root, html(domain, [1, 2]), START, domain)
@@ -239,11 +239,11 @@ async def test_a_refused_page_is_known_and_has_no_part_in_the_economy(db: Databa
     assert await count(db, "cash") == 2
 
 
-async def test_a_busy_answer_holds_the_domain_in_the_same_transaction(db: Database, domain: Domain) -> None:
+async def test_a_busy_response_suspends_the_domain_in_the_same_transaction(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     target = (await targets(db, lease, START))[0]
     visit = look(target, status(429, retry_after="3600"), START, domain)
-    hold = Suspension(until=START + timedelta(hours=1), reason="http_429", refusals=1)
+    hold = Suspension(until=START + timedelta(hours=1), reason="http_429", rejections=1)
 
     await record.record_visits(db, lease, record.Batch([visit], max_pages=10, suspension=hold))
     await claim.release(db, lease, at=START)
@@ -254,7 +254,7 @@ async def test_a_busy_answer_holds_the_domain_in_the_same_transaction(db: Databa
     assert await states(db, domain) == {"": "fetched"}
 
 
-async def test_what_a_server_sends_reaches_the_database(db: Database, domain: Domain) -> None:
+async def test_any_text_of_a_server_can_be_stored(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     target = (await targets(db, lease, START))[0]
     long = Url(f"{domain.root}{'a' * (8192 - len(domain.root))}")
@@ -268,7 +268,7 @@ async def test_what_a_server_sends_reaches_the_database(db: Database, domain: Do
     assert await count(db, "snapshot") == 1
 
 
-async def test_the_feed_holds_each_change_once_in_one_order_whoever_stamps(db: Database, domain: Domain) -> None:
+async def test_the_feed_has_each_change_once_in_order_with_concurrent_appends(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
 
@@ -281,7 +281,7 @@ async def test_the_feed_holds_each_change_once_in_one_order_whoever_stamps(db: D
     assert rest == items[3:]
 
 
-async def test_refresh_makes_a_prefix_due_and_the_same_wish_twice_is_one(db: Database, domain: Domain) -> None:
+async def test_a_refresh_makes_a_prefix_due_and_is_deduplicated(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
     at = START + timedelta(minutes=1)
@@ -296,9 +296,7 @@ async def test_refresh_makes_a_prefix_due_and_the_same_wish_twice_is_one(db: Dat
     assert await count(db, "inbox") == 0
 
 
-async def test_pages_are_read_again_under_the_settings_of_today_and_not_those_of_an_older_lease(
-    db: Database, domain: Domain
-) -> None:
+async def test_a_full_recrawl_waits_for_a_lease_with_the_current_settings(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
     at = START + timedelta(minutes=1)
@@ -314,7 +312,7 @@ async def test_pages_are_read_again_under_the_settings_of_today_and_not_those_of
     assert {target.validators for target in again} == {NO_VALIDATORS}
 
 
-async def test_a_rule_admits_so_many_pages_of_its_pattern_and_others_do_not_count(db: Database) -> None:
+async def test_a_rule_limits_the_pages_of_its_pattern_only(db: Database) -> None:
     domain_settings = DomainSettings(rules=(PageRule("/1", max_pages=2), PageRule("/", weight=2.0)))
     domain = await domains.register(
         db, Authority("ruled.test"), scheme="http", domain_settings=domain_settings, at=START
@@ -329,7 +327,7 @@ async def test_a_rule_admits_so_many_pages_of_its_pattern_and_others_do_not_coun
     assert await count_limited_pages(db, domain.id) == {"/1": 2}
 
 
-async def test_a_page_that_is_wanted_once_is_never_due_again(db: Database) -> None:
+async def test_a_page_fetched_once_by_rule_is_never_due_again(db: Database) -> None:
     domain_settings = DomainSettings(rules=(PageRule("/1", once=True),))
     domain = await domains.register(
         db, Authority("ruled.test"), scheme="http", domain_settings=domain_settings, at=START
@@ -342,7 +340,7 @@ async def test_a_page_that_is_wanted_once_is_never_due_again(db: Database) -> No
     assert {target.url for target in later} == {url(domain, 0), url(domain, 2)}
 
 
-async def test_a_rule_that_wants_pages_once_asks_for_no_look_at_those_that_are_had(db: Database) -> None:
+async def test_a_rule_to_fetch_once_requests_no_visit_of_fetched_pages(db: Database) -> None:
     domain = await domains.register(
         db, Authority("ruled.test"), scheme="http", domain_settings=DomainSettings(), at=START
     )
@@ -368,5 +366,5 @@ async def test_a_rule_that_wants_pages_once_asks_for_no_look_at_those_that_are_h
     asked = await targets(db, lease, later, without=[target.key for target in handed])
 
     assert {target.url for target in handed} == {url(domain, 0), url(domain, 2)}
-    assert never == [(key(domain, 1), Wanted.NONE)]
+    assert never == [(key(domain, 1), RequestReason.NONE)]
     assert [target.url for target in asked] == [url(domain, 1)]

@@ -1,4 +1,4 @@
-"""Pages that say the same share one schedule, in a real Postgres, through the claim."""
+"""Shared schedules of pages with equal texts, in a real Postgres."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ from tests.store.made_up import TERM, html, key, look, status, targets
 from tests.store.report.test_duplicates import LONG, OTHER
 
 DAY = timedelta(days=1)
-SETTLED = 60  # days in which pages that never change are looked at often enough
+SETTLED = 60  # days until pages that never change have enough visits
 NEXT = "another text altogether, " + OTHER
 
 
@@ -40,7 +40,7 @@ def site(domain: Domain, texts: Mapping[int, str]) -> dict[int, Response]:
 
 
 async def day(db: Database, domain: Domain, answers: Mapping[int, Response], *, at: datetime) -> list[int]:
-    """All that is due; which pages were looked at, in their order, and what they share is told afterwards."""
+    """Visit all due pages, let a plan propose pairs, and return the visited pages in order."""
     lease = await claim.claim(db, at=at, holder="test", term=TERM, only=[domain])
     if lease is None:
         return []
@@ -59,18 +59,18 @@ async def day(db: Database, domain: Domain, answers: Mapping[int, Response], *, 
 async def days(
     db: Database, domain: Domain, answers: Mapping[int, Response], first: int, last: int, *, every: int = 5
 ) -> Counter[int]:
-    """What is due each few days, with a plan's look for twins after each; how often each page was looked at."""
-    looks = Counter[int]()
+    """Visit due pages every few days, with a plan after each, and return the number of visits of each page."""
+    visits = Counter[int]()
     for n in range(first, last, every):
-        looks += Counter(await day(db, domain, answers, at=START + n * DAY))
+        visits += Counter(await day(db, domain, answers, at=START + n * DAY))
         await report.fill_fingerprints(db, domain)
         await record.propose_pairs(db, domain, at=START + n * DAY)
     assert await report.check_invariants(db) == []
-    return looks
+    return visits
 
 
 async def duplicates(db: Database, domain: Domain) -> dict[int, int]:
-    """Who rides along with whom."""
+    """Return the canonical page of each duplicate."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
             "SELECT p.url, l.url FROM page p JOIN page l ON l.domain_id = p.domain_id AND l.key = p.canonical"
@@ -94,7 +94,7 @@ async def belief(db: Database, domain: Domain, n: int) -> tuple[float, float]:
 
 
 async def shared(db: Database, domain: Domain, texts: Mapping[int, str]) -> tuple[int, int, datetime]:
-    """Pages 1 and 2 share a schedule, and both have just been looked at: who leads, who rides along, and when."""
+    """Make pages 1 and 2 share a schedule after a visit of both; return canonical page, duplicate and time."""
     await days(db, domain, site(domain, texts), 0, SETTLED)
     ((follower, canonical),) = (await duplicates(db, domain)).items()
     await make_due(db, START + SETTLED * DAY)
@@ -103,7 +103,7 @@ async def shared(db: Database, domain: Domain, texts: Mapping[int, str]) -> tupl
 
 
 async def make_due(db: Database, at: datetime, n: int | None = None, *, domain: Domain | None = None) -> None:
-    """All pages, or one."""
+    """Make all pages due, or one."""
     only = key(domain, n) if domain is not None and n is not None else None
     async with db.transaction() as connection:
         await connection.execute(
@@ -122,31 +122,29 @@ async def due_in(db: Database, domain: Domain, n: int, *, at: datetime) -> timed
         return timedelta(seconds=(row[0] - at).total_seconds())
 
 
-async def test_of_pages_with_one_text_one_is_looked_at_and_the_others_now_and_then(
-    db: Database, domain: Domain
-) -> None:
+async def test_duplicates_are_visited_less_often_than_their_canonical_page(db: Database, domain: Domain) -> None:
     texts = {1: LONG, 2: LONG, 3: OTHER}
     canonical, follower, _ = await shared(db, domain, texts)
 
-    looks = await days(db, domain, site(domain, texts), SETTLED + 5, SETTLED + 205)
+    visits = await days(db, domain, site(domain, texts), SETTLED + 5, SETTLED + 205)
 
     assert {canonical, follower} == {1, 2}
-    assert min(looks[canonical], looks[3]) >= 3 * max(looks[follower], 1)
+    assert min(visits[canonical], visits[3]) >= 3 * max(visits[follower], 1)
     assert await duplicates(db, domain) == {follower: canonical}
 
 
-async def test_where_no_price_decides_each_page_has_its_own_schedule(db: Database, domain: Domain) -> None:
+async def test_schedules_are_not_shared_under_other_revisit_policies(db: Database, domain: Domain) -> None:
     texts = {1: LONG, 2: LONG, 3: OTHER}
     domain = await domains.change_settings(db, domain, replace(domain.settings, revisit="fixed 10d"), at=START)
 
-    looks = await days(db, domain, site(domain, texts), 0, SETTLED)
+    visits = await days(db, domain, site(domain, texts), 0, SETTLED)
 
     assert await duplicates(db, domain) == {}
-    assert looks[1] >= 5
-    assert looks[2] >= 5
+    assert visits[1] >= 5
+    assert visits[2] >= 5
 
 
-async def test_when_the_leader_has_changed_the_others_are_looked_at_at_once_and_go_on_sharing(
+async def test_a_change_of_the_canonical_page_requests_its_duplicates_which_keep_sharing(
     db: Database, domain: Domain
 ) -> None:
     canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
@@ -159,24 +157,20 @@ async def test_when_the_leader_has_changed_the_others_are_looked_at_at_once_and_
     assert await due_in(db, domain, follower, at=at) > 3 * await due_in(db, domain, canonical, at=at)
 
 
-async def test_who_has_not_changed_with_the_leader_is_on_its_own_at_once_with_all_that_it_knows(
-    db: Database, domain: Domain
-) -> None:
+async def test_a_duplicate_that_did_not_change_gets_its_own_schedule_and_estimate(db: Database, domain: Domain) -> None:
     canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
     before = await belief(db, domain, follower)
     await make_due(db, at, canonical, domain=domain)
 
     await day(db, domain, site(domain, {canonical: NEXT, follower: LONG}), at=at)
-    looks = await days(db, domain, site(domain, {canonical: NEXT, follower: LONG}), SETTLED + 5, SETTLED + 105)
+    visits = await days(db, domain, site(domain, {canonical: NEXT, follower: LONG}), SETTLED + 5, SETTLED + 105)
 
     assert await duplicates(db, domain) == {}
     assert (await belief(db, domain, follower))[1] > before[1]
-    assert looks[follower] >= 2
+    assert visits[follower] >= 2
 
 
-async def test_a_test_that_finds_another_text_ends_the_sharing_and_the_next_look_is_the_pages_own(
-    db: Database, domain: Domain
-) -> None:
+async def test_a_check_that_finds_another_text_ends_the_sharing(db: Database, domain: Domain) -> None:
     canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
     answers = site(domain, {canonical: LONG, follower: NEXT})
     rests = await due_in(db, domain, follower, at=at)
@@ -189,7 +183,7 @@ async def test_a_test_that_finds_another_text_ends_the_sharing_and_the_next_look
     assert (await days(db, domain, answers, SETTLED + 300, SETTLED + 400))[follower] > 1
 
 
-async def test_who_rode_along_with_a_page_that_is_gone_has_its_own_schedule_again(db: Database, domain: Domain) -> None:
+async def test_duplicates_of_a_gone_page_get_their_own_schedules(db: Database, domain: Domain) -> None:
     canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
     await make_due(db, at, canonical, domain=domain)
     rests = await due_in(db, domain, follower, at=at)
@@ -200,9 +194,7 @@ async def test_who_rode_along_with_a_page_that_is_gone_has_its_own_schedule_agai
     assert await due_in(db, domain, follower, at=at) < rests / 3
 
 
-async def test_who_rode_along_with_a_page_that_changes_at_most_looks_is_on_its_own(
-    db: Database, domain: Domain
-) -> None:
+async def test_duplicates_of_a_page_that_changes_often_get_their_own_schedules(db: Database, domain: Domain) -> None:
     canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
     shares = []
     for n in range(3):
@@ -214,7 +206,7 @@ async def test_who_rode_along_with_a_page_that_changes_at_most_looks_is_on_its_o
     assert shares == [{follower: canonical}, {follower: canonical}, {}]
 
 
-async def test_one_record_calls_and_lets_go_so_many_pages_and_no_more(db: Database, domain: Domain) -> None:
+async def test_one_record_requests_and_releases_a_limited_number_of_duplicates(db: Database, domain: Domain) -> None:
     canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
     copies = max(MAX_REQUESTED, MAX_UNLINKED) + 20
     async with db.transaction() as connection:
@@ -246,7 +238,9 @@ async def test_one_record_calls_and_lets_go_so_many_pages_and_no_more(db: Databa
 @pytest.mark.parametrize(
     "lost", ["UPDATE frontier SET state = 'gone' WHERE key = %s", "UPDATE page SET failures = 3 WHERE key = %s"]
 )
-async def test_who_was_not_let_go_with_others_leaves_at_its_own_test(db: Database, domain: Domain, lost: str) -> None:
+async def test_a_duplicate_that_was_not_released_leaves_at_its_own_check(
+    db: Database, domain: Domain, lost: str
+) -> None:
     texts = {1: LONG, 2: LONG}
     canonical, follower, at = await shared(db, domain, texts)
     async with db.transaction() as connection:
@@ -259,7 +253,7 @@ async def test_who_was_not_let_go_with_others_leaves_at_its_own_test(db: Databas
     assert await duplicates(db, domain) == {}
 
 
-async def test_two_looks_are_too_few_and_so_is_a_text_of_some_words(db: Database, domain: Domain) -> None:
+async def test_sharing_needs_enough_visits_and_text(db: Database, domain: Domain) -> None:
     note = " ".join(LONG.split()[:40])
     answers = site(domain, {1: LONG, 2: LONG, 3: note, 4: note})
     assert len(note.encode()) < MIN_SHARED_BYTES
@@ -273,10 +267,10 @@ async def test_two_looks_are_too_few_and_so_is_a_text_of_some_words(db: Database
     await day(db, domain, answers, at=START + 9 * DAY)
 
     assert await record.propose_pairs(db, domain, at=START + 9 * DAY) == 1
-    assert await record.propose_pairs(db, domain, at=START + 9 * DAY) == 0  # it is waiting for the holder
+    assert await record.propose_pairs(db, domain, at=START + 9 * DAY) == 0  # pairs wait in the inbox
 
 
-async def test_what_has_changed_before_the_holder_hears_of_it_is_not_shared(db: Database, domain: Domain) -> None:
+async def test_a_pair_that_changed_before_it_is_applied_is_not_shared(db: Database, domain: Domain) -> None:
     answers = site(domain, {1: LONG, 2: LONG})
     for n in range(MIN_VISITS):
         await make_due(db, START + n * DAY)
@@ -292,7 +286,7 @@ async def test_what_has_changed_before_the_holder_hears_of_it_is_not_shared(db: 
 
 
 def named(domain: Domain, urls: Mapping[str, str]) -> dict[Url, Response]:
-    """Return the answers of these paths and texts, and that of a root that links to all of them."""
+    """Return responses with these paths and texts, and that of a root that links to all of them."""
     answers: dict[Url, Response] = {
         Url(domain.root + path): html(domain, [], words=text) for path, text in urls.items()
     }
@@ -323,7 +317,7 @@ async def visited(db: Database, domain: Domain, answers: Mapping[Url, Response],
 
 
 async def leaders(db: Database, domain: Domain) -> dict[str, str]:
-    """Return the path of each page that follows another, and of the page that it follows."""
+    """Return the path of the canonical page of each duplicate, by path."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
             "SELECT p.url, l.url FROM page p JOIN page l ON l.domain_id = p.domain_id AND l.key = p.canonical"
@@ -336,7 +330,7 @@ async def leaders(db: Database, domain: Domain) -> dict[str, str]:
 COPIES = ("guide.html", "guide/", "guide?print=1", "guide?lang=en")
 
 
-async def test_urls_of_one_page_are_visited_as_one_after_a_visit_of_each(db: Database, domain: Domain) -> None:
+async def test_urls_of_one_page_share_a_schedule_after_one_visit_each(db: Database, domain: Domain) -> None:
     answers = named(domain, {"guide": LONG, **dict.fromkeys(COPIES, LONG), "other": OTHER, "third": NEXT})
 
     await visited(db, domain, answers, 0, 4)
@@ -349,9 +343,7 @@ async def test_urls_of_one_page_are_visited_as_one_after_a_visit_of_each(db: Dat
     assert visits["other"] >= 2 * max(visits[path] for path in shares)
 
 
-async def test_copies_of_a_page_that_changes_are_not_visited_with_each_of_its_changes(
-    db: Database, domain: Domain
-) -> None:
+async def test_copies_are_not_visited_at_each_change_of_their_page(db: Database, domain: Domain) -> None:
     answers = named(domain, dict.fromkeys(("guide", *COPIES), LONG))
     await visited(db, domain, answers, 0, 4)
     shares = await leaders(db, domain)
@@ -364,7 +356,7 @@ async def test_copies_of_a_page_that_changes_are_not_visited_with_each_of_its_ch
     assert sum(visits[path] for path in shares) <= 2 * len(shares)
 
 
-async def test_copies_whose_texts_differ_later_are_apart_again(db: Database, domain: Domain) -> None:
+async def test_copies_whose_texts_diverge_stop_sharing(db: Database, domain: Domain) -> None:
     answers = named(domain, {"guide": LONG, "guide.html": LONG})
     await visited(db, domain, answers, 0, 4)
     ((copy, canonical),) = (await leaders(db, domain)).items()
@@ -377,14 +369,14 @@ async def test_copies_whose_texts_differ_later_are_apart_again(db: Database, dom
     assert canonical != copy
 
 
-async def test_a_canonical_link_to_a_page_with_the_same_text_settles_it_at_the_first_visit(
+async def test_a_canonical_link_to_an_equal_page_starts_sharing_at_the_first_visit(
     db: Database, domain: Domain
 ) -> None:
     answers = named(domain, dict.fromkeys(("article", "print-7", "other-7"), LONG))
     head = f'<title>page</title><link rel="canonical" href="{domain.root}article">'
     answers[Url(f"{domain.root}other-7")] = status(200, f"{head}<p>{NEXT}".encode())
     printed = Url(f"{domain.root}print-7")
-    await visited(db, domain, {**answers, printed: status(503)}, 0, 1)  # the article is known before
+    await visited(db, domain, {**answers, printed: status(503)}, 0, 1)  # the article is fetched first
 
     answers[printed] = status(200, f"{head}<p>{LONG}".encode())
     await visited(db, domain, answers, 1, 4)
@@ -392,7 +384,7 @@ async def test_a_canonical_link_to_a_page_with_the_same_text_settles_it_at_the_f
     assert await leaders(db, domain) == {"print-7": "article"}
 
 
-async def test_domains_do_not_share(db: Database, domain: Domain) -> None:
+async def test_pages_of_different_domains_do_not_share(db: Database, domain: Domain) -> None:
     other = await domains.register(
         db, Authority("other.test"), scheme="http", domain_settings=DomainSettings(), at=START
     )
@@ -405,7 +397,7 @@ async def test_domains_do_not_share(db: Database, domain: Domain) -> None:
         assert await record.propose_pairs(db, each, at=START + 3 * DAY) == 0
 
 
-async def test_no_record_scans_a_table_for_those_who_share(db: Database, domain: Domain) -> None:
+async def test_recording_scans_no_table_for_shared_schedules(db: Database, domain: Domain) -> None:
     values = {"domain_id": domain.id, "keys": [key(domain, 1)], "news": [key(domain, 2)], "lost": [key(domain, 3)]}
     async with db.transaction() as connection:
         await connection.execute(PREFER_KEY_LOOKUPS)
@@ -423,7 +415,7 @@ async def test_no_record_scans_a_table_for_those_who_share(db: Database, domain:
                 "due_at": [START],
                 "request_reason": 3,
                 "changed": [key(domain, 2)],
-                "looks": 3,
+                "visits": 3,
                 "many": 2,
                 "most": 9,
                 "most_left": 9,

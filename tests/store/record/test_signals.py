@@ -1,4 +1,4 @@
-"""Change signals: what they do to the pages they mean, and how their sources are measured."""
+"""Change signals: their effect on pages, and the measurement of their sources."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,21 +27,22 @@ COUNTS = "SELECT key, signals, signaled_at FROM page WHERE signals <> '' ORDER B
 
 
 async def measured(db: Database, domain: Domain) -> None:
-    """A source whose word looks have shown to be worth much."""
+    """Add a source that visits have shown to be reliable."""
     record_of = '{"page_days": 4000, "false_signals": 8, "true_signals": 200, "signaled_changes": 200,'
     record_of += ' "expected_changes": 220, "silent_changes": 10, "expected_silent_changes": 100, "merit": 6,'
     record_of += ' "recent_signals": 30, "recent_page_days": 200, "usual_signals": 30, "usual_page_days": 200}'
     async with db.transaction() as connection:
         await connection.execute(
-            """INSERT INTO domain_source (domain_id, no, source, measured_at, recall, noise, silence, weighed_recall,
-                                          weighed_noise, weighed_silence, record)
+            """INSERT INTO domain_source (domain_id, no, source, measured_at, recall, noise, effective_recall,
+                                          applied_recall,
+                                          applied_noise, applied_effective_recall, record)
                VALUES (%s, 0, 'cms', %s, 0.85, 0.0023, 0.85, 0.85, 0.0023, 0.85, %s)""",
             (domain.id, NOW, record_of),
         )
 
 
 async def known_pages(db: Database) -> tuple[Domain, Lease]:
-    """Thirty pages that change twice a year or so, each looked at a few days ago."""
+    """Add thirty pages that change about twice a year, each visited a few days ago."""
     domain = await domains.register(db, Authority("a.test"), scheme="http", domain_settings=DomainSettings(), at=START)
     lease = await take(db, START)
     await crawl(db, lease, {0: list(PAGES), **{n: [0] for n in PAGES}}, START)
@@ -50,7 +51,7 @@ async def known_pages(db: Database) -> tuple[Domain, Lease]:
         await connection.execute("UPDATE page SET rate_b = 40000 WHERE key = %s", (key(domain, 0),))
         await connection.execute("UPDATE frontier SET due_at = %s", (START + DAY,))
     await drained(db, lease)
-    assert await targets(db, lease, NOW) == []  # not due yet, any of them
+    assert await targets(db, lease, NOW) == []  # none is due yet
     return domain, lease
 
 
@@ -85,7 +86,7 @@ async def due(db: Database, domain: Domain, n: int) -> datetime:
     return at
 
 
-async def test_a_signal_of_a_good_source_makes_its_page_due_and_no_other(db: Database) -> None:
+async def test_a_signal_of_a_good_source_makes_only_its_page_due(db: Database) -> None:
     domain, lease = await known_pages(db)
     await measured(db, domain)
     before = {target.key for target in await targets(db, lease, NOW)}
@@ -99,7 +100,7 @@ async def test_a_signal_of_a_good_source_makes_its_page_due_and_no_other(db: Dat
     assert after[0].signals == (1,)
 
 
-async def test_a_signal_of_an_unknown_source_is_counted_and_moves_nothing(db: Database) -> None:
+async def test_a_signal_of_a_new_source_is_counted_without_changing_due_times(db: Database) -> None:
     domain, lease = await known_pages(db)
     before = await due(db, domain, 7)
 
@@ -107,12 +108,14 @@ async def test_a_signal_of_an_unknown_source_is_counted_and_moves_nothing(db: Da
     await drained(db, lease)
 
     assert await figures(db, COUNTS) == [(key(domain, 7), b"\1", [NOW])]
-    assert await figures(db, "SELECT source, signals, recall, silence FROM domain_source") == [("cms", 1, 0.0, 0.0)]
+    assert await figures(db, "SELECT source, signals, recall, effective_recall FROM domain_source") == [
+        ("cms", 1, 0.0, 0.0)
+    ]
     assert abs(await due(db, domain, 7) - before) < timedelta(days=200)
     assert await targets(db, lease, NOW) == []
 
 
-async def test_a_signal_counts_once_and_never_what_a_look_has_seen_already(db: Database) -> None:
+async def test_a_signal_counts_once_and_only_after_the_last_visit(db: Database) -> None:
     domain, lease = await known_pages(db)
 
     for at in (NOW, NOW, NOW - DAY, START - DAY):
@@ -128,7 +131,7 @@ async def test_a_signal_counts_once_and_never_what_a_look_has_seen_already(db: D
     assert await figures(db, "SELECT source, signals FROM report_source ORDER BY source") == [("cms", 2), ("other", 1)]
 
 
-async def test_a_good_look_begins_the_count_anew_and_teaches_what_the_source_is_worth(db: Database) -> None:
+async def test_a_successful_visit_resets_the_signals_and_measures_their_source(db: Database) -> None:
     domain, lease = await known_pages(db)
     await measured(db, domain)
     await domains.add_signals(db, domain, says(domain, 7, 8), at=NOW)
@@ -146,7 +149,7 @@ async def test_a_good_look_begins_the_count_anew_and_teaches_what_the_source_is_
     assert false < 8.1
 
 
-async def test_an_unknown_page_is_found_by_a_signal_within_scope_and_limit(db: Database) -> None:
+async def test_a_signal_discovers_a_page_within_scope_and_limit(db: Database) -> None:
     domain, lease = await known_pages(db)
 
     outside = ChangeSignal(url=Url("http://b.test/"), source="cms", at=NOW)
@@ -158,7 +161,7 @@ async def test_an_unknown_page_is_found_by_a_signal_within_scope_and_limit(db: D
     assert new == [("unfetched", 0, 1)] * 2
 
 
-async def test_the_reports_freshness_is_cores_with_signals(db: Database) -> None:
+async def test_the_freshness_of_the_report_equals_core_with_signals(db: Database) -> None:
     domain, lease = await known_pages(db)
     await measured(db, domain)
     await domains.add_signals(db, domain, says(domain, 7), at=NOW)
@@ -175,14 +178,14 @@ async def test_the_reports_freshness_is_cores_with_signals(db: Database) -> None
     assert shown[url(domain, 7)] < 0.5 < shown[url(domain, 8)]  # type: ignore[operator]
 
 
-async def test_too_many_waiting_signals_are_refused(db: Database) -> None:
+async def test_too_many_waiting_signals_are_rejected(db: Database) -> None:
     domain, _ = await known_pages(db)
 
-    with pytest.raises(BadInput, match=r"signals wait for a\.test already"):
+    with pytest.raises(BadInput, match=r"signals already wait for a\.test"):
         await domains.add_signals(db, domain, says(domain, *range(MAX_WAITING_SIGNALS + 1)), at=NOW)
 
 
-async def test_a_source_that_has_proved_itself_lets_silent_pages_wait_longer(db: Database) -> None:
+async def test_pages_without_signals_of_a_proven_source_wait_longer(db: Database) -> None:
     domain, lease = await known_pages(db)
     await repriced(db, domain, lease)
     before = await due(db, domain, 5)
@@ -194,7 +197,7 @@ async def test_a_source_that_has_proved_itself_lets_silent_pages_wait_longer(db:
 
 
 @pytest.mark.parametrize("since", [-5.0, 0.0, 3.0, 10.0, 17.5, 20.0, 29.0, 30.0, 40.0])
-async def test_the_database_reads_the_activity_of_a_site_as_core_does(db: Database, since: float) -> None:
+async def test_site_activity_in_sql_equals_core(db: Database, since: float) -> None:
     activity = SiteActivity(at=tuple(START + n * DAY for n in (0, 10, 20, 30)), ahead=(0.0, -4.0, 25.0, 24.5))
 
     found = await figures(

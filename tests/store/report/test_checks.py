@@ -14,7 +14,7 @@ LINKS = {0: [1, 2, 3], 1: [2], 2: [0], 3: [2]}
 
 @pytest.fixture
 async def walked(db: Database, domain: Domain) -> Domain:
-    """A domain with pages known, new and gone, and with changes in the feed."""
+    """Crawl a domain with fetched, unfetched and gone pages and with changes in the feed."""
     lease = await take(db, START)
     await crawl(db, lease, LINKS, START)
     later = START + timedelta(days=100)
@@ -31,7 +31,7 @@ async def walked(db: Database, domain: Domain) -> Domain:
 
 
 async def broken(db: Database, *statements: str) -> dict[str, str]:
-    """What is found after the statements, by rule."""
+    """Return the findings after the statements, by rule."""
     async with db.transaction() as connection:
         for statement in statements:
             await connection.execute(statement.encode())
@@ -40,33 +40,33 @@ async def broken(db: Database, *statements: str) -> dict[str, str]:
     return {finding.rule: finding.text for finding in found}
 
 
-async def test_a_crawled_domain_is_in_order(db: Database, walked: Domain) -> None:
+async def test_a_crawled_domain_has_no_findings(db: Database, walked: Domain) -> None:
     assert await report.check_invariants(db) == []
     assert await report.count_domains(db) == 1
 
 
-async def test_a_domain_that_was_never_crawled_is_in_order(db: Database, domain: Domain) -> None:
+async def test_a_domain_that_was_never_crawled_has_no_findings(db: Database, domain: Domain) -> None:
     assert await report.check_invariants(db) == []
 
 
-async def test_it_can_be_checked_while_it_is_crawled(db: Database, domain: Domain) -> None:
+async def test_a_domain_can_be_checked_during_a_crawl(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await crawl(db, lease, LINKS, START, most=2)
 
     assert await report.check_invariants(db) == []
 
 
-async def test_lost_and_found_coins_are_counted_to_the_last_one(db: Database, walked: Domain) -> None:
+async def test_missing_and_excess_cash_is_counted_exactly(db: Database, walked: Domain) -> None:
     lost = await broken(
         db,
-        "UPDATE domain_state SET reserve = reserve - 1 WHERE reserve > 0",
+        "UPDATE domain_state SET virtual_page_cash = virtual_page_cash - 1 WHERE virtual_page_cash > 0",
         "UPDATE domain_state SET dormant = dormant - 1000000",
     )
     found = await broken(db, "UPDATE domain_state SET dormant = dormant + 3000000")
 
     assert set(lost) == set(found) == {"coins"}
-    assert "were lost" in lost["coins"]
-    assert "were made from nothing" in found["coins"]
+    assert "is missing" in lost["coins"]
+    assert "is in excess" in found["coins"]
 
 
 async def test_a_domain_that_sleeps_although_a_page_is_due_is_found(db: Database, walked: Domain) -> None:
@@ -76,17 +76,17 @@ async def test_a_domain_that_sleeps_although_a_page_is_due_is_found(db: Database
     assert walked.root in found["asleep"]
 
 
-async def test_a_pool_that_counts_wrong_is_found(db: Database, walked: Domain) -> None:
+async def test_a_wrong_count_of_a_pool_is_found(db: Database, walked: Domain) -> None:
     found = await broken(
         db,
         "UPDATE pool SET pages = pages + 1 WHERE pool = 1",
         "UPDATE domain_state SET dormant = dormant - (SELECT dividend FROM pool WHERE pool = 1)",
     )
 
-    assert found == {"pools": "pool 1 counts 3 pages, and 2 pages are in it"}
+    assert found == {"pools": "pool 1 counts 3 pages, but 2 pages are in it"}
 
 
-async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None:
+async def test_negative_cash_is_found(db: Database, walked: Domain) -> None:
     found = await broken(
         db,
         """WITH poor AS (UPDATE cash SET net = net - 1000000000000000
@@ -95,7 +95,7 @@ async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None
     )
 
     assert set(found) == {"negative_cash"}
-    assert found["negative_cash"].startswith("1 pages have less than nothing: http://site.test/")
+    assert found["negative_cash"].startswith("1 pages have negative cash: http://site.test/")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None
         (["UPDATE page SET fingerprint = 7"], {"wrong_digest"}),
         (["DELETE FROM content"], {"lost_content"}),
         (["UPDATE page SET moved_to = 'nobody' WHERE moved_to IS NOT NULL"], {"stray_moves"}),
-        (["UPDATE page SET last_visit_at = now() + interval '9 years'"], {"future_looks"}),
+        (["UPDATE page SET last_visit_at = now() + interval '9 years'"], {"future_visits"}),
         (["UPDATE visit SET key = 'nobody' WHERE ctid = (SELECT min(ctid) FROM visit)"], {"stray_visits"}),
         (["DELETE FROM event WHERE number = 2"], {"events"}),
         (["UPDATE domain_state SET next_event = next_event + 1"], {"events"}),
@@ -130,7 +130,7 @@ async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None
         (["DELETE FROM domain"], {"orphans"}),
     ],
 )
-async def test_what_is_broken_is_found_and_nothing_else(
+async def test_each_violation_gives_exactly_its_finding(
     db: Database, walked: Domain, statements: list[str], rules: set[str]
 ) -> None:
     async with db.transaction() as connection:
@@ -140,7 +140,7 @@ async def test_what_is_broken_is_found_and_nothing_else(
     assert {finding.rule for finding in await report.check_invariants(db)} == rules
 
 
-async def test_a_place_in_the_frontier_without_a_page_is_found(db: Database, walked: Domain) -> None:
+async def test_a_frontier_row_without_a_page_is_found(db: Database, walked: Domain) -> None:
     found = await broken(db, "DELETE FROM page WHERE url LIKE '%/3'")
 
     assert set(found) == {"pageless", "stray_visits", "wrong_version"}
@@ -149,10 +149,10 @@ async def test_a_place_in_the_frontier_without_a_page_is_found(db: Database, wal
 async def test_many_broken_pages_are_one_finding_with_examples(db: Database, walked: Domain) -> None:
     found = await broken(db, "UPDATE page SET main_digest = 'x'")
 
-    assert found["wrong_digest"].startswith("4 pages have other digests than their newest snapshots: ")
+    assert found["wrong_digest"].startswith("4 pages have digests other than those of their newest snapshot: ")
     assert found["wrong_digest"].count("main text") == MAX_EXAMPLES
     assert found["wrong_digest"].endswith(", ...")
 
 
-async def test_a_page_to_be_read_again_in_full_is_in_order(db: Database, walked: Domain) -> None:
+async def test_a_page_to_be_recrawled_in_full_gives_no_finding(db: Database, walked: Domain) -> None:
     assert await broken(db, "UPDATE page SET body_digest = '', etag = NULL") == {}

@@ -1,4 +1,4 @@
-"""Near duplicates in a real Postgres: filled in from the events, whatever happens to the pages."""
+"""Near duplicates in a real Postgres, filled from events through all changes of pages."""
 
 import asyncio
 import random
@@ -35,7 +35,7 @@ OTHER = " ".join(random.Random(2).choices(WORDS, k=300))
 
 
 def nearly(text: str, *, bits: int) -> str:
-    """The text with two words added that make a difference of so many bits."""
+    """Return the text with two more words, at a distance of a number of bits."""
     longer = (f"{text} and more{n}" for n in range(1000))
     return next(each for each in longer if difference(text, each) == bits)
 
@@ -52,7 +52,7 @@ SHORT = "Loading, please wait"
 
 
 async def looked_at(db: Database, domain: Domain, answers: dict[int, Response], *, at: datetime) -> None:
-    """Look at all that is due; the domain's pages, by their numbers, answer so."""
+    """Visit all due pages, with these responses by page number."""
     lease = await claim.claim(db, at=at, holder="test", term=TERM, only=[domain])
     assert lease is not None
     while await record.drain_inbox(db, lease, at=at):
@@ -66,13 +66,13 @@ async def looked_at(db: Database, domain: Domain, answers: dict[int, Response], 
 
 
 def site(domain: Domain, texts: Iterable[str]) -> dict[int, Response]:
-    """A root without text, and pages numbered from 1 with these."""
+    """Return the responses of a root without text and of pages with these texts, numbered from 1."""
     pages: dict[int, Response] = {n: html(domain, [], words=text) for n, text in enumerate(texts, 1)}
     return {0: html(domain, pages, words=""), **pages}
 
 
 async def groups(db: Database, domain: Domain, *, bits: int = 3) -> list[set[str]]:
-    """The paths of each group's pages, after filling in."""
+    """Fill the fingerprints and return the paths of each group's pages."""
     await report.fill_fingerprints(db, domain)
     found = await report.find_near_duplicate_groups(db, domain, bits=bits, max_groups=10, max_members=10)
     assert [each.pages for each in found] == [len(each.members) for each in found]
@@ -80,7 +80,7 @@ async def groups(db: Database, domain: Domain, *, bits: int = 3) -> list[set[str
     return [{page.url.removeprefix(domain.root) for page in each.members} for each in found]
 
 
-async def test_pages_that_say_nearly_the_same_are_a_group_and_others_are_in_none(db: Database, domain: Domain) -> None:
+async def test_only_near_duplicates_form_a_group(db: Database, domain: Domain) -> None:
     await looked_at(db, domain, site(domain, [LONG, OTHER, NEARLY, LONG]), at=START)
 
     assert await groups(db, domain) == [{"1", "3", "4"}]
@@ -99,7 +99,7 @@ async def test_pages_with_little_text_are_not_compared(db: Database, domain: Dom
     assert await report.find_near_duplicates(db, domain, key(domain, 1), bits=3, max_pages=10) is None
 
 
-async def test_pages_that_changed_moved_or_went_leave_and_those_that_come_back_return(
+async def test_changed_moved_and_gone_pages_leave_the_index_and_restored_ones_return(
     db: Database, domain: Domain
 ) -> None:
     before = site(domain, [LONG] * 5)
@@ -121,7 +121,7 @@ async def test_pages_that_changed_moved_or_went_leave_and_those_that_come_back_r
     assert again == [{"1", "2", "3", "4", "5"}]
 
 
-async def test_filling_goes_on_where_it_ended_and_several_at_once_do_it_once(
+async def test_filling_continues_where_it_ended_and_concurrent_runs_share_the_work(
     db: Database, domain: Domain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("crawler.store.report.duplicates.CHUNK", 2)
@@ -135,9 +135,7 @@ async def test_filling_goes_on_where_it_ended_and_several_at_once_do_it_once(
     assert await groups(db, domain) == [{"1", "2", "3"}]
 
 
-async def test_domains_are_not_compared_with_each_other_and_one_that_is_removed_leaves_nothing(
-    db: Database, domain: Domain
-) -> None:
+async def test_domains_are_not_compared_and_a_deleted_domain_leaves_no_rows(db: Database, domain: Domain) -> None:
     other = await domains.register(
         db, Authority("other.test"), scheme="http", domain_settings=DomainSettings(), at=START
     )
@@ -151,7 +149,7 @@ async def test_domains_are_not_compared_with_each_other_and_one_that_is_removed_
     assert await groups(db, domain) == [{"1", "2"}]
 
 
-async def test_bands_and_distances_in_sql_are_those_of_the_core(db: Database) -> None:
+async def test_bands_and_distances_in_sql_equal_those_in_core(db: Database) -> None:
     chance = random.Random(3)
     edges = [0, 2**64 - 1, 2**63, 2**63 - 1, *(chance.getrandbits(64) for _ in range(50))]
     async with db.transaction() as connection:
@@ -164,7 +162,7 @@ async def test_bands_and_distances_in_sql_are_those_of_the_core(db: Database) ->
             assert await cursor.fetchone() == (list(compute_bands(one)), (one ^ 5).bit_count())
 
 
-async def test_the_view_tells_of_each_page_and_the_first_of_those_that_are_near(db: Database, domain: Domain) -> None:
+async def test_the_view_lists_each_page_with_the_first_near_duplicate(db: Database, domain: Domain) -> None:
     await looked_at(db, domain, site(domain, [LONG, OTHER, NEARLY, LONG]), at=START)
     await report.fill_fingerprints(db, domain)
 
@@ -183,7 +181,7 @@ async def test_the_view_tells_of_each_page_and_the_first_of_those_that_are_near(
     }
 
 
-async def test_nothing_scans_a_table_in_a_domain_of_many_pages(db: Database, domain: Domain) -> None:
+async def test_no_table_is_scanned_in_a_large_domain(db: Database, domain: Domain) -> None:
     async with db.transaction() as connection:
         await connection.execute(
             """INSERT INTO page_fingerprint
@@ -231,7 +229,7 @@ async def test_nothing_scans_a_table_in_a_domain_of_many_pages(db: Database, dom
 
 
 def scanned(plan: dict[str, object], table: str) -> Iterable[float]:
-    """How many rows each scan of the table's partitions has read."""
+    """Yield the number of rows that each scan of the table's partitions has read."""
     if str(plan.get("Relation Name", "")).startswith(table):
         loops = float(str(plan["Actual Loops"]))
         yield loops * (float(str(plan["Actual Rows"])) + float(str(plan.get("Rows Removed by Filter", 0))))

@@ -1,4 +1,4 @@
-"""Consumers of the feed by SQL alone: the recipe of docs/feed.md as it stands, word by NOTIFY, and hints."""
+"""Consumers of the feed by SQL: the recipe of docs/feed.md, notifications by NOTIFY, and hints."""
 
 import asyncio
 import re
@@ -35,7 +35,7 @@ async def leased(db: Database, name: str) -> Lease:
 
 
 async def consume(database_url: str, is_over: asyncio.Event) -> None:
-    """Run the recipe until nothing can come any more, and once again."""
+    """Run the recipe until no more changes can arrive, and once more."""
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
         while True:
             was_over = is_over.is_set()
@@ -44,9 +44,7 @@ async def consume(database_url: str, is_over: asyncio.Event) -> None:
                 return
 
 
-async def test_the_recipe_takes_each_event_once_and_in_order_while_four_writers_record(
-    db: Database, database_url: str
-) -> None:
+async def test_the_recipe_reads_each_event_once_in_order_with_four_writers(db: Database, database_url: str) -> None:
     leases = [await leased(db, f"{name}.test") for name in ("apple", "birch", "cedar", "damson")]
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
         await connection.execute(ONCE.encode())
@@ -77,9 +75,7 @@ async def test_the_recipe_takes_each_event_once_and_in_order_while_four_writers_
     assert cursor == [(WRITERS * PAGES,)]
 
 
-async def test_a_reader_of_one_domain_takes_that_domains_events_and_holds_back_those_alone(
-    db: Database, database_url: str
-) -> None:
+async def test_a_reader_of_one_domain_reads_and_retains_only_its_events(db: Database, database_url: str) -> None:
     leases = [await leased(db, f"{name}.test") for name in ("apple", "birch", "cedar")]
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
         everything, table = ONCE.split(OF_ONE)
@@ -106,28 +102,28 @@ async def test_a_reader_of_one_domain_takes_that_domains_events_and_holds_back_t
     assert cursor == (6,)
 
 
-async def test_who_listens_is_told_once_where_the_feed_ends(db: Database, database_url: str) -> None:
+async def test_listeners_are_notified_once_of_the_end_of_the_feed(db: Database, database_url: str) -> None:
     lease = await leased(db, "apple.test")
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as listening:
         await listening.execute(LISTEN.encode())
         await crawl(db, lease, {0: [1, 2, 3], 1: [0], 2: [0], 3: [0]}, START)
         await report.append_to_feed(db, at=START)
-        await report.append_to_feed(db, at=START)  # nothing has come since
+        await report.append_to_feed(db, at=START)  # no new events
         told = [found.payload async for found in listening.notifies(timeout=1, stop_after=2)]
 
     assert told == ["4"]
 
 
-async def test_a_reader_that_waits_hears_at_once_and_what_came_before_it_waited_too(db: Database) -> None:
+async def test_a_waiting_reader_is_woken_by_new_and_earlier_changes(db: Database) -> None:
     lease = await leased(db, "apple.test")
     async with report.listen_to_feed(db) as announced:
-        await asyncio.wait_for(announced.wait(), 5)  # it listens from here on
+        await asyncio.wait_for(announced.wait(), 5)  # it is listening now
         waiting = asyncio.create_task(announced.wait())
         await crawl(db, lease, {0: []}, START)
         began = asyncio.get_running_loop().time()
         await report.append_to_feed(db, at=START)
         await waiting
-        assert asyncio.get_running_loop().time() - began < 3  # and not by looking again after five
+        assert asyncio.get_running_loop().time() - began < 3  # before the next poll after five seconds
 
 
 async def hinted(db: Database, domain: Domain, lease: Lease, *numbers: int, source: str, days: int) -> None:
@@ -138,12 +134,12 @@ async def hinted(db: Database, domain: Domain, lease: Lease, *numbers: int, sour
         pass
 
 
-async def test_a_hint_is_told_once_until_the_page_is_looked_at_again_and_dates_of_sitemaps_never(db: Database) -> None:
+async def test_a_hint_is_reported_once_until_the_next_visit_and_never_for_sitemap_dates(db: Database) -> None:
     lease = await leased(db, "apple.test")
     domain = lease.domain
     await crawl(db, lease, {0: [1, 2], 1: [0], 2: [0]}, START)
     await hinted(db, domain, lease, 1, 2, source="cms", days=1)
-    await hinted(db, domain, lease, 1, source="cms", days=2)  # said once more
+    await hinted(db, domain, lease, 1, source="cms", days=2)  # a second signal
     await hinted(db, domain, lease, 2, source="sitemap", days=2)
     later = START + 3 * DAY
     await domains.request_refresh(db, domain, prefix=url(domain, 1), at=later)

@@ -1,4 +1,4 @@
-"""Cursors of the feed: how a reader gets on where little is wanted, and what a feed cannot have given."""
+"""Cursors of the feed: they advance past changes that were not selected, and invalid ones are detected."""
 
 import pytest
 
@@ -14,7 +14,7 @@ GONE = frozenset({EventKind.GONE})
 NEWS = frozenset(EventKind) - {EventKind.ADDED}
 
 
-async def test_a_reader_gets_on_where_nothing_of_what_came_was_wanted(db: Database) -> None:
+async def test_a_cursor_advances_past_changes_that_were_not_selected(db: Database) -> None:
     lease = await leased(db, "apple.test")
     await crawl(db, lease, {0: [1, 2, 3, 4], **{n: [0] for n in range(1, 5)}}, START)
     await report.append_to_feed(db, at=START)
@@ -25,25 +25,25 @@ async def test_a_reader_gets_on_where_nothing_of_what_came_was_wanted(db: Databa
     assert ([item.position for item in some], cursor) == ([1, 2, 3], 3)
     rest, cursor = await report.read_feed_from(db, ChangeFilter(after=cursor), max_count=3)
     assert ([item.position for item in rest], cursor) == ([4, 5], 5)
-    # Else its cursor would be too old one day, although it has asked all the time.
+    # Otherwise, its cursor would become too old although it reads regularly.
     async with db.transaction() as connection:
         await connection.execute("UPDATE domain_state SET forgotten_until = 5")
     assert await report.read_feed_from(db, ChangeFilter(kinds=GONE, after=cursor)) == ([], 5)
 
 
-async def test_a_cursor_beyond_the_end_is_told_so_and_not_taken_for_nothing_new(db: Database) -> None:
+async def test_a_cursor_beyond_the_end_raises_an_error(db: Database) -> None:
     lease = await leased(db, "apple.test")
     await crawl(db, lease, {0: []}, START)
     await report.append_to_feed(db, at=START)
 
     assert await report.read_feed(db, ChangeFilter(after=1)) == []
-    with pytest.raises(CursorAhead, match="the feed ends at 1, so that nothing can be after cursor 2"):
+    with pytest.raises(CursorAhead, match="the feed ends at 1, before cursor 2"):
         await report.read_feed(db, ChangeFilter(after=2))
     with pytest.raises(CursorAhead):
         await report.require_stored(db, lease.domain.id, since=2)
 
 
-def test_behind_a_cursor_the_feed_is_read_in_its_own_order_and_not_all_events() -> None:
+def test_after_a_cursor_the_feed_is_read_by_position() -> None:
     assert ChangeFilter(kinds=NEWS).uses_event_index
     assert not ChangeFilter(kinds=NEWS, after=7).uses_event_index
     assert not ChangeFilter(since=START, after=7).uses_event_index

@@ -1,4 +1,4 @@
-"""The feed when everybody is killed; RECRAWL_FEED_ROUNDS=100 for the whole trial (also: python -m benchmarks feed)."""
+"""The feed when writers and readers are killed. RECRAWL_FEED_ROUNDS=100: full run (or python -m benchmarks feed)."""
 
 import os
 
@@ -12,7 +12,7 @@ HAS_DUMP = bool(list_installations()) and (list_installations()[0].bin / "pg_dum
 
 
 @pytest.mark.skipif(not HAS_DUMP, reason="this Postgres was installed without pg_dump")
-def test_each_change_is_taken_once_and_in_one_order_whoever_is_killed(postgres_url: str, template_url: str) -> None:
+def test_each_change_is_read_once_in_order_after_kills(postgres_url: str, template_url: str) -> None:
     for seed in range(ROUNDS):
         done = one_round(postgres_url, name_of(template_url), seed=seed)
 

@@ -1,4 +1,4 @@
-"""Figures that are kept: of a large domain they are those of its last count, of a small one those of now."""
+"""Stored figures: those of a large domain are as of its last count, those of a small one are current."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -28,7 +28,7 @@ TOTALS = """
 
 
 async def grown(db: Database, domain: Domain) -> None:
-    """Have the domain count as one of more pages than are counted for each who asks."""
+    """Make the domain count as a large one."""
     async with db.transaction() as connection:
         await connection.execute(
             "UPDATE domain_state SET tracked = %s WHERE domain_id = %s", (MAX_SMALL_PAGES + 1, domain.id)
@@ -41,7 +41,7 @@ async def rows(db: Database, statement: str) -> list[tuple[object, ...]]:
 
 
 async def lose(db: Database, domain: Domain, *, at: datetime) -> None:
-    """Look at all pages again, and find one of them gone."""
+    """Revisit all pages; one of them is gone."""
     await domains.request_refresh(db, domain, prefix=domain.root, at=at)
     lease = await take(db, at)
     first, *_ = [target for target in await targets(db, lease, at) if target.state == State.FETCHED]
@@ -49,7 +49,7 @@ async def lose(db: Database, domain: Domain, *, at: datetime) -> None:
     await claim.release(db, lease, at=at)
 
 
-async def test_what_is_kept_of_a_large_domain_is_what_was_counted(db: Database, domain: Domain) -> None:
+async def test_the_stored_figures_of_a_large_domain_equal_its_count(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     live = await report.read_domain_report(db, domain, at=LATER, window=DAY)
     every = [await report.list_top_pages(db, domain, top=9, at=LATER, ranking=which) for which in (report.ALL, *State)]
@@ -70,7 +70,7 @@ async def test_what_is_kept_of_a_large_domain_is_what_was_counted(db: Database, 
     assert await report.read_largest_groups(db, domain, at=LATER) == []
 
 
-async def test_a_large_domain_is_shown_as_it_was_counted_last(db: Database, domain: Domain) -> None:
+async def test_a_large_domain_is_reported_as_of_its_last_count(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     await grown(db, domain)
     before = await report.read_domain_report(db, domain, at=LATER, window=DAY)
@@ -92,7 +92,7 @@ async def test_a_large_domain_is_shown_as_it_was_counted_last(db: Database, doma
     assert (anew.counted_at, anew.gone) == (late, 1), "no plan has come by: who asks has it counted"
 
 
-async def test_a_small_domain_is_counted_for_each_who_asks(db: Database, domain: Domain) -> None:
+async def test_a_small_domain_is_counted_at_query_time(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     await report.store_figures(db, domain, at=LATER)
 
@@ -105,20 +105,20 @@ async def test_a_small_domain_is_counted_for_each_who_asks(db: Database, domain:
 
 
 @pytest.mark.parametrize(
-    ("looks", "is_counted"), [(0, False), (MAX_SMALL_PAGES // 100 - 1, False), (MAX_SMALL_PAGES, True)]
+    ("visits", "is_counted"), [(0, False), (MAX_SMALL_PAGES // 100 - 1, False), (MAX_SMALL_PAGES, True)]
 )
-async def test_a_crawl_that_moves_the_figures_ends_with_a_count(
-    db: Database, domain: Domain, *, looks: int, is_counted: bool
+async def test_a_crawl_with_many_visits_ends_with_a_count(
+    db: Database, domain: Domain, *, visits: int, is_counted: bool
 ) -> None:
     await walked(db, domain)
-    await report.count_after_crawl(db, domain, visits=looks, at=LATER)
+    await report.count_after_crawl(db, domain, visits=visits, at=LATER)
     assert await rows(db, "SELECT FROM domain_figures") == [], "a small one needs none"
     await grown(db, domain)
-    await report.count_after_crawl(db, domain, visits=looks, at=LATER)
+    await report.count_after_crawl(db, domain, visits=visits, at=LATER)
     assert bool(await rows(db, "SELECT FROM domain_figures")) is is_counted
 
 
-async def test_the_views_say_the_same_of_both(db: Database, domain: Domain) -> None:
+async def test_the_views_equal_the_reports_for_small_and_large_domains(db: Database, domain: Domain) -> None:
     await walked(db, domain, at=datetime.now(UTC) - 2 * DAY)
     live = await rows(db, TOTALS), await rows(db, GRADED)
     assert await rows(db, "SELECT is_live FROM domain_counted_live") == [(True,)]
@@ -129,7 +129,7 @@ async def test_the_views_say_the_same_of_both(db: Database, domain: Domain) -> N
     totals, graded = await rows(db, TOTALS), await rows(db, GRADED)
     assert [row[:5] for row in totals] == [row[:5] for row in live[0]]
     assert [row[:4] for row in graded] == [row[:4] for row in live[1]]
-    # A moment has passed, in which pages grew older.
+    # Some time has passed, so the pages are older.
     for after, before in zip(totals, live[0], strict=True):
         assert float(str(after[5])) == pytest.approx(float(str(before[5])), abs=0.001)
     for after, before in zip(graded, live[1], strict=True):
@@ -141,17 +141,17 @@ async def test_the_views_say_the_same_of_both(db: Database, domain: Domain) -> N
 @pytest.mark.parametrize(
     ("pages", "visited", "counted", "is_live"),
     [
-        (MAX_SMALL_PAGES, 2, 1, False),  # counted since its last look
-        (MAX_SMALL_PAGES, 1, 2, True),  # looked at since
+        (MAX_SMALL_PAGES, 2, 1, False),  # counted since its last visit
+        (MAX_SMALL_PAGES, 1, 2, True),  # visited since
         (MAX_SMALL_PAGES + 1, 1, 2, False),  # a large one waits for the plan
-        (MAX_SMALL_PAGES, 300, 200, True),  # no plan has run for hours
+        (MAX_SMALL_PAGES, 300, 200, True),  # no plan for hours
         (MAX_SMALL_PAGES + 1, 300, 200, False),
     ],
 )
-async def test_which_domains_the_views_count(
+async def test_the_views_count_small_outdated_domains_live(
     db: Database, domain: Domain, *, pages: int, visited: int, counted: int, is_live: bool
 ) -> None:
-    """visited, counted: minutes ago."""
+    """Check a domain of some size that was visited and counted some minutes ago."""
     now = datetime.now(UTC)
     visited_at, counted_at = now - timedelta(minutes=visited), now - timedelta(minutes=counted)
     async with db.transaction() as connection:
@@ -162,13 +162,13 @@ async def test_which_domains_the_views_count(
     assert await rows(db, "SELECT is_live FROM domain_counted_live") == [(is_live,)]
 
 
-async def test_the_views_know_the_same_bounds(db: Database) -> None:
+async def test_the_views_use_the_same_limits(db: Database) -> None:
     ((said,),) = await rows(db, "SELECT pg_get_viewdef('domain_counted_live'::regclass)")
     assert f"tracked <= {MAX_SMALL_PAGES})" in str(said)
     assert f"'{int(MAX_AGE / HOUR):02}:00:00'::interval" in str(said)
 
 
-async def test_nothing_is_kept_of_a_domain_that_is_removed(db: Database, domain: Domain) -> None:
+async def test_a_deleted_domain_leaves_no_figures(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     await grown(db, domain)
     await report.store_figures(db, domain, at=LATER)
@@ -178,7 +178,7 @@ async def test_nothing_is_kept_of_a_domain_that_is_removed(db: Database, domain:
         assert await rows(db, f"SELECT FROM {table}") == []
 
 
-async def test_who_does_not_want_to_wait_is_shown_figures_however_old(db: Database, domain: Domain) -> None:
+async def test_figures_of_any_age_can_be_read_without_counting(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     assert await report.read_count_state(db, domain, at=LATER) is CountState.DONE, (
         "a small one is counted for each who asks"

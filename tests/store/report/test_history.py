@@ -1,4 +1,4 @@
-"""Freshness at instants of the past: what the report says now, and what could be said then."""
+"""Freshness at past instants, compared with the report."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from tests.store.made_up import USUAL
 from tests.store.report.test_reports import LATER, walked
 
 
-async def test_now_is_what_the_report_says(db: Database, domain: Domain) -> None:
+async def test_freshness_now_equals_the_report(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     for days in (0, 1, 10, 40):
         at = START + timedelta(days=days)
@@ -25,7 +25,7 @@ async def test_now_is_what_the_report_says(db: Database, domain: Domain) -> None
         assert found.freshness_plain == pytest.approx(said.freshness_plain, abs=1e-6)
 
 
-async def test_both_go_by_the_activity_of_the_site(db: Database, domain: Domain) -> None:
+async def test_history_and_report_use_the_site_activity(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     at = START + 10 * DAY
     (by_calendar,) = await report.read_freshness_history(db, domain, instants=[at])
@@ -42,7 +42,7 @@ async def test_both_go_by_the_activity_of_the_site(db: Database, domain: Domain)
     assert now.freshness_plain < by_calendar.freshness_plain < before.freshness_plain
 
 
-async def test_the_past_is_reckoned_from_the_looks_until_then(db: Database, domain: Domain) -> None:
+async def test_past_freshness_uses_only_visits_until_then(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     await domains.request_refresh(db, domain, prefix=domain.root, at=LATER)
     await walked(db, domain, at=LATER)
@@ -60,7 +60,7 @@ async def test_the_past_is_reckoned_from_the_looks_until_then(db: Database, doma
     assert found[1].freshness_plain < found[0].freshness_plain < found[2].freshness_plain
 
 
-async def test_a_sample_stands_for_all_of_a_large_domain(db: Database, domain: Domain) -> None:
+async def test_a_sample_represents_a_large_domain(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     at = START + 20 * DAY
     (every,) = await report.read_freshness_history(db, domain, instants=[at])
@@ -69,6 +69,6 @@ async def test_a_sample_stands_for_all_of_a_large_domain(db: Database, domain: D
     assert sampled.freshness_plain == pytest.approx(every.freshness_plain, abs=0.05)
 
 
-async def test_a_domain_without_a_page_has_no_past(db: Database, domain: Domain) -> None:
+async def test_a_domain_without_pages_has_no_history(db: Database, domain: Domain) -> None:
     assert await report.read_freshness_history(db, domain, instants=[START, LATER]) == []
     assert await report.read_freshness_history(db, domain, instants=[]) == []

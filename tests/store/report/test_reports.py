@@ -21,7 +21,7 @@ LATER = START + timedelta(days=40)
 
 
 async def walked(db: Database, domain: Domain, *, at: datetime = START) -> None:
-    """Look at all that is due."""
+    """Visit all due pages."""
     lease = await take(db, at)
     await crawl(db, lease, LINKS, at)
     await claim.release(db, lease, at=at)
@@ -40,14 +40,14 @@ same_fixture = settings(max_examples=150, suppress_health_check=[HealthCheck.fun
 
 @same_fixture
 @given(
-    history=st.just(0.0) | st.floats(1, 8 * TOTAL_CASH),  # what is below a thousandth of a coin is nothing in SQL
+    history=st.just(0.0) | st.floats(1, 8 * TOTAL_CASH),  # SQL treats less than a thousandth of a unit as 0
     cash=coins,
     circulating=st.integers(ENDOWMENT, TOTAL_CASH),
     clocks=st.tuples(st.integers(0, 10**17), st.integers(0, 10**17)),
     pages=st.integers(1, 10**7),
     passes=st.floats(0.1, 1000),
 )
-async def test_importance_in_sql_is_the_importance_of_the_core(
+async def test_importance_in_sql_equals_importance_in_core(
     db: Database, *, history: float, cash: int, circulating: int, clocks: tuple[int, int], pages: int, passes: float
 ) -> None:
     last, now = sorted(clocks)
@@ -65,7 +65,7 @@ async def test_importance_in_sql_is_the_importance_of_the_core(
 
 @same_fixture
 @given(a=st.floats(1e-3, 1e6), b=st.floats(1e-3, 1e6), days=st.floats(-1, 40_000))
-async def test_freshness_in_sql_is_the_freshness_of_the_core(db: Database, a: float, b: float, days: float) -> None:
+async def test_freshness_in_sql_equals_freshness_in_core(db: Database, a: float, b: float, days: float) -> None:
     unseen = days * DAY
 
     found = await numbers(db, "SELECT page_freshness(%(a)s, %(b)s, %(unseen)s)", {"a": a, "b": b, "unseen": unseen})
@@ -73,7 +73,7 @@ async def test_freshness_in_sql_is_the_freshness_of_the_core(db: Database, a: fl
     assert found == pytest.approx(float(compute_fresh_chance(a, b, unseen / DAY)), rel=1e-6, abs=1e-200)
 
 
-async def test_pages_come_by_importance_whose_mean_is_one(db: Database, domain: Domain) -> None:
+async def test_pages_are_sorted_by_importance_with_mean_one(db: Database, domain: Domain) -> None:
     for n in range(12):
         await walked(db, domain, at=START + timedelta(days=181 * n))
 
@@ -82,13 +82,13 @@ async def test_pages_come_by_importance_whose_mean_is_one(db: Database, domain: 
     ranks = [page.importance for page in found if page.importance is not None]
     assert len(found) == 4
     assert ranks == sorted(ranks, reverse=True)
-    assert sum(ranks) / len(ranks) == pytest.approx(1, rel=0.15)  # what waits to be settled counts already
+    assert sum(ranks) / len(ranks) == pytest.approx(1, rel=0.15)  # cash that is not settled yet is included
     assert found[0].url == url(domain, 2)
     assert {page.state for page in found} == {State.FETCHED}
     assert all(page.version == 1 and page.due_at is not None and page.last_visit_at is not None for page in found)
 
 
-async def test_only_the_top_pages_are_given(db: Database, domain: Domain) -> None:
+async def test_only_the_top_pages_are_returned(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
     everything = await report.list_top_pages(db, domain, top=10, at=START)
@@ -96,7 +96,7 @@ async def test_only_the_top_pages_are_given(db: Database, domain: Domain) -> Non
     assert await report.list_top_pages(db, domain, top=2, at=START) == everything[:2]
 
 
-async def test_freshness_falls_while_nobody_looks(db: Database, domain: Domain) -> None:
+async def test_freshness_falls_without_visits(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
     now = await report.read_domain_report(db, domain, at=START + timedelta(minutes=1), window=timedelta(days=30))
@@ -106,10 +106,10 @@ async def test_freshness_falls_while_nobody_looks(db: Database, domain: Domain) 
     assert later is not None
     assert now.freshness == pytest.approx(1, abs=0.01)
     assert later.freshness_plain == pytest.approx((10 / 50) ** 0.5, rel=0.01)  # the prior, 40 days on
-    assert later.freshness == pytest.approx(later.freshness_plain, rel=0.01)  # nothing tells these pages apart yet
+    assert later.freshness == pytest.approx(later.freshness_plain, rel=0.01)  # all these pages are still equal
 
 
-async def test_the_window_counts_what_was_done_in_it(db: Database, domain: Domain) -> None:
+async def test_the_report_counts_the_visits_of_the_window(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     lease = await take(db, LATER)
     by_key = {target.key: target for target in await targets(db, lease, LATER)}
@@ -127,38 +127,38 @@ async def test_the_window_counts_what_was_done_in_it(db: Database, domain: Domai
 
     assert month is not None
     assert ever is not None
-    assert (month.looks, month.requests, month.failures) == (4, 4, 1)
+    assert (month.visits, month.requests, month.failures) == (4, 4, 1)
     assert month.changes == {Change.CHANGED: 1, Change.GONE: 1}
     assert month.received_bytes == sum(visit.received_bytes for visit in done)
     assert month.saved_bytes == by_key[key(domain, 0)].received_bytes
-    assert (ever.looks, ever.changes[Change.ADDED]) == (8, 4)
+    assert (ever.visits, ever.changes[Change.ADDED]) == (8, 4)
     assert (month.fetched, month.gone, month.holder) == (3, 1, "test")
 
 
-async def test_an_instant_before_the_newest_look_counts_as_that_look(db: Database, domain: Domain) -> None:
+async def test_an_instant_before_the_last_visit_counts_as_that_of_the_visit(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
     found = await report.read_domain_report(db, domain, at=START - timedelta(days=9), window=timedelta(days=30))
 
     assert found is not None
     assert found.at == found.last_visit_at
-    assert found.looks == 4
+    assert found.visits == 4
 
 
 async def test_a_domain_without_pages_has_no_freshness(db: Database, domain: Domain) -> None:
     found = await report.read_domain_report(db, domain, at=START, window=timedelta(days=30))
 
     assert found is not None
-    assert (found.freshness, found.freshness_plain, found.fetched, found.looks) == (None, None, 0, 0)
+    assert (found.freshness, found.freshness_plain, found.fetched, found.visits) == (None, None, 0, 0)
 
 
-async def test_of_a_removed_domain_there_is_no_report(db: Database, domain: Domain) -> None:
+async def test_a_deleted_domain_has_no_report(db: Database, domain: Domain) -> None:
     await domains.remove(db, domain)
 
     assert await report.read_domain_report(db, domain, at=START, window=timedelta(days=30)) is None
 
 
-async def test_the_workload_is_what_is_new_and_what_is_due(db: Database, domain: Domain) -> None:
+async def test_the_backlog_counts_unfetched_and_due_pages(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await crawl(db, lease, LINKS, START, most=1)
 
@@ -174,7 +174,7 @@ async def test_the_workload_is_what_is_new_and_what_is_due(db: Database, domain:
     assert later.fetched_bytes == pytest.approx(4 * later.mean_bytes)
 
 
-async def test_a_preview_is_what_would_be_handed_out_and_touches_nothing(db: Database, domain: Domain) -> None:
+async def test_a_preview_equals_the_selection_and_changes_nothing(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
     seen = await frontier.preview_targets(db, domain, max_targets=3, at=LATER, defaults=USUAL)
@@ -193,14 +193,14 @@ async def test_holders_are_named_while_their_leases_last(db: Database, domain: D
     assert await report.list_holders(db) == {"test"}
 
 
-async def test_pages_beneath_a_prefix_are_counted(db: Database, domain: Domain) -> None:
+async def test_pages_under_a_prefix_are_counted(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
     assert await report.count_pages_under(db, domain, domain.root) == 4
     assert await report.count_pages_under(db, domain, url(domain, 3)) == 1
 
 
-async def test_a_page_is_explained_with_its_looks_and_those_who_pay_it(db: Database, domain: Domain) -> None:
+async def test_a_page_is_explained_with_its_visits_and_linking_pages(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
     found = await report.explain_url(db, domain, url(domain, 2), at=LATER, defaults=USUAL)
@@ -218,7 +218,7 @@ async def test_a_page_is_explained_with_its_looks_and_those_who_pay_it(db: Datab
     assert worth == sorted(worth, reverse=True)
 
 
-async def test_a_new_page_knows_how_many_come_before_it(db: Database, domain: Domain) -> None:
+async def test_an_unfetched_page_is_explained_with_the_pages_before_it(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await crawl(db, lease, LINKS, START, most=1)
     order = [target.key for target in await targets(db, lease, START)]
@@ -233,7 +233,7 @@ async def test_a_new_page_knows_how_many_come_before_it(db: Database, domain: Do
     assert set(order) == set(ahead)
 
 
-async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, domain: Domain) -> None:
+async def test_a_url_without_a_page_is_explained_by_its_links(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     root = await targets(db, lease, START)
     first = look(root[0], html(domain, [1, 2]), START, domain)
@@ -246,7 +246,7 @@ async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, do
     assert (unknown.page, unknown.links, unknown.linking_pages) == (None, 0, ())
 
 
-async def test_the_views_tell_the_same(db: Database, domain: Domain) -> None:
+async def test_the_views_equal_the_reports(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     await report.append_to_feed(db, at=START)
     by_url = {page.url: page for page in await report.list_top_pages(db, domain, top=10, at=LATER)}
@@ -254,7 +254,7 @@ async def test_the_views_tell_the_same(db: Database, domain: Domain) -> None:
     assert whole is not None
 
     async with db.transaction() as connection:
-        # The views know no other now than the real one: half a year must not change the importance.
+        # The views always use the real time: half a year must not change the importance.
         cursor = await connection.execute("SELECT url, importance, version FROM report_page WHERE domain_id = %s", (1,))
         pages = {row[0]: (row[1], row[2]) for row in await cursor.fetchall()}
         cursor = await connection.execute("SELECT domain, pages_fetched, freshness FROM report_domain")
@@ -308,14 +308,14 @@ async def test_a_constant_domain_reads_one_partition(db: Database, domain: Domai
         assert len({part.split("_p")[1][:2] for part in parts}) == 1, plan
 
 
-async def test_signals_make_a_page_no_older_than_an_interval_can_be(db: Database) -> None:
+async def test_the_gap_from_signals_stays_within_the_range_of_an_interval(db: Database) -> None:
     heard = "signal_gap(interval '1 day', '\\x14'::bytea, '{0.9}', '{0.001}', 0.9, 0.1, 100)"
 
     assert await numbers(db, f"SELECT date_part('epoch', {heard})", {}) == 1e12
     assert await numbers(db, f"SELECT page_freshness(0.1, 100, {heard})", {}) < 0.35
 
 
-async def test_a_page_that_follows_another_has_no_freshness_of_its_own(db: Database, domain: Domain) -> None:
+async def test_a_duplicate_has_no_freshness(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     values = {"domain": domain.id, "canonical": key(domain, 1), "key": key(domain, 2)}
     fresh = "SELECT count(freshness) FROM report_page WHERE domain_id = %(domain)s"

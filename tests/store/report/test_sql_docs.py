@@ -1,4 +1,4 @@
-"""Every query in docs/sql.md gives the result that stands beneath it; RECRAWL_WRITE_DOCS=1 writes the results anew."""
+"""Every query in docs/sql.md gives the result below it; RECRAWL_WRITE_DOCS=1 updates the results."""
 
 import os
 import re
@@ -24,7 +24,7 @@ CLAY = (
     " river brings, and fired again; whoever buys one gets a lid that fits, a sheet that tells how to season it, and"
     " the name of the potter, who mends for nothing whatever breaks in the first year after that."
 )
-# What each page says on each day: title and text; None where it is gone.
+# Title and text of each page on each day; None where it is gone.
 SAYS: dict[str, list[tuple[str, str] | None]] = {
     "": [("Shop", "The way to tea and pots")] * 3,
     "tea": [("Tea", "Green tea costs four"), ("Tea", "Green tea costs five"), ("Tea house", "Green tea costs six")],
@@ -40,8 +40,9 @@ BESIDE = """
     INSERT INTO url_list (domain_id, key, kind, found_by, found_at, entries, reads, new_pages, hints, hints_checked,
                           hints_true)
     SELECT {id}, key, 'sitemap', 'robots', '{at}', 5, 3, 4, 7, 6, 5 FROM page WHERE domain_id = {id} AND url LIKE '%/';
-    INSERT INTO domain_source (domain_id, no, source, signals, measured_at, recall, noise, silence, weighed_recall,
-                               weighed_noise, weighed_silence)
+    INSERT INTO domain_source (domain_id, no, source, signals, measured_at, recall, noise, effective_recall,
+                               applied_recall,
+                               applied_noise, applied_effective_recall)
     VALUES ({id}, 1, 'sitemap', 7, '{at}', 0.75, 0.01, 0.5, 0.75, 0.01, 0.5);
     INSERT INTO subscription (target, kinds, created_at, position, failures, failing_since, resume_at, last_error)
     VALUES ('env:MAIL', '{{changed}}', '{at}', 8, 2, '{at}', '{at}', 'env:MAIL is not there');
@@ -53,7 +54,7 @@ BESIDE = """
 
 @pytest.fixture
 async def shop(db: Database) -> Domain:
-    """A shop that was looked at on three days."""
+    """Crawl a shop on three days."""
     domain = await domains.register(
         db, Authority("shop.test"), scheme="http", domain_settings=DomainSettings(), at=START
     )
@@ -85,7 +86,7 @@ async def looked_at(db: Database, domain: Domain, day: int, *, began: datetime =
 
 
 async def answer(db: Database, query: str) -> str:
-    """The answer as a table of text."""
+    """Return the result of a query as a text table."""
     async with report.run_query(db, query, may_write=False) as answered:
         rows = [answered.columns, *[tuple(map(shown, row)) async for row in answered.rows]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -99,7 +100,7 @@ def shown(value: object) -> str:
     return format_value(value)
 
 
-async def test_every_query_of_the_page_gives_the_result_beneath_it(db: Database, shop: Domain) -> None:
+async def test_every_query_in_the_docs_gives_the_result_below_it(db: Database, shop: Domain) -> None:
     text = PAGE.read_text(encoding="utf-8")
     queries = [(found[1], found[2]) for found in QUERY.finditer(text)]
     answers = {query: await answer(db, query) for query, _ in queries}
@@ -112,10 +113,10 @@ async def test_every_query_of_the_page_gives_the_result_beneath_it(db: Database,
     assert all(len(told.splitlines()) > 2 for told in answers.values())
 
 
-async def test_every_view_has_its_part_of_the_page(db: Database) -> None:
+async def test_every_view_has_a_section_in_the_docs(db: Database) -> None:
     async with report.run_query(
         db,
-        # but for those that others are made of
+        # except the views that other views use
         """SELECT relname FROM pg_class WHERE relkind = 'v' AND relnamespace = 'public'::regnamespace
                                           AND relname NOT IN ('domain_counted_live', 'domain_counts', 'every_visit')""",
         may_write=False,

@@ -1,4 +1,4 @@
-"""Pages in batches: each reads what it gives, however many pages stand before it."""
+"""Export in batches: each batch reads only its own rows, independent of the pages before it."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from crawler.store.database import Database, open_database
 PAGES, BATCH = 6000, 100
 LAST = PageKey(bytes.fromhex("f0"))
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-# By the server's own statistics: rows that any scan has read.
+# Rows read by scans, from the server's statistics.
 READ = """
     SELECT coalesce(sum(idx_tup_fetch), 0) + coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables
      WHERE relid IN (SELECT relid FROM pg_partition_tree('snapshot'::regclass) UNION ALL
@@ -24,7 +24,7 @@ READ = """
 
 
 async def rows_read(db: Database) -> int:
-    """db: with one connection, whose counts are brought up to date first."""
+    """Return the number of rows read so far. db: has one connection, whose statistics are flushed first."""
     async with db.transaction() as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")
     async with db.transaction() as connection:
@@ -44,7 +44,7 @@ async def versions(db: Database, domain: Domain) -> int:
 
 
 @pytest.mark.parametrize("take", [pages, versions])
-async def test_a_batch_near_the_end_reads_no_more_than_it_gives(
+async def test_a_batch_near_the_end_reads_only_its_own_rows(
     database_url: str, take: Callable[[Database, Domain], Awaitable[int]]
 ) -> None:
     await fill(database_url, PAGES)
@@ -55,4 +55,4 @@ async def test_a_batch_near_the_end_reads_no_more_than_it_gives(
         read = await rows_read(db) - before
 
     assert taken == BATCH
-    assert read < 12 * BATCH  # the page, its state and text, and the same once more for its importance
+    assert read < 12 * BATCH  # the page, its state and text, and all of it again for its importance

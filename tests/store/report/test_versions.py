@@ -20,7 +20,7 @@ SAYS: dict[int, dict[int, str | None]] = {
 
 
 async def days(db: Database, domain: Domain, *wanted: int) -> None:
-    """Look at each page on each of these days; a page that says None is gone."""
+    """Visit each page on each of these days; a page with None is gone."""
     numbers = {key(domain, n): n for n in (0, 1, 2, 3)}
     for day in wanted:
         at = START + day * DAY
@@ -40,9 +40,7 @@ async def days(db: Database, domain: Domain, *wanted: int) -> None:
     await report.append_to_feed(db, at=START + 9 * DAY)
 
 
-async def test_the_versions_of_a_page_are_told_newest_first_with_what_brought_them(
-    db: Database, domain: Domain
-) -> None:
+async def test_versions_are_listed_newest_first_with_their_changes(db: Database, domain: Domain) -> None:
     await days(db, domain, 0, 1, 2)
 
     found = await report.list_versions(db, domain, url(domain, 1))
@@ -55,13 +53,13 @@ async def test_the_versions_of_a_page_are_told_newest_first_with_what_brought_th
     assert [version.change for version in found] == [EventKind.CHANGED, EventKind.CHANGED, EventKind.ADDED]
     assert found[0].title == "page"
     assert found[0].body_bytes is not None
-    assert 0 < (found[0].amount or 0) <= 1
+    assert 0 < (found[0].magnitude or 0) <= 1
     assert await report.list_versions(db, domain, url(domain, 1), before=3, max_count=1) == found[1:2]
     assert await report.list_versions(db, domain, Url(f"{domain.root}unknown")) == []
 
 
 @pytest.mark.parametrize(("at", "words"), [(START, "four"), (START + 1.5 * DAY, "five"), (START + 8 * DAY, "six")])
-async def test_what_a_page_said_at_an_instant(db: Database, domain: Domain, at: datetime, words: str) -> None:
+async def test_the_version_of_a_page_at_an_instant(db: Database, domain: Domain, at: datetime, words: str) -> None:
     await days(db, domain, 0, 1, 2)
 
     found = await report.read_version(db, domain, url(domain, 1), at=at)
@@ -74,14 +72,14 @@ async def test_what_a_page_said_at_an_instant(db: Database, domain: Domain, at: 
     assert found.headers.etag == ('"v"' if words == "six" else None)
 
 
-async def test_before_its_first_look_a_page_said_nothing(db: Database, domain: Domain) -> None:
+async def test_a_page_has_no_version_before_its_first_visit(db: Database, domain: Domain) -> None:
     await days(db, domain, 0)
 
     assert await report.read_version(db, domain, url(domain, 1), at=START - DAY) is None
     assert await report.read_version(db, domain, url(domain, 1), number=7) is None
 
 
-async def test_a_page_that_was_gone_says_so_with_what_it_said_last(db: Database, domain: Domain) -> None:
+async def test_a_gone_page_has_its_state_and_its_last_version(db: Database, domain: Domain) -> None:
     await days(db, domain, 0, 1, 2)
 
     gone = await report.read_version(db, domain, url(domain, 3), at=START + DAY)
@@ -93,7 +91,7 @@ async def test_a_page_that_was_gone_says_so_with_what_it_said_last(db: Database,
     assert back.state is State.FETCHED
 
 
-async def test_a_body_that_is_not_kept_is_told_and_its_text_remains(db: Database, domain: Domain) -> None:
+async def test_a_missing_body_is_none_and_its_text_remains(db: Database, domain: Domain) -> None:
     await days(db, domain, 0)
     async with db.transaction() as connection:
         await connection.execute("DELETE FROM content")
@@ -134,7 +132,7 @@ async def test_the_newest_changes_come_first_with_title_and_importance(db: Datab
     assert all(item.importance for item in found)
 
 
-async def test_pages_of_newest_changes_hold_each_change_once(db: Database, domain: Domain) -> None:
+async def test_paging_through_newest_changes_shows_each_change_once(db: Database, domain: Domain) -> None:
     await days(db, domain, 0, 1, 2)
     every = await report.list_newest_changes(db)
 

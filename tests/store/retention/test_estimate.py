@@ -1,4 +1,4 @@
-"""What a sample of pages says a domain takes, against what it takes."""
+"""Estimated sizes of domains, compared with the actual ones."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.store.conftest import START
 from tests.store.many_versions import DAY, PAGES, live
 from tests.store.populated import Bulk, add
 
-# Four versions of each page, all of other lengths, two of which say the same body.
+# Four versions of each page with different lengths, two of which share a body.
 FILL = """
     WITH pages AS (
         UPDATE page SET version = 4 WHERE domain_id = %(id)s AND version > 0 RETURNING domain_id, key),
@@ -35,9 +35,7 @@ FILL = """
 
 
 @pytest.mark.soak
-async def test_of_a_large_domain_two_hundred_pages_tell_about_what_all_of_them_take(
-    db: Database, domain: Domain
-) -> None:
+async def test_two_hundred_pages_give_the_approximate_size_of_a_large_domain(db: Database, domain: Domain) -> None:
     domain = await keep(db, domain, keep_versions=1, keep_daily=DAY, keep_weekly=DAY, keep_monthly=DAY)
     await add(db, domain, Bulk(1500), at=START)
     async with db.transaction() as connection:
@@ -55,7 +53,7 @@ async def test_of_a_large_domain_two_hundred_pages_tell_about_what_all_of_them_t
     assert abs(found.freeable_bytes - done.freed_bytes) < done.freed_bytes / 4
 
 
-async def test_of_a_small_domain_it_is_exact_and_what_pruning_then_frees(db: Database, domain: Domain) -> None:
+async def test_a_small_domain_is_measured_exactly_and_pruning_frees_the_estimate(db: Database, domain: Domain) -> None:
     domain = await keep(db, domain)
     await live(db, domain, range(45))
 
@@ -69,9 +67,7 @@ async def test_of_a_small_domain_it_is_exact_and_what_pruning_then_frees(db: Dat
     assert (await estimate_pruning(db, domain)).freeable_bytes == 0
 
 
-async def test_a_domain_within_its_quota_is_left_alone_and_one_beyond_it_is_thinned_out(
-    db: Database, domain: Domain
-) -> None:
+async def test_only_a_domain_beyond_its_quota_is_pruned(db: Database, domain: Domain) -> None:
     domain = await keep(db, domain, keep_versions=1000)
     await live(db, domain, range(16))
     takes = await versions.compute_stored_bytes(db, domain)

@@ -1,4 +1,4 @@
-"""Packs of many nights become those of a month: nothing of a look changes, and a page's are found in few of them."""
+"""Merging the packs of a month changes no visit and leaves few packs for each page."""
 
 from datetime import timedelta
 
@@ -22,7 +22,7 @@ async def pack_nightly(db: Database, domain: Domain, days: range) -> None:
         await pack_all(db, domain, most=10_000)
 
 
-async def test_a_month_of_nights_is_merged_once_it_is_over_and_says_what_it_said(db: Database, domain: Domain) -> None:
+async def test_the_packs_of_a_finished_month_are_merged_unchanged(db: Database, domain: Domain) -> None:
     last = await fill(db, domain, pages=300, visits=12_000)  # until the end of February, 205 a day
     before = await every_visit(db)
     await pack_nightly(db, domain, range(9, 39))
@@ -45,7 +45,7 @@ async def test_a_month_of_nights_is_merged_once_it_is_over_and_says_what_it_said
     assert await visits.find_packs_to_merge(db, domain) == []
 
 
-async def test_what_one_night_has_packed_well_is_left_as_it_is(db: Database, domain: Domain) -> None:
+async def test_packs_that_are_narrow_enough_are_not_merged(db: Database, domain: Domain) -> None:
     await fill(db, domain, pages=900, visits=12_000)
     await pack_all(db, domain, most=100_000)
     await rows(db, "UPDATE domain_state SET last_visit_at = last_visit_at + interval '90 days' RETURNING 1")

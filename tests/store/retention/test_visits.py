@@ -13,11 +13,12 @@ from tests.store import made_up
 from tests.store.conftest import START
 
 DAY = timedelta(days=1)
-# Every column with values of its own, some of them null, in two months.
+# Different values in every column, some of them null, in two months.
 FILL = """
-    INSERT INTO visit (domain_id, key, at, answer, status, reason, change, evidence, distance_bits, conditional,
+    INSERT INTO visit (domain_id, key, at, outcome, status, reason, change, evidence, distance_bits, conditional,
                        requests,
-                       received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit, parts, amount,
+                       received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, shadow_price, audit, parts,
+                       magnitude,
                        rendering, added_words, added_links)
     SELECT %(id)s, decode(md5((n %% %(pages)s)::text), 'hex'), %(at)s::timestamptz + n * interval '7 minutes',
            (ARRAY['fetched', 'not_modified', 'unreached'])[1 + n %% 3], CASE WHEN n %% 3 < 2 THEN 200 + n %% 5 END,
@@ -30,7 +31,7 @@ FILL = """
 
 
 async def fill(db: Database, domain: Domain, *, pages: int, visits: int, at: datetime = START) -> datetime:
-    """Visits seven minutes apart, the pages in turn; gives the time of the last one."""
+    """Add visits of the pages in turn, seven minutes apart, and return the time of the last one."""
     last = at + visits * timedelta(minutes=7)
     async with db.transaction() as connection:
         await connection.execute(FILL, {"id": domain.id, "pages": pages, "visits": visits, "at": at})
@@ -55,9 +56,7 @@ async def pack_all(db: Database, domain: Domain, *, most: int) -> int:
 
 
 @pytest.mark.parametrize(("pages", "chunk"), [(1, 20_000), (7, 1000), (500, 700), (4000, 20_000)])
-async def test_packed_visits_say_in_every_column_what_they_said_before(
-    db: Database, domain: Domain, pages: int, chunk: int
-) -> None:
+async def test_packing_keeps_every_column_of_a_visit(db: Database, domain: Domain, pages: int, chunk: int) -> None:
     await ensure_visit_partition(db, at=START)
     last = await fill(db, domain, pages=pages, visits=5000)
     before = await every_visit(db)
@@ -70,7 +69,7 @@ async def test_packed_visits_say_in_every_column_what_they_said_before(
     assert set(VISIT_COLUMNS) | {"domain_id", "key"} == set(before[0])
 
 
-async def test_the_visits_of_a_page_and_of_a_time_are_found_among_both(db: Database, domain: Domain) -> None:
+async def test_visits_of_a_page_or_period_are_found_in_rows_and_packs(db: Database, domain: Domain) -> None:
     await fill(db, domain, pages=40, visits=5000)
     before = await every_visit(db)
     await pack_all(db, domain, most=1500)
@@ -86,7 +85,7 @@ async def test_the_visits_of_a_page_and_of_a_time_are_found_among_both(db: Datab
         assert await cursor.fetchall() == [(sum(since <= v["at"] <= until for v in before),)]  # type: ignore[operator]
 
 
-async def test_few_visits_wait_for_others_and_a_second_pass_finds_nothing(db: Database, domain: Domain) -> None:
+async def test_few_visits_wait_and_a_second_pass_finds_nothing(db: Database, domain: Domain) -> None:
     await fill(db, domain, pages=3, visits=40, at=START)
     last = await fill(db, domain, pages=3, visits=1, at=START + 9 * DAY)
     assert await visits.find_visits_to_pack(db, domain) is None
@@ -97,7 +96,7 @@ async def test_few_visits_wait_for_others_and_a_second_pass_finds_nothing(db: Da
     assert await visits.find_visits_to_pack(db, domain) is None
 
 
-async def test_a_month_whose_visits_are_packed_gives_its_space_back_at_once(db: Database, domain: Domain) -> None:
+async def test_the_partition_of_a_packed_month_is_dropped(db: Database, domain: Domain) -> None:
     await ensure_visit_partition(db, at=START)
     await fill(db, domain, pages=9, visits=9000)
     await pack_all(db, domain, most=20_000)
@@ -106,11 +105,11 @@ async def test_a_month_whose_visits_are_packed_gives_its_space_back_at_once(db: 
     assert await visits.drop_empty_partitions(db, at=START + 45 * DAY) == ["visit_2026_01"]
     assert await visits.drop_empty_partitions(db, at=START + 400 * DAY) == []  # February has the last ones
 
-    await fill(db, domain, pages=9, visits=1, at=START)  # of January, by the default partition
+    await fill(db, domain, pages=9, visits=1, at=START)  # in January, in the default partition
     assert len(await every_visit(db)) == 9001
 
 
-async def test_a_partition_that_others_keep_busy_stays_until_the_next_time(db: Database, domain: Domain) -> None:
+async def test_a_locked_partition_is_not_dropped(db: Database, domain: Domain) -> None:
     await ensure_visit_partition(db, at=START)
     async with db.transaction() as other:
         await other.execute("SELECT count(*) FROM visit")
@@ -120,7 +119,7 @@ async def test_a_partition_that_others_keep_busy_stays_until_the_next_time(db: D
     assert len(await visits.drop_empty_partitions(db, at=START + 400 * DAY)) == 2
 
 
-async def test_visits_that_are_too_old_are_forgotten_packed_or_not(db: Database, domain: Domain) -> None:
+async def test_old_visits_are_deleted_from_rows_and_packs(db: Database, domain: Domain) -> None:
     last = await fill(db, domain, pages=30, visits=9000)
     await pack_all(db, domain, most=20_000)
     before = last - 5 * DAY
@@ -136,12 +135,12 @@ async def test_visits_that_are_too_old_are_forgotten_packed_or_not(db: Database,
     assert await visits.count_visits(db, domain, before=datetime(2030, 1, 1, tzinfo=UTC)) == len(left)
 
 
-async def test_freshness_in_the_past_and_reports_are_as_before_packing(db: Database, domain: Domain) -> None:
+async def test_packing_does_not_change_history_and_reports(db: Database, domain: Domain) -> None:
     lease = await made_up.take(db, START)
     await made_up.crawl(db, lease, {0: [1, 2], 1: [], 2: []}, START)
     async with db.transaction() as connection:
         await connection.execute(
-            """INSERT INTO visit (domain_id, key, at, answer, change, evidence, conditional, requests, expected)
+            """INSERT INTO visit (domain_id, key, at, outcome, change, evidence, conditional, requests, expected)
                SELECT v.domain_id, v.key, v.at + n * interval '1 hour', 'not_modified', 'unchanged', 'status', true, 1,
                0.1
                  FROM visit v, generate_series(1, 600) n"""

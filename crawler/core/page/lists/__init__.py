@@ -1,1 +1,1 @@
-"""Sitemaps, feeds and other lists of URLs: what they name, and the dates they give."""
+"""Sitemaps, feeds and other lists of URLs, with the dates they contain."""

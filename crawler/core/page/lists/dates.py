@@ -1,19 +1,19 @@
-"""Dates as URL lists have them: the W3C's forms, those of mail, and others that mean one instant only."""
+"""Dates in URL lists: W3C formats, mail formats, and other unambiguous ones."""
 
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-MIN_DATE = datetime(1990, 1, 1, tzinfo=UTC)  # the web is no older: what is earlier says that nobody knows
+MIN_DATE = datetime(1990, 1, 1, tzinfo=UTC)  # older than any web page; earlier dates mean "unknown"
 MAX_DATE_CHARS = 80
 _SECOND, _MINUTE, _DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 _MONTH, _YEAR = timedelta(days=31), timedelta(days=366)
 _LONGEST_ZONE = timedelta(hours=14)
 
-# Hours that a zone's name is ahead of UTC; two where it has two meanings, or stands for summer and winter: CST is
-# America's or China's, AST Atlantic or Arabia, BST British or Bangladesh, IST Irish, Israel's or India's.
-# Sources: RFC 5322, 4.3 (North America), and the abbreviations of the IANA time zone database.
+# Hours that a zone's name is ahead of UTC. Two values mean an ambiguous name, or one for both summer and winter: CST is
+# America's or China's, AST Atlantic or Arabia, BST British or Bangladesh, IST Irish, Israel's or India's. Sources: RFC
+# 5322, 4.3 (North America), and the abbreviations of the IANA time zone database.
 _ZONES = {
     name: (float(least), float(most or least))
     for name, least, most in re.findall(
@@ -27,7 +27,7 @@ _ZONES = {
         """,
     )
 }
-_ANYWHERE = (-12.0, 14.0)  # what a zone may be whose name nobody knows
+_ANYWHERE = (-12.0, 14.0)  # the range of offsets of an unknown zone
 
 _CLOCK = r"(?P<hour>\d\d?) :? (?P<minute>\d\d) (?: :? (?P<second>\d\d) (?:[.,]\d+)? )?"
 _HALF = r"\s* (?P<half>[AaPp](?:\.[Mm]\.|[Mm])(?![A-Za-z]))?"
@@ -43,7 +43,7 @@ _FORMS = tuple(
         r"(?P<first>\d\d?) (?P<by>[./-]) (?P<other>\d\d?) (?P=by) (?P<year>\d{4})" + _SEPARATE,
     )
 )
-# As at the end of: Nov 24, 2026 at 3:00 PM PT; Tue Nov 24 12:00:00 CET 2026; Tue Nov 24 12:00:00 2026 +0100 (CET)
+# For endings such as: Nov 24, 2026 at 3:00 PM PT; Tue Nov 24 12:00:00 CET 2026; Tue Nov 24 12:00:00 2026 +0100 (CET)
 _WITH_COLONS = _CLOCK.replace(":?", ":")
 _TIME_IN_WORDS = re.compile(
     rf"\b {_WITH_COLONS} {_HALF} (?:\s+(?P<year>\d{{4}}))? {_ZONE} (?:\s+(?P<later>\d{{4}}))? {_PLACE} $", re.VERBOSE
@@ -56,7 +56,7 @@ _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, order=True)
 class ListDate:
-    """A date of a list. at: the first instant that it may mean, UTC.  span: how much later the last one may be."""
+    """A date in a list. at: the first instant that it may mean, UTC.  span: how much later the last such instant is."""
 
     at: datetime
     span: timedelta = timedelta(0)
@@ -67,10 +67,10 @@ class ListDate:
 
 
 def parse_list_date(text: str) -> ListDate | None:
-    """The date that a text means, or None where it means none, or might mean two.
+    """Return the date that a text means, or None if it means none or is ambiguous.
 
-    Without a zone it is UTC; one with two meanings, or that nobody knows, makes the span longer. With slashes the day
-    comes first or second, as it must; where both could be, nobody knows.
+    Without a zone it is UTC. An ambiguous or unknown zone makes the span longer. With slashes, day and month are told
+    apart by their values; if both orders are possible, the date is ambiguous.
     """
     text = text.strip().strip("\"'").strip()
     if not text or len(text) > MAX_DATE_CHARS:
@@ -83,7 +83,7 @@ def parse_list_date(text: str) -> ListDate | None:
 
 
 def _parse_numeric_date(text: str) -> ListDate | None:
-    """A date in digits alone."""
+    """Return a date written in digits alone."""
     if since := _SINCE_1970.fullmatch(text):
         seconds = int(since[1]) if since[1] else int(since[2]) / 1000
         return ListDate(datetime.fromtimestamp(seconds, UTC), _SECOND)
@@ -100,18 +100,18 @@ def _build_date(parts: dict[str, str | None]) -> ListDate | None:
         if int(month or 0) > 12:
             month, day = day, month
         elif parts["by"] != "." and int(day or 0) <= 12 and day != month:
-            return None  # on either side of an ocean it is another day
+            return None  # Europe and America read it differently
     at = datetime(int(parts["year"] or 0), int(month or 1), int(day or 1), tzinfo=UTC)
     if parts["hour"] is None:
         name = (parts["zone"] or "").strip("+-\u22120123456789: ").upper()
         if name not in {"", "Z", "UT", "UTC", "GMT"}:
-            return None  # a word, which need not be a zone
+            return None  # a word that may not be a zone
         return _convert_zone(at, _DAY if day else _MONTH if month else _YEAR, parts)
     return _add_time(at, parts)
 
 
 def _add_time(day: datetime, parts: dict[str, str | None]) -> ListDate | None:
-    """The instant of a day that a time of day means, in its zone."""
+    """Return the instant of a time of day in its zone, or None if the time is invalid."""
     hour = int(parts["hour"] or 0)
     if parts["half"]:
         hour = hour % 12 + (12 if parts["half"][0] in "pP" else 0)
@@ -122,15 +122,15 @@ def _add_time(day: datetime, parts: dict[str, str | None]) -> ListDate | None:
 
 
 def _convert_zone(at: datetime, span: timedelta, parts: dict[str, str | None]) -> ListDate:
-    """What a wall clock's time means in UTC, by the zone that stands behind it."""
+    """Convert a local time to UTC by the zone that follows it."""
     min_offset, max_offset = _parse_offsets(parts["zone"] or "", has_place=bool(parts["place"]))
     return ListDate(at - max_offset, span + (max_offset - min_offset))
 
 
 def _parse_offsets(zone: str, *, has_place: bool) -> tuple[timedelta, timedelta]:
-    """What a zone is ahead of UTC, at least and at most. has_place: the name of a city stands behind it.
+    """Return the minimum and maximum offset of a zone from UTC. has_place: whether the name of a city follows it.
 
-    A number counts, whatever name stands before it: GMT+2 is two hours ahead.
+    A number takes precedence over a name before it: GMT+2 is two hours ahead.
     """
     name = zone.rstrip("+-\u22120123456789:").rstrip()
     number = zone.removeprefix(name).strip()
@@ -147,17 +147,17 @@ def _parse_offsets(zone: str, *, has_place: bool) -> tuple[timedelta, timedelta]
 
 
 def _parse_worded_date(text: str) -> ListDate | None:
-    """A date with the name of a month: RFC 822, RFC 850, asctime, and what people write."""
+    """Return a date with the name of a month: RFC 822, RFC 850, asctime and informal formats."""
     text = _ORDINAL.sub("", text)
     time = _TIME_IN_WORDS.search(text)
     if time is None:
         if _TIME_OF_DAY.search(text):
-            return None  # something else stands behind the time
+            return None  # something unknown follows the time
         return ListDate(_parse_day(text), _DAY)
     day = text[: time.start()].rstrip(" ,-T").removesuffix(" at").rstrip(" ,")
     return _add_time(_parse_day(f"{day} {time['year'] or time['later'] or ''}"), time.groupdict())
 
 
 def _parse_day(day: str) -> datetime:
-    """The beginning of a day in words, UTC. Raises ValueError."""
+    """Return the start of a day written in words, UTC. Raises ValueError."""
     return parsedate_to_datetime(f"{day.strip()} 00:00:00 +0000")

@@ -1,6 +1,6 @@
-"""XML by its text, and feeds (RSS 0.9 to 2.0, Atom) by their text without what is about the file, and their links.
+"""XML and feeds (RSS 0.9 to 2.0, Atom) as text. For feeds, also the links and the text without metadata of the file.
 
-Where a feed leads is what `url_list` reads of it.
+`url_list` extracts the links of a feed.
 """
 
 from dataclasses import dataclass, field
@@ -11,29 +11,29 @@ from crawler.core.http.urls import Url
 from crawler.core.page.document import Document, collapse_lines
 from crawler.core.page.lists.url_list import read_list_text
 
-MAX_DEPTH = 200  # feeds have five, documents for print thirty
+MAX_DEPTH = 200  # feeds have five levels, documents for print thirty
 
 _FEEDS = frozenset({"rss", "feed", "RDF"})
 _CONTAINERS = frozenset({"channel", "feed"})
-# Elements about the file itself, not about its content: when and by which program it was written.
+# Elements about the file itself: its time of creation and its program.
 _FILE_ELEMENTS = frozenset({"lastBuildDate", "pubDate", "updated", "date", "generator", "ttl"})
 
 
 class _RejectedError(Exception):
-    """The XML declares entities, which can multiply, or is nested too deep."""
+    """Raised if the XML declares entities, which can multiply, or is nested too deeply."""
 
 
 def read_xml(source: str, *, url: Url) -> Document:
-    """Read XML as one line for each text between two tags, and one for each attribute. Never raises.
+    """Read XML as one line per text between two tags, and one per attribute. Never raises.
 
-    Comments, processing instructions, and the order of attributes do not count. Nothing is fetched for it.
-    A file that is not well-formed is read up to the error, and its source line by line from there. A file that declares
-    entities or is nested deeper than MAX_DEPTH is read as source from the start.
+    Comments, processing instructions and the order of attributes are ignored. Nothing is fetched. A file that is not
+    well-formed is parsed up to the error, and its source is read line by line from there. A file that declares
+    entities, or is nested deeper than MAX_DEPTH, is read as source from the start.
     """
     content = source.lstrip("\ufeff \t\r\n").encode("utf-8", "replace")
-    parser = expat.ParserCreate("utf-8")  # whatever it declares: it has been decoded
+    parser = expat.ParserCreate("utf-8")  # overrides any declaration, because the text is decoded already
     parser.buffer_text = True
-    parser.UseForeignDTD(True)  # noqa: FBT003  so that &nbsp; of a feed without a DTD is skipped, not an error
+    parser.UseForeignDTD(True)  # noqa: FBT003  skips entities such as &nbsp; in feeds without a DTD
     reader = _Reader(parser)
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
@@ -53,9 +53,10 @@ def read_xml(source: str, *, url: Url) -> Document:
 
 @dataclass(slots=True)
 class _Reader:
-    """The state of the reader. names: of the open elements, from the root on.  main: the lines but those of the file.
+    """The state of the XML reader.
 
-    at_byte: where the last tag was; all before it is in the lines.
+    names: the open elements, starting at the root.  main: the lines without metadata of the file.
+    at_byte: the position of the last tag; everything before it is in the lines.
     """
 
     parser: expat.XMLParserType
@@ -81,7 +82,7 @@ class _Reader:
         if text and self.is_feed and name == "title" and self.names and self.names[-1] in _CONTAINERS:
             self.title = self.title or text
 
-    def add_entity(self, entity: str, is_parameter: bool) -> None:  # noqa: FBT001  as expat calls it
+    def add_entity(self, entity: str, is_parameter: bool) -> None:  # noqa: FBT001  expat's signature
         if not is_parameter:
             self.texts.append(html5.get(f"{entity};", f"&{entity};"))
 
@@ -89,7 +90,7 @@ class _Reader:
         raise _RejectedError
 
     def flush(self) -> str:
-        """Add the text read since the last tag as a line, and return it."""
+        """Add the text since the last tag as a line, and return it."""
         self.at_byte = self.parser.CurrentByteIndex
         text = " ".join("".join(self.texts).split())
         self.texts.clear()

@@ -1,4 +1,4 @@
-"""The text of a URL list as a stream: compression taken off, decoded, and made safe for an XML parser, in bounds."""
+"""The text of a URL list as a stream: decompressed, decoded and made safe for an XML parser, within bounds."""
 
 import codecs
 import re
@@ -12,13 +12,13 @@ from crawler.core.page.charset import decode_body
 T = TypeVar("T", bytes, str)
 
 CHUNK_BYTES = 1 << 16
-MAX_LAYERS = 3  # of gzip, one within the other: some servers pack a file that was packed already
-MAX_MEMBERS = 1024  # of one gzip file, one after the other
-START_CHARS = 1 << 16  # of what may stand before the first element
+MAX_LAYERS = 3  # of nested gzip; some servers compress a compressed file
+MAX_MEMBERS = 1024  # of one gzip file
+START_CHARS = 1 << 16  # searched for the first element
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHARSET_BYTES = 4096
 
-# Where a list begins, behind declarations, comments and whatever a broken server wrote first.
+# The start of a list, after declarations, comments and output of broken servers.
 _ROOT = re.compile(r"(?s)<!--.*?-->|<(?:[\w.-]+:)?(?P<root>urlset|sitemapindex|rss|rdf|feed)(?=[\s>/])", re.IGNORECASE)
 _LIST_BODY = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?[^>]*\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>\[]*>\s*)*"
@@ -30,17 +30,20 @@ _WEB_PAGE = re.compile(r"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _DECLARED = re.compile(r"<!(?:ENTITY|ATTLIST)", re.IGNORECASE)
 _ADDRESS = re.compile(r"\s*https?://\S", re.IGNORECASE)
 
-# An ampersand that begins none of XML's own references stands for itself. A parser would leave out what follows, so
-# that it is hidden from the parser behind a character that no text has (a noncharacter of Unicode that XML allows).
+# An ampersand that does not start one of XML's own references is taken literally. A parser would drop the text that
+# follows, so it is replaced by a character that never occurs in texts (a Unicode noncharacter that XML allows).
 AMPERSAND = "\ufdd0"
 _BARE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
 _REFERENCE_CHARS = 10
-_STRAY = re.compile(r"<(?![A-Za-z_:/!?])")  # behind it a parser would understand nothing any more
+_STRAY = re.compile(r"<(?![A-Za-z_:/!?])")  # would break everything after it for a parser
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\ufdd0]")
 
 
 class ListReadError(Exception):
-    """A list is not read any further. finding: why.  is_rejected: nothing of it counts, not even what came before."""
+    """Raised to stop reading a list.
+
+    finding: the reason.  is_rejected: whether the part read so far is discarded too.
+    """
 
     def __init__(self, finding: str, *, is_rejected: bool = False) -> None:
         super().__init__(finding)
@@ -48,9 +51,9 @@ class ListReadError(Exception):
 
 
 def decode_list(body: bytes, *, content_type: str, max_bytes: int) -> Iterator[str]:
-    """The text of a list, piece by piece. Raises ListStopped where it is torn, or expands to more than most_bytes.
+    """Yield the text of a list in chunks. Raises ListReadError if it is truncated or too large.
 
-    Always: no more of it is in memory than the body itself and a few pieces.
+    max_bytes: the limit of the decompressed size.  Memory use is bounded by the body and a few chunks.
     """
     view = memoryview(body)
     packed = (bytes(view[at : at + CHUNK_BYTES]) for at in range(0, len(body), CHUNK_BYTES))
@@ -72,7 +75,7 @@ def _limit_bytes(chunks: Iterator[bytes], max_bytes: int) -> Iterator[bytes]:
 
 
 def _unpack(chunks: Iterator[bytes], layers: int) -> Iterator[bytes]:
-    """The pieces without their gzip, whatever they are called and however often they were packed."""
+    """Yield the chunks without gzip, detected by content, with any nesting up to MAX_LAYERS."""
     start, rest = _peek(chunks, b"", length=len(_GZIP_MAGIC))
     all_chunks = chain((start,), rest)
     if not start.startswith(_GZIP_MAGIC):
@@ -84,7 +87,7 @@ def _unpack(chunks: Iterator[bytes], layers: int) -> Iterator[bytes]:
 
 
 def _inflate(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """What a gzip file expands to, member by member. Padding behind the last one does not count."""
+    """Yield the decompressed content of a gzip file, member by member. Padding after the last one is ignored."""
     stream, members, data = zlib.decompressobj(16 + zlib.MAX_WBITS), 1, b""
     while True:
         if stream.eof:
@@ -107,12 +110,12 @@ def _inflate(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def is_list_body(body: bytes) -> bool:
-    """Whether a body is plainly the markup of a sitemap or a feed, whatever it is called."""
+    """Return whether a body clearly is the markup of a sitemap or a feed, regardless of its media type."""
     return _LIST_BODY.match(body[:_SNIFFED_BYTES]) is not None
 
 
 def _peek(chunks: Iterator[T], start: T, *, length: int) -> tuple[T, Iterator[T]]:
-    """The pieces up to so much of them, as one, and what follows. An error that ends them is raised behind these."""
+    """Return the first chunks joined to at least `length`, and the rest. An error within them is raised after them."""
     try:
         for chunk in chunks:
             start += chunk
@@ -130,10 +133,10 @@ def _raise(stopped: ListReadError) -> NoReturn:
 
 
 def find_root(chunks: Iterator[str]) -> tuple[str, Iterator[str]]:
-    """The root element's name in small letters, "" for a list of lines, and the text from there on.
+    """Return the root element's name in lower case, or "" for a list of lines, and the text from there on.
 
-    What stands before the root is left out, so that no parser ever sees a declaration. Raises ListStopped where that
-    declares entities, which can multiply (billion laughs) or name other files, and where the text is no list at all.
+    Text before the root is dropped, so that no parser sees a declaration. Raises ListReadError if that text declares
+    entities, which can multiply (billion laughs) or name other files, or if the text is not a list.
     """
     start, rest = _peek(chunks, "", length=START_CHARS)
     start = start.lstrip("\ufeff \t\r\n\0")
@@ -149,11 +152,11 @@ def find_root(chunks: Iterator[str]) -> tuple[str, Iterator[str]]:
 
 
 def to_xml_bytes(chunks: Iterator[str]) -> Iterator[bytes]:
-    """The pieces as an XML parser takes them, in UTF-8: no reference but XML's own, no character that XML forbids."""
+    """Yield the chunks as UTF-8 for an XML parser, with no references but XML's own and no forbidden characters."""
     pending = ""
     for chunk in chunks:
         text = pending + chunk
-        # A reference or a tag may go on in the next piece.
+        # A reference or a tag may continue in the next chunk.
         at = text.rfind("&", max(len(text) - _REFERENCE_CHARS, 0))
         if at < 0 or ";" in text[at:]:
             at = len(text) - text.endswith("<")

@@ -1,7 +1,6 @@
-"""URL lists: what a site says itself about its pages, in sitemaps, sitemap indexes, feeds and plain files of URLs.
+"""URL lists: sitemaps, sitemap indexes, feeds and plain files of URLs.
 
-They are read as a stream and within bounds. What sites write in spite of the standards is understood where it can mean
-one thing only.
+They are read as a stream and within bounds. Deviations from the standards are accepted if they are unambiguous.
 
 Sources: sitemaps.org/protocol.html (sitemaps, indexes, text files, gzip, limits); Google's extensions for news and for
 alternates by hreflang; RSS 0.90, 0.91, 1.0 and 2.0; RFC 4287 and Atom 0.3; RFC 5005, 3 and 4 (further pages of feeds).
@@ -18,12 +17,12 @@ from crawler.core.page.lists.dates import ListDate, parse_list_date
 from crawler.core.page.lists.source import ListReadError, decode_list, find_root, to_xml_bytes
 from crawler.core.page.lists.xml import RawEntry, parse_entries
 
-MAX_LIST_BYTES = 50 << 20  # of one list, unpacked, by the protocol
-MAX_ENTRIES = 50_000  # of one list, by the protocol; and so many alternates beside them
-MAX_URL_CHARS = 16 << 20  # of all URLs of a list: a long base would make as much of each short one
+MAX_LIST_BYTES = 50 << 20  # of one decompressed list, by the protocol
+MAX_ENTRIES = 50_000  # of one list, by the protocol; the same limit applies to alternates
+MAX_URL_CHARS = 16 << 20  # of all URLs of a list, because a long base multiplies with short relative URLs
 MAX_LINE_CHARS = 32_768
 
-# How often a page is said to change, as the time between two changes; "always" is hourly at best.
+# The claimed time between two changes; "always" means hourly at best.
 _INTERVALS = {
     **dict.fromkeys(("always", "hourly"), timedelta(hours=1)),
     "daily": timedelta(days=1),
@@ -41,7 +40,7 @@ class ListKind(StrEnum):
     SITEMAP = "sitemap"
     INDEX = "index"  # a sitemap of sitemaps
     FEED = "feed"
-    TEXT = "text"  # one URL on each line
+    TEXT = "text"  # one URL per line
 
 
 _KINDS = {"urlset": ListKind.SITEMAP, "sitemapindex": ListKind.INDEX, "": ListKind.TEXT}
@@ -49,10 +48,11 @@ _KINDS = {"urlset": ListKind.SITEMAP, "sitemapindex": ListKind.INDEX, "": ListKi
 
 @dataclass(frozen=True, slots=True)
 class ListEntry:
-    """A URL that a list names.
+    """A URL in a list.
 
-    date: when the page is said to have changed last.  change_interval: the time between two of its changes, as
-    changefreq and priority have it.  is_list: it leads to a further list, not to a page.
+    date: the page's claimed last change.  change_interval: the claimed time between changes, from changefreq and
+    priority.
+    is_list: whether it leads to another list, not to a page.
     """
 
     url: Url
@@ -63,10 +63,11 @@ class ListEntry:
 
 @dataclass(frozen=True, slots=True)
 class UrlList:
-    """A list as it was read. kind: None for a body that is no list, or that is refused.
+    """A list that was read.
 
-    entries: distinct, in the list's order.  finding: why it is not read, or not to its end; else "".
-    unusable: entries that have no URL which could be crawled.  digest: of the entries; of equal lists it is equal.
+    kind: None for a body that is not a list, or that is rejected.  entries: distinct, in the list's order.
+    finding: why the list was not read, or not to its end; else "".
+    unusable: the number of entries without a URL that can be crawled.  digest: a hash of the entries.
     """
 
     kind: ListKind | None
@@ -77,17 +78,17 @@ class UrlList:
 
 
 def read_url_list(body: bytes, *, url: Url, content_type: str) -> UrlList:
-    """The entries of a sitemap, an index, a feed or a text file of URLs. Never raises, whatever the bytes.
+    """Read the entries of a sitemap, an index, a feed or a text file of URLs. Never raises.
 
-    url: where it was found, for relative addresses.  content_type: the HTTP header, as it came.
-    gzip is taken off, also gzip within gzip. Entities are never expanded and nothing is fetched: a list that declares
-    any is refused as a whole. Of one that ends early or goes beyond a bound, what came before counts.
+    url: the base of relative addresses.  content_type: the HTTP header, unchanged.
+    Gzip is decompressed, even if nested. Entities are never expanded and nothing is fetched: a list that declares
+    entities is rejected. If a list is truncated or exceeds a bound, the entries before that point count.
     """
     return read_list_text(decode_list(body, content_type=content_type, max_bytes=MAX_LIST_BYTES), url=url)
 
 
 def read_list_text(chunks: Iterator[str], *, url: Url) -> UrlList:
-    """The entries of a list whose text comes in pieces; see `read_url_list`."""
+    """Read the entries of a list whose text comes in chunks; see `read_url_list`."""
     builder = _ListBuilder()
     kind, finding = None, ""
     try:
@@ -118,12 +119,12 @@ class _ListBuilder:
     """The distinct entries read so far."""
 
     entries: dict[Url, ListEntry] = field(default_factory=dict)
-    listed_urls: set[Url] = field(default_factory=set)  # by entries of their own; the others are alternates only
+    listed_urls: set[Url] = field(default_factory=set)  # with their own entry; all others are alternates only
     unusable: int = 0
     chars: int = 0
 
     def add(self, raw: RawEntry) -> None:
-        """Take in an entry and its alternates. Raises ListStopped at the end of what a list may hold."""
+        """Add an entry and its alternates. Raises ListReadError if the list has too many entries."""
         if len(self.listed_urls) + self.unusable >= MAX_ENTRIES:
             raise ListReadError("too_many_entries")
         url = _resolve_url(raw.address, raw.base)
@@ -149,7 +150,7 @@ class _ListBuilder:
         self.entries[entry.url] = entry
 
     def compute_digest(self) -> bytes:
-        """A hash of what the entries say."""
+        """Return a hash of the entries' URLs and dates."""
         state = blake2b(digest_size=16)
         for entry in self.entries.values():
             state.update(f"{entry.url} {entry.date and entry.date.at.isoformat()}\n".encode())
@@ -157,12 +158,12 @@ class _ListBuilder:
 
 
 def _resolve_url(address: str, base: Url) -> Url | None:
-    # What was escaped twice: no address has this in it but by that mistake.
+    # Undo double escaping: no valid address contains this.
     return normalize_url(address.replace("&amp;", "&"), base=base) if address else None
 
 
 def _parse_interval(raw: RawEntry) -> timedelta | None:
-    """The time between two changes that an entry claims; priority makes it half or twice as long at most."""
+    """Return the claimed time between two changes. Priority at most halves or doubles it."""
     interval = _INTERVALS.get(raw.texts.get("changefreq", "").lower())
     if interval is None:
         return None

@@ -1,4 +1,4 @@
-"""The markup of sitemaps and feeds, parsed as a stream: each entry is given as soon as it ends."""
+"""Streaming parser for sitemaps and feeds, which yields each entry as soon as it ends."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,18 +9,18 @@ from html.entities import html5
 from crawler.core.http.urls import Url, normalize_url
 from crawler.core.page.lists.source import AMPERSAND, ListReadError
 
-MAX_DEPTH = 64  # feeds have five, and some have web pages in them
+MAX_DEPTH = 64  # feeds have five levels, and some contain web pages
 MAX_ELEMENTS = 2_000_000  # forty for each entry of the longest list
 MAX_TEXT_CHARS = 32_768  # of an address or a date
-MAX_ALTERNATES = 100  # of one entry: there are not many more languages on one site
+MAX_ALTERNATES = 100  # of one entry; hardly any site has more languages
 
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 _ENTRIES = frozenset({"url", "sitemap", "item", "entry"})
 _CONTAINERS = frozenset({"channel", "feed"})
 _NEXT_RELATIONS = frozenset({"next", "prev-archive"})  # RFC 5005, 3 and 4
-# What tells when an entry's page changed last; the first that an entry has counts.
+# Elements with the last change of an entry's page, in order of preference.
 _DATES = ("lastmod", "updated", "modified", "pubdate", "date", "published", "issued", "publication_date")
-# What tells where an entry leads, likewise. A feed's own address is better than that of a service that counts clicks.
+# Elements with the address of an entry, in order of preference. A feed's own address precedes that of a click counter.
 _ADDRESSES = ("loc", "origlink", "link", "guid", "id", "about")
 _SCHEDULE_ELEMENTS = frozenset({"changefreq", "priority"})
 _READ_ELEMENTS = frozenset({*_DATES, *_ADDRESSES, *_SCHEDULE_ELEMENTS})
@@ -30,10 +30,10 @@ _HTTP = ("http://", "https://")
 
 @dataclass(slots=True)
 class RawEntry:
-    """An entry as it is written.
+    """An entry as written.
 
-    base: what its addresses are relative to.  texts: by the name of the element, the first of each that counts.
-    alternates: addresses of the same page in other languages or forms.  is_list: it leads to a further list.
+    base: the base of its relative addresses.  texts: the first relevant text of each element, by name.
+    alternates: addresses of the same page in other languages or forms.  is_list: whether it leads to another list.
     """
 
     base: Url
@@ -51,10 +51,10 @@ class RawEntry:
 
 
 def parse_entries(chunks: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
-    """The entries of a list's markup, in UTF-8 and without a declaration. Raises ListStopped at a bound, or if torn.
+    """Yield the entries of a list's markup, in UTF-8 and without a declaration.
 
-    Names count without their namespace and in any case, since many lists have a wrong one or none. What is not
-    well-formed is read as far as it can be understood (libxml2's recovery).
+    Raises ListReadError at a bound, or if the list is truncated. Names match without namespace and regardless of case,
+    because many lists have a wrong namespace or none. Malformed markup is read as far as libxml2 can recover it.
     """
     from lxml import etree  # noqa: PLC0415  4 MB
 
@@ -63,7 +63,7 @@ def parse_entries(chunks: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
         target=target,
         encoding="utf-8",
         recover=True,
-        resolve_entities="internal",  # there are none: no declaration comes here (list_source)
+        resolve_entities="internal",  # none exist: `find_root` drops declarations
         no_network=True,
         load_dtd=False,
         huge_tree=False,
@@ -86,21 +86,21 @@ def parse_entries(chunks: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
 
 
 class _EntryTarget:
-    """What lxml tells of a document as it parses it; no tree is built."""
+    """The target of lxml's parser events; no tree is built."""
 
     def __init__(self, base: Url) -> None:
         self.is_over = False
         self._names: list[str] = []
         self._bases = [base]
         self._elements = 0
-        self._draft: RawEntry | None = None  # that is being read
+        self._draft: RawEntry | None = None  # the entry being read
         self._done: list[RawEntry] = []
-        self._text: list[str] | None = None  # of the element that began last, if it is one that is read
+        self._text: list[str] | None = None  # of the last started element, if it is one to read
         self._chars = 0
-        self._is_permanent = True  # the guid that is being read is an address
+        self._is_permanent = True  # whether the guid being read is an address
 
     def pop_entries(self) -> list[RawEntry]:
-        """The entries that have ended since this was asked last."""
+        """Return the entries that ended since the last call."""
         done, self._done = self._done, []
         return done
 
@@ -157,7 +157,7 @@ class _EntryTarget:
         self._draft.texts.setdefault(name, text)
 
     def _add_link(self, parent: str, relations: list[str], href: str) -> None:
-        """A link of Atom, or of a sitemap to the same page in another language or form."""
+        """Add a link of Atom, or a link of a sitemap to the same page in another language or form."""
         if self._draft is None:
             if parent in _CONTAINERS and not _NEXT_RELATIONS.isdisjoint(relations):
                 self._done.append(RawEntry(self._bases[-1], is_list=True, texts={"link": href}))
@@ -174,7 +174,7 @@ class _EntryTarget:
             self._draft.alternates.append(href)
 
     def _finish_entry(self) -> None:
-        """Give the entry that is being read, if any; one that was never closed ends where the next one begins."""
+        """Finish the entry being read, if any. An entry that was never closed ends where the next one begins."""
         if self._draft is not None:
             self._done.append(self._draft)
             self._draft = None
@@ -182,7 +182,7 @@ class _EntryTarget:
 
 @lru_cache(1024)
 def _get_local_name(tag: str) -> str:
-    """The name of an element or an attribute without its namespace, or the prefix of one that nobody declared."""
+    """Return the name of an element or attribute without its namespace or undeclared prefix, in lower case."""
     return tag.rpartition("}")[2].rpartition(":")[2].lower()
 
 
@@ -191,7 +191,7 @@ def _get_attribute(attributes: Mapping[str, str], name: str) -> str:
 
 
 def _clean_text(text: str) -> str:
-    """A text without the white space around it, and with the ampersands that were hidden from the parser."""
+    """Strip whitespace from a text, and restore the ampersands that were hidden from the parser."""
     if AMPERSAND in text:
         text = _NAMED_ENTITY.sub(lambda match: html5.get(match[1], match[0]), text).replace(AMPERSAND, "&")
     return text.strip()

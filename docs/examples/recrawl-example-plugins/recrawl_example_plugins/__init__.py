@@ -1,1 +1,1 @@
-"""One plugin for each extension point of recrawl."""
+"""One plug-in of each kind for recrawl."""

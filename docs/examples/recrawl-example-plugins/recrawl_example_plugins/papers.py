@@ -1,10 +1,10 @@
-"""A score: a paper matters more than the listings that it stands in."""
+"""A score: papers are more important than the lists that link to them."""
 
 from urllib.parse import urlsplit
 
 
 class Papers:
-    """Counts pages under /abs/ double, and those under /list/ half."""
+    """Doubles the importance of pages under /abs/ and halves it under /list/."""
 
     def score(self, url: str) -> float:
         path = urlsplit(url).path

@@ -1,4 +1,4 @@
-"""A reader: a table as comma-separated values."""
+"""A reader of comma-separated values."""
 
 import csv
 import io
@@ -7,12 +7,12 @@ from crawler.plugins import ReadContent
 
 
 class Rows:
-    """Reads a line for each row, and the links that stand in cells."""
+    """Returns one line of text per row, and the links in the cells."""
 
     media_types = ("text/csv",)
     sample = b"name,page\nfirst,/first.html\n"
 
-    def read(self, body: bytes, *, url: str, content_type: str) -> ReadContent:  # noqa: ARG002  it needs neither
+    def read(self, body: bytes, *, url: str, content_type: str) -> ReadContent:  # noqa: ARG002
         rows = list(csv.reader(io.StringIO(body.decode("utf-8-sig", "replace")), strict=True))
         cells = [cell.strip() for row in rows for cell in row]
         links = [cell for cell in cells if cell.startswith(("http://", "https://", "/"))]

@@ -1,4 +1,4 @@
-"""A revisit policy: pages that people write during the week are looked at on the next working day."""
+"""A revisit policy for pages that people edit during the week: visit them on the next working day."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,7 +8,7 @@ SATURDAY = 5
 
 
 class Weekdays:
-    """Lets every page wait until the next morning that is not on a weekend."""
+    """Schedules every page for the next morning that is not on a weekend."""
 
     def choose_interval(self, visit: Any) -> timedelta:
         at: datetime = visit.at

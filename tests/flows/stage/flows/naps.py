@@ -1,4 +1,4 @@
-"""Two real flows: one that ends by itself, and one that holds on until it is cancelled and says so in a file."""
+"""Two flows: one that ends by itself, and one that runs until it is canceled and notes that in a file."""
 
 import asyncio
 from pathlib import Path

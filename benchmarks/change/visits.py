@@ -42,7 +42,7 @@ def rounds(site: Site) -> Iterator[Sequence[Labelled]]:
     """All looks, round by round; the pages of a round in no order."""
     seen: dict[Url, set[tuple[int, tuple[int, ...]]]] = {page.url: set() for page in site.pages}
     for number, begins in enumerate(site.rounds):
-        pages = [page for page in site.pages if number < page.looks]
+        pages = [page for page in site.pages if number < page.visits]
         Random(f"{site.key}/{number}").shuffle(pages)
         yield [
             labelled(site, page, number, begins + at * BETWEEN_PAGES, seen[page.url]) for at, page in enumerate(pages)
@@ -64,7 +64,7 @@ def labelled(site: Site, page: Page, number: int, at: datetime, seen: set[tuple[
 
 
 def _scored(page: Page, number: int) -> bool:
-    return number < SCORED_AT_AN_END or number > page.looks - SCORED_AT_AN_END
+    return number < SCORED_AT_AN_END or number > page.visits - SCORED_AT_AN_END
 
 
 def noise(site: Site, page: Page, number: int) -> str:

@@ -1,4 +1,4 @@
-"""What is kept of a domain's volatile blocks takes only so much room."""
+"""Limits of the memory for a domain's volatile blocks."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,28 +13,28 @@ def page(n: int, shown: str, *, words: int) -> str:
     return f"<pre>{' '.join(f'log{n} says{word}' for word in range(words))} at {shown}"
 
 
-def test_patterns_of_long_texts_push_out_the_oldest_and_not_all_memory() -> None:
+def test_patterns_of_long_texts_push_out_only_the_oldest() -> None:
     domain = Domain()
     for n in range(20):
         for again in ("ab", "cd"):
-            domain.look(page(n, "xx", words=2000 + n), *(page(n, said, words=2000 + n) for said in again), path=f"{n}")
+            domain.visit(page(n, "xx", words=2000 + n), *(page(n, said, words=2000 + n) for said in again), path=f"{n}")
 
     known = domain.mask.volatile.patterns
     assert 0 < sum(len(word) + 1 for same in known.values() for pattern in same for word in pattern) <= MAX_CHARS
-    assert domain.look(page(19, "ef", words=2019), page(19, "gh", words=2019)) == NO_DIFFERENCE
-    assert domain.look(page(0, "ef", words=2000), page(0, "gh", words=2000))
+    assert domain.visit(page(19, "ef", words=2019), page(19, "gh", words=2019)) == NO_DIFFERENCE
+    assert domain.visit(page(0, "ef", words=2000), page(0, "gh", words=2000))
 
 
-def test_one_text_alone_does_not_push_out_all_others() -> None:
+def test_one_long_text_does_not_push_out_all_others() -> None:
     domain = Domain()
     for shown in ("ab", "cd"):
-        domain.look("<p>seen at xx today", *(f"<p>seen at {said} today" for said in shown))
-        domain.look(page(1, "xx", words=13_000), *(page(1, said, words=13_000) for said in shown), path="long")
+        domain.visit("<p>seen at xx today", *(f"<p>seen at {said} today" for said in shown))
+        domain.visit(page(1, "xx", words=13_000), *(page(1, said, words=13_000) for said in shown), path="long")
 
-    assert domain.look("<p>seen at ef today", "<p>seen at gh today") == NO_DIFFERENCE
+    assert domain.visit("<p>seen at ef today", "<p>seen at gh today") == NO_DIFFERENCE
 
 
-def test_all_patterns_are_counted_and_not_only_their_places() -> None:
+def test_limit_counts_patterns_and_not_only_their_paths() -> None:
     many = {(path, 2): tuple((f"word{n}", "") for n in range(30)) for path in range(100)}
 
     kept = trim_volatile(VolatileContent(patterns=many)).patterns
@@ -49,7 +49,7 @@ def test_all_patterns_are_counted_and_not_only_their_places() -> None:
     most=st.integers(0, 9),
     chars=st.integers(0, 40),
 )
-def test_what_is_kept_is_the_newest_that_fits(known: dict[int, tuple[str, ...]], most: int, chars: int) -> None:
+def test_newest_values_that_fit_are_kept(known: dict[int, tuple[str, ...]], most: int, chars: int) -> None:
     kept = keep_newest_within(known, max_values=most, max_chars=chars, length=len)
 
     every, left = ([(key, text) for key, same in each.items() for text in same] for each in (known, kept))
