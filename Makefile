@@ -1,4 +1,4 @@
-# Every target sets up what it needs first; that takes no time when nothing has changed.
+# Each target first sets up what it needs, which takes no time if nothing has changed.
 PYTHON ?= python3
 URL ?=
 ARGS ?=
@@ -14,22 +14,22 @@ export RECRAWL_HOME ?= $(CURDIR)/.recrawl
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-extras setup-plugins setup-test setup-bench setup-docs crawl test check format docs bench bench-change soak lock release up down clean
 
-help: ## list what can be made
+help: ## list all targets
 	@echo "make TARGET, where TARGET is one of:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-setup: ## install what crawling needs into .venv
+setup: ## install recrawl and its dependencies into .venv
 	@$(PYTHON) scripts/bootstrap.py
 
-setup-test: ## install what tests and checks need as well
+setup-test: ## also install the dependencies of tests and checks
 	@$(PYTHON) scripts/bootstrap.py --test
 
-setup-extras: setup ## add what some commands need, once more after an upgrade: EXTRAS=mcp,parquet
-	@$(if $(EXTRAS),,$(error Say which: make setup-extras EXTRAS=mcp,parquet))
+setup-extras: setup ## install optional dependencies (again after each upgrade): EXTRAS=mcp,parquet
+	@$(if $(EXTRAS),,$(error EXTRAS is not set. Example: make setup-extras EXTRAS=mcp,parquet))
 	@.cache/tools/bin/python -m pip --python $(BIN)/python install --quiet --require-hashes --no-deps $(EXTRA_LOCKS)
 
-setup-plugins: setup ## add plugins, once more after an upgrade: PACKAGES=docs/examples/recrawl-example-plugins
-	@$(if $(PACKAGES),,$(error Say which, as pip names them: make setup-plugins PACKAGES="my-package path/to/another"))
+setup-plugins: setup ## install plugins (again after each upgrade): PACKAGES=docs/examples/recrawl-example-plugins
+	@$(if $(PACKAGES),,$(error PACKAGES is not set. Example: make setup-plugins PACKAGES="my-package path/to/another"))
 	@.cache/tools/bin/python -m pip --python $(BIN)/python install --quiet $(PACKAGES)
 	@$(BIN)/recrawl plugins
 
@@ -42,39 +42,39 @@ setup-bench:
 setup-docs:
 	@$(PYTHON) scripts/bootstrap.py --test --docs
 
-crawl: setup ## crawl and show the result: the demo site, or URL=https://... (ARGS=--allow-private for your own server)
+crawl: setup ## crawl the demo site or URL=https://... and show the result (ARGS=--allow-private for your own server)
 	@$(if $(URL),$(BIN)/recrawl crawl "$(URL)" $(ARGS),$(BIN)/python -m labs demo)
 
-check: setup-test ## format, lint, layers, types and commit subjects
-	@$(BIN)/ruff format --check --quiet || { echo "make format mends the format"; exit 1; }
+check: setup-test ## check format, lint, layers, types and commit subjects
+	@$(BIN)/ruff format --check --quiet || { echo "Some files are not formatted. Run make format."; exit 1; }
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/lint-imports --no-logo --cache-dir .cache/import-linter > .cache/imports.txt || { cat .cache/imports.txt; exit 1; }
 	@$(BIN)/mypy
-	@git log -10 --no-merges --format=%s 2>/dev/null | awk 'length > 72 { print "more than 72 characters: " $$0; bad = 1 } END { exit bad }'
+	@git log -10 --no-merges --format=%s 2>/dev/null | awk 'length > 72 { print "commit subject longer than 72 characters: " $$0; bad = 1 } END { exit bad }'
 
-test: check ## check, then all tests that take seconds; TESTS=tests/core for some of them
+test: check ## run check and then all fast tests, or those of TESTS=tests/core
 	@$(BIN)/pytest -n $(JOBS) --dist loadgroup $(TESTS)
 
-format: setup-test ## put all files into the agreed format
+format: setup-test ## format all files and apply automatic lint fixes
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-docs: setup-docs ## generate the reference pages, and build the documentation as a site in .cache/site
+docs: setup-docs ## regenerate the reference pages and build the documentation site in .cache/site
 	@$(BIN)/python -m crawler.cli.reference
 	@$(BIN)/python -m tests.docs.test_reference
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
-	@echo "Look at it: .cache/site/index.html"
+	@echo "Open .cache/site/index.html in a browser."
 
-bench: setup-bench ## measure speed beside other crawlers, memory, claims and records; ARGS="crawl --pinned" for one
+bench: setup-bench ## run all benchmarks: speed compared with other crawlers, memory, store; ARGS="crawl --pinned" for one
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-bench-change: setup-test ## how often detectors of change are right, by kind of edit and noise; ARGS="--held-out --seed 2"
+bench-change: setup-test ## measure the accuracy of change detection by kind of edit and noise; ARGS="--held-out --seed 2"
 	@$(BIN)/python -m benchmarks change $(ARGS)
 
-soak: setup-test ## the tests that take minutes to hours
+soak: setup-test ## run the slow tests, which take minutes to hours
 	@$(BIN)/pytest -m soak --timeout 0
 
-lock: ## pin the newest versions that pyproject.toml allows, for crawling first and for the rest within that
+lock: ## update the lock files to the newest versions that pyproject.toml allows
 	@$(PYTHON) scripts/bootstrap.py --tools
 	@$(LOCKING) pyproject.toml --extra browser --extra markdown --group build -o requirements.lock
 	@$(LOCKING) --group dev --constraint requirements.lock -o requirements-test.lock
@@ -88,14 +88,14 @@ lock: ## pin the newest versions that pyproject.toml allows, for crawling first 
 LOCKING := UV_CACHE_DIR=.cache/uv .cache/tools/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-annotate --no-emit-index-url
 
-release: setup-test ## build, check and tag the version that crawler/__init__.py names; ARGS=--dry-run to stop before the tag
+release: setup-test ## build, check and tag the version in crawler/__init__.py; ARGS=--dry-run to omit the tag
 	@$(BIN)/python -m scripts.release $(ARGS)
 
-up: setup ## start Postgres, the Prefect server and a worker; they stay until make down
+up: setup ## start the local stack: Postgres, the Prefect server and a worker
 	@$(BIN)/recrawl up
 
-down: setup ## stop what make up started
+down: setup ## stop the local stack
 	@$(BIN)/recrawl down
 
-clean: ## throw the environment and all caches away; crawled data stays
+clean: ## delete the environment and all caches, but not crawled data
 	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

@@ -1,1 +1,1 @@
-"""What is long or timed: each module is a script with one printed table. `make bench` runs them all."""
+"""Benchmarks and other long or timed runs. Each module is a script that prints a table; `make bench` runs them all."""

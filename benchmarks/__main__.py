@@ -1,4 +1,4 @@
-"""Run the benchmarks: python -m benchmarks [NAME [OPTION ...]]. Without a name, all of them, one after the other."""
+"""Run benchmarks: python -m benchmarks [NAME [OPTION ...]]. Without a name, run all of them in turn."""
 
 import signal
 import sys
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(name: str, options: Sequence[str]) -> int:
-    """One benchmark; what cannot be had or does not end well is a line on stderr, and 1."""
+    """Run one benchmark. Missing inputs and failed commands print one line to stderr and return 1."""
     print(f"{name}\n", file=sys.stderr)
     try:
         return BENCHMARKS[name](options)
@@ -63,8 +63,8 @@ def run(name: str, options: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that servers that were started end with it
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # also stops the servers that the benchmark started
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
-        sys.exit(130)  # 128 and SIGINT, as shells say it
+        sys.exit(130)  # 128 + SIGINT, the shell convention

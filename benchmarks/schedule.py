@@ -1,6 +1,6 @@
-"""How long it takes to learn from looks and appraise the pages again, and to find the price of ten million pages.
+"""Measure how fast the planner learns from visits and evaluates pages, and solves for the shadow price of 10^7 pages.
 
-The price is found as plan finds it: on a sample, which is drawn in the same time.
+As in a plan, the shadow price comes from a sample; drawing it is included.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from crawler.core.budget.shadow_price import Budget, Workload, solve_shadow_pric
 from crawler.core.freshness.estimates import PRIOR, fade_evidence, learn_changed, learn_unchanged
 from crawler.core.freshness.gamma import Floats, Numbers
 
-HEAD = ("what", "pages", "seconds", "bar, seconds")
+HEAD = ("what", "pages", "seconds", "limit, seconds")
 LEARN_BAR = 0.5
 PRICE_BAR = 10.0
 USUAL_PRICE = 0.25
@@ -24,7 +24,7 @@ USUAL_PRICE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The best of some runs: what else the machine does is not what is measured."""
+    """The best of some runs, which excludes other load of the machine."""
 
     what: str
     pages: int
@@ -41,15 +41,15 @@ def main(arguments: Sequence[str]) -> int:
     timed = [learning(given.learn, times=given.times), pricing(given.price)]
     print(table(HEAD, [each.row for each in timed]))
     held = all(each.seconds < each.bar for each in timed)
-    print(f"\nAll under their bars: {'held' if held else 'missed'} on this machine")
+    print(f"\nAll within their limits: {'yes' if held else 'no'}, on this machine")
     return 0
 
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks schedule", description=__doc__)
-    parser.add_argument("--learn", type=int, default=10**5, metavar="PAGES", help="that were looked at")
-    parser.add_argument("--price", type=int, default=10**7, metavar="PAGES", help="that share a budget")
-    parser.add_argument("--times", type=int, default=5, help="of which the best counts")
+    parser.add_argument("--learn", type=int, default=10**5, metavar="PAGES", help="number of visited pages")
+    parser.add_argument("--price", type=int, default=10**7, metavar="PAGES", help="number of pages that share a budget")
+    parser.add_argument("--times", type=int, default=5, help="number of runs, of which the best counts")
     return parser
 
 
@@ -65,13 +65,13 @@ def learning(count: int, *, times: int) -> Timed:
 
 
 def learn_and_appraise(pages: PageArrays, gap: Floats, found: np.typing.NDArray[np.bool_]) -> Floats:
-    """What a look at each page taught, and in how many days each is due again."""
+    """Update the rate estimates after a visit to each page and return the days until the next visits."""
     a, b = fade_evidence(pages.a, pages.b, PRIOR.a, PRIOR.b, gap)
-    a, b = _learnt(a, b, gap, found)
+    a, b = _learn(a, b, gap, found)
     return compute_gaps(replace(pages, a=a, b=b), USUAL_PRICE)
 
 
-def _learnt(a: Numbers, b: Numbers, gap: Floats, found: np.typing.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _learn(a: Numbers, b: Numbers, gap: Floats, found: np.typing.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     changed, same = learn_changed(a, b, gap), learn_unchanged(a, b, gap)
     return np.where(found, changed[0], same[0]), np.where(found, changed[1], same[1])
 
@@ -86,7 +86,7 @@ def pricing(count: int) -> Timed:
 
 
 def population(count: int) -> PageArrays:
-    """Rates over three decades, importance by a power law, one request each, ten minutes to 180 days between looks."""
+    """Draw pages: rates over three decades, power-law importance, one request each, gaps of ten minutes to 180 days."""
     rng = np.random.default_rng(1)
     weight = np.clip(0.1 * (rng.pareto(1.1, count) + 1), 0.05, 1000)
     return build_page_arrays(

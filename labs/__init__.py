@@ -1,1 +1,1 @@
-"""Experiments on the real crawler: recorded histories of real sites, replayed on a virtual clock."""
+"""Experiments with the real crawler: recorded histories of real sites, replayed on a virtual clock."""

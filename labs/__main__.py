@@ -1,4 +1,4 @@
-"""Experiments with the crawler's own rules, replays of recorded sites, and the demo: `python -m labs --help`."""
+"""Experiments with the crawler's rules, replays of recorded sites, and the demo: `python -m labs --help`."""
 
 import sys
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ HOME = Path(__file__).parents[1] / ".cache" / "labs"  # where the Postgres of re
 
 @app.command()
 def demo(
-    days: Annotated[int, typer.Option(min=1, max=365, metavar="N", help="Virtual days that pass.")] = 30,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the local stack running, to look at.")] = False,
+    days: Annotated[int, typer.Option(min=1, max=365, metavar="N", help="Number of virtual days.")] = 30,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the local stack running afterwards.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Let a small site live for a month on this machine, crawl it day by day, and compare with the truth.
+    """Run a small changing site for a virtual month, crawl it day by day, and compare the results with the truth.
 
     Examples:
 
@@ -37,37 +37,40 @@ def demo(
 def replay(
     folder: Annotated[Path, typer.Argument(help="A history, or a .tar archive of one.")],
     budget: Annotated[
-        list[int] | None, typer.Option(min=1, metavar="N", help="Requests a day; may be repeated.")
+        list[int] | None, typer.Option(min=1, metavar="N", help="Requests per day; may be repeated.")
     ] = None,
     share: Annotated[
         list[float] | None,
-        typer.Option(min=0.0001, metavar="SHARE", help="Requests a day, of the pages at the start; may be repeated."),
+        typer.Option(
+            min=0.0001, metavar="SHARE", help="Requests per day, as a share of initial pages; may be repeated."
+        ),
     ] = None,
     days: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Of the history, from its start; all if not given.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Days of the history to replay, from its start; default: all."),
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, metavar="N", help="A day, each near the end of an equal part of it.")] = 4,
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Crawl runs per day, evenly spaced.")] = 4,
     sitemap: Annotated[
         list[str] | None,
-        typer.Option(metavar="dates|plain|none", help="True dates, no dates, no sitemap; may be repeated."),
+        typer.Option(metavar="dates|plain|none", help="Sitemap: true dates, no dates, or no sitemap; may be repeated."),
     ] = None,
     by_importance: Annotated[
-        float, typer.Option(metavar="RATIO", help="The bound of staleness weighted by importance.")
+        float, typer.Option(metavar="RATIO", help="Bound for staleness weighted by importance.")
     ] = 0.85,
-    cold: Annotated[bool, typer.Option("--cold", help="Begin with the budget, not with a day without one.")] = False,
-    revisit: Annotated[str, typer.Option(metavar="POLICY", help="Of the domain, as in its settings.")] = "value",
-    hours: Annotated[str, typer.Option(metavar="HOURS", help="Of the domain: mon-fri 9-17.")] = "",
+    cold: Annotated[bool, typer.Option("--cold", help="Apply the budget from the first day on.")] = False,
+    revisit: Annotated[str, typer.Option(metavar="POLICY", help="Revisit policy of the domain.")] = "value",
+    hours: Annotated[str, typer.Option(metavar="HOURS", help="Crawl hours of the domain, such as mon-fri 9-17.")] = "",
     target_freshness: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="Of the domain, in place of the budget: 0.97.")
+        float | None, typer.Option(metavar="SHARE", help="Target freshness instead of the budget, such as 0.97.")
     ] = None,
-    home: Annotated[Path, typer.Option(metavar="FOLDER", help="Of the Postgres server.")] = HOME,
+    home: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the Postgres server.")] = HOME,
     as_json: Json = False,
 ) -> int:
-    """Replay a recorded site history with the real crawler: how it spent its budget, and how stale its copies were.
+    """Replay a recorded site history with the real crawler; print how it used its budget and how stale its copies were.
 
-    labs/replay/history.py describes what a history holds. Ratios are to visiting all pages in turn: below 1 is fresher.
-    Beside them are those of the plain rule (labs/replay/rule.py), which knows all pages and what each visit finds. A
-    figure that misses its bound is marked. With --json, one object a line for each replay.
+    labs/replay/history.py describes the format of a history. Ratios are relative to visiting all pages in turn: below 1
+    is fresher. They are also given for the plain rule (labs/replay/rule.py), which knows all pages and what each visit
+    finds. Figures that miss their bound are marked. With --json, one object per line for each replay.
 
     Examples:
 
@@ -86,21 +89,21 @@ def replay(
 
 @app.command()
 def history(
-    kind: Annotated[Literal["releases", "news"], typer.Argument(help="The kind of site.")],
+    kind: Annotated[Literal["releases", "news"], typer.Argument(help="Kind of site.")],
     folder: Annotated[Path, typer.Argument(help="A folder that does not exist yet.")],
-    days: Annotated[int, typer.Option(min=1, metavar="N", help="How long the history is.")] = 180,
+    days: Annotated[int, typer.Option(min=1, metavar="N", help="Length of the history in days.")] = 180,
     of: Annotated[
-        Literal["pytest", "sqlalchemy"], typer.Option(metavar="pytest|sqlalchemy", help="Releases: of which project.")
+        Literal["pytest", "sqlalchemy"], typer.Option(metavar="pytest|sqlalchemy", help="For releases: the project.")
     ] = "pytest",
     changelogs: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="News: holds PACKAGE/changelog*.gz, as Debian has them.")
+        Path, typer.Option(metavar="FOLDER", help="For news: folder with Debian's PACKAGE/changelog*.gz.")
     ] = Path("/usr/share/doc"),
-    start: Annotated[datetime, typer.Option(formats=["%Y-%m-%d"], help="News: the first day.")] = datetime(2022, 7, 1),  # noqa: DTZ001  its day is in UTC
+    start: Annotated[datetime, typer.Option(formats=["%Y-%m-%d"], help="News: the first day.")] = datetime(2022, 7, 1),  # noqa: DTZ001  UTC
 ) -> int:
-    """Make the history of a site for `labs replay`: events.json and blobs/ in a folder.
+    """Create the history of a site for `labs replay`: events.json and blobs/ in a folder.
 
-    releases: a documentation that is built again with each release. news: articles that appear and are corrected, lists
-    of them, a feed, and pages that stay as they are.
+    releases: documentation that is rebuilt with each release. news: articles that appear and are corrected, lists of
+    them, a feed, and pages that never change.
 
     Examples:
 
@@ -113,7 +116,7 @@ def history(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Return its exit code: those of `recrawl`."""
+    """Run one command. Return its exit code, as for `recrawl`."""
     return run_command(arguments, app=app, program="python -m labs")
 
 

@@ -1,4 +1,4 @@
-"""Line charts as SVG files that stand alone, light and without any script; and what labs and benchmarks draw."""
+"""Line charts as standalone SVG files without scripts, for labs and benchmarks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from crawler.cli.plot import Chart, NamedCharts, render_plot
 from crawler.errors import CrawlerError
 from crawler.format.axes import format_tick
 
-# Told apart by people who see colours differently, too: Okabe and Ito, "Color universal design", 2008.
+# Distinguishable for color-blind readers: Okabe and Ito, "Color universal design", 2008.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555", "#8c6d31")
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "", "7 3", "2 3", "9 3 2 3")
 LEFT, TOP, BOTTOM = 64, 44, 52  # pixels around the plot
-CHARACTER = 7.0  # pixels of a letter of the legend, about
+CHARACTER = 7.0  # approximate width of a letter of the legend, in pixels
 
 
 def svg(chart: Chart, *, width: int = 720, height: int = 400) -> str:
-    """The chart as an SVG document, width and height in pixels: axes, grid, lines with dots, and a legend beside."""
+    """Return the chart as an SVG document with axes, grid, lines with dots, and a legend; sizes in pixels."""
     legend = 44 + CHARACTER * max((len(series.label) for series in chart.series), default=0)
     plot = _Plot(chart, width=width - LEFT - legend, height=height - TOP - BOTTOM)
     body = "\n".join([*_frame(plot), *_lines(plot), *_legend(plot)])
@@ -32,7 +32,7 @@ def svg(chart: Chart, *, width: int = 720, height: int = 400) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Plot:
-    """The chart and the room for its lines, in pixels."""
+    """A chart with the area for its lines, in pixels."""
 
     chart: Chart
     width: float
@@ -46,7 +46,7 @@ class _Plot:
 
 
 def _frame(plot: _Plot) -> Iterator[str]:
-    """The grid, the numbers on it, and what the axes are called."""
+    """Yield the grid, its numbers, and the labels of the axes."""
     x_axis, y_axis = plot.chart.make_axes()
     left, right, top, bottom = plot.x(0), plot.x(1), plot.y(1), plot.y(0)
     for mark in y_axis.marks():
@@ -95,7 +95,7 @@ def _stroke(n: int) -> str:
 def show_charts(charts: Sequence[tuple[str, Chart]], *, folder: Path | None, on_terminal: bool) -> None:
     """Print charts if the output is a terminal, and write them to a folder if one is given.
 
-    charts: the name of a file without its ending, and what it shows.  Raises CrawlerError if a file cannot be written.
+    charts: file name without suffix, and chart.  Raise CrawlerError if a file cannot be written.
     """
     if on_terminal and get_stdout().is_terminal:
         for _, chart in charts:
@@ -108,11 +108,11 @@ def show_charts(charts: Sequence[tuple[str, Chart]], *, folder: Path | None, on_
 
 
 def write_figures(charts: NamedCharts, folder: Path | None) -> None:
-    """Write the charts as SVG to a folder, if one is given. Raises CrawlerError if that fails."""
+    """Write the charts as SVG to a folder, if one is given. Raise CrawlerError if that fails."""
     if folder is None:
         return
     if not charts:
-        remark("No figures: a line takes two rates of change above 0")
+        remark("No figures were written: a line needs at least two change rates above 0")
         return
     _write(charts, folder)
     remark(f"Wrote {', '.join(f'{name}.svg' for name, _ in charts)} to {folder}")

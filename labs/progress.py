@@ -1,10 +1,10 @@
-"""Bars on stderr while the laboratory works."""
+"""Progress bars on stderr for labs."""
 
 from crawler.cli.progress import ProgressBar
 
 
 class Days(ProgressBar):
-    """Days that pass in the demo."""
+    """The virtual days of the demo."""
 
     def __init__(self, days: int) -> None:
         super().__init__(title="days", total=days)
@@ -14,22 +14,22 @@ class Days(ProgressBar):
 
 
 class Visits(ProgressBar):
-    """Visits of the lab."""
+    """The visits of an experiment."""
 
     def __init__(self, visits: int) -> None:
         super().__init__(title="visits", total=visits)
 
     def count(self, visits: int) -> None:
-        """So many more are made."""
+        """Add finished visits."""
         self.update(self.task, advance=visits)
 
 
 class Runs(ProgressBar):
-    """Runs of the laboratory."""
+    """The runs of an experiment."""
 
     def __init__(self, runs: int) -> None:
         super().__init__(title="runs", total=runs)
 
     def count(self, done: int, runs: int, last: str) -> None:
-        """So many of all runs are done; `last` was the latest."""
+        """Set the number of finished runs. last: the run that finished last."""
         self.update(self.task, completed=done, total=runs, found=last)

@@ -284,7 +284,7 @@ class DomainState(DomainTable, table=True):
     last_visit_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
     # The OPIC economy: all cash, the cash of the virtual page, the cash kept for pages still to be discovered
     # (dormant), and the cash settled so far (clock).
-    coins: int = Field(sa_column=bigint())
+    total_cash: int = Field(sa_column=bigint())
     virtual_page_cash: int = Field(sa_column=bigint(default="0"))
     dormant: int = Field(sa_column=bigint())
     clock: float = Field(sa_column=double(default="0"))

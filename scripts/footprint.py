@@ -1,6 +1,6 @@
-"""What an installation holds: python -m scripts.footprint      packages and their sizes, the largest ones by name.
+"""Print the size of an installation, with its largest packages: python -m scripts.footprint.
 
-Counted is what is installed of requirements.lock, which is what crawling needs. Tests and benchmarks have more.
+It counts the installed packages of requirements.lock, without those for tests and benchmarks.
 """
 
 import re
@@ -16,14 +16,14 @@ LARGEST = 12
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A package and the bytes of its files, compiled modules among them."""
+    """A package with the size of its files, including compiled modules."""
 
     name: str
     bytes: int
 
 
 def installed(lock: Path = ROOT / "requirements.lock") -> list[Installed]:
-    """The packages of a lock that are installed here, the largest first; the others are for other systems."""
+    """Return the installed packages of a lock file, the largest first; the others are for other systems."""
     found = []
     for name in dict.fromkeys(NAMED.findall(lock.read_text(encoding="utf-8"))):
         try:

@@ -1,7 +1,7 @@
-"""Builds, checks and tags the version that crawler/__init__.py names: `make release`.
+"""Build, check and tag the version in crawler/__init__.py: `make release`.
 
-With ARGS=--dry-run it does all but the tag. Nothing is sent anywhere: the wheel and the source archive stay in `dist`,
-and the tag stays in this clone.
+With ARGS=--dry-run the tag is omitted. Nothing is uploaded: the wheel and the source archive stay in `dist`, and the
+tag stays in this clone.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ PACKAGES = ("crawler", "flows", "models", "migrations")
 
 
 class ReleaseError(Exception):
-    """The project cannot be released as it is; the message says why, a line for each reason."""
+    """The project cannot be released. The message has one line for each reason."""
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="release", description="Build, check and tag this version.")
-    parser.add_argument("--dry-run", action="store_true", help="all but the tag")
+    parser.add_argument("--dry-run", action="store_true", help="do everything except the tag")
     is_dry = parser.parse_args(arguments).dry_run
     try:
         version = named_version(PROJECT)
@@ -49,8 +49,8 @@ def main(arguments: Sequence[str]) -> int:
         for line in str(error).splitlines():
             print(f"release: {line}", file=sys.stderr)
         return 1
-    made = "would be tagged" if is_dry else "is tagged"
-    print(f"release: {wheel.name} and {archive.name} are good; v{version} {made}")
+    made = "was not tagged (dry run)" if is_dry else "is tagged"
+    print(f"release: {wheel.name} and {archive.name} passed all checks; v{version} {made}")
     return 0
 
 
@@ -60,31 +60,31 @@ def refuse(faults: Sequence[str]) -> None:
 
 
 def named_version(project: Path) -> str:
-    """The version as crawler/__init__.py names it, three numbers."""
+    """Return the version in crawler/__init__.py, which has three numbers."""
     text = (project / "crawler" / "__init__.py").read_text(encoding="utf-8")
     found = re.search(r'^__version__ = "(\d+\.\d+\.\d+)"', text, re.MULTILINE)
     if found is None:
-        raise ReleaseError("crawler/__init__.py names no version of the form 1.2.3")
+        raise ReleaseError("crawler/__init__.py has no version such as 1.2.3")
     return found.group(1)
 
 
 def changelog_faults(project: Path, version: str) -> list[str]:
-    """What keeps CHANGELOG.md from being that of this version: its top section has to be about it, and not empty."""
+    """Return problems of CHANGELOG.md: its top section must be about this version and not empty."""
     text = (project / "CHANGELOG.md").read_text(encoding="utf-8")
     _, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
     title, _, body = sections[0].partition("\n") if sections else ("", "", "")
     if not re.fullmatch(rf"\[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d", title.strip()):
         return [f"the top section of CHANGELOG.md is {title.strip()!r}, not '[{version}] - YEAR-MONTH-DAY'"]
-    return [] if re.search(r"^- ", body, re.MULTILINE) else [f"CHANGELOG.md tells nothing of {version}"]
+    return [] if re.search(r"^- ", body, re.MULTILINE) else [f"CHANGELOG.md has no entry for {version}"]
 
 
 def git_faults(project: Path, version: str) -> list[str]:
-    """What keeps this commit from being tagged: files that no commit has, or a tag that is there already."""
+    """Return why this commit cannot be tagged: uncommitted files, or an existing tag."""
     faults = []
     if changed := git(project, "status", "--porcelain").splitlines():
         faults.append(f"not committed: {', '.join(line[3:] for line in changed)}")
     if git(project, "tag", "--list", f"v{version}"):
-        faults.append(f"v{version} is tagged already: the next version goes into crawler/__init__.py")
+        faults.append(f"v{version} is tagged already: set the next version in crawler/__init__.py")
     return faults
 
 
@@ -100,12 +100,12 @@ def git(project: Path, *words: str) -> str:
 
 
 def build(version: str) -> tuple[Path, Path]:
-    """The wheel and the source archive, made by the locked build backend without reaching for anything."""
+    """Build the wheel and the source archive with the locked build backend, without network access."""
     shutil.rmtree(DIST, ignore_errors=True)
     if not bootstrap.run([sys.executable, "-m", "hatchling", "build"], may_fail=True):
         raise ReleaseError("the build failed (see above)")
     made = DIST / f"recrawl-{version}-py3-none-any.whl", DIST / f"recrawl-{version}.tar.gz"
-    refuse([f"the build made no {path.name}" for path in made if not path.is_file()])
+    refuse([f"the build did not create {path.name}" for path in made if not path.is_file()])
     return made
 
 
@@ -115,8 +115,8 @@ def wheel_faults(wheel: Path, version: str) -> list[str]:
         faults = metadata_faults(file.read(f"recrawl-{version}.dist-info/METADATA"), version)
     typed = {f"{package}/py.typed" for package in PACKAGES}
     faults += [f"the wheel lacks {name}" for name in sorted(typed - names)]
-    rooms = {name.split("/")[0] for name in names} - {*PACKAGES, "deployments", f"recrawl-{version}.dist-info"}
-    return faults + [f"the wheel holds {room}, which is no part of the product" for room in sorted(rooms)]
+    others = {name.split("/")[0] for name in names} - {*PACKAGES, "deployments", f"recrawl-{version}.dist-info"}
+    return faults + [f"the wheel contains {name}, which is not part of the product" for name in sorted(others)]
 
 
 def archive_faults(archive: Path, version: str) -> list[str]:
@@ -130,19 +130,19 @@ def archive_faults(archive: Path, version: str) -> list[str]:
 
 
 def metadata_faults(given: bytes, version: str) -> list[str]:
-    """What an index would refuse, by the rules of the core metadata."""
+    """Return what a package index would reject, by the rules of the core metadata."""
     try:
         metadata = Metadata.from_email(given, validate=True)
     except ExceptionGroup as error:
         return [str(fault) for fault in error.exceptions]
-    faults = [] if metadata.version == Version(version) else [f"the metadata is of version {metadata.version}"]
+    faults = [] if metadata.version == Version(version) else [f"the metadata has version {metadata.version}"]
     if not str(email.message_from_bytes(given).get_payload()).strip():
         faults.append("the metadata has no description")
     return faults
 
 
 def try_out(wheel: Path, version: str) -> None:
-    """Install the wheel with the locked dependencies into an environment of its own, away from here, and run it."""
+    """Install the wheel with the locked dependencies into a new environment elsewhere, and run it."""
     with tempfile.TemporaryDirectory(prefix="recrawl-release-") as folder:
         place = Path(folder) / "venv"
         lock = str(bootstrap.LOCKS["crawl"])
@@ -161,7 +161,7 @@ def try_out(wheel: Path, version: str) -> None:
         if f"recrawl {version}" not in said([command, "--version"], folder) or "Usage" not in said(
             [command, "--help"], folder
         ):
-            raise ReleaseError(f"{wheel.name} installs a command that does not know itself")
+            raise ReleaseError(f"the recrawl command of {wheel.name} does not print its version and help")
 
 
 def said(command: Sequence[str], folder: str) -> str:

@@ -20,28 +20,28 @@ Shown = tuple[Callable[..., object], ...]
 
 SCHEDULING: Mapping[str, Shown] = {
     "a page keeps its cash after giving it away, so that every re-read inflates scores (Nutch)": (
-        test_opic.test_coins_are_conserved_whatever_happens,
+        test_opic.test_total_cash_is_conserved_by_all_operations,
         test_cash.test_two_hundred_revisits_of_a_page_do_not_raise_its_importance,
     ),
     "a leaf's cash is lost (Nutch)": (
-        test_opic.test_a_leaf_pays_the_reserve,
+        test_opic.test_page_without_links_pays_the_virtual_page,
         test_cash.test_a_leaf_pays_the_virtual_page_which_pays_all_pages,
     ),
     "the next time lands in the past (Nutch)": (
-        test_value.test_a_page_is_due_within_bounds_and_exactly_when_it_is_worth_its_price,
-        test_visit.test_the_next_look_is_never_in_the_past_and_never_beyond_the_longest_wait,
+        test_value.test_page_is_due_within_bounds_when_its_value_reaches_the_price,
+        test_visit.test_next_visit_is_never_in_the_past_and_within_the_longest_interval,
     ),
     "a ceiling of the interval wipes signature and modified time of the most stable pages (Nutch)": (
         test_visit.test_two_virtual_years_of_a_static_page_stay_conditional,
-        test_changes.test_a_year_of_a_static_page_stays_conditional_and_keeps_its_estimates,
+        test_changes.test_a_year_of_a_static_page_stays_conditional_and_keeps_what_was_learnt,
     ),
     "one timeout or redirect wipes signature and interval (StormCrawler)": (
-        test_visit.test_a_sequence_with_errors_in_between_leaves_the_same_knowledge,
-        test_visit.test_a_failure_erases_nothing_that_was_learnt,
+        test_visit.test_errors_in_between_leave_the_same_knowledge,
+        test_visit.test_failure_keeps_what_was_learned,
     ),
     "the newest due goes first, and the most overdue starves (StormCrawler)": (
-        test_selection.test_of_equal_value_the_longest_overdue_goes_first,
-        test_selection.test_a_page_is_never_starved_by_others_of_its_kind,
+        test_selection.test_longest_overdue_page_comes_first_among_equal_values,
+        test_selection.test_equal_pages_do_not_starve_each_other,
         test_claim_plans.test_of_equal_value_the_longest_overdue_pages_are_selected_first,
     ),
     "the change rate is (changes + 1) / time, biased for fast and for new pages (Aduana)": (
@@ -56,7 +56,7 @@ SCHEDULING: Mapping[str, Shown] = {
         test_reference.test_the_reference_is_what_the_program_does,
     ),
     "schedule or back-off are kept in memory and lost at a restart (ACHE, URLFrontier)": (
-        test_kill.test_after_kill_9_and_restart_due_times_and_backoff_are_the_same,
+        test_kill.test_killed_with_9_and_started_again_due_times_and_backoff_are_the_same,
     ),
 }
 

@@ -1,1 +1,1 @@
-"""How well detectors of change tell a real edit from noise: made-up sites of real pages, looked at again and again."""
+"""Accuracy of change detectors: repeated visits to generated sites that are filled with real pages."""

@@ -1,7 +1,8 @@
-"""How often detectors of change are right about sites of real pages with real edits and noise, by kind.
+"""Compare change detectors on sites of real pages with real edits and noise, by kind of edit or noise.
 
-Each page is looked at some times, days apart. A look is labelled "changed" if the page was edited since the look before
-and "same" if it was not, whatever else differs in it. Shown is the share of looks that each detector judged rightly.
+Each page is visited several times, days apart. A visit is labelled "changed" if the page was edited since the previous
+visit, and "unchanged" otherwise, whatever else differs. The tables show the share of visits that each detector judges
+correctly.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from dataclasses import asdict, dataclass
 from benchmarks.change import pairs, plan
 from benchmarks.change.detectors import DETECTORS
 from benchmarks.change.edits import DIGITS, EDITS
-from benchmarks.change.score import FIRST_LOOK, Judged, Result, measured, separation
+from benchmarks.change.score import FIRST_VISIT, Judged, Result, measured, separation
 from benchmarks.harness.table import table
 from tests.engine.corpus import CorpusError
 
@@ -22,7 +23,7 @@ BAR = 0.97
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one detector over some looks. precision, recall: 1 where nothing was said or nothing was to be found."""
+    """The accuracy of one detector. precision is 1 if it reports no change; recall is 1 if there is none to find."""
 
     visits: int
     changed: int
@@ -41,7 +42,7 @@ def of_sites(given: argparse.Namespace) -> int:
     try:
         result = measured(named, given.detectors, jobs=given.jobs, kinds=kinds, shown=given.show or "")
     except CorpusError as reason:
-        print(f"The pages cannot be had: {reason}", file=sys.stderr)
+        print(f"The pages are not available: {reason}", file=sys.stderr)
         return 1
     if given.json:
         print(json.dumps(summary(result, given.detectors)))
@@ -56,46 +57,48 @@ def options() -> argparse.ArgumentParser:
     names = sorted({*EDITS, *plan.NOISES, *filter(None, plan.REFORMS), plan.MIXED})
     parser = argparse.ArgumentParser(prog="python -m benchmarks change", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--held-out", action="store_true", help="the pool of words and formats to confirm with")
+    parser.add_argument("--held-out", action="store_true", help="use the held-out pool of words and formats")
     parser.add_argument("--sites", type=int, default=plan.SITES, metavar="N")
-    parser.add_argument("--kinds", nargs="+", metavar="KIND", choices=names, help="only these: " + ", ".join(names))
+    parser.add_argument(
+        "--kinds", nargs="+", metavar="KIND", choices=names, help="limit to these kinds: " + ", ".join(names)
+    )
     parser.add_argument("--detectors", nargs="+", choices=list(DETECTORS), default=list(DETECTORS))
     parser.add_argument(
-        "--show", metavar="KIND", choices=names, help="list the mistakes of the last detector with KIND"
+        "--show", metavar="KIND", choices=names, help="list the mistakes of the last detector on visits of KIND"
     )
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--jobs", type=int, default=2, help="number of processes")
     parser.add_argument(
-        "--pairs", action="store_true", help="instead: two real versions each of pages, labelled by hand"
+        "--pairs", action="store_true", help="compare pairs of real versions, labelled by hand, instead"
     )
     parser.add_argument("--json", action="store_true")
     return parser
 
 
 def of_pairs(detectors: Sequence[str], *, as_json: bool) -> int:
-    """Figures of the real pairs, and what the last detector got wrong."""
+    """Print the accuracy on the real pairs and the mistakes of the last detector."""
     result, missing = pairs.measured(detectors)
     if as_json:
         print(json.dumps(summary(result, detectors)))
     else:
-        print(f"{len(result.judged)} pairs of versions with a label; judged rightly, %:\n")
+        print(f"{len(result.judged)} labelled pairs of versions; judged correctly, %:\n")
         print(f"{kinds_table(result, detectors)}\n\n{totals_table({'pairs': result.judged}, detectors)}")
         print(f"\n{separation_line(result, detectors)}")
         for kind in sorted({each.kind for each in result.judged}):
             print(f"\n{mistakes(result, detectors[-1], kind)}")
     for reason in missing:
-        print(f"Cannot be had: {reason}", file=sys.stderr)
+        print(f"Not available: {reason}", file=sys.stderr)
     return 0 if result.judged else 1
 
 
 def figures(judged: Sequence[Judged], detector: str) -> Figures:
     changed = sum(each.changed for each in judged)
-    told = sum(bool(each.said[detector]) for each in judged)
+    reported = sum(bool(each.said[detector]) for each in judged)
     found = sum(each.changed and bool(each.said[detector]) for each in judged)
-    return Figures(len(judged), changed, found / told if told else 1.0, found / changed if changed else 1.0)
+    return Figures(len(judged), changed, found / reported if reported else 1.0, found / changed if changed else 1.0)
 
 
 def by_kind(judged: Sequence[Judged]) -> Mapping[tuple[bool, str], Sequence[Judged]]:
-    """In two groups, edits first."""
+    """Group the visits by kind, edits first."""
     found: dict[tuple[bool, str], list[Judged]] = {}
     for each in judged:
         found.setdefault((not each.changed, each.kind), []).append(each)
@@ -104,10 +107,10 @@ def by_kind(judged: Sequence[Judged]) -> Mapping[tuple[bool, str], Sequence[Judg
 
 def totals(judged: Sequence[Judged]) -> Mapping[str, Sequence[Judged]]:
     return {
-        "all looks": judged,
-        "first judged look": [each for each in judged if each.number == FIRST_LOOK],
-        "after it": [each for each in judged if each.number > FIRST_LOOK],
-        "digits, first judged look": [each for each in judged if each.number == FIRST_LOOK and each.kind in DIGITS],
+        "all visits": judged,
+        "first judged visit": [each for each in judged if each.number == FIRST_VISIT],
+        "later visits": [each for each in judged if each.number > FIRST_VISIT],
+        "digits, first judged visit": [each for each in judged if each.number == FIRST_VISIT and each.kind in DIGITS],
     }
 
 
@@ -116,28 +119,28 @@ def report(result: Result, detectors: Sequence[str], *, is_held_out: bool, seed:
     pool = "held-out" if is_held_out else "development"
     return "\n".join(
         [
-            f"{result.sequences:,} sequences, {result.visits:,} looks, pool {pool}, seed {seed}; judged rightly, %:",
+            f"{result.sequences:,} sequences, {result.visits:,} visits, pool {pool}, seed {seed}; judged correctly, %:",
             "",
             kinds_table(result, detectors),
             "",
             totals_table(totals(result.judged), detectors),
             "",
-            f"Second looks per look: {', '.join(again)}",
+            f"Second fetches per visit: {', '.join(again)}",
             separation_line(result, detectors),
         ]
     )
 
 
 def separation_line(result: Result, detectors: Sequence[str]) -> str:
-    """How well the distance of each detector that has one tells edits from noise."""
+    """Describe how well the distances of each detector separate edits from noise."""
     found = {name: separation(result.judged, name) for name in detectors}
-    told = ", ".join(f"{name} {auc:.3f}" for name, auc in found.items() if auc is not None)
-    return f"Distance of edits above that of noise (AUC): {told or 'none measures one'}"
+    reported = ", ".join(f"{name} {auc:.3f}" for name, auc in found.items() if auc is not None)
+    return f"Separation of edits from noise by distance (AUC): {reported or 'no detector measures a distance'}"
 
 
 def kinds_table(result: Result, detectors: Sequence[str]) -> str:
     rows = [
-        (kind, "same" if is_same else "changed", len(judged), *(right(judged, detector) for detector in detectors))
+        (kind, "unchanged" if is_same else "changed", len(judged), *(right(judged, detector) for detector in detectors))
         for (is_same, kind), judged in by_kind(result.judged).items()
     ]
     return table(("kind", "label", "visits", *detectors), rows)
@@ -178,8 +181,8 @@ def summary(result: Result, detectors: Sequence[str]) -> Mapping[str, object]:
 def mistakes(result: Result, detector: str, kind: str) -> str:
     of_kind = [each for each in result.judged if each.kind == kind]
     wrong = [each for each in of_kind if not each.is_right(detector)]
-    lines = [f"{detector} is wrong about {len(wrong)} of {len(of_kind)} looks of {kind}"]
+    lines = [f"{detector} is wrong about {len(wrong)} of {len(of_kind)} visits of {kind}"]
     for each in wrong:
-        label, said = ("changed", "same") if each.changed else ("same", "changed")
-        lines += ["", f"{each.page} look {each.number}: is {label}, said {said}", each.difference]
+        label, verdict = ("changed", "unchanged") if each.changed else ("unchanged", "changed")
+        lines += ["", f"{each.page} visit {each.number}: label {label}, verdict {verdict}", each.difference]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What a made-up page says: real prose, and a box of facts that are edited as a shop or a diary would edit them."""
+"""The content of a generated page: real prose, and a box of facts that can be edited one by one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ SHAPES: tuple[Shape, ...] = ("list", "table", "lines")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """price: cents.  rows: numbers with what they count."""
+    """The facts in the box. price is in cents; rows are labels with numbers."""
 
     price: int
     in_stock: bool
@@ -31,7 +31,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """All that a page says of its own. description: for search results.  html: the prose."""
+    """The content of one page. description is the meta description; html is the prose."""
 
     title: str
     description: str
@@ -40,7 +40,7 @@ class Content:
 
 
 def first_content(source: Source, dialect: Dialect, rng: Random) -> Content:
-    """A page before any edit."""
+    """Return the content of a page before any edit."""
     words = source.title.split()
     counted = rng.sample(list(dialect.rows), 5)
     facts = Facts(
@@ -57,7 +57,7 @@ def first_content(source: Source, dialect: Dialect, rng: Random) -> Content:
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a section shows facts, the same on all its pages. after: the box stands after so many paragraphs."""
+    """The way a section shows its facts. after: the number of paragraphs before the box."""
 
     shape: Shape
     heading: str
@@ -85,7 +85,10 @@ def manner_of(dialect: Dialect, rng: Random) -> Manner:
 
 
 def facts_box(facts: Facts, manner: Manner, dialect: Dialect, *, names: Mapping[str, str], beside_price: str) -> str:
-    """The box as HTML. names: class names by role.  beside_price: inline markup in the block of the price."""
+    """Render the box as HTML.
+
+    names: class names by role.  beside_price: inline markup in the block of the price.
+    """
     opens = dialect.instant(manner.opens, datetime.combine(facts.opens, datetime.min.time()))
     price = f"<b>{manner.price.format(p=dialect.amount(facts.price))}</b>{beside_price}"
     stock = manner.stock[0] if facts.in_stock else manner.stock[1]
@@ -111,7 +114,7 @@ def _class(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def seams(html: str) -> tuple[int, ...]:
-    """Places between paragraphs, where a page's template puts things: not within footnotes and remarks."""
+    """Return the offsets between top-level paragraphs, where a template may insert widgets."""
     asides = of_tags(html, "aside")
     ends = (each.end for each in of_tags(html, "p", chars=PARAGRAPH_CHARS))
     return tuple(end for end in ends if not any(each.start < end < each.end for each in asides)) or (len(html),)

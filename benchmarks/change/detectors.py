@@ -1,4 +1,4 @@
-"""What ours is compared with: how other crawlers tell a changed page from one that is the same."""
+"""The detectors to compare: how other crawlers decide whether a page has changed, and recrawl's own."""
 
 import re
 from collections import Counter
@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Protocol, TypeVar, runtime_checkable
 
 from benchmarks.change.ours import Ours
-from benchmarks.change.visits import Look
+from benchmarks.change.visits import PageVisit
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent, extract_content
@@ -21,22 +21,24 @@ Sign = TypeVar("Sign")
 
 
 class Detector(Protocol):
-    """Judges one site, round by round, and may remember whatever it likes."""
+    """A detector for one site. It judges the site round by round and may keep state."""
 
-    def judge(self, visits: Sequence[Look]) -> Sequence[bool | None]:
-        """For each look of a round whether the page changed since the look before; None for a page's first look."""
+    def judge(self, visits: Sequence[PageVisit]) -> Sequence[bool | None]:
+        """Return for each visit of a round whether the page changed since its previous visit; None for a first
+        visit.
+        """
 
 
 @runtime_checkable
 class Measuring(Protocol):
-    """Says how far each page of the last round is from its version before, in bits of SimHash."""
+    """A detector that measures how far each page moved since its previous version, in bits of SimHash."""
 
     def bits(self, page: Url) -> int | None:
-        """None where there is no version before it, or no text."""
+        """Return the distance, or None without a previous version or without text."""
 
 
 class SimHashes(Detector):
-    """The package of that name on some text of each page; a few bits are forgiven. Distances are from look to look."""
+    """The simhash package on some text of each page, with a tolerance of a few bits, from visit to visit."""
 
     def __init__(self, text: Callable[[Fetched, Url], str]) -> None:
         self._text = text
@@ -44,58 +46,60 @@ class SimHashes(Detector):
         self._last: dict[Url, Fingerprint | None] = {}
         self._bits: dict[Url, int | None] = {}
 
-    def _sign(self, look: Look) -> Fingerprint | None:
-        return compute_fingerprint(self._text(look.answer, look.page))
+    def _sign(self, visit: PageVisit) -> Fingerprint | None:
+        return compute_fingerprint(self._text(visit.response, visit.page))
 
-    def judge(self, visits: Sequence[Look]) -> Sequence[bool | None]:
-        for look in visits:
-            before, now = self._last.get(look.page), self._sign(look)
-            self._bits[look.page] = None if before is None or now is None else count_distance_bits(before, now)
-            self._last[look.page] = now
-        return [self._judge(look) for look in visits]
+    def judge(self, visits: Sequence[PageVisit]) -> Sequence[bool | None]:
+        for visit in visits:
+            before, now = self._last.get(visit.page), self._sign(visit)
+            self._bits[visit.page] = None if before is None or now is None else count_distance_bits(before, now)
+            self._last[visit.page] = now
+        return [self._judge(visit) for visit in visits]
 
     def bits(self, page: Url) -> int | None:
         return self._bits.get(page)
 
 
 class Compared(Detector):
-    """Takes a signature of each page and compares it with that of the last version."""
+    """A detector that compares a signature of each page with the signature of its last version."""
 
-    def __init__(self, sign: Callable[[Look], Sign], differ: Callable[[Sign, Sign], bool]) -> None:
+    def __init__(self, sign: Callable[[PageVisit], Sign], differ: Callable[[Sign, Sign], bool]) -> None:
         self._judge = _comparing(sign, differ)
 
-    def judge(self, visits: Sequence[Look]) -> Sequence[bool | None]:
-        return [self._judge(look) for look in visits]
+    def judge(self, visits: Sequence[PageVisit]) -> Sequence[bool | None]:
+        return [self._judge(visit) for visit in visits]
 
 
-def _comparing(sign: Callable[[Look], Sign], differ: Callable[[Sign, Sign], bool]) -> Callable[[Look], bool | None]:
+def _comparing(
+    sign: Callable[[PageVisit], Sign], differ: Callable[[Sign, Sign], bool]
+) -> Callable[[PageVisit], bool | None]:
     last: dict[Url, Sign] = {}
 
-    def judge(look: Look) -> bool | None:
-        after = sign(look)
-        if look.page not in last:
-            last[look.page] = after
+    def judge(visit: PageVisit) -> bool | None:
+        after = sign(visit)
+        if visit.page not in last:
+            last[visit.page] = after
             return None
-        changed = differ(last[look.page], after)
+        changed = differ(last[visit.page], after)
         if changed:
-            last[look.page] = after
+            last[visit.page] = after
         return changed
 
     return judge
 
 
 def raw_digest() -> Detector:
-    """Heritrix, and Nutch by default: any other byte is a change."""
-    return Compared(lambda look: compute_digest(look.answer.body), lambda one, other: one != other)
+    """Compare raw bytes, as Heritrix does, and Nutch by default."""
+    return Compared(lambda visit: compute_digest(visit.response.body), lambda one, other: one != other)
 
 
 def simhash_of_all_text() -> Detector:
-    """On the whole text, as most who use it do."""
+    """Compare SimHashes of all text, the most common use."""
     return SimHashes(text_of)
 
 
 def simhash_of_main_text() -> Detector:
-    """On what an extractor takes for the main text."""
+    """Compare SimHashes of the main text that an extractor finds."""
     return SimHashes(main_of)
 
 
@@ -104,15 +108,15 @@ def _far(one: Fingerprint | None, other: Fingerprint | None) -> bool:
 
 
 def text_profile() -> Detector:
-    """Nutch's TextProfileSignature: words that are frequent, with roughly how frequent."""
-    return Compared(lambda look: profile(text_of(look.answer, look.page)), lambda one, other: one != other)
+    """Compare Nutch's TextProfileSignature: the frequent words with their approximate counts."""
+    return Compared(lambda visit: profile(text_of(visit.response, visit.page)), lambda one, other: one != other)
 
 
 def profile(text: str) -> tuple[tuple[str, int], ...]:
-    """The text's words of more than MIN_TOKEN_CHARS, the most frequent first, counts rounded down to a quantum.
+    """Return the words of more than MIN_TOKEN_CHARS, most frequent first, with counts rounded down to a quantum.
 
-    The quantum is QUANT_RATE of the highest count, and at least 2 where any word comes twice: then all that come once
-    are left out.  Source: the documentation of Nutch's class TextProfileSignature.
+    The quantum is QUANT_RATE of the highest count, and at least 2 if any word occurs twice, which drops words that
+    occur once. Source: the documentation of Nutch's class TextProfileSignature.
     """
     words = re.findall(r"[^\W_]+", text.lower())
     counts = Counter(word for word in words if len(word) > MIN_TOKEN_CHARS)
@@ -122,12 +126,12 @@ def profile(text: str) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(kept, key=lambda each: (-each[1], each[0])))
 
 
-def text_of(answer: Fetched, page: Url) -> str:
-    return _content(answer.body, answer.content_type, page).text
+def text_of(response: Fetched, page: Url) -> str:
+    return _content(response.body, response.content_type, page).text
 
 
-def main_of(answer: Fetched, page: Url) -> str:
-    return _content(answer.body, answer.content_type, page).main
+def main_of(response: Fetched, page: Url) -> str:
+    return _content(response.body, response.content_type, page).main
 
 
 @lru_cache(maxsize=64)

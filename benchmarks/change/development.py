@@ -1,4 +1,4 @@
-"""The pool that a detector may be developed on."""
+"""The dialects for developing detectors."""
 
 from benchmarks.change.dialect import Dialect, words
 

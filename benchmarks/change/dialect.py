@@ -1,4 +1,4 @@
-"""The words, formats and class names that a made-up site is drawn from."""
+"""The words, formats and class names from which generated sites are drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -11,7 +11,7 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-# What a class name can be for; each dialect has a stem of its own for each.
+# The roles of class names. Each dialect has one stem for each role.
 ROLES = words(
     "header nav main side foot clock today ago views readers ad banner more form facts price stock by "
     "notice note wrap panel"
@@ -21,11 +21,12 @@ Layout = Literal["landmarks", "boxes", "table"]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One language as one kind of site speaks it. Every field of several strings offers a choice.
+    """The language of one kind of site. A field with several strings offers a choice.
 
-    Instants are spelled by {h} {i} {s} {d} {m} {y} {month} {weekday}, numbers by {n}.
-    stems: of class names, in the order of ROLES.  calls: what two halves of the visitors are shown in turn.
-    price: {p} is the amount, with mark between whole and cents.
+    Times use {h} {i} {s} {d} {m} {y} {month} {weekday}; counts use {n}; authors use {a}.
+    stems: stems of class names, in the order of ROLES.
+    calls: pairs of A/B test wordings.
+    price: {p} is the amount, with `mark` between whole units and cents.
     """
 
     language: str
@@ -89,7 +90,7 @@ class Dialect:
         return f"{cents // 100}{self.mark}{cents % 100:02}"
 
     def spoken(self) -> frozenset[str]:
-        """Words and formats of this dialect alone; not those shared by several languages or set by the standard."""
+        """Return the words and formats that only this dialect uses, without those that languages or standards share."""
         common = {"language", "months", "layouts", "styles", "thousands", "mark", "nonce"}
         told = (each.name for each in fields(self) if each.name not in common)
         values = (value for name in told for value in getattr(self, name))

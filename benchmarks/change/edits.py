@@ -1,4 +1,4 @@
-"""Real edits, one kind each: what a reader would call another version of the page."""
+"""The kinds of edits: each makes a new version of a page in the eyes of a reader."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -20,11 +20,13 @@ LONG_PAGE_WORDS = 800
 SECTION_CHARS = 150
 
 Edit = Callable[[Content, Content, Random], Content | None]
-"""Of a page and another of its site, to borrow from: the page after the edit, or None if it has no place for it."""
+"""Return the edited page, or None if the edit does not apply. The second page is another of the site, to borrow
+from.
+"""
 
 
 def digit_changed(text: str, rng: Random) -> str:
-    """The text with one digit replaced; the first digit of a number never becomes 0."""
+    """Replace one digit of the text. The first digit of a number never becomes 0."""
     places = [match.start() for match in re.finditer(r"\d", text)]
     at = places[rng.randrange(len(places))]
     least = 1 if at == 0 or not text[at - 1].isdigit() else 0
@@ -36,7 +38,7 @@ def price_digit(page: Content, _: Content, rng: Random) -> Content | None:
 
 
 def price_transposed(page: Content, _: Content, rng: Random) -> Content | None:
-    """19.99 becomes 99.19: the same characters in another order."""
+    """Swap two digits: 19.99 becomes 99.19."""
     digits = list(str(page.facts.price))
     pairs = [(i, j) for i in range(len(digits)) for j in range(i) if digits[i] != digits[j] and digits[i] != "0"]
     if not pairs:
@@ -47,7 +49,7 @@ def price_transposed(page: Content, _: Content, rng: Random) -> Content | None:
 
 
 def date_digit(page: Content, _: Content, rng: Random) -> Content | None:
-    """One digit of a day: 12 becomes 13 or 22."""
+    """Change one digit of the day: 12 becomes 13 or 22."""
     day = page.facts.opens.day
     near = [n for n in range(1, 29) if len(str(n)) == len(str(day)) and _differ(str(n), str(day)) == 1]
     return with_facts(page, opens=date(page.facts.opens.year, page.facts.opens.month, rng.choice(near)))
@@ -91,27 +93,27 @@ def rows_swapped(page: Content, _: Content, rng: Random) -> Content | None:
 
 
 def author(page: Content, other: Content, _: Random) -> Content | None:
-    """Who wrote it: in the same line as when, and as how many have read it."""
+    """Change the author, in the same line as the date and the number of readers."""
     return with_facts(page, author=other.facts.author) if other.facts.author != page.facts.author else None
 
 
 def picture(page: Content, _: Content, rng: Random) -> Content | None:
-    """Another file: to who looks at the page another picture. Not its query, which only gets round caches."""
+    """Change the file name of the picture, not its query, which often only bypasses caches."""
     return with_facts(page, picture=digit_changed(page.facts.picture, rng))
 
 
 def caption(page: Content, other: Content, _: Random) -> Content | None:
-    """What a picture shows, in words (alt): some readers have nothing else."""
+    """Change the alternative text of the picture."""
     return with_facts(page, caption=other.facts.caption) if other.facts.caption != page.facts.caption else None
 
 
 def title(page: Content, other: Content, _: Random) -> Content | None:
-    """The title alone: it names the page in every list."""
+    """Change only the title."""
     return replace(page, title=f"{page.title}: {other.title.split()[-1]}")
 
 
 def description(page: Content, other: Content, _: Random) -> Content | None:
-    """What search results say of the page."""
+    """Change the meta description."""
     return replace(page, description=f"{page.description} {other.title.split()[0]}")
 
 
@@ -129,7 +131,7 @@ def number_in_text(page: Content, _: Content, rng: Random) -> Content | None:
 
 
 def one_word(page: Content, other: Content, rng: Random) -> Content | None:
-    """One word of a long page becomes another."""
+    """Replace one word of a long page."""
     if len(_text(page.html).split()) < LONG_PAGE_WORDS:
         return None
     return in_text(page, _words(page, "p"), rng, lambda word: _another(word, other, rng))
@@ -140,7 +142,7 @@ def word_removed(page: Content, _: Content, rng: Random) -> Content | None:
 
 
 def word_doubled(page: Content, _: Content, rng: Random) -> Content | None:
-    """A word that the page has already, once more: not new, and not gone."""
+    """Repeat a word that the page already contains."""
     return in_text(page, _words(page, "p"), rng, lambda word: f"{word} not {word}")
 
 
@@ -150,7 +152,7 @@ def heading(page: Content, other: Content, rng: Random) -> Content | None:
 
 
 def sign_in_code(page: Content, _: Content, rng: Random) -> Content | None:
-    """One sign in an example: another program."""
+    """Change one operator or punctuation mark in a code example."""
     places = [span for pre in of_tags(page.html, "pre") for span in found_in(page.html, pre, r"[-+*/=.,:;]")]
     return in_text(page, places, rng, lambda sign: rng.choice([each for each in "-+*/=.,:;" if each != sign]))
 
@@ -169,7 +171,7 @@ def _text(html: str) -> str:
 
 
 def link_target(page: Content, other: Content, rng: Random) -> Content | None:
-    """Where a link leads; its words stay."""
+    """Change the target of a link but not its text."""
     found = list(re.finditer(r'<a\b[^<>]*?\bhref="([^"#?:]+\.html)', page.html))
     if not found:
         return None
@@ -191,7 +193,7 @@ def paragraph_added(page: Content, other: Content, rng: Random) -> Content | Non
 
 
 def paragraph_rewritten(page: Content, other: Content, rng: Random) -> Content | None:
-    """In the body; nothing in the head tells of it."""
+    """Rewrite a paragraph of the body; nothing in the head changes."""
     new, old = rng.choice(_paragraphs(other)), rng.choice(_paragraphs(page))
     return replace(page, html=replaced(page.html, old.inner, old.inner_end, other.html[new.inner : new.inner_end]))
 
@@ -209,7 +211,7 @@ def item_removed(page: Content, _: Content, rng: Random) -> Content | None:
 
 
 def section_moved(page: Content, _: Content, rng: Random) -> Content | None:
-    """Two parts of the page change places, and nothing else."""
+    """Swap two sections of the page."""
     tags = ("div", "section", "p", "ul", "dl", "table", "blockquote", "pre")
     large = [each for each in elements(page.html) if each.tag in tags and each.end - each.start >= SECTION_CHARS]
     pairs = [(a, b) for a in large for b in large if a.parent == b.parent and a.tag == b.tag and a.end <= b.start]

@@ -1,4 +1,4 @@
-"""Where elements and words stand in well-formed HTML, so that one thing can be edited and nothing else."""
+"""The positions of elements and words in well-formed HTML, for edits that change one thing only."""
 
 import re
 from collections.abc import Iterator
@@ -12,9 +12,10 @@ SHORTEST_WORD = 4
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element's place: html[start:end] is all of it, html[inner:inner_end] what is within.
+    """The position of an element.
 
-    parent: the number of the element around it, or -1.
+    html[start:end] is the whole element and html[inner:inner_end] its content. parent is the number of the enclosing
+    element, or -1.
     """
 
     tag: str
@@ -27,7 +28,7 @@ class Element:
 
 @lru_cache(maxsize=256)
 def elements(html: str) -> tuple[Element, ...]:
-    """All elements that are not void, in the order of their ends. Source must be balanced, as a parser writes it."""
+    """Return all elements that are not void, in the order of their end tags. The HTML must be balanced."""
     found: list[Element] = []
     waiting: list[tuple[str, int, int, int]] = []  # tag, start, inner, number
     for number, match in enumerate(TAG.finditer(html)):
@@ -43,7 +44,7 @@ def elements(html: str) -> tuple[Element, ...]:
 
 
 def of_tags(html: str, *tags: str, chars: int = 0) -> list[Element]:
-    """The elements of these tags with at least so many characters of text within, in the order of the page."""
+    """Return the elements with these tags and at least `chars` characters of text, in document order."""
     found = [each for each in elements(html) if each.tag in tags and text_chars(html, each) >= max(1, chars)]
     return sorted(found, key=lambda each: each.start)
 
@@ -54,7 +55,7 @@ def text_chars(html: str, element: Element) -> int:
 
 
 def texts(html: str, element: Element) -> Iterator[tuple[int, int]]:
-    """Where the pieces of text within an element stand."""
+    """Yield the positions of the text nodes in an element."""
     at = element.inner
     for match in TAG.finditer(html, element.inner, element.inner_end):
         if match.start() > at:
@@ -65,7 +66,7 @@ def texts(html: str, element: Element) -> Iterator[tuple[int, int]]:
 
 
 def found_in(html: str, element: Element, pattern: str) -> list[tuple[int, int]]:
-    """Where a pattern matches in the text of an element, character references left out."""
+    """Return where a pattern matches in the text of an element, ignoring character references."""
     wanted = re.compile(rf"&#?\w+;|({pattern})")
     return [
         match.span(1)

@@ -1,4 +1,4 @@
-"""What stands around the content on every page of a site: its template, with room for widgets."""
+"""The template around the content on every page of a site, with slots for widgets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,15 @@ from benchmarks.change.widgets import Place
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A site's template on one day. menu: paths and words.  notice: to all readers, or empty."""
+    """The template of a site on one day.
+
+    menu: pairs of path and text.  notice: a message to all readers, or empty.
+    """
 
     dialect: Dialect
     layout: Layout
     names: Mapping[str, str]
-    build: str  # of its style sheet
+    build: str  # the build of its style sheet
     site: str
     menu: Sequence[tuple[str, str]]
     notice: str
@@ -26,7 +29,7 @@ Slots = Callable[[Place], str]
 
 
 def page(frame: Frame, *, title: str, description: str, byline: str, content: str, slots: Slots) -> str:
-    """The whole document."""
+    """Return the whole document."""
     name = frame.names
     links = "".join(f'<li><a href="{path}">{words}</a></li>' for path, words in frame.menu)
     note = f'<div class="{name["notice"]}">{frame.notice}</div>' if frame.notice else ""
@@ -50,7 +53,7 @@ def page(frame: Frame, *, title: str, description: str, byline: str, content: st
 
 
 def _landmarks(name: Mapping[str, str], *, top: str, nav: str, note: str, main: str, side: str, foot: str) -> str:
-    """By the elements that the standard has for it."""
+    """Lay out the page with the semantic elements of HTML."""
     return (
         f'<header class="{name["header"]}">{top}</header>\n<nav class="{name["nav"]}">{nav}</nav>\n{note}'
         f'<main class="{name["main"]}"><article>{main}</article></main>\n'
@@ -59,7 +62,7 @@ def _landmarks(name: Mapping[str, str], *, top: str, nav: str, note: str, main: 
 
 
 def _boxes(name: Mapping[str, str], *, top: str, nav: str, note: str, main: str, side: str, foot: str) -> str:
-    """Of boxes that only a style sheet knows the meaning of."""
+    """Lay out the page with plain <div> boxes."""
     return (
         f'<div class="{name["header"]}">{top}</div>\n{note}<div class="{name["nav"]}">{nav}</div>\n'
         f'<div><div class="{name["side"]}">{side}</div>\n<div class="{name["main"]}">{main}</div></div>\n'
@@ -68,7 +71,7 @@ def _boxes(name: Mapping[str, str], *, top: str, nav: str, note: str, main: str,
 
 
 def _table(name: Mapping[str, str], *, top: str, nav: str, note: str, main: str, side: str, foot: str) -> str:
-    """As it was done before there were style sheets."""
+    """Lay out the page with a table, as older sites do."""
     return (
         f'<table width="100%"><tbody><tr><td colspan="3" class="{name["header"]}">{top}</td></tr>\n'
         f'<tr><td class="{name["nav"]}">{nav}</td><td class="{name["main"]}">{note}{main}</td>'

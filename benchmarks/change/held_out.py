@@ -1,6 +1,6 @@
-"""The pool that no detector is developed on: other words, formats, class names and languages."""
+"""The held-out dialects: no detector is developed on their words, formats, class names and languages."""
 
-# ruff: noqa: RUF001  letters of other alphabets are meant
+# ruff: noqa: RUF001  letters of other alphabets are intended
 
 from benchmarks.change.dialect import Dialect, words
 

@@ -1,9 +1,9 @@
-"""The judgement of recrawl as in a lease: page after page by decide, and once more before the record."""
+"""recrawl's own detector: it decides page by page, and once more before recording, as a crawl does."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.change.visits import Look
+from benchmarks.change.visits import PageVisit
 from crawler.core.change.change import Change
 from crawler.core.freshness.estimates import PRIOR
 from crawler.core.http.response import Fetched
@@ -23,7 +23,7 @@ from crawler.core.visit.visit import Baseline, DomainKnowledge, State, Target, V
 
 
 class Ours:
-    """Keeps of each page what the store keeps of it between two looks, and of the site what it keeps of the domain."""
+    """A detector that keeps what the store keeps of each page and domain between two visits."""
 
     def __init__(self) -> None:
         self._known: DomainKnowledge | None = None
@@ -35,28 +35,28 @@ class Ours:
     def bits(self, page: Url) -> int | None:
         return self._bits.get(page)
 
-    def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
-        return [self._record(visit) for visit in [self._look(look) for look in looks]]
+    def judge(self, visits: Sequence[PageVisit]) -> Sequence[bool | None]:
+        return [self._record(visit) for visit in [self._decide(page_visit) for page_visit in visits]]
 
-    def _look(self, look: Look) -> Visit:
-        known = self._known or known_of(look.page)
-        target = self._targets.get(look.page) or new_target(look.page)
-        parsed = _read(look.answer, look.page) if needs_parsing(target, look.answer) else None
+    def _decide(self, page_visit: PageVisit) -> Visit:
+        known = self._known or initial_knowledge(page_visit.page)
+        target = self._targets.get(page_visit.page) or new_target(page_visit.page)
+        parsed = _parse(page_visit.response, page_visit.page) if needs_parsing(target, page_visit.response) else None
         baseline = comparison = None
         if parsed is not None and needs_baseline(target, parsed):
-            returned = parsed.version.text_digest in self._texts[look.page]
-            baseline = replace(self._snapshots[look.page], has_returned=returned)
-            comparison = compare_page(target, parsed, baseline, now=look.at, knowledge=known)
-            while should_fetch_again(target, comparison, baseline, now=look.at, knowledge=known):
-                again = _read(look.again(), look.page)
-                if not is_same_page(target, parsed, again, now=look.at, knowledge=known):
+            returned = parsed.version.text_digest in self._texts[page_visit.page]
+            baseline = replace(self._snapshots[page_visit.page], has_returned=returned)
+            comparison = compare_page(target, parsed, baseline, now=page_visit.at, knowledge=known)
+            while should_fetch_again(target, comparison, baseline, now=page_visit.at, knowledge=known):
+                again = _parse(page_visit.again(), page_visit.page)
+                if not is_same_page(target, parsed, again, now=page_visit.at, knowledge=known):
                     break
                 baseline = replace(baseline, second_fetches=(*baseline.second_fetches, again.blocks))
-                comparison = compare_page(target, parsed, baseline, now=look.at, knowledge=known)
+                comparison = compare_page(target, parsed, baseline, now=page_visit.at, knowledge=known)
         visit = decide_visit(
             target,
-            look.answer,
-            now=look.at,
+            page_visit.response,
+            now=page_visit.at,
             knowledge=known,
             parsed=parsed,
             baseline=baseline,
@@ -64,7 +64,7 @@ class Ours:
         )
         self._known = replace(known, mask=visit.mask) if visit.mask is not None else known
         if visit.change is Change.ADDED and parsed is not None:
-            self._snapshots[look.page] = Baseline(parsed.blocks, look.at)
+            self._snapshots[page_visit.page] = Baseline(parsed.blocks, page_visit.at)
         return visit
 
     def _record(self, first: Visit) -> bool | None:
@@ -76,7 +76,7 @@ class Ours:
         self._targets[page] = replace(
             target,
             state=visit.state,
-            belief=visit.rate_estimate,
+            rate_estimate=visit.rate_estimate,
             version=version,
             received_bytes=visit.received_bytes,
             status=visit.status,
@@ -90,13 +90,13 @@ class Ours:
         return None if visit.change is Change.ADDED else visit.change is Change.CHANGED
 
 
-def _read(answer: Fetched, page: Url) -> Parsed:
-    return parse_body(answer.body, url=page, content_type=answer.content_type, robots_tag=answer.robots_tag)
+def _parse(response: Fetched, page: Url) -> Parsed:
+    return parse_body(response.body, url=page, content_type=response.content_type, robots_tag=response.robots_tag)
 
 
 def new_target(page: Url) -> Target:
-    return Target(key=compute_page_key(page), url=page, depth=1, state=State.UNFETCHED, belief=PRIOR)
+    return Target(key=compute_page_key(page), url=page, depth=1, state=State.UNFETCHED, rate_estimate=PRIOR)
 
 
-def known_of(page: Url) -> DomainKnowledge:
+def initial_knowledge(page: Url) -> DomainKnowledge:
     return DomainKnowledge(scope=Scope(get_authority(page)), rules=ALLOW_ALL, agent="recrawl")

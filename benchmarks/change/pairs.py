@@ -1,15 +1,15 @@
-"""Two versions of real pages, as Debian's main archive and its security archive have them, labelled by reading both.
+"""Pairs of real page versions, from Debian's main and security archives, labelled by hand.
 
-pairs.tsv has a line for each: the package and its two versions, the page, the digests of both sides (as
-crawler.core.page.snapshot takes them), the label, its kind, and why. "changed" is what the page says of its subject,
-"same" what only its frame says: the number of the release, the date of the build, the name of the next page. "open" is
-what readers may see either way; it is not scored.
+pairs.tsv has one line per pair: the package, its two versions, the page, the digests of both sides, the label, its
+kind, and the reason. The label is "changed" if the content changed; "same" if only boilerplate did, such as the release
+number, the build date or the name of the next page; and "open", which is not scored, if readers may disagree.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from csv import DictReader
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -17,14 +17,14 @@ from urllib.parse import quote
 
 from benchmarks.change.detectors import DETECTORS, Detector, Measuring
 from benchmarks.change.score import EMPTY, Judged, Result
-from benchmarks.change.visits import Look
+from benchmarks.change.visits import PageVisit
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.fingerprint import compute_digest
 from tests.engine.corpus import CorpusError, fetch
 
 LABELS = Path(__file__).with_name("pairs.tsv")
-OTHERS = 200  # pages of a package that are looked at, too, so that its boilerplate is known
+OTHERS = 200  # other pages of the package to visit, from which the boilerplate is learned
 AT = datetime(2026, 3, 2, 10, tzinfo=UTC)
 APART = timedelta(days=30)
 BETWEEN_PAGES = timedelta(seconds=11)
@@ -52,13 +52,15 @@ def url_of(package: str, page: str) -> Url:
 
 
 def pairs() -> Sequence[Pair]:
-    """All that are labelled, those of a package together."""
+    """Return all labelled pairs; the pairs of a package are adjacent."""
     with LABELS.open(encoding="utf-8", newline="") as file:
         return [Pair(**row) for row in DictReader(file, delimiter="\t")]
 
 
 def measured(detectors: Sequence[str]) -> tuple[Result, Sequence[str]]:
-    """Of all packages that can be had in both versions, and why others could not be."""
+    """Measure all packages for which both versions are available. Return the result and why others are not
+    available.
+    """
     result, missing = EMPTY, []
     for _, found in groupby(pairs(), key=attrgetter("package")):
         labelled = list(found)
@@ -75,10 +77,10 @@ def measure(
     *,
     made: Mapping[str, Callable[[], Detector]] = DETECTORS,
 ) -> Result:
-    """One package, seen twice by detectors that have seen nothing else."""
+    """Measure one package, with new detectors that see its two versions."""
     roots = [fetch(labelled[0].package, version=version) for version in (labelled[0].old, labelled[0].new)]
     pages = {pair.page for pair in labelled} | set(others(roots))
-    visits = [list(round_of(labelled[0].package, sorted(pages), root, AT + n * APART)) for n, root in enumerate(roots)]
+    visits = [list(visits_of(labelled[0].package, sorted(pages), root, AT + n * APART)) for n, root in enumerate(roots)]
     check(labelled, visits)
     said: dict[str, Mapping[Url, bool | None]] = {}
     measuring: dict[str, Measuring] = {}
@@ -87,7 +89,7 @@ def measure(
         detector.judge(visits[0])
         if isinstance(detector, Measuring):
             measuring[name] = detector
-        said[name] = {look.page: verdict for look, verdict in zip(visits[1], detector.judge(visits[1]), strict=True)}
+        said[name] = {visit.page: verdict for visit, verdict in zip(visits[1], detector.judge(visits[1]), strict=True)}
     judged = (
         Judged(
             page=pair.url,
@@ -105,23 +107,23 @@ def measure(
 
 
 def others(roots: Sequence[Path]) -> Sequence[str]:
-    """Pages that both versions have, evenly over all."""
+    """Return pages that both versions have, evenly spread."""
     names = ({file.relative_to(root).as_posix() for file in root.rglob("*.html*") if file.is_file()} for root in roots)
     common = sorted(set.intersection(*names))
     return common[:: max(1, len(common) // OTHERS)]
 
 
-def round_of(package: str, pages: Sequence[str], root: Path, at: datetime) -> Iterator[Look]:
+def visits_of(package: str, pages: Sequence[str], root: Path, at: datetime) -> Iterator[PageVisit]:
     for number, page in enumerate(pages):
         body = (root / page).read_bytes()
-        answer = Fetched(200, body, len(body), timedelta(milliseconds=80), content_type="text/html")
-        # Files do not differ between two looks in a row.
-        yield Look(url_of(package, page), at + number * BETWEEN_PAGES, answer, lambda answer=answer: answer)  # type: ignore[misc]
+        response = Fetched(200, body, len(body), timedelta(milliseconds=80), content_type="text/html")
+        again = partial(lambda response: response, response)  # a second fetch returns the same file
+        yield PageVisit(url_of(package, page), at + number * BETWEEN_PAGES, response, again)
 
 
-def check(labelled: Sequence[Pair], visits: Sequence[Sequence[Look]]) -> None:
-    """What was read is what was labelled; CorpusError if not."""
-    old, new = ({look.page: compute_digest(look.answer.body).hex() for look in seen} for seen in visits)
+def check(labelled: Sequence[Pair], visits: Sequence[Sequence[PageVisit]]) -> None:
+    """Raise CorpusError unless the files are the ones that were labelled."""
+    old, new = ({visit.page: compute_digest(visit.response.body).hex() for visit in seen} for seen in visits)
     for pair in labelled:
         if (old[pair.url], new[pair.url]) != (pair.digest_old, pair.digest_new):
-            raise CorpusError(f"{pair.page} is not as it was when it was labelled")
+            raise CorpusError(f"{pair.page} differs from the labelled version; label it again")

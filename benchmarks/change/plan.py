@@ -1,4 +1,4 @@
-"""Draws the sites: which pages, which noise in which section, which edit at which look; the same ones by one seed."""
+"""Draw the sites from a seed: their pages, the noise of each section, and the edits before each visit."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,19 +17,19 @@ from benchmarks.change.widgets import WIDGETS, Place, class_names
 from crawler.core.http.urls import Url
 
 START = datetime(2026, 3, 2, 10, tzinfo=UTC)
-SITES = 44  # so many that each kind of noise stands alone in two sections, and each dialect meets each package
+SITES = 44  # enough that each kind of noise is alone in two sections, and each dialect meets each package
 SECTIONS = 4
 PAGES_PER_SECTION = 8
-LOOKS = 8
-LONG_LOOKS = 51
-LONG_EVERY = 3  # of so many sites one has a page that is looked at LONG_LOOKS times, its price another every day
+VISITS = 8
+LONG_VISITS = 51
+LONG_EVERY = 3  # one site in so many has a page with LONG_VISITS visits, whose price changes every day
 EDITED_SHARE = 0.85
 DAILY = "price-daily"
 BESIDE = "price-beside-counter"
-BEFORE_A_LOOK = timedelta(hours=6)
+BEFORE_A_VISIT = timedelta(hours=6)
 
 DEALT = [kind for kind in EDITS if kind not in {DAILY, BESIDE}]
-BESIDE_SHARE = 0.5  # of the pages whose price stands beside a counter
+BESIDE_SHARE = 0.5  # of the pages whose price is in line with a counter
 
 MIXED = "mixed"
 NOTHING = "nothing"
@@ -38,7 +38,7 @@ REFORMS = ("menu-entry", "", "footer", "notice", "restyled", "")
 
 
 def sites(seed: int, *, is_held_out: bool, most: int = SITES) -> Sequence[tuple[int, int, bool]]:
-    """What names the sites; each is drawn by itself, when it is wanted."""
+    """Return the names of the sites. A site is drawn from its name when it is needed."""
     return [(seed, number, is_held_out) for number in range(most)]
 
 
@@ -52,7 +52,7 @@ def site(seed: int, number: int, is_held_out: bool) -> Site:  # noqa: FBT001  a 
     sections = _sections(key, number, Random(f"{seed}/{is_held_out}"), dialect)
     host = f"site{number}.test"
     words = _frame(key, dialect, layout, sections, rng)
-    reform = Reform(REFORMS[number // 3 % len(REFORMS)], rounds[rng.randrange(2, LOOKS - 1)] - BEFORE_A_LOOK)
+    reform = Reform(REFORMS[number // 3 % len(REFORMS)], rounds[rng.randrange(2, VISITS - 1)] - BEFORE_A_VISIT)
     chosen = sources(PACKAGES[number % len(PACKAGES)], rng, count=SECTIONS * PAGES_PER_SECTION)
     pages = _pages(host, chosen, sections, dialect, rounds=rounds, rng=rng, has_long=number % LONG_EVERY == 0)
     reformed = _reformed(words, reform.kind, rng)
@@ -60,15 +60,15 @@ def site(seed: int, number: int, is_held_out: bool) -> Site:  # noqa: FBT001  a 
 
 
 def _rounds(rng: Random) -> tuple[datetime, ...]:
-    """Some days apart, and for the pages that are looked at longest a day."""
+    """Return the times of the rounds: some days apart, and one day apart for the pages with the most visits."""
     days = [0]
-    for look in range(1, LONG_LOOKS):
-        days.append(days[-1] + (rng.randrange(1, 4) if look < LOOKS else 1))
+    for visit in range(1, LONG_VISITS):
+        days.append(days[-1] + (rng.randrange(1, 4) if visit < VISITS else 1))
     return tuple(START + timedelta(days=day, minutes=rng.randrange(120)) for day in days)
 
 
 def _sections(key: str, number: int, rng: Random, dialect: Dialect) -> tuple[Section, ...]:
-    """Of each three sites two have two sections with a single kind of noise; in the third all sections are alike."""
+    """Draw the sections. Two sites of three have two sections with one kind of noise; in the third all are alike."""
     order = rng.sample(NOISES, len(NOISES))
     is_uniform = number % 3 == 2
     turn = 2 * (number - number // 3)
@@ -142,22 +142,22 @@ def _pages(
         is_long = has_long and at == 0
         others = [other for other in firsts if other is not firsts[at]]
         kind, visits, contents = _life(firsts[at], others, section, deck, rng, is_long=is_long)
-        edited_at = tuple(rounds[look] - BEFORE_A_LOOK for look in visits)
-        pages.append(Page(url, section, kind, contents, edited_at, LONG_LOOKS if is_long else LOOKS))
+        edited_at = tuple(rounds[visit] - BEFORE_A_VISIT for visit in visits)
+        pages.append(Page(url, section, kind, contents, edited_at, LONG_VISITS if is_long else VISITS))
     return tuple(pages)
 
 
 def _life(
     first: Content, others: Sequence[Content], section: Section, deck: list[str], rng: Random, *, is_long: bool
 ) -> tuple[str, tuple[int, ...], tuple[Content, ...]]:
-    """A page's kind of edit, the looks before which it is edited, and what it says between them.
+    """Return a page's kind of edit, the visits before which it is edited, and its contents.
 
-    The kinds are dealt: the first one in the deck that the page has a place for.
+    The kind is the first one in the deck that applies to the page.
     """
     if not is_long and rng.random() >= EDITED_SHARE:
         return "", (), (first,)
     for kind in _offered(section, deck, rng, is_long=is_long):
-        visits = _looks(kind, rng)
+        visits = _edited_visits(kind, rng)
         contents = _edited(first, others, kind, times=len(visits), rng=rng)
         if contents is not None:
             if kind in deck:
@@ -174,15 +174,15 @@ def _offered(section: Section, deck: Sequence[str], rng: Random, *, is_long: boo
     return (BESIDE,) if rng.random() < BESIDE_SHARE else [kind for kind in deck if not kind.startswith("price")]
 
 
-def _looks(kind: str, rng: Random) -> tuple[int, ...]:
-    """Before which looks a page is edited.
+def _edited_visits(kind: str, rng: Random) -> tuple[int, ...]:
+    """Return the visits before which a page is edited.
 
-    Every other edit of digits comes before the first look that can be judged, when nothing has been learnt.
+    Half of the digit edits come before the first visit that can be judged, when nothing has been learned yet.
     """
     if kind == DAILY:
-        return tuple(range(1, LONG_LOOKS))
-    first = 1 if kind in DIGITS and rng.random() < 0.5 else rng.randrange(1, LOOKS)
-    again = {rng.randrange(1, LOOKS)} if rng.random() < 0.4 else set()
+        return tuple(range(1, LONG_VISITS))
+    first = 1 if kind in DIGITS and rng.random() < 0.5 else rng.randrange(1, VISITS)
+    again = {rng.randrange(1, VISITS)} if rng.random() < 0.4 else set()
     return tuple(sorted({first} | again))
 
 
@@ -199,6 +199,6 @@ def _edited(
 
 
 def kinds_of(site: Site) -> frozenset[str]:
-    """Of its edits, its noise and its reform."""
+    """Return the kinds of edits, noise and template change of a site."""
     of_pages = {kind for page in site.pages for kind in (page.kind, page.section.noise)}
     return frozenset(of_pages | {site.reform.kind}) - {""}

@@ -1,4 +1,4 @@
-"""Runs detectors over sites, and counts."""
+"""Run detectors over sites and count their verdicts."""
 
 import difflib
 from collections import Counter
@@ -10,19 +10,21 @@ from functools import partial
 from benchmarks.change import plan, visits
 from benchmarks.change.detectors import DETECTORS, Detector, Measuring, text_of
 from benchmarks.change.site import Site
-from benchmarks.change.visits import Labelled, Look
+from benchmarks.change.visits import Labelled, PageVisit
 
-FIRST_LOOK = 1
+FIRST_VISIT = 1
 MOST_SHOWN_CHARS = 90
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A labelled look with what each detector said.
+    """A labelled visit with the verdicts of all detectors.
 
-    kind: what was edited or differs.  number: 1 for the first look that can be judged.  said: by detector; None where
-    it gave no judgement.  bits: the distance, by each detector that measures one.  difference: the lines of text that
-    differ, or what was edited; empty unless asked for.
+    kind: the kind of edit or noise.
+    number: 1 for the first visit that can be judged.
+    said: verdicts by detector; None if it has none.
+    bits: distances by detector, for those that measure one.
+    difference: the lines that differ, or the reason for the label; empty unless requested.
     """
 
     page: str
@@ -34,13 +36,13 @@ class Judged:
     difference: str = ""
 
     def is_right(self, detector: str) -> bool:
-        """No judgement is no change: nobody is told anything."""
+        """Return whether the verdict is correct. No verdict counts as unchanged, because nobody is notified."""
         return bool(self.said[detector]) == self.changed
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Of one or more sites. sequences: pages.  looks: all that were had once.  again: second looks, by detector."""
+    """The result of one or more sites. sequences: pages.  visits: all visits.  again: second fetches by detector."""
 
     judged: tuple[Judged, ...]
     sequences: int
@@ -53,9 +55,10 @@ class Result:
 
 
 def separation(judged: Sequence[Judged], detector: str) -> float | None:
-    """How well distances tell edits from noise: the chance that an edit is further than a noise (AUC), ties half.
+    """Return the probability that an edit has a larger distance than noise (AUC); ties count half.
 
-    None where there are not both, or the detector measures nothing. A look without a distance has none: 0.
+    Return None unless there are both edits and noise and the detector measures distances. A missing distance counts as
+    0.
     """
     edits, noises = (
         Counter(each.bits[detector] or 0 for each in judged if each.changed is changed and detector in each.bits)
@@ -77,7 +80,7 @@ EMPTY = Result((), 0, 0, {})
 def measured(
     named: Sequence[tuple[int, int, bool]], detectors: Sequence[str], *, jobs: int, kinds: frozenset[str], shown: str
 ) -> Result:
-    """All sites, in several processes. kinds: only sites that have one of these, if there are any."""
+    """Measure all sites in several processes. If kinds is not empty, skip sites without any of them."""
     one = partial(measure, detectors=detectors, kinds=kinds, shown=shown)
     if jobs == 1:
         return sum(map(one, named), start=EMPTY)
@@ -93,7 +96,7 @@ def measure(
     shown: str = "",
     made: Mapping[str, Callable[[], Detector]] = DETECTORS,
 ) -> Result:
-    """One site, by detectors that have seen nothing else."""
+    """Measure one site with new detectors."""
     site = plan.site(*name)
     if kinds and not kinds & plan.kinds_of(site):
         return EMPTY
@@ -104,8 +107,8 @@ def measure(
     for labelled in visits.rounds(site):
         said = {}
         for detector, judge in judges.items():
-            asked, counters = _asked(labelled, site)
-            said[detector] = judge.judge(asked)
+            counted, counters = _with_counters(labelled, site)
+            said[detector] = judge.judge(counted)
             again[detector] += sum(counter.taken for counter in counters)
         count += len(labelled)
         bits = {name: judge for name, judge in judges.items() if isinstance(judge, Measuring)}
@@ -114,14 +117,14 @@ def measure(
     return Result(wanted, len(site.pages), count, again)
 
 
-def _asked(labelled: Sequence[Labelled], site: Site) -> tuple[Sequence[Look], Sequence[visits.Again]]:
-    """The looks with counters of their own."""
-    counters = [visits.Again(site, each.page, each.look.at) for each in labelled]
-    asked = [
-        Look(each.look.page, each.look.at, each.look.answer, counter)
+def _with_counters(labelled: Sequence[Labelled], site: Site) -> tuple[Sequence[PageVisit], Sequence[visits.Again]]:
+    """Return the visits with new counters of second fetches."""
+    counters = [visits.Again(site, each.page, each.visit.at) for each in labelled]
+    counted = [
+        PageVisit(each.visit.page, each.visit.at, each.visit.response, counter)
         for each, counter in zip(labelled, counters, strict=True)
     ]
-    return asked, counters
+    return counted, counters
 
 
 def _judged(
@@ -140,16 +143,16 @@ def _judged(
                 kind=each.kind,
                 changed=each.changed,
                 said={name: verdicts[at] for name, verdicts in said.items()},
-                bits={name: detector.bits(each.look.page) for name, detector in measuring.items()},
+                bits={name: detector.bits(each.visit.page) for name, detector in measuring.items()},
                 difference=difference(site, each) if each.kind == shown else "",
             )
 
 
 def difference(site: Site, each: Labelled) -> str:
-    """The lines of text in which two looks in a row differ; where there are none, of the bytes."""
-    before = visits.look_before(site, each)
-    one, other = (text_of(look.answer, look.page).split("\n") for look in (before, each.look))
+    """Return the lines of text in which two successive visits differ, or the lines of HTML if the text is equal."""
+    before = visits.visit_before(site, each)
+    one, other = (text_of(visit.response, visit.page).split("\n") for visit in (before, each.visit))
     if one == other:
-        one, other = (look.answer.body.decode("utf-8", "replace").split("\n") for look in (before, each.look))
+        one, other = (visit.response.body.decode("utf-8", "replace").split("\n") for visit in (before, each.visit))
     lines = [line for line in difflib.unified_diff(one, other, lineterm="", n=0) if not line.startswith(("---", "+++"))]
     return "\n".join(f"    {line[:MOST_SHOWN_CHARS]}" for line in lines[:12] if not line.startswith("@@"))

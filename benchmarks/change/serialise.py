@@ -1,4 +1,4 @@
-"""A page in other bytes with equal content: what servers, minifiers and replicas make of it."""
+"""Rewrites that change the bytes of a page but not its content, as servers, minifiers and replicas do."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ _ATTRIBUTE = re.compile(r'\s+([\w:.-]+)="([^"]*)"')
 _KEPT = re.compile(r"(<(pre|script|style|textarea)\b.*?</\2>)", re.DOTALL)
 _BLOCK_END = re.compile(r"(</(?:p|div|ul|ol|dl|table|h[1-6]|section|li|dd|tr)>)\s*")
 _SPACE = re.compile(r"(?<=[\w.,;>)])[ \n]+(?=[\w(<])")
-# An end tag may be left out where what follows ends the element anyway (HTML, 13.1.2.4).
+# An end tag may be omitted where the next tag ends the element anyway (HTML, 13.1.2.4).
 _OPTIONAL = re.compile(
     r"</li>(?=\s*(?:<li\b|</ul|</ol))|</td>(?=\s*(?:<t[dh]\b|</tr))|</tr>(?=\s*(?:<tr\b|</tbody|</table))"
     r"|</p>(?=\s*<(?:p|div|ul|ol|dl|table|h[1-6]|pre|section)\b)|</dd>(?=\s*(?:<d[td]\b|</dl))|</dt>(?=\s*<d[td]\b)"
@@ -36,7 +36,7 @@ def attribute_order(html: str, scene: Scene) -> str:
 
 
 def white_space(html: str, scene: Scene) -> str:
-    """More or less space where space makes no difference: between blocks, and more of it where there is some."""
+    """Vary white space where it has no meaning: between blocks, and next to other white space."""
     rng = scene.now()
     between, within = rng.choice(("\n", "\n\n  ", " ")), rng.choice((" ", "\n", "\n    "))
     parts = _KEPT.split(html)
@@ -47,7 +47,7 @@ def white_space(html: str, scene: Scene) -> str:
 
 
 def minified(html: str, scene: Scene) -> str:
-    """Another serialisation: end tags and quotes that may be left out, the case of tags, the names of characters."""
+    """Serialize the page differently: optional end tags and quotes, case of tags, character references."""
     rng = scene.now()
     if rng.random() < 0.7:
         html = _OPTIONAL.sub("", html)
@@ -69,14 +69,14 @@ def _unquoted(match: re.Match[str]) -> str:
 
 
 def session_links(html: str, scene: Scene) -> str:
-    """An id of the visit in every link: as a query, or as Java writes it, in the path."""
+    """Add a session id to every link, as a query or, in Java's style, in the path."""
     name, value = pick(scene.always(), scene.dialect.session), f"{scene.now().getrandbits(96):024x}"
     sign = "?" if scene.always("sign").random() < 0.6 else ";"
     return _LINK.sub(lambda match: f"{match[1]}{match[2]}{sign}{name}={value}", html)
 
 
 def asset_query(html: str, scene: Scene) -> str:
-    """A version behind the address of every picture, script and style sheet; by the build of the day or anew."""
+    """Add a version to the address of each image, script and style sheet, by daily build or by request."""
     is_daily = scene.always().random() < 0.5
     value = Random(f"{scene.section}/{scene.at.date()}") if is_daily else scene.now()
     return _ASSET.sub(rf"\g<1>?v={value.getrandbits(32):08x}", html)
@@ -89,7 +89,7 @@ REWRITES: Mapping[str, Callable[[str, Scene], str]] = {
     "white-space": white_space,
     "minified": minified,
 }
-"""In the order in which they are applied: what is unquoted cannot be found any more."""
+"""The rewrites in the order in which they are applied. Removal of quotes comes last because the others match quotes."""
 
 CHARSETS = (
     ("utf-8", "utf-8"),
@@ -101,7 +101,7 @@ CHARSETS = (
 
 
 def encoded(html: str, scene: Scene, *, varies: bool) -> tuple[bytes, str]:
-    """The body and its Content-Type. Where the charset varies, what it lacks is written by number."""
+    """Return the body and its Content-Type. If the charset varies, missing characters become numeric references."""
     codec, label = CHARSETS[scene.now("charset").randrange(len(CHARSETS))] if varies else CHARSETS[0]
     said = html.replace('<meta charset="utf-8">', f'<meta charset="{label}">', 1)
     return said.encode(codec, "xmlcharrefreplace"), f"text/html; charset={label}"

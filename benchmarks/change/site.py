@@ -1,4 +1,4 @@
-"""A made-up site: real pages in one template, with widgets and edits. Answers are a function of page and time."""
+"""A generated site: real pages in one template, with widgets and edits. Responses depend only on page and time."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -15,14 +15,16 @@ from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 
 ELAPSED = timedelta(milliseconds=80)
-WIDGET_AFTER = 1  # paragraphs; the box of facts has a place of its own
+WIDGET_AFTER = 1  # paragraphs; the facts box is inserted elsewhere
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Pages of one template. noise: the kind that alone differs there from look to look, or "mixed".
+    """Pages that share a template.
 
-    widgets: kinds with their places.  rewrites: kinds that change the bytes of the whole page.
+    noise: the only kind of noise from visit to visit, or "mixed".
+    widgets: kinds with their places.
+    rewrites: kinds of rewrites of the whole page.
     """
 
     key: str
@@ -35,9 +37,12 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page and its life. kind: of its edits, or empty.  contents: before the first edit and after each.
+    """A page with its history.
 
-    edited_at: instants, one fewer than contents.  looks: how many looks it gets.
+    kind: the kind of its edits, or empty.
+    contents: before the first edit and after each edit.
+    edited_at: the times of the edits, one fewer than contents.
+    visits: the number of visits.
     """
 
     url: Url
@@ -48,13 +53,13 @@ class Page:
     visits: int
 
     def version(self, at: datetime) -> int:
-        """How many edits there were."""
+        """Return the number of edits up to a time."""
         return bisect_right(self.edited_at, at)
 
 
 @dataclass(frozen=True, slots=True)
 class Reform:
-    """One edit of a whole site's template. kind: "menu-entry", "footer", "notice", "restyled", or none: empty."""
+    """One change of the template of a whole site. kind: "menu-entry", "footer", "notice", "restyled" or empty."""
 
     kind: str
     at: datetime
@@ -62,7 +67,11 @@ class Reform:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """rounds: when its pages are looked at, all one after the other.  words, reformed: its template, in time."""
+    """A generated site.
+
+    rounds: the times at which all pages are visited in turn.
+    words, reformed: the template before and after its change.
+    """
 
     key: str
     host: str
@@ -74,8 +83,8 @@ class Site:
     pages: tuple[Page, ...]
     rounds: tuple[datetime, ...]
 
-    def answer(self, of: Page, at: datetime) -> Fetched:
-        """What the server says. Pure: the same page and instant give the same bytes."""
+    def response(self, of: Page, at: datetime) -> Fetched:
+        """Return the response of the server. The same page and time give the same bytes."""
         scene = self.scene(of, at)
         html = self._html(of, scene)
         for number, (kind, rewrite) in enumerate(REWRITES.items()):
@@ -93,7 +102,7 @@ class Site:
         return self.reformed if at >= self.reform.at else self.words
 
     def variants(self, of: Page, at: datetime) -> tuple[int, ...]:
-        """Which half of each A/B test the look shows."""
+        """Return which variant of each A/B test a visit shows."""
         numbered = enumerate(of.section.widgets)
         return tuple(variant(self.scene(of, at, number)) for number, (kind, _) in numbered if kind == "a-b")
 
@@ -117,7 +126,7 @@ class Site:
 
 
 def _filled(html: str, pieces: Sequence[tuple[int, str]]) -> str:
-    """The prose with pieces set in after so many paragraphs."""
+    """Insert fragments of HTML after the given numbers of paragraphs."""
     for after, piece in sorted(pieces, reverse=True):
         at = seam(html, after)
         html = html[:at] + piece + html[at:]

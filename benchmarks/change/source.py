@@ -1,4 +1,4 @@
-"""Real pages to fill made-up sites with: the HTML documentation in Debian's packages."""
+"""Real pages for generated sites: the HTML documentation in Debian packages."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MOST_BYTES = 60_000
 PARAGRAPHS = 5
 PARAGRAPH_CHARS = 60
 WORDS = 150
-# No content, or not seen without a script: an edit in one of them would be no edit.
+# Not content, or invisible without a script: an edit here would not be visible.
 _UNSEEN = (
     "nav,script,style,noscript,template,svg,iframe,object,video,audio,textarea,[hidden],[style*=display i],link,meta"
 )
@@ -25,9 +25,10 @@ _BAD = re.compile(r"</?(?:html|head|body|title|form)\b[^>]*>", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A documentation package: where the content of its pages is, and what within is no content.
+    """A documentation package.
 
-    Four that look different: DocBook, Sphinx, written by hand, javadoc.
+    content and without are CSS selectors: of the content, and of what to remove from it. The four packages look
+    different: DocBook, Sphinx, handwritten, javadoc.
     """
 
     name: str
@@ -45,7 +46,7 @@ PACKAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A real page: the name of its file, its title, and its content as a parser writes it."""
+    """A real page: its file name, its title, and its content as the parser serializes it."""
 
     name: str
     title: str
@@ -53,7 +54,7 @@ class Source:
 
 
 def sources(package: Package, rng: Random, *, count: int) -> list[Source]:
-    """Some pages of a package that are of a middling size and have something to edit. CorpusError without them."""
+    """Return some pages of middling size that have something to edit. Raise CorpusError if there are too few."""
     found = []
     for file in rng.sample(files(package), len(files(package))):
         source = source_of(file, package)
@@ -61,7 +62,7 @@ def sources(package: Package, rng: Random, *, count: int) -> list[Source]:
             found.append(source)
         if len(found) == count:
             return found
-    raise CorpusError(f"{package.name} has only {len(found)} pages that would do")
+    raise CorpusError(f"{package.name} has only {len(found)} suitable pages")
 
 
 @cache
@@ -87,6 +88,6 @@ def source_of(file: Path, package: Package) -> Source | None:
 
 
 def inner(node: LexborNode) -> str:
-    """What is within an element, in a normal form: quoted attributes, every end tag, no comments."""
+    """Return the inner HTML of an element in a normal form: quoted attributes, all end tags, no comments."""
     html = _COMMENT.sub("", node.html or "")
     return _BAD.sub("", html[html.index(">") + 1 : html.rindex("<")])

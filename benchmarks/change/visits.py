@@ -1,4 +1,4 @@
-"""Looks at a site's pages in rounds, each with what a reader would say of it."""
+"""Visits to the pages of a site, in rounds, each with its label."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,28 +10,30 @@ from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 
 BETWEEN_PAGES = timedelta(seconds=11)
-AGAIN_S = (4.0, 20.0)  # how long after a look another one can be had
-SCORED_AT_AN_END = 8  # looks of a long life; those between would drown the other kinds
+AGAIN_S = (4.0, 20.0)  # the time from a visit to its second fetch
+SCORED_AT_AN_END = 8  # visits at each end of a long history; the middle ones would outnumber other kinds
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What a detector is given. again: a second full look, some seconds later; every call costs a request."""
+class PageVisit:
+    """The input of a detector. again: fetch the page a second time, some seconds later; each call costs a request."""
 
     page: Url
     at: datetime
-    answer: Fetched = field(repr=False)
+    response: Fetched = field(repr=False)
     again: Callable[[], Fetched] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A look with the truth. number: 0 for the first.  changed: since the look before; None: not to be scored.
+    """A visit with its label.
 
-    kind: of the edit or, where there is none, of what else may differ.
+    number: 0 for the first visit.
+    kind: the kind of edit or, without one, of noise.
+    changed: whether the page was edited since the previous visit; None if it is not scored.
     """
 
-    look: Look
+    visit: PageVisit
     page: Page = field(repr=False)
     number: int
     kind: str
@@ -39,7 +41,7 @@ class Labelled:
 
 
 def rounds(site: Site) -> Iterator[Sequence[Labelled]]:
-    """All looks, round by round; the pages of a round in no order."""
+    """Yield all visits, round by round. The order of pages in a round is random."""
     seen: dict[Url, set[tuple[int, tuple[int, ...]]]] = {page.url: set() for page in site.pages}
     for number, begins in enumerate(site.rounds):
         pages = [page for page in site.pages if number < page.visits]
@@ -50,17 +52,20 @@ def rounds(site: Site) -> Iterator[Sequence[Labelled]]:
 
 
 def labelled(site: Site, page: Page, number: int, at: datetime, seen: set[tuple[int, tuple[int, ...]]]) -> Labelled:
-    """seen: versions with the halves of A/B tests that they were seen in; this look is added."""
+    """Return a labelled visit.
+
+    seen: versions with the variants of A/B tests in which they were seen; this visit is added.
+    """
     version, shown = page.version(at), (page.version(at), site.variants(page, at))
     is_new_half = shown not in seen
     seen.add(shown)
     before = page.version(site.rounds[number - 1]) if number else version
-    look = Look(page.url, at, site.answer(page, at), Again(site, page, at))
+    visit = PageVisit(page.url, at, site.response(page, at), Again(site, page, at))
     if version != before:
-        return Labelled(look, page, number, page.kind, _scored(page, number) or None)
-    # The other half of an A/B test is news until it has been seen once.
+        return Labelled(visit, page, number, page.kind, _scored(page, number) or None)
+    # The other variant of an A/B test counts as a change until it has been seen once.
     is_open = number == 0 or is_new_half
-    return Labelled(look, page, number, noise(site, page, number), None if is_open else False)
+    return Labelled(visit, page, number, noise(site, page, number), None if is_open else False)
 
 
 def _scored(page: Page, number: int) -> bool:
@@ -68,14 +73,14 @@ def _scored(page: Page, number: int) -> bool:
 
 
 def noise(site: Site, page: Page, number: int) -> str:
-    """What may differ between this look and the one before, other than what the page says."""
+    """Return the kind of noise that may differ between this visit and the previous one."""
     was_reformed = site.rounds[number - 1] < site.reform.at <= site.rounds[number]
     return site.reform.kind if site.reform.kind and was_reformed else page.section.noise
 
 
 @dataclass(slots=True)
 class Again:
-    """Second looks at a page; counts them."""
+    """Second fetches of a page, with their number."""
 
     site: Site = field(repr=False)
     page: Page = field(repr=False)
@@ -86,10 +91,10 @@ class Again:
         self.taken += 1
         wait = Random(f"{self.page.url}/{self.at}/{self.taken}").uniform(*AGAIN_S)
         self.at += timedelta(seconds=wait)
-        return self.site.answer(self.page, self.at)
+        return self.site.response(self.page, self.at)
 
 
-def look_before(site: Site, each: Labelled) -> Look:
-    """The look before a page's second or later look, to the day: the page may have been looked at in another turn."""
+def visit_before(site: Site, each: Labelled) -> PageVisit:
+    """Return a visit on the day of the previous one, not necessarily at the same time of day."""
     at = site.rounds[each.number - 1]
-    return Look(each.page.url, at, site.answer(each.page, at), Again(site, each.page, at))
+    return PageVisit(each.page.url, at, site.response(each.page, at), Again(site, each.page, at))

@@ -1,4 +1,4 @@
-"""What differs from look to look without being news: each a piece of a site's template, drawn from its dialect."""
+"""Widgets that differ from visit to visit without being content: parts of a template, drawn from its dialect."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MONTH_S = 30 * 86_400
 
 
 class Place(StrEnum):
-    """Where a template has room for a widget."""
+    """A place in the template for a widget."""
 
     HEAD = "head"  # within <head>
     TOP = "top"  # beside the site's name
@@ -27,9 +27,10 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Who looks at which page of which section, and when.
+    """The context of a widget: the page, its section and the time.
 
-    section: names the section among all; whatever is drawn by it is the same on all its pages.  number: of the widget.
+    section: the seed of the section; draws from it are equal on all its pages.
+    number: the number of the widget.
     """
 
     dialect: Dialect
@@ -41,14 +42,14 @@ class Scene:
     paths: Sequence[str] = ()  # of other pages, to link to
 
     def always(self, what: str = "") -> Random:
-        """A widget that is equal on all pages of the section, at every look."""
+        """Return a generator that gives the same draws on all pages of the section at every visit."""
         return Random(f"{self.section}/{self.number}/{what}")
 
     def of_page(self, what: str = "") -> Random:
         return Random(f"{self.section}/{self.number}/{self.page}/{what}")
 
     def now(self, what: str = "") -> Random:
-        """Another one at every look, even a second later."""
+        """Return a generator that gives other draws at every visit, even a second later."""
         return Random(f"{self.section}/{self.number}/{self.page}/{what}/{self.at.timestamp()}")
 
     def seconds(self) -> float:
@@ -57,7 +58,7 @@ class Scene:
 
 @lru_cache(maxsize=1024)
 def class_names(dialect: Dialect, build: str) -> Mapping[str, str]:
-    """What a build of a site's style sheets calls everything, by role."""
+    """Return the class names by role in one build of the style sheets."""
     rng = Random(build)
     style = pick(rng, dialect.styles)
     codes = (f"{rng.getrandbits(24):06x}" for _ in ROLES)
@@ -67,16 +68,16 @@ def class_names(dialect: Dialect, build: str) -> Mapping[str, str]:
 
 
 Render = Callable[[Scene], str]
-"""The text or markup of a widget. Inline where it has to stand in a line, else with a block of its own around it."""
+"""Render a widget as text or markup: inline, or in a block."""
 
 
 def block(role: str, render: Render) -> Render:
-    """In a block of its own."""
+    """Wrap a widget in a block."""
     return lambda scene: f'<div class="{scene.names[role]}">{render(scene)}</div>'
 
 
 def inline(role: str, render: Render) -> Render:
-    """In somebody else's line."""
+    """Wrap a widget in an inline element."""
     return lambda scene: f' <span class="{scene.names[role]}">{render(scene)}</span>'
 
 
@@ -85,12 +86,12 @@ def clock(scene: Scene) -> str:
 
 
 def today(scene: Scene) -> str:
-    """The day of the look: it differs by the day, and two looks in a row see the same."""
+    """Show the day of the visit. A second fetch shows the same."""
     return scene.dialect.instant(pick(scene.always(), scene.dialect.today), scene.at)
 
 
 def built_every(period: timedelta) -> Render:
-    """When the page was built last: two looks in a row see the same, unless a build comes between them."""
+    """Show when the page was last built. A second fetch shows the same unless a build comes between."""
 
     def built(scene: Scene) -> str:
         phase = scene.always("phase").uniform(0, period.total_seconds())
@@ -102,14 +103,14 @@ def built_every(period: timedelta) -> Render:
 
 
 def seconds_ago(scene: Scene) -> str:
-    """Since something that happens every few minutes."""
+    """Show the seconds since an event that happens every few minutes."""
     phase, period = scene.of_page().randrange(1_000), scene.always("period").randrange(300, 3_000)
     said = pick(scene.always(), scene.dialect.seconds_ago)
     return said.format(n=scene.dialect.number(int(scene.seconds() + phase) % period))
 
 
 def days_ago(scene: Scene) -> str:
-    """Since the page was written: one more every day, and two looks in a row see the same."""
+    """Show the days since the page was written. A second fetch shows the same."""
     said = pick(scene.always(), scene.dialect.days_ago)
     return said.format(n=int(scene.seconds() - scene.of_page().randrange(300) * 86_400) // 86_400 % 1_000)
 
@@ -138,14 +139,14 @@ def ad(scene: Scene) -> str:
 
 
 def banner(scene: Scene) -> str:
-    """One of a few, in turn."""
+    """Show one of a few banners."""
     banners = scene.dialect.banners
     shown = scene.now().randrange(len(banners))
     return f'<a href="/promo/{shown}.html"><strong>{banners[shown]}</strong></a>'
 
 
 def suggestions(scene: Scene) -> str:
-    """A few other pages, drawn anew for each visitor."""
+    """Link to a few other pages, drawn for each request."""
     items = "".join(f'<li><a href="{path}">{title_of(path)}</a></li>' for path in scene.now().sample(scene.paths, 4))
     return f"<h3>{pick(scene.always(), scene.dialect.more)}</h3><ul>{items}</ul>"
 
@@ -182,21 +183,21 @@ def nonce(scene: Scene) -> str:
 
 
 def hidden(scene: Scene) -> str:
-    """Something that a browser does not show; by an attribute, by its style, or because it is a template."""
+    """Return content that a browser hides: by an attribute, by a style or in a template."""
     said = f"{scene.now().randrange(10**6)} {pick(scene.now('ad'), scene.dialect.ads)}"
     forms = (f"<div hidden>{said}</div>", f'<div style="display:none">{said}</div>', f"<template>{said}</template>")
     return forms[scene.always().randrange(3)]
 
 
 def generated_names(scene: Scene) -> str:
-    """Names that tie elements together, made anew for each answer."""
+    """Link elements by ids that are generated for each response."""
     name = f"{scene.names['panel']}-{scene.now().getrandbits(32):08x}"
     label = pick(scene.always(), scene.dialect.form)
     return f'<label for="{name}">{label}</label><input id="{name}" aria-describedby="{name}-hint">'
 
 
 def call(scene: Scene) -> str:
-    """An A/B test: one of two wordings, by visitor."""
+    """Show one of two wordings of an A/B test."""
     pair = scene.dialect.calls[scene.always().randrange(len(scene.dialect.calls))]
     return f'<a href="/join.html">{pair[variant(scene)]}</a>'
 
@@ -207,7 +208,7 @@ def variant(scene: Scene) -> int:
 
 _ANY = (Place.TOP, Place.SIDE, Place.FOOT)
 _INLINE = frozenset({Place.BYLINE, Place.PRICE})
-_HEAD = frozenset({"comment", "csrf-meta", "inline-script", "nonce"})  # as they are, without a block
+_HEAD = frozenset({"comment", "csrf-meta", "inline-script", "nonce"})  # rendered without a block
 
 WIDGETS: Mapping[str, tuple[Render, str, Sequence[Place]]] = {
     "clock": (clock, "clock", _ANY),

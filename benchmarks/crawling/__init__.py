@@ -1,1 +1,1 @@
-"""What a crawl costs, beside other crawlers in the same run: the first, the second, of many domains, of many pages."""
+"""The cost of a crawl next to other crawlers: first crawls, revisits, many domains, many pages."""

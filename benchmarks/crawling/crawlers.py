@@ -1,4 +1,6 @@
-"""recrawl and its rivals as commands: each crawls one site from its URL, in a folder and a database of its own."""
+"""The commands of recrawl and of the crawlers it is compared with. Each runs in its own folder with its own
+database.
+"""
 
 import os
 import sys
@@ -20,11 +22,11 @@ RIVALS = "benchmarks.crawling.rivals"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What one crawler keeps from one crawl to the next: a folder and a database."""
+    """The folder and database that one crawler keeps between crawls."""
 
     folder: Path
     database_url: str
-    postgres: int  # the process that serves the database
+    postgres: int  # process ID of the server of the database
 
     @property
     def environment(self) -> dict[str, str]:
@@ -38,9 +40,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Crawler:
-    """One of those that are compared.
+    """A crawler to compare.
 
-    command: what crawls a URL with so many requests at a time.  database: what it is given, with our tables or without.
+    command: builds the command from a URL and the number of concurrent requests.
+    database: provides a database, with recrawl's tables or empty.
     """
 
     name: str
@@ -49,7 +52,7 @@ class Crawler:
 
     @contextmanager
     def place(self, cluster: Cluster) -> Iterator[Place]:
-        """An empty one, until the block ends."""
+        """Provide an empty place until the block ends."""
         with self.database(cluster) as url, tempfile.TemporaryDirectory(prefix="bench-") as folder:
             yield Place(Path(folder), url, cluster.pid)
 
@@ -59,12 +62,12 @@ def recrawl(url: str, parallelism: int) -> Sequence[str]:
 
 
 def recrawl_again(url: str, at: datetime) -> Sequence[str]:
-    """A crawl of a domain that is registered already, at that instant."""
+    """Return the command that crawls a registered domain at the given time."""
     return [RECRAWL, "crawl", name_of(url), "--at", at.isoformat(), "--json"]
 
 
 def register(urls: Iterable[str], place: Place, *settings: str) -> None:
-    """Make sites domains of a place, with the options of `recrawl domains add`. Raises CommandFailed."""
+    """Register sites as domains, with options of `recrawl domains add`. Raise CommandFailed on errors."""
     listed = place.folder / "sites.txt"
     listed.write_text("\n".join(urls), encoding="utf-8")
     command = [RECRAWL, "domains", "add", "--from", str(listed), "--offline", "--allow-private", "--delay", "0"]
@@ -72,7 +75,7 @@ def register(urls: Iterable[str], place: Place, *settings: str) -> None:
 
 
 def name_of(url: str) -> str:
-    """The domain of a site, as commands name it."""
+    """Return the name of a site's domain as commands expect it."""
     return urlsplit(url).netloc
 
 

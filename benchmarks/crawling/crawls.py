@@ -1,4 +1,4 @@
-"""One crawl of a folder that nginx serves, and what it cost."""
+"""Run one crawl of a folder that nginx serves and measure its cost."""
 
 import sys
 from collections.abc import Sequence
@@ -16,10 +16,14 @@ ANSWERED = {200, 304}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One crawl. pages: that were answered, 304 included, by the server's log.
+    """The result of one crawl.
 
-    unchanged: of them, 304s.  sent_bytes: by the server, for anything.  seconds: from the first request to the end of
-    the command.  command_s: the whole command.  peak_bytes: resident, of all the command's processes together.
+    pages: pages that the server sent or confirmed with a 304, by its log.
+    unchanged: the 304s among them.
+    sent_bytes: all bytes that the server sent.
+    seconds: from the first request to the end of the command.
+    command_s: the time of the whole command.
+    peak_bytes: peak resident memory of all processes of the command together.
     """
 
     crawler: str
@@ -35,7 +39,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A folder with a site. linked: the paths of its pages, all that links lead to from the root."""
+    """A folder with a site. linked: the paths of all pages that can be reached from the root."""
 
     root: Path
     linked: frozenset[str]
@@ -46,19 +50,19 @@ def corpus_in(root: Path) -> Corpus:
 
 
 def crawled_afresh(crawler: Crawler, corpus: Corpus, cluster: Cluster, *, parallelism: int) -> Run:
-    """A first crawl. Raises CommandFailed, NginxError."""
+    """Run a first crawl. Raise CommandFailed or NginxError on errors."""
     with serving(folder_site(corpus.root)) as server, crawler.place(cluster) as place:
         return crawled(crawler.name, crawler.command(server.url, parallelism), corpus, server, place)
 
 
 def crawled(name: str, command: Sequence[str], corpus: Corpus, server: Nginx, place: Place) -> Run:
-    """A crawl of the folder that the server serves; one line on stderr tells of it. Raises CommandFailed."""
+    """Crawl the served folder and print a line to stderr. Raise CommandFailed on errors."""
     server.clear()
     before = cpu_of_tree(place.postgres)
     done = succeeded(command, place.environment, folder=place.folder)
     postgres_cpu_s = cpu_of_tree(place.postgres) - before
     requests = list(server.requests())
-    # Whatever else is linked, a picture or a source, is no page.
+    # Other links, such as images and sources, are not pages.
     answered = [each for each in requests if each.status in ANSWERED and each.path in corpus.linked]
     statuses = {each.path: each.status for each in answered}
     run = Run(

@@ -1,8 +1,8 @@
-"""A first crawl beside other crawlers: pages per second, processor time per page, and memory.
+"""Compare a first crawl with other crawlers: pages per second, CPU time per page and memory.
 
-All walk the same real documentation, served by nginx, at equal parallelism, in turn, several times; recrawl stores
-everything. Pages are counted by the server. Time runs from a crawler's first request to its end, so that none pays for
-its imports; processor time is all of it, less what a site of a single page costs the same crawler.
+All crawl the same real documentation, served by nginx, in turn, several times and with equal parallelism; recrawl
+stores everything. The server counts pages. Time runs from a crawler's first request to its end, which excludes imports.
+CPU time is the total minus that of a crawl of one page.
 """
 
 import argparse
@@ -31,7 +31,7 @@ VERSUS = ("recrawl against", "times the pages/s", "times the CPU/page", "with Po
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the table shows of a run, or of the middle of several."""
+    """The table row of one run, or the medians of several."""
 
     pages: float
     per_second: float
@@ -55,7 +55,7 @@ class Costs:
 
 
 def costs(run: Run, idle: Run) -> Costs:
-    """idle: the same crawler on a site of a single page."""
+    """Return the cost of a run minus start-up. idle: the same crawler on a site of a single page."""
     per_page = 1000 / max(1, run.pages - idle.pages)
     return Costs(
         pages=run.pages,
@@ -88,13 +88,15 @@ def main(arguments: Sequence[str]) -> int:
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks crawl", description=__doc__)
     parser.add_argument("--corpus", default="postgresql-doc-15", help="a Debian documentation package")
-    parser.add_argument("--site", type=Path, metavar="FOLDER", help="a folder of HTML instead")
-    parser.add_argument("--repeats", type=int, default=5, help="how often each crawls it")
+    parser.add_argument("--site", type=Path, metavar="FOLDER", help="crawl this folder of HTML instead")
+    parser.add_argument("--repeats", type=int, default=5, help="number of crawls by each crawler")
     parser.add_argument("--parallelism", type=int, default=16)
     parser.add_argument("--only", nargs="+", choices=tuple(CRAWLERS))
-    parser.add_argument("--pinned", action="store_true", help="all on one core, Postgres and nginx too")
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
-    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write the figure there, as SVG")
+    parser.add_argument(
+        "--pinned", action="store_true", help="run everything on one core, including Postgres and nginx"
+    )
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write the figure to this folder as SVG")
     parser.add_argument("--json", action="store_true")
     return parser
 
@@ -102,7 +104,7 @@ def options() -> argparse.ArgumentParser:
 def measure(
     corpus: Corpus, chosen: Sequence[Crawler], given: argparse.Namespace
 ) -> tuple[Mapping[str, Run], list[Run]]:
-    """Each on a single page, and all in turn on the site."""
+    """Crawl a single page with each crawler, then the site with all in turn."""
     with borrow_postgres(given.home) as cluster, single_page() as small:
         share_cores(cluster)
         idle = {
@@ -117,7 +119,7 @@ def measure(
 
 @contextmanager
 def single_page() -> Iterator[Corpus]:
-    """One page without links: what a crawler costs before it crawls."""
+    """Provide a site with one page, which shows the fixed cost of a crawler."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "index.html").write_text("<!DOCTYPE html><title>One</title><p>One page.</p>", encoding="utf-8")
         yield corpus_in(Path(folder))
@@ -135,7 +137,7 @@ def report(idle: Mapping[str, Run], runs: Sequence[Run]) -> str:
 
 
 def figure(runs: Sequence[Run]) -> Chart:
-    """Pages per second of each repeat, so that the spread is seen."""
+    """Plot the pages per second of each repeat, to show the spread."""
     names = dict.fromkeys(run.crawler for run in runs)
     speeds = {name: [run.pages / run.seconds for run in runs if run.crawler == name] for name in names}
     lines = (Series(name, tuple((float(n), speed) for n, speed in enumerate(speeds[name], 1))) for name in names)
@@ -143,7 +145,7 @@ def figure(runs: Sequence[Run]) -> Chart:
 
 
 def ratios(ours: Costs, rival: Costs) -> tuple[float, float, float]:
-    """Pages per second; processor time per page, of the crawlers and with what Postgres takes for each."""
+    """Return the ratios of pages per second and CPU time per page, without and with Postgres."""
     return (
         ours.per_second / rival.per_second,
         ours.cpu_ms / rival.cpu_ms,

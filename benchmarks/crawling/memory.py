@@ -1,8 +1,7 @@
-"""Resident memory of a first crawl's whole tree of processes, by the number of pages crawled so far.
+"""Measure the resident memory of a first crawl, with all its processes, by the number of pages crawled so far.
 
-nginx makes the pages up (harness/virtual_site.py), each with text of its own and links to ten more. Postgres is no part
-of the tree. Memory is sampled five times a second; pages are counted by the server, so that both can be laid side
-by side: is it flat?
+nginx generates the pages (harness/virtual_site.py), each with different text and ten links. Postgres is not included.
+Memory is sampled five times a second, and the server counts pages.
 """
 
 import argparse
@@ -21,15 +20,15 @@ from benchmarks.harness.table import table
 from benchmarks.harness.virtual_site import MOST_DEPTH, pages_of, virtual_site
 from crawler.runtime.postgres.cluster import borrow_postgres
 
-HEAD = ("pages so far", "most MB of all processes", "MB at the end")
+HEAD = ("pages so far", "peak MB of all processes", "MB at the end")
 BAR_MB = 300.0
 STEPS = 10  # rows of the table
-FLAT = 1.1  # the last step's most against the second's
+FLAT = 1.1  # limit of the last step's peak divided by the second step's
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A tenth of a crawl. pages: until its end."""
+    """A tenth of a crawl. pages: the number of pages crawled by its end."""
 
     pages: int
     max_bytes: int
@@ -45,8 +44,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     print(table(HEAD, [(each.pages, each.max_bytes / 1e6, each.last_bytes / 1e6) for each in steps]))
     most_mb, growth = max(each.max_bytes for each in steps) / 1e6, steps[-1].max_bytes / steps[1].max_bytes
-    print(f"\n{visits:,} pages, {per_second:.0f} a second")
-    print(f"Most {most_mb:.0f} MB, bar {BAR_MB:.0f}: {'held' if most_mb < BAR_MB else 'missed'} on this machine")
+    print(f"\n{visits:,} pages, {per_second:.0f} per second")
+    print(f"Peak {most_mb:.0f} MB, limit {BAR_MB:.0f} MB: {'met' if most_mb < BAR_MB else 'missed'} on this machine")
     print(f"The last tenth has {growth:.2f} times the memory of the second: {'flat' if growth < FLAT else 'growing'}")
     print(f"\n{described('nginx', 'psycopg')}")
     return 0
@@ -54,15 +53,15 @@ def main(arguments: Sequence[str]) -> int:
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks memory", description=__doc__)
-    parser.add_argument("--pages", type=int, default=20_000, help="to crawl, up to 11,111,111")
+    parser.add_argument("--pages", type=int, default=20_000, help="number of pages to crawl, at most 11,111,111")
     parser.add_argument("--parallelism", type=int, default=16)
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
     parser.add_argument("--json", action="store_true")
     return parser
 
 
 def measure(given: argparse.Namespace) -> tuple[list[Step], int, float]:
-    """The steps of one crawl, its looks, and looks a second. Raises CommandFailed, NginxError."""
+    """Return the steps of one crawl, its visits, and visits per second. Raise CommandFailed or NginxError on errors."""
     depth = next(each for each in range(1, MOST_DEPTH + 1) if pages_of(each) >= given.pages or each == MOST_DEPTH)
     with (
         borrow_postgres(given.home) as cluster,
@@ -75,7 +74,7 @@ def measure(given: argparse.Namespace) -> tuple[list[Step], int, float]:
     visits = int(json.loads(done.output)["visits"])
     marks = [ended[len(ended) * n // STEPS] for n in range(STEPS)]
     parts: list[list[int]] = [[] for _ in marks]
-    for sample in done.memory[:-1]:  # the last may be of a process that is ending
+    for sample in done.memory[:-1]:  # the last sample may be of a process that is ending
         parts[max(bisect(marks, sample.at) - 1, 0)].append(sample.bytes)
     steps = [Step(len(ended) * (n + 1) // STEPS, max(part), part[-1]) for n, part in enumerate(parts) if part]
     return steps, visits, visits / (done.ended - ended[0])

@@ -1,8 +1,8 @@
-"""What Prefect adds to a lease: the same domains of one page each, crawled by the command and by the flow.
+"""Measure the overhead of Prefect per lease: the command and the flow crawl the same domains of one page each.
 
-The server is the local stack's own (recrawl up, in a folder of its own), with its Postgres; the flow runs in a process
-of its own, as a worker would start it, and makes a task run, an artifact and an event of each lease. Of every figure
-stands here what one more lease costs: many domains less one domain, so that no start is in it.
+The server is a local stack in a separate folder (`recrawl up`) with its Postgres. The flow runs in a separate process,
+as a worker starts it, and creates a task run, an artifact and an event per lease. Each figure is the cost of one more
+lease: many domains minus one domain, which excludes start-up.
 """
 
 import argparse
@@ -36,13 +36,13 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "command": [RECRAWL, "crawl", "--due", "--json"],
     "flow": [sys.executable, "-c", FLOW],
 }
-SETTLE_S = 4.0  # in which the server writes what it has been told of last
+SETTLE_S = 4.0  # time for the server to write its last events
 HEAD = ("crawled by", "ms/lease", "CPU ms/lease", "server's CPU ms/lease", "Postgres CPU ms/lease")
 
 
 @dataclass(frozen=True, slots=True)
 class Crawl:
-    """One crawl of so many domains. server_cpu_s: of the Prefect server and its Postgres."""
+    """One crawl of some domains. server_cpu_s: CPU time of the Prefect server and its Postgres."""
 
     by: str
     domains: int
@@ -74,17 +74,17 @@ def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks orchestration", description=__doc__)
     parser.add_argument("--leases", type=int, default=40)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--home", type=Path, default=HOME, help="where the crawls' Postgres lives")
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server for the crawls")
     parser.add_argument("--json", action="store_true")
     return parser
 
 
 @contextmanager
 def prefect_stack() -> Iterator[Stack]:
-    """A stack of its own until the block ends."""
+    """Start a separate local stack until the block ends."""
     with tempfile.TemporaryDirectory(prefix="bench-stack-") as folder:
-        Path(folder).chmod(0o755)  # as root, its Postgres runs as somebody else
-        before = dict(os.environ)  # `up` prepares this process for a client
+        Path(folder).chmod(0o755)  # when run as root, its Postgres runs as another user
+        before = dict(os.environ)  # `up` sets variables of this process
         chosen = Settings(home=Path(folder))
         try:
             yield start_stack(chosen, report=note)
@@ -99,7 +99,7 @@ def note(line: str) -> None:
 
 
 def crawled(by: str, domains: int, site: Corpus, cluster: Cluster, stack: Stack) -> Crawl:
-    """Raises CommandFailed, NginxError."""
+    """Crawl the domains once. Raise CommandFailed or NginxError on errors."""
     own = find_running_postgres(stack.home)
     assert own is not None
     assert stack.server is not None
@@ -113,7 +113,7 @@ def crawled(by: str, domains: int, site: Corpus, cluster: Cluster, stack: Stack)
         time.sleep(SETTLE_S)
         server_cpu_s = cpu_of_tree(stack.server.pid) + cpu_of_tree(own.pid) - server_before
         given = {each.port for each in server.requests() if each.path == "/" and each.status == 200}
-    assert len(given) == domains, f"{by} has crawled {len(given)} of {domains} domains"
+    assert len(given) == domains, f"{by} crawled {len(given)} of {domains} domains"
     return Crawl(by, domains, done.seconds, done.cpu_s, server_cpu_s, postgres_cpu_s)
 
 
@@ -125,6 +125,6 @@ def report(crawls: Sequence[Crawl]) -> str:
 
 
 def per_lease(crawls: Sequence[Crawl], leases: int) -> list[float]:
-    """What one more lease costs, by the medians."""
+    """Return the cost of one more lease, from medians."""
     one, many = (middle([each.numbers for each in crawls if each.domains == domains]) for domains in (1, leases + 1))
     return [(more - less) / leases for more, less in zip(many, one, strict=True)]

@@ -1,8 +1,8 @@
-"""One, two and four crawling processes that share one database and eight domains: pages per second and processor time.
+"""Measure one, two and four crawling processes that share a database and eight domains: pages per second and CPU time.
 
-Every domain is the same real documentation on a port of its own of one nginx, kept to its first so many pages.
-Processes are `recrawl crawl --due` commands, each with its share of the domains at once; leases keep them apart. Time
-runs from the first request to the end of the last command; processor time is all of it, start-up included.
+All domains serve the first pages of the same real documentation, on different ports of one nginx. Processes are
+`recrawl crawl --due` commands, each with its share of the concurrent domains; leases keep them apart. Time runs from
+the first request to the end of the last command. CPU time includes start-up.
 """
 
 import argparse
@@ -29,7 +29,7 @@ HEAD = ("processes", "pages", "pages/s", "times one", "CPU ms/page", "Postgres C
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """One crawl of all domains by so many processes. pages: that the server gave, of all domains together."""
+    """One crawl of all domains. pages: pages that the server sent, over all domains."""
 
     processes: int
     pages: int
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.json:
         print(json.dumps([asdict(each) for each in shifts]))
     else:
-        print(f"{given.domains} domains of {given.pages} pages, parallelism {given.parallelism} each\n")
+        print(f"{given.domains} domains of {given.pages} pages, each with parallelism {given.parallelism}\n")
         print(report(shifts))
         print(f"\n{described('nginx', 'psycopg')}")
     return 0 if {each.pages for each in shifts} == {shifts[0].pages} else 1
@@ -62,19 +62,19 @@ def main(arguments: Sequence[str]) -> int:
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks processes", description=__doc__)
     parser.add_argument("--corpus", default="postgresql-doc-15", help="a Debian documentation package")
-    parser.add_argument("--site", type=Path, metavar="FOLDER", help="a folder of HTML instead")
+    parser.add_argument("--site", type=Path, metavar="FOLDER", help="crawl this folder of HTML instead")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--domains", type=int, default=8)
-    parser.add_argument("--pages", type=int, default=300, help="of each domain that are kept, at most")
-    parser.add_argument("--parallelism", type=int, default=16, help="requests at a time, of each domain")
-    parser.add_argument("--repeats", type=int, default=5, help="of each number of processes")
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--pages", type=int, default=300, help="maximum number of pages of each domain")
+    parser.add_argument("--parallelism", type=int, default=16, help="concurrent requests per domain")
+    parser.add_argument("--repeats", type=int, default=5, help="repeats for each number of processes")
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
     parser.add_argument("--json", action="store_true")
     return parser
 
 
 def shift(corpus: Corpus, cluster: Cluster, given: argparse.Namespace, *, processes: int) -> Shift:
-    """Raises CommandFailed, NginxError."""
+    """Crawl all domains once. Raise CommandFailed or NginxError on errors."""
     with serving(*[folder_site(corpus.root)] * given.domains) as server, RECRAWLER.place(cluster) as place:
         settings = ["--parallelism", str(given.parallelism), "--max-pages", str(given.pages)]
         register(server.urls, place, *settings)
@@ -92,7 +92,7 @@ def shift(corpus: Corpus, cluster: Cluster, given: argparse.Namespace, *, proces
 
 
 def crawled_by(processes: int, place: Place, *, domains: int) -> Sequence[Measured]:
-    """So many commands at once, which end when nothing is due any more."""
+    """Run the commands at the same time until nothing is due."""
     environment: Mapping[str, str] = place.environment | {"RECRAWL_CONCURRENT_DOMAINS": str(ceil(domains / processes))}
     command = [RECRAWL, "crawl", "--due", "--json"]
     with ThreadPoolExecutor(processes) as pool:

@@ -1,8 +1,8 @@
-"""A second crawl of a site of which nothing, one and ten of a hundred pages have changed, beside Scrapy with its cache.
+"""Compare recrawls in full with Scrapy and its cache, after none, one and ten percent of the pages have changed.
 
-Both have crawled the site before, served by nginx with ETag and Last-Modified, and ask for every page again: recrawl
-because a refresh has made all due (recrawl refresh), Scrapy because it goes by RFC 2616 and its requests say
-max-age=0. Scrapy keeps bodies alone, in files. The figures are those of benchmark crawl; start-up is subtracted.
+Both crawlers have crawled the site before and request every page again. nginx sends ETag and Last-Modified. recrawl
+revisits all pages because a refresh makes them due (recrawl refresh); Scrapy follows RFC 2616 and sends max-age=0.
+Scrapy stores only bodies, in files. The columns are those of benchmark crawl, without start-up.
 """
 
 import argparse
@@ -29,8 +29,8 @@ from labs.charts import write_figures
 from tests.engine.corpus import copied, fetch, file_of
 
 CRAWLERS = (RECRAWLER, SCRAPY_CACHE)
-SHARES = (0.0, 0.01, 0.1)  # of the pages, changed before the second, third and fourth crawl
-HEAD = ("crawler", "crawl", "304s", "pages/s", "CPU ms/page", "Postgres CPU ms/page", "kB/page", "times own first")
+SHARES = (0.0, 0.01, 0.1)  # share of pages that change before the second, third and fourth crawl
+HEAD = ("crawler", "crawl", "304s", "pages/s", "CPU ms/page", "Postgres CPU ms/page", "kB/page", "times first crawl")
 VERSUS = ("recrawl against scrapy-cache", "times the pages/s", "times the CPU/page", "times the bytes")
 NEWS = ("amber", "basalt", "copper", "dolomite", "emerald", "feldspar", "garnet", "hematite")
 DAY = timedelta(days=1)
@@ -38,7 +38,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Crawl:
-    """One crawl of a series. no: 0 is the first, the next ones are of SHARES."""
+    """One crawl of a series. no: 0 for the first crawl; crawl n + 1 follows the change of SHARES[n]."""
 
     no: int
     run: Run
@@ -84,17 +84,17 @@ def main(arguments: Sequence[str]) -> int:
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks revisit", description=__doc__)
     parser.add_argument("--corpus", default="postgresql-doc-15", help="a Debian documentation package")
-    parser.add_argument("--site", type=Path, metavar="FOLDER", help="a folder of HTML instead")
-    parser.add_argument("--repeats", type=int, default=5, help="of the four crawls by each")
+    parser.add_argument("--site", type=Path, metavar="FOLDER", help="crawl this folder of HTML instead")
+    parser.add_argument("--repeats", type=int, default=5, help="number of series of four crawls by each crawler")
     parser.add_argument("--parallelism", type=int, default=16)
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
-    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write the figure there, as SVG")
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write the figure to this folder as SVG")
     parser.add_argument("--json", action="store_true")
     return parser
 
 
 def series(crawler: Crawler, corpus: Corpus, cluster: Cluster, *, parallelism: int) -> Iterator[Run]:
-    """A first crawl of a copy of the site, and one after each share of it has changed."""
+    """Crawl a copy of the site, then crawl it again after each share of pages has changed."""
     with tempfile.TemporaryDirectory(prefix="site-") as folder:
         copy = Corpus(copied(corpus.root, Path(folder, "site")), corpus.linked)
         with serving(folder_site(copy.root)) as server, crawler.place(cluster) as place:
@@ -106,7 +106,7 @@ def series(crawler: Crawler, corpus: Corpus, cluster: Cluster, *, parallelism: i
 
 
 def prepared(crawler: Crawler, server: Nginx, place: Place, *, parallelism: int, at: datetime) -> Sequence[str]:
-    """What crawls all pages again; recrawl is told before that all are due, and keeps its own calendar."""
+    """Return the command that recrawls all pages. For recrawl, make all pages due first."""
     if crawler is not RECRAWLER:
         return crawler.command(server.url, parallelism)
     due = [RECRAWL, "refresh", name_of(server.url), "--at", at.isoformat()]
@@ -115,18 +115,18 @@ def prepared(crawler: Crawler, server: Nginx, place: Place, *, parallelism: int,
 
 
 def change(site: Corpus, share: float, chance: Random) -> None:
-    """Edit so many of the pages: a sentence more, at the end, and the time of now."""
+    """Edit a share of the pages: append a sentence and set the modification time to now."""
     pages = sorted({file_of(site.root, path).resolve() for path in site.linked})
     for file in chance.sample(pages, round(share * len(pages))):
         text = file.read_bytes()
         sentence = f"<p>In the meantime {' and '.join(chance.sample(NEWS, 4))} were found here.</p>".encode()
         before, end, after = text.rpartition(b"</body>")
-        file.unlink()  # what was copied may be a hard link, or without the right to write
+        file.unlink()  # the copy may be a hard link or read-only
         file.write_bytes(before + sentence + end + after if end else text + sentence)
 
 
 def middles_of(crawls: Sequence[Crawl]) -> Mapping[tuple[str, str], list[float]]:
-    """By crawler and crawl."""
+    """Return the medians by crawler and crawl."""
     return {
         (crawl.run.crawler, crawl.name): middle(
             [other.numbers for other in crawls if (other.no, other.run.crawler) == (crawl.no, crawl.run.crawler)]
@@ -136,7 +136,7 @@ def middles_of(crawls: Sequence[Crawl]) -> Mapping[tuple[str, str], list[float]]
 
 
 def figure(crawls: Sequence[Crawl]) -> Chart:
-    """Pages per second by the share that has changed; in a first crawl that is all."""
+    """Plot pages per second by the share of changed pages; in a first crawl all pages count as changed."""
     shares = {crawl.name: 100.0 * (SHARES[crawl.no - 1] if crawl.no else 1.0) for crawl in crawls}
     found = middles_of(crawls)
     lines = (

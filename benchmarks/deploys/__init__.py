@@ -1,1 +1,1 @@
-"""Statically built sites, deploy by deploy, crawled by the real crawl: what telling deploys brings."""
+"""Real crawls of statically built sites, deploy by deploy: the gain from detecting deploys."""

@@ -1,7 +1,8 @@
-"""Freshness of a statically built site by its pages' own text, beside visiting all pages in turn with as many requests.
+"""Measure the freshness of a statically built site against a uniform policy with the same number of requests.
 
-The real crawl looks at a real server on a virtual clock: a few shifts over which the day's budget is spread, and a plan
-after each. Each change counts alike. Beside it the same crawl without the site's activity.
+Freshness counts the own text of pages, without boilerplate. The real crawl visits a real server on a virtual clock: a
+few crawl runs a day, over which the daily budget is spread, and a plan after each. All changes have equal weight. The
+same crawl is repeated without the site's activity.
 """
 
 import argparse
@@ -35,8 +36,8 @@ from labs.experiments.visits import costs, looks_by_url
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
-SHIFTS = 2  # a day
-WARM_UP = 0.2  # of the time, that is not counted
+SHIFTS = 2  # crawl runs per day
+WARM_UP = 0.2  # share of the time before measurement starts
 FORGET = """
     UPDATE domain_state SET activity_at = '{}', activity_ahead = '{}' WHERE domain_id = %s
 """
@@ -47,11 +48,11 @@ HEAD = (
     "with edits",
     "requests",
     "uniform",
-    "deaf",
+    "no activity",
     "crawl",
-    "gone, deaf",
-    "gone",
-    "says",
+    "gain, no activity",
+    "gain",
+    "reported",
 )
 
 Times = Mapping[str, Sequence[float]]
@@ -59,7 +60,10 @@ Times = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One crawl. fresh, uniform: of the own text of pages that are there.  reported: what the report said meanwhile."""
+    """The result of one crawl.
+
+    fresh, uniform: freshness of the crawl and of the uniform policy. reported: mean freshness according to the report.
+    """
 
     requests: int
     fresh: float
@@ -68,20 +72,20 @@ class Run:
 
     @property
     def gone(self) -> float:
-        """The part of uniform's staleness that the crawl has not."""
+        """Return the share of the uniform policy's staleness that the crawl avoids."""
         return 1 - (1 - self.fresh) / (1 - self.uniform)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A history crawled twice. deaf: the crawl without the site's activity."""
+    """A history crawled twice. without_activity: the crawl without the site's activity."""
 
     history: str
     seed: int
     deploys: int
     with_edits: int
     crawl: Run
-    deaf: Run
+    without_activity: Run
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -90,9 +94,11 @@ def main(arguments: Sequence[str]) -> int:
     for kind in given.kind or KINDS:
         for seed in range(1, given.seeds + 1):
             history = KINDS[kind](Random(f"{kind} {seed}"), given.days)
-            crawl, deaf = (asyncio.run(lived(given, history, hears=hears)) for hears in (True, False))
-            trials.append(Trial(kind, seed, len(history.days) - 1, history.with_edits, crawl, deaf))
-            print(f"{kind} {seed}: {crawl} {deaf}", file=sys.stderr, flush=True)
+            crawl, without_activity = (
+                asyncio.run(run_crawl(given, history, uses_activity=uses_activity)) for uses_activity in (True, False)
+            )
+            trials.append(Trial(kind, seed, len(history.days) - 1, history.with_edits, crawl, without_activity))
+            print(f"{kind} {seed}: {crawl} {without_activity}", file=sys.stderr, flush=True)
     if given.json:
         print(json.dumps([asdict(trial) for trial in trials]))
     else:
@@ -101,7 +107,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def row(trial: Trial) -> tuple[object, ...]:
-    crawl, deaf = trial.crawl, trial.deaf
+    crawl, without_activity = trial.crawl, trial.without_activity
     return (
         trial.history,
         trial.seed,
@@ -109,9 +115,9 @@ def row(trial: Trial) -> tuple[object, ...]:
         trial.with_edits,
         crawl.requests,
         f"{crawl.uniform:.4f}",
-        f"{deaf.fresh:.4f}",
+        f"{without_activity.fresh:.4f}",
         f"{crawl.fresh:.4f}",
-        f"{100 * deaf.gone:.0f} %",
+        f"{100 * without_activity.gone:.0f} %",
         f"{100 * crawl.gone:.0f} %",
         f"{crawl.reported:.4f}",
     )
@@ -119,58 +125,61 @@ def row(trial: Trial) -> tuple[object, ...]:
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks deploys", description=__doc__)
-    parser.add_argument("--kind", action="append", choices=list(KINDS), help="of history; all of them if not given")
+    parser.add_argument("--kind", action="append", choices=list(KINDS), help="kind of history; default: all kinds")
     parser.add_argument("--seeds", type=int, default=2, help="histories of each kind")
-    parser.add_argument("--days", type=float, default=120.0, help="of the virtual clock")
-    parser.add_argument("--budget", type=int, default=40, help="requests a day")
-    parser.add_argument("--home", type=Path, default=Path(".recrawl/bench"), help="of the Postgres server")
+    parser.add_argument("--days", type=float, default=120.0, help="days of the virtual clock")
+    parser.add_argument("--budget", type=int, default=40, help="requests per day")
+    parser.add_argument("--home", type=Path, default=Path(".recrawl/bench"), help="folder of the Postgres server")
     parser.add_argument("--json", action="store_true")
     return parser
 
 
-async def lived(given: argparse.Namespace, history: History, *, hears: bool) -> Run:
+async def run_crawl(given: argparse.Namespace, history: History, *, uses_activity: bool) -> Run:
     site = BuiltSite(history)
     with new_database(given.home) as url:
         async with open_database(url) as db, serving(site) as root:
-            return await crawled(db, site, history, root, days=int(given.days), budget=given.budget, hears=hears)
+            return await crawled(
+                db, site, history, root, days=int(given.days), budget=given.budget, uses_activity=uses_activity
+            )
 
 
 async def crawled(
-    db: Database, site: BuiltSite, history: History, root: str, *, days: int, budget: int, hears: bool
+    db: Database, site: BuiltSite, history: History, root: str, *, days: int, budget: int, uses_activity: bool
 ) -> Run:
-    wished = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=4, change_weight=ChangeWeight.EQUAL)
+    chosen = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=4, change_weight=ChangeWeight.EQUAL)
     authority = Authority(root.split("/")[2])
-    domain = await domains.register(db, authority, scheme="http", domain_settings=wished, at=START)
+    domain = await domains.register(db, authority, scheme="http", domain_settings=chosen, at=START)
     settings = Settings(lease_term=timedelta(seconds=30), max_batch_size=20, pace=False)
-    said, before = [], 0
+    reported, before = [], 0
     async with open_resources(settings) as webs:
         for step in range(days * SHIFTS):
-            at = START + (step + 1) * DAY / SHIFTS - MINUTE  # by then its part of the day's budget is granted
+            at = START + (step + 1) * DAY / SHIFTS - MINUTE  # by then this run's share of the daily budget is granted
             site.day = (at - START) / DAY
-            if step == SHIFTS:  # everything that was there has been seen
-                domain = await domains.change_settings(db, domain, replace(wished, budget_per_day=budget), at=at)
+            if step == SHIFTS:  # all pages have been visited once
+                domain = await domains.change_settings(db, domain, replace(chosen, budget_per_day=budget), at=at)
                 settings = settings.model_copy(update={"pace": True})
             await run_shift(db, webs, settings=settings, clock=Clock.from_instant(at), holder="bench", only=[domain])
-            await plan_domains(db, at=at, settings=settings, only=domain)  # for the next one, by what this one used
-            if not hears:
+            # The plan of the next run depends on the requests used so far.
+            await plan_domains(db, at=at, settings=settings, only=domain)
+            if not uses_activity:
                 async with db.transaction() as connection:
                     await connection.execute(FORGET, (domain.id,))
             if step == SHIFTS - 1:
                 before = (await costs(db, domain)).requests
             if site.day >= WARM_UP * days and step % SHIFTS == SHIFTS - 1:
                 found = await report.read_domain_report(db, domain, at=at, window=DAY)
-                said.append((found.freshness_plain or 0.0) if found is not None else 0.0)
+                reported.append((found.freshness_plain or 0.0) if found is not None else 0.0)
     visits = {get_path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
     pages = {f"/{page.name}.html" for page in history.pages}
     times = {path: [(look.at - START) / DAY for look in seen] for path, seen in visits.items() if path in pages}
     requests = (await costs(db, domain)).requests - before
     span = WARM_UP * days, float(days)
     turns = in_turn(history, times, requests=requests, since=1.0, until=float(days))
-    return Run(requests, freshness(history, times, *span), freshness(history, turns, *span), fmean(said))
+    return Run(requests, freshness(history, times, *span), freshness(history, turns, *span), fmean(reported))
 
 
 def freshness(history: History, times: Times, since: float, until: float) -> float:
-    """The share of the time of the pages that are there in which their copies have their own text of the moment."""
+    """Return the share of page-time during which the copies have the current own text."""
     fresh = there = 0.0
     for page in history.pages:
         born, gone = life(history, page)
@@ -192,10 +201,10 @@ def life(history: History, page: PageLife) -> tuple[float, float]:
 
 
 def in_turn(history: History, times: Times, *, requests: int, since: float, until: float) -> dict[str, list[float]]:
-    """When a uniform policy would have looked: always at the page longest unseen, at even distances in time.
+    """Return the visits of a uniform policy: always the page unvisited for longest, at equal intervals.
 
-    What was known before, and when each new page was first met, is the same for both; such a first look counts, and so
-    does one that finds a page gone.
+    Pages known before and the first visits of new pages are the same as in the crawl. First visits and visits that find
+    a page gone count as requests.
     """
     ends = {f"/{page.name}.html": life(history, page)[1] for page in history.pages}
     found = {path: [at for at in seen if at <= since] or [seen[0]] for path, seen in times.items() if seen}

@@ -1,9 +1,10 @@
-"""Histories of statically built sites: which deploy changed which pages' own text. Every deploy changes the frame.
+"""Histories of statically built sites: which deploy changed the own text of which pages. Every deploy changes
+boilerplate.
 
-Two are real, of documentations in released archives: which release changed how many paragraphs of each page's own text.
-pytest.json has the sources in 123 releases of pytest, sqlalchemy.json the HTML pages in 76 releases of SQLAlchemy, each
-the newest of its day. How a site's activity is learned was tried on the first; the second is held out, and nothing is
-tuned on it. Made ones are drawn, deploys in bursts of edits of one section or of all.
+Two histories are real, from the released archives of documentations: how many paragraphs of each page's own text each
+release changed. pytest.json covers the sources of 123 releases of pytest; sqlalchemy.json covers the HTML pages of 76
+releases of SQLAlchemy; both use the newest release of a day. Learning of site activity was developed on the first. The
+second is held out: do not tune on it. Synthetic histories draw deploys in bursts, with edits of one section or of all.
 """
 
 import json
@@ -14,15 +15,17 @@ from pathlib import Path
 from random import Random
 
 HERE = Path(__file__).parent
-FRAME_ONLY = 2  # deploys of the frame alone between two releases, on average: builds for reasons of their own
+FRAME_ONLY = 2  # deploys that change only boilerplate between two releases, on average
 PAGES, SECTIONS, DEPLOYS = 160, 8, 160
 
 
 @dataclass(frozen=True, slots=True)
 class PageLife:
-    """A page. paragraphs: at first.  born, gone: numbers of deploys; None: it stays.
+    """The history of a page.
 
-    edits: numbers of the deploys that changed its own text, ascending, with how many paragraphs they changed.
+    paragraphs: their number at first.
+    born, gone: deploy numbers; gone is None if the page stays.
+    edits: deploys that changed its own text, ascending, with the number of changed paragraphs.
     """
 
     name: str
@@ -34,21 +37,22 @@ class PageLife:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A site. days: when each deploy was, ascending; the first at 0.  pages: see PageLife."""
+    """The history of a site. days: the days of its deploys, ascending, from 0."""
 
     days: tuple[float, ...]
     pages: tuple[PageLife, ...]
 
     @property
     def with_edits(self) -> int:
-        """How many deploys changed the own text of any page."""
+        """Return how many deploys changed the own text of any page."""
         return len({deploy for page in self.pages for deploy in page.edits})
 
 
 def real(of: str, rng: Random, days: float | None, *, frame_only: int = FRAME_ONLY) -> History:
-    """Return the real history of a documentation, with deploys of the frame alone between the releases.
+    """Return the real history of a documentation, with boilerplate-only deploys between the releases.
 
-    days: into which it is fitted; None leaves the days as they were.  frame_only: such deploys for each release.
+    days: scale the history to this length; None keeps the original days.  frame_only: boilerplate-only deploys per
+    release.
     """
     known = json.loads((HERE / f"{of}.json").read_text())
     length = known["days"][-1] + 1
@@ -71,7 +75,7 @@ def real(of: str, rng: Random, days: float | None, *, frame_only: int = FRAME_ON
 
 
 def sections(rng: Random, days: float) -> History:
-    """A quarter of the deploys edits half of one section; pages of others have edits of their own now and then."""
+    """Draw a history in which a quarter of the deploys edits half of one section; other pages are edited rarely."""
 
     def edited(page: int, favourite: int) -> bool:
         return rng.random() < (0.5 if page % SECTIONS == favourite else 0.01)
@@ -80,7 +84,7 @@ def sections(rng: Random, days: float) -> History:
 
 
 def bursts(rng: Random, days: float) -> History:
-    """One deploy in ten edits pages, some of them nearly all: each by its own chance, or by the deploy's."""
+    """Draw a history in which one deploy in ten edits pages, sometimes nearly all of them."""
     chances = [rng.betavariate(0.3, 1.5) for _ in range(PAGES)]
     hits = [rng.betavariate(0.4, 0.8) for _ in range(SECTIONS)]
 
@@ -91,7 +95,7 @@ def bursts(rng: Random, days: float) -> History:
 
 
 def alone(rng: Random, days: float) -> History:
-    """Pages are edited each for itself: deploys tell nothing."""
+    """Draw a history in which pages are edited independently, which makes deploys uninformative."""
     rates = [0.1 * rng.lognormvariate(-1.0, 1.2) for _ in range(PAGES)]
 
     def edited(page: int, favourite: int) -> bool:  # noqa: ARG001  whatever is the deploy's favourite

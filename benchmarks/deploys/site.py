@@ -1,4 +1,4 @@
-"""A statically built site on loopback, as it stands after the last deploy."""
+"""A statically built site on loopback, as of its last deploy."""
 
 import asyncio
 from bisect import bisect_right
@@ -12,9 +12,9 @@ from benchmarks.deploys.histories import History, PageLife
 
 LETTERS = "bcdfghjklmnprstvwz"
 VOWELS = "aeiou"
-WORDS = 4000  # of the language of the site
-SENTENCE = 18  # words of a paragraph
-KEPT_PARAGRAPHS = 60  # of one page at most, so that none takes longer than all others
+WORDS = 4000  # size of the site's vocabulary
+SENTENCE = 18  # words per paragraph
+KEPT_PARAGRAPHS = 60  # maximum paragraphs of a page, to keep the largest pages fast
 
 
 @cache
@@ -24,13 +24,13 @@ def word(n: int) -> str:
 
 
 def prose(*of: object, words: int = SENTENCE) -> str:
-    """Words that depend on what they are of, and on nothing else."""
+    """Return words that depend only on the arguments."""
     rng = Random(repr(of))
     return " ".join(word(rng.randrange(WORDS)) for _ in range(words))
 
 
 class BuiltSite:
-    """Pages of a history. day: now; deploys up to it have taken place."""
+    """The pages of a history. day: the current day; deploys up to it have happened."""
 
     def __init__(self, history: History) -> None:
         self._history, self.day, self.requests = history, 0.0, 0
@@ -44,7 +44,7 @@ class BuiltSite:
         return page.born <= deploy and (page.gone is None or deploy < page.gone)
 
     def body(self, path: str) -> str | None:
-        """The page, or None where there is none."""
+        """Return the page, or None if it does not exist."""
         deploy = self.deploy
         if path == "/":
             there = sorted(url for url, page in self._pages.items() if self.is_there(page, deploy))
@@ -56,7 +56,7 @@ class BuiltSite:
         return self._framed(prose("title", path, words=3), "".join(self._paragraphs(path, page, deploy)), deploy)
 
     def _paragraphs(self, path: str, page: PageLife, deploy: int) -> list[str]:
-        """The page's own text: edits rewrite paragraphs of it, at places that depend on the edit."""
+        """Return the page's own text. Edits rewrite paragraphs at positions that depend on the edit."""
         many = min(page.paragraphs, KEPT_PARAGRAPHS) + 1
         last = [0] * many
         for edit, size in page.edits.items():
@@ -102,7 +102,7 @@ class BuiltSite:
 
 @asynccontextmanager
 async def serving(site: BuiltSite) -> AsyncIterator[str]:
-    """Serve it; gives scheme, address and port."""
+    """Serve the site and return its root URL."""
     server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"

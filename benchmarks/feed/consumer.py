@@ -1,4 +1,4 @@
-"""A process that takes the feed into a store of its own, in which the cursor moves in the commit of what was taken."""
+"""A process that copies the feed into its own store and commits the cursor together with the changes."""
 
 import asyncio
 import random
@@ -13,7 +13,7 @@ from crawler.store import report
 from crawler.store.database import open_database
 from crawler.store.report import ChangeFilter, FeedItem
 
-# Nothing here would keep a change from being taken twice, or out of order: that is what is tried.
+# The store has no uniqueness constraint: the trial checks that changes arrive once and in order.
 TABLES = """
     CREATE TABLE taken (n INTEGER PRIMARY KEY AUTOINCREMENT, position, domain, url, change, version);
     CREATE TABLE cursor (position INTEGER NOT NULL);
@@ -28,13 +28,13 @@ def make_store(file: Path) -> None:
 
 
 def taken_in(file: Path) -> list[Taken]:
-    """All that it has, in the order in which it came."""
+    """Return all changes of the store, in the order of arrival."""
     with closing(sqlite3.connect(file)) as db:
         return db.execute("SELECT position, domain, url, change, version FROM taken ORDER BY n").fetchall()
 
 
 def main(url: str, file: Path, seed: int, *, to_the_end: bool) -> None:
-    """Take changes until killed; to_the_end: or until there are none any more."""
+    """Read changes until killed. to_the_end: stop when there are no more changes."""
     asyncio.run(take(url, file, random.Random(seed), to_the_end=to_the_end))
 
 
@@ -55,7 +55,7 @@ async def take(url: str, file: Path, chance: random.Random, *, to_the_end: bool)
 
 
 def keep(store: sqlite3.Connection, items: Sequence[FeedItem]) -> None:
-    """The items and the cursor, in one commit."""
+    """Store the items and the cursor in one commit."""
     store.execute("BEGIN IMMEDIATE")
     store.executemany(
         "INSERT INTO taken (position, domain, url, change, version) VALUES (?, ?, ?, ?, ?)",

@@ -1,9 +1,9 @@
-"""Each change once and in one order, whoever is killed: four writers, a consumer, and a restore in the middle.
+"""Check that each change is delivered once and in order when four writers and a consumer are killed at random.
 
-A round: four processes record changes of four domains, a fifth takes the feed into a store of its own; they are ended
-by SIGKILL at random instants and begun anew. In the middle all writers are killed, the database is dumped and restored
-as another one while the consumer goes on, and the round goes on there. In the end the consumer's store is compared with
-the events of the database: each once, none besides, in the feed's order, which keeps each domain's own.
+In a round, four processes record changes of four domains, and a fifth copies the feed into its own store. They are
+killed with SIGKILL at random times and restarted. In the middle, all writers are killed, and the database is dumped and
+restored as another one while the consumer continues; the round continues there. At the end, the consumer's store must
+contain every event of the database exactly once, in the order of the feed, which keeps the order of each domain.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from crawler.store.database import open_database
 DOMAINS = ("apple.test", "birch.test", "cedar.test", "damson.test")
 WRITERS = 4
 KILLS = 5  # in each half of a round
-LONGEST_S = 0.8  # between two kills
+LONGEST_S = 0.8  # maximum time between two kills
 PATIENCE_S = 120.0
 TRUE_FEED = """
     SELECT f.position, d.authority, e.url, e.change, e.version, e.number
@@ -47,9 +47,10 @@ TRUE_FEED = """
       LEFT JOIN feed f ON f.domain_id = e.domain_id AND f.number = e.number
      ORDER BY f.position NULLS LAST, e.number
 """
-# As a command does that finds a holder of its machine dead (store/domains.py), without waiting for its lease to end.
+# Release the lease of a dead holder, as a command on the same machine does (store/domains.py), without waiting for its
+# end.
 FREE = "UPDATE domain_state SET leased_until = clock_timestamp() WHERE starts_with(holder, %(prefix)s)"
-# A page that is back may say something else, or what it said before.
+# A page that is restored may have new text or the text from before.
 VERSIONS = """
     SELECT (SELECT count(*) FROM snapshot),
            (SELECT count(DISTINCT (domain_id, key, version)) FROM event WHERE change IN ('added', 'changed',
@@ -58,12 +59,12 @@ VERSIONS = """
 
 
 class NotOnce(AssertionError):
-    """A change was not taken exactly once, or not in its place."""
+    """A change was not delivered exactly once, or not in order."""
 
 
 @dataclass(slots=True)
 class RoundResult:
-    """What one round has seen. kills: of writers, and of the consumer.  at_dump: events that the dump had."""
+    """The counts of one round: kills of writers and of the consumer, and events at the time of the dump."""
 
     changes: int = 0
     kills: int = 0
@@ -78,28 +79,28 @@ def main(arguments: Sequence[str]) -> int:
         for n in range(given.rounds):
             results.append(one_round(cluster.build_url("postgres"), name_of(template), seed=given.seed + n))
             print(f"round {n + 1}: {results[-1]}", file=sys.stderr, flush=True)
-    told = {
+    reported = {
         "rounds": len(results),
         "changes": sum(each.changes for each in results),
         "writers killed": sum(each.kills for each in results),
         "consumers killed": sum(each.consumer_kills for each in results),
     }
-    print(json.dumps(told) if given.json else ", ".join(f"{many:,} {what}" for what, many in told.items()))
-    print("each change exactly once and in one order")
+    print(json.dumps(reported) if given.json else ", ".join(f"{many:,} {what}" for what, many in reported.items()))
+    print("all changes were delivered exactly once and in order")
     return 0
 
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks feed", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10, help="100 take some minutes")
+    parser.add_argument("--rounds", type=int, default=10, help="number of rounds; 100 take some minutes")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
     parser.add_argument("--json", action="store_true")
     return parser
 
 
 def one_round(server: str, template: str, *, seed: int) -> RoundResult:
-    """One round on databases of its own, made from a migrated one. Raises NotOnce."""
+    """Run one round on new databases made from a migrated one. Raise NotOnce on errors."""
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, database(server, template) as first:
         asyncio.run(register(first))
@@ -124,7 +125,7 @@ def one_round(server: str, template: str, *, seed: int) -> RoundResult:
 
 @dataclass(slots=True)
 class Crowd:
-    """The processes of a round, on one database at a time."""
+    """The processes of a round, which work on one database at a time."""
 
     chance: random.Random
     store: Path
@@ -135,7 +136,7 @@ class Crowd:
 
     @contextmanager
     def at_work(self, url: str) -> Iterator[None]:
-        """Writers and consumer at this database; none of them is left."""
+        """Run the writers and the consumer on this database; stop all of them at the end."""
         self.writers = [self.new_writer(url) for _ in range(WRITERS)]
         self.reader = self.new_reader(url)
         try:
@@ -145,7 +146,7 @@ class Crowd:
                 self.kill(process)
 
     def kill_at_random(self, url: str) -> None:
-        """Kill one after the other, and begin another in its place."""
+        """Kill processes at random and restart them."""
         for _ in range(KILLS):
             time.sleep(self.chance.uniform(0.02, LONGEST_S))
             if self.chance.random() < 0.4:
@@ -173,12 +174,12 @@ class Crowd:
             process.join(PATIENCE_S)
 
     def read_to_the_end(self, url: str) -> None:
-        """Take what is left; only a consumer that says that there is no more ends by itself."""
+        """Read the rest of the feed; only a consumer that finds no more changes exits without a kill."""
         last = self.process(consumer.main, url, self.store, self.chance.random(), to_the_end=True)
         last.join(PATIENCE_S)
         if last.exitcode != 0:
             self.kill(last)
-            raise NotOnce(f"the consumer has not come to the end: {last.exitcode}")
+            raise NotOnce(f"the consumer did not reach the end of the feed: exit code {last.exitcode}")
 
     def new_writer(self, url: str) -> BaseProcess:
         return self.process(writer.main, url, self.chance.randrange(10**9), self.began)
@@ -187,7 +188,7 @@ class Crowd:
         return self.process(consumer.main, url, self.store, self.chance.randrange(10**9), to_the_end=False)
 
     def process(self, work: Callable[..., None], *given: object, **named: object) -> BaseProcess:
-        # Forked from a process that has imported all and opened nothing: it begins at once.
+        # Fork from a process that has imported everything and opened nothing, for a fast start.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["benchmarks.feed.writer", "benchmarks.feed.consumer"])
         process = context.Process(target=work, args=given, kwargs=named, daemon=True)
@@ -215,22 +216,22 @@ def move(source: str, target: str) -> None:
 
 
 def compare(url: str, store: Path) -> int:
-    """How many changes there are, all of which the consumer has once and in order. Raises NotOnce."""
+    """Return the number of changes. Raise NotOnce unless the consumer has each of them once and in order."""
     with psycopg.connect(url) as connection:
         feed = connection.execute(TRUE_FEED).fetchall()
-        versions, told = connection.execute(VERSIONS).fetchone() or (0, 0)
+        versions, reported = connection.execute(VERSIONS).fetchone() or (0, 0)
     taken = consumer.taken_in(store)
     if taken != [row[:5] for row in feed]:
         wrong = next((n for n, pair in enumerate(zip(taken, feed, strict=False)) if pair[0] != pair[1][:5]), None)
-        raise NotOnce(f"{len(taken)} taken of {len(feed)}; the first that differs is {wrong}")
+        raise NotOnce(f"the consumer has {len(taken)} of {len(feed)} changes; the first difference is {wrong}")
     if [row[0] for row in feed] != list(range(1, len(feed) + 1)):
-        raise NotOnce("the positions have gaps")
+        raise NotOnce("the positions of the feed have gaps")
     for name in DOMAINS:
         numbers = [row[5] for row in feed if row[1] == name]
         if numbers != list(range(1, len(numbers) + 1)):
-            raise NotOnce(f"the changes of {name} are not in the order in which they were recorded")
-    if versions != told:
-        raise NotOnce(f"{versions} versions are kept, and {told} changes tell of them")
+            raise NotOnce(f"the changes of {name} are not in the order of recording")
+    if versions != reported:
+        raise NotOnce(f"there are {versions} versions, but {reported} changes report a version")
     findings = asyncio.run(check(url))
     if findings:
         raise NotOnce(f"db check: {findings}")
@@ -249,7 +250,7 @@ def count(url: str) -> int:
 
 @contextmanager
 def database(server: str, template: str) -> Iterator[str]:
-    """A database made from another one, until the block ends."""
+    """Create a database from a template until the block ends."""
     name = f"feed_{uuid.uuid4().hex}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())

@@ -1,4 +1,4 @@
-"""A process that records changes without a web, and appends them to the feed, until it is killed."""
+"""A process that records generated changes and appends them to the feed, without HTTP, until it is killed."""
 
 import asyncio
 import os
@@ -17,19 +17,19 @@ from crawler.store.database import Database, open_database
 from tests.store.made_up import USUAL
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-DAYS_A_SECOND = 10  # of knowledge time, so that pages are due again and can be gone
+DAYS_A_SECOND = 10  # virtual days per second, which makes pages due again and lets them disappear
 TERM = timedelta(seconds=30)
-PAGES = 25  # of a domain
+PAGES = 25  # pages per domain
 SYLLABLES = ("ka", "lo", "mi", "ne", "pu", "ra", "se", "ti", "vo", "zu")
 
 
 def holder_prefix(pid: int) -> str:
-    """What the names of a writer's leases begin with."""
+    """Return the prefix of the names of a writer's lease holders."""
     return f"feed/{pid}/"
 
 
 def main(url: str, seed: int, began: float) -> None:
-    """Write until killed. began: seconds of the system's clock, when knowledge time was START."""
+    """Write until killed. began: the system time, in seconds, that corresponds to START."""
     asyncio.run(write(url, random.Random(seed), began))
 
 
@@ -58,15 +58,17 @@ async def one_lease(db: Database, lease: Lease, chance: random.Random, *, at: da
         )
         if not targets:
             break
-        visits = [decide_visit(target, answer_to(target, lease, chance), now=at, knowledge=known) for target in targets]
+        visits = [
+            decide_visit(target, response_to(target, lease, chance), now=at, knowledge=known) for target in targets
+        ]
         await record.record_visits(db, lease, record.Batch(visits=visits, max_pages=PAGES))
         if chance.random() < 0.4:
             await report.append_to_feed(db, at=at)
     await claim.release(db, lease, at=at)
 
 
-def answer_to(target: Target, lease: Lease, chance: random.Random) -> Fetched:
-    """A page of new words that links to all others; now and then it is not there."""
+def response_to(target: Target, lease: Lease, chance: random.Random) -> Fetched:
+    """Return a page of new words that links to all others; sometimes the page is missing."""
     is_there = target.url == lease.domain.root or chance.random() < 0.85
     words = " ".join("".join(chance.choices(SYLLABLES, k=3)) for _ in range(60))
     links = "".join(f'<a href="{lease.domain.root}p{n}">next</a>' for n in range(PAGES - 1))

@@ -1,5 +1,5 @@
-"""Several workers, each on a host of its own, against one Postgres and one Prefect server.
+"""Several workers on separate hosts, with one Postgres and one Prefect server.
 
-`trial` prints what comes of it: throughput with one, two and three, what a killed one costs, and what becomes of a
-crawl while the Prefect server is away. Hosts are network namespaces where the system lets us make them.
+`trial` prints the throughput with one, two and three workers, the cost of a killed worker, and the progress of a crawl
+while the Prefect server is down. Hosts are network namespaces if the system allows them.
 """

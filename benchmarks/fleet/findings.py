@@ -1,4 +1,4 @@
-"""What a crawl of the fleet is held to: every page once in the store, no site asked sooner than it may be."""
+"""Check a crawl of the fleet: every page is stored once, and no site is requested before its delay is over."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import psycopg
 
-from benchmarks.fleet.sites import Asked
+from benchmarks.fleet.sites import SiteRequest
 
-# A page has one visit, one version and one event; the numbers of a domain's events have no gap.
+# Each page has one visit, one version and one event; event numbers of a domain have no gaps.
 RECORDED = """
     SELECT (SELECT count(*) FROM page WHERE version = 1) AS read,
            (SELECT count(*) FROM page WHERE version > 1) AS read_again,
@@ -19,17 +19,17 @@ RECORDED = """
            (SELECT count(*) FROM (SELECT FROM event
                                    GROUP BY domain_id HAVING count(*) <> max(number)) x) AS with_gaps
 """
-SLACK_S = 0.002  # the clock of the site reads its own end before the crawler has the answer
+SLACK_S = 0.002  # the site reads its clock before the crawler has the response
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What one crawl did.
+    """The figures of one crawl.
 
-    pages: that the sites gave.  again: requests for a page that had been asked for before, as when a page is looked at
-    twice to learn what differs by itself, or when the one who had looked was killed before it could record.
-    shortest_gap_s: between the end of an answer and the next request to the same site, whoever sent it.
-    steady_pages_per_s: from when all workers crawled until the first of them had nothing left.
+    pages: pages that the sites sent.
+    again: repeated requests for a page: second fetches that learn what varies, and pages of a killed worker.
+    shortest_gap_s: from the end of a response to the next request to the same site by any worker.
+    steady_pages_per_s: while all workers crawl, until the first of them has nothing left.
     """
 
     pages: int
@@ -41,9 +41,9 @@ class Fleet:
     steady_pages_per_s: float
 
 
-def fleet_of(asked: Sequence[Asked], paths: frozenset[str]) -> Fleet:
-    """The figures of a log. paths: of the pages that there are."""
-    pages = [each for each in asked if each.path in paths]
+def fleet_of(requested: Sequence[SiteRequest], paths: frozenset[str]) -> Fleet:
+    """Compute the figures of a log. paths: the paths of the pages that exist."""
+    pages = [each for each in requested if each.path in paths]
     times = Counter((each.site, each.path) for each in pages)
     hosts = {each.by for each in pages}
     began = max(min(each.began for each in pages if each.by == host) for host in hosts)
@@ -55,33 +55,37 @@ def fleet_of(asked: Sequence[Asked], paths: frozenset[str]) -> Fleet:
         ended=max(each.ended for each in pages),
         by_host=Counter(each.by for each in pages),
         again=sum(times.values()) - len(times),
-        shortest_gap_s=min(gaps_of(asked), default=float("inf")),
+        shortest_gap_s=min(gaps_of(requested), default=float("inf")),
         steady_pages_per_s=steady / (ended - began) if ended > began else 0.0,
     )
 
 
-def gaps_of(asked: Sequence[Asked]) -> Iterator[float]:
-    """Of each request to a site but its first: seconds since the answer before, below 0 where that was under way."""
-    sites: defaultdict[str, list[Asked]] = defaultdict(list)
-    for each in sorted(asked, key=lambda each: each.began):
+def gaps_of(requested: Sequence[SiteRequest]) -> Iterator[float]:
+    """Yield the seconds from each response to the next request to the same site; negative if the requests overlap."""
+    sites: defaultdict[str, list[SiteRequest]] = defaultdict(list)
+    for each in sorted(requested, key=lambda each: each.began):
         sites[each.site].append(each)
     for requests in sites.values():
         yield from (after.began - before.ended for before, after in pairwise(requests))
 
 
 def problems(found: Fleet, url: str, *, wanted_pages: int, delay_s: float) -> list[str]:
-    """What went wrong, one sentence each; nothing, if all is well. url: of the crawl's database."""
+    """Return a sentence for each problem. url: the database of the crawl."""
     with psycopg.connect(url) as connection:
         row = connection.execute(RECORDED).fetchone()
     assert row is not None
-    read, read_again, visits, told_twice, with_gaps = row
-    said = []
+    read, read_again, visits, added_twice, with_gaps = row
+    found_problems = []
     if read != wanted_pages or found.pages != wanted_pages:
-        said.append(f"{found.pages} pages were asked for and {read} recorded, of {wanted_pages}")
-    if read_again or told_twice or visits != read:
-        said.append(f"{read_again} pages have two versions, {told_twice} two events, {visits} visits of {read} pages")
+        found_problems.append(f"{found.pages} pages were requested and {read} recorded, of {wanted_pages}")
+    if read_again or added_twice or visits != read:
+        found_problems.append(
+            f"{read_again} pages have two versions, {added_twice} two events, {visits} visits of {read} pages"
+        )
     if with_gaps:
-        said.append(f"the events of {with_gaps} domains are numbered with gaps")
+        found_problems.append(f"the event numbers of {with_gaps} domains have gaps")
     if found.shortest_gap_s < delay_s - SLACK_S:
-        said.append(f"a site was asked {found.shortest_gap_s:.3f} s after its answer; its delay is {delay_s} s")
-    return said
+        found_problems.append(
+            f"a site got a request {found.shortest_gap_s:.3f} s after its last response; its delay is {delay_s} s"
+        )
+    return found_problems

@@ -1,4 +1,4 @@
-"""Who holds which site, and what it was asked under that lease: so that a worker is killed in the middle of some."""
+"""Track which worker leases which site and what it requested there, to kill a worker in the middle of its sites."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from uuid import UUID
 
 import psycopg
 
-from benchmarks.fleet.sites import Asked
+from benchmarks.fleet.sites import SiteRequest
 
 Page = tuple[str, str]  # site and path
 HELD = """
@@ -20,9 +20,11 @@ HELD = """
 
 @dataclass(frozen=True, slots=True)
 class HeldSite:
-    """A lease that lives.
+    """A live lease.
 
-    site: its address.  worker: the tag of who holds it.  since: monotonic seconds; it began then or before.
+    site: its address.
+    worker: the tag of its holder.
+    since: monotonic seconds; the lease began then or earlier.
     """
 
     site: str
@@ -32,50 +34,51 @@ class HeldSite:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """What a worker was about when it was killed.
+    """The state of a worker when it was killed.
 
-    asked: by site, the pages that it had been asked for under the lease that was held.  recorded: those of them that
-    the store has.  at: monotonic seconds.
+    requested: the pages requested under its leases, by site.
+    recorded: those of them in the store.
+    at: monotonic seconds.
     """
 
-    asked: Mapping[str, frozenset[Page]]
+    requested: Mapping[str, frozenset[Page]]
     recorded: frozenset[Page]
     at: float
 
     @property
     def lost(self) -> frozenset[Page]:
-        """Pages whose answers went with the worker."""
-        return frozenset(page for pages in self.asked.values() for page in pages) - self.recorded
+        """Return the requested pages that were not recorded."""
+        return frozenset(page for pages in self.requested.values() for page in pages) - self.recorded
 
-    def told(self, log: Sequence[Asked]) -> str:
-        """What became of its sites, by the whole log."""
-        after = [each for each in log if each.site in self.asked and each.began > self.at]
+    def describe(self, log: Sequence[SiteRequest]) -> str:
+        """Describe what happened to its sites, from the whole log."""
+        after = [each for each in log if each.site in self.requested and each.began > self.at]
         began = [min(each.began for each in after if each.site == site) for site in {each.site for each in after}]
         first_s, last_s = min(began) - self.at, max(began) - self.at
         again = {(each.site, each.path) for each in after} & self.lost
-        many = sum(len(pages) for pages in self.asked.values())
+        many = sum(len(pages) for pages in self.requested.values())
         return (
-            f"killed -9 while it held {len(self.asked)} sites and had asked them for {many} pages, of which "
-            f"{len(self.lost)} were not recorded; others went on at {len(began)} of the sites, {first_s:.1f} "
-            f"to {last_s:.1f} s later, and asked for {len(again)} of the pages again"
+            f"killed with SIGKILL while it held {len(self.requested)} sites; of {many} requested pages, "
+            f"{len(self.lost)} were not recorded; other workers resumed {len(began)} of the sites {first_s:.1f} "
+            f"to {last_s:.1f} s later and requested {len(again)} of the pages again"
         )
 
-    def problems(self, log: Sequence[Asked]) -> list[str]:
-        """What shows that the kill proved nothing, or that pages which went with it were left."""
-        said = [] if self.asked else ["the killed worker held no lease in which it had asked for a page"]
+    def problems(self, log: Sequence[SiteRequest]) -> list[str]:
+        """Return why the kill proves nothing, or that lost pages were not requested again."""
+        found = [] if self.requested else ["the killed worker held no lease with a requested page"]
         left = self.lost - {(each.site, each.path) for each in log if each.began > self.at}
-        return [*said, f"{len(left)} pages that went with the worker were never asked for again"] if left else said
+        return [*found, f"{len(left)} lost pages were not requested again"] if left else found
 
 
 class LeaseWatch:
-    """The leases of a crawl, as often as somebody looks. url: of its database."""
+    """The leases of a crawl at each call. url: the database of the crawl."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._seen: dict[UUID, HeldSite] = {}
 
-    def asked(self, log: Sequence[Asked], paths: frozenset[str]) -> dict[str, dict[str, frozenset[Page]]]:
-        """By worker and site, the pages that were asked for under the leases that live now."""
+    def requested(self, log: Sequence[SiteRequest], paths: frozenset[str]) -> dict[str, dict[str, frozenset[Page]]]:
+        """Return the pages requested under the live leases, by worker and site."""
         with psycopg.connect(self._url) as connection:
             rows = connection.execute(HELD).fetchall()
         now = time.monotonic()
@@ -89,7 +92,7 @@ class LeaseWatch:
 
 
 def recorded_pages(url: str) -> frozenset[Page]:
-    """The pages that the store of a crawl has a version of."""
+    """Return the pages of which the store has a version."""
     with psycopg.connect(url) as connection:
         rows = connection.execute("SELECT url FROM page WHERE version > 0").fetchall()
     parts = (urlsplit(found) for (found,) in rows)

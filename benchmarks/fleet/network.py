@@ -1,4 +1,4 @@
-"""Hosts for workers: network namespaces on a bridge of their own, which nothing leaves; or this machine's loopback."""
+"""Hosts for workers: network namespaces on an isolated bridge, or the loopback of this machine."""
 
 import os
 import shutil
@@ -12,9 +12,11 @@ NETWORK = "10.213"
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Where servers and workers stand. hub: the address of the servers.  sites: an address each.
+    """The addresses of servers and workers.
 
-    hosts: what a command begins with to run on each worker's host; nothing where all are this one.
+    hub: the address of the servers.
+    sites: the address of each site.
+    hosts: the command prefix for each worker's host; empty if all run on this machine.
     """
 
     hub: str
@@ -23,24 +25,24 @@ class Network:
 
     @property
     def is_apart(self) -> bool:
-        """Whether each worker has a host of its own."""
+        """Return whether each worker has a separate host."""
         return any(self.hosts)
 
 
 def can_be_made() -> bool:
-    """Whether this system lets us make network namespaces."""
+    """Return whether this system can create network namespaces."""
     return os.geteuid() == 0 and shutil.which("ip") is not None and _ip("netns", "list", check=False) == 0
 
 
 @contextmanager
 def loopback(*, workers: int, sites: int) -> Iterator[Network]:
-    """All on this machine, where namespaces are not to be had."""
+    """Provide a network on this machine, if namespaces are not available."""
     yield Network("127.0.0.1", [f"127.0.0.{2 + site}" for site in range(sites)], [()] * workers)
 
 
 @contextmanager
 def namespaces(*, workers: int, sites: int) -> Iterator[Network]:
-    """A namespace for each worker, on a bridge whose addresses are the servers'; all are gone with the block."""
+    """Provide a namespace for each worker on a bridge with the addresses of the servers, until the block ends."""
     mark = os.getpid() % 100_000
     bridge, names = f"rcb{mark}", [f"recrawl-{mark}-{worker}" for worker in range(workers)]
     addresses = [f"{NETWORK}.1.{1 + site}" for site in range(sites)]

@@ -1,5 +1,7 @@
-"""Passes on connections: python -m benchmarks.fleet.relay ADDRESS PORT     to the same port of 127.0.0.1, where the
-embedded Postgres listens, which no other host reaches."""
+"""Forward connections to the embedded Postgres, which listens only on 127.0.0.1, on the same port.
+
+Run as python -m benchmarks.fleet.relay ADDRESS PORT.
+"""
 
 import asyncio
 import sys

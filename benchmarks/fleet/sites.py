@@ -1,8 +1,8 @@
-"""Sites on addresses of their own, which log each request with the times of its arrival and of its answer.
+"""Sites on separate addresses, which log each request with the times of its arrival and its response.
 
-    python -m benchmarks.fleet.sites --port N --pages N --log FILE ADDRESS...
+Run as python -m benchmarks.fleet.sites --port N --pages N --log FILE ADDRESS...
 
-Each address serves so many pages in a tree of ten links a page; each has words of its own. An answer takes ANSWER_S.
+Each address serves a tree of pages with ten links and different text per page. A response takes RESPONSE_S.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-ANSWER_S = 0.01
+RESPONSE_S = 0.01
 LINKS = 10
 WORDS = 120
 LETTERS = "bcdfghklmnprstvz"
@@ -24,8 +24,8 @@ READY = "ready"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that a site was asked. began, ended: monotonic seconds of the machine.  by: the address that asked."""
+class SiteRequest:
+    """A request to a site. began, ended: monotonic seconds of the machine. by: the address of the client."""
 
     site: str
     path: str
@@ -34,14 +34,14 @@ class Asked:
     ended: float
 
 
-def read_log(file: Path) -> list[Asked]:
-    """What was asked, in the order of the answers."""
+def read_log(file: Path) -> list[SiteRequest]:
+    """Return the requests in the order of their responses."""
     lines = (line.split("\t") for line in file.read_text().splitlines())
-    return [Asked(site, path, by, float(began), float(ended)) for site, path, by, began, ended in lines]
+    return [SiteRequest(site, path, by, float(began), float(ended)) for site, path, by, began, ended in lines]
 
 
 def name_of(number: int) -> str:
-    """The name of a page: letters, since digits would make it look like one of a series."""
+    """Return the name of a page in letters; digits would make pages look like a series."""
     name = ""
     number += 1
     while number:
@@ -64,7 +64,7 @@ def page_of(site: str, number: int, *, pages: int) -> bytes:
 
 
 class Site(asyncio.Protocol):
-    """One connection: requests with no body, one after the other."""
+    """One connection: successive requests without a body."""
 
     def __init__(self, site: str, pages: dict[str, int], log: IO[str]) -> None:
         self.site, self.pages, self.log = site, pages, log
@@ -80,14 +80,14 @@ class Site(asyncio.Protocol):
         while b"\r\n\r\n" in self.given:
             head, _, self.given = self.given.partition(b"\r\n\r\n")
             path, began = head.split(b" ", 2)[1].decode(), time.monotonic()
-            asyncio.get_running_loop().call_later(ANSWER_S, self.answer, path, began)
+            asyncio.get_running_loop().call_later(RESPONSE_S, self.answer, path, began)
 
     def answer(self, path: str, began: float) -> None:
         number = self.pages.get(path)
         body = b"" if number is None else page_of(self.site, number, pages=len(self.pages))
         status = b"404 Not Found" if number is None else b"200 OK"
         head = b"HTTP/1.1 %b\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n"
-        # Before the last byte is out: nobody can ask the next page sooner.
+        # Logged before the last byte is sent, when no client can request the next page.
         print(self.site, path, self.by, f"{began:.6f}", f"{time.monotonic():.6f}", sep="\t", file=self.log)
         if not self.transport.is_closing():
             self.transport.write(head % (status, len(body)) + body)
@@ -99,7 +99,7 @@ async def serve(addresses: Sequence[str], *, port: int, pages: int, log: IO[str]
     for address in addresses:
         await loop.create_server(lambda address=address: Site(address, paths, log), address, port)  # type: ignore[misc]
     print(READY, flush=True)
-    await loop.run_in_executor(None, sys.stdin.read)  # until whoever has started this goes
+    await loop.run_in_executor(None, sys.stdin.read)  # until the parent process closes the pipe
 
 
 def main() -> None:

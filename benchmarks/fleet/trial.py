@@ -1,9 +1,9 @@
-"""Three workers on hosts of their own, one Postgres, one Prefect server: throughput, a kill, an outage.
+"""Three workers on separate hosts, one Postgres, one Prefect server: throughput, a killed worker, an outage.
 
-The workers are `recrawl worker`, each in a network namespace of its own where the system lets us make them, else with a
-home of its own on this machine; the server is `recrawl server`, prepared by `recrawl deploy`. What bounds a crawl here
-is what bounds it in the world: the delay of each site, and how many domains a worker walks at a time. Sites count what
-they were asked, by whom and when; every crawl is held to that and to what is in the store.
+The workers are `recrawl worker`, each in a network namespace if the system allows it, else with a separate home on this
+machine. The server is `recrawl server`, prepared by `recrawl deploy`. The limits of a crawl are realistic: the delay of
+each site and the number of domains that a worker crawls at a time. The sites log all requests; every crawl is checked
+against this log and the store.
 """
 
 import argparse
@@ -41,26 +41,36 @@ from tests.flows.stage import ask, change, start_run
 AUTH = "recrawl:of-the-benchmark"
 PATIENCE_S = 600.0
 LEASE_TERM_S = 10
-ASKED_SITES = 3  # that a worker is in the middle of, with so many pages each, before it is killed
-ASKED_PAGES = 10
+BUSY_SITES = 3  # sites in progress, with BUSY_PAGES requested pages each, that a worker needs before it is killed
+BUSY_PAGES = 10
 KILLED, AWAY = "one killed", "server away"
-HEAD = ("crawl", "workers", "pages", "seconds", "pages/s", "times one", "asked again", "shortest gap, s", "by worker")
+HEAD = (
+    "crawl",
+    "workers",
+    "pages",
+    "seconds",
+    "pages/s",
+    "times one",
+    "requested again",
+    "shortest gap, s",
+    "by worker",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Crawl:
-    """One crawl of all sites. problems: what went wrong.  told: what else there is to say."""
+    """One crawl of all sites. problems: what went wrong. remarks: other facts."""
 
     name: str
     workers: int
     found: Fleet
     problems: list[str]
-    told: str = ""
+    remarks: str = ""
 
 
 @dataclass
 class Trial:
-    """Where the trial stands: its network, its folder, its servers."""
+    """The environment of the trial: network, folder and servers."""
 
     given: argparse.Namespace
     network: Network
@@ -78,7 +88,7 @@ class Trial:
         return frozenset({"/"} | {f"/{sites.name_of(number)}" for number in range(1, self.given.pages)})
 
     def url(self, name: str) -> str:
-        """A database as other hosts reach it."""
+        """Return the URL of a database for other hosts."""
         return self.cluster.build_url(name).replace("127.0.0.1", self.network.hub)
 
     def environment(self, home: str, database: str) -> dict[str, str]:
@@ -100,7 +110,7 @@ class Trial:
         return plain | own
 
     def command(self, *words: str, database: str) -> None:
-        """Run a command to its end. Raises CommandFailed."""
+        """Run a command to its end. Raise CommandFailed on errors."""
         done = subprocess.run(
             [RECRAWL, *words], env=self.environment("commands", database), capture_output=True, text=True, check=False
         )
@@ -111,12 +121,12 @@ class Trial:
     def server(self) -> Iterator[psutil.Process]:
         words = [RECRAWL, "server", "--host", self.network.hub, "--port", str(self.ports["prefect"])]
         with self.started(words, "server", "none") as process:
-            self.until(lambda: answers(self.api), "the Prefect server answers", process)
+            self.until(lambda: is_healthy(self.api), "the Prefect server answers", process)
             yield process
 
     @contextmanager
     def started(self, words: Sequence[str], home: str, database: str) -> Iterator[psutil.Process]:
-        """A process until the block ends; then it, and all that it has started, is ended."""
+        """Run a process until the block ends, then stop it and all its children."""
         with (self.folder / f"{home}.log").open("ab") as log:
             process = psutil.Popen(
                 words, env=self.environment(home, database), stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -132,11 +142,11 @@ class Trial:
                 kill(process)
 
     def until(self, happens: Callable[[], bool], what: str, process: psutil.Process | None = None) -> None:
-        """Raises CommandFailed where it does not, or where the process that is to do it ends."""
+        """Wait for a condition. Raise CommandFailed after PATIENCE_S or if the process that should cause it ends."""
         deadline = time.monotonic() + PATIENCE_S
         while not happens():
             if time.monotonic() > deadline or (process is not None and process.status() == psutil.STATUS_ZOMBIE):
-                raise CommandFailed(f"it does not come about that {what}: see {self.folder}")
+                raise CommandFailed(f"timed out waiting until {what}: see the logs in {self.folder}")
             time.sleep(0.2)
 
 
@@ -152,7 +162,7 @@ def main(arguments: Sequence[str]) -> int:
         for name in ("prefect", "sites"):
             trial.ports[name] = find_free_port(f"fleet {name}", excluded=tuple(trial.ports.values()))
         crawls = []
-        for each in of_the_trial(trial, stack):
+        for each in run_crawls(trial, stack):
             print(f"{each.name}: {each.found}", file=sys.stderr, flush=True)
             crawls.append(each)
     if given.json:
@@ -165,20 +175,22 @@ def main(arguments: Sequence[str]) -> int:
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks fleet", description=__doc__)
     parser.add_argument("--sites", type=int, default=24)
-    parser.add_argument("--pages", type=int, default=100, help="of each site")
-    parser.add_argument("--delay", type=float, default=0.25, metavar="SECONDS", help="of each site")
-    parser.add_argument("--leases-at-once", type=int, default=8, help="domains that a worker walks at a time")
+    parser.add_argument("--pages", type=int, default=100, help="number of pages of each site")
+    parser.add_argument("--delay", type=float, default=0.25, metavar="SECONDS", help="delay of each site")
+    parser.add_argument("--leases-at-once", type=int, default=8, help="domains that a worker crawls at a time")
     parser.add_argument(
-        "--away", type=float, default=120, metavar="SECONDS", help="how long the Prefect server is away"
+        "--away", type=float, default=120, metavar="SECONDS", help="how long the Prefect server is down"
     )
-    parser.add_argument("--loopback", action="store_true", help="without hosts of their own")
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument(
+        "--loopback", action="store_true", help="run all workers on this machine, without network namespaces"
+    )
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
     parser.add_argument("--json", action="store_true")
     return parser
 
 
-def of_the_trial(trial: Trial, stack: ExitStack) -> Iterator[Crawl]:
-    """The crawls, one after the other. Raises CommandFailed."""
+def run_crawls(trial: Trial, stack: ExitStack) -> Iterator[Crawl]:
+    """Run the crawls in turn. Raise CommandFailed on errors."""
     stack.enter_context(empty(trial.cluster, f"prefect_{trial.mark}"))
     if trial.network.is_apart:
         port = trial.cluster.build_url("x").rpartition(":")[2].partition("/")[0]
@@ -195,8 +207,8 @@ def of_the_trial(trial: Trial, stack: ExitStack) -> Iterator[Crawl]:
 
 @contextmanager
 def crawl_database(trial: Trial, name: str, *, deploy: bool = True) -> Iterator[str]:
-    """A migrated database, and the deployments of the server, whose schedules sleep: runs are begun by hand."""
-    name = f"{name}_{trial.mark}"  # one that was killed may have left its own
+    """Provide a migrated database with paused deployments; the trial starts runs itself."""
+    name = f"{name}_{trial.mark}"  # unique: a killed trial may leave its databases behind
     with empty(trial.cluster, name):
         trial.command("db", "upgrade", database=name)
         if deploy:
@@ -208,19 +220,19 @@ def crawl_database(trial: Trial, name: str, *, deploy: bool = True) -> Iterator[
 
 @contextmanager
 def helper(module: str, *words: str) -> Iterator[None]:
-    """A program of this package, ready, until the block ends."""
+    """Run a module of this package until the block ends; wait until it is ready."""
     command = [sys.executable, "-m", f"benchmarks.fleet.{module}", *words]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         if process.stdout.readline().strip() != sites.READY:
-            raise CommandFailed(f"{module} does not start")
+            raise CommandFailed(f"{module} did not start")
         yield
         process.terminate()
 
 
 @contextmanager
 def fleet(trial: Trial, database: str, *, workers: int) -> Iterator[tuple[list[psutil.Process], Path]]:
-    """Sites with their log, registered, and so many workers that are about to crawl them."""
+    """Run the registered sites and the workers that are about to crawl them."""
     log = trial.folder / f"{database}.tsv"
     port, given = str(trial.ports["sites"]), trial.given
     words = ["--port", port, "--pages", str(given.pages), "--log", str(log), *trial.network.sites]
@@ -233,7 +245,7 @@ def fleet(trial: Trial, database: str, *, workers: int) -> Iterator[tuple[list[p
             home = f"{database}-{number}"
             words = [*host, RECRAWL, "worker", "--limit", "1", "--grace", "60"]
             running.append(stack.enter_context(trial.started(words, home, database)))
-        # Runs begin together: a worker that begins later finds nothing left, and the crawl is one of fewer workers.
+        # Runs start together: a late worker would find nothing left to crawl.
         trial.until(lambda: tags_of(trial, database, workers=workers) <= known_workers(trial), "all workers are known")
         for _ in running:
             start_run(trial.api, "crawl/crawl")
@@ -250,44 +262,44 @@ def crawled(trial: Trial, database: str, *, workers: int, name: str = "", kills:
     found = judged(trial, database, log, name=name or f"{workers} of 3", workers=workers)
     if killed is None:
         return found
-    asked = sites.read_log(log)
-    return replace(found, told=killed.told(asked), problems=[*found.problems, *killed.problems(asked)])
+    requested = sites.read_log(log)
+    return replace(found, remarks=killed.describe(requested), problems=[*found.problems, *killed.problems(requested)])
 
 
 def killed_in_the_middle(trial: Trial, database: str, running: Sequence[psutil.Process], log: Path) -> Killed:
-    """Kill a worker that holds sites which it has asked for pages, and tell what it was about."""
+    """Kill a worker in the middle of its sites and return its state."""
     url = trial.cluster.build_url(database)
     watch = LeaseWatch(url)
 
     def all_are_in_the_middle() -> bool:
-        asked = watch.asked(sites.read_log(log), trial.paths).values()
-        busy = [sum(len(pages) >= ASKED_PAGES for pages in held.values()) >= ASKED_SITES for held in asked]
+        requested = watch.requested(sites.read_log(log), trial.paths).values()
+        busy = [sum(len(pages) >= BUSY_PAGES for pages in held.values()) >= BUSY_SITES for held in requested]
         return len(busy) == len(running) and all(busy)
 
-    trial.until(all_are_in_the_middle, "every worker is in the middle of its sites")
+    trial.until(all_are_in_the_middle, "every worker has sites in progress")
     tag = Path(trial.folder, f"{database}-0", "run", SERVICE_TAG).read_text(encoding="ascii")
     kill(running[0])
     at = time.monotonic()
-    # Once more: it has gone on while the trial looked. What is logged after `at` others have asked.
-    final = watch.asked([each for each in sites.read_log(log) if each.began <= at], trial.paths)[tag]
-    return Killed(asked=final, recorded=recorded_pages(url), at=at)
+    # Read the leases again: the worker continued during the check. Entries after `at` are requests of other workers.
+    final = watch.requested([each for each in sites.read_log(log) if each.began <= at], trial.paths)[tag]
+    return Killed(requested=final, recorded=recorded_pages(url), at=at)
 
 
 def tags_of(trial: Trial, database: str, *, workers: int) -> set[str]:
-    """How the workers of a crawl call themselves; those that have not begun have no name."""
+    """Return the tags of the workers of a crawl; those that have not started have none."""
     files = [Path(trial.folder, f"{database}-{number}", "run", SERVICE_TAG) for number in range(workers)]
     return {file.read_text(encoding="ascii") if file.exists() else "" for file in files}
 
 
 def known_workers(trial: Trial) -> set[str]:
-    """The tags of all workers that the Prefect server has heard of."""
+    """Return the tags of all workers that the Prefect server knows."""
     found = ask(trial.api, "/work_pools/recrawl/workers/filter", {})
     return {each["name"].split("-")[1] for each in found if each["name"].startswith("recrawl-")}
 
 
 def crawled_without_server(trial: Trial, database: str) -> Crawl:
-    """A crawl in whose middle the Prefect server is killed, and comes back."""
-    # So slow that it lasts longer than the server is away.
+    """Kill the Prefect server in the middle of a crawl and restart it later."""
+    # A delay that makes the crawl outlast the outage.
     given = argparse.Namespace(**vars(trial.given))
     given.delay = max(given.delay, 1.4 * given.away / given.pages)
     trial = replace(trial, given=given)
@@ -297,37 +309,37 @@ def crawled_without_server(trial: Trial, database: str) -> Crawl:
             server = first.enter_context(trial.server())
             trial.command("deploy", database=database)
             running, log = stack.enter_context(fleet(trial, database, workers=3))
-            trial.until(lambda: len(pages_in(trial, log)) > wanted / 10, "a tenth is read")
+            trial.until(lambda: len(pages_in(trial, log)) > wanted / 10, "a tenth of the pages is fetched")
             kill(server)
         gone = time.monotonic()
         before = len(pages_in(trial, log))
         trial.until(
             lambda: time.monotonic() > gone + given.away or recorded(trial, database) >= wanted,
-            "the time is over",
+            "the outage is over",
         )
         back = time.monotonic()
         meanwhile = len(pages_in(trial, log)) - before
         alive = sum(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in running)
         stack.enter_context(trial.server())
         trial.until(lambda: recorded(trial, database) >= wanted, "all pages are recorded")
-        told = (
-            f"away for {back - gone:.0f} s, in which {meanwhile} pages were read "
-            f"({meanwhile / (back - gone):.1f} a second), {alive} of 3 workers alive"
+        remarks = (
+            f"down for {back - gone:.0f} s, in which {meanwhile} pages were fetched "
+            f"({meanwhile / (back - gone):.1f} per second); {alive} of 3 workers alive"
         )
         stack.pop_all().close()
-    found = judged(trial, database, log, name=AWAY, workers=3, told=told)
-    return found if alive == 3 and meanwhile else Crawl(AWAY, 3, found.found, [*found.problems, told], told)
+    found = judged(trial, database, log, name=AWAY, workers=3, remarks=remarks)
+    return found if alive == 3 and meanwhile else Crawl(AWAY, 3, found.found, [*found.problems, remarks], remarks)
 
 
-def judged(trial: Trial, database: str, log: Path, *, name: str, workers: int, told: str = "") -> Crawl:
+def judged(trial: Trial, database: str, log: Path, *, name: str, workers: int, remarks: str = "") -> Crawl:
     found = fleet_of(sites.read_log(log), trial.paths)
     url = trial.cluster.build_url(database)
     wanted = trial.given.sites * trial.given.pages
     wrong = problems(found, url, wanted_pages=wanted, delay_s=trial.given.delay)
     if trial.network.is_apart and len(found.by_host) < workers:
-        wrong.append(f"{len(found.by_host)} of {workers} workers have crawled: {dict(found.by_host)}")
+        wrong.append(f"{len(found.by_host)} of {workers} workers crawled: {dict(found.by_host)}")
     trial.command("db", "check", database=database)
-    return Crawl(name, workers, found, wrong, told)
+    return Crawl(name, workers, found, wrong, remarks)
 
 
 def pages_in(trial: Trial, log: Path) -> set[tuple[str, str]]:
@@ -341,7 +353,7 @@ def recorded(trial: Trial, database: str) -> int:
     return int(row[0])
 
 
-def answers(api: PrefectApi) -> bool:
+def is_healthy(api: PrefectApi) -> bool:
     try:
         ask(api, "/health")
     except OSError:
@@ -350,7 +362,7 @@ def answers(api: PrefectApi) -> bool:
 
 
 def kill(process: psutil.Process) -> None:
-    """End a process and all that it has started without a word, as a machine that loses power does."""
+    """Kill a process and its children without warning, like a power failure."""
     for each in [process, *process.children(recursive=True)]:
         try:
             each.kill()
@@ -360,7 +372,7 @@ def kill(process: psutil.Process) -> None:
 
 
 def report(crawls: Sequence[Crawl], given: argparse.Namespace, *, is_apart: bool) -> str:
-    where = "network namespaces of their own" if is_apart else "one machine, homes of their own"
+    where = "separate network namespaces" if is_apart else "separate homes on one machine"
     alone = crawls[0].found.steady_pages_per_s
     rows = [
         (
@@ -378,11 +390,11 @@ def report(crawls: Sequence[Crawl], given: argparse.Namespace, *, is_apart: bool
     ]
     lines = [
         f"{given.sites} sites of {given.pages} pages, {given.delay:g} s between requests to each, workers in {where},",
-        f"{given.leases_at_once} domains of each at a time\n",
+        f"{given.leases_at_once} domains per worker at a time\n",
         table(HEAD, rows),
         "",
-        *(f"{each.name}: {each.told}" for each in crawls if each.told),
-        *(f"{each.name}: WRONG: {problem}" for each in crawls for problem in each.problems),
+        *(f"{each.name}: {each.remarks}" for each in crawls if each.remarks),
+        *(f"{each.name}: PROBLEM: {problem}" for each in crawls for problem in each.problems),
         f"\n{described('prefect', 'psycopg')}",
     ]
     return "\n".join(lines)

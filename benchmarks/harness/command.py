@@ -1,4 +1,4 @@
-"""What a command costs: its time, the processor time and the memory of itself and everything that it started."""
+"""Measure a command: its time, and the CPU time and memory of all its processes."""
 
 import os
 import subprocess
@@ -14,12 +14,12 @@ import psutil
 
 from crawler.fetch.browser.process import list_process_tree
 
-SAMPLE_S = 0.2  # between two looks at the memory; a look takes well under a millisecond
+SAMPLE_S = 0.2  # time between two memory samples; a sample takes well under a millisecond
 
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """Memory that the processes of a command hold together, what they share counted for each.
+    """The memory of the processes of a command; shared memory counts once for each.
 
     at: seconds of the machine's monotonic clock.
     """
@@ -30,10 +30,11 @@ class Resident:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A command that has ended.
+    """A finished command.
 
-    began, ended: seconds of the machine's monotonic clock.  cpu_s: of the command and of all the processes below it
-    that it waited for.  memory: every SAMPLE_S; empty where the system does not tell.
+    began, ended: seconds of the machine's monotonic clock.
+    cpu_s: CPU time of the command and of the children it waited for.
+    memory: a sample every SAMPLE_S; empty if the system does not report it.
     """
 
     code: int
@@ -54,11 +55,11 @@ class Measured:
 
 
 class CommandFailed(Exception):
-    """A measured command has ended with another code than 0; the message is the end of what it said."""
+    """A measured command failed. The message is the end of its stderr."""
 
 
 def succeeded(command: Sequence[str], environment: Mapping[str, str], *, folder: Path | None = None) -> Measured:
-    """Run a command to its end. Raises CommandFailed."""
+    """Run a command to its end. Raise CommandFailed unless it returns 0."""
     done = measured(command, environment, folder=folder)
     if done.code != 0:
         raise CommandFailed(f"{' '.join(command)} ended with {done.code}:\n{done.errors[-2000:]}")
@@ -66,14 +67,14 @@ def succeeded(command: Sequence[str], environment: Mapping[str, str], *, folder:
 
 
 def measured(command: Sequence[str], environment: Mapping[str, str], *, folder: Path | None = None) -> Measured:
-    """Run a command to its end, in a folder if one is given, however it ends."""
+    """Run a command to its end, whatever its exit code."""
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         began = monotonic()
         process = subprocess.Popen(
             command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
         )
         with sampled(process.pid) as memory:
-            # The system adds up a process and the children that it waited for; no sampling misses a short one.
+            # The system sums a process and the children it waited for, which includes short ones that sampling misses.
             _, status, used = os.wait4(process.pid, 0)
             ended = monotonic()
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -85,17 +86,17 @@ def measured(command: Sequence[str], environment: Mapping[str, str], *, folder: 
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
-    """Return the memory of these processes, what they share counted for each."""
+    """Return the memory of these processes; shared memory counts once for each."""
     total = 0
     for pid in pids:
-        with suppress(psutil.Error):  # it is gone
+        with suppress(psutil.Error):  # it has ended
             total += psutil.Process(pid).memory_info().rss
     return total
 
 
 @contextmanager
 def sampled(pid: int) -> Iterator[Sequence[Resident]]:
-    """What a process and all below it hold, looked at again and again until the block ends."""
+    """Sample the memory of a process and its descendants until the block ends."""
     samples: list[Resident] = []
     is_over = threading.Event()
 
@@ -114,13 +115,13 @@ def sampled(pid: int) -> Iterator[Sequence[Resident]]:
 
 
 def cpu_of_tree(pid: int) -> float:
-    """Seconds of processor time that a running process, its children and those it has waited for have used so far."""
+    """Return the CPU seconds used so far by a running process, its children, and those it waited for."""
     root = psutil.Process(pid)
     total = 0.0
     for process in (root, *root.children(recursive=True)):
         try:
             used = process.cpu_times()
         except psutil.NoSuchProcess:
-            continue  # its parent has waited for it meanwhile, or will have at the next reading
+            continue  # its parent has waited for it, or will have by the next sample
         total += used.user + used.system + used.children_user + used.children_system
     return total

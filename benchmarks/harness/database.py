@@ -1,4 +1,4 @@
-"""A database for one benchmark."""
+"""Databases for benchmarks."""
 
 import uuid
 from collections.abc import Iterator
@@ -8,19 +8,19 @@ from pathlib import Path
 from crawler.runtime.postgres.cluster import Cluster, borrow_postgres
 from crawler.store.database import upgrade_schema
 
-HOME = Path(__file__).parents[2] / ".cache" / "bench"  # where the Postgres of benchmarks lives
+HOME = Path(__file__).parents[2] / ".cache" / "bench"  # the folder of the Postgres server for benchmarks
 
 
 @contextmanager
 def new_database(home: Path) -> Iterator[str]:
-    """The address of one with all tables and nothing in them, on a server that lives there; both end with it."""
+    """Start a server in this folder and provide the URL of a database with empty tables, until the block ends."""
     with borrow_postgres(home) as cluster, migrated(cluster) as url:
         yield url
 
 
 @contextmanager
 def migrated(cluster: Cluster) -> Iterator[str]:
-    """The address of a database with all of the product's tables and nothing in them, until the block ends."""
+    """Provide the URL of a database with recrawl's empty tables, until the block ends."""
     with empty(cluster) as url:
         upgrade_schema(url)
         yield url
@@ -28,7 +28,7 @@ def migrated(cluster: Cluster) -> Iterator[str]:
 
 @contextmanager
 def empty(cluster: Cluster, name: str = "") -> Iterator[str]:
-    """The address of a database without any table, until the block ends. name: a new one where none is given."""
+    """Provide the URL of a database without tables, until the block ends. name: default is a new name."""
     name = name or f"bench_{uuid.uuid4().hex}"
     cluster.create_database(name)
     try:

@@ -1,4 +1,4 @@
-"""The machine on which a benchmark runs: what it is, and how a benchmark is kept on one core of it."""
+"""Describe the machine of a benchmark, and pin the benchmark to one core."""
 
 import os
 import platform
@@ -15,19 +15,22 @@ from crawler.runtime.postgres.cluster import Cluster
 
 
 def pin_to_one_core() -> None:
-    """Keep this process, and all that it will start, on one core."""
+    """Pin this process and its future children to one core."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def share_cores(cluster: Cluster) -> None:
-    """Let a Postgres, which may have run before this process, have the cores of this process and no others."""
+    """Restrict a Postgres server, which may have started before this process, to the cores of this process."""
     server = psutil.Process(cluster.pid)
     for process in (server, *server.children()):
         os.sched_setaffinity(process.pid, os.sched_getaffinity(0))
 
 
 def described(*parts: str) -> str:
-    """One line: the day, the processor, its cores, the load, and versions. parts: packages of Python, or nginx."""
+    """Return a line with the day, processor, cores, load and versions.
+
+    parts: names of Python packages, or "nginx".
+    """
     cores = len(os.sched_getaffinity(0))
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     versions = ", ".join(filter(None, map(version_of, parts)))
@@ -46,7 +49,7 @@ def processor() -> str:
 
 
 def version_of(part: str) -> str:
-    """Nothing where a package is not installed."""
+    """Return the version of a package, or nothing if it is not installed."""
     try:
         return nginx_version() if part == "nginx" else f"{part} {version(part)}"
     except PackageNotFoundError:
@@ -54,6 +57,6 @@ def version_of(part: str) -> str:
 
 
 def nginx_version() -> str:
-    """As it says itself, "nginx/1.22.1"."""
+    """Return the version as nginx prints it: "nginx/1.22.1"."""
     said = subprocess.run([find_nginx(), "-v"], capture_output=True, text=True, check=True).stderr
     return said.strip().rpartition(" ")[2]

@@ -1,8 +1,8 @@
-"""nginx over one or more sites on loopback: a compiled server, so that the crawler is what is measured.
+"""Serve sites on loopback with nginx: a compiled server, to measure the crawler and not the server.
 
-The machine's own nginx where there is one, else Debian's package, unpacked into the checkout's cache. It runs as
-whoever runs the benchmark, in a temporary folder with a configuration of its own, on free ports, and ends with the
-block, or with this process. Validators, keep-alive and all else are as nginx has them by default.
+Uses the nginx of the machine or else Debian's package, unpacked into the cache of the checkout. It runs as the current
+user on free ports, in a temporary folder with its own configuration, and stops when the block or this process ends.
+Validators, keep-alive and everything else are defaults of nginx.
 """
 
 import grp
@@ -22,9 +22,9 @@ from pathlib import Path
 from crawler.runtime.machine import find_free_port
 from tests.engine.corpus import CorpusError, unpacked
 
-PATIENCE_S = 30.0  # for its start and for its end; both take milliseconds
+PATIENCE_S = 30.0  # time limit of its start and stop; both take milliseconds
 POLL_S = 0.01
-OUR_OWN = "/-/is-it-logged"  # a path that no site has, and no log shows
+OUR_OWN = "/-/is-it-logged"  # a path that no site has and that is not logged
 FIELDS = "$server_port\t$msec\t$request_time\t$status\t$bytes_sent\t$http_if_none_match$http_if_modified_since\t"
 CONFIGURATION = """
 daemon off;
@@ -50,12 +50,12 @@ http {{
 
 
 class NginxError(Exception):
-    """There is no nginx, or it does not start; the message says why."""
+    """nginx is missing or does not start; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What one port serves, in nginx's own words. http: directives outside of the server's block."""
+    """The nginx directives of one port. http: directives outside the server block."""
 
     server: str
     http: str = ""
@@ -63,12 +63,12 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request and its answer; began and ended in seconds of the machine's monotonic clock, by milliseconds."""
+    """A request with its response. began, ended: seconds of the monotonic clock, to the millisecond."""
 
     port: int
     path: str
     status: int
-    sent_bytes: int  # with the head
+    sent_bytes: int  # including the head
     began: float
     ended: float
     is_conditional: bool
@@ -83,17 +83,17 @@ class Nginx:
 
     @property
     def urls(self) -> list[str]:
-        """The roots of its sites, in their order."""
+        """Return the root URLs of its sites, in order."""
         return [f"http://127.0.0.1:{port}/" for port in self._ports]
 
     @property
     def url(self) -> str:
-        """The root of its only site."""
+        """Return the root URL of its only site."""
         (url,) = self.urls
         return url
 
     def requests(self) -> Iterator[Request]:
-        """Every request since the start or the last clearing, in the order in which they ended."""
+        """Yield all requests since the start or the last clear(), in the order of their ends."""
         self._await_log()
         since = time.time() - time.monotonic()
         with self._log.open(encoding="utf-8", errors="replace") as lines:
@@ -106,12 +106,12 @@ class Nginx:
                 yield Request(int(port), path, int(status), int(sent), ended - float(took), ended, is_conditional)
 
     def clear(self) -> None:
-        """Forget the requests so far; nginx appends, so a shortened log goes on from its start."""
+        """Discard the requests so far. nginx appends, which lets the log continue after truncation."""
         self._await_log()
         os.truncate(self._log, 0)
 
     def _await_log(self) -> None:
-        """A request is logged after its answer is sent; the only worker answers the next one after that."""
+        """Wait for the log. The single worker logs a request before it handles the next one."""
         connection = HTTPConnection("127.0.0.1", self._ports[0], timeout=PATIENCE_S)
         connection.request("GET", OUR_OWN)
         connection.getresponse().read()
@@ -120,14 +120,14 @@ class Nginx:
 
 @contextmanager
 def serving(*sites: Site) -> Iterator[Nginx]:
-    """The sites on loopback until the block ends. Raises NginxError."""
+    """Serve the sites on loopback until the block ends. Raise NginxError on errors."""
     program = find_nginx()
     with tempfile.TemporaryDirectory(prefix="nginx-") as place:
         folder = Path(place)
         ports = free_ports(place, len(sites))
         configuration = folder / "nginx.conf"
         configuration.write_text(configured(folder, dict(zip(ports, sites, strict=True))), encoding="utf-8")
-        command = [*on_a_leash(), program, "-e", str(folder / "error.log"), "-p", place, "-c", str(configuration)]
+        command = [*stop_with_parent(), program, "-e", str(folder / "error.log"), "-p", place, "-c", str(configuration)]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             try:
                 await_start(process, folder, ports)
@@ -138,19 +138,19 @@ def serving(*sites: Site) -> Iterator[Nginx]:
 
 
 def folder_site(root: Path) -> Site:
-    """The files below a folder."""
+    """Return a site with the files of a folder."""
     return Site(server=f'root "{root.resolve()}";')
 
 
 def find_nginx() -> str:
-    """The program, fetched where the machine has none. Raises NginxError."""
+    """Return the path of nginx; download it if the machine has none. Raise NginxError on errors."""
     places = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"))
     if found := shutil.which("nginx", path=places):
         return found
     try:
         return str(unpacked("nginx") / "usr/sbin/nginx")
     except CorpusError as reason:
-        raise NginxError(f"there is no nginx, and Debian's cannot be had: {reason}") from reason
+        raise NginxError(f"nginx is not installed, and Debian's package cannot be downloaded: {reason}") from reason
 
 
 def configured(folder: Path, sites: dict[int, Site]) -> str:
@@ -161,20 +161,20 @@ def configured(folder: Path, sites: dict[int, Site]) -> str:
 
 
 def own_user() -> str:
-    """As root, nginx would give its worker to an account that may not read what is ours."""
+    """Return the user directive. As root, nginx would run its worker as an account that may not read our files."""
     if os.geteuid() != 0:
         return ""
     return f"user {pwd.getpwuid(0).pw_name} {grp.getgrgid(0).gr_name};"
 
 
-def on_a_leash() -> list[str]:
-    """What lets the system end a process with the one that has started it; nothing where util-linux is missing."""
+def stop_with_parent() -> list[str]:
+    """Return a command prefix that stops a process with its parent; empty if util-linux is missing."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "TERM"] if setpriv else []
 
 
 def free_ports(key: str, many: int) -> list[int]:
-    """Ports that nobody listens on, all different."""
+    """Return unused ports, all different."""
     found: list[int] = []
     for _ in range(many):
         found.append(find_free_port(key, excluded=tuple(found)))
@@ -182,18 +182,18 @@ def free_ports(key: str, many: int) -> list[int]:
 
 
 def await_start(process: subprocess.Popen[bytes], folder: Path, ports: Sequence[int]) -> None:
-    """Until every port answers. Raises NginxError."""
+    """Wait until every port accepts connections. Raise NginxError on errors."""
     deadline = time.monotonic() + PATIENCE_S
     for port in ports:
-        while not answers(port):
+        while not is_listening(port):
             if process.poll() is not None or time.monotonic() > deadline:
                 log = folder / "error.log"
-                said = log.read_text(encoding="utf-8").strip() if log.exists() else ""
-                raise NginxError(f"nginx did not start: {said.splitlines()[-1] if said else 'without a word'}")
+                stderr = log.read_text(encoding="utf-8").strip() if log.exists() else ""
+                raise NginxError(f"nginx did not start: {stderr.splitlines()[-1] if stderr else 'no error message'}")
             time.sleep(POLL_S)
 
 
-def answers(port: int) -> bool:
+def is_listening(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
     except ConnectionRefusedError:

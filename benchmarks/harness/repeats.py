@@ -1,4 +1,4 @@
-"""Repeats of several things in turn, and the middle of what they gave."""
+"""Order repeats of several things, and compute medians."""
 
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -8,11 +8,11 @@ T = TypeVar("T")
 
 
 def alternating(things: Sequence[T], repeats: int) -> Iterator[T]:
-    """Each so many times, turn about, every second round backwards: whatever drifts on the machine hits all alike."""
+    """Yield each thing `repeats` times, reversing every second round, to spread a drift of the machine evenly."""
     for repeat in range(repeats):
         yield from things if repeat % 2 == 0 else reversed(things)
 
 
 def middle(rows: Sequence[Sequence[float]]) -> list[float]:
-    """The median of each column."""
+    """Return the median of each column."""
     return [median(column) for column in zip(*rows, strict=True)]

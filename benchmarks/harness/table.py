@@ -1,10 +1,10 @@
-"""A table on a terminal."""
+"""Tables for a terminal."""
 
 from collections.abc import Sequence
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns as wide as they need to be: the first to the left, the rest to the right; floats with three digits."""
+    """Format a table. The first column is left-aligned, the others right-aligned; floats have three digits."""
     cells = [list(head), *([cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [

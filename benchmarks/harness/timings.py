@@ -1,4 +1,4 @@
-"""What single calls take: percentiles, and the processor time of the server's side of one connection."""
+"""Timings of single calls: percentiles, and the CPU time of the server side of a connection."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,11 +12,11 @@ def percentile_ms(seconds: Sequence[float], percent: float) -> float:
 
 
 async def backend_of(db: Database) -> int:
-    """The process that serves the one connection."""
+    """Return the process ID of the backend that serves the connection."""
     async with db.transaction() as connection:
         return connection.info.backend_pid
 
 
 def cpu_of(pid: int) -> float:
-    """Seconds of processor time of a process; of Linux, which counts them to the nanosecond."""
+    """Return the CPU seconds of a process (Linux only, to the nanosecond)."""
     return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9

@@ -1,7 +1,8 @@
-"""A site of up to ten million pages that nginx makes up by its configuration alone: /p312 links to /p3120 to /p3129.
+"""A site of up to ten million pages that nginx generates from its configuration: /p312 links to /p3120 to /p3129.
 
-A page's number is its path in a tree of ten branches. Maps make a word of two digits of the number, another one for
-each place in the text, so that no two pages say the same; nothing is stored, and no program of ours computes anything.
+A page's number is its path in a tree with ten branches per level. Maps turn two digits of the number into a word, with
+a different map for each position in the text, which makes all pages different. Nothing is stored, and nginx does all
+the work.
 """
 
 from random import Random
@@ -11,12 +12,12 @@ from benchmarks.harness.nginx import Site
 MOST_DEPTH = 7  # levels below the root
 SYLLABLES = ("ka", "lo", "mi", "ne", "pu", "ra", "se", "ti", "vo", "zu", "ban", "der", "fil", "gom", "hux", "jer")
 WORDS = 24  # maps, each of which gives a page one of 111 words
-LINES = 6  # of text, each with all of the page's words in another order
+LINES = 6  # lines of text, each with all words of the page in another order
 PAIRS = ["", *map(str, range(10)), *(f"{n:02}" for n in range(100))]
 
 
 def virtual_site(*, depth: int) -> Site:
-    """A tree of so many levels below the root, 1 to MOST_DEPTH: 1 + 10 + 100 pages and so on."""
+    """Return a tree with `depth` levels below the root, 1 to MOST_DEPTH: 1 + 10 + 100 + ... pages."""
     assert 1 <= depth <= MOST_DEPTH
     names = [f"(?<d{n}>[0-9])" for n in range(depth)]
     optional = "".join(f"{name}?" for name in names[:-1])
@@ -29,7 +30,7 @@ def virtual_site(*, depth: int) -> Site:
 
 
 def pages_of(depth: int) -> int:
-    """How many pages such a tree has."""
+    """Return the number of pages of such a tree."""
     return int("1" * (depth + 1))
 
 
@@ -42,7 +43,7 @@ def location(pattern: str, *, links: bool) -> str:
 
 
 def map_of(n: int, depth: int) -> str:
-    """Two of the digits, in one order or the other, to a word."""
+    """Return a map from two of the digits, in either order, to a word."""
     first, second = n % depth, (n // depth + n + 1) % depth
     chance = Random(n)
     entries = " ".join(f'"{pair}" {"".join(chance.choices(SYLLABLES, k=3))};' for pair in PAIRS)

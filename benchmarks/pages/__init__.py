@@ -1,1 +1,1 @@
-"""What one page costs: to read, to fingerprint, to decide on, to find duplicates of, to render in a browser."""
+"""The cost of one page: parsing, fingerprint, decision, duplicates, rendering in a browser."""

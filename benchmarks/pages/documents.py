@@ -1,4 +1,4 @@
-"""Real pages of a given size: the HTML documentation in Debian's packages."""
+"""Real pages of a given size from the HTML documentation in Debian packages."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from tests.engine.corpus import fetch
 
-# DocBook, Sphinx, written by hand, javadoc, and plain text that was made into HTML.
+# DocBook, Sphinx, handwritten, javadoc, and plain text converted to HTML
 PACKAGES = ("postgresql-doc-15", "python3.11-doc", "sqlite3-doc", "libcommons-lang3-java-doc", "vim-doc")
-NEARLY = 0.25  # of a size, to either side
+NEARLY = 0.25  # allowed deviation from a size, as a share
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A page, on the site that its package would be."""
+    """A page. Its site is its package."""
 
     package: str
     url: Url
@@ -25,13 +25,13 @@ class Document:
 
 
 def documents(package: str) -> Iterator[Path]:
-    """All pages of a package, in no order, which is the same each time. CorpusError where it cannot be had."""
+    """Yield the pages of a package in a fixed random order. Raise CorpusError if the package is not available."""
     found = sorted(file for file in fetch(package).rglob("*.html") if not file.is_symlink())
     return iter(Random(package).sample(found, len(found)))
 
 
 def of_size(size_bytes: int, *, most: int) -> Sequence[Document]:
-    """So many pages at most that have about this size, from all packages alike."""
+    """Return at most `most` pages of about this size, evenly from all packages."""
     each = [[file for file in documents(package) if is_nearly(file, size_bytes)] for package in PACKAGES]
     longest = max(map(len, each))
     in_turn = [
@@ -51,6 +51,6 @@ def document(package: str, file: Path) -> Document:
     return Document(package, Url(f"http://{package.replace('.', '-')}.test/{file.stem}"), file.read_bytes())
 
 
-def answered(body: bytes) -> Fetched:
-    """A page as its server would send it."""
+def build_response(body: bytes) -> Fetched:
+    """Return the response of the page's server."""
     return Fetched(200, body, len(body), timedelta(milliseconds=20), "text/html")

@@ -1,7 +1,7 @@
-"""How long the fingerprint of a page takes, from its main text on: words, hashes and bits.
+"""Measure the CPU time of fingerprints from main text: words, hashes and bits.
 
-Pages of 50 kB with 1,500 words at most, of Debian's documentation packages; beside it the simhash package as its own
-documentation calls it. Counted is processor time: what else the machine does is not what is measured.
+Pages have about 50 kB and at most 1,500 words, from Debian's documentation packages. The simhash package, used as in
+its documentation, is measured too.
 """
 
 import argparse
@@ -19,15 +19,15 @@ from crawler.core.page.content import extract_content
 from crawler.core.page.fingerprint import compute_fingerprint
 from tests.engine.corpus import CorpusError
 
-HEAD = ("", "pages", "words each", "of none", "p50 ms", "p99 ms", "most ms")
+HEAD = ("", "pages", "words each", "failed", "p50 ms", "p99 ms", "max ms")
 PAGE_BYTES = 50_000
 MOST_WORDS = 1500
-BAR_MS = 1.0  # at the 99th percentile
+BAR_MS = 1.0  # limit at the 99th percentile
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Seconds for each text. failed: texts of which no fingerprint could be had."""
+    """CPU seconds for each text. failed: the number of texts without a fingerprint."""
 
     name: str
     words: int
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         texts = main_texts(given.pages)
     except CorpusError as reason:
-        print(f"The pages cannot be had: {reason}", file=sys.stderr)
+        print(f"The pages are not available: {reason}", file=sys.stderr)
         return 1
     ours = timed("ours", compute_fingerprint, texts, times=given.times)
     theirs = timed("Simhash(text)", Simhash, texts, times=given.times)
@@ -56,15 +56,15 @@ def main(arguments: Sequence[str]) -> int:
     held = ours.ms(99) < BAR_MS
     print(
         f"\n{theirs.ms(50) / ours.ms(50):.0f} times as fast. "
-        f"99 of 100 pages under {BAR_MS} ms: {'held' if held else 'missed'} on this machine"
+        f"99 of 100 pages under {BAR_MS} ms: {'met' if held else 'missed'} on this machine"
     )
     return 0
 
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks fingerprint", description=__doc__)
-    parser.add_argument("--pages", type=int, default=200, help="at most")
-    parser.add_argument("--times", type=int, default=5, help="of each page, of which the best counts")
+    parser.add_argument("--pages", type=int, default=200, help="maximum number of pages")
+    parser.add_argument("--times", type=int, default=5, help="repeats for each page, of which the best counts")
     return parser
 
 
@@ -80,7 +80,7 @@ def timed(name: str, sign: Callable[[str], object], texts: Sequence[str], *, tim
 
 
 def best_of(sign: Callable[[str], object], text: str, times: int) -> float | None:
-    """Seconds of processor time; None where the package breaks, on features that come 256 times."""
+    """Return the best CPU time in seconds, or None if the package fails, as it does when a feature occurs 256 times."""
     best = float("inf")
     for _ in range(times):
         began = time.thread_time()

@@ -1,9 +1,9 @@
-"""What a page in the browser costs, beside plain Playwright, and how many renders `--render auto` avoids.
+"""Measure the cost of rendering against plain Playwright, and how many renders `--render auto` avoids.
 
-Pages of an application (Vue, from Debian's package) are rendered one at a time from one server: by plain Playwright,
-with a new page for each URL and a wait until the network is idle, as its users do, pictures off; and by a tab of ours,
-through its proxy, with a quiet document and a scroll. Then a site, a fifth application and the rest documentation with
-a script, is crawled with `--render auto` and with `always`. Processor time is of the process and all the browser's.
+Pages of an application (Vue, from Debian's package) are rendered one at a time from one server. Plain Playwright opens
+a new page per URL, waits until the network is idle, as is common, and blocks images. recrawl uses a tab, its proxy,
+waiting for a quiet document, and scrolling. Then a site, one fifth application and the rest documentation with a
+script, is crawled with `--render auto` and `--render always`. CPU time includes the browser.
 """
 
 import argparse
@@ -55,7 +55,7 @@ Render = Callable[[Url], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """Renders of one kind. memory: of the browser's processes, in MB, after each."""
+    """Renders of one kind. memory: MB of the browser's processes after each render."""
 
     kind: str
     renders: int
@@ -96,20 +96,22 @@ def main(arguments: Sequence[str]) -> int:
         rows = [crawled(root, mode, home=given.home) for mode in ("never", "auto", "always")]
         print(table(SITE_HEAD, rows))
         avoided = 1 - int(str(rows[1][2])) / max(1, int(str(rows[2][2])))
-        print(f"\nauto avoids {avoided:.0%} of the renders; a fifth of the pages need one")
+        print(f"\nauto avoids {avoided:.0%} of the renders; a fifth of the pages needs rendering")
     return 0
 
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks rendering", description=__doc__)
-    parser.add_argument("--renders", type=int, default=60, help="by each; 500 shows whether memory is flat")
-    parser.add_argument("--pages", type=int, default=100, help="of the site that is crawled")
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument(
+        "--renders", type=int, default=60, help="renders of each kind; 500 shows whether memory use is constant"
+    )
+    parser.add_argument("--pages", type=int, default=100, help="number of pages of the crawled site")
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
     return parser
 
 
 def name(n: int) -> str:
-    """A word for a number."""
+    """Return a word for a number."""
     return "".join(SYLLABLES[int(digit)] for digit in f"{n:03}")
 
 
@@ -118,7 +120,7 @@ def say(n: int, many: int) -> str:
 
 
 def write_site(root: Path, vue: Path, *, pages: int) -> None:
-    """An application of a fifth of the pages, and documentation with a script of the rest."""
+    """Write the site: a fifth of the pages is an application, the rest documentation with a script."""
     shutil.copy(vue, root / "vue.js")
     (root / "app.js").write_text(APP, encoding="utf-8")
     (root / "nice.js").write_text("document.body.classList.add('nice')", encoding="utf-8")
@@ -189,15 +191,15 @@ async def rendered(
     renders: int,
     opened: Callable[[Url], AbstractAsyncContextManager[Render]],
 ) -> Rendering:
-    """So many renders of the pages in turn, each of which must have its text."""
+    """Render the pages in turn and check that each has its text."""
     with StaticServer(root) as server:
         async with opened(Url(f"{server.url}/")) as render:
-            await render(Url(f"{server.url}/{paths[0]}"))  # with the browser's start
+            await render(Url(f"{server.url}/{paths[0]}"))  # includes the start of the browser
             server.clear()
             began, before, memory = monotonic(), cpu_of_tree(os.getpid()), []
             for n in range(renders):
                 text = await render(Url(f"{server.url}/{paths[n % len(paths)]}"))
-                assert say(n % len(paths), 2) in text, f"{kind} has not rendered {paths[n % len(paths)]}"
+                assert say(n % len(paths), 2) in text, f"{kind} did not render {paths[n % len(paths)]}"
                 memory.append(
                     resident_bytes([each for each in list_process_tree(os.getpid()) if each != os.getpid()]) / 1e6
                 )
@@ -206,12 +208,12 @@ async def rendered(
 
 
 def crawled(root: Path, mode: str, *, home: Path) -> tuple[object, ...]:
-    """A crawl of the whole site into an empty database."""
+    """Crawl the whole site into an empty database and return a table row."""
     recrawl = str(Path(sys.executable).with_name("recrawl"))
     with new_database(home) as url, tempfile.TemporaryDirectory() as folder, StaticServer(root) as server:
         environment = os.environ | {"RECRAWL_DATABASE_URL": url, "RECRAWL_HOME": folder}
         command = [recrawl, "crawl", server.url, "--allow-private", "--delay", "0", "--render", mode, "--json"]
         done = measured(command, environment)
     assert done.code == 0, done.errors
-    told = json.loads(done.output)
-    return f"--render {mode}", told["visits"], told["rendered"], done.ended - done.began, done.cpu_s
+    summary = json.loads(done.output)
+    return f"--render {mode}", summary["visits"], summary["rendered"], done.ended - done.began, done.cpu_s

@@ -1,1 +1,1 @@
-"""What the tables cost: claims and records in domains of any size, filled by SQL as a crawl would have left them."""
+"""The cost of the store: claims and records in domains of any size, filled by SQL as a crawl leaves them."""

@@ -1,7 +1,8 @@
-"""A domain of any size after a month of crawling: two thirds of its pages known, of all rates, and some of them due.
+"""A domain of any size after a month of crawling: two thirds of its pages are fetched, at all change rates, some due.
 
-Written by SQL alone, so that a million pages take half a minute. Every coin is accounted for. Vacuumed, as a month's
-autovacuum leaves it: the first reader of fresh rows has to mark them all, which no claim of a grown domain does.
+It is written with SQL alone: a million pages take half a minute. Cash is conserved. The tables are vacuumed, as
+autovacuum does within a month: otherwise the first reader would set hint bits on all rows, which no claim in a real
+domain does.
 """
 
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from crawler.store import claim, domains, record
 from crawler.store.database import Database
 
 TERM = timedelta(hours=1)
-# A page's number decides all about it; its key only has to be 16 bytes that are spread like a hash's.
+# All values depend on the number of the page. Keys only have to be 16 bytes, distributed like hashes.
 PAGES = """
     INSERT INTO page (domain_id, key, url, first_seen_at, etag, received_bytes, rate_a, rate_b, status, visits,
                       last_visit_at, last_good_at, version, body_digest, text_digest, main_digest, shape_digest,
@@ -60,7 +61,7 @@ POOLS = """
 
 
 async def aged(db: Database, name: str, *, pages: int, at: datetime) -> Lease:
-    """Register a domain, give it its pages, and take it."""
+    """Register a domain, add its pages, and lease it."""
     domain = await domains.register(db, Authority(name), scheme="http", domain_settings=DomainSettings(), at=at)
     lease = await claim.claim(db, at=at, holder="bench", term=TERM, only=[domain])
     assert lease is not None
@@ -78,7 +79,7 @@ async def aged(db: Database, name: str, *, pages: int, at: datetime) -> Lease:
         async with db.transaction() as connection:
             await connection.execute(statement.encode(), values)
     async with db.pool.connection() as connection:
-        await connection.set_autocommit(True)  # VACUUM runs in no transaction
+        await connection.set_autocommit(True)  # VACUUM cannot run in a transaction
         await connection.execute("VACUUM (ANALYZE) page, frontier, cash, page_links")
         await connection.set_autocommit(False)
     return lease

@@ -1,8 +1,8 @@
-"""How long it takes to hand out 500 targets in a domain of a million pages, and what that reads and writes.
+"""Measure the time to select 500 targets in a domain of a million pages, and what it reads and writes.
 
-The domain is filled by SQL as if it had been crawled for a month. After each hand-out its pages count as looked at, as
-a record would leave them, so that the next one has others. Beside the time that passed stands the processor time of
-both sides, crawler and Postgres, which is about what an idle machine takes: one waits while the other works.
+SQL fills the domain as if it had been crawled for a month. After each selection its pages are marked as visited, which
+makes the next selection return others. CPU time covers both crawler and Postgres; it is about the elapsed time on an
+idle machine, because one waits while the other works.
 """
 
 import argparse
@@ -25,14 +25,14 @@ from crawler.store import frontier
 from crawler.store.database import Database, open_database
 from tests.store.made_up import USUAL
 
-HEAD = ("pages", "claims", "targets each", "p50 ms", "p90 ms", "p99 ms", "most ms", "p50 cpu ms", "p99 cpu ms")
+HEAD = ("pages", "claims", "targets each", "p50 ms", "p90 ms", "p99 ms", "max ms", "p50 cpu ms", "p99 cpu ms")
 START = datetime(2026, 1, 1, tzinfo=UTC)
-BAR_MS = 50.0  # at the 99th percentile
-LOOKED_AT = """
+BAR_MS = 50.0  # limit at the 99th percentile
+MARK_FRONTIER = """
     UPDATE frontier SET state = 'fetched', rank = 0, due_at = %(at)s + interval '20 days'
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
 """
-SEEN = """
+MARK_PAGE = """
     UPDATE page SET last_visit_at = %(at)s, last_good_at = %(at)s, version = greatest(version, 1), visits = visits + 1
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
 """
@@ -40,7 +40,7 @@ SEEN = """
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Seconds of each hand-out, passed and of processor time, and the targets of the smallest."""
+    """Elapsed and CPU seconds of each selection, and the smallest number of targets."""
 
     pages: int
     seconds: Sequence[float]
@@ -48,7 +48,7 @@ class Timed:
     targets: int
 
     def ms(self, percent: float) -> float:
-        """The percentile of what passed, in milliseconds."""
+        """Return a percentile of the elapsed times in milliseconds."""
         return percentile_ms(self.seconds, percent)
 
     @property
@@ -65,17 +65,17 @@ def main(arguments: Sequence[str]) -> int:
     print(table(HEAD, [each.row for each in timed]))
     held = all(each.ms(99) < BAR_MS for each in timed)
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"\nLoad of the machine over 1, 5 and 15 minutes, this included: {load} on {os.cpu_count()} cores")
-    print(f"99 of 100 claims under {BAR_MS} ms: {'held' if held else 'missed'} on this machine")
+    print(f"\nLoad average over 1, 5 and 15 minutes, including this benchmark: {load} on {os.cpu_count()} cores")
+    print(f"99 of 100 claims under {BAR_MS} ms: {'yes' if held else 'no'}, on this machine")
     return 0
 
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks claim", description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**5, 10**6], metavar="PAGES")
-    parser.add_argument("--targets", type=int, default=500, help="of each claim")
+    parser.add_argument("--targets", type=int, default=500, help="targets per claim")
     parser.add_argument("--claims", type=int, default=200)
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
     return parser
 
 
@@ -91,23 +91,23 @@ async def timed(db: Database, n: int, pages: int, given: argparse.Namespace) -> 
     seconds: list[float] = []
     cpu_seconds: list[float] = []
     targets = []
-    handed: list[PageKey] = []  # by the claim before: in flight still when the next one is made
+    dispatched: list[PageKey] = []  # selected by the previous call and still in progress during this one
     for turn in range(given.claims + 2):
         at = START + timedelta(minutes=turn)
         began, began_cpu = time.perf_counter(), time.process_time() + cpu_of(backend)
         found = await frontier.select_targets(
-            db, lease, max_targets=given.targets, at=at, dispatched=handed, defaults=USUAL
+            db, lease, max_targets=given.targets, at=at, dispatched=dispatched, defaults=USUAL
         )
         seconds.append(time.perf_counter() - began)
         cpu_seconds.append(time.process_time() + cpu_of(backend) - began_cpu)
-        await looked_at(db, lease, handed, at=at)
-        handed = [target.key for target in found]
-        targets.append(len(handed))
+        await mark_visited(db, lease, dispatched, at=at)
+        dispatched = [target.key for target in found]
+        targets.append(len(dispatched))
     return Timed(pages, seconds[2:], cpu_seconds[2:], min(targets))
 
 
-async def looked_at(db: Database, lease: Lease, keys: Sequence[PageKey], *, at: datetime) -> None:
+async def mark_visited(db: Database, lease: Lease, keys: Sequence[PageKey], *, at: datetime) -> None:
     async with db.transaction() as connection:
-        for statement in (LOOKED_AT, SEEN):
+        for statement in (MARK_FRONTIER, MARK_PAGE):
             values = {"domain_id": lease.domain.id, "keys": list(keys), "at": at}
             await connection.execute(statement.encode(), values)

@@ -1,7 +1,7 @@
-"""The rival: Crawlee's request queue in the same Postgres (SqlStorageClient), of any size, and processes that use it.
+"""Crawlee's request queue in the same Postgres (SqlStorageClient), of any size, and processes that use it.
 
-It is filled by SQL with rows as Crawlee writes them. A process takes a request and marks it as handled, several at a
-time, as Crawlee's crawlers do: no content is stored, nothing is scheduled, and there is no order but that of arrival.
+SQL fills it with rows as Crawlee writes them. A process fetches requests and marks them as handled, several at a time,
+as Crawlee's crawlers do. It stores no content, schedules nothing, and keeps requests in the order of arrival.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from benchmarks.store.workers import Work, all_ready
 from crawler.store.database import open_database
 
 NAME = "bench"
-TASKS = 10  # at a time in each process, as many as Crawlee's crawlers begin with
+TASKS = 10  # concurrent tasks per process, the initial number of Crawlee's crawlers
 URL = "http://site.test/s1/p"
-# Its identifier of a request is the first 15 hexadecimal digits of the SHA-256 of the URL.
+# Crawlee's request ID is the first 15 hexadecimal digits of the SHA-256 of the URL.
 FILL = """
     INSERT INTO request_queue_records (request_id, request_queue_id, data, sequence_number, is_handled)
     SELECT ('x' || substr(encode(sha256(x.url::bytea), 'hex'), 1, 15))::bit(60)::bigint, q.request_queue_id,
@@ -46,10 +46,10 @@ class Part:
 
 @asynccontextmanager
 async def queue_in(url: str) -> AsyncIterator[RequestQueue]:
-    """The queue of a database, made where it is not there."""
+    """Open the queue of a database; create it if it does not exist."""
     logging.getLogger("crawlee").setLevel(logging.ERROR)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that the storage is experimental
+        warnings.simplefilter("ignore", UserWarning)  # the storage is experimental
         client = SqlStorageClient(connection_string=url.replace("postgresql://", "postgresql+asyncpg://", 1))
     async with client:
         service_locator.storage_instance_manager.clear_cache()
@@ -57,7 +57,7 @@ async def queue_in(url: str) -> AsyncIterator[RequestQueue]:
 
 
 async def fill(url: str, pages: int) -> None:
-    """Give an empty database a queue of so many requests, and one more that Crawlee itself has added."""
+    """Create a queue with `pages` requests in an empty database, plus one that Crawlee itself adds."""
     async with queue_in(url) as queue:
         like = f"{URL}0"
         request = Request.from_url(like)
@@ -68,13 +68,13 @@ async def fill(url: str, pages: int) -> None:
             async with db.transaction() as connection:
                 await connection.execute(statement.encode(), values)
         async with db.pool.connection() as connection:
-            await connection.set_autocommit(True)  # VACUUM runs in no transaction
+            await connection.set_autocommit(True)  # VACUUM cannot run in a transaction
             await connection.execute("VACUUM (ANALYZE) request_queue_records")
             await connection.set_autocommit(False)
 
 
 def handle(part: Part) -> Work:
-    """Take requests and mark them as handled."""
+    """Fetch requests and mark them as handled."""
     return asyncio.run(_handle(part))
 
 

@@ -1,9 +1,9 @@
-"""How long it takes to fill in a million fingerprints and to look up those near one, and whether all pairs are found.
+"""Measure how fast a million fingerprints are stored and near-duplicates looked up, and check that all pairs are found.
 
-Two domains: one of fingerprints by chance, and one whose pages share a template, so that their fingerprints crowd
-around one and the same. In both, pairs that differ in 0 to 3 bits are planted. Beside the time that passed stands the
-processor time of both sides, crawler and Postgres, and the time that passed in transactions that ask for nothing: where
-others keep the machine busy, the slowest look-ups are slow because they wait for a turn, as everything else does.
+There are two domains: one with random fingerprints, and one whose pages share a template, which clusters their
+fingerprints. Both contain planted pairs that differ in 0 to 3 bits. Besides elapsed time, CPU time of crawler and
+Postgres is measured, and the elapsed time of empty transactions: on a busy machine, the slowest look-ups are slow
+because they wait for a core, as these transactions do.
 """
 
 import argparse
@@ -37,18 +37,18 @@ HEAD = (
     "p99 ms",
     "p50 cpu ms",
     "p99 cpu ms",
-    "nothing p99 ms",
+    "empty p99 ms",
     "pairs",
     "found",
     "groups s",
     "MB",
 )
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-BAR_MS = 5.0  # at the 99th percentile
-CROWDED_BITS = (2, 8)  # of 64, in which pages of one template differ from it
-TOLD = {True: "held", False: "missed"}
-MOST = 10**6  # pages of a look-up: all of them
-# What the filling reads of a page, and nothing else of it.
+BAR_MS = 5.0  # limit at the 99th percentile
+CROWDED_BITS = (2, 8)  # of 64; in how many bits pages of a template differ from it
+YES_NO = {True: "held", False: "missed"}
+MOST = 10**6  # pages of a look-up: all
+# The columns of a page that the fill of the fingerprint tables reads.
 MADE = "CREATE TEMP TABLE made (n INTEGER, key BYTEA, url TEXT, fingerprint BIGINT) ON COMMIT DROP"
 COPY = "COPY made FROM STDIN"
 ROWS = (
@@ -71,9 +71,12 @@ SIZE = """
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Of one domain. pairs: planted; found: of them, by looking up their first pages.
+    """The results of one domain.
 
-    seconds, cpu_seconds: of each look-up.  idle_seconds: of transactions that ask for nothing.
+    pairs: planted pairs.
+    found: pairs found by looking up their first pages.
+    seconds, cpu_seconds: of each look-up.
+    idle_seconds: of empty transactions.
     """
 
     name: str
@@ -119,20 +122,20 @@ def verdict(scores: Sequence[Scores]) -> str:
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     return "\n".join(
         [
-            f"\nLoad of the machine over 1, 5 and 15 minutes, this included: {load} on {os.cpu_count()} cores",
-            f"99 of 100 look-ups by chance under {BAR_MS} ms: {TOLD[passed]} on this machine",
-            f"The same in processor time: {TOLD[worked]}",
-            f"All pairs found: {TOLD[found]}",
+            f"\nLoad average over 1, 5 and 15 minutes, including this benchmark: {load} on {os.cpu_count()} cores",
+            f"99 of 100 look-ups of random fingerprints under {BAR_MS} ms: {YES_NO[passed]}, on this machine",
+            f"The same in processor time: {YES_NO[worked]}",
+            f"All pairs found: {YES_NO[found]}",
         ]
     )
 
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks duplicates", description=__doc__)
-    parser.add_argument("--pages", type=int, default=10**6, help="with fingerprints by chance")
-    parser.add_argument("--crowded", type=int, default=10**5, help="pages of one template")
-    parser.add_argument("--pairs", type=int, default=4000, help="planted in each")
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--pages", type=int, default=10**6, help="number of pages with random fingerprints")
+    parser.add_argument("--crowded", type=int, default=10**5, help="number of pages that share a template")
+    parser.add_argument("--pairs", type=int, default=4000, help="number of planted pairs in each domain")
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
     return parser
 
 
@@ -144,13 +147,13 @@ async def measure(url: str, given: argparse.Namespace) -> list[Scores]:
     crowded = planted(crowd, given.pairs, chance)
     async with open_database(url, max_connections=1) as db:
         return [
-            await scored(db, "by chance", [next(by_chance) for _ in range(given.pages)], given.pairs),
+            await scored(db, "random", [next(by_chance) for _ in range(given.pages)], given.pairs),
             await scored(db, "crowded", [next(crowded) for _ in range(given.crowded)], given.pairs),
         ]
 
 
 def planted(source: Iterator[int], pairs: int, chance: random.Random) -> Iterator[Fingerprint]:
-    """So many pairs, one after the other, that differ in 0, 1, 2, 3, 0 ... bits; then what the source gives."""
+    """Yield pairs of fingerprints that differ in 0, 1, 2, 3, 0, ... bits, then the rest of the source."""
     for n in range(pairs):
         one = next(source)
         yield Fingerprint(one)
@@ -173,7 +176,7 @@ async def scored(db: Database, name: str, fingerprints: Sequence[Fingerprint], p
     assert await report.fill_fingerprints(db, domain) == len(keys)
     filled = time.perf_counter()
     seconds, cpu_seconds, found = await look_up(db, domain, keys, pairs)
-    idle_seconds = await ask_nothing(db, pairs)
+    idle_seconds = await time_empty_transactions(db, pairs)
     grouping = time.perf_counter()
     await report.find_near_duplicate_groups(db, domain, bits=NEAR_BITS, max_groups=20, max_members=5)
     grouped = time.perf_counter()
@@ -214,8 +217,9 @@ def page_url(domain: Domain, n: int) -> Url:
 async def look_up(
     db: Database, domain: Domain, keys: Sequence[PageKey], pairs: int
 ) -> tuple[list[float], list[float], int]:
-    """Look up the first page of each pair; gives the seconds that each took, passed and of processor time, and how many
-    found the second.
+    """Look up the first page of each pair.
+
+    Return elapsed seconds and CPU seconds of each look-up, and how many found the second page.
     """
     backend = await backend_of(db)
     seconds, cpu_seconds, found = [], [], 0
@@ -230,8 +234,8 @@ async def look_up(
     return seconds, cpu_seconds, found
 
 
-async def ask_nothing(db: Database, times: int) -> list[float]:
-    """The seconds that so many transactions take that do nothing: what a look-up cannot take less than."""
+async def time_empty_transactions(db: Database, times: int) -> list[float]:
+    """Return the seconds of empty transactions, the minimum for a look-up."""
     seconds = []
     for _ in range(times):
         began = time.perf_counter()
@@ -242,7 +246,7 @@ async def ask_nothing(db: Database, times: int) -> list[float]:
 
 
 async def megabytes(db: Database, domain: Domain) -> float:
-    """What the partitions with the domain's fingerprints take on disk, indexes included."""
+    """Return the disk space of the partitions with the domain's fingerprints in MB, including indexes."""
     async with db.transaction() as connection:
         row = await (await connection.execute(SIZE.encode(), {"id": domain.id})).fetchone()
         assert row is not None

@@ -1,8 +1,7 @@
-"""Peak memory and speed of `recrawl export` by the number of rows: is it flat?
+"""Measure the peak memory and speed of `recrawl export` by the number of rows.
 
-A domain is filled by SQL (store/aged.py), its known pages with a text of 100 words and a body of their own. The command
-writes all of them to a file, format by format; Postgres is no part of what is measured. Rows of JSON and records of
-WARC are counted in the file.
+SQL fills a domain (store/aged.py) whose fetched pages have a text of 100 words and a body. The command exports them to
+a file in each format; Postgres is not included. Rows of JSON and records of WARC are counted in the file.
 """
 
 import argparse
@@ -29,8 +28,8 @@ RECRAWL = Path(sys.executable).with_name("recrawl")
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 NAME = "site.test"
 HEAD = ("format", "rows", "MB written", "seconds", "rows/s", "peak MB")
-FLAT = 1.15  # the most rows' peak against that of the fewest
-# 600 characters that no two pages share; two thirds of all pages are known (store/aged.py).
+FLAT = 1.15  # limit of the peak at the most rows divided by that at the fewest
+# 600 characters that differ on each page. Two thirds of all pages are fetched (store/aged.py).
 TEXTS = """
     INSERT INTO snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
                           main_digest, fingerprint)
@@ -51,7 +50,7 @@ BODIES = """
 
 @dataclass(frozen=True, slots=True)
 class ExportRun:
-    """One export. peak_bytes: resident memory of the command, at most."""
+    """One export. peak_bytes: peak resident memory of the command."""
 
     form: str
     rows: int
@@ -90,15 +89,17 @@ def verdict(growth: float) -> str:
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks export", description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000], help="1000000 takes many minutes")
+    parser.add_argument(
+        "--rows", type=int, nargs="+", default=[10_000, 100_000], help="numbers of rows; 1000000 takes many minutes"
+    )
     parser.add_argument("--formats", nargs="+", default=["jsonl", "csv", "parquet", "warc"])
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
     parser.add_argument("--json", action="store_true")
     return parser
 
 
 async def fill(url: str, rows: int) -> None:
-    """A domain with so many pages that are known, each with a text and a body, and half as many that are not."""
+    """Create a domain with `rows` fetched pages, each with text and body, and half as many unfetched pages."""
     async with open_database(url, max_connections=2) as db:
         lease = await aged(db, NAME, pages=-(-rows * 3 // 2), at=AT)
         for statement in (TEXTS, BODIES):
@@ -106,26 +107,26 @@ async def fill(url: str, rows: int) -> None:
                 await connection.execute(statement.encode(), {"id": lease.domain.id})
         await claim.release(db, lease, at=AT)
         async with db.pool.connection() as connection:
-            await connection.set_autocommit(True)  # VACUUM runs in no transaction
+            await connection.set_autocommit(True)  # VACUUM cannot run in a transaction
             await connection.execute("VACUUM (ANALYZE)")
             await connection.set_autocommit(False)
 
 
 def run(url: str, form: str) -> ExportRun:
-    """One export of all that there is, to a file that is thrown away."""
+    """Export everything to a temporary file."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RECRAWL_")}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / form
         environment = kept | {"RECRAWL_DATABASE_URL": url, "RECRAWL_HOME": folder}
         done = succeeded([str(RECRAWL), "export", NAME, "--format", form, "--to", str(file), "--json"], environment)
-        told = int(json.loads(done.output)["pages"])
-        if (there := counted(file, form)) not in {None, told}:
-            raise AssertionError(f"{told} rows were told, and {there} are in the file")
-        return ExportRun(form, told, file.stat().st_size, done.seconds, done.peak_bytes)
+        reported = int(json.loads(done.output)["pages"])
+        if (there := counted(file, form)) not in {None, reported}:
+            raise AssertionError(f"export reported {reported} rows, but the file has {there}")
+        return ExportRun(form, reported, file.stat().st_size, done.seconds, done.peak_bytes)
 
 
 def counted(file: Path, form: str) -> int | None:
-    """The rows or records in a file; None for a format that counts them itself."""
+    """Return the number of rows or records in a file; None for a format without a count."""
     match form:
         case "jsonl":
             with file.open("rb") as lines:

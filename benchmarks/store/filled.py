@@ -1,4 +1,4 @@
-"""A domain of any size without a crawl: a third of its pages known, the others new, and every coin accounted for."""
+"""A domain of any size without a crawl: a third of its pages is fetched, the rest unfetched, and cash is conserved."""
 
 import random
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from crawler.store.database import Database
 from tests.store.made_up import USUAL
 
 TERM = timedelta(hours=1)
-RICHEST = 50  # steps of rank that a page may have above its endowment
+RICHEST = 50  # maximum rank of a page, in steps above its endowment
 PAGES = "COPY page (domain_id, key, url, first_seen_at) FROM STDIN"
 FRONTIER = "COPY frontier (domain_id, key, state, rank, depth, due_at, boosted) FROM STDIN"
 CASH = "COPY cash (domain_id, key, pool, net, history, clock) FROM STDIN"
@@ -32,7 +32,7 @@ WROTE = """
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A domain of so many pages, numbered from 1, and a lease of it."""
+    """A domain with pages numbered from 1, and a lease of it."""
 
     domain: Domain
     lease: Lease
@@ -43,7 +43,7 @@ class Filled:
 
 
 async def filled(db: Database, name: str, *, pages: int, at: datetime) -> Filled:
-    """Register a domain and give it its pages. Every third is known, and due in a year."""
+    """Register a domain and add its pages. Every third page is fetched and due in a year."""
     domain_settings = DomainSettings()
     domain = await domains.register(db, Authority(name), scheme="http", domain_settings=domain_settings, at=at)
     lease = await claim.claim(db, at=at, holder="bench", term=TERM, only=[domain])
@@ -105,7 +105,7 @@ async def _copy(db: Database, statement: str, rows: Iterable[tuple[object, ...]]
 
 
 async def _account(db: Database, site: Filled, made: list[Made]) -> None:
-    """The coins that the pages hold come out of the dormant ones."""
+    """Take the cash of the pages from the dormant cash."""
     async with db.transaction() as connection:
         await connection.execute(
             "UPDATE domain_state SET dormant = dormant - %s, tracked = tracked + %s WHERE domain_id = %s",
@@ -121,18 +121,18 @@ async def _account(db: Database, site: Filled, made: list[Made]) -> None:
         await connection.execute("ANALYZE page, frontier, cash")
 
 
-async def looked_at(
+async def visit_pages(
     db: Database, site: Filled, chance: random.Random, *, most: int, links: int, at: datetime
 ) -> list[Visit]:
-    """First looks at the best new pages, each with so many links to pages that are known already."""
+    """Visit the best unfetched pages, each with `links` links to existing pages."""
     defaults = replace(USUAL, discovery_share=1.0, refresh_share=0.0)
-    handed = await frontier.select_targets(db, site.lease, max_targets=most, at=at, dispatched=(), defaults=defaults)
+    selected = await frontier.select_targets(db, site.lease, max_targets=most, at=at, dispatched=(), defaults=defaults)
     known = DomainKnowledge(
         scope=site.domain.build_scope(max_depth=100),
         rules=ALLOW_ALL,
         agent="recrawl",
     )
-    return [decide_visit(target, _page(site, chance, links), now=at, knowledge=known) for target in handed]
+    return [decide_visit(target, _page(site, chance, links), now=at, knowledge=known) for target in selected]
 
 
 def _page(site: Filled, chance: random.Random, links: int) -> Fetched:
@@ -148,9 +148,9 @@ def _page(site: Filled, chance: random.Random, links: int) -> Fetched:
 
 
 async def touched(db: Database, table: str) -> tuple[int, int]:
-    """Rows of a table that were written so far, and rows that scans of a whole partition have read.
+    """Return the rows of a table written so far, and the rows read by sequential scans of its partitions.
 
-    By the server's own statistics;  db: with one connection, whose counts are brought up to date first.
+    From the statistics of the server. db must have one connection, whose counters are flushed first.
     """
     async with db.transaction() as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")

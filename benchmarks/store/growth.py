@@ -1,9 +1,9 @@
-"""Whether claims grow with the number of domains, what a claim with nothing due costs, and what a month leaves behind.
+"""Measure how claims grow with the number of domains, the cost of a claim with nothing due, and the effects of a month.
 
-Domains: so many of them, of one page each; all are claimed in turn, their page handed out and recorded, and released;
-after that nothing is due anywhere, and a claim has to find that out. Month: one domain is looked at for thirty virtual
-days as its pages fall due; then stand here rows written, how many of them HOT, dead rows, and how much larger tables
-are, before and after a vacuum. Autovacuum goes by the real clock, so a month in minutes leaves more than a real one.
+Domains: there are many, with one page each. Each is claimed, its page selected and recorded, and the lease released;
+then nothing is due anywhere, and a claim has to find that out. Month: one domain is revisited for thirty virtual days
+as its pages fall due. The table shows rows written, how many updates were HOT, dead rows, and table sizes before and
+after, and after a vacuum. Autovacuum runs on the real clock: a month in minutes leaves more dead rows than a real one.
 """
 
 import argparse
@@ -43,12 +43,12 @@ STATISTICS = """
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Claims among so many domains, by the median, in ms: passed, and of processor time of both sides."""
+    """Median times of claims among `domains` domains in ms: elapsed, and CPU of crawler and Postgres."""
 
     domains: int
     passed_ms: float
     cpu_ms: float
-    page_cpu_ms: float  # of hand-out and record, for each page
+    page_cpu_ms: float  # selection and record, per page
     idle_ms: float
     idle_cpu_ms: float
 
@@ -59,7 +59,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A table with all its partitions and indexes."""
+    """The statistics of a table with all its partitions and indexes."""
 
     written: int
     updated: int
@@ -70,7 +70,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a month has left in one table."""
+    """The effects of a month on one table."""
 
     table: str
     before: Stored
@@ -94,8 +94,12 @@ def main(arguments: Sequence[str]) -> int:
     with new_database(given.home) as url:
         visits, left = asyncio.run(month(url, given))
     if given.json:
-        told = {"claims": [asdict(each) for each in claims], "visits": visits, "left": [asdict(each) for each in left]}
-        print(json.dumps(told))
+        report = {
+            "claims": [asdict(each) for each in claims],
+            "visits": visits,
+            "left": [asdict(each) for each in left],
+        }
+        print(json.dumps(report))
         return 0
     print(table(CLAIM_HEAD, [each.row for each in claims]))
     print(f"\n{given.pages:,} pages, {given.days} days, {visits:,} revisits\n")
@@ -106,11 +110,13 @@ def main(arguments: Sequence[str]) -> int:
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks growth", description=__doc__)
-    parser.add_argument("--domains", type=int, nargs="+", default=[100, 2000], help="10000 takes minutes to fill")
-    parser.add_argument("--claims", type=int, default=200, help="with nothing due")
-    parser.add_argument("--pages", type=int, default=10_000, help="of the domain that is looked at for a month")
+    parser.add_argument(
+        "--domains", type=int, nargs="+", default=[100, 2000], help="numbers of domains; 10000 takes minutes to fill"
+    )
+    parser.add_argument("--claims", type=int, default=200, help="number of claims with nothing due")
+    parser.add_argument("--pages", type=int, default=10_000, help="number of pages of the domain for the month")
     parser.add_argument("--days", type=int, default=30)
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
     parser.add_argument("--json", action="store_true")
     return parser
 
@@ -131,7 +137,7 @@ async def claims_among(url: str, count: int, given: argparse.Namespace) -> Claim
 
 
 class Timer:
-    """Times one thing after the other: what passes, and processor time of this process and of its backend."""
+    """Measure successive blocks: elapsed time, and CPU time of this process and its backend."""
 
     def __init__(self, backend: int) -> None:
         self.backend = backend
@@ -147,18 +153,18 @@ class Timer:
 
     @property
     def middle(self) -> tuple[float, float]:
-        """In milliseconds."""
+        """Return the medians in milliseconds."""
         return 1000 * median(self._passed), 1000 * median(self._cpu)
 
 
 async def fill(db: Database, count: int) -> None:
-    """So many domains, whose only page is the root; all are due at START."""
+    """Add `count` domains with only a root page, all due at START."""
     for n in range(count):
         await domains.register(
             db, Authority(f"site{n}.test"), scheme="http", domain_settings=DomainSettings(), at=START
         )
     async with db.pool.connection() as connection:
-        await connection.set_autocommit(True)  # VACUUM runs in no transaction
+        await connection.set_autocommit(True)  # VACUUM cannot run in a transaction
         await connection.execute("VACUUM (ANALYZE)")
         await connection.set_autocommit(False)
 
@@ -174,7 +180,7 @@ async def one_lease(db: Database, timer: Timer, spent: Spent, *, at: datetime) -
 
 
 async def month(url: str, given: argparse.Namespace) -> tuple[int, Sequence[Left]]:
-    """How many looks there were, and what they left."""
+    """Return the number of visits and their effects on the tables."""
     spent = Spent()
     async with open_database(url, max_connections=1) as db:
         lease = await aged(db, "site.test", pages=given.pages, at=START)
@@ -185,7 +191,7 @@ async def month(url: str, given: argparse.Namespace) -> tuple[int, Sequence[Left
                 pass
         after = await statistics(db)
         async with db.pool.connection() as connection:
-            await connection.set_autocommit(True)  # VACUUM runs in no transaction
+            await connection.set_autocommit(True)  # VACUUM cannot run in a transaction
             await connection.execute(f"VACUUM {', '.join(TABLES)}".encode())
             await connection.set_autocommit(False)
         vacuumed = await statistics(db)
@@ -193,7 +199,7 @@ async def month(url: str, given: argparse.Namespace) -> tuple[int, Sequence[Left
 
 
 async def statistics(db: Database) -> Mapping[str, Stored]:
-    """By table. db: with one connection, whose counts are brought up to date first."""
+    """Return the statistics by table. db must have one connection, whose counters are flushed first."""
     found = {}
     async with db.transaction() as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")

@@ -1,8 +1,8 @@
-"""Claim and record: pages a second of several processes on domains of any size, beside Crawlee's queue in Postgres.
+"""Measure claims and records in pages per second of several processes, next to Crawlee's queue in Postgres.
 
-Each process has a domain of its own, an equal part of the pages, filled as a month of crawling leaves it, and hands out
-and records 100 pages at a time: revisits that find nothing new, and first looks with text and 20 links. What a look
-itself takes is not counted, and neither is the start. Sizes and rivals take turns.
+Each process has its own domain with an equal share of the pages, filled as a month of crawling leaves it. It selects
+and records 100 pages at a time: revisits that find nothing new, and first visits with text and 20 links. Fetching and
+start-up are excluded. Sizes and systems take turns.
 """
 
 import argparse
@@ -32,13 +32,13 @@ from crawler.store.database import open_database
 from labs.charts import write_figures
 from tests.engine.crawls import coins_missing
 
-HEAD = ("what", "pages in all", "pages/s", "CPU ms/page", "Postgres CPU ms/page", "times the smallest")
+HEAD = ("what", "total pages", "pages/s", "CPU ms/page", "Postgres CPU ms/page", "times the smallest")
 VERSUS = ("times the pages/s", "times the CPU/page", "by size", "5,000 pages/s")
 CRAWLEE = "crawlee queue"
 START = datetime(2026, 1, 1, tzinfo=UTC)
-LATER = START + timedelta(days=31)  # all known pages are due
-FLAT = 1.2  # times the processor time of a page in the smallest
-BAR = 5000  # pages a second, at ten million
+LATER = START + timedelta(days=31)  # all fetched pages are due
+FLAT = 1.2  # limit of CPU time per page, relative to the smallest size
+BAR = 5000  # pages per second at ten million pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What all processes did together. per_second: the sum of their speeds."""
+    """The work of all processes. per_second: the sum of their speeds."""
 
     what: str
     size: int
@@ -69,7 +69,7 @@ class Round:
         return (self.per_second, 1000 * self.cpu_s / self.pages, 1000 * self.postgres_cpu_s / self.pages)
 
 
-Do = Callable[[int], Sequence[Work]]  # the number of a turn, to what each process did
+Do = Callable[[int], Sequence[Work]]  # runs one round, by its number, and returns the work of each process
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.json:
         print(json.dumps({"rounds": [asdict(each) for each in rounds]}))
     else:
-        print(f"{given.processes} processes, {given.repeats} repeats of {given.visits} pages by each\n")
+        print(f"{given.processes} processes, {given.repeats} repeats of {given.visits} pages by each process\n")
         print(shown(rounds))
         write_figures([("benchmark-queue", figure(rounds))], given.plot)
         print(f"\n{described('crawlee', 'sqlalchemy', 'asyncpg', 'psycopg')}")
@@ -92,20 +92,22 @@ def main(arguments: Sequence[str]) -> int:
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks queue", description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10**4, 10**6], metavar="PAGES", help="up to 10000000")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[10**4, 10**6], metavar="PAGES", help="total pages, at most 10000000"
+    )
     parser.add_argument("--processes", type=int, default=4)
-    parser.add_argument("--visits", type=int, default=300, help="by each process in each turn")
-    parser.add_argument("--batch", type=int, default=100, help="pages of one claim and one record")
+    parser.add_argument("--visits", type=int, default=300, help="visits per process and round")
+    parser.add_argument("--batch", type=int, default=100, help="pages per claim and record")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
-    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write the figure there, as SVG")
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write the figure to this folder as SVG")
     parser.add_argument("--json", action="store_true")
     return parser
 
 
 @contextmanager
 def filled_queues(cluster: Cluster, size: int, given: argparse.Namespace) -> Iterator[Mapping[tuple[str, int], Do]]:
-    """Ours and Crawlee's, each in a database of its own, with what is done to them."""
+    """Fill a queue of recrawl and one of Crawlee, and provide the operations on them by kind and size."""
     from benchmarks.store import crawlee_queue  # noqa: PLC0415  other benchmarks of the store do without Crawlee
 
     began = time.monotonic()
@@ -114,8 +116,8 @@ def filled_queues(cluster: Cluster, size: int, given: argparse.Namespace) -> Ite
         between = time.monotonic()
         asyncio.run(crawlee_queue.fill(rival, size))
         ours_s, theirs_s = between - began, time.monotonic() - between
-        told = f"{size:,} pages: filled in {ours_s:.0f} s, Crawlee's queue in {theirs_s:.0f} s"
-        print(told, file=sys.stderr)
+        filled = f"{size:,} pages: filled in {ours_s:.0f} s, Crawlee's queue in {theirs_s:.0f} s"
+        print(filled, file=sys.stderr)
 
         def ours(kind: Kind, visits: int) -> Do:
             def do(turn: int) -> Sequence[Work]:
@@ -142,7 +144,7 @@ async def fill(url: str, pages: int, domains: int) -> list[Lease]:
 
 
 async def missing(url: str) -> int:
-    """Coins that are not where they should be."""
+    """Return the cash that is not where it should be."""
     async with open_database(url, max_connections=1) as db:
         return await coins_missing(db)
 
@@ -155,13 +157,13 @@ def crawled(part: Part) -> Work:
 async def _crawled(part: Part) -> Work:
     spent = Spent()
     async with open_database(part.url, max_connections=1) as db:
-        # The first batch prepares statements and reads catalogues, as the first of a crawl does; it does not count.
-        handed = await one_batch(db, part.lease, part.kind, Spent(), most=10, at=part.at)
+        # The first batch, which prepares statements and reads the catalog, does not count.
+        dispatched = await one_batch(db, part.lease, part.kind, Spent(), most=10, at=part.at)
         prepare_memory()
         all_ready()
-        while spent.pages < part.pages and handed:
+        while spent.pages < part.pages and dispatched:
             most = min(part.batch, part.pages - spent.pages)
-            handed = await one_batch(db, part.lease, part.kind, spent, most=most, at=part.at)
+            dispatched = await one_batch(db, part.lease, part.kind, spent, most=most, at=part.at)
     return Work(spent.pages, spent.seconds, spent.cpu_s)
 
 
@@ -180,7 +182,7 @@ def measured(what: str, size: int, do: Do, turn: int, cluster: Cluster) -> Round
 
 
 def middles_of(rounds: Sequence[Round]) -> Mapping[tuple[str, int], list[float]]:
-    """By what was done and the pages in all."""
+    """Return the medians by kind and size."""
     return {
         (each.what, each.size): middle(
             [other.numbers for other in rounds if (other.what, other.size) == (each.what, each.size)]
@@ -190,13 +192,13 @@ def middles_of(rounds: Sequence[Round]) -> Mapping[tuple[str, int], list[float]]
 
 
 def figure(rounds: Sequence[Round]) -> Chart:
-    """Processor time of a page, Postgres included, by the pages in all."""
+    """Plot the CPU time per page, including Postgres, by total pages."""
     found = middles_of(rounds)
     lines = (
         Series(name, tuple((float(size), sum(row[1:])) for (what, size), row in found.items() if what == name))
         for name in dict.fromkeys(what for what, _ in found)
     )
-    return Chart("Claim and record", "pages in all", "CPU ms/page", tuple(lines), is_log_x=True, is_log_y=True)
+    return Chart("Claim and record", "total pages", "CPU ms/page", tuple(lines), is_log_x=True, is_log_y=True)
 
 
 def shown(rounds: Sequence[Round]) -> str:
@@ -212,5 +214,5 @@ def shown(rounds: Sequence[Round]) -> str:
         verdicts = ("flat" if growth < FLAT else "growing", "held" if ours[0] >= BAR else "missed")
         versus.append((kind.value, ours[0] / rival[0], sum(ours[1:]) / sum(rival[1:]), *verdicts))
     head = (f"{largest:,} pages against {CRAWLEE}", *VERSUS)
-    lines = [table(HEAD, rows), "", "The last column is of processor time, Postgres included.", "", table(head, versus)]
+    lines = [table(HEAD, rows), "", "The last column compares CPU time, including Postgres.", "", table(head, versus)]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""How long what people look at takes: a million pages, a hundred thousand changes, a page or a view at a time."""
+"""Measure queries, views and web pages over a million pages and a hundred thousand changes."""
 
 import argparse
 import asyncio
@@ -20,15 +20,15 @@ from crawler.store import domains, report
 from crawler.store.database import Database, open_database
 from crawler.store.report import ChangeFilter, EventKind
 
-NOW = datetime.now(UTC)  # the views know no other time
-SMALL = 1000  # pages of each domain but the first, which has half of all
+NOW = datetime.now(UTC)  # the views use the current time
+SMALL = 1000  # pages of each domain except the first, which has half of all pages
 TEMPLATES = 20
-LINKS = 10  # of a page that was read
+LINKS = 10  # per fetched page
 MADE = """
     CREATE UNLOGGED TABLE made (n bigint PRIMARY KEY, domain_id bigint, key bytea, url text, changed bool, state text)
 """
 COPY = "COPY made (n, domain_id, key, url, changed) FROM STDIN"
-# Of each state some; a page that was never read has no version, no visit and no time of a look.
+# All states occur. A page that was never fetched has no version and no visit.
 STATES = """
     UPDATE made SET state = CASE WHEN n % 20 = 7 THEN 'unfetched' WHEN n % 1000 = 11 THEN 'gone'
                                  WHEN n % 1000 = 12 THEN 'moved' WHEN n % 1000 = 13 THEN 'excluded' ELSE 'fetched' END
@@ -74,8 +74,7 @@ FILL = """
            20000, 0, 50
       FROM snapshot;
     INSERT INTO visit (domain_id, key, at, outcome, status, reason, change, evidence, conditional, requests,
-    received_bytes,
-                       saved_bytes, elapsed_ms)
+                       received_bytes, saved_bytes, elapsed_ms)
     SELECT domain_id, key, %(last)s - n %% 30 * interval '1 day',
            CASE WHEN state = 'excluded' THEN 'unreached' WHEN state = 'fetched' THEN 'not_modified' ELSE 'fetched' END,
            CASE state WHEN 'fetched' THEN 304 WHEN 'gone' THEN 404 WHEN 'moved' THEN 301 END,
@@ -106,9 +105,11 @@ FILL = """
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks reading", description=__doc__)
-    parser.add_argument("--pages", type=int, default=1_000_000, metavar="PAGES", help="of all domains")
-    parser.add_argument("--changes", type=int, default=100_000, metavar="CHANGES", help="beside first looks")
-    parser.add_argument("--times", type=int, default=3, help="of which the best counts")
+    parser.add_argument("--pages", type=int, default=1_000_000, metavar="PAGES", help="total number of pages")
+    parser.add_argument(
+        "--changes", type=int, default=100_000, metavar="CHANGES", help="number of changes, in addition to added pages"
+    )
+    parser.add_argument("--times", type=int, default=3, help="number of runs, of which the best counts")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="recrawl-bench-") as home:
         Path(home).chmod(0o755)
@@ -125,7 +126,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     slow = [str(row[0]) for row in rows if float(str(row[2])) > BAR_S]
     slow += [each.what for each in pages if not each.is_within]
-    print(f"beyond a bar: {', '.join(slow)}" if slow else f"all within {BAR_S:g} s and {BAR_BYTES / 1e6:g} MB")
+    print(f"over a limit: {', '.join(slow)}" if slow else f"all within {BAR_S:g} s and {BAR_BYTES / 1e6:g} MB")
     return 1 if slow else 0
 
 
@@ -133,7 +134,7 @@ async def measured(url: str, options: argparse.Namespace) -> tuple[Domain, list[
     async with open_database(url, max_connections=2) as db:
         great = await filled(db, pages=options.pages, changes=options.changes)
         rows: list[tuple[object, ...]] = []
-        for name, work in questions(db, great, pages=options.pages):
+        for name, work in queries(db, great, pages=options.pages):
             seconds, many = [], 0
             for _ in range(options.times):
                 began = time.perf_counter()
@@ -144,7 +145,7 @@ async def measured(url: str, options: argparse.Namespace) -> tuple[Domain, list[
 
 
 async def filled(db: Database, *, pages: int, changes: int) -> Domain:
-    """Domains with so many pages altogether, the first of which has half of them."""
+    """Add domains with `pages` pages in total, half of them in the first domain."""
     small = max(pages // 2 // SMALL, 1)
     names = ["great.test", *(f"small{n}.test" for n in range(small))]
     every = [
@@ -178,8 +179,8 @@ async def filled(db: Database, *, pages: int, changes: int) -> Domain:
     return every[0]
 
 
-def questions(db: Database, great: Domain, *, pages: int) -> Iterator[tuple[str, Callable[[], Awaitable[int]]]]:
-    """What people ask, and how many rows the answer has."""
+def queries(db: Database, great: Domain, *, pages: int) -> Iterator[tuple[str, Callable[[], Awaitable[int]]]]:
+    """Yield queries by name, each with a function that runs it and returns the number of rows."""
     news = ChangeFilter(kinds=frozenset(EventKind) - {EventKind.ADDED})
     step = pages // 2
     page = Url(f"{great.root}{step % TEMPLATES}/page{step}")
@@ -214,20 +215,20 @@ def questions(db: Database, great: Domain, *, pages: int) -> Iterator[tuple[str,
         ),
     )
     yield (
-        "newest changes beneath a prefix",
+        "newest changes under a prefix",
         lambda: sized(report.list_newest_changes(db, replace(of_great, prefix=f"{great.root}10/"), max_count=50)),
     )
     yield (
-        "newest first looks",
+        "newest added pages",
         lambda: sized(report.list_newest_changes(db, ChangeFilter(kinds=frozenset({EventKind.ADDED})), max_count=50)),
     )
     yield "counts of all changes", lambda: counted(ChangeFilter())
     yield "counts of 25 days", lambda: counted(replace(late, kinds=frozenset(EventKind)))
-    yield "feed behind a cursor", lambda: sized(report.read_feed(db, ChangeFilter(after=pages // 2), max_count=1000))
+    yield "feed after a cursor", lambda: sized(report.read_feed(db, ChangeFilter(after=pages // 2), max_count=1000))
     yield "feed of 25 days", lambda: sized(report.read_feed(db, late, max_count=1000))
     yield "versions of a page", lambda: sized(report.list_versions(db, great, page))
-    yield "a page at an instant", lambda: one(report.read_version(db, great, page, at=then))
-    yield "a domain at an instant", lambda: sized(report.list_pages_at(db, great, at=then, max_count=100))
+    yield "a page at a time in the past", lambda: one(report.read_version(db, great, page, at=then))
+    yield "a domain at a time in the past", lambda: sized(report.list_pages_at(db, great, at=then, max_count=100))
     yield "important pages", lambda: sized(report.list_top_pages(db, great, top=20, at=NOW))
     yield "failing pages", lambda: sized(report.list_top_pages(db, great, top=20, at=NOW, ranking=report.FAILING))
     yield "gone pages", lambda: sized(report.list_top_pages(db, great, top=20, at=NOW, ranking=State.GONE))

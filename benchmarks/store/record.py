@@ -1,7 +1,7 @@
-"""What a record of 500 visits with 50 links each costs in a domain of 10^5 and in one of 10^6 pages.
+"""Measure recording 500 visits with 50 links each in domains of 10^5 and 10^6 pages.
 
-Both are filled by SQL, with every coin accounted for, and crawled on: the best pages are handed out, looked at, and
-recorded in one transaction. Cash rows that were written are counted by Postgres, distinct targets by us.
+SQL fills both domains with cash conserved. The crawl continues from there: the best pages are selected, visited, and
+recorded in one transaction. Postgres counts the written cash rows; distinct targets are counted here.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from statistics import median
 
 from benchmarks.harness.database import HOME, new_database
 from benchmarks.harness.table import table
-from benchmarks.store.filled import Filled, filled, looked_at, touched
+from benchmarks.store.filled import Filled, filled, touched, visit_pages
 from crawler.store import record, report
 from crawler.store.database import Database, open_database
 
@@ -27,7 +27,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One record. targets: pages that are paid or visited, each counted once.  rows: updates of cash rows."""
+    """The cost of one record. targets: distinct pages that receive cash or are visited. rows: updates of cash rows."""
 
     pages: int
     visits: int
@@ -63,14 +63,14 @@ def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks record", description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**5, 10**6], metavar="PAGES")
     parser.add_argument("--visits", type=int, default=500)
-    parser.add_argument("--links", type=int, default=50, help="of each page")
-    parser.add_argument("--times", type=int, default=5, help="records, after a first one that does not count")
-    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--links", type=int, default=50, help="links per page")
+    parser.add_argument("--times", type=int, default=5, help="number of records, not counting a first one")
+    parser.add_argument("--home", type=Path, default=HOME, help="folder of the Postgres server")
     return parser
 
 
 async def measure(url: str, given: argparse.Namespace) -> tuple[list[Cost], list[report.Finding]]:
-    """Records in turn, a domain of each size after the other, so that whatever drifts on the machine hits all alike."""
+    """Record in each domain in turn, to spread a drift of the machine evenly."""
     async with open_database(url, max_connections=1) as db:  # the server counts by connection
         domains = [await filled(db, f"site{n}.test", pages=n, at=START) for n in given.sizes]
         chance = random.Random(0)
@@ -85,7 +85,7 @@ async def measure(url: str, given: argparse.Namespace) -> tuple[list[Cost], list
 async def recorded(
     db: Database, domain: Filled, chance: random.Random, *, at: datetime, given: argparse.Namespace
 ) -> Cost:
-    batch = await looked_at(db, domain, chance, most=given.visits, links=given.links, at=at)
+    batch = await visit_pages(db, domain, chance, most=given.visits, links=given.links, at=at)
     targets = {visit.target.key for visit in batch}.union(*(visit.recipients or () for visit in batch))
     before, _ = await touched(db, "cash")
     began = time.perf_counter()

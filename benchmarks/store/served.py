@@ -1,4 +1,4 @@
-"""How long the pages of one's own take over a filled database, and how much memory their server has."""
+"""Measure the response times of the web UI over a filled database, and the memory of its server."""
 
 import time
 from collections.abc import Iterator
@@ -15,7 +15,9 @@ BAR_BYTES = 100e6
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One page as it was had. first_s, again_s: until its last byte.  resident: bytes of the server afterwards."""
+    """One web page. first_s, again_s: seconds until the last byte of two requests. resident: bytes of the server
+    afterwards.
+    """
 
     what: str
     status: int
@@ -30,37 +32,46 @@ class Shown:
 
 
 def shown(url: str, home: Path, great: Domain, small: str, *, pages: int) -> Iterator[Shown]:
-    """Each page twice, in the order in which somebody would go through them; last, the most that the server had."""
+    """Request each page twice, in the order of a typical visit; finally, report the peak memory of the server."""
     with served(url, home) as visitor:
-        assert visitor.enter().status == 303
+        assert visitor.log_in().status == 303
         for what, path in addresses(great, small, pages=pages):
-            first, status, size = _asked(visitor, path)
-            again, _, _ = _asked(visitor, path)
+            first, status, size = _timed_get(visitor, path)
+            again, _, _ = _timed_get(visitor, path)
             yield Shown(what, status, size, first, again, visitor.resident())
-        yield Shown("the most that it had", 200, 0, 0.0, 0.0, visitor.most_resident())
+        yield Shown("peak memory", 200, 0, 0.0, 0.0, visitor.most_resident())
 
 
 def addresses(great: Domain, small: str, *, pages: int) -> Iterator[tuple[str, str]]:
-    """What there is to see, by the numbers of benchmarks/reading.py: of each state of a page one, and one unknown."""
+    """Yield web pages by name: one of each state, with the numbering of benchmarks/store/reading.py, and an unknown
+    one.
+    """
     yield "all domains", "/"
-    yield "the next domains", "/?" + urlencode({"after": "small3"})
-    yield "a domain of half of all pages", "/domain?" + urlencode({"name": great.authority})
-    yield "a small domain", "/domain?" + urlencode({"name": small})
+    yield "next domains", "/?" + urlencode({"after": "small3"})
+    yield "domain with half of all pages", "/domain?" + urlencode({"name": great.authority})
+    yield "small domain", "/domain?" + urlencode({"name": small})
     yield "changes", "/changes"
     yield "changes of all kinds", "/changes?kind=added&kind=changed&kind=gone"
     yield "changes of the domain", "/changes?" + urlencode({"domain": great.authority})
     half = pages // 2
-    for what, near in (("changed", 0), ("unchanged", 1), ("new", 7), ("gone", 11), ("moved", 12), ("refused", 13)):
+    for what, near in (
+        ("changed", 0),
+        ("unchanged", 1),
+        ("unfetched", 7),
+        ("gone", 11),
+        ("moved", 12),
+        ("excluded", 13),
+    ):
         n = half - half % 1000 - 1000 + near
-        yield f"a page: {what}", "/page?" + urlencode({"url": f"{great.root}{n % 20}/page{n}"})
+        yield f"page: {what}", "/page?" + urlencode({"url": f"{great.root}{n % 20}/page{n}"})
     n = half - half % 1000 - 1000
     of_changed = {"url": f"{great.root}{n % 20}/page{n}"}
-    yield "a page, versions side by side", "/page?" + urlencode({**of_changed, "view": "sides"})
-    yield "a page that is not known", "/page?" + urlencode({"url": f"{great.root}nowhere"})
-    yield "pieces of a page", "/pieces?" + urlencode(of_changed)
+    yield "page: versions side by side", "/page?" + urlencode({**of_changed, "view": "sides"})
+    yield "page: unknown", "/page?" + urlencode({"url": f"{great.root}nowhere"})
+    yield "blocks of a page", "/pieces?" + urlencode(of_changed)
 
 
-def _asked(visitor: Visitor, path: str) -> tuple[float, int, int]:
+def _timed_get(visitor: Visitor, path: str) -> tuple[float, int, int]:
     began = time.perf_counter()
     seen = visitor.get(path)
     return time.perf_counter() - began, seen.status, len(seen.text)

@@ -1,11 +1,11 @@
-"""What everything takes on disk: tables with their indexes and what Postgres keeps beside them (TOAST)."""
+"""Disk space of everything: tables with their indexes and TOAST data."""
 
 from dataclasses import dataclass
 
 from crawler.store.database import Database
 from crawler.store.rows import fetch_number, fetch_rows
 
-# By what a row of it is. What is not named here are settings and what was learnt: small.
+# Tables by what their rows are. Tables not listed, with settings and learned values, are small.
 PARTS = {
     "pages": ("page", "frontier", "cash", "page_links", "page_fingerprint", "fingerprint_band", "announced"),
     "versions": ("snapshot", "content"),
@@ -13,7 +13,7 @@ PARTS = {
     "packed visits": ("visit_pack",),
     "changes": ("event", "feed"),
 }
-# Rows as Postgres estimates them would be wrong on a young database; counting reads indexes.
+# Estimated row counts would be wrong on a young database; counting reads indexes.
 SIZES = """
     SELECT t.name, coalesce(sum(pg_table_size(c.oid)), 0)::bigint, coalesce(sum(pg_indexes_size(c.oid)), 0)::bigint
       FROM unnest(%(tables)s::text[]) AS t(name)
@@ -32,9 +32,9 @@ COUNTS = {
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a part of the database takes. name: pages, versions, recent visits, packed visits or changes.
+    """The disk space of a part of the database: pages, versions, recent visits, packed visits or changes.
 
-    table_bytes: of rows, with long values apart.  index_bytes: of indexes.
+    table_bytes: rows with TOAST data.  index_bytes: indexes.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Stored:
 
     @property
     def each(self) -> float | None:
-        """Bytes for one row; None where there is none."""
+        """Return the bytes per row, or None without rows."""
         return (self.table_bytes + self.index_bytes) / self.rows if self.rows else None
 
 
 async def stored(db: Database) -> list[Stored]:
-    """The parts of the database, and what they take now."""
+    """Return the parts of the database with their current sizes."""
     tables = [table for part in PARTS.values() for table in part]
     async with db.transaction() as connection:
         rows = await fetch_rows(connection, SIZES, {"tables": tables})

@@ -1,8 +1,8 @@
-"""What is stored for a page, a version and an unchanged look: real pages crawled, changed, looked at again, and pruned.
+"""Measure the disk space of a page, a version and an unchanged visit, after crawls with changes, revisits and pruning.
 
-The documentation of a package is crawled from a server on loopback, and again after a sentence was put into every page.
-Then it is looked at once more with nothing changed, and these looks are repeated in SQL, hour by hour, until there are
-as many as --visits says: as they were recorded, but for their times and coins. Last all of it is pruned and vacuumed.
+The documentation of a package is crawled from a loopback server, and again after adding a sentence to every page. One
+more crawl finds nothing changed; SQL repeats its visits hour by hour until there are --visits of them, with other times
+and cash. Finally everything is pruned and vacuumed.
 """
 
 import argparse
@@ -32,16 +32,13 @@ HEAD = ("stage", "what", "rows", "MB of rows", "MB of indexes", "bytes each")
 SENTENCE = (
     "<p>On day {day} of this measurement the page {name} says one sentence more than it did on the day before.</p>"
 )
-# Each unchanged look again, an hour later each time; coins are never twice the same.
+# Each unchanged visit again, an hour later each time, with different cash.
 REPEAT = """
     INSERT INTO visit (domain_id, key, at, outcome, status, reason, change, evidence, distance_bits, conditional,
-    requests,
-                       received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, shadow_price, audit, parts,
-                       magnitude,
-                       rendering, added_words, added_links)
+                       requests, received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, shadow_price, audit,
+                       parts, magnitude, rendering, added_words, added_links)
     SELECT domain_id, key, at + n * interval '1 hour', outcome, status, reason, change, evidence, distance_bits,
-    conditional,
-           requests, received_bytes, saved_bytes, elapsed_ms + (random() * 20)::int,
+           conditional, requests, received_bytes, saved_bytes, elapsed_ms + (random() * 20)::int,
            (cash * random())::bigint, expected * random(), due_at + (n + random()) * interval '1 hour',
            shadow_price * (1 + n / 1000.0), audit, parts, magnitude, rendering, added_words, added_links
       FROM visit, generate_series(%(first)s::int, %(last)s::int) n
@@ -61,15 +58,17 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     print(f"{described('postgres')}\n")
     print(table(HEAD, [row(name, each) for name, found in stages.items() for each in found]))
-    print(f"\nPacked: {pruned.packed:,} looks; thinned out: {pruned.versions:,} versions, {pruned.freed_bytes:,} bytes")
+    print(
+        f"\nPacked: {pruned.packed:,} visits; thinned out: {pruned.versions:,} versions, {pruned.freed_bytes:,} bytes"
+    )
     return 0
 
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks storage", description=__doc__)
     parser.add_argument("--corpus", default="postgresql-doc-15", help="a Debian documentation package")
-    parser.add_argument("--versions", type=int, default=3, help="of each page, beside the first")
-    parser.add_argument("--visits", type=int, default=1_000_000, help="unchanged looks, at least")
+    parser.add_argument("--versions", type=int, default=3, help="changed versions of each page, not counting the first")
+    parser.add_argument("--visits", type=int, default=1_000_000, help="minimum number of unchanged visits")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     return parser
 
@@ -77,7 +76,7 @@ def options() -> argparse.ArgumentParser:
 async def measured(
     url: str, site: Path, given: argparse.Namespace
 ) -> tuple[Mapping[str, Sequence[Stored]], PruneStats]:
-    """What is stored after each stage, and what the last one took."""
+    """Return what is stored after each stage, and the statistics of pruning."""
     stages: dict[str, Sequence[Stored]] = {}
     async with open_database(url) as db:
         with StaticServer(site) as server:
@@ -91,7 +90,7 @@ async def measured(
             at = START + (given.versions + 1) * DAY
             await recrawl(db, domain, at=at)
         await repeat(db, domain, given.visits, values={"since": at})
-        stages["unchanged looks"] = await stored(db)
+        stages["unchanged visits"] = await stored(db)
         pruned = await prune_domain(db, domain, at=at)
         await vacuum(db, full=True)
         stages["pruned"] = await stored(db)
@@ -100,7 +99,7 @@ async def measured(
 
 
 def change(site: Path, day: int) -> None:
-    """Put a sentence into every page."""
+    """Add a sentence to every page."""
     for file in site.rglob("*.html"):
         said = SENTENCE.format(day=day, name=file.stem).encode()
         file.write_bytes(file.read_bytes().replace(b"</body>", said + b"</body>"))
@@ -114,7 +113,7 @@ async def repeat(db: Database, domain: Domain, wanted: int, *, values: Mapping[s
             )
         ).fetchone()
     once = int(row[0]) if row else 0
-    assert once, "nothing was looked at again"
+    assert once, "no page was revisited"
     hours = -(-wanted // once)
     for first in range(1, hours + 1, 50):
         async with db.transaction() as connection:
@@ -129,7 +128,7 @@ async def repeat(db: Database, domain: Domain, wanted: int, *, values: Mapping[s
 
 async def stored(db: Database) -> Sequence[Stored]:
     async with db.pool.connection() as connection:
-        await connection.set_autocommit(True)  # VACUUM runs in no transaction
+        await connection.set_autocommit(True)  # VACUUM cannot run in a transaction
         await connection.execute("VACUUM (ANALYZE)")
         await connection.set_autocommit(False)
     return await sizes.stored(db)

@@ -1,4 +1,4 @@
-"""Looks at an aged domain without a web: hand out, look, record; what the store does is timed, the looks are not."""
+"""Visits to an aged domain without HTTP: select, decide, record. Only the store is timed."""
 
 import random
 import time
@@ -17,22 +17,24 @@ from crawler.store import frontier, record
 from crawler.store.database import Database
 from tests.store.made_up import USUAL
 
-LINKS = 20  # of a page that is looked at for the first time, to pages that are known
+LINKS = 20  # of a page at its first visit, to existing pages
 SYLLABLES = ("ka", "lo", "mi", "ne", "pu", "ra", "se", "ti", "vo", "zu")
 UNCHANGED = NotModified(elapsed=timedelta(milliseconds=5), received_bytes=200)
 
 
 class Kind(StrEnum):
-    """Revisits that find nothing new (304), first looks at pages with text and links, or at pages without links."""
+    """The kind of visit: revisits without changes (304), first visits to pages with text and links, or without
+    links.
+    """
 
     REVISIT = "revisit"
-    FIRST = "first look"
-    ONLY = "only page"  # a first look at a page without links
+    FIRST = "first visit"
+    ONLY = "only page"  # a first visit to a page without links
 
 
 @dataclass(slots=True)
 class Spent:
-    """What claims and records took so far: of the clock, and of this process's processor time."""
+    """Elapsed time of claims and records so far, and the CPU time of this process."""
 
     pages: int = 0
     seconds: float = 0.0
@@ -42,10 +44,10 @@ class Spent:
 async def one_batch(
     db: Database, lease: Lease, kind: Kind, spent: Spent, *, most: int, at: datetime, without: Sequence[PageKey] = ()
 ) -> list[PageKey]:
-    """Hand out, look at and record so many pages at most; gives those that were."""
+    """Select, visit and record at most `most` pages; return their keys."""
     defaults = replace(
         USUAL,
-        shadow_price=1e-9,  # all that is due is worth it, as it is where due times come from the price
+        shadow_price=1e-9,  # low enough to select every due page
         discovery_share=float(kind is not Kind.REVISIT),
         refresh_share=float(kind is Kind.REVISIT),
     )
@@ -55,9 +57,9 @@ async def one_batch(
     if not targets:
         return []
     known = DomainKnowledge(scope=lease.domain.build_scope(max_depth=100), rules=ALLOW_ALL, agent="recrawl")
-    answer = answer_to(kind, lease)
-    visits = [decide_visit(target, answer(target), now=at, knowledge=known) for target in targets]
-    clock.go_on()
+    response = response_to(kind, lease)
+    visits = [decide_visit(target, response(target), now=at, knowledge=known) for target in targets]
+    clock.start()
     await record.record_visits(db, lease, record.Batch(visits=visits, max_pages=10**8))
     clock.stop()
     spent.pages += len(visits)
@@ -65,13 +67,13 @@ async def one_batch(
 
 
 class _Clock:
-    """Adds to what was spent whatever passes while it runs."""
+    """Add the time between start and stop to the time spent."""
 
     def __init__(self, spent: Spent) -> None:
         self._spent = spent
-        self.go_on()
+        self.start()
 
-    def go_on(self) -> None:
+    def start(self) -> None:
         self._began, self._began_cpu = time.perf_counter(), time.process_time()
 
     def stop(self) -> None:
@@ -79,14 +81,14 @@ class _Clock:
         self._spent.cpu_s += time.process_time() - self._began_cpu
 
 
-def answer_to(kind: Kind, lease: Lease) -> Callable[[Target], Response]:
+def response_to(kind: Kind, lease: Lease) -> Callable[[Target], Response]:
     if kind is Kind.REVISIT:
         return lambda _: UNCHANGED
     return lambda target: page_of(target, lease, links=0 if kind is Kind.ONLY else LINKS)
 
 
 def page_of(target: Target, lease: Lease, *, links: int) -> Fetched:
-    """A page of words of its own, or it would be held back, that links to others which its key decides."""
+    """Return a page with unique words, which keeps it from being deferred, and links that depend on its key."""
     chance = random.Random(target.key)
     words = " ".join("".join(chance.choices(SYLLABLES, k=3)) for _ in range(100))
     others = (chance.randrange(1000) * 3 + 1 for _ in range(links))

@@ -1,4 +1,4 @@
-"""Several processes that do the same at once: all are ready before any begins."""
+"""Run several processes that start the same work at the same time, once all are ready."""
 
 import multiprocessing
 from collections.abc import Callable, Sequence
@@ -9,12 +9,12 @@ from multiprocessing.synchronize import Barrier as AllReady
 from typing import TypeVar
 
 T = TypeVar("T")
-PATIENCE_S = 300.0  # for the slowest to be ready
+PATIENCE_S = 300.0  # time limit until the slowest is ready
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one process did. seconds: in which it did so, of the clock.  cpu_s: of its own processor time meanwhile."""
+    """The work of one process. seconds: elapsed time.  cpu_s: CPU time of the process."""
 
     pages: int
     seconds: float
@@ -25,7 +25,7 @@ _ready: AllReady | None = None
 
 
 def at_once(work: Callable[[T], Work], parts: Sequence[T]) -> list[Work]:
-    """What each process did with its part. work: calls `all_ready` when it could begin."""
+    """Return the work of each process on its part. work: calls `all_ready` before it starts."""
     context = multiprocessing.get_context("spawn")
     ready = context.Barrier(len(parts))
     with ProcessPoolExecutor(len(parts), mp_context=context, initializer=partial(_remember, ready)) as pool:

@@ -118,7 +118,7 @@ async def explain_page(db: AppDatabase, domain: Domain, url: Url, *, at: datetim
         shadow_price=stored.terms.shadow_price
         if stored.terms and isinstance(stored.terms.revisit, ValuePolicy)
         else None,
-        rate_interval=compute_credible_interval(page.belief),
+        rate_interval=compute_credible_interval(page.rate_estimate),
     )
 
 

@@ -33,7 +33,7 @@ At = Annotated[
     datetime | None,
     declare_option(
         "TIME",
-        "Act as if it were this time: ISO 8601, in UTC without an offset. May not be before a domain's last visit.",
+        "Act as if it were this time: ISO 8601, default time zone UTC. May not be before a domain's last visit.",
         parser=values.parse_instant,
     ),
 ]

@@ -320,7 +320,7 @@ TABLE = {
     "allow_private": Setting(
         SettingKind.FLAG,
         "--allow-private/--no-allow-private",
-        "Allow private addresses, because the server is your own.",
+        "Allow private addresses: the server is your own.",
         label="Private addresses",
         phrase="allowed",
         default_text="refused",
@@ -337,8 +337,8 @@ TABLE = {
     "order": Setting(
         SettingKind.TEXT,
         "--order ORDER",
-        "Which new pages are fetched first: opic (most cash), breadth (breadth-first), depth (depth-first), "
-        "mixed (cash and URL score).",
+        "Which new pages are fetched first: opic (most important), breadth (breadth-first), depth (depth-first), "
+        "mixed (importance and URL score).",
         pattern="opic|breadth|depth|mixed",
         mismatch="not one of opic, breadth, depth, mixed",
         column="discovery_order",
@@ -350,7 +350,7 @@ TABLE = {
     "boost_factor": Setting(
         SettingKind.FACTOR,
         "--boost-factor NUMBER",
-        "Minimum factor by which --boost raises the importance and the URL score of a page.",
+        "Boosted pages become at least this many times as important, and their URL score is multiplied by it.",
     ),
     "discovery_weight": Setting(
         SettingKind.NUMBER,
@@ -432,12 +432,12 @@ TABLE = {
     "virtual_page_share": Setting(
         SettingKind.NUMBER,
         "--virtual-page-share SHARE",
-        "Share of a page's cash that goes to the virtual page, and so to all pages, instead of along its links; "
+        "Share of a page's importance that goes to all pages (the virtual page) instead of along its links; "
         "default 0.15.",
         max_value=1,
         label="Virtual page share",
-        phrase="{} of each visit's cash",
-        default_text="0.15 of each visit's cash",
+        phrase="{} of a page's importance",
+        default_text="0.15 of a page's importance",
         is_about_importance=True,
     ),
     "importance_window": Setting(
@@ -460,14 +460,14 @@ TABLE = {
         is_crawl_option=False,
     ),
     "keep_daily": _build_retention_setting(
-        "--keep-daily SPAN", "How long to keep the last older version of each day; default 90d.", "Daily versions"
+        "--keep-daily SPAN", "How long to keep one older version per day; default 90d.", "Daily versions"
     ),
     "keep_weekly": _build_retention_setting(
-        "--keep-weekly SPAN", "How long to keep the last older version of each week; default 730d.", "Weekly versions"
+        "--keep-weekly SPAN", "How long to keep one older version per week; default 730d.", "Weekly versions"
     ),
     "keep_monthly": _build_retention_setting(
         "--keep-monthly SPAN",
-        "How long to keep the last older version of each month; default forever.",
+        "How long to keep one older version per month; default forever.",
         "Monthly versions",
     ),
     "keep_visits": _build_retention_setting(

@@ -80,7 +80,7 @@ NO_EVIDENCE = NoveltyEvidence()
 class TemplateNovelty:
     """The novelty of a template. Mutable while a batch is recorded.
 
-    no: the number of the group.  deferred_until: the last time assigned to a deferred page; None if pages are not deferred.
+    no: the number of the group.  deferred_until: the last time assigned to a deferred page; None if none is deferred.
     is_moving: known pages must still be deferred or resumed.
     """
 

@@ -132,10 +132,11 @@ async def export(
     """Write the newest version of each fetched page, or only the changes after the cursor `since`.
 
     to: a folder for a format of files, else a binary stream.  row_kind: a row for each page, for each part of it under
-    a heading, or for each version of any page.  on_progress: called with the pages so far. With `since`, pages that
-    went are told, too, so that a copy follows; of versions those are told that came. Raises CursorTooOld for a cursor
-    that is older than what the feed keeps; with 0 all pages are written instead. What changes while it is written is
-    written, or comes after the cursor, or both.  Raises MissingExtra.
+    a heading, or for each version of any page.  on_progress: called with the pages so far. With `since`,
+    pages that went are written too, so that a copy can follow, and of versions only new ones; with 0, all pages are
+    written. A change during the export is in it, after its cursor, or both.
+
+    Raises CursorTooOld if the feed does not reach back to the cursor, and MissingExtra.
     """
     until = await report.read_feed_end(db)
     if since == 0 and await report.read_forgotten_until(db, domain.id):

@@ -163,13 +163,13 @@ async def sync(
     domain: Domain,
     index: PageIndex,
     *,
-    anew: bool = False,
+    full: bool = False,
     on_progress: Callable[[int], None] = lambda _: None,
     thread: Executor | None = None,
 ) -> SyncResult:
     """Apply the changes of a domain to an index, up to the end of the feed.
 
-    All pages are read in the first sync, if the stored cursor is not usable, or with `anew`.  on_progress: is called
+    All pages are read in the first sync, if the stored cursor is not usable, or with `full`.  on_progress: is called
     with the number of pages so far.  thread: the thread of the index (see `open_in_thread`), or None for this one.
     """
     async with index.sync_lock():
@@ -184,7 +184,7 @@ async def sync(
                 put += sum(page.is_available for page in batch)
                 on_progress(put)
 
-        since = None if anew else await call_in_thread(thread, index.read_cursor, name, source=source)
+        since = None if full else await call_in_thread(thread, index.read_cursor, name, source=source)
         if since is not None and since <= until:
             with suppress(CursorTooOld):
                 await apply_batches(pages.read_changed(after=since, until=until))

@@ -201,7 +201,7 @@ def _explain_bound(today: Due) -> str:
 
 def format_change_rate(page: PageFacts, source: PriorSource | None) -> str:
     """Return how often a page changes by its estimate, and the evidence. source: the source of its prior."""
-    rate = format_rate(page.belief.rate_per_day)
+    rate = format_rate(page.rate_estimate.rate_per_day)
     visits = page.visits - page.failures  # a failed visit says nothing about changes
     if page.state is State.GONE:
         return f"it changed {rate} before it was gone"
@@ -269,10 +269,10 @@ def format_scripts(stored: Explanation) -> str:
 
 def format_rate_estimate(page: PageFacts, source: PriorSource | None) -> str:
     """Return `format_change_rate` with the figures of the estimate and of the page's group."""
-    low, high = compute_credible_interval(page.belief)
+    low, high = compute_credible_interval(page.rate_estimate)
     group = f"pages like {page.template}" if page.template != OTHER_TEMPLATES else "pages of the domain"
     return (
-        f"{format_change_rate(page, source)} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)\n"
+        f"{format_change_rate(page, source)} (a {page.rate_estimate.a:.3g}, b {page.rate_estimate.b:.3g} days)\n"
         f"90% credible interval: {format_rate(low)} to {format_rate(high)}\n"
         f"{group} change {format_rate(page.prior.rate_per_day)} (a {page.prior.a:.3g}, b {page.prior.b:.3g})"
     )

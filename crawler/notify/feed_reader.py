@@ -87,7 +87,7 @@ async def queue_notifications(
     Each part of the feed is read once: its changes and the position after it are committed together.
     may_continue: is called before each part, since a condition may have to read the pages of a whole site.
     """
-    options, position, queued = subscription.wish, subscription.position, 0
+    options, position, queued = subscription.options, subscription.position, 0
     batch_size = CONDITION_BATCH_SIZE if options.condition is not None else BATCH_SIZE
     while position < end and subscription.waiting + queued < MAX_WAITING and may_continue():
         until = min(position + batch_size, end)

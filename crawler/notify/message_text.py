@@ -27,10 +27,10 @@ KIND_PHRASES = {
     EventKind.GONE: ("Gone", "gone"),
     EventKind.EXCLUDED: ("Excluded from crawling", "excluded"),
     EventKind.RESTORED: ("Restored", "restored"),
-    EventKind.TEMPLATE: ("Site template changed", "site template changed"),
+    EventKind.TEMPLATE: ("Site template changed", "in the site template"),
     EventKind.DEFERRED: ("Similar pages deferred", "deferred"),
     EventKind.RESUMED: ("Similar pages resumed", "resumed"),
-    EventKind.HINT: ("Change signal", "signaled"),
+    EventKind.HINT: ("Change signal", "reported as changed"),
 }
 # The forms that chat services read as mentions or as links with another text; crawled text must produce neither.
 # Sources: docs.slack.dev, "Formatting text for app surfaces"; docs.mattermost.com, "Mention people"; the message

@@ -136,7 +136,7 @@ async def _send_due(
     sender: TargetSender | None = None
     async with AsyncExitStack() as stack:
         # Failed messages are not retried in quiet hours either.
-        while may_continue() and not subscription.wish.delivery_times.is_quiet(context.now()):
+        while may_continue() and not subscription.options.delivery_times.is_quiet(context.now()):
             try:
                 message = await _prepare_next_message(context, subscription)
                 if message is None:
@@ -183,7 +183,7 @@ async def _prepare_next_message(context: DeliveryContext, subscription: Subscrip
         return message
     if not await outbox.is_due(context.db, subscription.id, at=now):
         return None  # before the target is resolved, which may query a Prefect server
-    kind = (await resolve_target(subscription.wish.target, context.find_secret)).kind
+    kind = (await resolve_target(subscription.options.target, context.find_secret)).kind
     await _find_signing_key(context, subscription)  # first, so that no message ages while the key is missing
     is_joined = kind not in {TargetKind.WEBHOOK, TargetKind.COMMAND}  # one mail has many changes
     message_count = await outbox.make_messages(
@@ -209,7 +209,7 @@ async def _record_missing_target(
 
 
 async def _open_sender(context: DeliveryContext, subscription: Subscription) -> TargetSender:
-    options = subscription.wish
+    options = subscription.options
     target = await resolve_target(options.target, context.find_secret)
     key = await _find_signing_key(context, subscription)
     return TargetSender(
@@ -225,7 +225,7 @@ async def _open_sender(context: DeliveryContext, subscription: Subscription) -> 
 
 async def _find_signing_key(context: DeliveryContext, subscription: Subscription) -> str | None:
     """Return the secret that signs messages, or None. Raises TargetUnavailable if it is missing or invalid."""
-    secret = subscription.wish.secret
+    secret = subscription.options.secret
     if not secret:
         return None
     key = await resolve_secret(parse_reference(secret), context.find_secret)
@@ -291,8 +291,8 @@ async def send_test(context: DeliveryContext, subscription: Subscription) -> str
 
 def may_run(subscription: Subscription, sign: Callable[[str], str] | None) -> bool:
     """Return whether this process may deliver: a command runs only in the RECRAWL_HOME in which it was added."""
-    text = get_signed_text(subscription.wish.target)
-    return not text or (sign is not None and sign(text) == subscription.wish.seal)
+    text = get_signed_text(subscription.options.target)
+    return not text or (sign is not None and sign(text) == subscription.options.seal)
 
 
 def explain_not_run_here(subscription: Subscription) -> str:

@@ -68,7 +68,8 @@ def compute_due(explanation: Explanation, page: PageFacts, rules: PageRules) -> 
     recall, ahead = _compute_signal_terms(page, explanation)
     bounds = {"min_interval": 0.0, "max_interval": NO_BOUND_DAYS, "recall": recall, "ahead": ahead}
     days = (
-        float(compute_due_gap(page.belief.a, page.belief.b, weight, terms.shadow_price, **bounds)) - page.activity_ahead
+        float(compute_due_gap(page.rate_estimate.a, page.rate_estimate.b, weight, terms.shadow_price, **bounds))
+        - page.activity_ahead
     )
     if days >= terms.max_interval / DAY:
         bound, by_rule, gap = Bound.MAX, rule_terms.max_interval is not None, terms.max_interval
@@ -107,7 +108,12 @@ def compute_visit_value(explanation: Explanation, page: PageFacts, rules: PageRu
     aged_days = (1 - recall) * _compute_unseen_days(page, explanation) + ahead
     return float(
         compute_values_with_signals(
-            page.belief.a, page.belief.b, weight, aged_days, ahead=ahead, max_interval=terms.max_interval / DAY
+            page.rate_estimate.a,
+            page.rate_estimate.b,
+            weight,
+            aged_days,
+            ahead=ahead,
+            max_interval=terms.max_interval / DAY,
         )
     )
 
@@ -116,7 +122,7 @@ def compute_chance_unchanged(explanation: Explanation, page: PageFacts) -> float
     """Return the probability that a page has not changed since its last good visit; None if it is unknown."""
     if not page.freshness or page.last_good_at is None:
         return page.freshness
-    rate_estimate = page.belief
+    rate_estimate = page.rate_estimate
     days = compute_aged_days(
         rate_estimate.a, rate_estimate.b, _compute_unseen_days(page, explanation), _combine_signals(page, explanation)
     )
@@ -131,7 +137,7 @@ def compute_page_magnitude_factor(page: PageFacts, terms: VisitTerms) -> float:
 def _combine_signals(page: PageFacts, explanation: Explanation) -> SignalState:
     """Return the combined change signals about the page since its last good visit."""
     return combine_page_signals(
-        page.belief, page.signals, explanation.terms.sources if explanation.terms is not None else ()
+        page.rate_estimate, page.signals, explanation.terms.sources if explanation.terms is not None else ()
     )
 
 
@@ -145,4 +151,4 @@ def _compute_unseen_days(page: PageFacts, explanation: Explanation) -> float:
 def _compute_signal_terms(page: PageFacts, explanation: Explanation) -> tuple[float, float]:
     """Return the probability that a change would have been signaled, and the days by which signals age the page."""
     combined = _combine_signals(page, explanation)
-    return float(combined.recall), float(compute_days_ahead(page.belief.a, page.belief.b, combined))
+    return float(combined.recall), float(compute_days_ahead(page.rate_estimate.a, page.rate_estimate.b, combined))

@@ -1,6 +1,6 @@
-"""One machine without any set-up: an embedded Postgres, a Prefect server and a worker, found again and ended.
+"""The local stack of one machine: an embedded Postgres, a Prefect server, a worker and the web UI.
 
-`up`, `down` and `stack` are what the command calls; `postgres.cluster` serves a plain crawl. Beneath them stand three
-rooms: `postgres`, `prefect`, and `keys`, which say who is let in. Modules are offered whole, since importing
-prefect takes a second. Uses core, store and settings.
+`lifecycle` starts and stops the stack, and `stack` finds its parts. A crawl without the stack only needs
+`postgres.cluster`. Other packages run services in the foreground (`service`), export metrics, and keep the keys and
+tokens of RECRAWL_HOME (`keys`). Import the modules directly, because importing prefect takes a second.
 """

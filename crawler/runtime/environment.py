@@ -1,4 +1,4 @@
-"""The environment of everything that is Prefect here, in one place."""
+"""The environment variables of the Prefect server, its clients and its worker."""
 
 import os
 import sys
@@ -11,33 +11,33 @@ from crawler.runtime.keys.home_keys import list_own_origins
 
 POOL = "recrawl"
 WATCH_PATH = "/recrawl/run/"
-HEARTBEAT_SECONDS = 30  # the least that Prefect allows
+HEARTBEAT_SECONDS = 30  # the minimum of Prefect
 
-# Quiet: nothing is sent to anybody, nothing is advertised, nobody looks for updates, nothing asks.
+# No telemetry, advertisements, update checks or prompts.
 QUIET = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
-    "PREFECT_SERVER_UI_V2_ENABLED": "false",  # it asks an address of an analytics firm at every page, whatever is set
+    "PREFECT_SERVER_UI_V2_ENABLED": "false",  # every page of it contacts an analytics service, regardless of settings
     "PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED": "false",
     "PREFECT_CLI_PROMPT": "false",
     "PREFECT_LOGGING_COLORS": "false",
 }
-# What a run needs, wherever the server is.
+# The settings of runs, for any server.
 CLIENT = {
-    # While Postgres or the server is restarted, a state call gets a 500; without a retry the run becomes a zombie.
+    # While Postgres or the server restarts, state calls get a 500; without a retry the run becomes a zombie.
     "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500",
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),
     "PREFECT_WORKER_QUERY_SECONDS": "2",
     "PREFECT_WORKER_PREFETCH_SECONDS": "2",
     "PREFECT_RUNNER_POLL_FREQUENCY": "2",
-    "PREFECT_EVENTS_WORKER_MAX_QUEUE_SIZE": "10000",  # unbounded by default: an outage of the server fills the memory
+    "PREFECT_EVENTS_WORKER_MAX_QUEUE_SIZE": "10000",  # by default an outage could fill the memory
     "PREFECT_LOGGING_EXTRA_LOGGERS": "recrawl",
 }
-# What our own server does: by default it writes each task's state by itself, and keeps everything for months.
+# The settings of the local server: by default it writes each task state separately and keeps all data for months.
 SERVER = {
     "PREFECT_SERVER_API_HOST": "127.0.0.1",
-    # By default it gives its database 10 s for a statement and 5 for a connection; a busy machine needs more of both.
+    # The defaults are 10 s for a statement and 5 s for a connection; a busy machine needs more.
     "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
     "PREFECT_SERVER_DATABASE_CONNECTION_TIMEOUT": "60",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
@@ -46,7 +46,7 @@ SERVER = {
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE": "500",
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "100",
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_FLUSH_INTERVAL": "2",
-    "PREFECT_SERVER_SERVICES_SCHEDULER_MAX_RUNS": "12",  # ahead; by default 100, most of them in the way on the screen
+    "PREFECT_SERVER_SERVICES_SCHEDULER_MAX_RUNS": "12",  # in advance; the default of 100 clutters the UI
     "PREFECT_SERVER_SERVICES_TRIGGERS_READ_BATCH_SIZE": "100",
     "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": '["events","flow_runs"]',
     "PREFECT_SERVER_EVENTS_RETENTION_PERIOD": "P2D",
@@ -55,19 +55,19 @@ SERVER = {
 
 @dataclass(frozen=True, slots=True)
 class PrefectApi:
-    """A Prefect server's API. auth: what it asks for, user:password; None where it asks for nothing."""
+    """The API of a Prefect server. auth: its auth string user:password, or None."""
 
     url: str
     auth: str | None = field(default=None, repr=False)
 
     @property
     def ui_url(self) -> str:
-        """Where people look at it."""
+        """The address of the Prefect UI."""
         return self.url.removesuffix("/api")
 
 
 def build_client_environment(home: Path, api: PrefectApi) -> dict[str, str]:
-    """What has to be set before prefect is imported, in any process that talks to that server."""
+    """Return the variables that a client of the server needs before it imports prefect."""
     auth = {"PREFECT_API_AUTH_STRING": api.auth} if api.auth is not None else {}
     return QUIET | CLIENT | auth | {"PREFECT_API_URL": api.url, "PREFECT_HOME": str(home / "prefect")}
 
@@ -75,31 +75,31 @@ def build_client_environment(home: Path, api: PrefectApi) -> dict[str, str]:
 def build_server_environment(
     home: Path, *, port: int, auth: str, database_url: str, keep_runs: timedelta
 ) -> dict[str, str]:
-    """What our own server is started with. database_url: postgresql://..., a database that is Prefect's alone.
+    """Return the variables of the local server. database_url: postgresql://..., a database that only Prefect uses.
 
-    keep_runs: for how long it keeps runs that have ended, with their logs; its own service forgets older ones.
+    keep_runs: how long Prefect keeps ended runs with their logs.
     """
     overrides = {
         "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(int(keep_runs.total_seconds())),
         "PREFECT_SERVER_API_AUTH_STRING": auth,
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": ",".join(list_own_origins(port)),
-        # The variable, not the flag: the user interface calls the API where this says.
+        # The variable instead of the flag, because the UI calls the API at this port.
         "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": database_url.replace("postgresql://", "postgresql+asyncpg://", 1),
-        # Otherwise it writes the files of its user interface, which name the port, into the installed package.
+        # Otherwise it writes the files of its UI, which contain the port, into the installed package.
         "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "prefect" / "ui"),
     }
     return build_client_environment(home, PrefectApi(build_api_url(port), auth)) | SERVER | overrides
 
 
 def build_worker_environment(home: Path, api: PrefectApi, *, tag: str, database_url: str) -> dict[str, str]:
-    """Return what Prefect's worker and its runs are started with. tag: of what they descend from."""
+    """Return the variables of Prefect's worker and its runs. tag: the tag of the stack or service."""
     return build_client_environment(home, api) | {
         TAG: tag,
         "RECRAWL_HOME": str(home),
         "RECRAWL_DATABASE_URL": database_url,
-        "TMPDIR": str(home / "tmp"),  # Prefect keeps runs' files in a folder of one name for all users
-        # Runs are started as "python", which has to be this one.
+        "TMPDIR": str(home / "tmp"),  # Prefect uses one folder name for the files of runs of all users
+        # Runs are started as "python", which must be this one.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
     }
 
@@ -111,5 +111,5 @@ def build_worker_command(name: str) -> list[str]:
 
 
 def build_api_url(port: int) -> str:
-    """Return where programs ask our own server."""
+    """Return the API address of the local server."""
     return f"http://127.0.0.1:{port}/api"

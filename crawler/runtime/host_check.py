@@ -1,10 +1,10 @@
-"""Who may ask the Prefect server at all: pages of its own, and programs that mean it, by its own address.
+"""Checks of Host and Origin in front of the Prefect server, and a redirect page to its runs.
 
-A page of any site could otherwise have the user's browser ask it, under a name that leads to this machine.
+Without the checks, pages of other sites could make the user's browser send requests to it, by DNS rebinding.
 
-Here is also the way to a run, for who has logged in at Prefect's own pages and for who has not. Prefect's page of a run
-shows an error to whoever has not told it the auth string yet, and its login asks everybody anew. Only a page of the
-same origin can know which is right: the browser keeps the string there, and sends it nowhere else.
+The redirect page opens a run with or without an earlier login to Prefect. Prefect's own page of a run shows an error
+without a login, and its login page always asks for the password. Only a page of the same origin can read from the
+browser's storage whether there is a password.
 """
 
 from base64 import b64encode
@@ -19,17 +19,17 @@ from crawler.runtime.keys.home_keys import MAX_NONCE_CHARS, PROOF_PATH, compute_
 
 POLICY_VIOLATION = 1008  # RFC 6455; before a connection is accepted, it becomes a 403
 
-# The string stays in the browser's storage: it is in no address, no log and no history. An old one counts as none.
+# The password stays in the browser's storage: it is in no address, log or history. An outdated one counts as missing.
 SCRIPT = """
-const there = "/runs/flow-run/" + location.pathname.split("/").pop();
-const login = "/login?redirect=" + encodeURIComponent(there);
-const word = localStorage.getItem("prefect-password");
-fetch("/api/admin/version", {headers: word ? {Authorization: "Basic " + word} : {}, cache: "no-store"})
-  .then(answer => location.replace(answer.status === 401 ? login : there), () => location.replace(there));
+const run = "/runs/flow-run/" + location.pathname.split("/").pop();
+const login = "/login?redirect=" + encodeURIComponent(run);
+const password = localStorage.getItem("prefect-password");
+fetch("/api/admin/version", {headers: password ? {Authorization: "Basic " + password} : {}, cache: "no-store"})
+  .then(response => location.replace(response.status === 401 ? login : run), () => location.replace(run));
 """
 PAGE = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>A run · recrawl</title></head>
-<body><p>Prefect shows this run; its pages need JavaScript. <code>recrawl ui</code> tells the word that it asks for.</p>
+<html lang="en"><head><meta charset="utf-8"><title>Crawl run · recrawl</title></head>
+<body><p>Prefect shows this run and needs JavaScript. <code>recrawl ui</code> prints the password of its login.</p>
 <script>{SCRIPT}</script></body></html>
 """
 POLICY = (
@@ -45,9 +45,9 @@ HEADERS = {
 
 
 def require_own_address(app: ASGIApp, *, port: int, auth: str) -> ASGIApp:
-    """The application behind a check of Host and Origin; who asks is given the proof that it knows the auth string.
+    """Return the application behind a check of Host and Origin. It also serves the proof that it knows the auth string.
 
-    The way to a run is shown to anybody: it holds nothing.
+    The redirect page to a run needs no authentication, because it contains no data.
     """
     hosts = {host.encode() for host in list_own_hosts(port)}
     origins = {origin.encode() for origin in list_own_origins(port)}
@@ -56,9 +56,9 @@ def require_own_address(app: ASGIApp, *, port: int, auth: str) -> ASGIApp:
         if scope["type"] not in {"http", "websocket"}:
             await app(scope, receive, send)
         elif [value.lower() for value in _get_header_values(scope, b"host")] not in [[host] for host in hosts]:
-            await _refuse(scope, receive, send, f"this is {list_own_origins(port)[0]}")
+            await _refuse(scope, receive, send, f"unknown Host header: this server is {list_own_origins(port)[0]}")
         elif not set(_get_header_values(scope, b"origin")) <= origins:
-            await _refuse(scope, receive, send, "only its own pages may ask")
+            await _refuse(scope, receive, send, "requests from pages of other sites are not allowed")
         elif scope["type"] == "http" and scope["path"].startswith(f"{PROOF_PATH}/"):
             nonce = scope["path"].removeprefix(f"{PROOF_PATH}/")[:MAX_NONCE_CHARS]
             await PlainTextResponse(compute_proof(auth, port=port, nonce=nonce))(scope, receive, send)
@@ -82,7 +82,7 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, reason: str) -> No
 
 
 def is_watch_path(path: str) -> bool:
-    """Whether that is the way to a run, and to nothing else."""
+    """Return whether a path is that of the redirect page of a run."""
     run_id = path.removeprefix(WATCH_PATH)
     try:
         return path.startswith(WATCH_PATH) and str(UUID(run_id)) == run_id

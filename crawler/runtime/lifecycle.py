@@ -1,4 +1,4 @@
-"""Starting the stack, what is missing of it, part by part; and stopping exactly what was started."""
+"""Start of the missing parts of the local stack, and stop of everything that was started."""
 
 import asyncio
 import os
@@ -33,43 +33,46 @@ from crawler.store.domains import expire_leases
 PREFECT_DATABASE = "prefect"
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 RETRY_SECONDS = 10
-CANCEL_SECONDS = 120  # what a run gets to record what is in flight; by default no request takes longer than 20
+CANCEL_SECONDS = 120  # for a run to record its visits in progress; by default no request takes longer than 20
 
 
 def start_stack(settings: Settings, *, report: Report, deployments: Path = DEPLOYMENTS) -> Stack:
-    """Start what is missing of the stack; it stays until `down`. Two at once do not fight: the second finds it running.
+    """Start the missing parts of the stack, which then run until `stop_stack`. A lock makes concurrent calls safe.
 
-    deployments: a prefect.yaml in a folder beside `flows`.
-    Raises StackFailed or another CrawlerError, with what to do about it.
+    deployments: a prefect.yaml in a folder next to `flows`. Raises StackFailed or another CrawlerError.
     """
     home = settings.home.resolve()
     for name in HOME_FOLDERS:
         ensure_private_folder(home, name)
-    with hold_lock(home / "run" / "lock", on_wait=lambda: report("Another command starts or stops the stack: waiting")):
+    with hold_lock(
+        home / "run" / "lock", on_wait=lambda: report("Waiting for another command that starts or stops the stack")
+    ):
         was_down = not children.list_tagged(children.ensure_tag(home)) and find_running_postgres(home) is None
         try:
             return _start_parts(home, settings, deployments=deployments, report=report)
-        except BaseException:  # an interrupt too: half a stack is of no use to anybody
+        except BaseException:  # also after an interrupt: half a stack is useless
             if was_down:
                 _stop_parts(home, settings, report=report)
             raise
 
 
 def stop_stack(settings: Settings, *, report: Report) -> bool:
-    """Stop what `up` started, runs and what they started included; whether there was anything to stop."""
+    """Stop what `start_stack` started, including runs and child processes. Return whether anything was running."""
     home = settings.home.resolve()
     lock = ensure_private_folder(home, "run") / "lock"
-    with hold_lock(lock, on_wait=lambda: report("Another command starts or stops the stack: waiting")):
+    with hold_lock(lock, on_wait=lambda: report("Waiting for another command that starts or stops the stack")):
         return _stop_parts(home, settings, report=report)
 
 
 def _start_parts(home: Path, settings: Settings, *, deployments: Path, report: Report) -> Stack:
     external = find_external_api(settings, children.find_child(home, children.SERVER))
     if external is not None and not is_responding(None, external):
-        raise StackFailed(f"no Prefect server answers at {external.url} (PREFECT_API_URL): start it, or unset that")
+        raise StackFailed(
+            f"no Prefect server responds at {external.url} (PREFECT_API_URL): start it or unset PREFECT_API_URL"
+        )
     database_setting = settings.database_url
     if database_setting is not None:
-        prepare_schema(database_setting.get_secret_value(), may_upgrade=False)  # before anything is started in vain
+        prepare_schema(database_setting.get_secret_value(), may_upgrade=False)  # fails before anything is started
     database_url = (
         database_setting.get_secret_value()
         if database_setting
@@ -81,7 +84,7 @@ def _start_parts(home: Path, settings: Settings, *, deployments: Path, report: R
         return ensure_server(home, settings, database_url=url, report=report)
 
     server = start_server() if external is None else None
-    # While the server starts; this and importing prefect take about as long as it does.
+    # In parallel with the start of the server; this and the import of prefect take about as long.
     if database_setting is None:
         prepare_schema(database_url, may_upgrade=True)
     os.environ.update(build_client_environment(home, _choose_api(home, server, external)))
@@ -100,12 +103,12 @@ def _start_parts(home: Path, settings: Settings, *, deployments: Path, report: R
 def _choose_api(home: Path, server: Child | None, external: PrefectApi | None) -> PrefectApi:
     if server is not None:
         return build_own_api(home, server)
-    assert external is not None  # a server is started where none is named
+    assert external is not None  # without an external server, one is started
     return external
 
 
 def _ensure_database(home: Path, name: str, *, report: Report) -> str:
-    """The URL of a database in the embedded Postgres, both made where they are not there."""
+    """Return the URL of a database in the embedded Postgres, and create both if needed."""
     if find_running_postgres(home) is None:
         report("Postgres: starting")
     cluster = keep_postgres(home)
@@ -114,9 +117,9 @@ def _ensure_database(home: Path, name: str, *, report: Report) -> str:
 
 
 async def register_deployments(api: PrefectApi, deployments: Path, *, database_url: str, is_ours: bool) -> int:
-    """Register the deployments, their forms with the domains that there are; gives how many were new or different.
+    """Register the deployments, with the domains in their forms. Return the number of new or changed deployments.
 
-    is_ours: the server is this home's own.
+    is_ours: whether the server belongs to this home.
     """
     from crawler.runtime.prefect.api import ensure_deployments, offer_domains, open_client
 
@@ -129,12 +132,12 @@ async def register_deployments(api: PrefectApi, deployments: Path, *, database_u
 def _ensure_worker(
     home: Path, server: Child | None, *, api: PrefectApi, database_url: str, deployments: Path, report: Report
 ) -> Child:
-    """The deployments, and a worker for them; before a new worker starts, what a dead one left is cleared away."""
+    """Register the deployments and return the worker; clean up after a dead worker before starting a new one."""
     worker = find_worker(home, api=api, database_url=database_url)
     if worker is None:
         own_server, tag = children.find_child(home, children.SERVER), children.ensure_tag(home)
         clean_up(tag, excluding=own_server.process if own_server else None, database_url=database_url, report=report)
-        if server is not None:  # a pool that others share is not ours to clear
+        if server is not None:  # the pool of an external server may have other users
             clear_runs(api, report=report)
     registered = asyncio.run(
         register_deployments(api, deployments, database_url=database_url, is_ours=server is not None)
@@ -146,7 +149,7 @@ def _ensure_worker(
 
 
 def clean_up(tag: str, *, excluding: Process | None = None, database_url: str, report: Report) -> None:
-    """End what a dead worker, or one for another server, left behind, and free the domains that its runs held."""
+    """End the processes of a dead worker, or of one for another server, and release the leases of its runs."""
     children.end_processes([each for each in children.list_tagged(tag) if each != excluding])
 
     async def free_leases() -> int:
@@ -155,11 +158,11 @@ def clean_up(tag: str, *, excluding: Process | None = None, database_url: str, r
 
     freed = asyncio.run(free_leases())
     if freed:
-        report(f"Leases: {freed} freed that a dead worker held")
+        report(f"Leases: {freed} of a dead worker released")
 
 
 def _stop_parts(home: Path, settings: Settings, *, report: Report) -> bool:
-    """Stop the stack; whether there was anything to stop. The lock is held."""
+    """Stop the stack. Return whether anything was running. The caller holds the lock."""
     tag, cluster = children.ensure_tag(home), find_running_postgres(home)
     processes = children.list_tagged(tag)
     if not processes and cluster is None:
@@ -173,7 +176,7 @@ def _stop_parts(home: Path, settings: Settings, *, report: Report) -> bool:
     if worker is not None:
         report("Worker: stopping")
         children.end_processes([worker.process])
-    # The runs, too, that have not ended by themselves, and orphans.
+    # Including orphans and runs that have not ended in time.
     children.end_processes([each for each in children.list_tagged(tag) if server is None or each != server.process])
     if api is not None and runs and is_responding(server, api):
         from crawler.runtime.prefect.api import mark_cancelled
@@ -188,17 +191,17 @@ def _stop_parts(home: Path, settings: Settings, *, report: Report) -> bool:
     if cluster is not None:
         report("Postgres: stopping")
         if not release_postgres(home):
-            report("Postgres stays until another command that uses it is done")
+            report("Postgres: still used by another command, which stops it at its end")
     return True
 
 
 def _cancel_runs(api: PrefectApi, only: set[UUID] | None, *, report: Report) -> Sequence[UUID]:
-    """Let runs end by themselves, so that they release what they hold; gives those that were asked. None: all."""
+    """Cancel runs and wait for their end, so that they release their leases. Return them. only: None for all."""
     from crawler.runtime.prefect.api import cancel_runs, list_still_live
 
     cancelled = live_runs = asyncio.run(cancel_runs(api, only=only))
     if cancelled:
-        report(f"Runs: cancelling {len(cancelled)}")
+        report(f"Runs: canceling {len(cancelled)}")
     began = cancelled_at = time.monotonic()
     while live_runs and time.monotonic() - began < CANCEL_SECONDS:
         if time.monotonic() - cancelled_at > RETRY_SECONDS:
@@ -210,7 +213,7 @@ def _cancel_runs(api: PrefectApi, only: set[UUID] | None, *, report: Report) -> 
 
 
 def find_run_ids(processes: Sequence[Process]) -> set[UUID]:
-    """The Prefect runs that these processes are."""
+    """Return the ids of the Prefect runs of these processes."""
     runs = set()
     for each in processes:
         try:

@@ -1,4 +1,4 @@
-"""What the local stack asks of the machine: processes, locks, free ports, and files that nobody else can look into."""
+"""Processes, file locks, free ports and private files of the local machine."""
 
 import contextlib
 import fcntl
@@ -14,39 +14,39 @@ import psutil
 
 from crawler.errors import StackFailed
 
-# all that stands in RECRAWL_HOME
+# The folders of RECRAWL_HOME.
 HOME_FOLDERS = frozenset({"logs", "postgres", "prefect", "report", "run", "search", "tmp"})
-OTHERS_MODE = 0o077  # what group and others may do, in a file's mode
-PORTS = range(20_000, 32_000)  # below what systems hand out to clients, so no outgoing connection ever sits on one
+OTHERS_MODE = 0o077  # the permissions of group and others
+PORTS = range(20_000, 32_000)  # below the ephemeral ports, so no outgoing connection uses one
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process of this machine. birth tells it from a later process with the same id."""
+    """A process of this machine. birth: distinguishes it from a later process with the same id."""
 
     pid: int
     birth: str
 
     def is_running(self) -> bool:
-        """Whether it is still there; a zombie is not."""
+        """Return whether it still runs; a zombie does not."""
         return read_birth(self.pid) == self.birth
 
 
 def find_process(pid: int) -> Process | None:
-    """The process that has this id now."""
+    """Return the current process with this id."""
     found_birth = read_birth(pid)
     return Process(pid, found_birth) if found_birth is not None else None
 
 
 def read_birth(pid: int) -> str | None:
-    """Return when a process began, as a text that no other process with this id ever has; None where there is none."""
+    """Return the start time of a process, as a text that is unique for its id; None if it does not run."""
     try:
         running = psutil.Process(pid)
         if running.status() == psutil.STATUS_ZOMBIE:
             return None
         if not psutil.LINUX:
             return str(running.create_time())
-        # In ticks since this boot: as an instant it would move whenever the clock is set. The name before may hold ")".
+        # In ticks since the boot, because an instant would change with the clock. The name before it may contain ")".
         ticks = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         return None
@@ -60,9 +60,9 @@ def _read_boot_id() -> str:
 
 @contextlib.contextmanager
 def hold_lock(lock: Path, *, shared: bool = False, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold a file as a lock between processes; the system frees it when the holder ends, however it ends.
+    """Hold a lock file between processes; the system releases it even if the holder is killed.
 
-    shared: any number may hold it so, but nobody the other way.  on_wait: called once if it has to be waited for.
+    shared: whether other shared holders are allowed.  on_wait: is called once if the lock is not free.
     """
     mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     with _open_lock(lock) as file:
@@ -75,7 +75,7 @@ def hold_lock(lock: Path, *, shared: bool = False, on_wait: Callable[[], None] |
 
 @contextlib.contextmanager
 def try_hold_lock(lock: Path) -> Iterator[bool]:
-    """Hold a lock if nobody else does; whether it is held."""
+    """Hold a lock if it is free, and yield whether it is held."""
     with _open_lock(lock) as file:
         yield _try_lock(file, fcntl.LOCK_EX)
 
@@ -102,22 +102,22 @@ def _try_lock(file: int, mode: int) -> bool:
 
 
 def _build_unusable_error(folder: Path, error: OSError) -> StackFailed:
-    return StackFailed(f"{folder} cannot be used ({error.strerror}): set RECRAWL_HOME to a folder of yours")
+    return StackFailed(f"{folder} cannot be used ({error.strerror}): set RECRAWL_HOME to a folder that you own")
 
 
 def find_free_port(key: str, *, excluded: tuple[int, ...] = ()) -> int:
-    """A loopback port that nobody listens on, for one key the same one as long as it stays free."""
+    """Return a free loopback port; the same key gives the same port as long as that is free."""
     first = zlib.crc32(key.encode())
     for step in range(len(PORTS)):
         port = PORTS[(first + step) % len(PORTS)]
         if port not in excluded and is_port_free(port):
             return port
-    raise StackFailed(f"no port of 127.0.0.1 from {PORTS.start} to {PORTS.stop} is free: stop what uses them")
+    raise StackFailed(f"no port of 127.0.0.1 from {PORTS.start} to {PORTS.stop} is free: stop programs that use them")
 
 
 def is_port_free(port: int) -> bool:
     with socket.socket() as probe:
-        # As servers do it, else a port whose connections have just ended counts as taken for a minute.
+        # Like servers, because otherwise a port with recently closed connections counts as taken for a minute.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -127,7 +127,7 @@ def is_port_free(port: int) -> bool:
 
 
 def choose_port(file: Path, *, default: int, key: str) -> int:
-    """Return the port of last time, else the usual one, else any that is free, and record it: bookmarks go on."""
+    """Return the last port, else the default, else any free one, and record it, so that bookmarks keep working."""
     last = read_recorded_port(file, default=default)
     port = last if is_port_free(last) else find_free_port(key)
     write_private(file, str(port))
@@ -135,14 +135,14 @@ def choose_port(file: Path, *, default: int, key: str) -> int:
 
 
 def read_recorded_port(file: Path, *, default: int) -> int:
-    """Return the port of last time, else the usual one."""
+    """Return the last port, else the default."""
     return int(file.read_text(encoding="ascii")) if file.exists() else default
 
 
 def ensure_private_folder(home: Path, name: str) -> Path:
-    """HOME/NAME, made where it is not there, and closed to others. name: of `OURS`.
+    """Return HOME/NAME, create it if needed, and deny access to other users. name: one of HOME_FOLDERS.
 
-    HOME, too, is closed, unless the user keeps other things in it. Raises StackFailed where it is another user's.
+    HOME also becomes private, unless it has other contents. Raises StackFailed if it belongs to another user.
     """
     folder = home / name
     try:
@@ -152,7 +152,7 @@ def ensure_private_folder(home: Path, name: str) -> Path:
             restrict_to_owner(home)
         folder.mkdir(mode=0o700, exist_ok=True)
         if os.geteuid() != folder.stat().st_uid:
-            raise StackFailed(f"{folder} belongs to another user: set RECRAWL_HOME to a folder of yours")
+            raise StackFailed(f"{folder} belongs to another user: set RECRAWL_HOME to a folder that you own")
         restrict_to_owner(folder)
     except OSError as error:
         raise _build_unusable_error(folder, error) from error
@@ -160,14 +160,14 @@ def ensure_private_folder(home: Path, name: str) -> Path:
 
 
 def restrict_to_owner(path: Path) -> None:
-    """Take from everybody but the owner what they may do with it."""
+    """Remove all permissions of group and others."""
     mode = path.stat().st_mode & 0o7777
     if mode & OTHERS_MODE:
         path.chmod(mode & ~OTHERS_MODE)
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that its owner alone can read; who reads meanwhile finds the old one, or the new one whole."""
+    """Write a file atomically that only its owner can read."""
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
     temporary.touch(mode=0o600, exist_ok=False)
@@ -176,7 +176,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def ensure_secret(file: Path, make: Callable[[], str]) -> str:
-    """Return the text of a file in HOME/run that its owner alone can read; made the first time."""
+    """Return the text of a private file in HOME/run, and create it the first time."""
     existing = read_secret(file)
     if existing:
         return existing
@@ -186,7 +186,7 @@ def ensure_secret(file: Path, make: Callable[[], str]) -> str:
 
 
 def read_secret(file: Path) -> str:
-    """Return the text of a file; empty where there is none."""
+    """Return the text of a file; empty if it is missing."""
     try:
         return file.read_text(encoding="ascii").strip()
     except FileNotFoundError:
@@ -194,5 +194,5 @@ def read_secret(file: Path) -> str:
 
 
 def get_search_file(home: Path) -> Path:
-    """Return the file of the full-text index, which may not be there yet; its folder is made, for its owner alone."""
+    """Return the file of the full-text index, which may not exist yet, and create its private folder."""
     return ensure_private_folder(home, "search") / "pages.sqlite"

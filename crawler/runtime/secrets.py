@@ -1,4 +1,4 @@
-"""Secrets that domains name: variables of this process, files that they name, and Secret blocks of a Prefect server."""
+"""Secrets of domains and subscriptions, from environment variables, files, or Secret blocks of a Prefect server."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -15,48 +15,48 @@ from crawler.settings import Settings
 
 
 def build_secret_finder(settings: Settings) -> Callable[[SecretReference], Awaitable[str | None]]:
-    """What finds the secret at a reference; None where there is none, and for a block while no server answers."""
-    return partial(_find_secret, settings)  # which another process can be given
+    """Return a function that looks up the secret of a reference; it returns None if the secret or server is missing."""
+    return partial(_find_secret, settings)  # a partial can be pickled for another process
 
 
 def explain_missing_in_worker(settings: Settings, reference: SecretReference) -> str:
-    """Why whoever tells and crawls by himself may not find a secret that stands in a variable; empty where he does.
+    """Return why the worker process may not find the secret of a variable, and what to do; empty if it does.
 
-    The worker of a stack has the variables of the `recrawl up` that started it, whatever was set since.
+    The worker of a stack has the variables of the `recrawl up` that started it, even if they were changed later.
     """
     if reference.source is not SecretSource.ENV:
         return ""
     worker, name = find_child(settings.home.resolve(), WORKER), reference.name
     if worker is None:
-        return "" if is_without_worker(settings) else f"workers elsewhere need {name}, or {name}{SUFFIX}, too"
-    remedy = f"recrawl down, then recrawl up where {name} is set"
+        return "" if is_without_worker(settings) else f"workers on other machines also need {name} or {name}{SUFFIX}"
+    remedy = f"set {name}, then run recrawl down and recrawl up"
     try:
         worker_variables = psutil.Process(worker.process.pid).environ()
     except psutil.Error:
-        return f"the running stack has the variables that it was started with: if {name} is newer, {remedy}"
+        return f"the local stack has the variables of its start: if {name} was set or changed later, {remedy}"
     own_value = os.environ.get(name)
     if name not in worker_variables and f"{name}{SUFFIX}" not in worker_variables:
-        return f"the running stack was started without {name}, and cannot use it: {remedy}"
+        return f"the local stack was started without {name} and cannot use it: {remedy}"
     if own_value is not None and worker_variables.get(name, own_value) != own_value:
-        return f"the running stack was started with another {name}: {remedy}"
+        return f"the local stack was started with another value of {name}: {remedy}"
     return ""
 
 
 def explain_missing(settings: Settings, reference: SecretReference) -> str:
-    """Why a secret that a variable holds may not be found by whoever crawls, and what to do; empty where it is."""
+    """Return why a crawl may not find the secret of a variable, and what to do; empty if it does."""
     try:
         is_here = read_variable_secret(reference) is not None
     except BadInput as error:  # its file cannot be read
         return str(error)
-    has_worker = find_child(settings.home.resolve(), WORKER) is not None  # whose variables count
+    has_worker = find_child(settings.home.resolve(), WORKER) is not None  # its variables count
     if is_here or has_worker or reference.source is not SecretSource.ENV:
         return explain_missing_in_worker(settings, reference)
     name = reference.name
-    return f"{name} is not set here: set it, or {name}{SUFFIX}, where you crawl; until then nothing is fetched"
+    return f"{name} is not set here: set it, or {name}{SUFFIX}, where you crawl; nothing is fetched until then"
 
 
 def read_variable_secret(reference: SecretReference) -> str | None:
-    """Return the secret at a reference to a variable, or None; for a block, too, which a server would be asked for."""
+    """Return the secret of a variable, or None if it is missing or the reference names a block."""
     return read_variable(reference.name) if reference.source is SecretSource.ENV else None
 
 
@@ -67,6 +67,6 @@ async def _find_secret(settings: Settings, reference: SecretReference) -> str | 
         api = find_server(settings)
     except StackFailed:
         return None
-    from crawler.runtime.prefect.api import read_secret_block  # takes a second, and few domains name a block
+    from crawler.runtime.prefect.api import read_secret_block  # the import takes a second, and few domains use a block
 
     return await read_secret_block(api, reference.name)

@@ -1,7 +1,7 @@
-"""The local stack as it is found: its database, its Prefect server, and what of it runs.
+"""The state of the local stack: its database, its Prefect server and its running parts.
 
-`up` starts what is missing of it, `down` stops exactly what `up` started (lifecycle.py). All that descends from the
-stack carries its tag in the environment, so that nothing is forgotten, whoever was killed in between.
+`lifecycle` starts and stops it. All processes of the stack have its tag in their environment, so they can always be
+found, even if a command was killed.
 """
 
 import urllib.request
@@ -25,7 +25,7 @@ CRAWL_DATABASE = "crawl"
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A running stack. server: None where the Prefect server is somebody else's."""
+    """A running stack. server: None if it uses an external Prefect server."""
 
     home: Path
     database_url: str = field(repr=False)
@@ -36,7 +36,7 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class StackPart:
-    """One line of the status."""
+    """The status of one part of the stack."""
 
     name: str
     is_running: bool
@@ -45,10 +45,10 @@ class StackPart:
 
 @contextmanager
 def open_crawl_database(settings: Settings) -> Iterator[str]:
-    """The URL of the crawl's database, newest schema, for as long as the block runs.
+    """Yield the URL of the database with the newest schema.
 
-    The embedded Postgres is started for it, brought up to date, and stopped afterwards if nobody else needs it. A
-    server of the user's own is migrated without asking only while it is empty; else CrawlerError says what to do.
+    The embedded Postgres is started and migrated, and stopped after the block unless it is still used. An external
+    database is only migrated if it is empty; otherwise CrawlerError says what to do.
     """
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
@@ -62,21 +62,21 @@ def open_crawl_database(settings: Settings) -> Iterator[str]:
 
 
 def require_database(settings: Settings) -> None:
-    """Raise BadInput where `crawl_database` would make a new database: for commands that are of no use to an empty one.
+    """Raise BadInput if there is no database yet, for commands that make no sense with an empty one.
 
-    A dump of another database than the one that was meant would look like a backup.
+    For example, a dump of the wrong, empty database would look like a backup.
     """
     if settings.database_url is not None:
         if read_schema_state(settings.database_url.get_secret_value()) is SchemaState.EMPTY:
-            raise BadInput("the database of RECRAWL_DATABASE_URL holds nothing: is that the right one?")
+            raise BadInput("the database of RECRAWL_DATABASE_URL is empty: check whether it is the right one")
     elif find_data_major(settings.home.resolve()) is None:
         raise BadInput(
-            f"there is no database in {settings.home}: say where it is, by RECRAWL_DATABASE_URL or RECRAWL_HOME"
+            f"there is no database in {settings.home}: set RECRAWL_HOME or RECRAWL_DATABASE_URL to where it is"
         )
 
 
 def find_database_url(settings: Settings) -> str | None:
-    """Return where the crawl's database is; None while the embedded Postgres is not running."""
+    """Return the URL of the database; None while the embedded Postgres is not running."""
     if settings.database_url is not None:
         return settings.database_url.get_secret_value()
     cluster = find_running_postgres(settings.home)
@@ -84,7 +84,7 @@ def find_database_url(settings: Settings) -> str | None:
 
 
 def find_running_stack(settings: Settings) -> Stack | None:
-    """The stack of these settings, if all its parts are running."""
+    """Return the stack if its database, Prefect server and worker are running."""
     home = settings.home.resolve()
     worker, server, url = find_child(home, WORKER), find_child(home, SERVER), find_database_url(settings)
     api = find_worker_api(home, settings) if url is not None else None
@@ -95,19 +95,19 @@ def find_running_stack(settings: Settings) -> Stack | None:
 
 
 def find_server(settings: Settings) -> PrefectApi:
-    """The Prefect server of these settings, and how to get in. StackFailed where none answers."""
+    """Return the Prefect server with its auth string. Raises StackFailed if none is running."""
     home = settings.home.resolve()
     server = find_child(home, SERVER)
     api = find_external_api(settings, server) or (build_own_api(home, server) if server is not None else None)
     if api is None:
-        raise StackFailed("no Prefect server is running: recrawl up")
+        raise StackFailed("no Prefect server is running: run recrawl up")
     if not is_responding(server, api):
-        raise StackFailed(f"no Prefect server answers at {api.url}: recrawl up")
+        raise StackFailed(f"no Prefect server responds at {api.url}: run recrawl up")
     return api
 
 
 def read_status(settings: Settings) -> list[StackPart]:
-    """What runs, part by part."""
+    """Return the status of all parts of the stack."""
     home = settings.home.resolve()
     server, worker, cluster = find_child(home, SERVER), find_child(home, WORKER), find_running_postgres(home)
     parts = []
@@ -131,14 +131,14 @@ def read_status(settings: Settings) -> list[StackPart]:
     parts.append(StackPart("Worker", worker is not None, f"process {worker.process.pid}" if worker else ""))
     web_ui = find_web_ui(home)
     detail = f"{list_own_origins(web_ui.port)[0]}, process {web_ui.process.pid}" if web_ui else ""
-    parts.append(StackPart("Pages", web_ui is not None, detail))
+    parts.append(StackPart("Web UI", web_ui is not None, detail))
     return parts
 
 
 def is_without_worker(settings: Settings) -> bool:
-    """Whether nobody crawls by himself now: what is due waits for somebody to begin.
+    """Return whether due pages wait because no worker process runs.
 
-    Of a database of one's own nothing is known but what a stack here does: elsewhere others may crawl into it.
+    False for an external database without a local stack, because workers on other machines may use it.
     """
     home = settings.home.resolve()
     was_set_up = (home / "run" / STACK_TAG).exists()
@@ -146,17 +146,17 @@ def is_without_worker(settings: Settings) -> bool:
 
 
 def is_own_api(server: Child | None, api_url: str) -> bool:
-    """Whether that is the server which this stack has started."""
+    """Return whether this is the API of the server that this stack has started."""
     return server is not None and api_url == build_api_url(server.port)
 
 
 def build_own_api(home: Path, server: Child) -> PrefectApi:
-    """Return the server that this stack has started, and how to get in."""
+    """Return the API of the server that this stack has started, with its auth string."""
     return PrefectApi(build_api_url(server.port), read_auth(home))
 
 
 def find_worker_api(home: Path, settings: Settings) -> PrefectApi | None:
-    """The server that the worker of `home` works for; None where there is no worker, or the server does not answer."""
+    """Return the API that the worker of `home` uses; None without a worker, or if the server does not respond."""
     worker, server = find_child(home, WORKER), find_child(home, SERVER)
     if worker is None:
         return None
@@ -164,14 +164,14 @@ def find_worker_api(home: Path, settings: Settings) -> PrefectApi | None:
     if server is not None and is_own_api(server, url):
         api = build_own_api(home, server)
     elif own_auth is not None and worker.facts.get("auth") == hash_secret(own_auth):
-        return None  # our own is dead, and whoever answers at its address is somebody else
+        return None  # the local server is dead, and another program responds at its address
     else:
         api = build_named_api(settings, url)
     return api if is_responding(server, api) else None
 
 
 def find_external_api(settings: Settings, server: Child | None) -> PrefectApi | None:
-    """The server that PREFECT_API_URL names, unless that is our own: people set it to use Prefect's own command."""
+    """Return the server of PREFECT_API_URL, unless it is the local one, as users set it for Prefect's command."""
     url = settings.prefect_api_url
     if url is None or is_own_api(server, url.rstrip("/")):
         return None
@@ -179,17 +179,17 @@ def find_external_api(settings: Settings, server: Child | None) -> PrefectApi | 
 
 
 def build_named_api(settings: Settings, url: str) -> PrefectApi:
-    """Return a server that the user has named, with what it asks for."""
+    """Return an external server with the auth string of the settings."""
     auth = settings.prefect_api_auth_string
     return PrefectApi(url.rstrip("/"), auth.get_secret_value() if auth is not None else None)
 
 
 def is_responding(server: Child | None, api: PrefectApi) -> bool:
-    """Whether a Prefect server answers there; where it has to be our own, whether that does, and not another."""
+    """Return whether a Prefect server responds; for the local address, whether it is the local server."""
     if server is not None and is_own_api(server, api.url) and api.auth is not None:
         return is_own_server(server.port, api.auth)
     try:
-        with urllib.request.urlopen(f"{api.url}/health", timeout=RESPONSE_SECONDS) as response:  # noqa: S310  http, by our own setting
+        with urllib.request.urlopen(f"{api.url}/health", timeout=RESPONSE_SECONDS) as response:  # noqa: S310  http, from the settings
             return bool(response.status == 200)
     except (OSError, ValueError):
         return False

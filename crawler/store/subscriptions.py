@@ -110,7 +110,7 @@ class Subscription:
     """
 
     id: int
-    wish: SubscriptionOptions
+    options: SubscriptionOptions
     domain: Authority | None
     created_at: datetime
     position: int
@@ -136,7 +136,7 @@ class Subscription:
         Nothing is overdue while the subscription is paused or in quiet hours.
         """
         # Without quiet hours, do not load the time zone, which this machine may not have.
-        if self.paused_at is not None or (self.wish.quiet and self.wish.delivery_times.is_quiet(at)):
+        if self.paused_at is not None or (self.options.quiet and self.options.delivery_times.is_quiet(at)):
             return None
         since = [each for each in (self.waiting_since, self.unread_since) if each is not None and each <= at]
         return min(since, default=None)
@@ -149,7 +149,7 @@ class Subscription:
 
 # The columns that store an option unchanged; kinds and condition are converted.
 OPTION_COLUMNS = [each.name for each in fields(SubscriptionOptions) if each.name not in {"kinds", "condition"}]
-STATE_COLUMNS = [each.name for each in fields(Subscription) if each.name not in {"wish", "domain"}]
+STATE_COLUMNS = [each.name for each in fields(Subscription) if each.name not in {"options", "domain"}]
 INSERTED_COLUMNS = [*OPTION_COLUMNS, "kinds", "condition", "condition_text", "bound"]
 INSERT = f"""
     INSERT INTO subscription ({", ".join(INSERTED_COLUMNS)}, created_at, position)
@@ -230,7 +230,7 @@ def _build_subscription(row: dict[str, Any]) -> Subscription:
         **{name: row[name] for name in OPTION_COLUMNS},
     )
     return Subscription(
-        wish=options,
+        options=options,
         domain=Authority(row["domain"]) if row["domain"] is not None else None,
         **{name: row[name] for name in STATE_COLUMNS},
     )

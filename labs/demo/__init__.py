@@ -1,4 +1,4 @@
-"""A living site whose changes are known to the second, crawled for a virtual month.
+"""A living site whose changes are known exactly, crawled for a virtual month.
 
-`tour` is what `make crawl` shows. Uses the whole product as a user would.
+`tour` implements `make crawl`. It uses the whole product as a user does.
 """

@@ -1,4 +1,4 @@
-"""python -m labs demo: what the guided tour shows at its end."""
+"""The command `python -m labs demo`: run the guided tour and print its results."""
 
 from crawler.cli.output import print_json, remark, say, say_heading, show_facts
 from crawler.cli.reports.changes_output import show_change
@@ -19,7 +19,7 @@ def demo(*, days: int, keep: bool, as_json: bool) -> int:
         print_json(outcome)
     else:
         if outcome.examples:
-            say_heading("The last changes that it found")
+            say_heading("Latest changes")
             for item in outcome.examples:
                 say("")
                 show_change(item, now=outcome.examples[0].at)
@@ -29,33 +29,33 @@ def demo(*, days: int, keep: bool, as_json: bool) -> int:
 
 
 def facts_of(outcome: DemoOutcome, *, keep: bool) -> list[tuple[str, str]]:
-    """The outcome in words, a line each."""
+    """Return the outcome as labeled lines."""
     changes, received = outcome.changes, outcome.received_bytes
-    lost = f"{changes.merged} were over before a look, {changes.pending} wait for one"
+    lost = f"{changes.merged} were overwritten before a visit, {changes.pending} not visited yet"
     duel = outcome.match
     return [
         (
             "The site",
             f"{outcome.domain}, {format_count(outcome.pages, 'page')}, {format_count(outcome.days, 'day')} of its life",
         ),
-        ("Fresh, as reported", f"{_both(outcome.reported)}, on average over the days"),
-        ("Fresh, in truth", _both(duel.ours)),
+        ("Reported freshness", f"{_both(outcome.reported)}, on average over the days"),
+        ("True freshness", _both(duel.ours)),
         (
-            "Each page in turn",
+            "Uniform revisits",
             f"{_both(duel.uniform)}, with as many requests after the first two crawls: {duel.requests:,}",
         ),
-        ("Margin", _points(outcome.margin)),
-        ("Changes", f"{changes.happened}: looks met {changes.found}, {lost}"),
-        ("Recognised", f"{outcome.recognised}; {outcome.lied_away} more were denied by the server"),
+        ("Gain", _points(outcome.margin)),
+        ("Changes", f"{changes.happened}: {changes.found} were visited, {lost}"),
+        ("Detected", f"{outcome.recognised}; {outcome.lied_away} more were hidden by the server"),
         ("False alarms", str(outcome.false_alarms)),
         ("Sitemap and feed", format_lists(outcome.lists)),
         ("Requests", _requests(outcome)),
         ("Received", _beside(received, outcome.received_daily_bytes, format_bytes(received))),
         ("Saved", format_bytes(outcome.saved_bytes)),
         ("Runs", "\n".join(outcome.runs)),
-        ("Look at it", f"{outcome.index} in a browser"),
-        ("Prefect", outcome.ui_url + ("" if keep else " (while the stack is up: recrawl up)")),
-        ("To log in there", "recrawl ui prints what the first page asks for"),
+        ("Web UI as files", f"open {outcome.index} in a browser"),
+        ("Prefect", outcome.ui_url + ("" if keep else " (while the local stack is running: recrawl up)")),
+        ("Prefect login", "run recrawl ui to print it"),
     ]
 
 
@@ -65,18 +65,18 @@ def _both(fresh: Freshness) -> str:
 
 def _points(margin: Freshness) -> str:
     weighted, plain = (f"{100 * share:+.1f}" for share in (margin.weighted, margin.plain))
-    return f"{weighted} points of importance, {plain} points of pages: ours over each page in turn"
+    return f"{weighted} points of importance, {plain} points of pages, compared with uniform revisits"
 
 
 def _requests(outcome: DemoOutcome) -> str:
-    """All of them, and which of them stand beside those of each page in turn."""
+    """Describe all requests, and those that are compared with uniform revisits."""
     since = outcome.match.requests
     return (
-        f"{_beside(outcome.requests, outcome.requests_daily, f'{outcome.requests:,} in all')}:\n"
-        f"{outcome.requests - since:,} of the first two crawls, which look at every page,\n"
-        f"{since:,} of the days since, which may make {BUDGET} each"
+        f"{_beside(outcome.requests, outcome.requests_daily, f'{outcome.requests:,} in total')}:\n"
+        f"{outcome.requests - since:,} in the first two crawls, which fetch every page,\n"
+        f"{since:,} in the days after them, at most {BUDGET} per day"
     )
 
 
 def _beside(ours: float, daily: float, shown: str) -> str:
-    return f"{shown}, {ours / daily:.0%} of what fetching every page every day takes" if daily else shown
+    return f"{shown}, {ours / daily:.0%} of what fetching every page daily takes" if daily else shown

@@ -1,4 +1,4 @@
-"""Days of the living site's life, each with a plan and a shift, and what was said of the copy meanwhile."""
+"""Run days of the living site, each with a plan and a shift, and collect the reported freshness."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -19,19 +19,19 @@ from labs.demo.server import LivingServer, Remote
 from labs.experiments.visits import costs
 
 DAY = timedelta(days=1)
-MOMENTS = 4  # a day, at which the report is read
-ALL = 1_000_000  # pages; the site has some hundreds
+MOMENTS = 4  # per day, at which the report is read
+ALL = 1_000_000  # more pages than the site has
 
-Days = Callable[[int, int], None]  # days done, days in all
+Days = Callable[[int, int], None]  # arguments: days done, days in total
 
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """What days of shifts took, and what was reported meanwhile.
+    """The requests of a span of days and the freshness reported in it.
 
-    since: the last look before these days; a shift's looks are as much later than its instant as it took.  until: the
-    last shift's instant.  requests: of looks, robots.txt not among
-    them.  importances: by path, as they were known last.  reported: freshness, averaged over the time.
+    since: the last visit before these days; visits are later than the shift's instant by the time they took.
+    until: the last shift's instant.  requests: requests for pages, without robots.txt.  importances: by path, as known
+    last.  reported: reported freshness, averaged over time.
     """
 
     since: datetime
@@ -52,11 +52,11 @@ async def live_through(
     days: int,
     progress: Days = lambda _done, _all: None,
 ) -> Month:
-    """Let the days pass: every day a plan, then a shift that may spend the day's budget at once.
+    """Run the days: each has a plan, and a shift that may spend the day's budget at once.
 
-    budget: requests a day, from now on.  The plan is for this domain alone: others live in real time.
+    budget: requests per day from now on.  The plan is for this domain only: others use real time.
     """
-    settings = settings.model_copy(update={"pace": False})  # a day has one shift, at whatever hour the story began
+    settings = settings.model_copy(update={"pace": False})  # a day has only one shift
     domain = await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=budget), at=since)
     before = await costs(db, domain)
     importances = await importances_of(db, domain, at=since)
@@ -78,13 +78,13 @@ async def live_through(
 
 
 async def importances_of(db: Database, domain: Domain, *, at: datetime) -> dict[str, float]:
-    """The importance of every page in the economy, by path: the mean is 1."""
+    """Return the importance of every page by path; the mean is 1."""
     lines = await report.list_top_pages(db, domain, top=ALL, at=at)
     return {get_path_and_query(line.url): line.importance for line in lines if line.importance is not None}
 
 
 async def said_between(db: Database, domain: Domain, *, since: datetime, until: datetime) -> list[Freshness]:
-    """What the report says at even distances of a span in which nobody looks."""
+    """Return the reported freshness at evenly spaced instants of a span without visits."""
     said = []
     for n in range(MOMENTS):
         at = since + (n + 0.5) / MOMENTS * (until - since)

@@ -1,4 +1,4 @@
-"""What came of the tour: what we say beside what is true, and what a uniform policy would have had."""
+"""The outcome of the tour: reported figures, true figures, and those of uniform revisits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ from labs.demo.site import LIARS, Site, VerdictTally, freshness, mean_freshness,
 from labs.experiments.visits import ReplayedLook, costs, looks_by_url
 
 DAY = timedelta(days=1)
-EXAMPLES, SEARCHED = 3, 50  # changes that are shown, and among which they are looked for
+EXAMPLES, SEARCHED = 3, 50  # number of changes shown, and of those searched for them
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOutcome:
-    """What a user wants to know at the end.
+    """The results of the demo.
 
-    freshness_*: a share of the pages that are there, weighted alike; mean: over the whole time.
-    match, margin: true freshness over the days after the recrawl, ours and that of looking at every page in turn.
-    reported: over the same days, of known pages.  It is a point or two above the truth: nobody can know of pages that
-    are gone since the last look, nor of changes that a server denies.
-    changes: what became of the true changes of the content, by the looks that were made; clocks are none.
-    lied_away: changes of pages whose server denies them, among those that looks could have met.
-    false_alarms: verdicts "changed" where nothing had.  *_daily: what fetching every page every day would have taken.
-    lists: the site's sitemaps and its feed, with what they brought.  examples: changes of the last days, with what was
-    there before and after.  index: of the pages of one's own, as files.
+    freshness_*: share of the existing pages that are fresh, equally weighted; mean: over the whole time.
+    match, margin: true freshness over the days after the recrawl, of the crawl and of uniform revisits.
+    reported: over the same days, for known pages.  It is one or two points above the truth, because pages that are gone
+    since their last visit and changes that a server hides are unknown.
+    changes: what became of the true content changes, by the visits; clocks are no changes.
+    lied_away: changes hidden by the server, among those that visits could have found.
+    false_alarms: verdicts "changed" without a change.  *_daily: cost of fetching every page every day.
+    lists: the site's sitemaps and feed, with what they added.  examples: the latest changes with old and new text.
+    index: the web UI as files.
     """
 
     domain: str
@@ -62,7 +62,7 @@ class DemoOutcome:
 async def outcome_of(
     db: Database, domain: Domain, site: Site, month: Month, *, runs: tuple[str, ...], ui_url: str
 ) -> DemoOutcome:
-    """Compare what we say with what is true."""
+    """Compare reported figures with the truth."""
     at = month.until
     visits = {get_path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
     times = copied(site, visits)
@@ -102,14 +102,14 @@ async def outcome_of(
 
 
 async def examples_of(db: Database, domain: Domain) -> tuple[FeedItem, ...]:
-    """The newest changes in which words took the place of others."""
+    """Return the newest changes in which words were replaced."""
     where = ChangeFilter(domain_id=domain.id, kinds=frozenset({EventKind.CHANGED}))
     newest = await report.list_newest_changes(db, where, max_count=SEARCHED)
     return tuple(item for item in newest if any(edit.before and edit.after for edit in item.blocks))[:EXAMPLES]
 
 
 def verdicts(site: Site, visits: Mapping[str, list[ReplayedLook]]) -> tuple[int, int, int]:
-    """Changes recognised, changes that the server denied, and verdicts "changed" where nothing had changed."""
+    """Count detected changes, changes that the server hid, and verdicts "changed" without a change."""
     recognised = lied_away = false_alarms = 0
     for path, seen in visits.items():
         if site.find(path) is None:
@@ -123,5 +123,5 @@ def verdicts(site: Site, visits: Mapping[str, list[ReplayedLook]]) -> tuple[int,
 
 
 def lied_before(site: Site, path: str, seen: list[ReplayedLook], look: ReplayedLook) -> bool:
-    """Whether an earlier change, denied then, comes to light with this look."""
+    """Return whether this visit reveals an earlier change that the server hid then."""
     return site.serving(path) in LIARS and bool(site.changes(path, seen[0].at, look.at))

@@ -1,4 +1,4 @@
-"""A rival for the living site: every known page in turn, with as many requests as the crawl made."""
+"""Uniform revisits of the living site for comparison: every known page in turn, with as many requests as the crawl."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Times = Mapping[str, Sequence[datetime]]
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """True freshness averaged over a span, 0 to 1: with every page counted alike, and by importance."""
+    """True freshness averaged over a span, 0 to 1: with all pages equal, and by importance."""
 
     plain: float
     weighted: float
@@ -21,7 +21,7 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What two policies had over the same span of the same site, with equally many requests."""
+    """The freshness of two policies over the same span of the same site, with equally many requests."""
 
     requests: int
     ours: Freshness
@@ -29,7 +29,7 @@ class Match:
 
     @property
     def margin(self) -> Freshness:
-        """By how much ours is above uniform."""
+        """Return how much fresher ours is than uniform."""
         return Freshness(self.ours.plain - self.uniform.plain, self.ours.weighted - self.uniform.weighted)
 
 
@@ -43,12 +43,12 @@ def match(
     until: datetime,
     counted_from: datetime | None = None,
 ) -> Match:
-    """Compare a crawl with looking at every known page in turn, over the pages that there are.
+    """Compare a crawl with uniform revisits of every known page, over the existing pages.
 
-    times: when our copy of each path became what the page was, ascending; see `copied`.  importances: the mean page has
-    1, as has one that is not named.  requests: that the crawl made after `since`.  counted_from: what was fresh before
-    that is not counted; from `since` on, if not given.
-    A page that is there and not known yet is not fresh; it is the same page for both.
+    times: when our copy of each path became current, ascending; see `copied`.  importances: by path; the mean and the
+    default are 1.  requests: of the crawl after `since`.  counted_from: freshness before this is not counted; default:
+    `since`.
+    An existing page that is not known yet is not fresh; this is the same for both policies.
     """
     turns = in_turn(site, times, requests=requests, since=since, until=until)
     span = counted_from or since, until
@@ -63,10 +63,10 @@ def match(
 
 
 def in_turn(site: Site, times: Times, *, requests: int, since: datetime, until: datetime) -> dict[str, list[datetime]]:
-    """When a uniform policy would have copied each page: always the one longest unseen, at even distances in time.
+    """Return when uniform revisits would copy each page: always the one longest unvisited, evenly spaced in time.
 
-    What was known before, and when each new page was first met, is the same for both; such a first look counts. A page
-    that turns out to be gone has cost a request and is left out from then on.
+    Pages known before, and the first visits of new pages, are the same for both policies; such a first visit counts. A
+    page that turns out to be gone has cost a request and is skipped from then on.
     """
     found = {path: [at for at in seen if at <= since] or [seen[0]] for path, seen in times.items() if seen}
     turns = requests - sum(seen[0] > since for seen in found.values())
@@ -85,7 +85,7 @@ def in_turn(site: Site, times: Times, *, requests: int, since: datetime, until: 
 
 
 def copied(site: Site, looks_by_path: Mapping[str, Iterable[ReplayedLook]]) -> dict[str, list[datetime]]:
-    """When our copy of each path became what the page was: not by looks at which the server denied its changes."""
+    """Return when our copy of each path became current, without visits at which the server hid changes."""
     return {
         path: [look.at for n, look in enumerate(seen) if n == 0 or look.changed or not denies(site, path)]
         for path, seen in looks_by_path.items()
@@ -93,5 +93,5 @@ def copied(site: Site, looks_by_path: Mapping[str, Iterable[ReplayedLook]]) -> d
 
 
 def denies(site: Site, path: str) -> bool:
-    """Whether the server answers "not modified" for ever, whatever became of the page."""
+    """Return whether the server always responds with "not modified", even after changes."""
     return site.find(path) is not None and site.serving(path) is Serving.LIAR_FROZEN

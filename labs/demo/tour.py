@@ -1,4 +1,4 @@
-"""The guided tour: a living site, a first crawl and a recrawl through Prefect, a month of days, and what came of it."""
+"""The guided tour: a living site, a first crawl and a recrawl through Prefect, a month of days, and the outcome."""
 
 import asyncio
 import os
@@ -29,24 +29,24 @@ from labs.demo.site import make_site
 SEED = 11
 PAGES = 250
 DAYS = 30
-BUDGET = 40  # requests a day after the first two crawls: every page in turn would come round in six days
+BUDGET = 40  # requests per day after the first two crawls: enough to revisit every page in six days
 DAY = timedelta(days=1)
-MAX_DEPTH = 12  # the site's calendar has no end
+MAX_DEPTH = 12  # the site has an endless calendar
 RUN_PATIENCE = timedelta(minutes=3)
 CONTROL = "/-/"
-FOLDER = "report/demo"  # of RECRAWL_HOME: the pages of one's own as files, which stay
-LOGIN = "Runs can be watched at their addresses; what the first page there asks for: recrawl ui"
+FOLDER = "report/demo"  # in RECRAWL_HOME: the web UI as files, which are kept
+LOGIN = "You can watch the runs at their URLs; run recrawl ui to print the login"
 
 T = TypeVar("T")
 Report = Callable[[str], None]
 
 
 def tour(settings: Settings, *, days: int = DAYS, keep: bool = False, report: Report, progress: Days) -> DemoOutcome:
-    """The whole story, on the local stack; what was not running before is stopped at the end, unless kept.
+    """Run the whole tour on the local stack; stop afterwards what was not running before, unless `keep` is set.
 
-    days: virtual days after the recrawl.  keep: leave the stack running, to look at.
-    Virtual time begins now, so that scheduled runs of the stack, which live in real time, leave the site alone.
-    Raises CrawlerError where a part of the stack fails.
+    days: virtual days after the recrawl.  keep: leave the stack running.
+    Virtual time begins now, so scheduled runs of the stack, which use real time, do not crawl the site.
+    Raise CrawlerError if a part of the stack fails.
     """
     stack = find_running_stack(settings)
     is_ours = stack is None
@@ -61,9 +61,9 @@ def tour(settings: Settings, *, days: int = DAYS, keep: bool = False, report: Re
 def show_around(
     stack: Stack, settings: Settings, *, days: int, keep: bool, report: Report, progress: Days
 ) -> DemoOutcome:
-    """Serve the site, crawl it twice through Prefect, live through the days, and sum up.
+    """Serve the site, crawl it twice through Prefect, run the days, and summarize.
 
-    Its virtual visits are no part of anybody's data: the site is forgotten at the end, unless it is kept to look at.
+    Its virtual visits do not belong in the user's data: the site is removed at the end, unless `keep` is set.
     """
     start = datetime.now(UTC).replace(microsecond=0)
     length = days + 5
@@ -77,7 +77,7 @@ def show_around(
             runs = [crawl_by(stack, "crawl/crawl", domain, at=start, report=report)]
             remote.set_instant(start + DAY)
             runs.append(crawl_by(stack, "recrawl/recrawl", domain, at=start + DAY, report=report))
-            report(f"{days} days pass, each with a plan and a shift of at most {BUDGET} requests")
+            report(f"Running {days} days, each with a plan and a shift of at most {BUDGET} requests")
 
             async def live_and_sum_up(db: Database) -> DemoOutcome:
                 month = await live_through(
@@ -106,7 +106,7 @@ async def _with(stack: Stack, work: Callable[[Database], Awaitable[T]]) -> T:
 
 
 async def begin(db: Database, remote: Remote, *, at: datetime) -> Domain:
-    """Register the living site as a domain: one's own server, so without a delay."""
+    """Register the living site as a private domain without a delay."""
     await forget_earlier_tours(db)
     authority = Authority(remote.url.removeprefix("http://"))
     domain_settings = DomainSettings(allow_private=True, delay=timedelta(0), max_depth=MAX_DEPTH, exclude=(CONTROL,))
@@ -114,11 +114,11 @@ async def begin(db: Database, remote: Remote, *, at: datetime) -> Domain:
 
 
 def crawl_by(stack: Stack, deployment: str, domain: Domain, *, at: datetime, report: Report) -> str:
-    """Run a deployment for the domain, wait for its end, and say where it can be looked at. StackFailed if it fails."""
+    """Run a deployment for the domain and wait for its end; return the run's URL. Raise StackFailed if it fails."""
     run = start_run(stack, deployment, {"domain": domain.authority, "at": at.isoformat()})
     report(f"Run {run.name} of {deployment}: {run.url}")
     os.environ.update(build_client_environment(stack.home, stack.api))
-    from prefect.client.schemas.objects import FlowRun  # prefect reads the environment when it is imported
+    from prefect.client.schemas.objects import FlowRun  # prefect reads the environment at import
     from prefect.flow_runs import wait_for_flow_run
 
     ended: FlowRun = asyncio.run(wait_for_flow_run(run.id, timeout=round(RUN_PATIENCE.total_seconds())))
@@ -128,7 +128,7 @@ def crawl_by(stack: Stack, deployment: str, domain: Domain, *, at: datetime, rep
 
 
 async def leave(db: Database, domain: Domain, *, keep: bool) -> None:
-    """Forget the tour's domain, or pause it where it is to be looked at: its server is gone."""
+    """Remove the tour's domain, or pause it if it is kept, since its server has ended."""
     if keep:
         await domains.set_paused(db, domain, paused=True)
     else:
@@ -136,13 +136,13 @@ async def leave(db: Database, domain: Domain, *, keep: bool) -> None:
 
 
 async def forget_earlier_tours(db: Database) -> None:
-    """Domains of this machine that an earlier tour has left, kept or killed: their servers are gone."""
+    """Remove domains of this machine that earlier tours have left; their servers have ended."""
     for listed in await domains.list_domains(db):
         if is_of_a_tour(listed.domain):
             await domains.remove(db, listed.domain)
 
 
 def is_of_a_tour(domain: Domain) -> bool:
-    """A tour excludes the site's control calls, which no other site has; one that still goes on has a server."""
+    """Return whether a tour added the domain: it excludes the site's control calls. A running tour has a server."""
     is_tours = domain.authority.startswith("127.0.0.1:") and domain.settings.exclude == (CONTROL,)
     return is_tours and (domain.paused or is_port_free(int(domain.authority.rpartition(":")[2])))

@@ -1,4 +1,4 @@
-"""Many runs side by side: policies, budgets and seeds, summed up with their standard errors."""
+"""Compare policies, budgets and seeds in many runs, with means and standard errors."""
 
 import multiprocessing
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -17,14 +17,14 @@ from labs.experiments.worlds.world import World
 
 
 class WorldSource(Hashable, Protocol):
-    """Where worlds come from; hashable, and fit to be sent to another process."""
+    """A source of worlds; hashable and picklable."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def pages(self) -> int:
-        """Pages that live at a time."""
+        """Return the number of pages that exist at a time."""
         ...
 
     def world(self, seed: int) -> World: ...
@@ -32,7 +32,7 @@ class WorldSource(Hashable, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A named population of so many pages, over so many days."""
+    """A named population with a number of pages and days."""
 
     name: str
     pages: int
@@ -44,7 +44,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run. share: requests a day, as a share of the pages."""
+    """One run. share: requests per day, as a share of the pages."""
 
     source: WorldSource
     share: float
@@ -54,7 +54,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean over seeds and its standard error; 0 for a single one."""
+    """A mean over seeds with its standard error; 0 for a single seed."""
 
     mean: float
     error: float
@@ -62,13 +62,13 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """One policy in one world at one budget, over the seeds; all of it of the second half of the time.
+    """One policy in one world at one budget, over the seeds, measured in the second half of the time.
 
-    ratio: freshness over that of the clairvoyant optimum in the very same world; ratios: seed by seed.
+    ratio: freshness relative to the clairvoyant optimum in the same world; ratios: seed by seed.
     requests: per day.
-    divergence: share of its text by which a copy differs, by importance.
-    wasted: share of the requests that found nothing new.  used: share of what the ledger allowed.
-    calibration, worst_decile: expected less true freshness, without sign; None for who expects nothing.
+    divergence: share of its text by which a copy differs, weighted by importance.
+    wasted: share of the requests that found nothing new.  used: share of the requests that the ledger allowed.
+    calibration, worst_decile: absolute difference of expected and true freshness; None if the policy expects nothing.
     deciles: expected and true freshness by tenths of importance, the least important first; or empty.
     """
 
@@ -91,15 +91,15 @@ class ComparisonRow:
     deciles: tuple[tuple[float, float], ...]
 
 
-Progress = Callable[[int, int, str], None]  # runs done, runs in all, the last one
+Progress = Callable[[int, int, str], None]  # runs done, runs in total, the last one
 
 
 def compare(
     jobs: Sequence[Job], *, workers: int, progress: Progress = lambda _done, _all, _name: None
 ) -> list[ComparisonRow]:
-    """Run everything and sum it up, in the order of the jobs; the optimum is run along wherever it is missing.
+    """Run all jobs and return their rows, in the order of the jobs; missing runs of the optimum are added.
 
-    workers: processes; 1 runs everything in this one.
+    workers: number of processes; 1: run everything in this one.
     """
     wanted = list(dict.fromkeys(jobs))
     needed = list(dict.fromkeys([*(Job(job.source, job.share, OPTIMUM, job.seed) for job in wanted), *wanted]))
@@ -115,7 +115,7 @@ def _runs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Measured]]:
     if workers <= 1:
         yield from ((job, run(job)) for job in jobs)
         return
-    # Not forked: a copy of a process with threads (the progress bar's) may hang on their locks.
+    # Not forked: the copy of a process with threads, such as the progress bar's, may hang on their locks.
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting = {pool.submit(run, job): job for job in jobs}
         for future in as_completed(waiting):
@@ -123,12 +123,12 @@ def _runs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Measured]]:
 
 
 def run(job: Job) -> Measured:
-    """One run."""
+    """Run a job."""
     return simulate(_world(job.source, job.seed), EVERY[job.policy], budget_per_day=per_day(job))
 
 
 def per_day(job: Job) -> int:
-    """The job's requests a day; at least one."""
+    """Return the job's requests per day; at least one."""
     return max(round(job.share * job.source.pages), 1)
 
 
@@ -138,7 +138,7 @@ def _world(source: WorldSource, seed: int) -> World:
 
 
 def _row(outcomes: dict[Job, Measured], jobs: Sequence[Job]) -> ComparisonRow:
-    """One policy's seeds in one world at one budget."""
+    """Summarize one policy's seeds in one world at one budget."""
     first, found = jobs[0], [outcomes[job] for job in jobs]
     best = [outcomes[Job(job.source, job.share, OPTIMUM, job.seed)] for job in jobs]
     ratios = tuple(each.freshness / top.freshness for each, top in zip(found, best, strict=True))
@@ -165,7 +165,7 @@ def _row(outcomes: dict[Job, Measured], jobs: Sequence[Job]) -> ComparisonRow:
 
 
 def mean_of(values: Iterable[float]) -> Mean:
-    """The mean of some seeds."""
+    """Return the mean over some seeds."""
     found = np.array(list(values))
     error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else 0.0
     return Mean(float(found.mean()), float(error))

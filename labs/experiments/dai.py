@@ -1,8 +1,8 @@
-"""Dai's experiment on Nutch drawn again: pages of known period, and the period at which each rule comes back to them.
+"""Dai's experiment on Nutch repeated: pages with a known period, and the period at which each rule revisits them.
 
-Her rule: the SimHash likeness of two versions sets the next period, shorter where they differ and longer where not; the
-more collections, the closer the period comes to the page's own, and the fewer fetches are redundant. Here it is the
-product's own policy, on real SimHashes of made texts that change in part.
+In her rule, the SimHash similarity of two versions sets the next period: shorter if they differ, longer if not. The
+more visits, the closer the period gets to the page's own, and the fewer visits are redundant. Here it is the product's
+own policy, on real SimHashes of made texts that change in part.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,17 +31,19 @@ from labs.experiments import optimum
 from labs.experiments.worlds.world import Flags, Floats, Ints
 
 PERIODS_DAYS = (2.0, 5.0, 10.0, 20.0, 40.0)
-FIRST_PERIOD_DAYS = 30.0  # Nutch's default, with which all rules begin; cut by chance, as a crawl spreads its pages
+FIRST_PERIOD_DAYS = (
+    30.0  # Nutch's default, with which all rules begin; shortened at random, as a crawl spreads its pages
+)
 LEAST_DAYS, MOST_DAYS = 1 / 24, 365.0
 WORDS, VOCABULARY = 300, 5000  # of a text, and of the language
-LEAST_SHARE, MOST_SHARE = 0.05, 0.5  # of its words that a change replaces
+LEAST_SHARE, MOST_SHARE = 0.05, 0.5  # share of its words that a change replaces
 SIMILARITY, FIXED = "similarity", "fixed, as many looks"
 AS_MANY, AS_FRESH = "price, as many looks", "price, as fresh"
 URL, START = Url("https://example.com/"), datetime(2026, 1, 1, tzinfo=UTC)
-TRIALS, EQUAL = 12, 0.003  # of prices, until looks are as many as they should be
-MOST_OFF = 8.0  # factor between the price for known rates and that for rates that are learnt
+TRIALS, EQUAL = 12, 0.003  # attempts to find the price, until the number of visits is right
+MOST_OFF = 8.0  # factor between the price for known rates and that for learned rates
 
-Waits = tuple[Floats, Floats]  # the next wait and the period held true, in days
+Waits = tuple[Floats, Floats]  # the next wait and the estimated period, in days
 
 
 class Timing(StrEnum):
@@ -53,12 +55,12 @@ class Timing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """What became of the pages of one period under one rule.
+    """The pages of one period under one rule.
 
-    mean_days, median_days: over the pages, of the wait after the 1st, 2nd, ... look.  held_days: the mean period that
-    the rule holds true then: its wait, but for the price one over the believed rate.
-    redundant: share of the looks of the second half that found nothing new.  fresh: share of time, there.
-    looks_per_day: of a page, there.
+    mean_days, median_days: over the pages, of the wait after the 1st, 2nd, ... visit.  held_days: the mean period that
+    the rule estimates then: its wait or, for the price, the inverse of the estimated rate.
+    redundant: share of the visits of the second half that found nothing new.  fresh: share of time, there.
+    looks_per_day: visits per page, there.
     """
 
     rule: str
@@ -73,7 +75,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A rule over all periods, a page of each. fresh: the mean of their shares."""
+    """A rule over all periods, with one page of each. fresh: the mean of their shares."""
 
     rule: str
     fresh: float
@@ -82,16 +84,16 @@ class Sum:
 
 
 class PeriodRule(Protocol):
-    """How long to wait for the next look at each page, by what the last one found."""
+    """A rule for the wait until the next visit of each page, by the result of the last one."""
 
     def after(self, wait: Floats, changes: Ints) -> Waits:
-        """The next wait and the period held true. changes: of each page since the last look."""
+        """Return the next wait and the estimated period. changes: of each page since the last visit."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The pages of one experiment: their periods, when they change, and where chance begins."""
+    """The pages of one experiment: their periods, when they change, and the random seed."""
 
     period: Floats
     timing: Timing
@@ -106,9 +108,9 @@ class Pages:
 def dai(
     *, timing: Timing, seed: int, pages: int = 100, visits: int = 60, periods: Sequence[float] = PERIODS_DAYS
 ) -> list[Track]:
-    """Similarity; one fixed period for all, and the price, at which about as many looks are sent; the price as fresh.
+    """Run similarity; one fixed period and the price, with about as many visits; and the price with equal freshness.
 
-    pages: of each period.  No rule knows a period; the price begins with the product's prior.
+    pages: for each period.  No rule knows a period; the price begins with the product's prior.
     """
     world = Pages(np.repeat(periods, pages), timing, seed, visits)
     hers = _live(SIMILARITY, Similarity(len(world.period), seed), world)
@@ -134,7 +136,7 @@ def dai(
 
 
 def sums(tracks: Sequence[Track]) -> list[Sum]:
-    """Each rule over all periods, in the order of the tracks."""
+    """Return each rule over all periods, in the order of the tracks."""
     by_rule = {
         rule: [track for track in tracks if track.rule == rule] for rule in dict.fromkeys(t.rule for t in tracks)
     }
@@ -150,7 +152,7 @@ def sums(tracks: Sequence[Track]) -> list[Sum]:
 
 
 class Texts:
-    """Made texts, a page's own each, of which every change replaces a drawn share of the words."""
+    """Made texts, one for each page; every change replaces a random share of the words."""
 
     def __init__(self, pages: int, seed: int) -> None:
         self._rng = np.random.default_rng([seed, 1])
@@ -160,7 +162,7 @@ class Texts:
         self._prints = [self._print_of(page) for page in range(pages)]
 
     def distance_after(self, page: int, changes: int) -> int:
-        """The bits in which the page's SimHash differs from the one of the last look, after so many changes."""
+        """Return the bits by which the page's SimHash differs from that of the last visit, after this many changes."""
         for _ in range(changes):
             replaced = self._rng.random(WORDS) < self._rng.uniform(LEAST_SHARE, MOST_SHARE)
             self._texts[page, replaced] = self._rng.integers(0, VOCABULARY, int(replaced.sum()))
@@ -174,7 +176,7 @@ class Texts:
 
 
 class Similarity:
-    """The product's policy, page by page; what a page's changes change is learnt as the product learns it."""
+    """The product's policy, page by page; magnitudes of changes are learned as in the product."""
 
     def __init__(self, pages: int, seed: int) -> None:
         self._texts = Texts(pages, seed)
@@ -215,18 +217,18 @@ class Similarity:
 
 
 class Fixed:
-    """One span for all pages."""
+    """A fixed period for all pages."""
 
     def __init__(self, days: float) -> None:
         self._days = days
 
-    def after(self, wait: Floats, changes: Ints) -> Waits:  # noqa: ARG002  whatever it found
+    def after(self, wait: Floats, changes: Ints) -> Waits:  # noqa: ARG002  independent of the result
         days = np.full(len(wait), self._days)
         return days, days
 
 
 class PriceRule:
-    """Beliefs of pages of equal importance, and the wait that is worth the price."""
+    """Estimates for pages of equal importance, and waits until the value of a visit reaches the price."""
 
     def __init__(self, pages: int, paid: float) -> None:
         self._a, self._b = np.full(pages, PRIOR.a), np.full(pages, PRIOR.b)
@@ -240,7 +242,7 @@ class PriceRule:
 
 
 def _priced(at: Callable[[float], list[Track]], ratio: Callable[[list[Track]], float], *, near: float) -> list[Track]:
-    """The tracks at the price at which a ratio is 1 that falls as prices rise; from a price that is near."""
+    """Return the tracks at the price at which a decreasing ratio is 1, starting from a near price."""
     price, low, high = near, near / MOST_OFF, near * MOST_OFF
     found = at(price)
     for _ in range(TRIALS):
@@ -253,7 +255,7 @@ def _priced(at: Callable[[float], list[Track]], ratio: Callable[[list[Track]], f
 
 
 def _price_as_fresh(rate: Floats, fresh: float) -> float:
-    """The price at which pages of known rates are fresh for this share of the time, on average."""
+    """Return the price at which pages of known rates are fresh for this share of the time, on average."""
     low, high = 1e-9, 1e9
     for _ in range(80):
         middle = float(np.sqrt(low * high))
@@ -263,7 +265,7 @@ def _price_as_fresh(rate: Floats, fresh: float) -> float:
 
 
 def _live(name: str, rule: PeriodRule, world: Pages) -> list[Track]:
-    """So many looks at every page, each at its own pace."""
+    """Visit every page `looks` times, each at its own pace."""
     rng = np.random.default_rng(world.seed)
     period, count = world.period, len(world.period)
     now, wait = np.zeros(count), FIRST_PERIOD_DAYS * (1 - rng.random(count))

@@ -1,4 +1,4 @@
-"""How much of a site's importance its first fetched pages hold, by the order in which new pages are fetched.
+"""The share of a site's importance in its first fetched pages, by the order in which pages are fetched.
 
 Source of the experiment: Baeza-Yates, Castillo, Marin, Rodriguez, "Crawling a country: better strategies than
 breadth-first for web page ordering", WWW 2005.
@@ -18,39 +18,39 @@ from crawler.core.opic.order import LevelQueues, Order, Ordering, PageStack, age
 from labs.experiments.fixpoint import fixpoint
 from labs.experiments.graph import Floats, Graph, rows
 
-CLAIMED = 10  # pages at a time, as a lease hands them out
+CLAIMED = 10  # pages at a time, as a lease selects them
 
 
 class Way(StrEnum):
-    """Which of the pages that are known and not fetched comes next."""
+    """The order in which unfetched pages are fetched."""
 
     OPIC = "opic"  # these four are the product's (core/opic/order.py)
     BREADTH = "breadth"
     DEPTH = "depth"
     MIXED = "mixed"
     RANDOM = "random"
-    OMNISCIENT = "omniscient"  # the one that is most important in truth; nobody can do better by much
+    OMNISCIENT = "omniscient"  # the page with the highest true importance; nearly the best possible
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The share of the whole graph's importance that the first pages hold: shares[n] after n + 1 fetches."""
+    """The share of the whole graph's importance in the first pages: shares[n] after n + 1 fetches."""
 
     way: Way
     shares: tuple[float, ...]
 
     def after(self, part: float) -> float:
-        """What was covered when this part of the fetches, above 0 and up to 1, was made."""
+        """Return what was covered after this share of the fetches, above 0 and up to 1."""
         return self.shares[max(round(part * len(self.shares)), 1) - 1]
 
 
 def cover(
     graph: Graph, way: Way, *, max_pages: int, seed: int, claimed: int = CLAIMED, root_cash: float = FIRST_SEEDS
 ) -> Coverage:
-    """Crawl from page 0 on until `max_pages` pages are fetched, or no more are known.
+    """Crawl from page 0 on until `max_pages` pages are fetched or no more are known.
 
-    claimed: pages at a time; depth first always takes one, as a crawl does.
-    root_cash: with how many endowments page 0 begins; in the product with FIRST_SEEDS, while all others begin with one.
+    claimed: pages at a time; depth-first always takes one, as in a crawl.
+    root_cash: initial endowments of page 0; FIRST_SEEDS in the product, while all other pages begin with one.
     """
     truth = fixpoint(graph)
     discovery = _Discovery(graph, _priority(graph, way, truth, seed=seed), places=_places(way))
@@ -60,20 +60,20 @@ def cover(
 
 
 def mean_of(coverages: Sequence[Coverage]) -> Coverage:
-    """The mean of several crawls of one way, as far as all of them went."""
+    """Return the mean of several crawls in one order, up to the shortest of them."""
     columns = zip(*(each.shares for each in coverages), strict=False)
     return Coverage(coverages[0].way, tuple(sum(column) / len(column) for column in columns))
 
 
 def best_of_all(graph: Graph, *, max_pages: int) -> float:
-    """The share of importance in the most important pages, whether links lead to them in time or not."""
+    """Return the share of importance in the most important pages, regardless of links."""
     truth = np.sort(fixpoint(graph))[::-1]
     return float(truth[:max_pages].sum() / graph.pages)
 
 
 @dataclass(slots=True)
 class _Found:
-    """A page that was found. place: its rank, in an order that is by place.  net: coins, `aged`."""
+    """A page that was found. place: its rank in an order by place.  net: its cash, `aged`."""
 
     page: int
     depth: int
@@ -85,7 +85,7 @@ Priority = Callable[[_Found], float]
 
 
 def _priority(graph: Graph, way: Way, truth: Floats, *, seed: int) -> Priority:
-    """The greatest comes first."""
+    """Return the priority of pages; the highest comes first."""
     chances = np.random.default_rng(seed).random(graph.pages).tolist()
     match way:
         case Way.OPIC | Way.MIXED:
@@ -113,7 +113,7 @@ def _places(way: Way) -> LevelQueues | PageStack | None:
 
 
 class _Discovery:
-    """A crawl that finds a graph page by page, settled in batches as the store does it."""
+    """A crawl that discovers a graph page by page, settled in batches like in the store."""
 
     def __init__(self, graph: Graph, priority: Priority, *, places: LevelQueues | PageStack | None) -> None:
         self._places = places
@@ -127,13 +127,13 @@ class _Discovery:
         self._meet(self._keys[0], depth=0)
 
     def endow_root(self, coins: int) -> None:
-        """Wake more coins for page 0, that flow to what it links to."""
+        """Give page 0 more cash, which flows to the pages that it links to."""
         self._economy.dormant -= coins
         self._economy.pay_page(self._keys[0], coins)
         self._rank(self._keys[0])
 
     def run(self, *, max_pages: int, claimed: int) -> list[int]:
-        """The pages fetched, in order."""
+        """Return the fetched pages in order."""
         fetched: list[PageKey] = []
         while len(fetched) < max_pages and (batch := self._claim(min(claimed, max_pages - len(fetched)))):
             cash = [self._economy.get_cash(key) for key in batch]
@@ -144,7 +144,7 @@ class _Discovery:
         return [self._numbers[key] for key in fetched]
 
     def _claim(self, max_pages: int) -> list[PageKey]:
-        """The best new pages; a page is in the heap once for each net that it had, and only the last one counts."""
+        """Return the best unfetched pages; the heap has an entry for each net of a page; only the last one counts."""
         batch: dict[PageKey, None] = {}
         while self._heap and len(batch) < max_pages:
             place = heapq.heappop(self._heap)
@@ -166,7 +166,7 @@ class _Discovery:
             self._rank(link)
 
     def _meet(self, key: PageKey, *, depth: int) -> bool:
-        """A page that a link leads to: admitted where it is new; whether the link is the nearest so far."""
+        """Admit a linked page if it is new; return whether the link is the shortest path so far."""
         found = self._found.get(key)
         if found is None:
             self._economy.admit_page(key, Pool.UNFETCHED)
@@ -179,7 +179,7 @@ class _Discovery:
         return True
 
     def _line_up(self, met: Sequence[PageKey], links: Sequence[PageKey]) -> None:
-        """Places as the store gives them (store/record/opic.py). met: those of the links that are new, or nearer."""
+        """Assign places like the store (store/record/opic.py). met: the links that are new or nearer."""
         match self._places:
             case LevelQueues() as queues:
                 for key in met:
@@ -199,11 +199,11 @@ class _Discovery:
             heapq.heappush(self._heap, self._place(key))
 
     def _place(self, key: PageKey) -> tuple[float, int, PageKey]:
-        """The least comes first: by rank, and among equals by cash, as the claim does."""
+        """Return the sort key: by rank, and for equal ranks by cash, as in a claim; the lowest comes first."""
         found = self._found[key]
         return -self._priority(found), -found.net, key
 
 
 def _keys(graph: Graph) -> Sequence[PageKey]:
-    """Order in the store, where pages of one rank come in the order of their keys."""
+    """Return keys in the store's order, in which pages of equal rank come by key."""
     return [compute_page_key(url) for url in graph.urls] or [PageKey(n.to_bytes(16)) for n in range(graph.pages)]

@@ -1,8 +1,8 @@
-"""Point rates without a prior: what the looks alone say of a page's change rate, for reports and comparison.
+"""Point estimates of a page's change rate from visits alone, without a prior, for comparison.
 
-The scheduler never uses these: it decides by the belief. All functions take gaps (days between looks) and whether each
-look found a change, of shape (pages, looks) or (looks,), and give rates per day of shape (pages,) or (). A gap of 0 is
-no look, so that pages with fewer looks can be filled up.
+The scheduler never uses these: it uses the posterior. All functions take gaps (days between visits) and whether each
+visit found a change, of shape (pages, visits) or (visits,), and return rates per day of shape (pages,) or (). A gap of
+0 is no visit, so that pages with fewer visits can be padded.
 """
 
 import numpy as np
@@ -12,18 +12,18 @@ from crawler.core.freshness.gamma import Floats
 
 Flags = NDArray[np.bool_]
 HALVINGS = 45
-LEAST_CHANGES, MOST_CHANGES = 1e-30, 700.0  # in one gap, so that 1/(e^x - 1) stays a number
-NOT_ZERO = 1e-300  # the least divisor: of pages without a look nothing is known, and nothing over it is 0
-PSEUDO_LOOKS = 0.5  # Firth's correction comes to half a look without a change; see `rate`
+LEAST_CHANGES, MOST_CHANGES = 1e-30, 700.0  # in one gap, so that 1/(e^x - 1) is finite
+NOT_ZERO = 1e-300  # smallest divisor; without visits, 0 divided by it is 0
+PSEUDO_LOOKS = 0.5  # Firth's correction amounts to half a visit without a change; see `rate`
 
 
 def rate(gaps: Floats, found: Flags) -> Floats:
-    """The maximum-likelihood rate, with its bias of order 1/looks taken out; 0 if nothing was found, never infinite.
+    """Return the maximum-likelihood rate, corrected for its bias of order 1/visits; 0 if nothing was found.
 
     The root of  sum_found t/(e^(r t) - 1) = sum_same t + t*/2, where t* is the mean gap weighted by the information of
-    each look, t^2/(e^(r t) - 1). Without t*/2 it is Cho and Garcia-Molina's likelihood for irregular looks; t*/2 is
-    exactly what Firth, "Bias reduction of maximum likelihood estimates", Biometrika 1993, prescribes for it, and for
-    equal gaps it is the half of a look in Cho and Garcia-Molina's -ln((n - x + 0.5)/(n + 0.5)) per gap.
+    each visit, t^2/(e^(r t) - 1). Without t*/2 it is Cho and Garcia-Molina's likelihood for irregular visits; t*/2 is
+    the correction of Firth, "Bias reduction of maximum likelihood estimates", Biometrika 1993, and for equal gaps it is
+    the half visit in Cho and Garcia-Molina's -ln((n - x + 0.5)/(n + 0.5)) per gap.
     """
     counted, changed = gaps > 0, found & (gaps > 0)
     same_days = np.where(changed, 0.0, gaps).sum(axis=-1)
@@ -41,7 +41,7 @@ def rate(gaps: Floats, found: Flags) -> Floats:
 
 
 def _excess(rates: Floats, gaps: Floats, changed: Flags, same_days: Floats) -> Floats:
-    """The corrected score: above 0 where the rate is still too low."""
+    """Return the corrected score, which is above 0 while the rate is too low."""
     odds = 1 / np.expm1(np.clip(rates[..., None] * gaps, LEAST_CHANGES, MOST_CHANGES))
     information = gaps * gaps * odds
     mean_gap = (information * gaps).sum(axis=-1) / np.maximum(information.sum(axis=-1), NOT_ZERO)
@@ -49,10 +49,10 @@ def _excess(rates: Floats, gaps: Floats, changed: Flags, same_days: Floats) -> F
 
 
 def naive_rate(gaps: Floats, found: Flags) -> Floats:
-    """Changes found per day: too low for a page that changes about as often as it is looked at, or more."""
+    """Return changes found per day: too low for pages that change about as often as they are visited, or more."""
     return np.asarray(found.sum(axis=-1) / np.maximum(gaps.sum(axis=-1), NOT_ZERO))
 
 
 def padded_rate(gaps: Floats, found: Flags) -> Floats:
-    """(changes + 1)/time, as in Aduana: too high for a new page, too low for a fast one. Needs a look."""
+    """Return (changes + 1)/time, as in Aduana: too high for new pages, too low for fast ones. Needs a visit."""
     return np.asarray((found.sum(axis=-1) + 1) / np.maximum(gaps.sum(axis=-1), NOT_ZERO))

@@ -1,4 +1,4 @@
-"""How well rates are estimated from yes-or-no looks at irregular times, by the product's own functions.
+"""How well the product's functions estimate rates from yes-or-no visits at irregular times.
 
 Source of the question: Cho and Garcia-Molina, "Estimating frequency of change", TOIT 2003.
 """
@@ -16,11 +16,11 @@ from labs.experiments.worlds.world import Flags, Floats
 
 RATE_TIMES_GAP = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0)
 LOOKS = (10, 20, 40)
-PAGES = 20_000  # the standard error of a bias is then below half a point everywhere
+PAGES = 20_000  # so many that the standard error of a bias is below half a point everywhere
 
 
 class Gaps(StrEnum):
-    """How the gaps between looks vary around their mean."""
+    """How the gaps between visits vary around their mean."""
 
     EVEN = "half to one and a half"
     WILD = "exponential"
@@ -28,7 +28,7 @@ class Gaps(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PointBias:
-    """Mean estimate over true rate, less 1, at one rate; of `rate` with its standard error."""
+    """Mean estimate / true rate - 1, at one rate; for `rate` with its standard error."""
 
     gaps: Gaps
     visits: int
@@ -41,10 +41,10 @@ class PointBias:
 
 @dataclass(frozen=True, slots=True)
 class PriorFit:
-    """Beliefs of pages whose rates were drawn from the very prior they began with, after so many looks.
+    """Estimates for pages whose rates were drawn from the prior that is used, after a number of visits.
 
-    bias: mean of the beliefs' means over the mean true rate, less 1.  covered: share of the pages whose true rate lies
-    in the reported interval of nine tenths.
+    bias: mean of the posterior means / mean true rate - 1.  covered: share of the pages whose true rate is within the
+    reported 90 % interval.
     """
 
     shape: float
@@ -56,7 +56,7 @@ class PriorFit:
 def point_biases(
     *, seed: int, pages: int = PAGES, visits: Sequence[int] = LOOKS, products: Sequence[float] = RATE_TIMES_GAP
 ) -> list[PointBias]:
-    """The bias of each estimator at fixed rates. The mean gap is one day, which only sets the unit."""
+    """Return the bias of each estimator at fixed rates. The mean gap is one day, which only sets the unit."""
     rng = np.random.default_rng(seed)
     return [_point_bias(rng, gaps, n, product, pages) for gaps in Gaps for n in visits for product in products]
 
@@ -83,7 +83,7 @@ def prior_fits(
     shapes: Sequence[float] = (0.5, 1.0, 3.0),
     visits: Sequence[int] = (0, 3, 10, 30),
 ) -> list[PriorFit]:
-    """How the beliefs stand after so many looks; the mean rate is one change per mean gap."""
+    """Return the quality of estimates after a number of visits; the mean rate is one change per mean gap."""
     rng = np.random.default_rng(seed)
     return [_prior_fit(rng, shape, n, pages) for shape in shapes for n in visits]
 
@@ -110,5 +110,5 @@ def _gaps(rng: Generator, kind: Gaps, shape: tuple[int, int]) -> Floats:
 
 
 def _found(rng: Generator, gaps: Floats, rates: Floats) -> Flags:
-    """Whether each look finds a change since the one before."""
+    """Return whether each visit finds a change since the one before."""
     return np.asarray(rng.random(gaps.shape) < -np.expm1(-rates[:, None] * gaps))

@@ -1,4 +1,4 @@
-"""What importance is in truth: the fixpoint of the link matrix, and how far an estimate is from it."""
+"""True importance: the fixpoint of the link matrix, and the error of an estimate."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from crawler.core.opic.opic import VIRTUAL_PAGE_SHARE
 from labs.experiments.graph import Floats, Graph
 
 TOP_SHARE = 0.1  # the most important tenth, as in the paper's figure 3
-CLOSE = 1e-12  # of the mean page's importance: nearer the iteration need not come
+CLOSE = 1e-12  # of the mean page's importance: the tolerance of the iteration
 
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """How far an estimate is from the truth.
+    """The errors of an estimate.
 
     every, top: mean of |estimate - truth| / truth, of all pages and of the most important tenth.
-    spearman: the correlation of the two orders, -1 to 1.
+    spearman: the rank correlation, -1 to 1.
     """
 
     every: float
@@ -27,10 +27,10 @@ class Errors:
 
 
 def offline(graph: Graph, *, virtual_page_share: float = VIRTUAL_PAGE_SHARE) -> Iterator[Floats]:
-    """The off-line iteration's estimate after each pass over the whole graph, for ever; the mean page's is 1.
+    """Yield the off-line iteration's estimate after each pass over the whole graph, without end; the mean page's is 1.
 
-    Every page gives its cash to the pages it links to, less the share of the virtual page; one without links gives
-    it all to the virtual page, and that pays all pages alike.
+    Every page distributes its cash over the pages it links to, less the share of the virtual page. A page without links
+    gives all of it to the virtual page, which distributes it equally over all pages.
     """
     pages, out = graph.pages, graph.out_degrees
     sources, has_links = graph.sources, out > 0
@@ -43,18 +43,18 @@ def offline(graph: Graph, *, virtual_page_share: float = VIRTUAL_PAGE_SHARE) -> 
 
 
 def fixpoint(graph: Graph, *, virtual_page_share: float = VIRTUAL_PAGE_SHARE) -> Floats:
-    """Each page's importance by power iteration, relative to the mean page's."""
+    """Return each page's importance by power iteration, relative to the mean page's."""
     passes = offline(graph, virtual_page_share=virtual_page_share)
     before = next(passes)
     for cash in passes:
         if np.abs(cash - before).max() < CLOSE:
             return cash
         before = cash
-    raise AssertionError("the iteration never ends by itself")
+    raise AssertionError("the iteration never ends")
 
 
 def offline_errors(graph: Graph, *, passes: int, virtual_page_share: float = VIRTUAL_PAGE_SHARE) -> list[Errors]:
-    """The error of the off-line iteration after each of its first passes."""
+    """Return the errors of the off-line iteration after each of its first passes."""
     truth = fixpoint(graph, virtual_page_share=virtual_page_share)
     return [
         errors(estimate, truth) for estimate in islice(offline(graph, virtual_page_share=virtual_page_share), passes)
@@ -69,7 +69,7 @@ def errors(estimate: Floats, truth: Floats) -> Errors:
 
 
 def spearman(one: Floats, other: Floats) -> float:
-    """The correlation of the orders of two estimates; equal values share the mean of their places."""
+    """Return the rank correlation of two estimates; equal values share the mean of their ranks."""
     first, second = _places(one), _places(other)
     if first.std() == 0 or second.std() == 0:
         return 0.0
@@ -77,7 +77,7 @@ def spearman(one: Floats, other: Floats) -> float:
 
 
 def _places(values: Floats) -> Floats:
-    """Nearly equal is equal: what differs by less than the iteration's own error has no order."""
+    """Return ranks; values that differ by less than the iteration's tolerance are equal."""
     rounded = np.round(values, 9)
     _, inverse, counts = np.unique(rounded, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)

@@ -1,4 +1,4 @@
-"""A graph of links, to try policies on: made up, read from a folder of HTML, or taken from pages that are known."""
+"""Graphs of links for experiments: made up, read from a folder of HTML, or taken from a domain."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from crawler.core.page.content import extract_content
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-POWER = 2.1  # P(k) ~ k^-2.1 for k links that lead to a page; Abiteboul, Preda, Cobena, WWW 2003, section 6
+POWER = 2.1  # P(k) ~ k^-2.1 for k in-links; Abiteboul, Preda, Cobena, WWW 2003, section 6
 ORIGIN = "http://directory.invalid"
 HTML = frozenset({".html", ".htm", ".xhtml"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """Pages 0 to n - 1 and the distinct links between them, no page to itself.
+    """Pages 0 to n - 1 and the distinct links between them, without links of a page to itself.
 
     targets[starts[i]:starts[i + 1]]: where the links of page i lead.  urls: one for each page, or none at all.
     """
@@ -48,16 +48,16 @@ class Graph:
 
     @property
     def sources(self) -> Ints:
-        """For each link the page that it stands on."""
+        """Return the source page of each link."""
         return np.repeat(np.arange(self.pages), self.out_degrees)
 
     def of(self, page: int) -> Ints:
-        """Where the links of one page lead."""
+        """Return where the links of one page lead."""
         return self.targets[self.starts[page] : self.starts[page + 1]]
 
 
 def from_links(sources: Ints, targets: Ints, *, pages: int, urls: tuple[Url, ...] = ()) -> Graph:
-    """The graph of these links: duplicates count once, links of a page to itself not at all, their order is kept."""
+    """Return the graph of these links, in order, without duplicates and links of a page to itself."""
     other = sources != targets
     pairs = sources[other].astype(np.int64) * pages + targets[other]
     distinct, firsts = np.unique(pairs, return_index=True)
@@ -68,16 +68,16 @@ def from_links(sources: Ints, targets: Ints, *, pages: int, urls: tuple[Url, ...
 
 
 def from_rows(outlinks: Sequence[Sequence[int]], *, urls: tuple[Url, ...] = ()) -> Graph:
-    """The graph of pages of which it is told, one by one, to which pages each links."""
+    """Return the graph in which page n links to the pages of row n."""
     sources = np.repeat(np.arange(len(outlinks)), [len(row) for row in outlinks])
     targets = np.fromiter((target for row in outlinks for target in row), dtype=np.int64, count=len(sources))
     return from_links(sources, targets, pages=len(outlinks), urls=urls)
 
 
 def power_law(pages: int, *, seed: int) -> Graph:
-    """A made-up web: links to a page follow the power law, and lead there from pages picked at random.
+    """Make up a web: in-links follow the power law and come from random pages.
 
-    pages: 2 to some 100,000.  Some four links a page; one page in seventy has none of its own.
+    pages: 2 to some 100,000.  There are about four links per page; one page in seventy has none.
     """
     chance = np.random.default_rng(seed)
     degrees = np.arange(1, pages)
@@ -89,7 +89,7 @@ def power_law(pages: int, *, seed: int) -> Graph:
 
 
 def from_directory(folder: Path) -> Graph:
-    """The graph of a folder's HTML files, as the crawler reads them; page 0 is its index.html, if it has one.
+    """Read the graph of a folder's HTML files as the crawler does; page 0 is its index.html, if it has one.
 
     A link to a folder leads to the index.html in it.
     """
@@ -110,7 +110,7 @@ def _url(folder: Path, path: Path) -> Url:
 
 
 def _numbers(urls: Sequence[Url]) -> Mapping[Url, int]:
-    """Every URL by which links may call a file, and its number: that of a folder calls the index.html in it."""
+    """Return the number of each file by every URL that links may use; a folder's URL means its index.html."""
     numbers = {url: n for n, url in enumerate(urls)}
     folders = {Url(url.removesuffix("index.html")): n for url, n in numbers.items() if url.endswith("/index.html")}
     return folders | numbers
@@ -122,7 +122,7 @@ def _links(path: Path, url: Url) -> tuple[Url, ...]:
 
 
 def relinked(graph: Graph, share: float, *, seed: int) -> Graph:
-    """The graph after this share of its links, 0 to 1, has come to lead to other pages, all of them alike."""
+    """Return the graph with this share of its links, 0 to 1, redirected to random pages."""
     chance = np.random.default_rng(seed)
     targets = graph.targets.copy()
     moved = chance.choice(graph.links, size=round(share * graph.links), replace=False)
@@ -131,9 +131,9 @@ def relinked(graph: Graph, share: float, *, seed: int) -> Graph:
 
 
 def reweighed(graph: Graph, share: float, *, seed: int) -> Graph:
-    """The graph after this share of its pages, 0 to 1, has got twice or half as many links, half of them each.
+    """Return the graph in which this share of the pages, 0 to 1, has twice or half as many in-links, with equal chance.
 
-    Links that come stand on pages picked at random, links that go are picked at random. As in the paper's figure 4.
+    Added links come from random pages, and removed links are chosen at random. As in the paper's figure 4.
     """
     chance = np.random.default_rng(seed)
     touched = chance.choice(graph.pages, size=round(share * graph.pages), replace=False)
@@ -149,7 +149,7 @@ def reweighed(graph: Graph, share: float, *, seed: int) -> Graph:
 
 
 def rows(graph: Graph) -> Iterator[list[int]]:
-    """Where the links of each page lead, page by page."""
+    """Yield where the links of each page lead, page by page."""
     targets, starts = graph.targets.tolist(), graph.starts.tolist()
     for n in range(graph.pages):
         yield targets[starts[n] : starts[n + 1]]

@@ -1,4 +1,4 @@
-"""The graph of links of one domain, whole: for whoever wants to compare importance with what it is in truth."""
+"""The whole graph of links of one domain, to compare importance with the true one."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from crawler.core.http.urls import PageKey, Url
 from crawler.store.database import Database
 from crawler.store.frontier import unpack_keys
 
-# Pages that take part in the economy. The root comes first, as no URL of a domain is shorter.
+# Pages that have cash. The root comes first, as no URL of a domain is shorter.
 PAGES = """
     SELECT p.key, p.url, l.targets
       FROM cash c
@@ -20,14 +20,14 @@ PAGES = """
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """A domain's pages and where their links lead: outlinks[n] are places in urls, in the order of page n."""
+    """A domain's pages and their links: outlinks[n] are indexes in urls, for page n."""
 
     urls: tuple[Url, ...]
     outlinks: tuple[tuple[int, ...], ...]
 
 
 async def links_of(db: Database, domain: Domain) -> Links:
-    """The pages that take part in the domain's economy, the root first, and the links between them."""
+    """Read the pages of the domain that have cash, the root first, and the links between them."""
     urls: list[Url] = []
     numbers: dict[PageKey, int] = {}
     targets: list[tuple[PageKey, ...]] = []

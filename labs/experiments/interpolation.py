@@ -1,4 +1,4 @@
-"""The paper's figure 1: what a window of the clock holds, and what interpolation tells of it from two numbers a page.
+"""The paper's figure 1: the importance in a window of the clock, and its interpolation from two numbers per page.
 
 Source: Abiteboul, Preda, Cobena, "Adaptive On-Line Page Importance Computation", WWW 2003, section 5.
 """
@@ -13,14 +13,14 @@ from labs.experiments.graph import Floats, Graph, relinked
 from labs.experiments.opic import Crawl
 
 CHANGED_SHARE = 0.1  # of the links, halfway
-PARTS = 4  # of a pass of visits: how often a crawl is looked at
+PARTS = 4  # measurements per pass of visits
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The page that is followed, and all pages. visits: of each page, on average, so far.
+    """The measurements at one moment. visits: of each page, on average, so far.
 
-    exact: the page's importance by the cash that came to it within the last window.  told: by interpolation.
+    exact: the followed page's importance by the cash received in the last window.  told: by interpolation.
     apart: the mean of |told - exact| / exact of all pages.
     """
 
@@ -32,9 +32,9 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Interpolation:
-    """How interpolation followed the window while links were at rest, and after some of them were replaced.
+    """How well interpolation followed the window while links were constant, and after some of them were replaced.
 
-    page: the one that gains most by the change.  before, after: its importance in truth.  changed_at: visits.
+    page: the one that gains most by the change.  before, after: its true importance.  changed_at: in visits.
     """
 
     page: int
@@ -45,7 +45,7 @@ class Interpolation:
 
     @property
     def at_rest(self) -> float:
-        """How far the two were apart, at the last moment before the change."""
+        """Return the difference of the two at the last moment before the change."""
         return [each.apart for each in self.moments if each.visits <= self.changed_at][-1]
 
     @property
@@ -55,7 +55,7 @@ class Interpolation:
 
 @dataclass(slots=True)
 class _Received:
-    """The cash that came to each page, by the clock, as it was at every moment so far."""
+    """The cash that each page has received, by the clock, at every moment so far."""
 
     clocks: list[float] = field(default_factory=lambda: [0.0])
     cash: list[Floats] = field(default_factory=list)
@@ -67,7 +67,7 @@ class _Received:
         self.cash.append(cash)
 
     def until(self, clock: float) -> Floats:
-        """What had come by then; between two moments in proportion."""
+        """Return what had been received by then, interpolated between moments."""
         after = min(max(int(np.searchsorted(self.clocks, clock)), 1), len(self.clocks) - 1)
         begin, end = self.clocks[after - 1], self.clocks[after]
         part = min(max((clock - begin) / (end - begin), 0.0), 1.0)
@@ -75,9 +75,9 @@ class _Received:
 
 
 def follow(crawl: Crawl, graph: Graph, *, passes: int, seed: int, progress: Callable[[int], None]) -> Interpolation:
-    """Crawl for so many passes of visits, replace a tenth of the links halfway, and compare all the while.
+    """Crawl for a number of passes of visits, replace a tenth of the links halfway, and compare continuously.
 
-    crawl: of this graph, just begun.
+    crawl: of this graph, without visits so far.
     """
     changed = relinked(graph, CHANGED_SHARE, seed=seed)
     before, after = (fixpoint(each, virtual_page_share=crawl.virtual_page_share) for each in (graph, changed))
@@ -95,7 +95,7 @@ def follow(crawl: Crawl, graph: Graph, *, passes: int, seed: int, progress: Call
 
 
 def _in_window(crawl: Crawl, received: _Received) -> Floats:
-    """Each page's importance by all the cash that came to it within the window, and no other."""
+    """Return each page's importance by the cash that it received within the window."""
     log, waiting = crawl.log(), crawl.waiting()
     now = crawl.economy.clock
     received.add(now, np.bincount(log.page, weights=log.cash, minlength=len(waiting)) + waiting)

@@ -1,8 +1,8 @@
-"""What it is worth to know a new domain's kind of site: its first month, with and without that level of priors.
+"""The value of knowing a new domain's kind of site: its first month, with and without priors of kinds.
 
-Older domains of some kinds have been looked at for months. Then new ones are registered, each page of them is fetched
-once, and the product's rule looks after them within a budget. What pages of a kind do is a made-up log-normal, with the
-medians that studies of the web suggest: pages under .gov and .edu stay as they are for months, under .com for days.
+Earlier domains of some kinds have been visited for months. Then new ones are registered, each of their pages is fetched
+once, and the product's rule revisits them within a budget. Rates are made-up log-normals with medians that studies of
+the web suggest: pages under .gov and .edu stay unchanged for months, under .com for days.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,29 +23,29 @@ from labs.experiments.simulation import simulate
 from labs.experiments.worlds import rhythm
 from labs.experiments.worlds.world import Floats, Ints, Pieces, World, keys_of
 
-MEDIAN_RATES = {"gov": 1 / 120, "edu": 1 / 40, "org": 1 / 20, "com": 1 / 8}  # changes a day
+MEDIAN_RATES = {"gov": 1 / 120, "edu": 1 / 40, "org": 1 / 20, "com": 1 / 8}  # changes per day
 BETWEEN = 0.5  # standard deviation of the logarithms of a kind's domains,
 WITHIN = 1.0  # and of a domain's pages
 OLDER_DAYS = 180
-OLDER_LOOKS_PER_DAY = 0.1  # at each page
-REFITTED_EVERY = 15  # days of the older domains
-EDIT = 0.5  # share of its text that a change replaces; all alike, since amounts are not the question
+OLDER_LOOKS_PER_DAY = 0.1  # per page
+REFITTED_EVERY = 15  # days of the earlier domains
+EDIT = 0.5  # share of its text that a change replaces; the same for all, since magnitudes do not matter here
 
 
 class Start(StrEnum):
-    """What is believed of a new domain."""
+    """The prior of a new domain."""
 
-    NOTHING = "nothing"  # PRIOR until the first plan, and from then on it leans on all domains
-    ALL = "all"  # as all domains do, from the first page on
-    KIND = "kind"  # as those of its kind do, on which it leans from then on
+    NOTHING = "nothing"  # PRIOR until the first plan, and then the prior of all domains
+    ALL = "all"  # the prior of all domains from the first page on
+    KIND = "kind"  # the prior of its kind from the first page on
     OPTIMUM = "optimum"  # each page's true rate
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is tried: so many new domains, of the kinds in turn, with so many pages each, for so many days.
+    """The size of the experiment: new domains, equally of all kinds, with pages each, for a number of days.
 
-    older: domains of each kind that were there before, as large.
+    older: earlier domains of each kind, of the same size.
     """
 
     domains: int = 50
@@ -56,9 +56,9 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class KindRow:
-    """How fresh the new domains were with one start at one budget, over seeds.
+    """The freshness of the new domains with one start at one budget, over seeds.
 
-    share: requests a day, as a share of the pages.  gain: freshness over that with Start.NOTHING in the same worlds.
+    share: requests per day, as a share of the pages.  gain: freshness above that with Start.NOTHING in the same worlds.
     used: share of the requests that the ledger allowed.
     """
 
@@ -72,7 +72,7 @@ class KindRow:
 
 @dataclass(frozen=True, slots=True)
 class OlderDomains:
-    """Domains that were there before, as they were last sampled, and what was learnt of them."""
+    """Earlier domains as they were last sampled, with what was learned from them."""
 
     samples: tuple[PageSample, ...]
     kinds: tuple[str, ...]
@@ -80,13 +80,13 @@ class OlderDomains:
 
 
 class NewDomains(Ours):
-    """The product's rule for domains that are new beside others: each group of the scene is a domain."""
+    """The product's rule for new domains beside others: each group of the scene is a domain."""
 
     def __init__(
         self, scene: Scene, *, older: OlderDomains, kinds: Sequence[str], begins: Sequence[RateEstimate]
     ) -> None:
-        """kinds, begins: of each new domain, its kind and the prior that it begins with."""
-        super().__init__(scene, Mechanisms(magnitudes=True))  # as domains begin, unless their user says otherwise
+        """kinds, begins: the kind and the first prior of each new domain."""
+        super().__init__(scene, Mechanisms(magnitudes=True))  # the default of domains
         self._older, self._kinds = older, tuple(kinds)
         self._members = [np.flatnonzero(scene.group == each) for each in range(len(self._kinds))]
         self._a0, self._b0 = np.array([each.a for each in begins]), np.array([each.b for each in begins])
@@ -103,7 +103,7 @@ class NewDomains(Ours):
 
 
 def kinds_compared(trial: Trial, shares: Sequence[float], *, seeds: int) -> Iterator[KindRow]:
-    """A row for each budget and each start, over worlds of seeds 1, 2, 3 ..."""
+    """Yield a row for each budget and each start, over worlds of seeds 1, 2, 3 ..."""
     for share in shares:
         fresh: dict[Start, Floats] = {}
         for start in Start:
@@ -115,7 +115,7 @@ def kinds_compared(trial: Trial, shares: Sequence[float], *, seeds: int) -> Iter
 
 
 def _lived(trial: Trial, start: Start, share: float, *, seed: int) -> tuple[float, float]:
-    """Freshness of the new domains in one world, and the share of the requests allowed that were made."""
+    """Return the freshness of the new domains in one world, and the share of the allowed requests that was used."""
     world = new_world(trial, seed=seed)
     kinds = kinds_of(trial.domains)
     budget = max(round(share * world.size), 1)
@@ -134,13 +134,13 @@ def _lived(trial: Trial, start: Start, share: float, *, seed: int) -> tuple[floa
 
 
 def kinds_of(domains: int) -> list[str]:
-    """The kinds of so many domains, in turn."""
+    """Return the kinds of the domains, in turn."""
     names = list(MEDIAN_RATES)
     return [names[n % len(names)] for n in range(domains)]
 
 
 def new_world(trial: Trial, *, seed: int) -> World:
-    """The new domains: pages of equal importance that change by chance at rates that stay."""
+    """Return the new domains: pages of equal importance that change at random at constant rates."""
     rng = np.random.default_rng(seed)
     domain, rate = _rates(rng, kinds_of(trial.domains), trial.pages)
     size, days = len(rate), float(trial.days)
@@ -161,9 +161,9 @@ def new_world(trial: Trial, *, seed: int) -> World:
 
 
 def older_domains(trial: Trial, *, by_kind: bool, seed: int) -> OlderDomains:
-    """Domains that were looked at for OLDER_DAYS at chance times, planned again and again as the product does.
+    """Return domains that were visited for OLDER_DAYS at random times and planned repeatedly, like the product does.
 
-    by_kind: they lean on their kinds. What looks found is the same either way.
+    by_kind: whether they use the priors of their kinds. The results of visits are the same either way.
     """
     rng = np.random.default_rng([seed, 1])
     names = kinds_of(trial.older * len(MEDIAN_RATES))
@@ -177,8 +177,8 @@ def older_domains(trial: Trial, *, by_kind: bool, seed: int) -> OlderDomains:
         gap = day - last[pages]
         changed = rng.random(len(pages)) < -np.expm1(-rate[pages] * gap)
         prior = prior_a[domain[pages]], prior_b[domain[pages]]
-        belief = add_prior(rate_a[pages], rate_b[pages], *prior)
-        up, down = learn_changed(*belief, gap), learn_unchanged(*belief, gap)
+        rate_estimate = add_prior(rate_a[pages], rate_b[pages], *prior)
+        up, down = learn_changed(*rate_estimate, gap), learn_unchanged(*rate_estimate, gap)
         learnt = np.where(changed, up[0], down[0]), np.where(changed, up[1], down[1])
         rate_a[pages], rate_b[pages] = subtract_prior(*learnt, *prior)
         last[pages] = day
@@ -192,14 +192,14 @@ def older_domains(trial: Trial, *, by_kind: bool, seed: int) -> OlderDomains:
 
 
 def _rates(rng: Generator, kinds: Sequence[str], pages: int) -> tuple[Ints, Floats]:
-    """The domain and the true rate of each page."""
+    """Return the domain and the true rate of each page."""
     medians = np.log([MEDIAN_RATES[kind] for kind in kinds]) + BETWEEN * rng.standard_normal(len(kinds))
     domain = np.repeat(np.arange(len(kinds)), pages)
     return domain, np.exp(medians[domain] + WITHIN * rng.standard_normal(len(domain)))
 
 
 def _samples(a: Floats, b: Floats, domain: Ints, prior_a: Floats, prior_b: Floats) -> list[PageSample]:
-    """The domains with so much evidence of each page."""
+    """Return samples of the domains with this evidence of each page."""
     return [
         _sample(a[domain == n], b[domain == n], RateEstimate(float(prior_a[n]), float(prior_b[n])))
         for n in range(len(prior_a))
@@ -207,7 +207,7 @@ def _samples(a: Floats, b: Floats, domain: Ints, prior_a: Floats, prior_b: Float
 
 
 def _sample(rate_a: Floats, rate_b: Floats, prior: RateEstimate) -> PageSample:
-    """All pages of a domain that has no templates; known, and of equal importance."""
+    """Return a sample with all pages of a domain without templates; fetched, and of equal importance."""
     size = len(rate_a)
     no, nothing = np.zeros(size, bool), np.full(size, np.nan)
     return PageSample(

@@ -1,4 +1,4 @@
-"""What counts: how long copies were fresh and how old they grew, as exact integrals over a window of time."""
+"""The measured quantities: how long copies were fresh and how old they were, as exact integrals over a time window."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ DECILES = 10
 
 @dataclass(frozen=True, slots=True)
 class CalibrationTable:
-    """The freshness that was expected beside the true one, shares from 0 to 1.
+    """Expected and true freshness, 0 to 1.
 
     expected, true: over all pages, weighted by importance.  by_decile: the same pairs for each tenth of the pages, the
     least important first.
@@ -32,13 +32,13 @@ class CalibrationTable:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a policy reached in a world, in the window that was measured: the second half of the time, unless said.
+    """The results of a policy in a world, in the measured window: the second half of the time by default.
 
-    freshness: share of time for which a living page's copy was as the page, weighted by importance; plain: unweighted.
-    divergence: share of the text by which a page's copy differs from it, on average, weighted by importance.
+    freshness: share of time in which an existing page's copy was current, weighted by importance; plain: unweighted.
+    divergence: mean share of the text by which a page's copy differs from it, weighted by importance.
     age_days: mean age of the copies, 0 while fresh, weighted by importance.
-    requests: all of the window.  wasted: those that found nothing new.  granted: what the ledger would have allowed.
-    over_days: days in which more was sent than the ledger's day holds; 0 always.
+    requests: in the window.  wasted: those that found nothing new.  granted: those that the ledger would have allowed.
+    over_days: days on which more was sent than the ledger allows; always 0.
     """
 
     freshness: float
@@ -53,13 +53,13 @@ class Measured:
 
 
 class Copies:
-    """The copies of a world's pages: since when each is out of date, and what the window has seen of that."""
+    """The copies of a world's pages: since when each is stale, and what was measured of them."""
 
     def __init__(self, world: World, *, window: float) -> None:
         """window: the day on which measuring begins."""
         self._world, self._window = world, window
-        self._seen = world.born.copy()  # the last look, or the birth
-        self._stale = world.born.copy()  # when the copy ceased to be as the page is: a page never fetched has none
+        self._seen = world.born.copy()  # the last visit, or the birth
+        self._stale = world.born.copy()  # when the copy became stale: an unfetched page has none
         self._fresh_days = np.zeros(world.size)
         self._age_days2 = np.zeros(world.size)
         self._differing_days = np.zeros(world.size)
@@ -69,13 +69,13 @@ class Copies:
         self._moments = np.zeros(world.size)
 
     def refresh(self, pages: Ints, at: Floats) -> None:
-        """New copies of living pages."""
+        """Update the copies of existing pages."""
         self.close(pages, at)
         self._stale[pages] = self._world.next_change(pages, at)
         self._copied[pages] = at
 
     def close(self, pages: Ints, at: Floats | float) -> None:
-        """Count what has passed until now; a dead page's copy counts no more."""
+        """Count the time until now; the copy of a page that is gone no longer counts."""
         end = np.minimum(at, self._world.died[pages])
         begin = np.maximum(self._seen[pages], self._window)
         stale = np.minimum(self._stale[pages], end)
@@ -86,10 +86,10 @@ class Copies:
         self._seen[pages] = np.maximum(at, self._seen[pages])
 
     def _differed(self, pages: Ints, begin: Floats, end: Floats) -> Floats:
-        """The integral from `begin` to `end` of the share by which each copy differs: each change missed adds its own.
+        """Return the integral from `begin` to `end` of the share by which each copy differs.
 
-        The nth change adds e (1 - e)^(n - 1), where e is the share that each of them replaces; or nothing after the
-        first, where all are of one part.
+        The nth missed change adds e (1 - e)^(n - 1), where e is the share that each of them replaces; or nothing after
+        the first, if all of them replace the same part.
         """
         world = self._world
         first = np.searchsorted(world.keys, pages * world.stride + self._copied[pages], side="right")
@@ -103,30 +103,30 @@ class Copies:
         return np.bincount(row, weights=added * lasts, minlength=len(pages)).astype(np.float64)
 
     def compare(self, expected: Floats, now: float) -> None:
-        """One more moment at which what was expected is held against the truth."""
+        """Compare expected with true freshness at one more moment."""
         alive = (self._world.born <= now) & (self._world.died > now)
         self._expected += np.where(alive, expected, 0)
         self._true += alive & (now < self._stale)
         self._moments += alive
 
     def lived_days(self) -> Floats:
-        """How long each page lived within the window."""
+        """Return how long each page existed within the window."""
         world = self._world
         return np.asarray(np.maximum(np.minimum(world.died, world.days) - np.maximum(world.born, self._window), 0))
 
     def freshness(self, weight: Floats) -> float:
-        """The share of time for which copies were fresh."""
+        """Return the share of time in which copies were fresh."""
         return float((weight * self._fresh_days).sum() / (weight * self.lived_days()).sum())
 
     def divergence(self, weight: Floats) -> float:
-        """The share by which copies differed, over time."""
+        """Return the mean share by which copies differed."""
         return float((weight * self._differing_days).sum() / (weight * self.lived_days()).sum())
 
     def age_days(self, weight: Floats) -> float:
         return float((weight * self._age_days2).sum() / (weight * self.lived_days()).sum())
 
     def calibration(self) -> CalibrationTable:
-        """The comparisons made, over all pages and by tenths of importance."""
+        """Return the comparisons, over all pages and by tenths of importance."""
         weight = self._world.importance
         tenths = np.array_split(np.argsort(weight, kind="stable"), DECILES)
         pairs = [self._means(rows, weight) for rows in tenths]

@@ -1,7 +1,7 @@
-"""Five pages by which Nutch 0.9's scores and OPIC's cash can be compared on paper.
+"""Five pages on which Nutch 0.9's scores and OPIC's cash can be compared on paper.
 
-Nutch keeps one score a page. A page that is read adds its score, in equal parts, to those it links to, and keeps it.
-There is no virtual page. So every re-reading raises the pages behind a link, and the total grows without end.
+Nutch keeps one score per page. A visited page adds its score, in equal parts, to those of the pages it links to, and
+keeps it. There is no virtual page. Therefore every revisit raises the linked pages, and the total grows without end.
 Source: the notes on OPIC in Nutch and the five-page example in them; Nutch's wiki, "FixingOpicScoring".
 """
 
@@ -15,15 +15,16 @@ from labs.experiments.fixpoint import fixpoint
 from labs.experiments.graph import from_rows
 
 LINKS: Mapping[str, str] = {"A": "BC", "B": "DE", "C": "E", "D": "", "E": "B"}
-READING = "ABCED"  # one page a round, and again from the beginning
+READING = "ABCED"  # one page per round, repeated
 INJECTED = "A"
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What stands after a round: of each page that is known by then its score, and its importance (mean 1) by OPIC.
+    """The state after a round: the scores of the known pages, and their importance by OPIC (mean 1).
 
-    number: 0 before anything was read.  reads: the page of this round, or nothing.  read: all that were, so far.
+    number: 0 before the first visit.  reads: the visited page of this round, or nothing.  read: all visited pages so
+    far.
     """
 
     number: int
@@ -34,7 +35,7 @@ class Round:
 
 
 def rounds(count: int) -> Iterator[Round]:
-    """So many rounds, and before them how things stand at the beginning."""
+    """Yield the initial state and this many rounds."""
     scores = {INJECTED: 1.0}
     books = _Books()
     read: frozenset[str] = frozenset()
@@ -47,21 +48,21 @@ def rounds(count: int) -> Iterator[Round]:
 
 
 def truth() -> Mapping[str, float]:
-    """Importance as the fixpoint of the link matrix; the mean page's is 1."""
+    """Return importance as the fixpoint of the link matrix; the mean page's is 1."""
     names = list(LINKS)
     found = fixpoint(from_rows([[names.index(link) for link in LINKS[name]] for name in names]))
     return dict(zip(names, found.tolist(), strict=True))
 
 
 def _score(scores: dict[str, float], page: str) -> None:
-    """Nutch's update after a page was read."""
+    """Update scores like Nutch after a page was visited."""
     links = LINKS[page]
     for link in links:
         scores[link] = scores.get(link, 0.0) + scores[page] / len(links)
 
 
 class _Books:
-    """The product's economy of the five pages; what is found is admitted, as in a crawl."""
+    """The product's economy of the five pages; discovered pages are admitted as in a crawl."""
 
     def __init__(self) -> None:
         self._economy = Economy(virtual_page_cash=0, dormant=TOTAL_CASH, clock=0.0, pages=[0] * 4, dividend=[0] * 4)

@@ -1,4 +1,4 @@
-"""Adaptive OPIC on a whole graph: the product's own economy (core/opic), page after page, and what it estimates."""
+"""Adaptive OPIC on a whole graph: the product's own economy (core/opic), visit after visit, and its estimates."""
 
 import heapq
 from array import array
@@ -22,20 +22,20 @@ from crawler.core.opic.opic import (
 )
 from labs.experiments.graph import Floats, Graph, Ints, rows
 
-STALE = 8  # entries of the heap for each page, at most; then it is made again
+STALE = 8  # maximum heap entries per page, before the heap is rebuilt
 
 
 class SelectionOrder(StrEnum):
-    """Which page is visited next."""
+    """The order of visits."""
 
-    GREEDY = "greedy"  # the one with the most cash
+    GREEDY = "greedy"  # the page with the most cash
     CYCLE = "cycle"  # one after the other, in a fixed order
-    RANDOM = "random"  # any
+    RANDOM = "random"  # any page
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
-    """All visits so far, in order. cash: coins that each took, a page's endowment left out.  clock: after it."""
+    """All visits so far, in order. cash: taken by each, without the page's endowment.  clock: after it."""
 
     page: Ints
     cash: Floats
@@ -43,7 +43,7 @@ class Log:
 
 
 class Chooser(Protocol):
-    """Says which pages are next, each once, at most as many as there are; hears of every page that got or gave cash."""
+    """A selection of the next pages. `heard` is called with every page that received or gave cash."""
 
     def choose(self, pages: int) -> list[int]: ...
 
@@ -51,12 +51,12 @@ class Chooser(Protocol):
 
 
 class Crawl:
-    """Visits to the pages of a graph, for ever, all of them known from the start.
+    """Endless visits of the pages of a graph, all of which are known from the start.
 
-    All pages are in one pool, so that what the reserve pays leaves their order by cash as it is.
-    batch: pages that are claimed at a time, with the cash that they have then; 1 is the algorithm as published.
-    root_cash: with how many endowments page 0 begins; in the product with FIRST_SEEDS, while all others begin with one.
-    virtual_page_share: of each visit's cash, that goes to the reserve.
+    All pages are in one pool, so that dividends of the virtual page do not change their order by cash.
+    batch: pages claimed at a time, with the cash that they have then; 1 is the algorithm as published.
+    root_cash: initial endowments of page 0; FIRST_SEEDS in the product, while all other pages begin with one.
+    virtual_page_share: share of each visit's cash for the virtual page.
     """
 
     def __init__(
@@ -84,21 +84,21 @@ class Crawl:
 
     @property
     def passes(self) -> float:
-        """The clock, in coins in circulation."""
+        """Return the clock, in multiples of the cash in circulation."""
         return self.economy.clock / (self.economy.total_cash - self.economy.dormant)
 
     def become(self, graph: Graph) -> None:
-        """Let the links change; who visits a page reads those that it has then."""
+        """Change the links; later visits see the new ones."""
         self._links = [[self._keys[target] for target in row] for row in rows(graph)]
 
     def _endow_root(self, coins: int) -> None:
         self.economy.dormant -= coins
         self.economy.pay_page(self._keys[0], coins)
-        self.economy.accounts[self._keys[0]].history -= coins  # a debt, as every endowment
+        self.economy.accounts[self._keys[0]].history -= coins  # a debt, like every endowment
         self._debts[0] += coins
 
     def visit(self, visits: int) -> None:
-        """Visit so many pages, batch by batch."""
+        """Make this many visits, batch by batch."""
         done = 0
         while done < visits:
             pages = self._chooser.choose(min(self.batch, visits - done))
@@ -106,19 +106,19 @@ class Crawl:
             done += len(pages)
 
     def cash(self, page: int) -> int:
-        """What a page has now, in coins."""
+        """Return a page's current cash."""
         return self.economy.get_cash(self._keys[page])
 
     def net(self, page: int) -> int:
-        """A page's cash less the dividend. The dividend is equal for all pages, so net suffices to compare them."""
+        """Return a page's cash less the dividend, which is equal for all pages; net suffices to compare them."""
         return self.economy.accounts[self._keys[page]].net
 
     def waiting(self) -> Floats:
-        """What each page has now and has not received from an endowment, in coins."""
+        """Return each page's current cash without its endowment."""
         return np.array([self.cash(n) - debt for n, debt in enumerate(self._debts)], dtype=np.float64)
 
     def estimate(self) -> Floats:
-        """Each page's importance now, by the product's own window: interpolation."""
+        """Return each page's current importance by the product's own window, interpolation."""
         economy = self.economy
         purses = [economy.accounts[key] for key in self._keys]
         found = [
@@ -135,11 +135,11 @@ class Crawl:
         return np.array(found)
 
     def log(self) -> Log:
-        """All visits so far."""
+        """Return all visits so far."""
         return Log(page=np.array(self._page, dtype=np.int64), cash=np.array(self._cash), clock=np.array(self._clock))
 
     def _record(self, pages: Sequence[int]) -> None:
-        """Settle a batch as the store does: by the cash read at the claim, and one payment of the reserve."""
+        """Settle a batch like the store: with the cash at the claim, and one payment of the virtual page."""
         claimed = [self.cash(page) for page in pages]
         for page, cash in zip(pages, claimed, strict=True):
             self._settle(page, cash)
@@ -172,7 +172,7 @@ def _chooser(selection: SelectionOrder, crawl: Crawl, *, pages: int, seed: int) 
 
 
 class _Greedy:
-    """The richest pages, exactly: a heap with an entry for each change, of which only the page's last one counts."""
+    """The exact order by cash: a heap with an entry for each change, of which only the page's last one counts."""
 
     def __init__(self, crawl: Crawl, pages: int) -> None:
         self._crawl, self._pages = crawl, pages
@@ -209,7 +209,7 @@ class _Cycle:
         return found
 
     def heard(self, paid: Iterable[int]) -> None:
-        """Cash does not matter here."""
+        """Do nothing: cash does not matter here."""
 
 
 class _Random:
@@ -223,4 +223,4 @@ class _Random:
         return list(found)
 
     def heard(self, paid: Iterable[int]) -> None:
-        """Cash does not matter here."""
+        """Do nothing: cash does not matter here."""

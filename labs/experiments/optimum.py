@@ -1,8 +1,8 @@
-"""What is the best that anybody could do: the optimum under a budget when every page's rate is known.
+"""The best possible result: the optimum under a budget when every page's rate is known.
 
 Cho and Garcia-Molina, "Effective page refresh policies for Web crawlers", TODS 2003, with importance after Azar et al.,
-PNAS 2018, and politeness caps after Kolobov et al., SIGIR 2019.  Known rates are the laboratory's alone: the product
-never has any, and its formulas, averaged over a belief, stand in core.
+PNAS 2018, and politeness caps after Kolobov et al., SIGIR 2019.  Only experiments know the rates; the product's
+formulas, averaged over a posterior, are in core.
 """
 
 import numpy as np
@@ -15,20 +15,20 @@ BISECTIONS = 60
 
 
 def known_value(rate: Floats, importance: Floats, unseen: Floats) -> Floats:
-    """The value of looking at pages of known rate: w (1 - (1 + x) e^-x) / rate, x = rate * unseen; days."""
+    """Return the value of visits of pages with known rates: w (1 - (1 + x) e^-x) / rate, x = rate * unseen; days."""
     x = np.minimum(rate * unseen, 700.0)
     grown = np.where(x < 1e-3, x * x * (0.5 - x / 3), -np.expm1(-x) - x * np.exp(-x))
     return importance * grown / np.maximum(rate, 1e-12)
 
 
 def freshness(rate: Floats, looks_per_day: Floats) -> Floats:
-    """The share of time for which a copy is fresh with even looks: (f / rate) (1 - e^(-rate / f)); 0 without looks."""
+    """Return the share of time in which a copy is fresh with even visits: (f / rate) (1 - e^(-rate / f)); else 0."""
     x = rate / np.maximum(looks_per_day, 1e-300)
     return np.where(looks_per_day > 0, -np.expm1(-x) / np.maximum(x, 1e-300), 0.0)
 
 
 def frequencies(rate: Floats, importance: Floats, price: Floats | float) -> Floats:
-    """How often a day to look at pages of known rate where a look must be worth `price`; 0 for never."""
+    """Return the visits per day of pages with known rates if the value of a visit must reach `price`; 0 for never."""
     target = price * rate / importance
     x = np.exp(np.interp(np.log(np.clip(target, _H[0], _H[-1])), np.log(_H), np.log(_X)))
     return np.where(target < 1, rate / x, 0.0)
@@ -37,9 +37,9 @@ def frequencies(rate: Floats, importance: Floats, price: Floats | float) -> Floa
 def optimum(
     rate: Floats, importance: Floats, *, budget_per_day: float, host: Ints, cap_per_day: float | None
 ) -> Floats:
-    """The looks a day that give the most importance-weighted freshness.
+    """Return the visits per day with the highest importance-weighted freshness.
 
-    cap_per_day: looks that each host bears, or None.
+    cap_per_day: requests that each host allows, or None.
     """
     if cap_per_day is None:
         return frequencies(rate, importance, price_of(rate, importance, budget_per_day))
@@ -59,7 +59,7 @@ def optimum(
 
 
 def price_of(rate: Floats, importance: Floats, budget_per_day: float) -> float:
-    """The price at which these pages together use the budget."""
+    """Return the price at which these pages together use the budget."""
     low, high = 1e-12, 1e12
     for _ in range(BISECTIONS):
         price = float(np.sqrt(low * high))

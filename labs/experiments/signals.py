@@ -1,4 +1,4 @@
-"""What sources of change signals bring: the product's rule with each of them, beside the same without any."""
+"""The effect of sources of change signals: the product's rule with each of them, compared with the rule without."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ VOICES = (
 
 @dataclass(frozen=True, slots=True)
 class SignalTrial:
-    """What is tried: so many pages over so many days, of which the second half counts."""
+    """The size of the experiment: pages and days, of which the second half counts."""
 
     pages: int = 800
     days: int = 500
@@ -30,12 +30,12 @@ class SignalTrial:
 
 @dataclass(frozen=True, slots=True)
 class VoiceRow:
-    """What one source brought at one budget, over seeds.
+    """The results of one source at one budget, over seeds.
 
-    share: requests a day, as a share of the pages.  gain: freshness over that of the same crawl without signals.
-    worst: the least gain in any of the worlds.
-    ratio: freshness over that of the optimum, which knows the rates and hears nothing.  used: of the ledger.
-    calibration: expected less true freshness.
+    share: requests per day, as a share of the pages.  gain: freshness above that of the same crawl without signals.
+    worst: the minimum gain of all worlds.
+    ratio: freshness relative to the optimum, which knows the rates and uses no signals.  used: share of the ledger.
+    calibration: expected - true freshness.
     """
 
     share: float
@@ -51,7 +51,7 @@ class VoiceRow:
 def voices_compared(
     trial: SignalTrial, shares: Sequence[float], *, seeds: int, tell: Callable[[str], None] = lambda _done: None
 ) -> Iterator[VoiceRow]:
-    """A row for each source at each budget. tell: is told what is done."""
+    """Yield a row for each source at each budget. tell: called with the current step."""
     for share in shares:
         found: dict[Voice, list[tuple[float, ...]]] = {voice: [] for voice in VOICES}
         for seed in range(1, seeds + 1):
@@ -80,7 +80,7 @@ def _row(share: float, voice: Voice, rows: Sequence[tuple[float, ...]]) -> Voice
 
 
 def _heard(world: World, told: Told, budget: int, *, deaf: float, best: float) -> tuple[float, ...]:
-    """Freshness, gain, ratio, share of the budget used and what the report says too much, in one world."""
+    """Return freshness, gain, ratio, used share of the budget and error of the report in one world."""
     outcome = simulate(world, lambda scene, _: Listening(scene, told), budget_per_day=budget)
     fresh = outcome.freshness
     said = outcome.calibration

@@ -1,4 +1,4 @@
-"""A policy's life in a world: a virtual clock, a ledger, looks at continuous times, and what they came to."""
+"""The simulation of a policy in a world: a virtual clock, a ledger, and visits at continuous times."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -10,11 +10,11 @@ from labs.experiments.measures import Copies, Measured
 from labs.experiments.policies.policy import LookBatch, Policy, Scene
 from labs.experiments.worlds.world import Floats, Ints, World
 
-LOOKS_PER_CLAIM = 25  # about so many are chosen at once, and made at even times until the next claim
-LEAST_CLAIMS, MOST_CLAIMS = 4, 24  # a day
-COMPARISONS = 50  # of expected with true freshness, about so many moments of the second half
+LOOKS_PER_CLAIM = 25  # approximate number of pages chosen at once, and visited at even times until the next claim
+LEAST_CLAIMS, MOST_CLAIMS = 4, 24  # per day
+COMPARISONS = 50  # approximate number of comparisons of expected and true freshness in the second half
 
-START = datetime(2026, 1, 1, tzinfo=UTC)  # any day; the ledger wants one
+START = datetime(2026, 1, 1, tzinfo=UTC)  # any day; the ledger needs one
 DAY_SECONDS = 86_400
 
 BITS = 64  # of a fingerprint
@@ -22,7 +22,7 @@ BITS = 64  # of a fingerprint
 NOBODY = np.zeros(0, np.int64)
 
 Maker = Callable[[Scene, World], Policy]
-Progress = Callable[[int, int], None]  # days done, days in all
+Progress = Callable[[int, int], None]  # days done, days in total
 
 
 def simulate(
@@ -33,9 +33,9 @@ def simulate(
     from_day: int | None = None,
     progress: Progress = lambda _done, _all: None,
 ) -> Measured:
-    """Let a policy look at a world's pages within a budget, and measure the time from a day on, or its second half.
+    """Let a policy visit a world's pages within a budget; measure from a day on, by default in the second half.
 
-    maker: makes the policy; the world is for clairvoyants only.  budget_per_day: requests per day of virtual time.
+    maker: makes the policy; only clairvoyant ones use the world.  budget_per_day: requests per day of virtual time.
     """
     run = _Run(world, maker, budget_per_day, from_day)
     for day in range(int(world.days)):
@@ -51,7 +51,7 @@ class _Run:
         self._world, self._budget = world, budget_per_day
         self._scene = Scene(world.importance, world.host, world.group, budget_per_day, world.cap_per_day)
         self._policy = maker(self._scene, world)
-        # Ledgers know whole days only.
+        # Ledgers know only whole days.
         self._window = float(np.ceil(world.days / 2)) if from_day is None else float(from_day)
         self._copies = Copies(world, window=self._window)
         self._last = np.zeros(world.size)
@@ -64,15 +64,15 @@ class _Run:
         self._claims = int(np.clip(round(budget_per_day / LOOKS_PER_CLAIM), LEAST_CLAIMS, MOST_CLAIMS))
         self._requests = self._wasted = self._over_days = 0
         self._compared = False
-        self._rng = np.random.default_rng(0)  # of fingerprints
+        self._rng = np.random.default_rng(0)  # for fingerprints
 
     def live(self, day: int) -> None:
-        """A UTC day: claims at even times, a ledger that begins anew."""
+        """Simulate a UTC day: claims at even times, with a new ledger."""
         ledger, by_host = Ledger(START.date()), np.zeros(int(self._world.host.max()) + 1)
         for claim in range(self._claims):
             now, part = day + claim / self._claims, (claim + 1) / self._claims
             self._welcome(now)
-            # A claim's looks are spread over the time until the next one, so what may be granted until then is granted.
+            # A claim's visits are spread until the next one, so all that may be granted until then is granted.
             last = START + timedelta(days=day, seconds=part * DAY_SECONDS - 1)
             ledger = roll_over(ledger, now=last)
             slots = count_grantable_requests(ledger, self._budget, now=last)

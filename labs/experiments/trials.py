@@ -1,4 +1,4 @@
-"""What is measured of a crawl of a graph: its error by visits, after a change of the links, and while they change."""
+"""Measurements of a crawl of a graph: its error by visits, after a change of the links, and while they change."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,19 +10,19 @@ from labs.experiments.interpolation import Interpolation, follow
 from labs.experiments.opic import Crawl, SelectionOrder
 from labs.experiments.windows import PRODUCT, WindowPolicy, estimate
 
-CHANGED_SHARE = 0.1  # of the links, in the trial of the reaction
-BACK = 1.1  # times the error of a crawl that never knew the old links, to be called back
-LAST = 4  # passes over which the error of a changing graph is averaged, since it swings
-WARM_UP = 16  # passes of visits before a changing graph begins to change
-PARTS = 4  # of a pass: how often a changing graph changes in it
+CHANGED_SHARE = 0.1  # of the links, in the experiment about the reaction
+BACK = 1.1  # the error counts as recovered below this multiple of the error of a crawl that never saw the old links
+LAST = 4  # passes over which the error of a changing graph is averaged, since it fluctuates
+WARM_UP = 16  # passes of visits before a graph starts to change
+PARTS = 4  # changes of a changing graph per pass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabRun:
-    """What is tried on which graph. passes: of as many visits each as there are pages.  batch: pages at a time.
+    """An experiment on a graph. passes: of as many visits each as there are pages.  batch: pages at a time.
 
-    root_cash: endowments that page 0 begins with.  virtual_page_share: of each visit's cash, that goes to the reserve.
-    progress: is told of visits when they are made.
+    root_cash: initial endowments of page 0.  virtual_page_share: share of each visit's cash for the virtual page.
+    progress: called with the number of visits made.
     """
 
     graph: Graph
@@ -37,7 +37,7 @@ class LabRun:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An error. visits: of each page, on average, so far.  windows: of the product, that the clock has run."""
+    """An error. visits: of each page, on average, so far.  windows: elapsed windows of the product's clock."""
 
     visits: float
     windows: float
@@ -45,13 +45,13 @@ class Point:
 
     @property
     def error_factor(self) -> float:
-        """The paper's bound of the error, 1 / G, for a clock G in passes."""
+        """Return the paper's bound of the error, 1 / G, for a clock G in passes."""
         return 1 / (self.windows * WINDOW_PASSES)
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """How the error of one way to choose pages went."""
+    """The error of one order of visits over time."""
 
     label: str
     points: tuple[Point, ...]
@@ -59,7 +59,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """After so many visits of each page, how many times as much one way to choose pages errs as another.
+    """The errors of one order of visits as multiples of another's, after a number of visits of each page.
 
     factor: by the paper's bound, 1 / G.  every, top: by the mean error of all pages, and of the most important tenth.
     """
@@ -72,10 +72,11 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """How the error came back after a share of the links was replaced.
+    """The recovery of the error after a share of the links was replaced.
 
-    before: the last error of the old links.  points: from the moment of the change on, visits and windows since then.
-    settled: the error of a crawl that never knew the old links, after as many visits in all.
+    before: the last error with the old links.  points: from the moment of the change on, with visits and windows since
+    then.
+    settled: the error of a crawl that never saw the old links, after as many visits in total.
     """
 
     before: Errors
@@ -84,11 +85,11 @@ class Reaction:
 
     @property
     def windows_until_back(self) -> float | None:
-        """Windows until the mean error of all pages was down to the settled one and a tenth; None if that never was."""
+        """Return the windows until the mean error of all pages was at most BACK times the settled one, or None."""
         return next((p.windows for p in self.points if p.errors.every <= BACK * self.settled.every), None)
 
     def left_after(self, windows: float) -> float:
-        """Which share of the jump in the mean error of all pages was left after so many windows."""
+        """Return the share of the increase of the mean error of all pages that remained after a number of windows."""
         jump = self.points[0].errors.every - self.settled.every
         last = [p for p in self.points if p.windows <= windows][-1]
         return (last.errors.every - self.settled.every) / jump
@@ -96,7 +97,7 @@ class Reaction:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How a window policy did on a graph of which `rate` of the pages change in a pass. numbers: stored, per page."""
+    """A window policy on a graph of which `rate` of the pages change per pass. numbers: stored, per page."""
 
     policy: str
     rate: float
@@ -105,12 +106,12 @@ class Ranking:
 
 
 def converge(trial: LabRun, selection: SelectionOrder) -> Curve:
-    """The error after each pass, as in the paper's figures 2 and 3."""
+    """Return the error after each pass, as in the paper's figures 2 and 3."""
     return Curve(selection.value, tuple(_points(trial, _crawl(trial, selection))))
 
 
 def beside(one: Curve, other: Curve) -> tuple[Beside, ...]:
-    """How many times as much as the other the one errs, after each pass."""
+    """Return the errors of one curve as multiples of the other's, after each pass."""
     return tuple(
         Beside(
             a.visits,
@@ -123,19 +124,19 @@ def beside(one: Curve, other: Curve) -> tuple[Beside, ...]:
 
 
 def interpolate(trial: LabRun, *, passes: int) -> Interpolation:
-    """Follow the product's window for so many passes of greedy visits, as in the paper's figure 1."""
+    """Follow the product's window for a number of passes of greedy visits, as in the paper's figure 1."""
     crawl = _crawl(trial, SelectionOrder.GREEDY)
     return follow(crawl, trial.graph, passes=passes, seed=trial.seed, progress=trial.progress)
 
 
 def offline_curve(graph: Graph, *, passes: int, virtual_page_share: float = VIRTUAL_PAGE_SHARE) -> Curve:
-    """The error of the off-line iteration, which reads every page once in a pass."""
+    """Return the error of the off-line iteration, which reads every page once per pass."""
     found = offline_errors(graph, passes=passes, virtual_page_share=virtual_page_share)
     return Curve("off-line", tuple(Point(n, n / WINDOW_PASSES, each) for n, each in enumerate(found, start=1)))
 
 
 def react(trial: LabRun, selection: SelectionOrder, *, after: int) -> Reaction:
-    """Crawl for the trial's passes, replace a tenth of the links, and watch for `after` more how the error goes."""
+    """Crawl for the trial's passes, replace a tenth of the links, and measure the error for `after` more passes."""
     crawl = _crawl(trial, selection)
     before = list(_points(trial, crawl))[-1]
     now = replace(trial, graph=relinked(trial.graph, CHANGED_SHARE, seed=trial.seed), passes=after)
@@ -148,9 +149,9 @@ def react(trial: LabRun, selection: SelectionOrder, *, after: int) -> Reaction:
 
 
 def live(trial: LabRun, policies: Sequence[WindowPolicy], *, rate: float) -> list[Ranking]:
-    """Crawl a graph that goes on changing for the trial's passes, greedily, and compare windows over the same visits.
+    """Crawl a graph that keeps changing for the trial's passes, greedily, and compare windows over the same visits.
 
-    rate: the share of the pages whose links double or halve in a pass, as in the paper's figure 4.
+    rate: the share of the pages whose links double or halve per pass, as in the paper's figure 4.
     """
     crawl, graph = _crawl(trial, SelectionOrder.GREEDY), trial.graph
     for _ in range(WARM_UP):
@@ -203,7 +204,7 @@ def _standings(crawl: Crawl, policies: Sequence[WindowPolicy], *, rate: float, t
 
 
 def _mean(standings: Sequence[Ranking]) -> Ranking:
-    """The mean of what one policy showed after several passes."""
+    """Return the mean results of one policy after several passes."""
     count, first = len(standings), standings[0]
     mean = Errors(
         every=sum(s.errors.every for s in standings) / count,

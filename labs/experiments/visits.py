@@ -1,4 +1,4 @@
-"""When each page was looked at, and what that took: for whoever knows the truth and wants to compare."""
+"""When each page was visited, and what that cost, for comparison with the truth."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
 from crawler.store.database import Database
 
-# Looks that told what the page is: good answers, and those by which it was found gone or moved.
+# Visits that determined the state of the page: good responses, and those by which it was found gone or moved.
 LOOKS = """
     SELECT p.url, v.at, v.change FROM every_visit v JOIN page p ON p.domain_id = v.domain_id AND p.key = v.key
      WHERE v.domain_id = %s AND v.change <> 'unknown' ORDER BY v.at
@@ -22,15 +22,15 @@ COSTS = """
 
 @dataclass(frozen=True, slots=True)
 class ReplayedLook:
-    """One good look."""
+    """One good visit."""
 
     at: datetime
-    changed: bool  # as the verdict was
+    changed: bool  # according to the verdict
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedCosts:
-    """What a domain's looks took, robots.txt not among them."""
+    """The costs of a domain's visits, without robots.txt."""
 
     requests: int
     received_bytes: int
@@ -38,7 +38,7 @@ class ReplayedCosts:
 
 
 async def looks_by_url(db: Database, domain: Domain) -> dict[Url, list[ReplayedLook]]:
-    """The good looks at each page, in order."""
+    """Return the good visits of each page, in order."""
     found: defaultdict[Url, list[ReplayedLook]] = defaultdict(list)
     async with db.transaction() as connection:
         async for url, at, change in await connection.execute(LOOKS, (domain.id,)):
@@ -47,7 +47,7 @@ async def looks_by_url(db: Database, domain: Domain) -> dict[Url, list[ReplayedL
 
 
 async def costs(db: Database, domain: Domain) -> ReplayedCosts:
-    """What all looks at the domain have taken so far."""
+    """Return the costs of all visits of the domain so far."""
     async with db.transaction() as connection:
         row = await (await connection.execute(COSTS, (domain.id,))).fetchone()
         assert row is not None

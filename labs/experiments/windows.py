@@ -1,8 +1,8 @@
-"""Window policies: from which of a page's visits its importance is told, and what has to be stored for that.
+"""Window policies: from which of a page's visits its importance is estimated, and what must be stored for that.
 
-The product has interpolation. The others stand here to be compared with it, over the same visits: the paper's, which
-keep measures, pairs of a visit's cash and clock; and two blocks, which is ours. Each is read at its best: the cash that
-is kept and what waits, over exactly the time in which it came.
+The product uses interpolation. The others are compared with it, over the same visits: those of the paper, which keep
+measures, pairs of a visit's cash and clock; and two blocks, our own. Each is evaluated optimally: the stored cash and
+the waiting cash, divided by exactly the time in which it was received.
 Source: Abiteboul, Preda, Cobena, "Adaptive On-Line Page Importance Computation", WWW 2003, section 5.
 """
 
@@ -20,21 +20,21 @@ LEAST_MEASURES = 3  # of the improved fixed window
 
 
 class Window(StrEnum):
-    """How far back a page's importance looks."""
+    """The window of a page's importance."""
 
-    INTERPOLATION = "interpolation"  # the product's: two numbers a page
-    VARIABLE = "variable"  # the last so many measures of each page
-    FIXED = "fixed"  # all measures of the last so many passes of the clock
-    IMPROVED = "improved"  # the same, and three measures at least
-    BLOCKS = "blocks"  # the cash of this half of a window and of the half before: four numbers a page
+    INTERPOLATION = "interpolation"  # the product's: two numbers per page
+    VARIABLE = "variable"  # the last measures of each page, a fixed number of them
+    FIXED = "fixed"  # all measures of a fixed number of last passes of the clock
+    IMPROVED = "improved"  # the same, but at least three measures
+    BLOCKS = "blocks"  # the cash of this half of a window and of the half before: four numbers per page
 
 
-USUAL_SIZE = {Window.VARIABLE: 8.0}  # measures; of all others passes of the clock, WINDOW_PASSES
+USUAL_SIZE = {Window.VARIABLE: 8.0}  # measures; for all others passes of the clock, WINDOW_PASSES
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPolicy:
-    """A window and its size: measures of a variable one, else passes of the clock."""
+    """A window and its size: measures for a variable one, else passes of the clock."""
 
     window: Window = Window.INTERPOLATION
     size: float = WINDOW_PASSES
@@ -48,27 +48,29 @@ PRODUCT = WindowPolicy()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
-    """Each page's importance, relative to the mean page, and how many numbers a page stores for it on average."""
+    """Each page's importance, relative to the mean page, and how many numbers are stored per page on average."""
 
     importance: Floats
     numbers_per_page: float
 
 
 def policy_of(text: str) -> WindowPolicy:
-    """A policy as it is typed: interpolation, variable:8, fixed:16. ValueError, a sentence, for anything else."""
+    """Parse a policy such as interpolation, variable:8 or fixed:16. Raise ValueError with a message for users."""
     name, _, size = text.partition(":")
     try:
         window = Window(name)
         amount = float(size) if size else USUAL_SIZE.get(window, WINDOW_PASSES)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no window such as interpolation, variable:8, fixed:16 or blocks:24") from error
+        raise ValueError(
+            f"{text!r} is not a window such as interpolation, variable:8, fixed:16 or blocks:24"
+        ) from error
     if not 0 < amount <= 1e6 or (window is Window.VARIABLE and not amount.is_integer()):
-        raise ValueError(f"{text!r}: a size is above 0, and of a variable window a whole number")
+        raise ValueError(f"{text!r}: the size must be above 0, and a whole number for a variable window")
     return WindowPolicy(window, amount)
 
 
 def estimate(crawl: Crawl, policy: WindowPolicy) -> Estimate:
-    """What a policy tells after the visits that a crawl has made so far."""
+    """Return a policy's estimate after the visits of a crawl so far."""
     coins = policy.size * (crawl.economy.total_cash - crawl.economy.dormant)
     match policy.window:
         case Window.INTERPOLATION if policy == PRODUCT:
@@ -81,14 +83,14 @@ def estimate(crawl: Crawl, policy: WindowPolicy) -> Estimate:
             measures = _Measures(crawl.log(), crawl.waiting())
             kept = measures.kept(policy, window=coins)
             rates = measures.rates(measures.ends - kept, now=crawl.economy.clock)
-            # Beside each measure's cash and clock, the clock at which the oldest one's cash began to come.
+            # For each measure, its cash and clock, and the clock from which on the oldest one's cash was received.
             return Estimate(rates * len(rates), float(2 * kept.mean() + 1))
         case _:
             assert_never(policy.window)
 
 
 def _interpolated(crawl: Crawl, window: float) -> Floats:
-    """The product's estimate as it would be with another window."""
+    """Return the product's estimate with another window."""
     waiting, now = crawl.waiting(), crawl.economy.clock
     pages = len(waiting)
     history, clock = [0.0] * pages, [0.0] * pages
@@ -101,7 +103,7 @@ def _interpolated(crawl: Crawl, window: float) -> Floats:
 
 
 def _in_blocks(crawl: Crawl, window: float) -> Floats:
-    """The cash since the block before this one began, by that time; a block ends with a visit, half a window long."""
+    """Return cash per time since the beginning of the previous block; a block ends with a visit after half a window."""
     waiting, now = crawl.waiting(), crawl.economy.clock
     pages = len(waiting)
     earlier, current, earlier_began, began = ([0.0] * pages for _ in range(4))
@@ -119,7 +121,7 @@ def _visits(log: Log) -> "zip[tuple[int, float, float]]":
 
 
 class _Measures:
-    """A log in order of pages, and of time within a page: the measures of page i end before ends[i]."""
+    """A log ordered by page, and by time within a page: the measures of page i end before ends[i]."""
 
     def __init__(self, log: Log, waiting: Floats) -> None:
         order = np.argsort(log.page, kind="stable")
@@ -129,7 +131,7 @@ class _Measures:
         self.received: Floats = np.concatenate([[0.0], np.cumsum(log.cash[order])])  # exact: whole numbers below 2^53
 
     def kept(self, policy: WindowPolicy, *, window: float) -> Ints:
-        """How many measures each page keeps. window: of a fixed one, in coins."""
+        """Return how many measures each page keeps. window: of a fixed one, in cash."""
         recent = self.clock > self.clock.max(initial=0.0) - window
         within: Ints = np.bincount(self.page[recent], minlength=len(self.counts))
         if policy.window is Window.VARIABLE:
@@ -139,7 +141,7 @@ class _Measures:
         return within
 
     def rates(self, firsts: Ints, *, now: float) -> Floats:
-        """The share of the clock's coins that each page received since the measure before its first one."""
+        """Return the share of the clock's cash that each page received since the measure before its first one."""
         is_known = firsts > self.ends - self.counts
         begins = np.where(is_known, self.clock[np.maximum(firsts - 1, 0)], 0.0)
         came = self.received[self.ends] - self.received[firsts] + self.waiting

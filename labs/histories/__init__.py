@@ -1,1 +1,1 @@
-"""Histories of kinds of sites that no version control shows, made from real dates and texts, for `labs replay`."""
+"""Histories of kinds of sites that no version control has, made from real dates and texts, for `labs replay`."""

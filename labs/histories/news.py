@@ -1,6 +1,6 @@
-"""A news-like site from Debian changelogs: real dates and texts of articles, of their updates, and of pages that stay.
+"""A news-like site from Debian changelogs: real dates and texts of articles, of their updates, and of static pages.
 
-An article tells of a version of a package: it appears when the first Debian revision of that version was uploaded. Each
+An article is about a version of a package: it appears when the first Debian revision of that version was uploaded. Each
 later revision updates it, most within days. Home, sections, an archive in numbered pages and an Atom feed list the
 articles, newest first. The copyright notice of each package is a page that never changes.
 """
@@ -19,11 +19,11 @@ from zlib import crc32
 
 from labs.histories.writer import DAY_S, HistoryWriter
 
-EVERY = 2  # of the packages, so that the site has some hundred pages
-OLDER = timedelta(days=180)  # articles so old are there at the start
+EVERY = 2  # every second package is used, so that the site has a few hundred pages
+OLDER = timedelta(days=180)  # articles of this period before the start exist from the beginning
 SECTIONS = 6
-NEWEST, PER_PAGE = 15, 30  # entries of home, a section and the feed; of a page of the archive
-PARAGRAPHS = 30  # of one text, so that no page takes longer than all others
+NEWEST, PER_PAGE = 15, 30  # entries of home, a section and the feed; entries of a page of the archive
+PARAGRAPHS = 30  # maximum per text, so that no page takes much longer than others
 RELATED = 3
 HEAD = re.compile(r"(\S+) \(([^)]+)\) .*urgency=")
 TAIL = re.compile(r" -- (.*) <.*>  (\w{3}, .+)")
@@ -67,7 +67,7 @@ class Article:
 
 
 def write_news(folder: Path, *, changelogs: Path, start: datetime, days: int) -> str | None:
-    """Write the site's history, and return a line that says what there is; None where there are no articles."""
+    """Write the site's history and return a line that describes it; None if there are no articles."""
     articles, notices = _read(changelogs, since=start - OLDER, until=start + timedelta(days=days))
     if not any(article.born <= start for article in articles):
         return None

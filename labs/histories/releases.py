@@ -1,7 +1,7 @@
-"""A documentation site that is built anew with each release: real dates, and how much each page changed, words made up.
+"""A documentation site that is rebuilt with each release: real dates and sizes of changes, with made-up words.
 
 From benchmarks/deploys: which release of a project changed how many paragraphs of which page. Each release changes the
-template, too. Time runs PACE times as fast as it did, so that there are enough releases to measure with.
+template, too. Time runs PACE times as fast as it did, so that there are enough releases to measure.
 """
 
 import re
@@ -16,17 +16,19 @@ from benchmarks.deploys.site import BuiltSite
 from labs.histories.writer import HistoryWriter
 
 PACE = 3
-SEE_ALSO = 5  # links of a page to others
+SEE_ALSO = 5  # links of a page to other pages
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def write_releases(folder: Path, *, of: str, days: int) -> str:
-    """Write the days in which most releases were made, and return a line that says what there is."""
+    """Write the days with the most releases, and return a line that describes the history."""
     history = real(of, Random(of), None, frame_only=0)
     span = days * PACE
     begin = max(history.days, key=lambda at: bisect_left(history.days, at + span) - bisect_left(history.days, at))
     site = BuiltSite(history)
-    pages = {f"/{page.name}.html": page for page in history.pages if page.name != "index"}  # the list of all is there
+    pages = {
+        f"/{page.name}.html": page for page in history.pages if page.name != "index"
+    }  # the index of all pages is added anyway
     writer = HistoryWriter(folder)
     for at in history.days[bisect_left(history.days, begin) : bisect_left(history.days, begin + span)]:
         site.day, day = at, (at - begin) / PACE
@@ -49,5 +51,5 @@ def _with_links(body: str, page: PageLife, pages: Mapping[str, PageLife]) -> str
 
 
 def _lines(body: str) -> str:
-    """Give each element a line of its own: lines are what a page's own text is told by."""
+    """Put each element on a separate line: a page's own text is determined by lines."""
     return re.sub(r">(?=<)", ">\n", body)

@@ -1,4 +1,4 @@
-"""Writes a history in the form that labs/replay/history.py reads."""
+"""Write a history in the format that labs/replay/history.py reads."""
 
 import json
 from datetime import datetime
@@ -18,7 +18,7 @@ class HistoryWriter:
         (folder / "blobs").mkdir(parents=True, exist_ok=True)
 
     def put(self, day: float, path: str, body: str | None) -> None:
-        """Record what a file holds from that day on; None where it is deleted. What it holds already is no event."""
+        """Record the content of a file from that day on; None if it is deleted. Unchanged content is no event."""
         blob = None if body is None else blake2b(body.encode(), digest_size=10).hexdigest()
         if self._last.get(path) == blob:
             return
@@ -28,7 +28,7 @@ class HistoryWriter:
         self._events.append((round(day * DAY_S), path, blob))
 
     def close(self, start: datetime, days: int) -> str:
-        """Write `events.json`, and return a line that says what the history holds."""
+        """Write `events.json`, and return a line that describes the history."""
         record = {"start": start.isoformat(), "days": days, "events": self._events}
         (self._folder / "events.json").write_text(json.dumps(record), encoding="utf-8")
         first = sum(at == 0 for at, _, _ in self._events)

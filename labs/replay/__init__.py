@@ -1,1 +1,1 @@
-"""Replay of a recorded site history: the real crawler against a server that shows the site as it was at the time."""
+"""Replay of a recorded site history: the real crawler with a server that shows the site as it was at each time."""

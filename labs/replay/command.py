@@ -1,4 +1,4 @@
-"""The command `labs replay`: replays by budget and sitemap, and their figures beside the bounds."""
+"""The command `labs replay`: replays by budget and sitemap, with their figures and bounds."""
 
 import asyncio
 import json
@@ -18,9 +18,9 @@ from labs.replay.site import Sitemap
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """Which replays of a history: one for each budget and sitemap.
+    """The replays of a history: one for each budget and sitemap.
 
-    budgets: requests a day.  shares: the same, as a share of the pages at the start.  days: None for all of them.
+    budgets: requests per day.  shares: the same, as a share of the initial pages.  days: None for all of them.
     by_importance: the bound of staleness weighted by importance, which depends on the site's links.
     """
 
@@ -32,14 +32,14 @@ class ReplayRequest:
 
 
 def replay_history(folder: Path, request: ReplayRequest, plan: Plan, *, home: Path, as_json: bool) -> int:
-    """Print the figures of each replay. Return 1 if a run did not end by itself or a lease was taken in vain.
+    """Print the figures of each replay. Return 1 if a run did not end by itself or a lease was claimed needlessly.
 
-    plan: what all replays have in common.  Raises BadInput.
+    plan: what all replays have in common.  Raise BadInput.
     """
     if bool(request.budgets) == bool(request.shares):
-        raise BadInput("give either --budget or --share: how many requests a day the replay may make")
+        raise BadInput("give either --budget or --share to set how many requests per day the replay may make")
     if unknown := next((name for name in request.sitemaps if name not in list(Sitemap)), None):
-        raise BadInput(f"{unknown!r} is no sitemap; there are {', '.join(Sitemap)}")
+        raise BadInput(f"{unknown!r} is not a sitemap; choose one of {', '.join(Sitemap)}")
     sound = True
     try:
         with opened_history(folder) as history:
@@ -73,7 +73,7 @@ def _json(folder: Path, plan: Plan, found: Figures, bounds: Sequence[Bound]) -> 
 
 
 def lines_of(plan: Plan, found: Figures, bounds: Sequence[Bound]) -> list[str]:
-    """Return the figures as lines of text, with the bound of each that has one."""
+    """Return the figures as lines of text, with their bounds."""
     marks = {bound.of: _mark(bound, is_stored=bound.is_stored(found)) for bound in bounds}
 
     def with_mark(text: str, of: str) -> str:
@@ -86,9 +86,9 @@ def lines_of(plan: Plan, found: Figures, bounds: Sequence[Bound]) -> list[str]:
     return [
         f"{plan.budget} requests a day, {found.days:.0f} days, {plan.runs_a_day} runs a day, sitemap: {plan.sitemap}",
         f"{with_mark(f'used {found.used:.3f} of the budget', 'used')}: {found.requests_per_day:.1f} requests a day",
-        f"{found.leases_per_day:.1f} leases a day; taken without a request since the last one: {found.repeated_leases}",
+        f"{found.leases_per_day:.1f} leases a day; claimed again without a request: {found.repeated_leases}",
         f"days with more than {SPARE} requests left while pages were unfetched: {found.short_days}",
-        f"runs that did not end within {ENDS_IN_S:.0f} s of their last request: {found.late_runs}",
+        f"runs that did not end within {ENDS_IN_S:.0f} s after their last request: {found.late_runs}",
         f"slowest run: {found.slowest_run_s:.1f} s",
         f"stale: {', '.join(_both(found.stale, 4))}",
         f"against visits in turn at equal budget: {at_budget}",
@@ -110,7 +110,7 @@ def _mark(bound: Bound, *, is_stored: bool) -> str:
 
 
 def _both(found: Staleness, digits: int = 2) -> tuple[str, str]:
-    return f"{found.plain:.{digits}f} all pages alike", f"{found.weighted:.{digits}f} by importance"
+    return f"{found.plain:.{digits}f} all pages equal", f"{found.weighted:.{digits}f} by importance"
 
 
 def _delays(found: Delays) -> str:

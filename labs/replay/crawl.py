@@ -27,9 +27,9 @@ from labs.replay.history import SiteHistory
 from labs.replay.site import RecordedSite, Sitemap, SiteRequest, serving
 
 DAY = timedelta(days=1)
-LEAD = timedelta(minutes=15)  # of a run before the end of its part of the day, so that all of the part is granted
-RUN_LIMIT = timedelta(seconds=20)  # of real time; a run that takes longer has not ended by itself
-# Pages that were never fetched and that nothing but the budget holds back.
+LEAD = timedelta(minutes=15)  # time of a run before the end of its part of the day, so that the whole part is granted
+RUN_LIMIT = timedelta(seconds=20)  # real time; a run that takes longer has not ended by itself
+# Unfetched pages that are deferred only by the budget.
 UNFETCHED = """
     SELECT count(*) FROM frontier
      WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND coalesce(due_at <= %(at)s, true)
@@ -43,10 +43,10 @@ VISITS = """
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is replayed.
+    """The options of a replay.
 
-    budget: requests a day.  is_cold: it holds from the first request; else from the second day on.
-    revisit, hours, target_freshness: settings of the domain; a target holds in place of the budget.
+    budget: requests per day.  is_cold: the budget applies from the first request on; else from the second day on.
+    revisit, hours, target_freshness: settings of the domain; a target replaces the budget.
     """
 
     budget: int
@@ -61,9 +61,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run. day: of the history.  idle_s: seconds of real time from its last request, or its beginning, to its end.
+    """One run. day: of the history.  idle_s: real seconds from its last request, or its beginning, to its end.
 
-    repeated: leases that were taken without a request since the one before.  unfetched: pages afterwards.
+    repeated: leases claimed without a request since the one before.  unfetched: unfetched pages afterwards.
     """
 
     day: float
@@ -77,7 +77,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What the crawler says that it found. day: of the history."""
+    """A visit's result according to the crawler. day: of the history."""
 
     day: float
     change: Change
@@ -85,9 +85,9 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the crawler's report said at the end of a day: the share of the known pages that are fresh.
+    """The freshness reported at the end of a day: the share of the known pages that are fresh.
 
-    fresh: all pages alike.  weighted: by importance.
+    fresh: all pages equal.  weighted: by importance.
     """
 
     day: float
@@ -97,7 +97,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """All that was seen. visits: in order, by the path of the URL; without those that failed."""
+    """The observations of a replay. visits: in order, by the path of the URL, without failed ones."""
 
     runs: Sequence[Run]
     requests: Sequence[SiteRequest]
@@ -106,11 +106,11 @@ class Replay:
 
 
 class _LeaseCounter:
-    """Counts the leases of one run, and those that follow another one without a request in between."""
+    """A counter of the leases of one run, and of those that follow another one without a request in between."""
 
     def __init__(self, site: RecordedSite) -> None:
         self._site, self.leases, self.repeated = site, 0, 0
-        self._before = -1  # requests when the last lease was taken
+        self._before = -1  # number of requests when the last lease was claimed
 
     async def crawl(self, _lease: Lease, walk: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
         self.leases += 1
@@ -120,7 +120,7 @@ class _LeaseCounter:
 
 
 async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Callable[[Run], None]) -> Replay:
-    """Replay the history: the site's server moves to the instant of each run before the run begins."""
+    """Replay the history: before each run, the site's server moves to the run's instant."""
     site = RecordedSite(history, plan.sitemap)
     async with serving(site):
         settings = Settings(crawl_processes=1, parser_processes=0)
@@ -153,7 +153,7 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
 
 
 async def _plan(db: Database, domain: Domain, *, settings: Settings, at: datetime) -> None:
-    """Do what the flow of planning does that bears on visits."""
+    """Do what the planning flow does that affects visits."""
     await plan_domains(db, at=at, settings=settings, only=domain)
     await report.fill_fingerprints(db, domain)
     await record.propose_pairs(db, domain, at=at)
@@ -198,7 +198,7 @@ async def _visits(db: Database, domain: Domain, *, since: datetime) -> Mapping[s
 
 @contextmanager
 def new_database(home: Path) -> Iterator[str]:
-    """Yield the address of an empty database on a Postgres server that lives in `home`; both end with the block."""
-    ensure_postgres(home, durable=False)  # nothing in it outlives the replay
+    """Yield the URL of an empty database on a Postgres server in `home`; both end with the block."""
+    ensure_postgres(home, durable=False)  # its data are not needed after the replay
     with borrow_postgres(home) as cluster, migrated(cluster) as url:
         yield url

@@ -1,8 +1,8 @@
-"""A recorded history of a site: which bytes each page had at each instant, and when its own text changed.
+"""A recorded history of a site: the bytes of each page at each instant, and when its own text changed.
 
-A history is a folder, or a .tar archive of one, with `events.json` and `blobs/`. `events.json` holds `start` (an ISO
-instant), `days`, and `events`: [seconds since the start, path, name of a blob, or null where the page is deleted], in
-order. Files that are not HTML, a feed say, are served and are no pages: nothing is measured on them.
+A history is a folder, or a .tar archive of one, with `events.json` and `blobs/`. `events.json` contains `start` (an ISO
+instant), `days`, and `events` in order: [seconds since the start, path, name of a blob, or null if the page is
+deleted]. Files that are not HTML, such as a feed, are served but are no pages: nothing is measured on them.
 """
 
 import json
@@ -29,8 +29,8 @@ import numpy as np
 DAY_S = 86_400
 LANGUAGE = re.compile(r"([a-z]{2}(?:-[a-z]{2})?)/")  # the first folder of a translated page
 HREF = re.compile(rb"""href\s*=\s*["']([^"'#?]*)""", re.IGNORECASE)
-TEMPLATE_SHARE = 0.3  # a line that so many pages of a language share is the template's
-LEAST_SHARING = 3  # pages that share a line of the template
+TEMPLATE_SHARE = 0.3  # a line that this share of the pages of a language has belongs to the template
+LEAST_SHARING = 3  # minimum number of pages that share a line of the template
 ROUNDS = 100  # of power iteration
 
 XML_DECLARATION = re.compile(rb"\s*<\?xml[^>]*\?>")
@@ -39,14 +39,14 @@ Lines = tuple[str, ...]
 
 
 class UnreadableHistory(Exception):
-    """A folder or an archive that holds no history; the message says what is wrong with it."""
+    """A folder or an archive without a valid history. The message says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageLife:
-    """When a page was there and when its own text changed, in days.
+    """When a page existed and when its own text changed, in days.
 
-    born: first appearance.  gone: deletion for good; inf where there is none.  changes: of the text, and returns.
+    born: first appearance.  gone: final deletion; inf if there is none.  changes: of the text, and returns.
     """
 
     path: str
@@ -68,9 +68,11 @@ class SiteHistory:
             for seconds, path, blob in record["events"]:
                 self._states[path].append((seconds / DAY_S, blob))
         except OSError as error:
-            raise UnreadableHistory(f"{folder} has no events.json that can be read: {error.strerror}") from error
+            raise UnreadableHistory(f"{folder} has no readable events.json: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise UnreadableHistory(f"{folder}/events.json is not as labs/replay/history.py says: {error!r}") from error
+            raise UnreadableHistory(
+                f"{folder}/events.json is not in the format of labs/replay/history.py: {error!r}"
+            ) from error
         self._lines: dict[str, Lines] = {}
         self._check(folder)
 
@@ -83,15 +85,15 @@ class SiteHistory:
             if lost is not None:
                 raise UnreadableHistory(f"{folder}/blobs has no {lost}, which events.json names for {path}")
         if not self.live(0):
-            raise UnreadableHistory(f"{folder}/events.json has no page at second 0: there is nothing to begin with")
+            raise UnreadableHistory(f"{folder}/events.json has no page at second 0, so a replay cannot begin")
 
     def blob_at(self, path: str, day: float) -> str | None:
-        """Return the name of the page's blob at that time, or None where there is no such page."""
+        """Return the name of the page's blob at that time, or None if there is no such page."""
         state = self.state_at(path, day)
         return None if state is None else state[1]
 
     def state_at(self, path: str, day: float) -> tuple[float, str | None] | None:
-        """Return when the page got its present bytes, and their blob; None where the path was never a page so far."""
+        """Return when the page got its current bytes, and their blob; None if the path was never a page so far."""
         states = self._states.get(path, [])
         n = bisect_right(states, day, key=lambda state: state[0])
         return states[n - 1] if n else None
@@ -101,12 +103,12 @@ class SiteHistory:
         return (self._blobs / blob).read_bytes()
 
     def live(self, day: float) -> list[str]:
-        """Return the paths of the pages that are there at that time."""
+        """Return the paths of the pages that exist at that time."""
         return sorted(path for path in self._states if is_page(path) and self.blob_at(path, day) is not None)
 
     @cached_property
     def pages(self) -> Mapping[str, PageLife]:
-        """The life of each page."""
+        """Return the life of each page."""
         return {path: self._life(path, states) for path, states in self._states.items() if is_page(path)}
 
     def _life(self, path: str, states: list[tuple[float, str | None]]) -> PageLife:
@@ -119,17 +121,17 @@ class SiteHistory:
         return PageLife(path, states[0][0], gone, tuple(at for at in changes if at < gone))
 
     def own_text(self, path: str, day: float) -> str | None:
-        """Return the page's own text at that time, or None where there is no such page."""
+        """Return the page's own text at that time, or None if there is no such page."""
         blob = self.blob_at(path, day)
         return None if blob is None else self._own_text(path, blob)
 
     def _own_text(self, path: str, blob: str) -> str:
-        """Return a page's lines without those of the template. Space, such as where lines end, does not count."""
+        """Return a page's lines without those of the template. White space, such as line ends, does not count."""
         template = self._template[language(path)]
         return "".join(line for line in self.lines(blob) if line not in template).replace(" ", "")
 
     def lines(self, blob: str) -> Lines:
-        """Return the lines of a page's visible text, in their order."""
+        """Return the lines of a page's visible text, in order."""
         if blob not in self._lines:
             self._lines[blob] = lines_of(self.body(blob))
         return self._lines[blob]
@@ -159,7 +161,7 @@ class SiteHistory:
 
     @cached_property
     def importance(self) -> Mapping[str, float]:
-        """The PageRank of each page that is there at the start, by the links of that day; the mean is 1."""
+        """Return the PageRank of each initial page, by the links of that day; the mean is 1."""
         pages = self.live(0)
         place = {path: n for n, path in enumerate(pages)}
         links = [sorted({place[to] for to in self._targets(path) if to in place}) for path in pages]
@@ -167,7 +169,7 @@ class SiteHistory:
         for _ in range(ROUNDS):
             received = np.zeros(len(pages))
             for n, found in enumerate(links):
-                received[found] += rank[n] / (len(found) + 1)  # the rest goes to all pages alike
+                received[found] += rank[n] / (len(found) + 1)  # the rest goes to all pages equally
             rank = received + (len(pages) - received.sum()) / len(pages)
         return dict(zip(pages, rank.tolist(), strict=True))
 
@@ -180,15 +182,15 @@ class SiteHistory:
                     yield page
 
     def page_of(self, url_path: str, day: float) -> str | None:
-        """Return the path of the page that a server shows under a URL's path; None where there never was one."""
+        """Return the path of the page that a server shows for a URL's path; None if there never was one."""
         path = self.file_of(url_path, day)
         return path if path is not None and is_page(path) else None
 
     def file_of(self, url_path: str, day: float) -> str | None:
-        """Return the path of the file, a page or none, that a server shows; None where there never was one.
+        """Return the path of the file that a server shows, which may be no page; None if there never was one.
 
-        A folder shows its index.html, and `X` shows `X.html`. Of several the first that is there counts, else the first
-        that was.
+        A folder shows its index.html, and `X` shows `X.html`. Of several, the first existing one counts, else the first
+        that existed before.
         """
         path = url_path.removeprefix("/")
         names = [f"{path}index.html"] if not path or path.endswith("/") else [path, f"{path}.html"]
@@ -202,7 +204,7 @@ def content_type(path: str) -> str:
 
 
 def is_page(path: str) -> bool:
-    """Return whether a file is a page: HTML by its name, or without any."""
+    """Return whether a file is a page: HTML by its name, or without a suffix."""
     return content_type(path) in {"text/html", "application/xhtml+xml"}
 
 
@@ -215,12 +217,12 @@ def language(path: str) -> str:
 def lines_of(body: bytes) -> Lines:
     """Return the lines of the visible text of an HTML page, in the charset that it declares."""
     try:
-        root = lxml.html.fromstring(XML_DECLARATION.sub(b"", body, count=1))  # with one, lxml takes it for UTF-8
+        root = lxml.html.fromstring(XML_DECLARATION.sub(b"", body, count=1))  # with a declaration, lxml assumes UTF-8
     except lxml.etree.ParserError:  # an empty document
         return ()
     lxml.etree.strip_elements(root, "script", "style", lxml.etree.Comment, with_tail=False)
     for link in root.xpath("//a[@hreflang][contains(@rel, 'alternate')]"):  # to the page in another language
-        link.tail = link.tail if any(map(str.isalnum, link.tail or "")) else "\n"  # else what separates such links
+        link.tail = link.tail if any(map(str.isalnum, link.tail or "")) else "\n"  # separators between such links
         link.drop_tree()
     return tuple(_spaced(root.text_content().split("\n")))
 
@@ -240,8 +242,8 @@ def opened_history(path: Path) -> Iterator[SiteHistory]:
             with tarfile.open(path) as archive:
                 archive.extractall(folder, filter="data")
         except (OSError, tarfile.TarError) as error:
-            raise UnreadableHistory(f"{path} is no folder and no .tar archive that can be read: {error}") from error
+            raise UnreadableHistory(f"{path} is neither a folder nor a readable .tar archive: {error}") from error
         found = next(Path(folder).rglob("events.json"), None)
         if found is None:
-            raise UnreadableHistory(f"{path} holds no events.json")
+            raise UnreadableHistory(f"{path} contains no events.json")
         yield SiteHistory(found.parent)

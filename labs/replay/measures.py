@@ -1,4 +1,4 @@
-"""Figures of a replay: how the budget was used, and how stale the copies were beside visiting all pages in turn."""
+"""Figures of a replay: how the budget was used, and how stale the copies were compared with visiting pages in turn."""
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -17,11 +17,11 @@ from labs.replay.history import PageLife, SiteHistory
 from labs.replay.rule import rule_visits
 from labs.replay.site import Sitemap
 
-PHASES = 8  # of visits in turn, over which their staleness is averaged
+PHASES = 8  # phases of visits in turn, over which their staleness is averaged
 SHOWN = frozenset({200, 304})  # statuses with which the server shows a page
 DEAD = frozenset({404, 410})
-ENDS_IN_S = 10.0  # a run ends so soon after its last request
-SPARE = 2  # requests of a day that may be left while pages are unfetched
+ENDS_IN_S = 10.0  # seconds within which a run ends after its last request
+SPARE = 2  # requests per day that may be left while pages are unfetched
 WEEK = 7
 
 Times = Mapping[str, Sequence[float]]
@@ -29,19 +29,19 @@ Times = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """Share of the time in which copies are not current. plain: all pages alike.  weighted: by importance."""
+    """The share of time in which copies are stale. plain: all pages equal.  weighted: by importance."""
 
     plain: float
     weighted: float
 
     def over(self, other: "Staleness") -> "Staleness":
-        """Return the ratios to another staleness; 1 where neither is ever stale."""
+        """Return the ratios to another staleness; 1 if neither is ever stale."""
         return Staleness(_ratio(self.plain, other.plain), _ratio(self.weighted, other.weighted))
 
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """Days from an event to the visit that finds it; where none does, to the end. found: how many are found."""
+    """Days from an event to the visit that finds it, or to the end if none does. found: how many are found."""
 
     events: int
     found: int
@@ -52,16 +52,16 @@ class Delays:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a replay shows. Times in days of the history.
+    """The figures of a replay. Times are days of the history.
 
     used: share of the budget that was spent.
     short_days: days on which more than SPARE requests were left while pages were unfetched.
-    late_runs: runs that did not end within ENDS_IN_S of their last request.
-    repeated_leases: leases that were taken without a request since the one before.
+    late_runs: runs that did not end within ENDS_IN_S after their last request.
+    repeated_leases: leases claimed without a request since the one before.
     stale: of the crawl.  by_budget, by_requests: its ratio to visits in turn, as many as the budget or as were made.
-    rule: the ratio of the plain rule (labs/replay/rule.py) at the same budget, of the same weights of pages.
-    dead_links: share of requests for what never was a page.  for_files: for robots.txt, sitemaps and feeds.
-    precision, recall: of `changed`, by the pages' own text.
+    rule: the ratio of the plain rule (labs/replay/rule.py) at the same budget with the same weights of pages.
+    dead_links: share of requests for URLs that never were pages.  for_files: for robots.txt, sitemaps and feeds.
+    precision, recall: of the verdict `changed`, by the pages' own text.
     report_error: mean absolute error of the reported freshness, week by week.
     """
 
@@ -89,7 +89,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a figure has to keep. of: a name in Figures.  is_least: the limit is the least value, not the largest."""
+    """The bound of a figure. of: a name in Figures.  is_least: the limit is a minimum, not a maximum."""
 
     of: str
     limit: float
@@ -102,7 +102,7 @@ class Bound:
 
 
 def figures_of(history: SiteHistory, plan: Plan, replay: Replay) -> Figures:
-    """Measure a replay from the moment at which its budget holds."""
+    """Measure a replay from the moment at which its budget applies."""
     since, until = (0.0 if plan.is_cold else 1.0), float(plan.days)
     requests = [request for request in replay.requests if request.day >= since]
     runs = [run for run in replay.runs if run.day >= since]
@@ -111,7 +111,7 @@ def figures_of(history: SiteHistory, plan: Plan, replay: Replay) -> Figures:
     shown = _requests(replay, SHOWN)
     first = [*history.importance]
     if plan.sitemap is Sitemap.NONE and not plan.is_cold:
-        first = [path for path in first if path in shown]  # to the others no link leads
+        first = [path for path in first if path in shown]  # the others are not linked
     stale = staleness(history, shown, first, since=since, until=until)
     at_budget, at_requests = (
         in_turn(history, per_day, first, since=since, until=until, is_cold=plan.is_cold)
@@ -153,7 +153,7 @@ def _requests(replay: Replay, statuses: frozenset[int]) -> Times:
 
 
 def staleness(history: SiteHistory, times: Times, pages: Collection[str], *, since: float, until: float) -> Staleness:
-    """Return the staleness of these pages, as long as they are there."""
+    """Return the staleness of these pages while they exist."""
     shares: dict[str, float] = {}
     for path in pages:
         life = history.pages[path]
@@ -166,7 +166,7 @@ def staleness(history: SiteHistory, times: Times, pages: Collection[str], *, sin
 
 
 def stale_days(life: PageLife, visits: Sequence[float], *, since: float, until: float) -> float:
-    """Return the days in which the page had changed since its last visit, or was never visited."""
+    """Return the days in which the page was never visited or had changed since its last visit."""
     first = visits[0] if visits else until
     stale = max(min(first, until) - since, 0.0)
     for visit, following in pairwise([*visits, until]):
@@ -203,7 +203,7 @@ def rule_staleness(
 
 
 def bounds_of(sitemap: Sitemap, *, weighted: float) -> Sequence[Bound]:
-    """Return what a replay with such a sitemap is held to.
+    """Return the bounds of a replay with such a sitemap.
 
     weighted: the bound of staleness by importance.
     """
@@ -220,13 +220,13 @@ def bounds_of(sitemap: Sitemap, *, weighted: float) -> Sequence[Bound]:
 
 
 def discovery(history: SiteHistory, shown: Times, *, since: float, until: float) -> Delays:
-    """Return how long pages that appear later wait for their first visit."""
+    """Return how long later pages wait for their first visit."""
     born = [life for life in history.pages.values() if since < life.born < until]
     return _delays([(life.born, next(iter(shown.get(life.path, ())), None), min(life.gone, until)) for life in born])
 
 
 def deletion(history: SiteHistory, visits: Mapping[str, Sequence[Visit]], *, since: float, until: float) -> Delays:
-    """Return how long deleted pages that were fetched are taken to be there."""
+    """Return how long deleted pages that were fetched are considered to exist."""
     ended: defaultdict[str, list[float]] = defaultdict(list)
     fetched = set()
     for url_path, seen in visits.items():
@@ -242,7 +242,7 @@ def deletion(history: SiteHistory, visits: Mapping[str, Sequence[Visit]], *, sin
 
 
 def _delays(events: Sequence[tuple[float, float | None, float]]) -> Delays:
-    """events: when each was, when it was found, and until when it could be."""
+    """Summarize events: when each was, when it was found, and until when it could be found."""
     delays = [(end if found is None else found) - at for at, found, end in events] or [0.0]
     found = sum(found is not None for _, found, _ in events)
     return Delays(len(events), found, median(delays), fmean(delays), max(delays))
@@ -251,7 +251,7 @@ def _delays(events: Sequence[tuple[float, float | None, float]]) -> Delays:
 def verdicts(history: SiteHistory, visits: Mapping[str, Sequence[Visit]]) -> tuple[float, float]:
     """Return precision and recall of `changed` between two visits of a URL, by whether the page's own text differs.
 
-    What was changed and changed back between two visits is no change that anybody could see.
+    Text that was changed and changed back between two visits does not count, since no crawler could detect it.
     """
     counts: Counter[tuple[bool, bool]] = Counter()
     for url_path, seen in visits.items():
@@ -265,7 +265,7 @@ def verdicts(history: SiteHistory, visits: Mapping[str, Sequence[Visit]]) -> tup
 
 
 def report_error(history: SiteHistory, replay: Replay) -> float:
-    """Return the mean absolute error of the reported freshness of the known pages, in means over weeks."""
+    """Return the mean absolute error of the reported freshness of the known pages, in weekly means."""
     weeks: defaultdict[int, list[float]] = defaultdict(list)
     shown, lost = _requests(replay, SHOWN), _requests(replay, DEAD)
     for report in replay.reports:
@@ -274,7 +274,7 @@ def report_error(history: SiteHistory, replay: Replay) -> float:
 
 
 def _fresh_share(history: SiteHistory, shown: Times, lost: Times, day: float) -> float:
-    """Return the share of the pages that were fetched, and not seen to be gone, whose copies are current."""
+    """Return the share of the pages that were fetched and not found gone whose copies are current."""
     fresh = []
     for path, times in shown.items():
         n = bisect_right(times, day)

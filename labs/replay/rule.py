@@ -1,10 +1,10 @@
 """The plain rule that the crawler is compared with: each request goes to the page with the highest value.
 
-Every request of the budget is used, verdicts are true, and nothing is discovered: the rule knows the pages of the
+Every request of the budget is used, verdicts are right, and nothing is discovered: the rule knows the pages of the
 first day. A page changes with the hazard rate x activity. Its rate is a posterior over a grid, under a prior that the
 pages of the site share; the activity is the site's, learned by expectation maximization (crawler/core/freshness). The
-value of a visit is what it gains at the optimum for Poisson changes under a budget, w (1 - (1 + x) exp(-x)) / rate with
-x = rate x activity since the last visit, in the mean over the posterior.
+value of a visit is its gain at the optimum for Poisson changes under a budget, w (1 - (1 + x) exp(-x)) / rate with
+x = rate x activity since the last visit, as the mean over the posterior.
 Source: Azar, Horvitz, Lubetzky, Peres and Shahaf, "Tractable near-optimal policies for crawling", PNAS 2018.
 """
 
@@ -17,14 +17,14 @@ from crawler.core.freshness.gamma import Floats
 from crawler.core.freshness.site_activity import ACTIVITY_WINDOW, VisitFindings, compute_activity_ahead
 from labs.replay.history import PageLife
 
-GRID = np.geomspace(1 / 3000, 12, 40)  # changes a day: from one in eight years to one in two hours
+GRID = np.geomspace(1 / 3000, 12, 40)  # changes per day: from one in eight years to one in two hours
 FIRST_PRIOR = np.exp(-0.5 * (np.log(60 * GRID) / 1.8) ** 2)  # one in 60 days, within a factor of 37 in 19 of 20 cases
-KEPT_PRIOR = 0.02  # share of FIRST_PRIOR in the prior that is learned, so that no rate is ever ruled out
+KEPT_PRIOR = 0.02  # share of FIRST_PRIOR in the learned prior, so that no rate is ever excluded
 ROUNDS_A_DAY = 24  # of choosing the pages with the highest values; more change no ratio by more than .01
 
 
 class _Visits:
-    """What the visits so far have found: page, times of the visit before and of this one, whether it had changed."""
+    """The results of the visits so far: page, times of the previous visit and of this one, whether it had changed."""
 
     def __init__(self, pages: int) -> None:
         self._pages = pages
@@ -41,7 +41,7 @@ class _Visits:
         return np.asarray(at + np.interp(at, self._limits, self._ahead))
 
     def learn(self, now: float) -> None:
-        """Learn the activity of the days up to now, then by it the rates of all pages from all visits."""
+        """Learn the activity of the days up to now, and from it the rates of all pages from all visits."""
         if not self._rows:
             return
         page, since, at, changed = (np.array(column) for column in zip(*self._rows, strict=True))
@@ -64,7 +64,7 @@ def rule_visits(
 ) -> list[list[float]]:
     """Return the times at which the rule visits each page, of which it has fresh copies at `since`.
 
-    weights: of the pages.  per_day: visits a day, spread evenly over it.
+    weights: of the pages.  per_day: visits per day, evenly spaced.
     """
     visits = _Visits(len(lives))
     times = [[since] for _ in lives]

@@ -1,4 +1,4 @@
-"""The server of a replay: a recorded site on loopback, as it was at an instant that the replay sets."""
+"""The server of a replay: a recorded site on loopback, at an instant that the replay sets."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ from labs.replay.history import SiteHistory, content_type
 
 
 class Sitemap(StrEnum):
-    """What the site's sitemap tells: when each page's own text last changed, URLs only, or there is none."""
+    """The site's sitemap: with the dates of each page's last own change, with URLs only, or none."""
 
     DATES = "dates"
     PLAIN = "plain"
@@ -26,7 +26,7 @@ class Sitemap(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SiteRequest:
-    """A request that was answered. day: of the history.  page: the path that is shown, None where none ever was."""
+    """A request with its response. day: of the history.  page: the path that is shown; None if there never was one."""
 
     day: float
     url_path: str
@@ -45,12 +45,12 @@ class _Response:
 
 
 class RecordedSite:
-    """A recorded site. day: what the server takes for now."""
+    """A recorded site. day: the current time of the server."""
 
     def __init__(self, history: SiteHistory, sitemap: Sitemap) -> None:
         self.history, self.sitemap, self.day = history, sitemap, 0.0
         self.requests: list[SiteRequest] = []
-        self.root, self.answered_at = "", 0.0  # monotonic seconds of the last response
+        self.root, self.answered_at = "", 0.0  # when the last response was sent, in monotonic seconds
 
     def respond(self, url_path: str) -> _Response:
         """Return the response to a GET of an absolute path."""
@@ -82,7 +82,7 @@ class RecordedSite:
         return f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{"".join(entries)}</urlset>'
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one connection."""
+        """Handle the requests of one connection."""
         try:
             while True:
                 first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")

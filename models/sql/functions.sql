@@ -26,7 +26,7 @@ RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN is_new THEN importance * (novelty + 1) / (first_visits + 1) ELSE importance + announces END
 $$;
 COMMENT ON FUNCTION visit_importance IS
-    'Return the importance of a visit of a page: its own importance plus that of the new pages that its changes announce.
+    'Return the importance of a visit of a page: its own importance plus that of the new pages that it announces.
 For an unfetched page, the importance times the share of new content in first visits of its group; this share starts
 from one assumed visit with only new content. announces: column of page. first_visits, novelty: columns of prior.';
 
@@ -61,7 +61,7 @@ RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                                                     + 86400 * activity_ahead(at, ahead, since)), interval '0') END
 $$;
 COMMENT ON FUNCTION activity_gap IS
-    'Return the time since an instant in site activity: by how much the pages have aged. For at, ahead: activity_ahead.';
+    'Return the time since an instant in site activity: how much the pages have aged. at, ahead: see activity_ahead.';
 
 CREATE FUNCTION signal_gap(
     unseen interval, signals bytea, recall float8[], noise float8[], effective_recall float8, a float8, b float8)
@@ -78,7 +78,7 @@ $$;
 COMMENT ON FUNCTION signal_gap IS
     'Return the time after which the page would be equally likely to have changed if there were no signal sources.
 unseen: time since its last successful visit. signals: column of page. recall, noise: columns of domain_source, ordered
-by no. silence: the maximum over the sources of the domain, null without one. a, b: its change-rate estimate, b in days.';
+by no. silence: the maximum over the sources of the domain, null without one. a, b: change-rate estimate, b in days.';
 
 CREATE FUNCTION signals_with(signals bytea, no int) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT set_byte(x.wide, no, least(get_byte(x.wide, no) + 1, 255))

@@ -18,7 +18,7 @@ COMMENT ON VIEW page_text IS
     'The newest text of every page. Filter by domain_id rather than by domain, to read a single partition.';
 COMMENT ON COLUMN page_text.domain_id IS 'number of the domain';
 COMMENT ON COLUMN page_text.domain IS 'name of the domain: host, and port unless it is the default';
-COMMENT ON COLUMN page_text.url IS 'canonical spelling of the pages URL';
+COMMENT ON COLUMN page_text.url IS 'normalized URL of the page';
 COMMENT ON COLUMN page_text.key IS '16-byte key of the page, derived from its URL';
 COMMENT ON COLUMN page_text.state IS
     'fetched, gone, moved or excluded; for a gone page, the text is that of its last version';

@@ -29,7 +29,7 @@ COMMENT ON VIEW page_versions IS
     'text.';
 COMMENT ON COLUMN page_versions.domain_id IS 'number of the domain';
 COMMENT ON COLUMN page_versions.domain IS 'name of the domain: host, and port unless it is the default';
-COMMENT ON COLUMN page_versions.url IS 'canonical spelling of the page''s URL';
+COMMENT ON COLUMN page_versions.url IS 'normalized URL of the page';
 COMMENT ON COLUMN page_versions.key IS '16-byte key of the page, derived from its URL';
 COMMENT ON COLUMN page_versions.version IS 'number of the version, counted from 1 without gaps';
 COMMENT ON COLUMN page_versions.at IS 'when this version was first seen';

@@ -31,14 +31,14 @@ COMMENT ON COLUMN report_change.change IS
 COMMENT ON COLUMN report_change.version IS
     'number of the version that shows the change; 0 for a change of the template';
 COMMENT ON COLUMN report_change.distance_bits IS
-    'SimHash distance, of 64 bits, between the two versions of the pages own text; null without text';
+    'SimHash distance, of 64 bits, between the two versions of the page''s own text; null without text';
 COMMENT ON COLUMN report_change.appended_at IS 'when the change was appended to the feed';
 COMMENT ON COLUMN report_change.parts IS
     'what changed: text, link, image, title, meta; empty if the blocks were not compared';
 COMMENT ON COLUMN report_change.pages IS
     'for a change of the template, the number of pages it was seen on; otherwise null';
 COMMENT ON COLUMN report_change.magnitude IS
-    'change magnitude: share of the pages text that changed, 0 to 1; null if unknown or if the content did not change';
+    'change magnitude: share of the page''s text that changed, 0 to 1; null if unknown or without a content change';
 COMMENT ON COLUMN report_change.blocks IS
     'the first 50 blocks that changed, as [part, before, after]; null if the blocks were not compared';
 COMMENT ON COLUMN report_change.source IS

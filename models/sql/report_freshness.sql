@@ -59,7 +59,7 @@ SELECT CASE WHEN grouping(template) = 0 THEN 'template' WHEN grouping(decile) = 
                        ntile(10) OVER (ORDER BY importance DESC NULLS LAST) AS decile
                   FROM (SELECT template, importance, freshness, age, next_interval
                           FROM report_page p
-                         WHERE p.domain_id = d.id AND state = 'fetched' AND version > 0 OFFSET 0) x  -- OFFSET 0: compute each once
+                         WHERE p.domain_id = d.id AND state = 'fetched' AND version > 0 OFFSET 0) x  -- OFFSET 0: once
                ) p
          GROUP BY template, decile) g
  GROUP BY GROUPING SETS ((), (template), (decile)) HAVING sum(pages) > 0) r

@@ -15,15 +15,15 @@ SELECT v.* FROM (
  WHERE v.key = old_visits_of.page
 $$;
 
-CREATE FUNCTION old_looks_of(domain bigint, page bytea) RETURNS TABLE (at timestamptz, change text)
+CREATE FUNCTION old_visits_of(domain bigint, page bytea) RETURNS TABLE (at timestamptz, change text)
 LANGUAGE sql STABLE PARALLEL SAFE AS
 $$
 SELECT x.at, x.change
   FROM generate_series(0, 16, 2) b
-  JOIN visit_pack p ON p.domain_id = old_looks_of.domain AND p.bits = b
-                   AND p.bucket = visit_bucket(old_looks_of.page, b)
+  JOIN visit_pack p ON p.domain_id = old_visits_of.domain AND p.bits = b
+                   AND p.bucket = visit_bucket(old_visits_of.page, b)
  CROSS JOIN LATERAL unnest(p.at, p.change) WITH ORDINALITY AS x(at, change, place)
- WHERE substring(p.keys FROM (16 * x.place - 15)::int FOR 16) = old_looks_of.page
+ WHERE substring(p.keys FROM (16 * x.place - 15)::int FOR 16) = old_visits_of.page
 $$;
 
 CREATE FUNCTION visit_status(domain bigint, page bytea, instant timestamptz) RETURNS smallint

@@ -1,4 +1,4 @@
-"""The made-up sites on which detectors of change are scored are what they say: noise is noise, and edits are edits."""
+"""The generated sites that score change detectors contain the noise and the edits that their labels name."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from benchmarks.change.edits import EDITS
 from benchmarks.change.score import Judged, measure
 from benchmarks.change.serialise import REWRITES
 from benchmarks.change.site import Page, Site
-from benchmarks.change.visits import Look
+from benchmarks.change.visits import PageVisit
 from benchmarks.change.widgets import WIDGETS, class_names
 from crawler.core.page.content import extract_content
 from tests.engine.corpus import corpus
@@ -28,13 +28,13 @@ UNSEEN = {"comment", "csrf-meta", "hidden", "inline-script", "nonce", "charset",
 
 @cache
 def site(number: int = 0, *, is_held_out: bool = False) -> Site:
-    """One of the first two, whose packages other tests need, too."""
+    """Return one of the first two sites, whose packages other tests need as well."""
     corpus("postgresql-doc-15" if number == 0 else "python3.11-doc")
     return plan.site(1, number, is_held_out)
 
 
 def with_noise(made: Site, *kinds: str) -> Site:
-    """The same pages, with only this noise."""
+    """Return the site with only this noise."""
 
     def noisy(page: Page) -> Page:
         section = replace(
@@ -47,9 +47,9 @@ def with_noise(made: Site, *kinds: str) -> Site:
     return replace(made, pages=tuple(map(noisy, made.pages)), reformed=made.words)
 
 
-def text(made: Site, page: Page, look: int, *, later: timedelta = timedelta(0)) -> str:
-    answer = made.answer(page, made.rounds[look] + later)
-    return extract_content(answer.body, url=page.url, content_type=answer.content_type).text
+def text(made: Site, page: Page, visit: int, *, later: timedelta = timedelta(0)) -> str:
+    response = made.response(page, made.rounds[visit] + later)
+    return extract_content(response.body, url=page.url, content_type=response.content_type).text
 
 
 @pytest.mark.corpus
@@ -61,14 +61,14 @@ def test_one_seed_gives_the_same_bytes_and_another_seed_others(is_held_out: bool
     assert one == again
     for page in one.pages[::8]:
         at = one.rounds[3]
-        assert one.answer(page, at) == again.answer(page, at)
-    assert one.answer(one.pages[1], one.rounds[0]).body != other.answer(other.pages[1], other.rounds[0]).body
+        assert one.response(page, at) == again.response(page, at)
+    assert one.response(one.pages[1], one.rounds[0]).body != other.response(other.pages[1], other.rounds[0]).body
 
 
 @pytest.mark.soak
 @pytest.mark.corpus
 @pytest.mark.parametrize("number", [0, 1])
-def test_without_noise_the_bytes_differ_at_just_the_looks_that_are_labelled_changed(number: int) -> None:
+def test_without_noise_only_visits_labelled_changed_have_other_bytes(number: int) -> None:
     made = site(number)
     quiet = with_noise(made)
     scored = 0
@@ -76,7 +76,7 @@ def test_without_noise_the_bytes_differ_at_just_the_looks_that_are_labelled_chan
         for each in looked:
             if each.changed is not None:
                 page = next(page for page in quiet.pages if page.url == each.page.url)
-                bodies = [quiet.answer(page, made.rounds[n]).body for n in (each.number - 1, each.number)]
+                bodies = [quiet.response(page, made.rounds[n]).body for n in (each.number - 1, each.number)]
                 assert (bodies[0] != bodies[1]) == each.changed, (each.page.url, each.number, each.kind)
                 scored += 1
     assert scored > 200
@@ -84,25 +84,25 @@ def test_without_noise_the_bytes_differ_at_just_the_looks_that_are_labelled_chan
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("kind", [*WIDGETS, *REWRITES, "charset"])
-def test_noise_differs_from_look_to_look(kind: str) -> None:
+def test_noise_differs_from_visit_to_visit(kind: str) -> None:
     noisy = with_noise(site(), kind)
     page = next(page for page in noisy.pages if not page.kind)
 
-    assert len({noisy.answer(page, noisy.rounds[n]).body for n in range(8)}) >= 2
+    assert len({noisy.response(page, noisy.rounds[n]).body for n in range(8)}) >= 2
 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("kind", sorted(UNSEEN))
-def test_noise_that_nobody_sees_leaves_the_text_as_it_is(kind: str) -> None:
+def test_invisible_noise_does_not_change_the_text(kind: str) -> None:
     noisy, quiet = with_noise(site(), kind), with_noise(site())
 
     for page in range(0, 32, 3):
-        for look in (1, 6):
-            assert text(noisy, noisy.pages[page], look) == text(quiet, quiet.pages[page], look), (page, look)
+        for visit in (1, 6):
+            assert text(noisy, noisy.pages[page], visit) == text(quiet, quiet.pages[page], visit), (page, visit)
 
 
 @pytest.mark.corpus
-def test_a_second_look_moves_clocks_but_neither_dates_nor_prices() -> None:
+def test_second_fetch_changes_clocks_but_not_dates_or_prices() -> None:
     page = next(page for page in site().pages if page.kind == "price-daily")
     quiet, later = with_noise(site()), timedelta(seconds=15)
 
@@ -116,9 +116,9 @@ def test_a_second_look_moves_clocks_but_neither_dates_nor_prices() -> None:
         assert text(noisy, here, 1) == text(noisy, here, 1, later=later), kind
         assert text(noisy, here, 1) != text(noisy, here, 4), kind
     here = next(each for each in quiet.pages if each.url == page.url)
-    prices = [text(quiet, here, look) for look in range(51)]
+    prices = [text(quiet, here, visit) for visit in range(51)]
     assert all(one != other for one, other in pairwise(prices))
-    assert all(text(quiet, here, look, later=later) == prices[look] for look in (1, 50))
+    assert all(text(quiet, here, visit, later=later) == prices[visit] for visit in (1, 50))
 
 
 @pytest.mark.corpus
@@ -134,7 +134,7 @@ def test_an_edit_does_what_its_name_says(kind: str) -> None:
 
     assert one != other
     if kind in {"price-digit", "date-digit", "table-number", "number-in-text", "sign-in-code", "picture"}:
-        assert abs(len(one) - len(other)) <= 1  # a day of "9" and one of "10" are written apart
+        assert abs(len(one) - len(other)) <= 1  # a day of "9" and one of "10" have different lengths
         assert sum((Counter(one) - Counter(other)).values()) == 1
     if kind in {"price-transposed", "section-moved", "rows-swapped"}:
         assert Counter(one) == Counter(other)
@@ -148,14 +148,14 @@ def test_an_edit_does_what_its_name_says(kind: str) -> None:
 
 
 @pytest.mark.corpus
-def test_an_edit_of_the_template_shows_on_all_pages_at_one_look_and_is_labelled_the_same() -> None:
+def test_template_change_appears_on_all_pages_at_one_visit_and_is_labelled_unchanged() -> None:
     made = site()
     quiet = replace(with_noise(made), reformed=made.reformed)
     number = next(n for n, at in enumerate(made.rounds) if at >= made.reform.at)
     labelled = list(visits.rounds(made))[number]
 
     for each, page in zip(made.pages, quiet.pages, strict=True):
-        if made.rounds[number] not in (at + plan.BEFORE_A_LOOK for at in each.edited_at):
+        if made.rounds[number] not in (at + plan.BEFORE_A_VISIT for at in each.edited_at):
             assert text(quiet, page, number) != text(quiet, page, number - 1)
     assert made.reform.kind == "menu-entry"
     assert {each.kind for each in labelled if each.changed is False} == {"menu-entry"}
@@ -168,7 +168,7 @@ def test_each_kind_of_noise_stands_alone_in_two_sections() -> None:
 
 
 @pytest.mark.corpus
-def test_half_of_an_a_b_test_is_scored_only_when_it_was_seen_before() -> None:
+def test_variant_of_an_a_b_test_is_scored_only_after_it_was_seen() -> None:
     noisy = with_noise(site(), "a-b")
     pages = [page for page in noisy.pages if not page.kind]
     assert pages
@@ -195,21 +195,21 @@ def test_the_pools_share_no_words_no_formats_and_no_class_names() -> None:
     assert {dialect.language for dialect in held_out.POOL} > {"de", "ru", "ja"}
 
 
-def test_all_of_it_has_the_kinds_and_sequences_that_were_promised() -> None:
+def test_the_full_benchmark_has_the_documented_kinds_and_sequences() -> None:
     assert plan.SITES * plan.SECTIONS * plan.PAGES_PER_SECTION >= 1_000
     assert len(EDITS) + len(plan.NOISES) + len(set(plan.REFORMS)) >= 25
-    assert plan.LOOKS >= 5
+    assert plan.VISITS >= 5
 
 
 @pytest.mark.soak
 @pytest.mark.corpus
-def test_a_digest_of_the_bytes_finds_every_edit_and_a_detector_that_looks_again_is_charged() -> None:
-    class Asking:
-        def judge(self, visits: Sequence[Look]) -> Sequence[bool | None]:
-            return [look.again().body == look.again().body for look in visits]
+def test_byte_digest_finds_every_edit_and_second_fetches_are_counted() -> None:
+    class FetchingTwice:
+        def judge(self, visits: Sequence[PageVisit]) -> Sequence[bool | None]:
+            return [visit.again().body == visit.again().body for visit in visits]
 
     result = measure(
-        (1, 1, False), detectors=["raw", "asking"], made={"raw": DETECTORS["raw digest"], "asking": Asking}
+        (1, 1, False), detectors=["raw", "asking"], made={"raw": DETECTORS["raw digest"], "asking": FetchingTwice}
     )
 
     assert bench.figures(result.judged, "raw").recall == 1
@@ -218,7 +218,7 @@ def test_a_digest_of_the_bytes_finds_every_edit_and_a_detector_that_looks_again_
     assert result.sequences == 32
 
 
-def test_precision_and_recall_are_counted_over_looks() -> None:
+def test_precision_and_recall_are_computed_over_visits() -> None:
     judged = [
         Judged("p", n, "k", changed, {"d": said})
         for n, (changed, said) in enumerate(
@@ -231,7 +231,7 @@ def test_precision_and_recall_are_counted_over_looks() -> None:
     assert bench.right(judged, "d") == "57.1"
 
 
-def test_a_text_profile_keeps_frequent_words_and_drops_what_comes_once() -> None:
+def test_text_profile_keeps_frequent_words_and_drops_words_that_occur_once() -> None:
     assert profile("price 19.99, the price of the lamp: the the") == (("the", 4), ("price", 2))
     assert profile("one two of it") == (("one", 1), ("two", 1))
     assert profile("the price is 20 the price") == profile("the price is 21 the price")

@@ -1,4 +1,4 @@
-"""Real pairs of versions are labelled once each, and scored only as they were when they were labelled."""
+"""Each labelled pair of versions has one label, and is scored only if its files match the label."""
 
 from collections import Counter
 from dataclasses import replace
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.change.pairs import check, pairs, round_of
+from benchmarks.change.pairs import check, pairs, visits_of
 from crawler.core.page.fingerprint import compute_digest
 from tests.engine.corpus import CorpusError
 
@@ -23,14 +23,14 @@ def test_at_least_a_hundred_pairs_have_a_label_and_a_reason() -> None:
     assert all(len(bytes.fromhex(pair.digest_old)) == 16 for pair in labelled)
 
 
-def test_a_page_that_is_not_as_it_was_labelled_is_refused(tmp_path: Path) -> None:
+def test_page_that_differs_from_its_labelled_version_raises_an_error(tmp_path: Path) -> None:
     at = datetime(2026, 3, 2, tzinfo=UTC)
     sides = []
     for n, text in enumerate(("old", "new")):
         root = tmp_path / text
         root.mkdir()
         (root / "a b.html").write_text(text, encoding="utf-8")
-        sides.append(list(round_of("package", ["a b.html"], root, at + n * timedelta(days=1))))
+        sides.append(list(visits_of("package", ["a b.html"], root, at + n * timedelta(days=1))))
     pair = replace(
         pairs()[0],
         package="package",
@@ -40,5 +40,5 @@ def test_a_page_that_is_not_as_it_was_labelled_is_refused(tmp_path: Path) -> Non
     )
 
     check([pair], sides)
-    with pytest.raises(CorpusError, match="not as it was"):
+    with pytest.raises(CorpusError, match="differs from the labelled version"):
         check([replace(pair, digest_new=compute_digest(b"newer").hex())], sides)

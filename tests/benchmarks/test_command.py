@@ -1,4 +1,4 @@
-"""The figures that the benchmarks print are those of what they ran."""
+"""The benchmark harness measures commands correctly."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ BURN = "import time\nwhile time.process_time() < {0}: pass\n"
 TWICE = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', '''{BURN}'''], check=True)\n{BURN}"
 
 
-def test_processor_time_is_that_of_a_command_and_of_its_children() -> None:
+def test_cpu_time_includes_children() -> None:
     done = measured([sys.executable, "-c", TWICE.format(0.3)], os.environ)
 
     assert done.code == 0
@@ -25,13 +25,13 @@ def test_processor_time_is_that_of_a_command_and_of_its_children() -> None:
     assert done.ended - done.began >= 0.6
 
 
-def test_what_a_command_says_and_how_it_ends_is_kept() -> None:
+def test_output_and_exit_code_of_a_command_are_kept() -> None:
     done = measured([sys.executable, "-c", "import sys; print('out'); sys.exit('bad')"], os.environ)
 
     assert (done.code, done.output, done.errors) == (1, "out\n", "bad\n")
 
 
-def test_processor_time_of_a_running_tree_counts_the_children_that_are_gone() -> None:
+def test_cpu_time_of_a_running_tree_includes_ended_children() -> None:
     waiting = TWICE.format(0.3) + "print('ready', flush=True)\nsys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", waiting], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -45,7 +45,7 @@ def test_processor_time_of_a_running_tree_counts_the_children_that_are_gone() ->
         cpu_of_tree(process.pid)
 
 
-def test_columns_of_a_table_stand_below_each_other() -> None:
+def test_columns_of_a_table_are_aligned() -> None:
     printed = table(("name", "n", "x"), [("a", 1170, 0.12345), ("longer", 5, 1234.5)])
 
     assert printed.splitlines() == [
@@ -56,7 +56,7 @@ def test_columns_of_a_table_stand_below_each_other() -> None:
     ]
 
 
-def test_memory_is_that_of_a_command_and_its_children_together() -> None:
+def test_memory_includes_children() -> None:
     hold = "import time\nheld = b'x' * {0} * 10**6\ntime.sleep(1)\n"
     both = f"import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', '''{hold.format(60)}'''])\n"
 
@@ -68,7 +68,7 @@ def test_memory_is_that_of_a_command_and_its_children_together() -> None:
     assert all(two.began < sample.at < two.ended for sample in two.memory)
 
 
-def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
+def test_failing_command_raises_with_the_end_of_stderr(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match="ended with 3:\nno such thing"):
         succeeded([sys.executable, "-c", "import sys; sys.stderr.write('no such thing'); sys.exit(3)"], os.environ)
 
@@ -76,9 +76,9 @@ def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
     assert done.output.strip() == str(tmp_path.resolve())
 
 
-def test_the_machine_is_told_with_the_versions_of_what_is_there() -> None:
-    said = described("psycopg", "no-such-package")
+def test_description_of_the_machine_has_the_versions_of_installed_packages() -> None:
+    description = described("psycopg", "no-such-package")
 
-    assert f"psycopg {version('psycopg')}" in said
-    assert "no-such" not in said
-    assert f"{len(os.sched_getaffinity(0))} core" in said
+    assert f"psycopg {version('psycopg')}" in description
+    assert "no-such" not in description
+    assert f"{len(os.sched_getaffinity(0))} core" in description

@@ -1,9 +1,9 @@
-"""What is timed is what a crawl does: each look is one of its kind."""
+"""The decide benchmark times visits as a crawl makes them; each visit has the change that its name says."""
 
 import pytest
 
-from benchmarks.change.ours import known_of, new_target
-from benchmarks.pages.decide import FIRST, LOOKS, look, paired, target_of, timed_look, written
+from benchmarks.change.ours import initial_knowledge, new_target
+from benchmarks.pages.decide import FIRST, VISITS, decide, paired, render, target_of, timed_visit
 from benchmarks.pages.documents import PACKAGES, Document, of_size
 from benchmarks.pages.fingerprint import main_texts
 from crawler.core.change.change import Change
@@ -13,22 +13,22 @@ from tests.engine.corpus import CorpusError
 PAGE = Document("made-up", Url("http://a.test/p"), b"<title>A</title><body><h1>A page</h1><p>Some words.</body></html>")
 
 
-@pytest.mark.parametrize("name", LOOKS)
-def test_a_look_at_a_page_with_a_price_and_a_clock_finds_what_it_is_named_for(name: str) -> None:
-    said, change = LOOKS[name]
-    known = paired(known_of(PAGE.url), PAGE)
+@pytest.mark.parametrize("name", VISITS)
+def test_visit_to_a_page_with_a_price_and_a_clock_has_the_named_change(name: str) -> None:
+    variant, change = VISITS[name]
+    known = paired(initial_knowledge(PAGE.url), PAGE)
     before = new_target(PAGE.url) if change is Change.ADDED else target_of(PAGE, known)
 
-    seconds, visit = timed_look(PAGE, before, said, known)
+    seconds, visit = timed_visit(PAGE, before, variant, known)
 
     assert visit.change is change
     assert seconds > 0
 
 
-def test_a_clock_of_which_nothing_is_known_is_news() -> None:
-    known = known_of(PAGE.url)
+def test_unknown_clock_is_a_change() -> None:
+    known = initial_knowledge(PAGE.url)
 
-    visit = look(PAGE, target_of(PAGE, known), written(PAGE, LOOKS["a clock"][0]), written(PAGE, FIRST), known)
+    visit = decide(PAGE, target_of(PAGE, known), render(PAGE, VISITS["a clock"][0]), render(PAGE, FIRST), known)
 
     assert visit.change is Change.CHANGED
 

@@ -1,4 +1,4 @@
-"""What a record touches, and what the claim of new pages reads, does not grow with the domain."""
+"""The rows written by a record and read by a claim of unfetched pages do not grow with the domain."""
 
 import random
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from benchmarks.store.filled import Filled, filled, looked_at, touched
+from benchmarks.store.filled import Filled, filled, touched, visit_pages
 from crawler.store import record, report
 from crawler.store.database import PREFER_KEY_LOOKUPS, Database, open_database
 from crawler.store.frontier.candidates import FRONTIER
@@ -18,7 +18,7 @@ TABLES = ("page", "frontier", "cash", "page_links", "visit", "snapshot", "event"
 
 @pytest.fixture
 async def db(database_url: str) -> AsyncIterator[Database]:
-    """With one connection, since the server counts by connection."""
+    """Open a database with one connection, because the server counts by connection."""
     async with open_database(database_url, max_connections=1) as database:
         yield database
 
@@ -34,10 +34,10 @@ async def test_a_record_updates_each_target_once_and_touches_as_many_rows_in_a_l
     for n, pages in enumerate(SIZES):
         site = await filled(db, f"site{n}.test", pages=pages, at=START)
         at = START + timedelta(hours=1)
-        # The links lead to the same few pages in both.
+        # in both batches, the links lead to the same few pages
         narrow = Filled(site.domain, site.lease, 250)
-        targets = await looked_at(db, site, random.Random(1), most=20, links=0, at=at)
-        batch = await looked_at(db, narrow, random.Random(1), most=20, links=10, at=at)
+        targets = await visit_pages(db, site, random.Random(1), most=20, links=0, at=at)
+        batch = await visit_pages(db, narrow, random.Random(1), most=20, links=10, at=at)
         assert [visit.target.key for visit in batch] == [visit.target.key for visit in targets]
         before = await counts(db)
 
@@ -56,7 +56,7 @@ async def test_new_pages_are_found_by_an_index_and_nothing_is_sorted_in_a_domain
     db: Database,
 ) -> None:
     site = await filled(db, "site.test", pages=100_000, at=START)
-    keys = [visit.target.key for visit in await looked_at(db, site, random.Random(1), most=50, links=0, at=START)]
+    keys = [visit.target.key for visit in await visit_pages(db, site, random.Random(1), most=50, links=0, at=START)]
 
     async with db.transaction() as connection:
         await connection.execute(PREFER_KEY_LOOKUPS)

@@ -1,4 +1,4 @@
-"""Benchmarks of the store run, on few pages, and count what was claimed and recorded."""
+"""The store benchmarks run on few pages and count claimed and recorded pages."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def counted(pages: int) -> Work:
 
 
 @SLOW
-def test_claims_and_records_are_counted_beside_those_of_crawlee(
+def test_claims_and_records_are_counted_for_recrawl_and_crawlee(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("crawlee", reason="make setup-bench installs it")
@@ -30,29 +30,29 @@ def test_claims_and_records_are_counted_beside_those_of_crawlee(
 
     assert main(["queue", *options, "--json", "--home", str(tmp_path / "home")]) == 0
 
-    told = json.loads(capsys.readouterr().out)["rounds"]
-    assert {(each["what"], each["size"], each["pages"]) for each in told} == {
+    results = json.loads(capsys.readouterr().out)["rounds"]
+    assert {(each["what"], each["size"], each["pages"]) for each in results} == {
         (what, size, pages)
-        for what, pages in (("revisit", 60), ("first look", 20), ("crawlee queue", 60))
+        for what, pages in (("revisit", 60), ("first visit", 20), ("crawlee queue", 60))
         for size in (240, 600)
     }
-    assert all(each["per_second"] > 0 and each["cpu_s"] > 0 for each in told)
+    assert all(each["per_second"] > 0 and each["cpu_s"] > 0 for each in results)
 
 
 @pytest.mark.soak
 @SLOW
-def test_a_month_and_claims_without_anything_due_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_growth_reports_a_month_and_claims_with_nothing_due(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--domains", "3", "9", "--claims", "5", "--pages", "90", "--days", "3", "--json"]
 
     assert main(["growth", *options, "--home", str(tmp_path / "home")]) == 0
 
-    told = json.loads(capsys.readouterr().out)
-    assert [each["domains"] for each in told["claims"]] == [3, 9]
-    assert told["visits"] > 5
-    left = {each["table"]: each for each in told["left"]}
+    results = json.loads(capsys.readouterr().out)
+    assert [each["domains"] for each in results["claims"]] == [3, 9]
+    assert results["visits"] > 5
+    left = {each["table"]: each for each in results["left"]}
     written = {name: each["after"]["written"] - each["before"]["written"] for name, each in left.items()}
-    assert written["visit"] == told["visits"]
-    assert written["page"] >= told["visits"]
+    assert written["visit"] == results["visits"]
+    assert written["page"] >= results["visits"]
     assert written["domain_state"] > 0
     assert all(each["vacuumed"]["size_bytes"] > 0 for each in left.values())
 

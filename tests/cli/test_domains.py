@@ -209,7 +209,7 @@ def test_what_is_important_in_a_domain_is_a_setting(recrawl: Recrawl) -> None:
     recrawl("domains", "set", "site.test", "--discovery-weight", "2", "--external-link-weight", "0.5")
 
     assert "Order: opic -> mixed, 40% of importance by URL" in said
-    assert "Favoured: as usual -> /docs/ (by 4)" in said
+    assert "Boost: default -> /docs/ (by 4)" in said
 
     shown = recrawl("domains", "show", "site.test").out
     assert "mixed, 40% of importance by URL" in shown
@@ -291,12 +291,12 @@ def test_a_spent_byte_budget_is_shown(recrawl: Recrawl) -> None:
 
 
 IMPOSSIBLE = {
-    ("--budget-bytes", "much"): "'much' is no size",
-    ("--budget-bytes", "-1"): "'-1' is no size",
+    ("--budget-bytes", "much"): "'much' is not a size",
+    ("--budget-bytes", "-1"): "'-1' is not a size",
     ("--budget-bytes", "2000000 TB"): "more than a million terabytes",
-    ("--target-freshness", "95"): "'95' is no share",
-    ("--target-freshness", "100%"): "'100%' is no share",
-    ("--target-freshness", "nan"): "'nan' is no share",
+    ("--target-freshness", "95"): "'95' is not a share",
+    ("--target-freshness", "100%"): "'100%' is not a share",
+    ("--target-freshness", "nan"): "'nan' is not a share",
     ("--max-age", "0"): "'0' is not above 0",
     ("--max-age", "soon"): "not a time span",
     ("--max-age", "3d", "--target-freshness", "90%"): "one target",

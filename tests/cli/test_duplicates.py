@@ -55,7 +55,7 @@ def test_a_page_without_much_text_or_that_is_not_there_is_a_problem(recrawl: Rec
     for path in ("short", "nowhere"):
         told = recrawl("duplicates", f"{crawled.url}{path}")
         assert told.code == 1
-        assert "is not compared" in told.out
+        assert "was not compared" in told.out
         assert recrawl("duplicates", f"{crawled.url}{path}", "--json").json["pages"] is None
 
 

@@ -47,12 +47,12 @@ def test_an_export_is_taken_and_followed(site: Path, database_url: str, tmp_path
 
         for wrong, why in (
             (("nobody.test",), "nobody.test"),
-            ((domain, "--format", "pdf"), "no format"),
+            ((domain, "--format", "pdf"), "not a format"),
             ((domain, "--format", "markdown"), "--to FOLDER"),
-            ((domain, "--format", "csv", "--chunks"), "no chunks"),
+            ((domain, "--format", "csv", "--chunks"), "does not support --chunks"),
             ((domain, "--since", "999999"), "the feed ends at"),
             ((domain, "--json"), "--to"),
-            ((domain, "--format", "markdown", "--to", f"{file}"), "no folder"),
+            ((domain, "--format", "markdown", "--to", f"{file}"), "is not a folder"),
             ((domain, "--to", f"{tmp_path}"), "is a folder: use --to FILE"),
             ((domain, "--to", "."), "is a folder: use --to FILE"),
         ):
@@ -79,7 +79,9 @@ def test_an_export_is_taken_and_followed(site: Path, database_url: str, tmp_path
         assert not list(tmp_path.glob("**/*.part"))
 
 
-def test_an_index_is_made_followed_and_rid_of_what_is_forgotten(site: Path, database_url: str, tmp_path: Path) -> None:
+def test_an_index_is_created_synced_and_cleared_of_removed_domains(
+    site: Path, database_url: str, tmp_path: Path
+) -> None:
     file = tmp_path / "pages.sqlite"
     with StaticServer(site) as server, in_this_process(database_url, tmp_path) as recrawl:
         domain = server.url.removeprefix("http://")
@@ -105,5 +107,5 @@ def test_an_index_is_made_followed_and_rid_of_what_is_forgotten(site: Path, data
         notes.write_text("not made by SQLite, and longer than the head of such a file would have to be, by some lines")
         code, _, said = run("sync", f"{notes}")
         assert code == 1
-        assert "no index that can be written" in said
+        assert "cannot be written" in said
         assert len(said.splitlines()) == 1

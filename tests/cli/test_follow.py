@@ -51,11 +51,11 @@ def test_changes_appear_during_a_crawl_and_continue_from_a_cursor(database_url: 
     assert [item["position"] for item in json.loads(later.stdout)["changes"]] == [second["position"]]
 
 
-def test_what_has_no_end_cannot_have_the_first_so_many(database_url: str, tmp_path: Path) -> None:
+def test_follow_cannot_be_combined_with_a_limit(database_url: str, tmp_path: Path) -> None:
     done = command("changes", "--follow", "--limit", "3", database_url=database_url, home=tmp_path)
 
     assert done.returncode == 2
-    assert "--follow has no end" in done.stderr
+    assert "--follow cannot be combined" in done.stderr
     assert os.linesep not in done.stderr.strip()
 
 
@@ -124,11 +124,11 @@ def test_an_index_is_kept_in_step_until_it_is_ended_and_again_from_there(databas
 
     rounds = [each["domains"][domain] for each in (first, second, third)]
     assert [(each["put"], each["is_anew"]) for each in rounds] == [(1, True), (1, False), (1, False)]
-    assert (gone["domains"], gone["forgotten"]) == ({}, {domain: 1})
+    assert (gone["domains"], gone["unregistered"]) == ({}, {domain: 1})
 
 
 def test_without_domains_it_waits_and_stops_immediately_on_a_signal(database_url: str, tmp_path: Path) -> None:
     file = tmp_path / "pages.sqlite"
     with syncing(file, database_url, tmp_path) as (told, codes):
-        assert told() == {"index": str(file), "domains": {}, "forgotten": {}}
+        assert told() == {"index": str(file), "domains": {}, "unregistered": {}}
     assert codes == [0]

@@ -282,8 +282,8 @@ def test_a_command_runs_only_in_its_own_home_and_others_explain_why(
 
     assert (asked.code, asked.out) == (1, "Nothing was sent\n")
     for said in (asked.complaint, listed.out, tried.complaint, in_json):
-        assert "was added in another home" in said
-        assert "recrawl notify remove 1, and recrawl notify add it again" in said
+        assert "was added with another RECRAWL_HOME" in said
+        assert "recrawl notify remove 1 and add it again with recrawl notify add" in said
 
 
 def test_secrets_that_the_running_worker_lacks_are_remarked(
@@ -303,4 +303,4 @@ def test_secrets_that_the_running_worker_lacks_are_remarked(
     assert (added.code, tried.code, len(hook.got)) == (0, 0, 1)
     for done in (added, tried):
         for name in ("HOOK_OF_TEST", "KEY_OF_TEST"):
-            assert f"The running stack was started without {name}, and cannot use it: recrawl down, then" in done.err
+            assert f"The local stack was started without {name} and cannot use it: set {name}, then" in done.err

@@ -122,7 +122,7 @@ def test_the_examples_take_part_in_a_crawl(run: Run, site: Site, database_url: s
     paper = run("explain", f"{site.url}abs/1", database_url=database_url)
     assert "with a plugin's score of 2" in paper.out
     day = run("explain", f"{site.url}2026/05/31/", database_url=database_url)
-    assert "a plugin that filters URLs refuses it" in day.out
+    assert "a URL filter plugin excludes it" in day.out
     assert run("db", "check", database_url=database_url).code == 0
 
 

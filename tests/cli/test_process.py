@@ -83,7 +83,7 @@ def test_the_first_signal_lets_requests_in_progress_be_recorded(  # noqa: PLR091
         site.gate.acquire()
 
     assert done.code == code
-    assert (done.json["visits"], done.json["interrupted"]) == (1, True)
+    assert (done.json["visits"], done.json["was_stopped"]) == (1, True)
     assert len(site.asked) == 1
     assert recrawl("crawl", site.name, "--json").json["visits"] == 1  # released, and nothing is lost
     assert recrawl("db", "check").code == 0
@@ -381,7 +381,7 @@ def test_another_table_with_our_name_is_a_one_line_error(empty_database_url: str
     done = command("db", "upgrade", database_url=empty_database_url, home=tmp_path)
 
     assert done.code == 1
-    assert "give it one of its own" in done.complaint
+    assert "use another database" in done.complaint
 
 
 @pytest.mark.usefixtures("later_release")
@@ -400,7 +400,7 @@ def test_a_new_database_gets_the_requested_partitions(empty_database_url: str, t
     assert done.out == "The database schema is up to date (it was empty)\n"
     assert other.code == embedded.code == 2
     assert "the tables have 2 partitions each" in other.complaint
-    assert "set that first" in embedded.complaint
+    assert "set RECRAWL_DATABASE_URL" in embedded.complaint
 
 
 @pytest.mark.usefixtures("later_release")

@@ -29,7 +29,7 @@ def test_a_rule_is_made_and_shown(ruled: Recrawl) -> None:
     assert news in shown.out
     assert "*.pdf$: never revisited, at most 1,000 pages" in shown.out
     rows = [line.split() for line in listed.out.splitlines()[2:]]
-    assert rows == [["/news/", "60", "minutes", "7.0", "days", "5"], ["*.pdf$", "never", "0", "1000"]]
+    assert rows == [["/news/", "60", "minutes", "7.0", "days", "5"], ["*.pdf$", "yes", "0", "1000"]]
 
 
 def test_rules_are_listed_as_json(ruled: Recrawl) -> None:
@@ -94,7 +94,7 @@ def test_other_settings_leave_the_rules(ruled: Recrawl) -> None:
 
 
 IMPOSSIBLE = {
-    ("add", "a.test", "/a"): "says nothing: add --min-interval",
+    ("add", "a.test", "/a"): "has no effect: add --min-interval",
     ("add", "a.test", "docs", "--once"): "must begin with",
     ("add", "a.test", "re:(", "--once"): "not a regular expression",
     ("add", "a.test", "/a", "--min-interval", "2d", "--max-interval", "1d"): "longer than the maximum",
@@ -102,7 +102,7 @@ IMPOSSIBLE = {
     ("add", "a.test", "/a", "--weight", "-1"): "'-1' is not above 0",
     ("add", "a.test", "/a", "--max-pages", "-1"): "--max-pages",
     ("add", "b.test", "/a", "--once"): "b.test is not registered",
-    ("remove", "a.test", "/a"): "no rule for /a; there are: /kept",
+    ("remove", "a.test", "/a"): "no rule for /a; the existing patterns are: /kept",
     ("add", "a.test"): "Missing argument",
     ("list", "b.test"): "b.test is not registered",
 }

@@ -30,5 +30,5 @@ async def test_the_hour_of_a_crawl_is_shown_at_once_and_later(database_url: str,
     assert {"/", *(f"/{name}" for name in PAGES)} <= set(server.pages)
     assert sum(hour["requests"] for hour in document["hours"]) == len(server.pages)
     assert sum(hour["visits"] for hour in document["hours"]) == 1 + len(PAGES)
-    assert {(hour["domain"], hour["off"], hour["errors"]) for hour in document["hours"]} == {(name, "", 0)}
+    assert {(hour["domain"], hour["anomaly"], hour["errors"]) for hour in document["hours"]} == {(name, "", 0)}
     assert name in shown

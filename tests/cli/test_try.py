@@ -41,11 +41,11 @@ def test_a_fetched_page_shows_differences_and_which_of_them_count(recrawl: Recra
     shown = recrawl("try", crawled.url)
 
     assert (told["change"], told["evidence"], told["parts"], told["version"]) == ("changed", "blocks", ["text"], 1)
-    assert [(each["was"], each["is"], each["news"]) for each in told["differs"]] == [
+    assert [(each["before"], each["after"], each["is_significant"]) for each in told["differences"]] == [
         ("It is 10:15", "It is 10:20", True),
         ("Costs 19.99", "Costs 19.98", True),
     ]
-    assert [piece["part"] for piece in told["blocks"]] == ["title", "text", "text", "text"]
+    assert [block["part"] for block in told["blocks"]] == ["title", "text", "text", "text"]
     assert shown.code == 0
     assert "changed, by blocks: text" in shown.out
     assert "\x1b" not in shown.out
@@ -101,9 +101,9 @@ def test_repeat_shows_what_differs_seconds_later(recrawl: Recrawl, crawled: Site
 
     assert (told["change"], told["evidence"]) == ("cosmetic", "volatile")
     (lesson,) = told["seconds_later"]
-    assert lesson["was"].startswith("It is 11:")
-    clock = next(piece for piece in told["blocks"] if piece["text"].startswith("It is"))
-    assert clock["why"] == "words"
+    assert lesson["before"].startswith("It is 11:")
+    clock = next(block for block in told["blocks"] if block["text"].startswith("It is"))
+    assert clock["reason"] == "words"
     assert len(clock["masked"]) == 1
     assert "It is [11:" in shown
     assert "these words differ at every visit" in shown
@@ -123,11 +123,11 @@ def test_an_error_page_at_the_second_fetch_is_ignored(recrawl: Recrawl, crawled:
     told = recrawl("try", crawled.url, "--repeat", "--json").json
 
     assert (told["change"], told["evidence"]) == ("changed", "blocks")
-    assert [(each["was"], each["is"], each["news"]) for each in told["differs"]] == [
+    assert [(each["before"], each["after"], each["is_significant"]) for each in told["differences"]] == [
         ("Costs 19.99", "Costs 24.99", True)
     ]
     assert told["seconds_later"] == []
-    assert all(not piece["masked"] for piece in told["blocks"])
+    assert all(not block["masked"] for block in told["blocks"])
 
 
 def test_a_page_that_was_never_seen_is_shown_and_not_admitted(
@@ -137,7 +137,7 @@ def test_a_page_that_was_never_seen_is_shown_and_not_admitted(
 
     told = recrawl("try", f"{crawled.url}new", "--json").json
 
-    assert (told["version"], told["change"], told["differs"]) == (None, "added", [])
+    assert (told["version"], told["change"], told["differences"]) == (None, "added", [])
     assert rows(database_url, "SELECT count(*) FROM page WHERE url LIKE '%new'") == [(0,)]
 
 
@@ -149,7 +149,7 @@ def test_boilerplate_is_marked(recrawl: Recrawl, site: Site) -> None:
 
     told = recrawl("try", f"{site.url}3", "--json").json
 
-    assert [(piece["text"], piece["why"], piece["is_masked"]) for piece in told["blocks"]] == [
+    assert [(block["text"], block["reason"], block["is_masked"]) for block in told["blocks"]] == [
         ("Home and docs", "boilerplate", True),
         ("Page 3 says 21", "", False),
     ]
@@ -180,7 +180,7 @@ def test_robots_txt_and_scope_are_checked_first(recrawl: Recrawl, site: Site) ->
 
     assert (refused.code, excluded.code) == (1, 1)
     assert "robots" in refused.out
-    assert excluded.json["refused"] == "excluded"
+    assert excluded.json["problem"] == "excluded"
     assert {"/private/x", "/a.pdf"}.isdisjoint(site.asked)
 
 
@@ -210,7 +210,7 @@ def test_rules_steer_what_is_compared_and_make_no_page_changed(recrawl: Recrawl,
     put(crawled, time="10:20")
     assert news() == ["added"]
     told = recrawl("try", crawled.url, "--json").json
-    assert [(piece["text"], piece["why"]) for piece in told["blocks"]] == [
+    assert [(block["text"], block["reason"]) for block in told["blocks"]] == [
         ("Pumps", ""),
         ("Pumps", ""),
         ("It is 10:20", "rule"),
@@ -251,7 +251,7 @@ def test_the_rule_that_ignores_a_block_is_named(recrawl: Recrawl, crawled: Site)
     told = recrawl("try", crawled.url, "--json").json
     shown = recrawl("try", crawled.url).out
 
-    by_text = {piece["text"]: (piece["why"], piece["rule"]) for piece in told["blocks"] if piece["part"] == "text"}
+    by_text = {block["text"]: (block["reason"], block["rule"]) for block in told["blocks"] if block["part"] == "text"}
     assert by_text["It is 10:15"] == ("rule", path)
     assert by_text["Pumps"] == ("rule", "h1")
     assert by_text["19.99"] == ("", "Costs")
@@ -262,7 +262,7 @@ def test_the_rule_that_ignores_a_block_is_named(recrawl: Recrawl, crawled: Site)
         "rules", "add", crawled.name, "/", "--watch", "xpath://*[contains(., '19.99')][last()]/..//b", "--watch", "h1"
     )
     told = recrawl("try", crawled.url, "--json").json
-    assert {piece["rule"] for piece in told["blocks"] if piece["why"] == "rule"} == {
+    assert {block["rule"] for block in told["blocks"] if block["reason"] == "rule"} == {
         "only xpath://*[contains(., '19.99')][last()]/..//b and h1"
     }
 

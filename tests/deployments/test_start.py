@@ -1,4 +1,4 @@
-"""What a Postgres of compose and of Kubernetes is begun with: run by psql as its image does, and then used by us."""
+"""The initial SQL of the Postgres in compose and Kubernetes, run by psql as in the image."""
 
 import json
 import re
@@ -30,7 +30,7 @@ PASSWORD = 'it\'s "of" the tests'
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """A Postgres that nobody else uses: its superuser is shut out of it."""
+    """Start a separate Postgres, because the test locks out its superuser."""
     home = Path(tempfile.mkdtemp(prefix="recrawl-start-"))
     home.chmod(0o755)
     found = ensure_postgres(home, durable=False)
@@ -44,20 +44,20 @@ def statements(script: str) -> list[str]:
 
 
 def alone(granted: str) -> str:
-    """The password as the head of compose.yaml takes it out of what `db grant --json` prints."""
+    """Extract the password from `db grant --json` with the command in compose.yaml."""
     head = (DEPLOYMENTS / "compose" / "compose.yaml").read_text(encoding="utf-8").partition("\nname:")[0]
     (taken,) = re.findall(r"db grant grafana --json \| (sed .*) >", head)
     done = subprocess.run(["sh", "-c", taken], input=granted, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
-def test_compose_and_kubernetes_begin_alike() -> None:
+def test_compose_and_kubernetes_have_the_same_initial_sql() -> None:
     assert statements(OF_COMPOSE) == statements(OF_KUBERNETES)
     assert all(f"\\set password `cat {place}`" in script for place, script in SECRETS.items())
 
 
 def of_postgres(program: str, *, port: int, file: Path, **others: str) -> None:
-    """Run the line of docs/operations.md that has a program of Postgres, as what compose's container runs of it."""
+    """Run a Postgres command of docs/operations.md as in the container of compose."""
     (line,) = re.findall(rf"^docker compose exec -T postgres {program} (.*) [<>] crawl.dump$", OPERATIONS, re.MULTILINE)
     words = [others.get(word, word) for word in shlex.split(line)]
     environment = {"PGHOST": "127.0.0.1", "PGPORT": str(port), "PGPASSWORD": PASSWORD}
@@ -70,7 +70,7 @@ def of_postgres(program: str, *, port: int, file: Path, **others: str) -> None:
 
 
 @pytest.mark.soak
-def test_the_services_are_no_superusers_and_need_not_be(cluster: Cluster, tmp_path: Path) -> None:
+def test_services_work_without_superuser(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     (tmp_path / "start.sql").write_text(OF_COMPOSE.replace(next(iter(SECRETS)), str(tmp_path / "password")))
     admin = ["--dbname", cluster.build_url("postgres"), "--set", "ON_ERROR_STOP=1", "--no-psqlrc"]

@@ -20,7 +20,7 @@ PAGE = "<p>Some text of the page that stays.<p>Price 19.99"
     ("answer", "found"),
     [(None, None), (fetched(b"", status=503), ()), (fetched(html(PAGE)), parsed(PAGE).blocks)],
 )
-async def test_second_fetch_returns_the_page_or_nothing_and_none_without_a_request(
+async def test_a_second_look_is_the_page_or_nothing_and_none_where_there_was_no_request(
     answer: Response | None, found: BlockList | None
 ) -> None:
     async def ask(_url: Url) -> Response | None:

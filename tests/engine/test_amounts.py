@@ -63,7 +63,7 @@ async def gaps(db: Database, domain: Domain) -> dict[str, float]:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("value", ["magnitude", "equal"])
-async def test_pages_that_change_much_are_revisited_sooner_than_those_that_change_little(
+async def test_pages_that_change_much_are_looked_at_sooner_than_those_that_change_little(
     db: Database, value: str
 ) -> None:
     """All of them change equally often and are equally important, so only the magnitude differs."""
@@ -87,7 +87,7 @@ async def test_pages_that_change_much_are_revisited_sooner_than_those_that_chang
 
 
 @pytest.mark.soak
-async def test_a_page_that_never_changed_gets_the_magnitude_of_its_group(db: Database) -> None:
+async def test_what_the_pages_of_a_group_have_shown_is_expected_of_a_page_that_never_changed(db: Database) -> None:
     async with scripted(db, edition(0)) as (server, domain):
         await looked_at(db, server, domain, editions=4)
 
@@ -98,7 +98,7 @@ async def test_a_page_that_never_changed_gets_the_magnitude_of_its_group(db: Dat
 
 
 @pytest.mark.soak
-async def test_another_value_of_changes_scores_all_pages_again(db: Database) -> None:
+async def test_another_value_of_changes_weighs_all_pages_anew(db: Database) -> None:
     async with scripted(db, edition(0)) as (server, domain):
         await looked_at(db, server, domain, editions=5)
         before = await gaps(db, domain)

@@ -37,7 +37,7 @@ async def lived(db: Database) -> None:
 
 
 @pytest.mark.soak
-async def test_a_listing_is_recognized_by_the_new_pages_it_brought_and_revisited_sooner(db: Database) -> None:
+async def test_a_listing_is_known_by_the_new_pages_that_it_brought_and_looked_at_sooner(db: Database) -> None:
     await lived(db)
     found = await rows(db, "SELECT p.url, p.announces, f.due_at FROM page p JOIN frontier f USING (domain_id, key)")
     announces = {url.rsplit("/", 1)[1]: many for url, many, _ in found}
@@ -51,7 +51,7 @@ async def test_a_listing_is_recognized_by_the_new_pages_it_brought_and_revisited
 
 
 @pytest.mark.soak
-async def test_the_value_of_an_unfetched_page_is_what_first_visits_of_such_pages_brought(db: Database) -> None:
+async def test_a_page_never_fetched_is_worth_what_first_looks_at_such_pages_brought(db: Database) -> None:
     await lived(db)
     share = "SELECT template, visit_importance(1, true, 0, first_visits, novelty) FROM prior WHERE first_visits > 5"
     worth = dict(await rows(db, share))

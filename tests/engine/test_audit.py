@@ -29,7 +29,7 @@ async def registered(db: Database, name: str, domain_settings: DomainSettings | 
     )
 
 
-async def test_visits_of_finished_days_are_counted_against_their_chances(db: Database) -> None:
+async def test_looks_of_finished_days_are_counted_against_their_chances(db: Database) -> None:
     domain = await registered(db, "a.test")
     await look(db, domain, ["unchanged", "changed", "cosmetic", "unknown", "gone"], at=YESTERDAY, expected=0.25)
     await look(db, domain, ["changed", "added"], at=YESTERDAY + timedelta(hours=1), expected=None)
@@ -48,7 +48,7 @@ async def test_visits_of_finished_days_are_counted_against_their_chances(db: Dat
     assert reported == [(0.25, pytest.approx(1 / 3))]
 
 
-async def test_one_percent_of_the_budget_is_drawn_from_fetched_pages_and_requested_though_not_due(db: Database) -> None:
+async def test_a_hundredth_of_the_budget_is_drawn_from_known_pages_and_wanted_though_not_due(db: Database) -> None:
     domain = await registered(db, "a.test", DomainSettings(budget_per_day=1000))
     keys = await add(db, domain, Bulk(400), at=NIGHT)
     await add(db, domain, Bulk(400, state="gone", first=1000), at=YESTERDAY)
@@ -67,7 +67,7 @@ async def test_one_percent_of_the_budget_is_drawn_from_fetched_pages_and_request
     assert await fetched(db, wanted, NIGHT + timedelta(minutes=2)) == [(first.drawn,)]
 
 
-async def test_other_days_draw_other_pages_and_finally_all(db: Database) -> None:
+async def test_other_days_draw_other_pages_and_all_in_the_end(db: Database) -> None:
     domain = await registered(db, "a.test", DomainSettings(budget_per_day=500))
     keys = await add(db, domain, Bulk(12), at=YESTERDAY)
 
@@ -81,7 +81,7 @@ async def test_other_days_draw_other_pages_and_finally_all(db: Database) -> None
     assert all(1 <= len(day) <= 5 for day in days)
 
 
-async def test_the_sample_is_limited_by_the_requests_that_the_domain_allows(db: Database) -> None:
+async def test_the_sample_is_bounded_by_what_the_domain_may_ask_for(db: Database) -> None:
     domain_settings = {
         "large.test": DomainSettings(budget_per_day=10**6),
         "none.test": DomainSettings(),
@@ -103,7 +103,7 @@ async def test_the_sample_is_limited_by_the_requests_that_the_domain_allows(db: 
     assert drawn == {"none.test": 2, "shut.test": 0, "small.test": 1, "paused.test": 0, "empty.test": 0}
 
 
-async def test_a_wrong_freshness_report_is_found_and_reported(db: Database) -> None:
+async def test_a_freshness_report_that_is_off_is_found_out_and_told(db: Database) -> None:
     rosy, fair, idle = [await registered(db, name) for name in ("rosy.test", "fair.test", "idle.test")]
     await look(db, rosy, ["changed"] * 60 + ["unchanged"] * 40, at=YESTERDAY, expected=0.3, audit=True)
     await look(db, fair, ["changed"] * 32 + ["unchanged"] * 68, at=YESTERDAY, expected=0.3, audit=True)
@@ -122,12 +122,10 @@ async def test_a_wrong_freshness_report_is_found_and_reported(db: Database) -> N
     assert "The freshness reported for rosy.test is wrong" in told
     assert "reported for fair.test" not in told
     assert f"| {idle.authority} | 0 | 0 | - | - | 0 | - | - |" in told
-    assert "No report of freshness and no chance" in render_audits(
-        [each for each in found if each.domain.id != rosy.id]
-    )
+    assert "agree with what visits found" in render_audits([each for each in found if each.domain.id != rosy.id])
 
 
-async def test_wrong_chances_of_change_in_scheduled_visits_are_a_separate_finding(db: Database) -> None:
+async def test_chances_of_change_that_are_off_in_scheduled_looks_are_a_finding_of_their_own(db: Database) -> None:
     domain = await registered(db, "a.test")
     await look(db, domain, ["changed"] * 90 + ["unchanged"] * 10, at=YESTERDAY, expected=0.3)
     await look(db, domain, ["changed"] * 32 + ["unchanged"] * 68, at=NOON, expected=0.3, audit=True)
@@ -140,7 +138,7 @@ async def test_wrong_chances_of_change_in_scheduled_visits_are_a_separate_findin
     assert "at scheduled visits for a.test is wrong: of 100 scheduled visits, 70.0 %" in render_audits(found)
 
 
-async def test_days_without_an_audit_are_counted_when_it_runs_again(db: Database) -> None:
+async def test_days_on_which_no_audit_ran_are_counted_when_it_runs_again(db: Database) -> None:
     domain = await registered(db, "a.test")
     for day in (0, 1, 2, 3, 5, 6):
         await look(db, domain, ["unchanged"] * (day + 1), at=YESTERDAY + timedelta(days=day), expected=0.25)
@@ -157,7 +155,7 @@ async def test_days_without_an_audit_are_counted_when_it_runs_again(db: Database
     ]
 
 
-async def test_a_count_outlasts_its_visits(db: Database) -> None:
+async def test_a_count_outlasts_its_looks(db: Database) -> None:
     domain = await registered(db, "a.test")
     await look(db, domain, ["unchanged"] * 3, at=YESTERDAY, expected=0.25)
     await audit_domains(db, at=NIGHT)
@@ -168,7 +166,7 @@ async def test_a_count_outlasts_its_visits(db: Database) -> None:
     assert await fetched(db, "SELECT visits FROM calibration") == [(3,)]
 
 
-async def test_pages_that_are_fetched_only_once_are_not_audited(db: Database) -> None:
+async def test_pages_that_are_wanted_once_are_not_audited(db: Database) -> None:
     domain = await registered(db, "a.test", DomainSettings(rules=(PageRule("/1", once=True),)))
     await add(db, domain, Bulk(20, first=100), at=YESTERDAY)  # fetched before there was a rule, and not postponed since
     others = set(await add(db, domain, Bulk(20, first=200), at=YESTERDAY))
@@ -181,7 +179,7 @@ async def test_pages_that_are_fetched_only_once_are_not_audited(db: Database) ->
     assert drawn <= others
 
 
-async def test_a_few_fetched_pages_among_many_unfetched_ones_are_drawn(db: Database) -> None:
+async def test_a_few_pages_among_many_that_are_not_known_are_drawn(db: Database) -> None:
     domain = await registered(db, "a.test")
     await add(db, domain, Bulk(600, state="unfetched"), at=YESTERDAY)
     keys = await add(db, domain, Bulk(3, first=1000), at=YESTERDAY)
@@ -203,7 +201,7 @@ async def test_a_few_fetched_pages_among_many_unfetched_ones_are_drawn(db: Datab
         (Agreement(visits=10, expected=0.0, found=1, variance=0.0), True),
     ],
 )
-def test_a_report_is_wrong_beyond_three_deviations_and_three_points(agreement: Agreement, is_off: bool) -> None:
+def test_a_report_is_off_beyond_three_deviations_and_three_points(agreement: Agreement, is_off: bool) -> None:
     assert agreement.is_off is is_off
 
 

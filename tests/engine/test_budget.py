@@ -52,7 +52,9 @@ async def make_all_due(db: Database, domain: Domain, at: datetime) -> None:
         )
 
 
-async def test_the_budget_of_a_day_is_used_completely_and_never_exceeded(db: Database, living: LivingServer) -> None:
+async def test_the_budget_of_a_day_is_used_to_the_last_request_and_never_exceeded(
+    db: Database, living: LivingServer
+) -> None:
     domain = await register(db, living.url, budget_per_day=60, max_depth=12)
 
     asked = []
@@ -94,7 +96,7 @@ async def test_a_budget_is_spread_over_the_open_hours_and_used_by_their_end(
     assert await asked_on(db, living, saturday, hours=[0, 9, 13, 16.75]) == [0, 0, 0, 0]
 
 
-async def test_the_rest_of_a_day_is_not_sent_on_the_next_days_budget(
+async def test_what_a_day_has_left_over_is_not_sent_on_the_next_days_account(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:
     await crawl(db, at=START)
@@ -116,7 +118,7 @@ async def test_the_rest_of_a_day_is_not_sent_on_the_next_days_budget(
     assert await rows(db, "SELECT budget_day - %s::date, spent_requests FROM domain_state", START) == [(2, 60)]
 
 
-async def test_kill_9_cannot_exceed_the_budget(
+async def test_kill_9_leaves_no_way_over_the_budget(
     db: Database, database_url: str, living: LivingServer, tmp_path: Path
 ) -> None:
     domain = await register(db, living.url, budget_per_day=60, max_depth=12)
@@ -136,7 +138,7 @@ async def test_kill_9_cannot_exceed_the_budget(
     assert second == 60
 
 
-async def test_a_budget_of_zero_sends_nothing(db: Database, living: LivingServer) -> None:
+async def test_a_budget_of_nothing_sends_nothing_at_all(db: Database, living: LivingServer) -> None:
     domain = await register(db, living.url, budget_per_day=0)
     await make_all_due(db, domain, START)
     await asked_on(db, living, 0, hours=[0, 12])
@@ -165,7 +167,7 @@ async def test_all_domains_together_keep_within_one_budget(db: Database, living:
     assert all(sum(each) > 0 for each in zip(*asked, strict=True))
 
 
-async def test_a_budget_in_bytes_is_exceeded_by_at_most_one_body_per_slot(db: Database, living: LivingServer) -> None:
+async def test_a_budget_in_bytes_is_exceeded_by_a_body_to_each_slot_at_most(db: Database, living: LivingServer) -> None:
     most = 150_000
     domain = await register(db, living.url, bytes_per_day=most, max_depth=12)
 
@@ -179,7 +181,7 @@ async def test_a_budget_in_bytes_is_exceeded_by_at_most_one_body_per_slot(db: Da
     assert all(most <= each <= most + 8 * largest for each in received)
 
 
-async def test_two_domains_that_share_a_budget_in_bytes_exceed_it_by_one_body_per_slot(
+async def test_two_domains_that_share_a_budget_in_bytes_exceed_it_by_a_body_to_each_of_their_slots(
     db: Database, living: LivingServer
 ) -> None:
     most = 200_000

@@ -41,7 +41,7 @@ EDITS = [
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
-async def test_an_edit_that_others_miss_is_one_more_version_and_one_event(db: Database, edit: Edit) -> None:
+async def test_an_edit_that_others_miss_is_one_version_more_and_one_event(db: Database, edit: Edit) -> None:
     async with scripted(db, {"/": body()}) as (site, domain):
         await site.crawl(db, at=START)
         site.pages["/"] = edit.said
@@ -62,7 +62,7 @@ async def test_a_server_whose_clock_is_wrong_gets_its_own_date_back(db: Database
         assert site.dates == {wrong}
 
 
-async def test_an_etag_is_sent_back_verbatim(db: Database) -> None:
+async def test_an_etag_goes_back_as_it_came_whatever_it_looks_like(db: Database) -> None:
     odd = 'W/"Ab, b;  /\\ c"'
     async with scripted(db, {"/": body()}) as (site, domain):
         site.etag = odd
@@ -74,7 +74,7 @@ async def test_an_etag_is_sent_back_verbatim(db: Database) -> None:
         assert (304,) in await rows(db, "SELECT status FROM visit")
 
 
-async def test_a_known_page_that_changed_is_revisited_on_schedule_and_reported(db: Database) -> None:
+async def test_a_known_page_that_changed_is_asked_for_by_its_schedule_and_told(db: Database) -> None:
     async with scripted(db, {"/": body()}) as (site, domain):
         for day in range(20):
             await site.crawl(db, at=START + day * DAY)  # only what is due
@@ -87,7 +87,7 @@ async def test_a_known_page_that_changed_is_revisited_on_schedule_and_reported(d
         assert await events(db, domain) == [("/", "changed")]
 
 
-async def test_a_year_of_a_static_page_stays_conditional_and_keeps_its_estimates(db: Database) -> None:
+async def test_a_year_of_a_static_page_stays_conditional_and_keeps_what_was_learnt(db: Database) -> None:
     longest = 10 * DAY
     async with scripted(db, {"/": body()}) as (site, domain):
         site.modified = "Thu, 01 Jan 2026 00:00:00 GMT"
@@ -128,7 +128,7 @@ NOISES: dict[str, Callable[[int], str]] = {
 }
 
 
-async def test_what_differs_at_every_request_is_no_change_but_an_edit_is(db: Database) -> None:
+async def test_what_differs_at_every_request_is_no_change_and_an_edit_beside_it_is(db: Database) -> None:
     numbers = {f"/{noise}": count() for noise in NOISES}
     pages = {f"/{noise}": body(title=noise, price=f"{n}9.90") for n, noise in enumerate(NOISES, 1)}
     links = "".join(f"<p><a href={path}>{path}</a>" for path in pages)
@@ -155,7 +155,7 @@ HALVES = ("<p class=offer>Free delivery this week, order now", "<p class=offer>S
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_a_variant_that_was_seen_before_is_no_change_but_an_edit_is(db: Database, seed: int) -> None:
+async def test_a_variant_that_was_seen_before_is_no_change_and_an_edit_beside_it_is(db: Database, seed: int) -> None:
     draw = Random(seed)
     async with scripted(db, {"/": body()}) as (site, domain):
         site.trouble = lambda path: beside(site.pages[path], draw.choice(HALVES)) if path == "/" else None
@@ -174,7 +174,7 @@ async def test_a_variant_that_was_seen_before_is_no_change_but_an_edit_is(db: Da
         assert await events(db, domain) == [*known, ("/", "changed")]
 
 
-async def test_a_variant_that_lasts_a_day_is_reported_until_it_returned_twice_but_an_edit_is_always(
+async def test_a_variant_that_holds_for_a_day_is_told_until_it_was_back_twice_and_an_edit_beside_it_is(
     db: Database,
 ) -> None:
     async with scripted(db, {"/": body()}) as (site, domain):
@@ -195,7 +195,7 @@ async def test_a_variant_that_lasts_a_day_is_reported_until_it_returned_twice_bu
         assert await events(db, domain) == [*told, ("/", "changed")]
 
 
-async def test_one_second_fetch_of_a_wall_hides_no_change_of_any_page(db: Database) -> None:
+async def test_one_second_look_at_a_wall_hides_no_change_of_any_page(db: Database) -> None:
     paths = [f"/{word}" for word in ("apples", "pears", "plums", "figs")]
     shop = {path: body(title=path[1:], price="19.99") for path in paths}
     links = "".join(f"<p><a href={path}>{path}</a>" for path in paths)
@@ -218,7 +218,7 @@ async def test_one_second_fetch_of_a_wall_hides_no_change_of_any_page(db: Databa
         assert sorted(found) == sorted([("/figs", "changed"), *((path, "changed") for path in paths)])
 
 
-async def test_received_bytes_of_a_visit_include_the_second_fetch(db: Database) -> None:
+async def test_what_a_look_received_counts_the_page_a_moment_later_too(db: Database) -> None:
     """A changed page is fetched again to see what differs without an edit; its bytes are received as well."""
     async with answering(lambda target: answered(404, b"") if target == "/robots.txt" else said[0]) as url:
         said = [answered(200, body().body.encode())]

@@ -48,7 +48,7 @@ def test_the_graph_has_each_link_once(root: Path) -> None:
 
 
 @pytest.mark.corpus
-def test_real_documentation_is_available_and_can_be_walked() -> None:
+def test_real_documentation_can_be_had_and_walked() -> None:
     root = corpus("postgresql-doc-15")
     graph = link_graph(root)
 

@@ -17,7 +17,7 @@ BUDGET = 10  # requests per day
 
 
 @pytest.mark.soak
-async def test_dead_links_never_use_whole_days_of_a_tight_budget(db: Database) -> None:
+async def test_dead_links_never_take_whole_days_of_a_tight_budget(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=BUDGET), at=START)
@@ -34,7 +34,7 @@ async def test_dead_links_never_use_whole_days_of_a_tight_budget(db: Database) -
         assert await report.check_invariants(db) == []
 
 
-async def test_an_endless_chain_of_temporary_redirects_costs_few_requests_a_month(db: Database) -> None:
+async def test_an_endless_chain_of_redirects_for_now_costs_some_requests_a_month(db: Database) -> None:
     site_of_old = {"/": text("home", "/go/start", *LIVE), **{path: text(f"live {path}") for path in LIVE}}
     async with scripted(db, site_of_old) as (site, _):
         site.trouble = ChainOfRedirects()

@@ -68,7 +68,7 @@ async def rest_visited(site: Scripted, db: Database, domain: Domain, *, at: date
     return {path for path, _ in site.asked if path.startswith("/rest/")}
 
 
-async def test_the_first_changed_pages_make_the_rest_due_after_the_next_plan(db: Database) -> None:
+async def test_the_first_pages_found_changed_call_for_the_rest_after_the_next_plan(db: Database) -> None:
     async with schooled(db) as (site, domain, at):
         assert await rest_visited(site, db, domain, at=at) == set()
 
@@ -80,7 +80,7 @@ async def test_the_first_changed_pages_make_the_rest_due_after_the_next_plan(db:
 
 
 @pytest.mark.soak
-async def test_report_and_view_consider_pages_older_after_a_deploy(db: Database) -> None:
+async def test_report_and_view_take_pages_for_older_after_a_deploy(db: Database) -> None:
     async with schooled(db) as (_, domain, at):
         old = {line.url: line.freshness for line in await report.list_top_pages(db, domain, top=100, at=at)}
         await leap(db, to=at + HOUR)

@@ -27,7 +27,7 @@ Place = Callable[[int], int]
 
 @pytest.mark.soak
 @pytest.mark.parametrize("package", ["postgresql-doc-15", pytest.param("python3.11-doc", marks=pytest.mark.soak)])
-async def test_ordered_by_cash_a_tenth_of_a_real_site_has_more_of_its_importance(
+async def test_by_cash_a_tenth_of_a_real_site_holds_more_of_its_importance(
     package: str, database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """More than in random order; and more than breadth-first, if that tenth is more than what the first page links to.

@@ -77,7 +77,7 @@ async def test_three_crawls_of_real_documentation(database_url: str, tmp_path: P
 
 
 @pytest.mark.soak
-async def test_after_ten_passes_importance_agrees_with_power_iteration(database_url: str, tmp_path: Path) -> None:
+async def test_after_ten_passes_importance_is_what_power_iteration_finds(database_url: str, tmp_path: Path) -> None:
     with StaticServer(corpus("postgresql-doc-15")) as server:
         json_of(
             command("crawl", f"{server.url}/", "--allow-private", "--json", database_url=database_url, home=tmp_path)

@@ -124,7 +124,7 @@ async def count_evidence(db: Database, domain: Domain) -> dict[str, int]:
     )
 
 
-async def test_bodies_are_saved_without_validators_if_lengths_reveal_changes(db: Database) -> None:
+async def test_a_site_without_validators_whose_lengths_told_of_changes_is_spared_its_bodies(db: Database) -> None:
     site = Site()
     async with served(db, site) as domain:
         await site.look(db, domain, rounds=2, edits=True)
@@ -145,7 +145,7 @@ async def test_bodies_are_saved_without_validators_if_lengths_reveal_changes(db:
         assert await is_up_to_date(db, site, domain)
 
 
-async def test_a_length_that_becomes_wrong_is_found_within_20_revisits_and_the_change_caught(db: Database) -> None:
+async def test_a_length_that_begins_to_lie_is_found_within_20_revisits_and_the_change_caught(db: Database) -> None:
     site = Site()
     async with served(db, site) as domain:
         await site.look(db, domain, rounds=2, edits=True)
@@ -165,7 +165,9 @@ async def test_a_length_that_becomes_wrong_is_found_within_20_revisits_and_the_c
     ("words", "has_etag"),
     [pytest.param(as_long, False, id="its length always lies"), pytest.param(longer, True, id="it says 304")],
 )
-async def test_head_is_never_used_if_it_adds_nothing(db: Database, words: Callable[[int], str], has_etag: bool) -> None:
+async def test_a_site_of_which_a_head_tells_nothing_more_is_never_asked_by_it(
+    db: Database, words: Callable[[int], str], has_etag: bool
+) -> None:
     site = Site(words, has_etag=has_etag)
     async with served(db, site) as domain:
         await site.look(db, domain, rounds=3, edits=True)
@@ -177,7 +179,7 @@ async def test_head_is_never_used_if_it_adds_nothing(db: Database, words: Callab
         assert await is_up_to_date(db, site, domain)
 
 
-async def test_if_conditional_requests_are_ignored_the_date_by_head_saves_the_bodies(db: Database) -> None:
+async def test_where_conditional_requests_are_ignored_the_date_by_head_spares_the_bodies(db: Database) -> None:
     site = Site(has_date=True)
     async with served(db, site) as domain:
         await site.look(db, domain, rounds=2, edits=False)
@@ -193,7 +195,7 @@ async def test_if_conditional_requests_are_ignored_the_date_by_head_saves_the_bo
 
 
 @pytest.mark.soak
-async def test_a_server_that_rejects_head_gets_few_of_them(db: Database) -> None:
+async def test_a_server_that_refuses_head_is_left_alone_after_a_few(db: Database) -> None:
     site = Site(takes_head=False)
     async with served(db, site) as domain:
         await site.look(db, domain, rounds=2, edits=True)

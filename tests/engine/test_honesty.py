@@ -39,7 +39,7 @@ ROUNDS = 5  # of revisits of every page: 20 in all
         (always_304_and_nothing_said_later, Validator.ETAG),
     ],
 )
-async def test_validators_that_hide_changes_are_found_within_20_revisits_and_changes_caught(
+async def test_words_that_hide_changes_are_found_within_20_revisits_and_the_changes_caught(
     db: Database, say: Policy, kind: Validator
 ) -> None:
     async with served(db, say) as (site, domain):
@@ -59,7 +59,7 @@ async def test_validators_that_hide_changes_are_found_within_20_revisits_and_cha
         (etag_of_the_minute, Validator.ETAG),
     ],
 )
-async def test_validators_that_differ_for_one_body_are_found_within_20_revisits_and_changes_caught(
+async def test_words_that_differ_for_one_body_are_found_within_20_revisits_and_changes_are_caught(
     db: Database, say: Policy, kind: Validator
 ) -> None:
     async with served(db, say) as (site, domain):
@@ -71,7 +71,7 @@ async def test_validators_that_differ_for_one_body_are_found_within_20_revisits_
         assert await is_up_to_date(db, site, domain)
 
 
-async def test_an_equal_length_is_known_to_mean_nothing_and_every_change_is_caught(db: Database) -> None:
+async def test_an_equal_length_is_known_to_say_nothing_and_every_change_is_caught(db: Database) -> None:
     async with served(db, equal_length) as (site, domain):
         await recrawl(db, domain, at=site.at)
         await look_again(db, site, domain, rounds=ROUNDS, edits=True)
@@ -80,7 +80,7 @@ async def test_an_equal_length_is_known_to_mean_nothing_and_every_change_is_caug
         assert set((await versions(db, domain)).values()) == {1, 1 + ROUNDS}
 
 
-async def test_beside_an_etag_per_replica_the_date_alone_saves_the_bodies(db: Database) -> None:
+async def test_beside_an_etag_per_replica_the_date_alone_spares_the_bodies(db: Database) -> None:
     async with served(db, etag_per_replica) as (site, domain):
         await recrawl(db, domain, at=site.at)
         await look_again(db, site, domain, rounds=ROUNDS, edits=False)
@@ -93,7 +93,7 @@ async def test_beside_an_etag_per_replica_the_date_alone_saves_the_bodies(db: Da
         assert {asked.etag for asked in conditional} == {None}
 
 
-async def test_correct_validator_checks_restore_trust(db: Database) -> None:
+async def test_honest_challenges_restore_trust(db: Database) -> None:
     async with served(db, always_304, pages=12) as (site, domain):
         await recrawl(db, domain, at=site.at)
         await look_again(db, site, domain, rounds=2, edits=True)
@@ -109,7 +109,7 @@ async def test_correct_validator_checks_restore_trust(db: Database) -> None:
 
 
 @pytest.mark.soak
-async def test_a_section_with_wrong_validators_does_not_affect_the_rest(db: Database) -> None:
+async def test_a_section_that_lies_does_not_spoil_the_rest(db: Database) -> None:
     """Only young sections without changes are affected."""
 
     def one_section_lies(site: Liar, asked: Asked) -> Words:
@@ -126,7 +126,7 @@ async def test_a_section_with_wrong_validators_does_not_affect_the_rest(db: Data
         assert any(asked.is_conditional for asked in site.asked if asked.path == "/")
 
 
-async def test_an_honest_server_saves_95_percent_of_the_bodies(db: Database) -> None:
+async def test_an_honest_server_is_spared_95_percent_of_the_bodies(db: Database) -> None:
     rounds, pages = 5, 40
     async with served(db, honest, pages=pages) as (site, domain):
         await recrawl(db, domain, at=site.at)
@@ -142,7 +142,7 @@ async def test_an_honest_server_saves_95_percent_of_the_bodies(db: Database) -> 
         assert {asked.etag for asked in of_pages if asked.path == "/page/1" and asked.is_conditional} == {etag}
 
 
-async def test_a_domain_of_ten_sections_saves_as_many_bodies_in_its_first_200_revisits(db: Database) -> None:
+async def test_a_domain_of_ten_sections_is_spared_as_many_bodies_in_its_first_200_revisits(db: Database) -> None:
     rounds, pages = 5, 40
     async with served(db, honest, pages=pages, sections=10) as (site, domain):
         await recrawl(db, domain, at=site.at)
@@ -155,7 +155,7 @@ async def test_a_domain_of_ten_sections_saves_as_many_bodies_in_its_first_200_re
         assert sum(asked.is_conditional for asked in of_pages) >= 0.95 * len(of_pages)
 
 
-async def test_a_wrong_validator_is_found_within_20_revisits_though_each_page_is_a_separate_section(
+async def test_a_lie_is_found_within_20_revisits_though_each_page_is_a_section_of_its_own(
     db: Database,
 ) -> None:
     pages = 20

@@ -95,7 +95,7 @@ async def found_on(db: Database, domain: Domain, at: datetime) -> dict[str, list
 
 
 @SLOW
-async def test_rounds_on_a_hostile_server_are_recorded_correctly_and_cost_healthy_pages_nothing(
+async def test_rounds_on_a_hostile_server_are_told_as_they_are_and_cost_healthy_pages_nothing(
     db: Database, database_url: str, tmp_path: Path
 ) -> None:
     async with hostile_server() as site:
@@ -127,7 +127,7 @@ async def test_rounds_on_a_hostile_server_are_recorded_correctly_and_cost_health
 
 @pytest.mark.soak
 @SLOW
-async def test_no_page_takes_more_than_five_seconds_of_cpu_time_to_parse() -> None:
+async def test_no_page_takes_more_than_five_seconds_of_processor_time_to_read() -> None:
     took: dict[str, float] = {}
     async with ParserPool(1, inline_bodies=0) as readers:
         for path, how in BODIES.items():

@@ -49,7 +49,7 @@ async def shift(db: Database, webs: CrawlResources, living: LivingServer, *, at:
         pytest.param(date(2026, 10, 19), id="back", marks=pytest.mark.soak),
     ],
 )
-async def test_in_a_week_with_a_clock_change_every_request_is_in_open_hours_and_the_budget_is_used(
+async def test_in_a_week_in_which_the_clocks_change_every_request_comes_in_open_hours_and_the_budget_is_used(
     db: Database, monday: date
 ) -> None:
     begin = datetime.combine(monday, time(), tzinfo=UTC)
@@ -87,7 +87,7 @@ async def test_a_lease_ends_when_the_hours_do_and_the_domain_wakes_when_they_ope
     assert await rows(db, "SELECT wake_at, lease_token FROM domain_state") == [(opens_at, None)]
 
 
-async def test_the_inbox_wakes_no_domain_in_closed_hours_and_other_domains_are_crawled(
+async def test_what_waits_in_the_inbox_wakes_nobody_in_closed_hours_and_other_domains_are_crawled(
     db: Database, living: LivingServer
 ) -> None:
     noon = datetime(2026, 1, 7, 12, tzinfo=UTC)
@@ -104,7 +104,7 @@ async def test_the_inbox_wakes_no_domain_in_closed_hours_and_other_domains_are_c
     assert (turn, taken) == (None, None)
 
 
-async def test_changed_hours_apply_at_once(db: Database, domain: Domain, living: LivingServer) -> None:
+async def test_other_hours_hold_at_once(db: Database, domain: Domain, living: LivingServer) -> None:
     noon = datetime(2026, 1, 7, 12, tzinfo=UTC)
     living.set_instant(noon)
     domain = await domains.change_settings(db, domain, replace(domain.settings, hours=NIGHTS), at=noon)
@@ -128,7 +128,7 @@ async def test_a_page_is_not_tried_in_closed_hours(db: Database, living: LivingS
     assert living.journal.counts.requests == 0
 
 
-async def test_a_computed_opening_is_reused_only_within_its_span(db: Database, living: LivingServer) -> None:
+async def test_an_opening_that_was_found_holds_for_its_span_alone(db: Database, living: LivingServer) -> None:
     domain = await register(db, living.url, hours=NIGHTS, max_depth=12)
     at = datetime(2026, 1, 14, 12, tzinfo=UTC)
     await crawl(db, at=at)

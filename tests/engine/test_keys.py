@@ -69,7 +69,7 @@ async def hold_of(db: Database) -> str:
         ({"headers": ("Cookie: env:DOCS_TOKEN",)}, ("cookie", TOKEN)),
     ],
 )
-async def test_with_credentials_every_page_and_robots_txt_are_read(
+async def test_who_shows_the_key_reads_every_page_and_robots_txt(
     db: Database, settings: dict[str, Any], shown: tuple[str, str]
 ) -> None:
     async with door(behind(lambda asked: asked.headers.get(shown[0]) == shown[1])) as server:
@@ -84,7 +84,7 @@ async def test_with_credentials_every_page_and_robots_txt_are_read(
     assert tried.parsed is not None
 
 
-async def test_a_missing_secret_suspends_the_domain_with_its_reference_and_no_request(
+async def test_a_secret_that_is_missing_is_a_hold_with_its_place_and_no_request(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DOCS_TOKEN")
@@ -108,7 +108,7 @@ async def test_a_missing_secret_suspends_the_domain_with_its_reference_and_no_re
     assert await known(db) == 1 + len(PAGES)
 
 
-async def test_no_credentials_are_sent_to_another_authority_along_a_redirect(db: Database) -> None:
+async def test_nothing_is_shown_to_another_authority_along_a_redirect(db: Database) -> None:
     async with door(site) as other:
 
         def leads_away(asked: Asked) -> Reply:
@@ -131,7 +131,7 @@ async def test_no_credentials_are_sent_to_another_authority_along_a_redirect(db:
     assert not any({"x-key", "authorization", "cookie"} & asked.headers.keys() for asked in other.asked)
 
 
-async def test_cookies_are_sent_back_during_a_crawl_and_only_if_the_user_wants_that(db: Database) -> None:
+async def test_cookies_are_sent_back_while_a_crawl_runs_and_only_where_their_user_wants_that(db: Database) -> None:
     def counts(asked: Asked) -> Reply:
         return replace(site(asked), headers=("Set-Cookie: visitor=v-1; Path=/",))
 
@@ -186,7 +186,7 @@ class Club:
 LOGIN = "/login user=env:DOCS_USER password=env:DOCS_PASS"
 
 
-async def test_one_login_by_a_form_is_enough_for_all_pages_of_the_site(db: Database) -> None:
+async def test_a_login_by_a_form_opens_the_site_once_for_all_its_pages(db: Database) -> None:
     club = Club()
     async with door(club) as server:
         domain = await register(db, server.url, login=LOGIN)
@@ -202,7 +202,7 @@ async def test_one_login_by_a_form_is_enough_for_all_pages_of_the_site(db: Datab
     assert spent == [(len(server.asked) - crawled,)]  # logins are debited from the day's budget
 
 
-async def test_when_pages_show_the_form_it_logs_in_again_and_no_page_is_lost(db: Database) -> None:
+async def test_when_pages_turn_into_the_form_it_logs_in_again_and_no_page_is_lost(db: Database) -> None:
     club = Club(ends_after=6)
     async with door(club) as server:
         await register(db, server.url, login=LOGIN, parallelism=2)
@@ -212,7 +212,7 @@ async def test_when_pages_show_the_form_it_logs_in_again_and_no_page_is_lost(db:
     assert await known(db) == 1 + len(PAGES)
 
 
-async def test_a_page_that_always_shows_the_form_ends_neither_the_crawl_nor_causes_endless_logins(
+async def test_a_page_that_shows_the_form_to_members_too_ends_neither_the_crawl_nor_in_endless_logins(
     db: Database,
 ) -> None:
     club = Club(always_asks=("/birch", "/elm"))
@@ -226,7 +226,7 @@ async def test_a_page_that_always_shows_the_form_ends_neither_the_crawl_nor_caus
     assert moved == [(0,)]
 
 
-async def test_a_rejected_login_suspends_the_domain_for_longer_each_time_and_no_page_is_fetched(
+async def test_a_login_that_is_not_accepted_is_a_hold_that_grows_and_no_page_is_asked(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCS_PASS", "wrong-one")
@@ -257,7 +257,7 @@ async def test_a_rejected_login_suspends_the_domain_for_longer_each_time_and_no_
         (Reply("gone", 500), "no form"),
     ],
 )
-async def test_an_unsuitable_form_gets_no_password(db: Database, form: Reply, why: str) -> None:
+async def test_what_is_no_form_for_us_gets_no_password(db: Database, form: Reply, why: str) -> None:
     async with door(lambda asked: form if asked.target == "/login" else site(asked)) as server:
         await register(db, server.url, login=LOGIN)
         done = await crawl(db, at=START)
@@ -267,7 +267,7 @@ async def test_an_unsuitable_form_gets_no_password(db: Database, form: Reply, wh
     assert all(asked.method == "GET" for asked in server.asked)
 
 
-async def test_all_requests_of_a_domain_go_through_its_proxy(db: Database) -> None:
+async def test_a_domain_is_asked_by_way_of_its_proxy_alone(db: Database) -> None:
     async with door(site) as server, tunnel_proxy(wanted=BASIC) as proxy:
         address = f"http://127.0.0.1:{proxy.port}"
         await register(
@@ -289,9 +289,7 @@ async def over_tls(db: Database, port: int, **settings: Any) -> tuple[Domain, Sh
     return domain, await crawl(db, at=START)
 
 
-async def test_certificates_are_checked_unless_the_domain_settings_say_otherwise(
-    db: Database, certificate: Path
-) -> None:
+async def test_certificates_are_checked_unless_the_domains_user_says_otherwise(db: Database, certificate: Path) -> None:
     context = tls(certificate)
     found = {}
     ways: dict[str, dict[str, Any]] = {

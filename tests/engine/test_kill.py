@@ -55,7 +55,7 @@ async def run_until_killed(
 
 
 @SLOW
-async def test_killed_repeatedly_at_random_nothing_is_lost_or_duplicated(
+async def test_killed_again_and_again_at_random_nothing_is_lost_and_nothing_is_there_twice(
     db: Database, database_url: str, domain: Domain, living: LivingServer, tmp_path: Path
 ) -> None:
     chance = random.Random(20)
@@ -92,7 +92,7 @@ async def expire(db: Database) -> None:
         await connection.execute("UPDATE domain_state SET leased_until = now() WHERE lease_token IS NOT NULL")
 
 
-async def test_a_killed_crawl_loses_few_requests_of_a_limited_budget(
+async def test_a_killed_crawl_takes_few_requests_of_a_limited_budget_with_it(
     db: Database, database_url: str, living: LivingServer, tmp_path: Path
 ) -> None:
     domain = await register(db, living.url, max_depth=12, budget_per_day=100_000)
@@ -111,7 +111,7 @@ async def test_a_killed_crawl_loses_few_requests_of_a_limited_budget(
 
 
 @pytest.mark.soak
-async def test_a_killed_crawl_loses_the_bytes_of_few_pages_of_a_budget_in_bytes(
+async def test_a_killed_crawl_takes_the_bytes_of_few_pages_of_a_budget_of_bytes_with_it(
     db: Database, database_url: str, living: LivingServer, tmp_path: Path
 ) -> None:
     domain = await register(db, living.url, max_depth=12, bytes_per_day=1_000_000_000)
@@ -143,7 +143,7 @@ async def spent_requests(db: Database) -> int:
     return int(spent)
 
 
-async def test_a_killed_workers_domain_waits_until_its_lease_expires(
+async def test_a_killed_workers_domain_waits_for_its_lease_to_run_out(
     db: Database, database_url: str, domain: Domain, living: LivingServer, tmp_path: Path
 ) -> None:
     living.slow(0.02)
@@ -159,7 +159,7 @@ async def test_a_killed_workers_domain_waits_until_its_lease_expires(
     assert in_time.stats.visits == 5
 
 
-async def test_after_kill_9_and_restart_due_times_and_backoff_are_the_same(
+async def test_killed_with_9_and_started_again_due_times_and_backoff_are_the_same(
     db: Database, database_url: str, domain: Domain, living: LivingServer, tmp_path: Path
 ) -> None:
     """All state is in the database: another process with empty memory makes the same decisions."""

@@ -126,7 +126,7 @@ class Rounds:
 
 
 @pytest.mark.soak
-async def test_user_requests_survive_a_hundred_kills_and_no_due_page_is_forgotten(
+async def test_requests_of_users_outlive_a_hundred_kills_and_no_due_page_sleeps(
     database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
     club = ChangingClub()

@@ -72,7 +72,7 @@ class Rounds:
 
 
 @pytest.mark.soak
-async def test_after_three_hundred_disturbances_the_copy_equals_that_of_an_undisturbed_crawl(
+async def test_whatever_happens_three_hundred_times_the_copy_is_that_of_a_twin_that_nothing_happened_to(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     async with disturbed_crawl(tmp_path_factory.mktemp("disturbed")) as disturbed:

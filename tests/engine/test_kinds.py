@@ -75,7 +75,7 @@ async def test_a_new_domain_begins_with_the_prior_of_its_kind(db: Database) -> N
     assert per_day[0] < 0.5 * per_day[1]
 
 
-async def test_the_first_revisit_of_a_new_domain_depends_on_its_kind(db: Database) -> None:
+async def test_the_first_revisit_of_a_new_domain_is_as_its_kind_changes(db: Database) -> None:
     await planned(db)
 
     gov, com, elsewhere = [
@@ -85,7 +85,7 @@ async def test_the_first_revisit_of_a_new_domain_depends_on_its_kind(db: Databas
     assert len({gov, com, elsewhere}) == 3
 
 
-async def test_an_unknown_kind_begins_like_all_domains_and_without_data_with_the_default_prior(
+async def test_a_kind_that_nobody_has_seen_begins_as_all_do_and_nothing_known_with_the_usual_prior(
     db: Database,
 ) -> None:
     (alone,) = await fetched(db, START, (await registered(db, "first.gov")).id)
@@ -101,7 +101,7 @@ async def test_an_unknown_kind_begins_like_all_domains_and_without_data_with_the
     assert strange == elsewhere != alone
 
 
-async def test_a_domain_with_its_own_clock_does_not_change_the_priors_of_others(db: Database) -> None:
+async def test_a_domain_that_lives_in_a_time_of_its_own_teaches_no_others(db: Database) -> None:
     domain = await learnt(db, "a.gov", per_day=0.01)
 
     await plan_domains(db, at=AT, settings=SETTINGS, only=domain)
@@ -116,7 +116,7 @@ async def belief_of(db: Database, domain: Domain, n: int) -> tuple[PriorSource |
     return known.prior_source, format_change_rate(known.page, known.prior_source).partition(", ")[2]
 
 
-async def test_an_explanation_names_the_source_of_the_estimate_before_there_are_visits(db: Database) -> None:
+async def test_an_explanation_says_where_the_belief_comes_from_before_there_are_looks(db: Database) -> None:
     first = await registered(db, "first.gov")
     await add(db, first, Bulk(1), at=AT)
     nothing = await belief_of(db, first, 1)

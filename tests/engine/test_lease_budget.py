@@ -42,7 +42,7 @@ def budget_of(budgets: Budgets) -> LeaseBudget:
     return LeaseBudget(cast(LeasedStore, budgets))
 
 
-async def test_unneeded_requests_and_those_of_pages_decided_without_a_request_are_refunded() -> None:
+async def test_what_no_page_wanted_and_what_was_decided_without_asking_is_given_back() -> None:
     budget = budget_of(Budgets())
     taken = await budget.take_requests(10)
     budget.assign_to_pages(7)
@@ -56,7 +56,7 @@ async def test_unneeded_requests_and_those_of_pages_decided_without_a_request_ar
     assert budget.compute_refund() == Refund(TODAY)
 
 
-async def test_pages_in_progress_count_for_the_bytes_of_the_next_grant() -> None:
+async def test_pages_that_are_under_way_count_for_the_bytes_of_the_next_grant() -> None:
     budgets = Budgets(bytes_each=100)
     budget = budget_of(budgets)
     await budget.take_requests(5)
@@ -70,7 +70,7 @@ async def test_pages_in_progress_count_for_the_bytes_of_the_next_grant() -> None
     assert budget.compute_refund() == Refund(TODAY, received_bytes=80 + 600)
 
 
-async def test_a_new_day_does_not_refund_the_previous_one() -> None:
+async def test_a_new_day_owes_nothing_of_the_one_before() -> None:
     budgets = Budgets(bytes_each=100)
     budget = budget_of(budgets)
     await budget.take_requests(5)
@@ -86,7 +86,7 @@ async def test_a_new_day_does_not_refund_the_previous_one() -> None:
     assert budget.is_idle
 
 
-async def test_bytes_are_used_by_visits_and_by_other_requests() -> None:
+async def test_bytes_are_used_up_by_looks_and_by_what_is_no_look() -> None:
     budget = budget_of(Budgets(bytes_each=100))
     await budget.take_requests(2)
     budget.count_received(150, is_visit=False)
@@ -98,7 +98,7 @@ async def test_bytes_are_used_by_visits_and_by_other_requests() -> None:
     assert budget.compute_refund() == Refund(TODAY)
 
 
-async def test_a_record_refunds_no_more_bytes_than_were_debited_for_it() -> None:
+async def test_a_record_gives_back_no_more_bytes_than_were_taken_for_it() -> None:
     budget = budget_of(Budgets(bytes_each=100))
     await budget.take_requests(1)
     budget.count_received(500, is_visit=True)
@@ -116,7 +116,7 @@ async def test_without_a_limit_bytes_do_not_run_out() -> None:
     assert budget.settle_record(10**9) == Refund(TODAY)
 
 
-async def test_two_simultaneous_debits_refund_the_same_bytes_only_once() -> None:
+async def test_two_that_take_at_once_give_the_same_bytes_back_once() -> None:
     class Slow(Budgets):
         async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
             await asyncio.sleep(0)
@@ -142,7 +142,7 @@ class Nobody:
         raise AssertionError(request)
 
 
-async def test_a_request_that_is_cancelled_while_it_waits_was_not_sent() -> None:
+async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_was_not_sent() -> None:
     """After a second Ctrl-C, the day's budget was debited for requests that no server ever saw."""
     budget = budget_of(Budgets())
     await budget.take_requests(3)

@@ -76,7 +76,7 @@ LIES: Mapping[str, Lie] = {
 
 
 @pytest.mark.parametrize("name", LIES)
-async def test_wrong_validators_of_a_new_domain_are_found_and_reported_and_the_change_is_caught(
+async def test_a_lie_of_a_new_domain_is_found_within_20_revisits_and_told_and_the_change_is_caught(
     db: Database, name: str
 ) -> None:
     lie = LIES[name]
@@ -94,7 +94,7 @@ async def test_wrong_validators_of_a_new_domain_are_found_and_reported_and_the_c
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in OF_EACH_KIND else pytest.mark.soak) for name in LIES]
 )
-async def test_wrong_validators_of_a_trusted_domain_are_found_and_correct_checks_restore_trust(
+async def test_a_lie_of_a_trusted_domain_is_found_within_200_revisits_and_honest_challenges_restore_its_trust(
     db: Database, name: str
 ) -> None:
     lie = LIES[name]

@@ -34,7 +34,7 @@ async def all_known(db: Database, domain: Domain) -> bool:
     return set((await states(db, domain)).values()) == {"fetched"}
 
 
-async def test_half_a_year_with_all_kinds_of_failures_reports_what_happened_to_pages_and_nothing_else(
+async def test_half_a_year_with_every_trouble_tells_what_became_of_pages_and_nothing_else(
     db: Database,
 ) -> None:
     async with scripted(db, SITE) as (site, domain):
@@ -79,7 +79,7 @@ async def test_half_a_year_with_all_kinds_of_failures_reports_what_happened_to_p
         assert await coins_missing(db) == 0
 
 
-async def test_months_of_304_from_parents_and_skipped_visits_do_not_affect_children(db: Database) -> None:
+async def test_months_of_304_from_the_parents_and_skips_of_them_touch_no_child(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         links = await rows(db, "SELECT key, targets FROM page_links ORDER BY key")
@@ -96,7 +96,7 @@ async def test_months_of_304_from_parents_and_skipped_visits_do_not_affect_child
         assert await rows(db, "SELECT count(*) FROM visit WHERE change NOT IN ('added', 'unchanged')") == [(0,)]
 
 
-async def test_a_name_that_does_not_resolve_for_three_days_means_nothing_for_pages(db: Database) -> None:
+async def test_a_name_that_does_not_resolve_for_three_days_says_nothing_about_pages(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         before, asked = await learnt(db), len(site.asked)
@@ -116,7 +116,7 @@ async def test_a_name_that_does_not_resolve_for_three_days_means_nothing_for_pag
     assert after.stats.changes == {Change.UNCHANGED: len(SITE)}  # found by a 304, or by a validator check
 
 
-async def test_maintenance_with_503_suspends_the_domain_and_its_pages_stay_unchanged(db: Database) -> None:
+async def test_maintenance_with_503_holds_the_domain_and_its_pages_stay_as_they_were(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         before = await learnt(db)
@@ -131,7 +131,7 @@ async def test_maintenance_with_503_suspends_the_domain_and_its_pages_stay_uncha
         assert await all_known(db, domain)
 
 
-async def test_404_once_is_an_accident_and_twice_a_single_tombstone(db: Database) -> None:
+async def test_404_once_is_an_accident_and_twice_a_tombstone_of_which_there_is_one(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.pages |= {"/leaf0": NOT_THERE, "/leaf1": NOT_THERE}
@@ -147,7 +147,7 @@ async def test_404_once_is_an_accident_and_twice_a_single_tombstone(db: Database
         assert await coins_missing(db) == 0
 
 
-async def test_404_410_500_and_429_have_different_states_events_and_waits(db: Database) -> None:
+async def test_404_410_500_and_429_are_four_things_in_states_events_and_waits(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         holds, at = {}, START + DAY
@@ -174,7 +174,7 @@ async def test_404_410_500_and_429_have_different_states_events_and_waits(db: Da
 
 
 @pytest.mark.parametrize("trouble", [HUNG_UP, Said(500), Said(403)], ids=["no answer", "500", "403"])
-async def test_a_page_that_fails_alone_for_half_a_year_is_not_gone(db: Database, trouble: Said) -> None:
+async def test_a_page_that_alone_fails_for_half_a_year_is_no_tombstone(db: Database, trouble: Said) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         learnt_of = f"SELECT {LEARNT} FROM page WHERE url LIKE '%%/leaf0'"
@@ -189,7 +189,7 @@ async def test_a_page_that_fails_alone_for_half_a_year_is_not_gone(db: Database,
         assert await events(db, domain) == []
 
 
-async def test_a_page_that_returns_unchanged_is_reported_even_if_only_a_304_comes(
+async def test_what_is_gone_and_comes_back_as_it_was_is_told_of_though_a_304_may_be_all_that_comes(
     db: Database,
 ) -> None:
     async with scripted(db, SITE) as (site, domain):
@@ -206,7 +206,7 @@ async def test_a_page_that_returns_unchanged_is_reported_even_if_only_a_304_come
         assert await coins_missing(db) == 0
 
 
-async def test_a_gone_page_that_robots_txt_hides_for_a_while_stays_gone_and_its_return_is_reported(
+async def test_a_tombstone_that_robots_txt_hides_for_a_while_stays_one_and_its_return_is_told(
     db: Database,
 ) -> None:
     async with scripted(db, SITE) as (site, domain):
@@ -223,7 +223,7 @@ async def test_a_gone_page_that_robots_txt_hides_for_a_while_stays_gone_and_its_
         assert await events(db, domain) == [("/leaf0", "gone"), ("/leaf0", "restored")]
 
 
-async def test_a_page_that_moves_is_reported_over_a_chain_of_redirects(db: Database) -> None:
+async def test_a_page_that_moves_is_told_of_over_a_chain_of_redirects(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         for n in range(1, 4):
@@ -236,7 +236,7 @@ async def test_a_page_that_moves_is_reported_over_a_chain_of_redirects(db: Datab
         assert await coins_missing(db) == 0
 
 
-async def test_circular_redirects_are_a_failure_and_pages_keep_their_content(db: Database) -> None:
+async def test_redirects_in_a_circle_are_a_failure_and_the_pages_keep_what_they_were(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         before = await learnt(db)
@@ -257,7 +257,7 @@ async def test_circular_redirects_are_a_failure_and_pages_keep_their_content(db:
 
 
 @pytest.mark.parametrize("status", [302, 303, 307])
-async def test_circular_temporary_redirects_are_detected(db: Database, status: int) -> None:
+async def test_redirects_for_now_in_a_circle_are_found_out(db: Database, status: int) -> None:
     async with scripted(db, {**SITE, "/": text("home", "/leaf0", "/a", "/x")}) as (site, domain):
         await site.crawl(db, at=START)
         site.pages |= {
@@ -280,7 +280,7 @@ async def test_circular_temporary_redirects_are_detected(db: Database, status: i
         assert due[f"{domain.root}a"] - START - 5 * DAY > 7 * DAY  # there never was a page
 
 
-async def test_a_page_that_moves_to_an_existing_one_is_fetched_twice_to_confirm(db: Database) -> None:
+async def test_a_page_that_moves_onto_another_is_asked_twice_before_it_is_believed(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         await site.recrawl(db, domain, at=START + DAY)
@@ -299,7 +299,7 @@ def to_home(path: str) -> Said | None:
     return None if path in {"/", "/robots.txt"} else Said(301, location="/")
 
 
-async def test_redirects_of_all_pages_to_the_home_page_for_days_are_an_outage(db: Database) -> None:
+async def test_all_pages_to_the_home_page_for_days_are_an_outage(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         before = await rows(db, f"SELECT {LEARNT} FROM page WHERE url <> %s ORDER BY key", domain.root)
@@ -318,7 +318,7 @@ async def test_redirects_of_all_pages_to_the_home_page_for_days_are_an_outage(db
         assert await coins_missing(db) == 0
 
 
-async def test_permanent_redirects_of_all_pages_to_the_home_page_make_each_gone_once_and_none_moved(
+async def test_all_pages_to_the_home_page_for_good_are_gone_once_each_and_none_has_moved(
     db: Database,
 ) -> None:
     async with scripted(db, SITE) as (site, domain):
@@ -336,7 +336,7 @@ async def test_permanent_redirects_of_all_pages_to_the_home_page_make_each_gone_
         assert await coins_missing(db) == 0
 
 
-async def test_redirects_of_all_pages_to_another_host_for_a_day_are_an_outage(db: Database) -> None:
+async def test_all_pages_to_another_host_for_a_day_are_an_outage(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         before = await rows(db, f"SELECT {LEARNT} FROM page ORDER BY key")
@@ -359,7 +359,7 @@ async def test_redirects_of_all_pages_to_another_host_for_a_day_are_an_outage(db
         assert await coins_missing(db) == 0
 
 
-async def test_of_many_single_redirects_to_an_unknown_page_only_the_first_four_are_accepted(
+async def test_of_a_crowd_that_comes_page_by_page_to_an_unknown_place_only_the_first_four_are_believed(
     db: Database,
 ) -> None:
     async with scripted(db, SITE) as (site, domain):
@@ -380,7 +380,7 @@ async def test_of_many_single_redirects_to_an_unknown_page_only_the_first_four_a
         assert {(await page(db, domain, path))["version"] for path in LEAVES} == {1}
 
 
-async def test_a_temporary_redirect_does_not_change_the_links_of_its_destination(db: Database) -> None:
+async def test_a_temporary_redirect_takes_no_links_from_the_page_that_stands_behind_it(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         links = await rows(db, "SELECT key, targets FROM page_links ORDER BY key")
@@ -397,7 +397,7 @@ async def test_a_temporary_redirect_does_not_change_the_links_of_its_destination
         assert await events(db, domain) == []
 
 
-async def test_a_page_with_noindex_is_kept_and_that_is_no_event(db: Database) -> None:
+async def test_a_page_that_asks_not_to_be_listed_is_kept_and_that_is_no_event(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.pages["/leaf0"] = text("leaf /leaf0", head="<meta name=robots content=noindex>")
@@ -408,7 +408,7 @@ async def test_a_page_with_noindex_is_kept_and_that_is_no_event(db: Database) ->
         assert (kept["state"], kept["version"]) == ("fetched", 1)
 
 
-async def test_a_page_that_is_no_longer_linked_is_reported_and_kept(db: Database) -> None:
+async def test_a_page_that_no_page_links_to_any_more_is_told_of_and_kept(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.pages["/list"] = Said(500)  # unavailable
@@ -425,7 +425,7 @@ async def test_a_page_that_is_no_longer_linked_is_reported_and_kept(db: Database
         assert (await page(db, domain, "/leaf0"))["state"] == "fetched"
 
 
-async def test_children_of_a_gone_page_are_orphans_and_are_kept(db: Database) -> None:
+async def test_children_of_a_page_that_is_gone_are_orphans_and_are_kept(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.pages["/list"] = Said(410)
@@ -461,7 +461,7 @@ async def test_a_deleted_page_is_reported_within_two_hours_of_its_first_404(db: 
     assert timedelta(minutes=10) <= last - first <= HOUR
 
 
-async def test_a_404_is_confirmed_before_pacing_and_all_overdue_pages(db: Database) -> None:
+async def test_a_404_is_confirmed_ahead_of_a_paced_budget_and_of_all_that_is_overdue(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=24), at=START)
         await site.crawl(db, at=START)
@@ -480,7 +480,7 @@ async def test_a_404_is_confirmed_before_pacing_and_all_overdue_pages(db: Databa
         assert [path for path, _ in site.asked] == ["/leaf0"]
 
 
-async def test_a_page_that_users_refresh_repeatedly_is_gone_ten_minutes_after_its_first_404(db: Database) -> None:
+async def test_a_page_refreshed_by_hand_again_and_again_is_gone_ten_minutes_after_its_first_404(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.pages["/leaf0"] = NOT_THERE

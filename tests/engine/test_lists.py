@@ -59,7 +59,7 @@ async def holds(db: Database) -> None:
     assert await coins_missing(db) == 0
 
 
-async def test_pages_that_only_a_sitemap_lists_are_found(db: Database) -> None:
+async def test_pages_that_only_a_sitemap_names_are_found(db: Database) -> None:
     async with scripted(db, {"/": HOME, "/ships": SHIPS, "/island": ISLAND, "/light": LIGHT}) as (site, domain):
         site.pages |= {
             "/robots.txt": robots(f"{domain.root}maps.xml", "https://elsewhere.test/maps.xml"),
@@ -87,7 +87,7 @@ async def test_pages_that_only_a_sitemap_lists_are_found(db: Database) -> None:
         await holds(db)
 
 
-async def test_default_sitemap_urls_are_requested_once_and_rarely_again(db: Database) -> None:
+async def test_the_usual_places_are_asked_once_and_rarely_again(db: Database) -> None:
     async with scripted(db, {"/": HOME, "/ships": SHIPS}) as (site, domain):
         site.settings = GUESSING
         for day in range(0, 28, 3):
@@ -102,7 +102,7 @@ async def test_default_sitemap_urls_are_requested_once_and_rarely_again(db: Data
         await holds(db)
 
 
-async def test_default_sitemap_urls_are_not_tried_if_robots_txt_names_a_sitemap(db: Database) -> None:
+async def test_where_robots_txt_names_a_sitemap_nobody_guesses(db: Database) -> None:
     async with scripted(db, {"/": HOME, "/ships": SHIPS, "/maps.xml": sitemap("/ships")}) as (site, domain):
         site.settings = GUESSING
         site.pages["/robots.txt"] = robots(f"{domain.root}maps.xml")
@@ -110,7 +110,7 @@ async def test_default_sitemap_urls_are_not_tried_if_robots_txt_names_a_sitemap(
         assert "/sitemap.xml" not in [path for path, _ in site.asked]
 
 
-async def test_a_page_instead_of_a_sitemap_is_neither_list_nor_page(db: Database) -> None:
+async def test_a_page_in_place_of_a_sitemap_is_no_list_and_no_page(db: Database) -> None:
     front = text("the front page that answers whatever is asked for")
     async with scripted(db, {"/": front, "/sitemap.xml": front, "/sitemap_index.xml": front}) as (site, domain):
         site.settings = GUESSING
@@ -122,7 +122,7 @@ async def test_a_page_instead_of_a_sitemap_is_neither_list_nor_page(db: Database
 
 
 @pytest.mark.parametrize("status", [301, 302])
-async def test_a_moved_list_is_read_at_its_new_url(db: Database, status: int) -> None:
+async def test_a_list_that_has_moved_is_a_list_where_it_stands_now(db: Database, status: int) -> None:
     there = {"/": HOME, "/ships": SHIPS, "/light": LIGHT, "/deep.xml": sitemap("/light")}
     async with scripted(db, there | {"/sitemap.xml": Said(status, location="/deep.xml")}) as (site, domain):
         site.settings = GUESSING
@@ -132,7 +132,7 @@ async def test_a_moved_list_is_read_at_its_new_url(db: Database, status: int) ->
         await holds(db)
 
 
-async def test_a_sitemap_is_requested_conditionally_and_a_304_reads_nothing(db: Database) -> None:
+async def test_a_sitemap_is_asked_for_conditionally_and_a_304_reads_nothing(db: Database) -> None:
     async with scripted(db, {"/": HOME, "/ships": SHIPS, "/maps.xml": sitemap("/ships")}) as (site, domain):
         site.pages["/robots.txt"] = robots(f"{domain.root}maps.xml")
         await site.crawl(db, at=START)
@@ -146,7 +146,7 @@ async def test_a_sitemap_is_requested_conditionally_and_a_304_reads_nothing(db: 
         await holds(db)
 
 
-async def test_changed_dates_are_signals_and_visits_show_which_were_right(db: Database) -> None:
+async def test_dates_that_move_are_hints_and_looks_tell_which_were_true(db: Database) -> None:
     old = "2025-06-01T00:00:00Z"
     async with scripted(db, {"/": HOME, "/ships": SHIPS, "/island": ISLAND}) as (site, domain):
         site.settings = QUICK.model_copy(update={"min_interval": timedelta(hours=1)})
@@ -174,7 +174,7 @@ async def test_changed_dates_are_signals_and_visits_show_which_were_right(db: Da
 
 
 @pytest.mark.soak
-async def test_a_useful_list_is_visited_more_often_than_a_useless_one(db: Database) -> None:
+async def test_a_list_that_tells_something_is_asked_more_often_than_one_that_does_not(db: Database) -> None:
     async with scripted(db, {"/": HOME, "/ships": SHIPS}) as (site, domain):
         site.pages["/robots.txt"] = robots(f"{domain.root}news.xml", f"{domain.root}old.xml")
         site.pages["/old.xml"] = sitemap("/ships")
@@ -195,7 +195,7 @@ async def test_a_useful_list_is_visited_more_often_than_a_useless_one(db: Databa
         await holds(db)
 
 
-async def test_a_dead_link_is_tried_again_when_a_sitemap_lists_it(db: Database) -> None:
+async def test_a_link_that_led_nowhere_is_tried_again_once_a_sitemap_names_it(db: Database) -> None:
     front = text("the front page of a harbour town", "/ships", "/island", "/light")
     async with scripted(db, {"/": front, "/ships": SHIPS, "/maps.xml": sitemap("/ships")}) as (site, domain):
         site.pages["/robots.txt"] = robots(f"{domain.root}maps.xml")
@@ -216,7 +216,7 @@ async def test_a_dead_link_is_tried_again_when_a_sitemap_lists_it(db: Database) 
         await holds(db)
 
 
-async def test_lists_respect_the_limits_of_the_domain(db: Database) -> None:
+async def test_lists_keep_to_the_limits_of_the_domain(db: Database) -> None:
     async with scripted(db, {"/": HOME, "/ships": SHIPS}) as (site, domain):
         site.pages["/robots.txt"] = robots(f"{domain.root}maps.xml")
         site.pages["/maps.xml"] = sitemap(*(f"/page/{n}" for n in range(3000)))
@@ -227,7 +227,7 @@ async def test_lists_respect_the_limits_of_the_domain(db: Database) -> None:
 
 
 @pytest.mark.parametrize(("setting", "pattern"), [("include", "/light"), ("exclude", "/maps")])
-async def test_include_does_not_apply_to_lists_and_exclude_does(db: Database, setting: str, pattern: str) -> None:
+async def test_include_says_nothing_of_lists_and_exclude_does(db: Database, setting: str, pattern: str) -> None:
     async with scripted(db, {"/": HOME, "/light": LIGHT, "/maps.xml": sitemap("/light")}) as (site, domain):
         await rows(db, f"UPDATE domain SET {setting} = %s WHERE id = %s RETURNING 1", [pattern], domain.id)
         site.pages["/robots.txt"] = robots(f"{domain.root}maps.xml")
@@ -236,7 +236,7 @@ async def test_include_does_not_apply_to_lists_and_exclude_does(db: Database, se
         assert {"/maps.xml", "/light"} <= asked if setting == "include" else not {"/maps.xml", "/light"} & asked
 
 
-async def test_a_feed_that_a_page_links_to_is_found_and_is_a_page_as_well(db: Database) -> None:
+async def test_a_feed_that_a_page_names_is_found_and_is_a_page_of_its_own(db: Database) -> None:
     head = '<link rel="alternate" type="application/rss+xml" href="/feed.xml">'
     home = text("a front page with news", head=head)
     async with scripted(db, {"/": home, "/feed.xml": feed("/light"), "/light": LIGHT}) as (site, domain):
@@ -251,7 +251,7 @@ async def test_a_feed_that_a_page_links_to_is_found_and_is_a_page_as_well(db: Da
         await holds(db)
 
 
-async def test_the_number_of_feeds_of_a_site_is_limited(db: Database) -> None:
+async def test_no_more_feeds_are_followed_than_a_site_has(db: Database) -> None:
     def post(n: int) -> Said:
         head = f'<link rel="alternate" type="application/rss+xml" href="/feed/{n}">'
         return text(f"post number {'x' * n} of a blog", f"/post/{n + 1}", head=head)
@@ -269,7 +269,7 @@ async def test_the_number_of_feeds_of_a_site_is_limited(db: Database) -> None:
         '<!DOCTYPE urlset [<!ENTITY x SYSTEM "file:///etc/passwd">]><urlset><url><loc>/&x;</loc></url></urlset>',
     ],
 )
-async def test_a_list_that_declares_entities_is_rejected_with_a_finding(db: Database, body: str) -> None:
+async def test_a_list_that_declares_entities_is_refused_as_a_finding(db: Database, body: str) -> None:
     async with scripted(db, {"/": HOME, "/ships": SHIPS, "/maps.xml": Said(body=body)}) as (site, domain):
         site.pages["/robots.txt"] = robots(f"{domain.root}maps.xml")
         await site.crawl(db, at=START)
@@ -279,7 +279,7 @@ async def test_a_list_that_declares_entities_is_rejected_with_a_finding(db: Data
         await holds(db)
 
 
-async def test_a_linked_sitemap_is_recognized_by_its_content(db: Database) -> None:
+async def test_a_sitemap_that_a_page_links_to_is_known_by_what_it_says(db: Database) -> None:
     home = text("a front page that links to its map", "/map.xml")
     async with scripted(db, {"/": home, "/map.xml": sitemap("/light"), "/light": LIGHT}) as (site, domain):
         await site.crawl(db, at=START)
@@ -290,7 +290,7 @@ async def test_a_linked_sitemap_is_recognized_by_its_content(db: Database) -> No
         await holds(db)
 
 
-async def test_a_gone_sitemap_means_nothing_for_its_pages(db: Database) -> None:
+async def test_a_sitemap_that_is_gone_says_nothing_of_its_pages(db: Database) -> None:
     async with scripted(db, {"/": HOME, "/ships": SHIPS, "/light": LIGHT}) as (site, domain):
         site.pages |= {"/robots.txt": robots(f"{domain.root}maps.xml"), "/maps.xml": sitemap("/light")}
         await site.crawl(db, at=START)
@@ -319,14 +319,14 @@ async def first_wait(db: Database, freq: str) -> timedelta:
         return (due_at - START) / compute_phase(key)  # type: ignore[no-any-return]
 
 
-async def test_changefreq_affects_the_first_interval_and_little_else(db: Database) -> None:
+async def test_what_changefreq_says_moves_the_first_gap_and_little_else(db: Database) -> None:
     hourly, yearly, nothing = [await first_wait(db, freq) for freq in ("hourly", "yearly", "")]
     assert nothing / 10 < hourly < nothing
     assert hourly < yearly < nothing * 10
 
 
 @pytest.mark.soak
-async def test_a_living_site_lists_its_changes_correctly(db: Database, living: LivingServer, domain: Domain) -> None:
+async def test_a_living_site_says_truly_what_has_changed(db: Database, living: LivingServer, domain: Domain) -> None:
     wanted = QUICK.model_copy(update={"probe_sitemaps": True})
     for day in range(8):
         living.set_instant(START + day * DAY)
@@ -344,7 +344,9 @@ async def test_a_living_site_lists_its_changes_correctly(db: Database, living: L
 
 
 @pytest.mark.soak
-async def test_reports_show_lists_and_what_they_added(db: Database, database_url: str, tmp_path: Path) -> None:
+async def test_reports_say_what_lists_are_and_what_they_brought(
+    db: Database, database_url: str, tmp_path: Path
+) -> None:
     async with scripted(db, {"/": HOME, "/ships": SHIPS, "/light": LIGHT}) as (site, domain):
         site.pages |= {"/robots.txt": robots(f"{domain.root}maps.xml"), "/maps.xml": sitemap(("/light", "2025-06-01"))}
         await site.crawl(db, at=START)

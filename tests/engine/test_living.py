@@ -25,7 +25,7 @@ async def test_a_first_crawl_stores_every_page_that_a_polite_crawler_can_find(
     assert await coins_missing(db) == 0
 
 
-async def test_what_robots_txt_excludes_is_never_requested(db: Database, domain: Domain, living: LivingServer) -> None:
+async def test_what_robots_txt_refuses_is_never_asked_for(db: Database, domain: Domain, living: LivingServer) -> None:
     await crawl(db, at=START)
 
     asked = {entry.path for entry in living.journal.entries}
@@ -42,7 +42,7 @@ async def test_an_endless_calendar_ends_at_the_depth_limit(db: Database, domain:
     assert 0 < len(months) <= 12
 
 
-async def test_the_second_visit_sends_both_validators_verbatim(
+async def test_the_second_look_sends_both_validators_verbatim(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:
     await crawl(db, at=START)
@@ -62,7 +62,7 @@ async def test_the_second_visit_sends_both_validators_verbatim(
     assert all(sent[path] == kept[path] and None not in sent[path] for path in conditional)
 
 
-async def test_an_unchanged_site_is_not_parsed_again(db: Database, domain: Domain, living: LivingServer) -> None:
+async def test_an_unchanged_site_is_not_read_again(db: Database, domain: Domain, living: LivingServer) -> None:
     first = await crawl(db, at=START)
 
     second = await recrawl(db, domain, at=START + timedelta(minutes=1))
@@ -72,7 +72,7 @@ async def test_an_unchanged_site_is_not_parsed_again(db: Database, domain: Domai
     assert second.stats.saved_bytes > 0
 
 
-async def test_changes_are_found_but_clocks_and_tokens_are_not(
+async def test_changes_are_found_and_clocks_and_tokens_are_none(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:
     await crawl(db, at=START)
@@ -93,7 +93,9 @@ async def test_changes_are_found_but_clocks_and_tokens_are_not(
     assert any(after[path] > before[path] for path in honest)
 
 
-async def test_a_removed_page_is_gone_only_when_confirmed(db: Database, domain: Domain, living: LivingServer) -> None:
+async def test_what_vanishes_is_gone_only_when_it_is_confirmed(
+    db: Database, domain: Domain, living: LivingServer
+) -> None:
     await crawl(db, at=START)
     known = await versions(db, domain)
     end = START + 44 * DAY
@@ -113,7 +115,7 @@ async def test_a_removed_page_is_gone_only_when_confirmed(db: Database, domain: 
     assert set(known) <= set(await versions(db, domain))  # fetched pages are still known
 
 
-async def test_a_moved_page_keeps_its_cash(db: Database, domain: Domain, living: LivingServer) -> None:
+async def test_a_moved_page_takes_its_cash_along(db: Database, domain: Domain, living: LivingServer) -> None:
     await crawl(db, at=START)
     end = START + 44 * DAY
     living.set_instant(end)
@@ -130,7 +132,7 @@ async def test_a_moved_page_keeps_its_cash(db: Database, domain: Domain, living:
     assert await coins_missing(db) == 0
 
 
-async def test_of_two_simultaneous_crawls_one_gets_the_lease_and_parallelism_holds(
+async def test_of_two_crawls_at_once_one_takes_the_lease_and_parallelism_holds(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:
     living.slow(0.002)
@@ -142,7 +144,7 @@ async def test_of_two_simultaneous_crawls_one_gets_the_lease_and_parallelism_hol
     assert 2 <= living.journal.counts.most_in_flight <= 8
 
 
-async def test_requests_keep_the_delay_from_the_end_of_a_response(db: Database, living: LivingServer) -> None:
+async def test_requests_keep_the_delay_from_the_end_of_an_answer(db: Database, living: LivingServer) -> None:
     from tests.engine.crawls import register
 
     delay = timedelta(milliseconds=500)
@@ -157,7 +159,7 @@ async def test_requests_keep_the_delay_from_the_end_of_a_response(db: Database, 
     assert min(gaps) >= delay.total_seconds() - 0.3
 
 
-async def test_retry_after_is_respected_across_restarts(db: Database, domain: Domain, living: LivingServer) -> None:
+async def test_retry_after_is_kept_across_restarts(db: Database, domain: Domain, living: LivingServer) -> None:
     await crawl(db, at=START)
     living.throttle(1000, retry_after="7200")
     at = START + DAY
@@ -175,7 +177,7 @@ async def test_retry_after_is_respected_across_restarts(db: Database, domain: Do
     assert in_time.stats.visits > 50
 
 
-async def test_an_outage_means_nothing_for_pages(db: Database, domain: Domain, living: LivingServer) -> None:
+async def test_an_outage_says_nothing_about_pages(db: Database, domain: Domain, living: LivingServer) -> None:
     await crawl(db, at=START)
     before = await rows(db, "SELECT key, version, etag, rate_a, rate_b, failures FROM page ORDER BY key")
     living.outage(START + DAY, START + 4 * DAY, status=0)
@@ -214,7 +216,7 @@ async def test_a_limit_on_pages_is_exact(db: Database, domain: Domain, living: L
     assert living.journal.counts.requests == 18  # 17 pages and robots.txt
 
 
-async def test_no_page_is_visited_twice_in_one_crawl(db: Database, domain: Domain, living: LivingServer) -> None:
+async def test_no_page_is_looked_at_twice_in_one_crawl(db: Database, domain: Domain, living: LivingServer) -> None:
     await crawl(db, at=START)
 
     visits: defaultdict[str, int] = defaultdict(int)

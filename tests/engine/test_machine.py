@@ -20,7 +20,7 @@ from crawler.engine.machine import count_usable_cores, read_cpu_quota
         ("/a", {}, math.inf),
     ],
 )
-def test_the_lowest_quota_of_all_control_groups_of_a_process_applies(
+def test_the_tightest_bound_of_all_control_groups_around_a_process_holds(
     own: str, bounds: dict[str, str], quota: float, tmp_path: Path
 ) -> None:
     root = tmp_path / "cgroup"
@@ -33,7 +33,7 @@ def test_the_lowest_quota_of_all_control_groups_of_a_process_applies(
     assert read_cpu_quota(root, tmp_path / "own") == quota
 
 
-def test_cgroup_v1_is_supported(tmp_path: Path) -> None:
+def test_the_older_kind_of_control_groups_is_read_too(tmp_path: Path) -> None:
     group = tmp_path / "cpu,cpuacct" / "docker" / "0123"
     group.mkdir(parents=True)
     (group / "cpu.cfs_quota_us").write_text("250000\n")
@@ -45,7 +45,7 @@ def test_cgroup_v1_is_supported(tmp_path: Path) -> None:
     assert read_cpu_quota(tmp_path, tmp_path / "own") == 2.5
 
 
-def test_without_control_groups_there_is_no_quota(tmp_path: Path) -> None:
+def test_a_system_without_control_groups_bounds_nothing(tmp_path: Path) -> None:
     assert read_cpu_quota(tmp_path, tmp_path / "none") == math.inf
     (tmp_path / "own").write_text("0::/\n")
     assert read_cpu_quota(tmp_path, tmp_path / "own") == math.inf

@@ -43,7 +43,7 @@ async def test_a_hundred_thousand_pages_take_no_more_memory_than_five_thousand(
     assert await growth(database_url, tmp_path, few=5000, many=100_000) < 16 << 20
 
 
-async def test_a_batch_holds_no_more_than_a_few_bodies_regardless_of_its_visits(db: Database) -> None:
+async def test_a_batch_holds_no_more_than_some_bodies_however_many_visits_it_may_have(db: Database) -> None:
     large, pages = BATCH_BYTES // 4, 20
 
     def respond(target: str) -> bytes:

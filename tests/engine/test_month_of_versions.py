@@ -79,7 +79,7 @@ async def every_version(db: Database, domain: Domain, url: Url) -> list[VersionC
 
 @pytest.mark.soak
 @SLOW
-async def test_every_version_of_a_month_and_every_difference_agrees_with_what_the_site_served(db: Database) -> None:
+async def test_every_version_of_a_month_and_every_difference_is_what_the_site_served(db: Database) -> None:
     served = Served()
     async with answering(served.respond) as site:
         domain = await register(db, site, exclude=("/-/",), max_depth=6, max_pages=120, render="never")

@@ -90,7 +90,7 @@ async def outlives(home: Path, outage: Outage) -> str:
         pytest.param(read_only(30), id="read-only 30 s"),
     ],
 )
-async def test_a_crawl_survives_an_outage_of_its_postgres(
+async def test_a_crawl_outlives_its_postgres_being_out_of_order(
     outage: Outage, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     assert "store.silent" in await outlives(tmp_path_factory.mktemp("outage"), outage)
@@ -108,5 +108,5 @@ def small_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.soak
-async def test_a_crawl_survives_a_full_disk(small_home: Path) -> None:
+async def test_a_crawl_outlives_a_full_disk(small_home: Path) -> None:
     await outlives(small_home, full(30))  # its log was on that disk, too

@@ -21,7 +21,7 @@ async def failures(db: Database, domain: Domain) -> dict[str, int]:
     return {f"/{url.removeprefix(domain.root)}": many for url, many in found}
 
 
-async def test_an_error_on_every_page_suspends_the_domain_and_its_pages_keep_their_estimates(db: Database) -> None:
+async def test_an_error_on_every_page_holds_the_domain_whose_pages_learn_nothing_and_come_back(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         before = await learnt(db)
@@ -50,7 +50,7 @@ async def test_an_error_on_every_page_suspends_the_domain_and_its_pages_keep_the
         assert await coins_missing(db) == 0
 
 
-async def test_broken_pages_of_a_living_site_are_at_fault_themselves_even_if_many_come_in_a_row(db: Database) -> None:
+async def test_broken_pages_of_a_living_site_are_their_own_fault_however_many_come_in_a_row(db: Database) -> None:
     broken = LEAVES[:7]
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
@@ -65,7 +65,7 @@ async def test_broken_pages_of_a_living_site_are_at_fault_themselves_even_if_man
         assert await events(db, domain) == []
 
 
-async def test_one_broken_page_costs_no_extra_request(db: Database) -> None:
+async def test_one_broken_page_costs_no_request_beside_its_own(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.trouble = lambda path: FAILING[502] if path == "/leaf3" else None
@@ -79,7 +79,7 @@ async def test_one_broken_page_costs_no_extra_request(db: Database) -> None:
         assert await failures(db, domain) == {"/leaf3": 1}
 
 
-async def test_a_recovered_domain_is_crawled_completely_by_the_first_lease_after_the_suspension(db: Database) -> None:
+async def test_a_domain_that_is_well_again_is_crawled_whole_by_the_first_lease_after_the_hold(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.trouble = lambda path: FAILING[500] if path != "/robots.txt" else None
@@ -95,7 +95,7 @@ async def test_a_recovered_domain_is_crawled_completely_by_the_first_lease_after
 FAR_OFF = Said(503, "<p>later", wait="Fri, 31 Dec 2100 23:59:59 GMT")
 
 
-async def test_one_page_with_a_retry_after_of_a_century_does_not_suspend_its_domain_that_long(db: Database) -> None:
+async def test_one_page_that_asks_for_a_century_does_not_silence_its_domain(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         site.settings = site.settings.model_copy(update={"private_parallelism": 1})
         await site.crawl(db, at=START)
@@ -114,7 +114,7 @@ async def test_one_page_with_a_retry_after_of_a_century_does_not_suspend_its_dom
         assert due > START + 30 * DAY
 
 
-async def test_a_domain_whose_pages_demand_a_long_wait_gets_it(db: Database) -> None:
+async def test_a_domain_whose_pages_ask_for_a_long_wait_gets_it(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
         site.trouble = lambda path: FAR_OFF if path != "/robots.txt" else None

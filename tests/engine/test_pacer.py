@@ -19,7 +19,7 @@ from tests.patience import PATIENCE_S
 LONG = timedelta(days=1)
 
 
-async def test_a_wait_ends_when_its_request_is_no_longer_needed() -> None:
+async def test_nobody_waits_for_a_turn_that_is_not_wanted_any_more() -> None:
     """After Ctrl-C, eight pages that waited for the delay once took eight delays to end."""
     over = False
     pacer = Pacer(delay=LONG, wait=LONG)
@@ -39,7 +39,7 @@ async def test_a_wait_ends_when_its_request_is_no_longer_needed() -> None:
 SECOND = timedelta(seconds=1)
 
 
-def test_a_slow_server_gets_longer_delays_up_to_a_limit_and_shorter_ones_when_it_is_fast_again() -> None:
+def test_a_slow_server_gets_longer_pauses_up_to_a_bound_and_shorter_ones_when_it_is_fast_again() -> None:
     pacer = Pacer(delay=SECOND, latency_factor=2)
     delays = [pacer.delay]
     for latency in (0.1, 4.1, None, 60):
@@ -52,7 +52,7 @@ def test_a_slow_server_gets_longer_delays_up_to_a_limit_and_shorter_ones_when_it
     assert pacer.delay == SECOND
 
 
-def test_latency_causes_no_delay_where_there_is_none_or_it_is_off_and_never_shortens_one() -> None:
+def test_latency_makes_no_pause_where_there_is_no_delay_or_it_is_off_and_shortens_none() -> None:
     pacers = [Pacer(delay=0 * SECOND, latency_factor=2), Pacer(delay=SECOND), Pacer(delay=LONG, latency_factor=2)]
     for pacer in pacers:
         pacer.note_response(4 * SECOND)
@@ -60,7 +60,7 @@ def test_latency_causes_no_delay_where_there_is_none_or_it_is_off_and_never_shor
     assert [pacer.delay for pacer in pacers] == [0 * SECOND, SECOND, LONG]
 
 
-def test_a_missing_response_counts_as_slow_and_a_refused_connection_does_not() -> None:
+def test_an_answer_that_never_came_is_a_slow_one_and_a_refused_connection_is_none() -> None:
     slow = Unreached(reason=FailureReason.DEADLINE, elapsed=20 * SECOND)
     refused = Unreached(reason=FailureReason.REFUSED, elapsed=SECOND)
     page = Fetched(status=500, body=b"", received_bytes=0, elapsed=3 * SECOND)
@@ -78,7 +78,7 @@ def test_hours_divide_the_delay_by_their_speed_and_robots_txt_bounds_it(hour: in
 
 
 @pytest.mark.parametrize("factor", [2.0, 0.0])
-async def test_a_slow_server_gets_fewer_requests(db: Database, living: LivingServer, factor: float) -> None:
+async def test_a_server_that_takes_long_is_asked_more_seldom(db: Database, living: LivingServer, factor: float) -> None:
     await register(db, living.url, delay=0.02 * SECOND, parallelism=1, latency_factor=factor)
     living.slow(0.25)
 

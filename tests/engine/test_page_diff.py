@@ -64,7 +64,7 @@ BEFORE = b"<title>Tea</title><p class=price>Tea costs 4.50 a cup</p><p class=ad>
 AFTER = b"<title>Tea</title><p class=price>Tea costs 4.90 a cup</p><p class=ad>Buy cups</p>"
 
 
-async def test_the_words_that_differ_between_two_stored_bodies_are_reported(db: Database) -> None:
+async def test_the_words_that_differ_between_two_stored_bodies_are_told(db: Database) -> None:
     domain = await registered(db)
     async with ParserPool(1, inline_bodies=9) as readers:
         found = await diff_versions(db, domain, version(1, BEFORE), version(2, AFTER), parsers=readers)
@@ -72,7 +72,7 @@ async def test_the_words_that_differ_between_two_stored_bodies_are_reported(db: 
     assert words(found) == [("4.50", "4.90", True), ("pots", "cups", True)]
 
 
-async def test_what_a_rule_ignores_is_marked_as_insignificant(db: Database) -> None:
+async def test_what_a_rule_ignores_is_shown_as_no_news(db: Database) -> None:
     domain = await registered(db, PageRule(pattern="/", view=View(ignore=(".ad",))))
     async with ParserPool(1, inline_bodies=9) as readers:
         found = await diff_versions(db, domain, version(1, BEFORE), version(2, AFTER), parsers=readers)

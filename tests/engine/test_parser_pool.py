@@ -54,7 +54,7 @@ async def started(readers: ParserPool) -> frozenset[int]:
     return readers.pids
 
 
-async def test_another_process_parses_like_this_one() -> None:
+async def test_another_process_reads_what_this_one_does() -> None:
     pages = [b"<title>t</title><p>one <a href=/a>a</a>", b"", b"\xff\xfe<p>", b"%PDF-1.4", b"<p>" * 5000]
     async with ParserPool(2, inline_bodies=0) as readers:
         await started(readers)
@@ -66,7 +66,7 @@ async def test_another_process_parses_like_this_one() -> None:
 
 
 @pytest.mark.parametrize("processes", [0, 1])
-async def test_a_pdf_is_always_parsed_in_another_process(processes: int) -> None:
+async def test_a_pdf_is_read_in_another_process_however_few_there_are(processes: int) -> None:
     async with ParserPool(processes) as readers:
         read = await domain(readers).parse(answer(printed([(50, 700, "words")])), URL)
 
@@ -77,7 +77,7 @@ async def test_a_pdf_is_always_parsed_in_another_process(processes: int) -> None
 
 
 @pytest.mark.parametrize("few", [0, 9])
-async def test_blocks_alone_are_those_of_a_full_parse(few: int) -> None:
+async def test_pieces_alone_are_those_of_what_is_read_whole(few: int) -> None:
     rule = PageRule("/*", view=View(ignore=("nav",)))
     async with ParserPool(1, inline_bodies=few) as readers:
         for body, kind in ((b"<nav>x</nav><p>words<a href=/y>there", "text/html"), (b"one\n\ntwo", "text/plain")):
@@ -89,7 +89,7 @@ async def test_blocks_alone_are_those_of_a_full_parse(few: int) -> None:
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="only Linux bounds a process's memory")
-async def test_a_body_that_takes_too_much_memory_fails_alone(told: list[logging.LogRecord]) -> None:
+async def test_a_body_that_takes_too_much_memory_costs_that_body(told: list[logging.LogRecord]) -> None:
     zeros = zlib.compressobj(9)
     start, more = (zeros.compress(bytes(MEGABYTE)) + zeros.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
     twice = zlib.compress(start + more * 3000, 9)
@@ -104,7 +104,7 @@ async def test_a_body_that_takes_too_much_memory_fails_alone(told: list[logging.
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="only Linux bounds a process's memory")
-async def test_a_body_that_needs_more_memory_than_estimated_gets_more() -> None:
+async def test_a_body_that_takes_more_than_its_size_lets_expect_is_given_more() -> None:
     little = ReadingLimits(min_body_bytes=1 << 20, memory_per_byte=0)
     body = b"<p>a" * 60_000
     async with ParserPool(1, inline_bodies=0, limits=little) as readers:
@@ -114,7 +114,7 @@ async def test_a_body_that_needs_more_memory_than_estimated_gets_more() -> None:
     assert found.content.main == "\n".join("a" * 60_000)
 
 
-async def test_a_body_is_limited_by_cpu_time_and_not_by_elapsed_time(
+async def test_a_body_is_given_up_by_its_processor_time_and_not_by_the_clock(
     told: list[logging.LogRecord],
 ) -> None:
     slow = b"words and words<p>" * 100_000
@@ -126,7 +126,7 @@ async def test_a_body_is_limited_by_cpu_time_and_not_by_elapsed_time(
     assert [vars(record)["error"] for record in told] == ["parsing takes too much CPU time"]
 
 
-async def test_a_parser_process_that_hangs_is_limited_by_elapsed_time() -> None:
+async def test_a_reader_that_stands_still_is_given_up_by_the_clock() -> None:
     async with ParserPool(1, inline_bodies=0, limits=ReadingLimits(timeout=timedelta(seconds=3))) as readers:
         (pid,) = await started(readers)
         os.kill(pid, signal.SIGSTOP)
@@ -136,7 +136,7 @@ async def test_a_parser_process_that_hangs_is_limited_by_elapsed_time() -> None:
         assert pid not in children()
 
 
-async def test_a_parser_process_with_an_unread_reply_blocks_nothing() -> None:
+async def test_a_reader_with_an_answer_that_nobody_takes_freezes_nobody() -> None:
     """Its reply of many megabytes is larger than the pipe and our buffer."""
     large = b"<p>" + b"a word and " * 900_000
     limits = ReadingLimits(timeout=timedelta(seconds=0.01))
@@ -148,7 +148,7 @@ async def test_a_parser_process_with_an_unread_reply_blocks_nothing() -> None:
     assert children() == set()
 
 
-async def test_a_domain_never_has_all_parser_processes() -> None:
+async def test_a_domain_never_has_all_readers() -> None:
     greedy, other = object(), object()
     shares = FairShares(2, max_amount=10)
     order = []
@@ -170,7 +170,7 @@ async def test_a_domain_never_has_all_parser_processes() -> None:
         go_on.set()
 
 
-async def test_parser_processes_share_a_memory_limit_and_a_large_body_is_not_overtaken() -> None:
+async def test_readers_together_have_a_bound_on_their_memory_and_a_large_body_is_not_overtaken() -> None:
     shares = FairShares(4, max_amount=10)
     order = []
 
@@ -193,7 +193,7 @@ async def test_parser_processes_share_a_memory_limit_and_a_large_body_is_not_ove
         rest.set()
 
 
-async def test_a_cancelled_waiter_that_is_still_in_the_list_gets_no_slot() -> None:
+async def test_who_was_cancelled_and_has_not_left_yet_is_given_nothing() -> None:
     shares = FairShares(1, max_amount=1)
     async with shares.share("a", 1):
         waiting = asyncio.create_task(shares.share("b", 1).__aenter__())
@@ -205,7 +205,7 @@ async def test_a_cancelled_waiter_that_is_still_in_the_list_gets_no_slot() -> No
         pass
 
 
-async def test_after_a_parser_process_was_lost_another_one_parses() -> None:
+async def test_after_a_reader_was_lost_another_one_reads() -> None:
     async with ParserPool(1, inline_bodies=0, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
         await started(readers)
         assert await domain(readers).parse(answer(b"words and words<p>" * 100_000), URL) is None
@@ -214,7 +214,7 @@ async def test_after_a_parser_process_was_lost_another_one_parses() -> None:
         assert len(readers.pids) == 1
 
 
-async def test_a_waiter_that_is_cancelled_leaves_no_slot_behind() -> None:
+async def test_who_is_cancelled_while_it_waits_leaves_no_share_behind() -> None:
     shares = FairShares(1, max_amount=1)
     async with shares.share("a", 1):
         waiting = asyncio.create_task(shares.share("b", 1).__aenter__())
@@ -226,7 +226,7 @@ async def test_a_waiter_that_is_cancelled_leaves_no_slot_behind() -> None:
         pass
 
 
-async def test_a_sample_taken_by_a_process_equals_one_taken_here() -> None:
+async def test_a_sample_that_a_process_takes_is_what_would_be_taken_here() -> None:
     body = b"<p>Some words of room 12 that say a few things<p>and a few more"
     async with ParserPool(1, inline_bodies=0) as readers:
         await domain(readers).parse(answer(body), URL)
@@ -245,7 +245,7 @@ async def test_a_sample_taken_by_a_process_equals_one_taken_here() -> None:
 
 
 @pytest.mark.parametrize("few", [0, 100], ids=["in a process", "here"])
-async def test_a_body_that_crashes_its_parser_fails_alone(told: list[logging.LogRecord], few: int) -> None:
+async def test_a_body_that_breaks_what_reads_it_costs_that_body(told: list[logging.LogRecord], few: int) -> None:
     breaking = cast("Url", 7)  # stands for a page that crashes the parser; none is known
     async with ParserPool(1, inline_bodies=few) as readers:
         if not few:
@@ -264,7 +264,7 @@ async def test_few_bodies_start_no_process() -> None:
         assert children() == set()
 
 
-async def test_bodies_with_user_expressions_are_parsed_in_another_process() -> None:
+async def test_what_an_expression_is_applied_to_is_read_elsewhere() -> None:
     async with ParserPool(0) as readers:
         parser = domain(readers, PageRule("/*", view=View(ignore_text=("[0-9]+ ms",))))
         found = await parser.parse(answer(b"<p>built in 12 ms"), URL)
@@ -274,7 +274,7 @@ async def test_bodies_with_user_expressions_are_parsed_in_another_process() -> N
         assert [place.text for place in found.blocks] == ["", "built in"]
 
 
-async def test_a_parser_process_that_dies_is_replaced() -> None:
+async def test_another_takes_the_place_of_a_reader_that_dies() -> None:
     async with ParserPool(1, inline_bodies=0) as readers:
         (pid,) = await started(readers)
         os.kill(pid, signal.SIGSTOP)  # so that it has received the body and cannot finish

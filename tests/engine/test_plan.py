@@ -61,7 +61,7 @@ async def read_root(db: Database, links: dict[str, list[Url]]) -> None:
         await claim.release(db, lease, at=at)
 
 
-async def test_a_linked_domain_is_more_important_and_its_weight_counts(db: Database) -> None:
+async def test_a_domain_to_which_others_link_is_worth_more_and_its_user_has_a_say(db: Database) -> None:
     hub = await registered(db, "hub.test", aliases=("www.hub.test",))
     fan = await registered(db, "fan.test")
     dear = await registered(db, "dear.test", DomainSettings(weight=3.0))
@@ -78,7 +78,7 @@ async def test_a_linked_domain_is_more_important_and_its_weight_counts(db: Datab
     assert planned[hub.id] + planned[fan.id] + planned[dear.id] / 3 == pytest.approx(3)
 
 
-async def test_before_the_first_plan_a_domains_importance_is_its_weight(db: Database) -> None:
+async def test_before_anything_was_planned_a_domain_is_worth_its_weight(db: Database) -> None:
     await registered(db, "dear.test", DomainSettings(weight=3.0))
 
     (listed,) = await domains.list_domains(db)
@@ -94,7 +94,7 @@ async def test_a_plan_without_domains_and_a_domain_removed_meanwhile_are_no_erro
     assert await plan_domains(db, at=AT, settings=SETTINGS) == []
 
 
-async def test_a_domain_without_limits_keeps_the_default_price(db: Database) -> None:
+async def test_a_domain_without_any_limit_keeps_the_usual_price(db: Database) -> None:
     domain = await populated(db, "free.test", DomainSettings(allow_private=True))
 
     planned = await planned_for(db, domain)
@@ -127,7 +127,7 @@ async def test_a_budget_is_spent_and_twice_the_budget_is_spent_after_the_next_pl
     assert await fetched(db, "SELECT id FROM inbox") == []  # an unchanged price wakes no domain
 
 
-async def test_a_budget_scales_the_intervals_of_a_policy_that_are_used_unscaled_without_one(db: Database) -> None:
+async def test_a_budget_scales_the_gaps_of_a_policy_that_without_one_hold(db: Database) -> None:
     similar = DomainSettings(revisit="similarity", allow_private=True)
     domain = await populated(db, "alike.test", similar)
     free = await planned_for(db, domain)
@@ -146,7 +146,7 @@ async def test_a_budget_scales_the_intervals_of_a_policy_that_are_used_unscaled_
     assert many.plan.finding == ""
 
 
-async def test_a_delay_that_allows_fewer_requests_than_are_valuable_results_in_a_separate_price(db: Database) -> None:
+async def test_a_delay_that_leaves_fewer_requests_than_are_worth_it_has_a_price_of_its_own(db: Database) -> None:
     await populated(db, "one.test", DomainSettings(delay=timedelta(hours=1)))
     await populated(db, "two.test", DomainSettings(delay=timedelta(hours=1), parallelism=2))
 
@@ -157,7 +157,7 @@ async def test_a_delay_that_allows_fewer_requests_than_are_valuable_results_in_a
     assert one.shadow_price.per_request > two.shadow_price.per_request > SETTINGS.min_value
 
 
-async def test_domains_that_share_a_budget_have_one_price_relative_to_their_importance(db: Database) -> None:
+async def test_domains_that_share_a_budget_have_one_price_by_their_importance(db: Database) -> None:
     dear = await populated(db, "dear.test", DomainSettings(weight=4.0))
     fair = await populated(db, "fair.test")
     settings = SETTINGS.model_copy(update={"budget_per_day": 60})
@@ -171,7 +171,7 @@ async def test_domains_that_share_a_budget_have_one_price_relative_to_their_impo
 
 
 @pytest.mark.soak
-async def test_a_paused_or_suspended_domain_leaves_its_part_of_the_overall_budget_to_the_others(
+async def test_a_domain_that_is_paused_or_held_leaves_its_part_of_the_overall_budget_to_the_others(
     db: Database,
 ) -> None:
     shut = await populated(db, "shut.test")
@@ -197,7 +197,7 @@ async def test_a_paused_or_suspended_domain_leaves_its_part_of_the_overall_budge
     assert soon[0].plan.requests == pytest.approx(both.plan.requests, rel=0.01)
 
 
-async def test_a_budget_in_bytes_has_a_price_per_byte_also_for_all_domains_together(db: Database) -> None:
+async def test_a_budget_in_bytes_has_a_price_for_a_byte_and_so_has_one_of_all_together(db: Database) -> None:
     await populated(db, "dear.test", DomainSettings(weight=4.0, bytes_per_day=10_000))
     await populated(db, "fair.test")
 
@@ -211,7 +211,7 @@ async def test_a_budget_in_bytes_has_a_price_per_byte_also_for_all_domains_toget
     assert received[0] == max(received)
 
 
-async def test_a_target_requires_the_budget_that_reaches_it(db: Database) -> None:
+async def test_a_target_asks_for_the_budget_that_reaches_it(db: Database) -> None:
     fresh = DomainSettings(target_freshness=0.8, allow_private=True)
     young = DomainSettings(max_age=timedelta(days=2), allow_private=True)
     await populated(db, "fresh.test", fresh)
@@ -227,7 +227,7 @@ async def test_a_target_requires_the_budget_that_reaches_it(db: Database) -> Non
     assert await fetched(db, "SELECT longest_s FROM domain_plan WHERE domain_id = %s", b.domain.id) == [(172_800.0,)]
 
 
-async def test_a_target_age_holds_when_pages_are_selected_regardless_of_their_value(db: Database) -> None:
+async def test_a_target_age_holds_when_pages_are_handed_out_whatever_they_are_worth(db: Database) -> None:
     await populated(db, "young.test", DomainSettings(max_age=timedelta(days=2), allow_private=True))
     await plan_domains(db, at=AT, settings=SETTINGS)
 
@@ -241,7 +241,7 @@ async def test_a_target_age_holds_when_pages_are_selected_regardless_of_their_va
     assert len(known[1]) > 250  # all except the guaranteed share of discovery; a floor would be a fifth of 204
 
 
-async def test_what_a_rule_requires_is_planned_and_selected_regardless_of_its_value(db: Database) -> None:
+async def test_what_a_rule_asks_for_is_planned_and_handed_out_whatever_it_is_worth(db: Database) -> None:
     news = DomainSettings(
         rules=(PageRule("re:/1[0-9]{3}$", max_interval=timedelta(days=1)),), budget_per_day=150, allow_private=True
     )
@@ -259,7 +259,7 @@ async def test_what_a_rule_requires_is_planned_and_selected_regardless_of_its_va
     assert await fetched(db, "SELECT spent_floor FROM domain_state") == [(0,)]
 
 
-async def test_an_overall_budget_is_spent_by_value_and_its_floor_takes_a_fifth_of_each_domains_part(
+async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_of_each_domains_part(
     db: Database,
 ) -> None:
     settings = SETTINGS.model_copy(update={"budget_per_day": 40, "max_interval": timedelta(days=1)})
@@ -283,7 +283,7 @@ async def test_an_overall_budget_is_spent_by_value_and_its_floor_takes_a_fifth_o
 
 
 @pytest.mark.soak
-async def test_a_target_out_of_reach_is_reported_with_its_figures(db: Database) -> None:
+async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> None:
     await populated(db, "far.test", DomainSettings(target_freshness=0.95, delay=timedelta(hours=1)))
     poor = await populated(db, "poor.test", DomainSettings(max_age=timedelta(days=2), budget_per_day=50))
 
@@ -300,7 +300,7 @@ async def test_a_target_out_of_reach_is_reported_with_its_figures(db: Database) 
     assert await fetched(db, "SELECT budget_per_day FROM domain_plan WHERE domain_id = %s", poor.id) == [(50,)]
 
 
-async def test_a_budget_too_small_for_the_longest_interval_is_reported_and_a_zero_budget_requests_nothing(
+async def test_a_budget_too_small_for_the_longest_interval_is_told_and_one_of_nothing_asks_for_nothing(
     db: Database,
 ) -> None:
     await populated(db, "shut.test", DomainSettings(budget_per_day=0))
@@ -315,7 +315,7 @@ async def test_a_budget_too_small_for_the_longest_interval_is_reported_and_a_zer
 
 
 @pytest.mark.soak
-async def test_the_price_correction_stays_if_a_budget_is_used_except_for_a_request_or_two(db: Database) -> None:
+async def test_the_trim_stays_where_a_budget_is_used_but_for_a_request_or_two(db: Database) -> None:
     domain = await populated(db, "tiny.test", DomainSettings(budget_per_day=24))
     noon = AT + timedelta(hours=12)
     spend = "UPDATE domain_state SET budget_day = %s, spent_requests = %s RETURNING domain_id"
@@ -328,7 +328,7 @@ async def test_the_price_correction_stays_if_a_budget_is_used_except_for_a_reque
     assert trims == [1.0, 1.0, 1.0, 1 / CORRECTION_DOWN]
 
 
-async def test_pages_without_visits_use_the_prior_of_their_group_and_new_domains_that_of_all(db: Database) -> None:
+async def test_pages_without_looks_learn_from_their_group_and_a_new_domain_from_all(db: Database) -> None:
     domain = await registered(db, "known.test")
     other = await registered(db, "other.test")
     await fetched(db, "INSERT INTO prior VALUES (%s, 1, '/news/*', 0.5, 10), (%s, 2, '/law/*', 0.5, 10) RETURNING no",
@@ -350,7 +350,7 @@ async def test_pages_without_visits_use_the_prior_of_their_group_and_new_domains
 
 
 @pytest.mark.soak
-async def test_the_price_correction_rises_only_if_the_budget_is_used_up_and_work_waits(db: Database) -> None:
+async def test_the_trim_rises_only_where_the_budget_is_used_up_and_work_waits(db: Database) -> None:
     domain = await populated(db, "busy.test", DomainSettings(budget_per_day=48))
     noon = AT + timedelta(days=3, hours=12)
     spend = "UPDATE domain_state SET budget_day = %s, spent_requests = %s RETURNING domain_id"

@@ -104,7 +104,7 @@ async def is_free(db: Database, domain: Domain) -> bool:
     return (await domains.read_status(db, domain, at=START)).holder is None
 
 
-async def test_a_worker_process_crawls_a_lease_as_this_process_would(db: Database, site: Site) -> None:
+async def test_a_helper_crawls_a_lease_as_this_process_would(db: Database, site: Site) -> None:
     domain = await register(db, site.url)
     told: list[int] = []
     async with worker_for(db) as helper:
@@ -124,7 +124,7 @@ async def test_a_worker_process_crawls_a_lease_as_this_process_would(db: Databas
     assert await coins_missing(db) == 0
 
 
-async def test_a_killed_worker_process_loses_only_what_it_had_not_recorded(db: Database, site: Site) -> None:
+async def test_a_helper_that_is_killed_loses_what_it_had_not_recorded_and_no_more(db: Database, site: Site) -> None:
     domain = await register(db, site.url)
     site.free = 60
     site.gate.clear()
@@ -162,9 +162,7 @@ async def caught(crawling: object) -> Exception | None:
     return None
 
 
-async def test_a_lease_ends_early_in_a_worker_process_as_here_and_what_was_fetched_is_recorded(
-    db: Database, site: Site
-) -> None:
+async def test_a_lease_ends_early_in_a_helper_as_here_and_what_was_read_is_recorded(db: Database, site: Site) -> None:
     domain = await register(db, site.url)
     site.free = 60
     site.gate.clear()
@@ -183,7 +181,7 @@ async def test_a_lease_ends_early_in_a_worker_process_as_here_and_what_was_fetch
     assert await is_free(db, domain)
 
 
-async def test_cancelling_a_lease_makes_the_worker_process_release_it(db: Database, site: Site) -> None:
+async def test_who_gives_a_lease_up_has_the_helper_give_it_back(db: Database, site: Site) -> None:
     domain = await register(db, site.url)
     site.free = 20
     site.gate.clear()
@@ -200,7 +198,7 @@ async def test_cancelling_a_lease_makes_the_worker_process_release_it(db: Databa
         assert not helper.is_lost
 
 
-async def test_a_worker_process_ends_with_its_parent(db: Database, site: Site) -> None:
+async def test_a_helper_ends_when_nobody_is_there_to_be_helped(db: Database, site: Site) -> None:
     domain = await register(db, site.url)
     site.free = 20
     site.gate.clear()
@@ -222,7 +220,7 @@ async def test_a_worker_process_ends_with_its_parent(db: Database, site: Site) -
     assert len(await versions(db, domain)) == site.pages_asked.total()
 
 
-async def test_what_ends_a_lease_in_a_worker_process_is_raised_here(db: Database, site: Site) -> None:
+async def test_what_ends_a_lease_in_a_helper_is_raised_here(db: Database, site: Site) -> None:
     domain = await register(db, site.url)
     async with worker_for(db) as helper:
         lease = await claimed(db, domain)
@@ -244,7 +242,7 @@ class LogCollector(logging.Handler):
         self.records.append(record)
 
 
-async def test_what_a_worker_process_logs_is_logged_here(db: Database) -> None:
+async def test_what_a_helper_logs_is_heard_here(db: Database) -> None:
     domain = await register(db, "http://127.0.0.1:9/", headers=("X-Key: env:NO_SUCH_KEY",))
     heard, log = LogCollector(), logging.getLogger("recrawl.session")
     log.addHandler(heard)
@@ -302,7 +300,7 @@ async def shared_shift(db: Database, hooks: ShiftHooks) -> ShiftResult:
         return await run_shift(db, webs, settings=settings, clock=Clock.from_instant(START), holder="test", hooks=hooks)
 
 
-async def test_a_busy_process_shares_its_leases_and_no_page_is_requested_twice(
+async def test_a_busy_process_has_others_help_and_no_page_is_asked_for_twice(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: Counter[str] = Counter()
@@ -323,7 +321,7 @@ async def test_a_busy_process_shares_its_leases_and_no_page_is_requested_twice(
     assert await coins_missing(db) == 0
 
 
-async def test_a_shift_continues_when_a_worker_process_is_killed(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_shift_goes_on_without_a_helper_that_is_killed(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens: dict[str, UUID] = {}
 
     async with shared_sites(db, monkeypatch, sites=3) as (sites, shared):
@@ -343,7 +341,7 @@ async def test_a_shift_continues_when_a_worker_process_is_killed(db: Database, m
     assert await coins_missing(db) == 0
 
 
-async def test_a_single_process_if_the_user_sets_that(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_process_alone_where_its_user_says_so(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "BUSY_SHARE", 0.0)
     monkeypatch.setattr(worker_pool, "LOAD_INTERVAL", timedelta(seconds=0.01))
     async with site_up() as one, site_up() as two:

@@ -34,7 +34,7 @@ async def inn(db: Database) -> AsyncIterator[tuple[Scripted, Domain]]:
         assert await coins_missing(db) == 0
 
 
-async def test_what_robots_txt_excludes_later_is_reported_once_and_again_when_it_is_back(db: Database) -> None:
+async def test_what_robots_txt_refuses_later_is_told_once_and_again_when_it_is_back(db: Database) -> None:
     async with inn(db) as (site, domain):
         site.pages["/robots.txt"] = CLOSED
         for day in (2, 4):
@@ -49,7 +49,7 @@ async def test_what_robots_txt_excludes_later_is_reported_once_and_again_when_it
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["as it was", "other words"])
-async def test_the_return_is_reported_at_the_first_good_response(db: Database, *, is_new: bool) -> None:
+async def test_the_return_is_told_at_the_first_good_answer(db: Database, *, is_new: bool) -> None:
     async with inn(db) as (site, domain):
         site.pages["/robots.txt"] = CLOSED
         await site.recrawl(db, domain, at=START + 2 * DAY)
@@ -67,7 +67,7 @@ async def test_the_return_is_reported_at_the_first_good_response(db: Database, *
         assert await rows(db, "SELECT magnitude > 0 FROM event WHERE change = 'restored'") == [(is_new or None,)]
 
 
-async def test_an_unchanged_page_without_text_makes_no_version(db: Database) -> None:
+async def test_a_page_without_text_that_is_as_it_was_makes_no_version(db: Database) -> None:
     async with scripted(db, PAGES | {"/cellar": Said(body="<script>barrels()</script>")}) as (site, domain):
         await site.crawl(db, at=START)
         await domains.change_settings(db, domain, replace(domain.settings, exclude=("/cellar",)), at=START + DAY)
@@ -78,7 +78,7 @@ async def test_an_unchanged_page_without_text_makes_no_version(db: Database) -> 
         assert (await page(db, domain, "cellar"))["version"] == 1
 
 
-async def test_a_page_that_is_excluded_and_then_gone_is_reported_as_both(db: Database) -> None:
+async def test_what_is_refused_and_then_gone_is_told_of_both(db: Database) -> None:
     async with inn(db) as (site, domain):
         site.pages["/robots.txt"] = CLOSED
         await site.recrawl(db, domain, at=START + 2 * DAY)
@@ -87,7 +87,7 @@ async def test_a_page_that_is_excluded_and_then_gone_is_reported_as_both(db: Dat
         assert await events(db, domain) == [("/cellar", "excluded"), ("/cellar", "gone")]
 
 
-async def test_what_the_scope_excludes_later_is_reported(db: Database) -> None:
+async def test_what_the_scope_leaves_out_later_is_told(db: Database) -> None:
     async with inn(db) as (site, domain):
         await domains.change_settings(db, domain, replace(domain.settings, exclude=("/cellar",)), at=START + DAY)
         asked = len(site.asked)
@@ -96,7 +96,7 @@ async def test_what_the_scope_excludes_later_is_reported(db: Database) -> None:
         assert "/cellar" not in {path for path, _ in site.asked[asked:]}
 
 
-async def test_a_page_that_was_never_fetched_is_not_reported(db: Database) -> None:
+async def test_a_page_that_was_never_read_is_no_news(db: Database) -> None:
     async with scripted(db, PAGES | {"/robots.txt": CLOSED}) as (site, domain):
         await site.crawl(db, at=START)
         site.pages["/robots.txt"] = OPEN
@@ -105,7 +105,7 @@ async def test_a_page_that_was_never_fetched_is_not_reported(db: Database) -> No
         assert (await states(db, domain))["/cellar"] == "fetched"
 
 
-async def test_the_pages_at_an_instant_show_which_were_excluded_then(db: Database) -> None:
+async def test_the_pages_of_an_instant_say_which_were_refused_then(db: Database) -> None:
     async with inn(db) as (site, domain):
         site.pages["/robots.txt"] = CLOSED
         await site.recrawl(db, domain, at=START + 2 * DAY)

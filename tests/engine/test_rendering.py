@@ -103,7 +103,7 @@ async def text_of(db: Database, domain: Domain, path: str) -> str:
 
 @pytest.mark.soak
 @pytest.mark.timeout(300)
-async def test_an_application_is_found_completely_and_a_static_site_beside_it_is_not_rendered(
+async def test_an_application_is_found_whole_and_a_static_site_beside_it_is_left_alone(
     db: Database, tmp_path: Path
 ) -> None:
     write_app(tmp_path, NAMES)
@@ -128,7 +128,7 @@ async def test_an_application_is_found_completely_and_a_static_site_beside_it_is
 
 @pytest.mark.soak
 @pytest.mark.timeout(300)
-async def test_changed_data_behind_an_unchanged_shell_are_noticed(db: Database, tmp_path: Path) -> None:
+async def test_data_that_change_behind_an_unchanged_shell_are_noticed(db: Database, tmp_path: Path) -> None:
     """The server correctly responds with 304 for the shell, but the page changed: a validator check reveals it."""
     names = NAMES[:3]
     write_app(tmp_path, names)
@@ -146,7 +146,7 @@ async def test_changed_data_behind_an_unchanged_shell_are_noticed(db: Database, 
     assert changes[0][0] >= len(names)
 
 
-async def test_a_page_that_starts_to_be_rendered_has_not_changed(db: Database, tmp_path: Path) -> None:
+async def test_a_page_that_begins_to_be_rendered_has_not_changed(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:3])
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",), render="never")
@@ -162,7 +162,7 @@ async def test_a_page_that_starts_to_be_rendered_has_not_changed(db: Database, t
     assert not await check_invariants(db)
 
 
-async def test_without_a_browser_pages_that_would_need_it_are_reported(db: Database, tmp_path: Path) -> None:
+async def test_without_a_browser_pages_that_would_need_it_are_told(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:3])
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",))
@@ -173,7 +173,7 @@ async def test_without_a_browser_pages_that_would_need_it_are_reported(db: Datab
     assert await versions(db, domain)
 
 
-async def test_a_users_render_setting_for_a_pattern_holds(db: Database, tmp_path: Path) -> None:
+async def test_what_a_user_says_of_a_pattern_holds(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:2])
     write_static(tmp_path, NAMES[:2])
     write(tmp_path, "index.html", "<a href=/app/amber/>app</a> <a href=/doc/amber.html>docs</a>")
@@ -187,7 +187,7 @@ async def test_a_users_render_setting_for_a_pattern_holds(db: Database, tmp_path
     assert done["app", "never"] == 1
 
 
-async def test_requests_of_a_page_count_for_the_days_budget(db: Database, tmp_path: Path) -> None:
+async def test_requests_of_a_page_are_on_the_account_of_the_day(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES)
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",), budget_per_day=12)
@@ -259,7 +259,7 @@ async def test_no_page_reaches_a_private_address_from_inside_the_browser(db: Dat
     assert not posted
 
 
-async def test_what_robots_txt_excludes_is_not_requested_by_a_page_either(db: Database, tmp_path: Path) -> None:
+async def test_what_robots_txt_refuses_is_not_asked_for_by_a_page_either(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:2])
     write(tmp_path, "robots.txt", "User-agent: *\nDisallow: /data/")
     with StaticServer(tmp_path) as server:
@@ -271,7 +271,7 @@ async def test_what_robots_txt_excludes_is_not_requested_by_a_page_either(db: Da
     assert not {path for path in asked if path.startswith("/data/")}
 
 
-async def test_a_page_whose_data_do_not_arrive_has_not_changed(db: Database, tmp_path: Path) -> None:
+async def test_a_page_whose_data_do_not_come_has_not_changed(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:3])
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",))
@@ -287,7 +287,7 @@ async def test_a_page_whose_data_do_not_arrive_has_not_changed(db: Database, tmp
     assert (await renders(db))["app", "ending"] > 0
 
 
-async def test_a_page_whose_script_navigates_away_has_moved(db: Database, tmp_path: Path) -> None:
+async def test_a_page_whose_script_leads_elsewhere_has_moved(db: Database, tmp_path: Path) -> None:
     write(tmp_path, "index.html", "<a href=/old.html>old</a>")
     write(tmp_path, "old.html", "<title>old</title><script>location.replace('/new.html')</script>")
     write(tmp_path, "new.html", f"<title>new</title><p>{say('amber')}")
@@ -299,7 +299,7 @@ async def test_a_page_whose_script_navigates_away_has_moved(db: Database, tmp_pa
     assert say("amber") in await text_of(db, domain, "/new.html")
 
 
-async def test_a_page_that_hangs_is_read_without_its_scripts(db: Database, tmp_path: Path) -> None:
+async def test_a_page_that_hangs_is_looked_at_without_its_scripts(db: Database, tmp_path: Path) -> None:
     trap = f"<title>x</title><p>{say('amber')}<a href=/b.html>b</a><main></main><script>for (;;);</script>"
     write(tmp_path, "index.html", trap)
     write(tmp_path, "b.html", f"<title>b</title><p>{say('birch')}")

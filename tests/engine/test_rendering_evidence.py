@@ -92,7 +92,7 @@ async def test_documentation_with_scripts_is_crawled_without_a_browser(db: Datab
 
 
 @pytest.mark.timeout(300)
-async def test_list_that_a_script_fills_below_static_text_is_found(db: Database, tmp_path: Path) -> None:
+async def test_list_that_a_script_fills_under_static_text_is_found(db: Database, tmp_path: Path) -> None:
     write(tmp_path, "list.js", LIST)
     write_static(tmp_path, NAMES[:4])
     for n, name in enumerate(NAMES[:6]):
@@ -118,9 +118,7 @@ async def test_list_that_a_script_fills_below_static_text_is_found(db: Database,
 
 
 @pytest.mark.timeout(300)
-async def test_application_among_static_pages_of_its_template_is_the_only_one_rendered(
-    db: Database, tmp_path: Path
-) -> None:
+async def test_application_among_static_pages_of_its_template_is_rendered_alone(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:3])
     write_static(tmp_path, NAMES[:8], folder=".")
     app = SHELL.replace("/app.js", "/one.js")

@@ -41,7 +41,9 @@ class Papers:
     ("frame", "most"),
     [pytest.param(FRAME, 0, id="framed"), pytest.param("{}", LIVELY, id="bare", marks=pytest.mark.soak)],
 )
-async def test_a_text_that_is_replaced_repeatedly_is_a_change_each_time(db: Database, frame: str, most: int) -> None:
+async def test_a_text_that_is_replaced_again_and_again_is_a_change_each_time(
+    db: Database, frame: str, most: int
+) -> None:
     """most: visits that are in doubt. Without a frame around the text, each page at most once, until
     the first doubt was resolved."""
     site = Papers(frame)

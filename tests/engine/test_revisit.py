@@ -19,7 +19,7 @@ from tests.engine.periods import Periods, live, waits_after
 
 
 @pytest.mark.soak
-async def test_by_similarity_each_page_is_visited_about_once_per_period(db: Database) -> None:
+async def test_by_similarity_each_page_comes_to_be_looked_at_once_in_its_period(db: Database) -> None:
     site = Periods((5.0,), pages=24)
     async with answering(site.respond) as url:
         domain = await register(db, url, revisit="similarity")
@@ -30,7 +30,7 @@ async def test_by_similarity_each_page_is_visited_about_once_per_period(db: Data
     assert fmean(days) == pytest.approx(5.0, rel=0.25)
 
 
-async def test_by_a_fixed_policy_each_page_is_revisited_after_the_same_interval(db: Database) -> None:
+async def test_by_a_fixed_policy_each_page_is_asked_for_after_every_span(db: Database) -> None:
     site = Periods((2.0, 20.0), pages=6)
     async with answering(site.respond) as url:
         domain = await register(db, url, revisit="fixed 7d")
@@ -44,7 +44,7 @@ async def test_by_a_fixed_policy_each_page_is_revisited_after_the_same_interval(
         assert {after - before for before, after in pairwise([second, *later])} == {7 * DAY}
 
 
-async def test_changing_the_policy_changes_all_due_times_at_once(db: Database) -> None:
+async def test_another_policy_gives_all_pages_other_due_times_at_once(db: Database) -> None:
     site = Periods((2.0, 20.0), pages=6)
     async with answering(site.respond) as url:
         domain = await register(db, url)
@@ -64,7 +64,7 @@ async def test_changing_the_policy_changes_all_due_times_at_once(db: Database) -
     assert site.now not in {at for path, at in site.asked if site.period_of(path)}
 
 
-async def test_by_similarity_an_unchanged_page_waits_longer(db: Database) -> None:
+async def test_a_page_that_stays_as_it_is_waits_longer_by_similarity(db: Database) -> None:
     site = Periods((1000.0,), pages=4)
     async with answering(site.respond) as url:
         domain = await register(db, url, revisit="similarity")
@@ -78,7 +78,7 @@ async def test_by_similarity_an_unchanged_page_waits_longer(db: Database) -> Non
     assert abs(third - second - 30 * DAY) <= 0.6 * DAY
 
 
-async def test_explain_shows_the_policys_interval_also_for_a_shortened_first_wait(db: Database) -> None:
+async def test_explain_says_what_the_policy_says_also_of_a_first_wait_that_was_cut(db: Database) -> None:
     site = Periods((1000.0,), pages=4)
     async with answering(site.respond) as url:
         domain = await register(db, url, revisit="similarity")
@@ -98,7 +98,7 @@ async def test_explain_shows_the_policys_interval_also_for_a_shortened_first_wai
         )
 
 
-async def test_with_a_limited_budget_the_most_overdue_pages_come_first(db: Database) -> None:
+async def test_of_a_budget_that_binds_the_latest_pages_come_first(db: Database) -> None:
     site = Periods((2.0, 20.0), pages=10)
     async with answering(site.respond) as url:
         domain = await register(db, url, revisit="fixed 2d", budget_per_day=30)

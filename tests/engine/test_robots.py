@@ -51,9 +51,7 @@ async def test_of_an_over_large_robots_txt_the_first_part_counts(
     assert (await rows(db, "SELECT outcome FROM robots")) == [("ok",)]
 
 
-async def test_robots_txt_of_a_private_domain_is_redirected_only_to_its_own_addresses(
-    db: Database, server: Server
-) -> None:
+async def test_a_domain_with_private_addresses_is_led_to_its_own_ones_alone(db: Database, server: Server) -> None:
     async with serving() as other:
         secret = other.says("/robots.txt", answer(b"User-agent: *\nAllow: /"))
         server.says("/robots.txt", answer(b"", f"Location: {secret}", status="302 Found"))
@@ -65,7 +63,7 @@ async def test_robots_txt_of_a_private_domain_is_redirected_only_to_its_own_addr
     assert [hold.reason for hold in result.suspensions.values()] == ["robots_address"]
 
 
-async def test_robots_txt_is_redirected_to_another_path_and_to_an_alias(db: Database, server: Server) -> None:
+async def test_a_domain_is_led_to_another_path_and_another_name_of_its_own(db: Database, server: Server) -> None:
     server.says("/robots.txt", answer(b"", "Location: /rules", status="301 Moved Permanently"))
     other = f"http://localhost:{server.port}/there"
     server.says("/rules", answer(b"", f"Location: {other}", status="301 Moved Permanently"))
@@ -83,7 +81,7 @@ async def test_robots_txt_is_redirected_to_another_path_and_to_an_alias(db: Data
     assert pages(server) == {"/", "/open", "/late"}
 
 
-async def test_the_delay_of_a_new_robots_txt_applies_to_the_first_page(db: Database, server: Server) -> None:
+async def test_the_delay_of_a_robots_txt_just_read_holds_for_the_first_page(db: Database, server: Server) -> None:
     server.says("/robots.txt", answer(b"User-agent: *\nCrawl-delay: 3600"))
     await register(db, server.url())
     lease = await claim.claim(db, at=START, term=QUICK.lease_term, holder="test")
@@ -102,7 +100,7 @@ async def test_the_delay_of_a_new_robots_txt_applies_to_the_first_page(db: Datab
     assert timedelta(minutes=55) < wait <= timedelta(hours=1)
 
 
-def test_a_raised_delay_counts_from_the_last_request() -> None:
+def test_who_slows_down_does_so_from_the_last_request_on() -> None:
     fresh, used = Pacer(delay=timedelta(0)), Pacer(delay=timedelta(0))
     used.note_response()
     for pacer in (fresh, used):

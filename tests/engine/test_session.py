@@ -40,7 +40,7 @@ def session(scheme: str = "https") -> DomainSession:
         ("https://sub.docs.test/a", False),
     ],
 )
-async def test_credentials_are_sent_only_to_the_domains_own_names(url: str, *, is_shown: bool) -> None:
+async def test_keys_are_shown_to_the_domains_own_names_alone(url: str, *, is_shown: bool) -> None:
     found = session().choose_auth(Url(url))
 
     assert (found != NO_AUTH) == is_shown
@@ -48,19 +48,19 @@ async def test_credentials_are_sent_only_to_the_domains_own_names(url: str, *, i
     assert (found.cookies is not None) == is_shown
 
 
-async def test_a_domain_with_http_sends_them_over_https_too() -> None:
+async def test_a_domain_that_is_asked_by_http_shows_them_by_https_too() -> None:
     urls = ("http://docs.test/", "https://docs.test/")
 
     assert [session("http").choose_auth(Url(url)) != NO_AUTH for url in urls] == [True, True]
 
 
-async def test_nothing_that_is_printed_contains_a_secret() -> None:
+async def test_nothing_that_is_printed_tells_a_secret() -> None:
     mine = session()
 
     assert TOKEN not in repr(mine) + repr(mine.choose_auth(Url("https://docs.test/")))
 
 
-async def test_a_block_is_missing_without_a_prefect_server() -> None:
+async def test_a_block_is_nothing_where_no_prefect_server_is_asked() -> None:
     reference = SecretReference(SecretSource.BLOCK, "door-key")
 
     assert await find_secrets([reference], read_environment_secret) == "no_secret block:door-key is not there"

@@ -60,7 +60,7 @@ async def test_a_new_entry_of_the_menu_is_one_event_of_the_site_and_no_page_chan
         }
 
 
-async def test_a_page_with_its_own_change_has_an_event_beside_the_sites(db: Database) -> None:
+async def test_a_page_with_news_of_its_own_has_its_event_beside_the_sites(db: Database) -> None:
     async with scripted(db, site_of()) as (site, domain):
         await site.crawl(db, at=START)
         site.pages = site_of((*MENU, "Shop"))
@@ -82,7 +82,7 @@ async def test_pages_that_change_one_by_one_are_no_event_of_the_site(db: Databas
         assert len(await events(db, domain)) == len(PAGES)
 
 
-async def test_an_edit_that_is_found_lease_by_lease_is_reported_once(db: Database) -> None:
+async def test_an_edit_that_is_met_lease_by_lease_is_told_once(db: Database) -> None:
     async with scripted(db, site_of()) as (site, domain):
         await site.crawl(db, at=START)
         site.pages = site_of((*MENU, "Shop"))
@@ -92,7 +92,7 @@ async def test_an_edit_that_is_found_lease_by_lease_is_reported_once(db: Databas
         assert [path for path, kind in await events(db, domain) if kind == "template"] == ["/"]
 
 
-async def test_killed_at_any_point_it_reports_the_edit_once(db: Database, database_url: str, tmp_path: Path) -> None:
+async def test_killed_wherever_it_is_it_tells_the_edit_once(db: Database, database_url: str, tmp_path: Path) -> None:
     async with scripted(db, site_of()) as (site, _):
         domain = await register(db, f"http://127.0.0.1:{site.port}", delay=timedelta(seconds=0.02), parallelism=1)
         await crawl(db, at=START)

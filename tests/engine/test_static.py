@@ -46,7 +46,7 @@ def get(connection: HTTPConnection, path: str, method: str = "GET", **headers: s
     return answer, answer.read()
 
 
-def test_files_folders_and_missing_paths(connection: HTTPConnection, root: Path) -> None:
+def test_files_folders_and_what_is_not_there(connection: HTTPConnection, root: Path) -> None:
     paths = (
         "/",
         "/one.html",
@@ -107,7 +107,7 @@ def test_the_log_has_every_request_and_its_conditions(server: StaticServer, conn
     assert server.counts["requests"] == 0
 
 
-def test_simultaneous_requests_are_handled_in_order(server: StaticServer, connection: HTTPConnection) -> None:
+def test_requests_sent_at_once_are_answered_in_their_order(server: StaticServer, connection: HTTPConnection) -> None:
     connection.connect()
     connection.sock.sendall(
         b"GET /one.html HTTP/1.1\r\nHost: x\r\n\r\nGET /none HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -144,7 +144,7 @@ def test_garbage_ends_the_connection_and_not_the_server(server: StaticServer, co
     assert get(connection, "/")[0].status == 200
 
 
-def test_the_server_has_ended_after_its_block(root: Path) -> None:
+def test_the_server_is_gone_after_its_block(root: Path) -> None:
     with StaticServer(root) as server:
         address = urlsplit(server.url)
 

@@ -26,7 +26,7 @@ def book(target: str) -> bytes:
 
 
 @pytest.mark.parametrize("nth", [1, 2])
-async def test_a_stop_while_pages_are_selected_is_noticed(
+async def test_a_stop_while_pages_are_handed_out_is_heard(
     db: Database, monkeypatch: pytest.MonkeyPatch, *, nth: int
 ) -> None:
     """No fetch worker has a page then, so none would report news. nth: number of the selection."""

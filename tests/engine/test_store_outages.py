@@ -77,7 +77,7 @@ async def all_was_recorded_once(db: Database, site: Scripted) -> None:
     assert await coins_missing(db) == 0
 
 
-async def test_a_shift_waits_for_a_postgres_that_is_down_longer_than_its_lease(
+async def test_a_shift_waits_for_a_postgres_that_is_away_longer_than_its_lease(
     db: Database, gated: Database, gate: Gate, told: list[logging.LogRecord]
 ) -> None:
     async with scripted(db, SITE) as (site, domain):
@@ -122,7 +122,7 @@ async def _set_read_only(server: str, name: str, value: str) -> None:
         await connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
 
 
-async def test_a_shift_waits_for_a_long_statement_that_locks_its_tables(
+async def test_a_shift_waits_for_a_long_statement_that_holds_its_tables(
     db: Database, gated: Database, told: list[logging.LogRecord]
 ) -> None:
     async with scripted(db, SITE) as (site, _domain):

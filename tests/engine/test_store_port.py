@@ -49,7 +49,7 @@ def store_of(db: Database, lease: Lease, *, losses: int, patience: timedelta = t
     return LeasedStore(forgetful, lease, settings=settings, clock=Clock.from_instant(START), patience=patience)
 
 
-async def test_a_batch_whose_confirmation_was_lost_is_recorded_once(db: Database, small: Domain) -> None:
+async def test_a_batch_whose_commit_was_not_heard_of_is_recorded_once(db: Database, small: Domain) -> None:
     lease = await take(db, START)
     target = (await targets(db, lease, START))[0]
     visit = look(target, html(small, [1, 2]), START, small)
@@ -61,9 +61,7 @@ async def test_a_batch_whose_confirmation_was_lost_is_recorded_once(db: Database
     assert await rows(db, "SELECT count(*) FROM visit") == [(1,)]
 
 
-async def test_a_debit_whose_confirmation_was_lost_debits_twice_and_refunds_bytes_once(
-    db: Database, small: Domain
-) -> None:
+async def test_a_debit_whose_answer_was_lost_takes_twice_and_gives_bytes_back_once(db: Database, small: Domain) -> None:
     lease = await take(db, START)
     calm = store_of(db, lease, losses=0)
     first = await calm.debit(1, waiting=0, spare=Refund())
@@ -76,7 +74,7 @@ async def test_a_debit_whose_confirmation_was_lost_debits_twice_and_refunds_byte
     assert spent == [(3, 2 * first.received_bytes)]
 
 
-async def test_without_patience_a_lost_confirmation_is_raised_at_once(db: Database, small: Domain) -> None:
+async def test_without_patience_an_answer_that_is_lost_is_told_at_once(db: Database, small: Domain) -> None:
     lease = await take(db, START)
 
     with pytest.raises(StoreUnavailable):

@@ -33,7 +33,7 @@ VISITED = """
 
 
 @pytest.mark.soak
-async def test_a_target_freshness_is_met_from_the_second_month_on_and_hardly_exceeded(db: Database) -> None:
+async def test_a_target_of_freshness_is_met_from_the_second_month_on_and_hardly_exceeded(db: Database) -> None:
     domain = await registered(db, "fresh.test", DomainSettings(target_freshness=TARGET, allow_private=True))
     for kind in KINDS:
         await add(db, domain, kind, at=AT)

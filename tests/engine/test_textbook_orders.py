@@ -96,7 +96,7 @@ async def requests(db: Database, site: Site, ordering: Ordering, *, batch: int, 
 
 @pytest.mark.parametrize("batch", [1, 4, 50])
 @pytest.mark.parametrize("order", TEXTBOOK)
-async def test_pages_are_requested_exactly_as_in_the_textbook(db: Database, order: Order, batch: int) -> None:
+async def test_pages_are_asked_for_exactly_as_in_the_textbook(db: Database, order: Order, batch: int) -> None:
     """The batch size does not matter: one page, a few, or more than the site has."""
     asked = await requests(db, TREE, Ordering(order), batch=batch)
 
@@ -106,14 +106,14 @@ async def test_pages_are_requested_exactly_as_in_the_textbook(db: Database, orde
 
 
 @pytest.mark.parametrize("order", TEXTBOOK)
-async def test_a_crawl_that_stops_after_every_few_pages_continues_where_it_was(db: Database, order: Order) -> None:
+async def test_a_crawl_that_stops_after_every_few_pages_goes_on_where_it_was(db: Database, order: Order) -> None:
     asked = await requests(db, TREE, Ordering(order), batch=50, pages=3)
 
     assert asked == TEXTBOOK[order](TREE)
 
 
 @pytest.mark.parametrize("order", TEXTBOOK)
-async def test_boosted_pages_keep_their_place(db: Database, order: Order) -> None:
+async def test_what_a_user_favours_keeps_its_place(db: Database, order: Order) -> None:
     asked = await requests(db, TREE, Ordering(order, boost=("/b", "/a/2"), boost_factor=50.0), batch=4)
 
     assert asked == TEXTBOOK[order](TREE)

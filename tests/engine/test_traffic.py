@@ -13,9 +13,7 @@ HOUR = timedelta(hours=1)
 DAY_OF_HOURS = 26
 
 
-async def test_an_hour_of_errors_is_distinguished_from_a_day_without(
-    db: Database, domain: Domain, living: LivingServer
-) -> None:
+async def test_an_hour_of_errors_is_told_from_a_day_without(db: Database, domain: Domain, living: LivingServer) -> None:
     seen = {}
     living.slow(0.02)  # far more than the delays of a busy machine
     for n in range(DAY_OF_HOURS + 1):

@@ -27,7 +27,7 @@ async def trapped_crawl(db: Database, url: str) -> Domain:
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[] if kind in {"calendar", "prose"} else pytest.mark.soak) for kind in TRAPS]
 )
-async def test_real_pages_are_found_beside_a_trap_which_is_deferred(db: Database, kind: str) -> None:
+async def test_real_pages_are_found_beside_a_trap_which_is_left_alone(db: Database, kind: str) -> None:
     async with trapped_site(kind) as (url, site):
         await trapped_crawl(db, url)
 
@@ -42,7 +42,7 @@ async def test_real_pages_are_found_beside_a_trap_which_is_deferred(db: Database
 
 
 @pytest.mark.soak
-async def test_pages_of_a_trap_are_requested_once_a_day_per_template(db: Database) -> None:
+async def test_pages_of_a_trap_are_asked_for_once_a_day_each_template(db: Database) -> None:
     async with trapped_site("calendar") as (url, site):
         domain = await trapped_crawl(db, url)
         before = trap_requests(site)
@@ -56,7 +56,7 @@ async def test_pages_of_a_trap_are_requested_once_a_day_per_template(db: Databas
 
 
 @pytest.mark.soak
-async def test_a_template_with_new_content_is_resumed(db: Database) -> None:
+async def test_a_template_that_says_something_new_again_is_let_go(db: Database) -> None:
     async with trapped_site("calendar") as (url, site):
         await trapped_crawl(db, url)
         site.has_events = True
@@ -67,7 +67,7 @@ async def test_a_template_with_new_content_is_resumed(db: Database) -> None:
     assert len(trap_requests(site)) > before + 100
 
 
-async def test_a_deferred_page_is_visited_when_its_user_names_it(db: Database) -> None:
+async def test_a_page_that_is_held_back_is_looked_at_when_its_user_names_it(db: Database) -> None:
     async with trapped_site("calendar") as (url, site):
         domain = await trapped_crawl(db, url)
         held = (await rows(db, HELD_BACK, START + DAY))[0][0]
@@ -79,7 +79,7 @@ async def test_a_deferred_page_is_visited_when_its_user_names_it(db: Database) -
 
 
 @pytest.mark.soak
-async def test_pages_deferred_because_of_a_wall_before_a_whole_site_are_resumed_within_days(db: Database) -> None:
+async def test_what_a_wall_before_a_whole_site_holds_back_is_let_go_within_days(db: Database) -> None:
     async with trapped_site("none") as (url, site):
         domain = await register(db, url, seeds=(url,))
         await crawl(db, at=START, pages=150)
@@ -98,7 +98,7 @@ def trap_requests(site: TrappedSite) -> set[str]:
     return set(site.asked) - site.real
 
 
-async def test_dead_seeds_defer_no_linked_page(db: Database) -> None:
+async def test_dead_seeds_hold_back_no_page_that_links_lead_to(db: Database) -> None:
     """An old list of pages says nothing about the current site."""
     well = [f"/{name_of(n)}" for n in range(60)]
 

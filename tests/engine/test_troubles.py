@@ -60,7 +60,7 @@ async def fetched(db: Database, domain: Domain) -> int:
     return int(found[0][0])
 
 
-async def test_pages_that_hang_do_not_prevent_others_from_being_found(db: Database) -> None:
+async def test_pages_that_hang_do_not_keep_the_others_from_being_found(db: Database) -> None:
     def answer(path: str) -> tuple[int, str]:
         if path == "/robots.txt":
             return 404, ""
@@ -78,7 +78,7 @@ async def test_pages_that_hang_do_not_prevent_others_from_being_found(db: Databa
         assert await coins_missing(db) == 0
 
 
-async def test_one_page_that_hangs_is_at_fault_if_the_domain_responds(db: Database) -> None:
+async def test_one_page_that_hangs_is_its_own_fault_where_the_domain_answers(db: Database) -> None:
     broken = False
 
     def answer(path: str) -> tuple[int, str]:
@@ -128,7 +128,7 @@ async def test_a_budget_counts_robots_txt_and_its_redirects(db: Database) -> Non
         assert len(asked) == 3
 
 
-async def test_no_more_pages_are_known_than_allowed(db: Database) -> None:
+async def test_no_more_pages_are_known_than_allowed_whatever_becomes_of_them(db: Database) -> None:
     def answer(path: str) -> tuple[int, str]:
         return 200, "User-agent: *\nDisallow: /secret" if path == "/robots.txt" else links(
             *(f"/secret{n}" for n in range(50)), *(f"/page{n}" for n in range(50))
@@ -143,7 +143,7 @@ async def test_no_more_pages_are_known_than_allowed(db: Database) -> None:
     assert known == counted == [(20,)]
 
 
-async def test_after_a_change_of_scope_pages_are_parsed_again_once(db: Database) -> None:
+async def test_after_a_change_of_scope_pages_are_read_again_once(db: Database) -> None:
     def answer(path: str) -> tuple[int, str]:
         return (404, "") if path == "/robots.txt" else (200, links("/a", "/b", "/other/c"))
 
@@ -179,7 +179,7 @@ async def test_a_paused_domain_is_released_soon(db: Database) -> None:
     assert await rows(db, "SELECT lease_token FROM domain_state") == [(None,)]
 
 
-async def test_a_pattern_stored_before_it_was_rejected_suspends_only_its_domain(db: Database) -> None:
+async def test_a_pattern_that_was_stored_before_it_was_refused_holds_up_its_own_domain_alone(db: Database) -> None:
     def answer(path: str) -> tuple[int, str]:
         return (404, "") if path == "/robots.txt" else (200, links("/a"))
 

@@ -134,7 +134,7 @@ async def test_a_login_wall_for_a_day_and_a_half_loses_nothing(db: Database) -> 
     assert await coins_missing(db) == 0
 
 
-async def test_a_login_wall_is_reported_after_two_days(db: Database) -> None:
+async def test_a_login_wall_is_told_two_days_after_it_came(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         made.show = everywhere("<form><p>Who are you? <input name=n> <INPUT TYPE='password' NAME=p> Enter</form>")
@@ -185,7 +185,7 @@ def parts_list(page: int, day: int) -> str:
     return f"<table><tr><th>Part<th>Price<th>Stock{''.join(lines)}</table>"
 
 
-async def test_pages_of_codes_and_numbers_are_reported_when_all_of_their_rows_are_replaced(db: Database) -> None:
+async def test_pages_made_of_codes_and_numbers_are_told_when_all_of_their_rows_are_replaced(db: Database) -> None:
     paths = [f"/{kind}{n}" for kind in ("codes", "parts") for n in range(12)]
     days = dict.fromkeys(paths, 1)
 
@@ -209,7 +209,7 @@ async def test_pages_of_codes_and_numbers_are_reported_when_all_of_their_rows_ar
     assert sorted(await events(db)) == sorted(("changed", path[1:]) for path in replaced)
 
 
-async def test_a_block_page_on_all_pages_for_an_hour_is_no_version(db: Database) -> None:
+async def test_a_block_page_on_all_pages_for_an_hour_is_nobodys_version(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         before = await knowledge(db)
@@ -226,7 +226,7 @@ async def test_a_block_page_on_all_pages_for_an_hour_is_no_version(db: Database)
     assert await events(db) == []
 
 
-async def test_a_long_notice_on_all_pages_is_no_version_either(db: Database) -> None:
+async def test_a_long_notice_on_all_pages_is_nobodys_version_either(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         made.show = everywhere(f"<p>{prose(1, 200)}</p>")
@@ -239,7 +239,7 @@ async def test_a_long_notice_on_all_pages_is_no_version_either(db: Database) -> 
     assert found(back) == {"unchanged": 9}
 
 
-async def test_a_page_that_was_removed_without_a_404_is_gone_when_confirmed(db: Database) -> None:
+async def test_a_page_that_was_taken_away_without_a_404_is_gone_when_that_is_confirmed(db: Database) -> None:
     sorry = everywhere("<h1>Sorry</h1><p>Nothing of this name is here any more, or it never was.</p>")
     async with site() as made:
         domain, at = await begun(db, made)
@@ -261,7 +261,7 @@ async def test_a_page_that_was_removed_without_a_404_is_gone_when_confirmed(db: 
     assert await coins_missing(db) == 0
 
 
-async def test_dead_links_make_no_pages_if_a_domain_hides_its_404(db: Database) -> None:
+async def test_links_to_what_never_was_make_no_pages_where_a_domain_hides_its_404(db: Database) -> None:
     sorry = everywhere("<h1>Sorry</h1><p>Nothing of this name is here any more, or it never was.</p>")
     dead = [f"/dead{n}" for n in range(30)]
     async with site() as made:
@@ -280,7 +280,7 @@ async def test_dead_links_make_no_pages_if_a_domain_hides_its_404(db: Database) 
     assert set(PAGES) <= set(kept)
 
 
-async def test_a_truncated_body_is_no_version(db: Database) -> None:
+async def test_a_body_that_ends_too_early_is_no_version(db: Database) -> None:
     full = well("/page2")
     body = full.split(b"\r\n\r\n", 1)[1].decode()
     cut = {
@@ -304,7 +304,7 @@ async def test_a_truncated_body_is_no_version(db: Database) -> None:
     assert await events(db) == []
 
 
-async def test_a_page_that_becomes_short_is_changed_when_a_second_visit_confirms_it(db: Database) -> None:
+async def test_a_page_that_becomes_short_is_changed_when_a_second_look_says_so(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         made.show = lambda path: answer(html("<p>It moved to the cellar.")) if path == "/page4" else well(path)
@@ -317,7 +317,7 @@ async def test_a_page_that_becomes_short_is_changed_when_a_second_visit_confirms
     assert (await page(db, domain, "/page4"))["version"] == 2
 
 
-async def test_explain_shows_what_replaces_a_page(db: Database) -> None:
+async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         made.show = lambda path: answer("") if path == "/page4" else well(path)
@@ -330,7 +330,7 @@ async def test_explain_shows_what_replaces_a_page(db: Database) -> None:
     assert "1 look in a row failed (its body is empty)" in format_due(known, known.page, today=None, refusal="")
 
 
-async def test_withheld_content_is_counted_in_the_report_and_explained(db: Database) -> None:
+async def test_withheld_content_is_counted_in_the_report_and_told_by_explain(db: Database) -> None:
     async with site() as made:
         domain, at = await begun(db, made)
         made.show = lambda path: (

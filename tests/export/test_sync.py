@@ -92,7 +92,7 @@ async def test_index_equals_the_site_after_each_sync(db: Database, file: Path) -
             again = await sync(db, domain, index)
             await next_day(db, domain, shop)
             changed = await sync(db, domain, index)
-            whole = await sync(db, domain, index, anew=True)
+            whole = await sync(db, domain, index, full=True)
             shop.gone = {4, 5}
             for _ in range(4):  # until they are gone
                 await next_day(db, domain, shop)
@@ -328,7 +328,7 @@ def test_errors_of_sqlite_are_one_line(file: Path) -> None:
     with SqliteIndex(file) as index:
         with closing(sqlite3.connect(file)) as db:
             db.execute("DROP TABLE sync")
-        with pytest.raises(CrawlerError, match="no index that can be written: no such table"):
+        with pytest.raises(CrawlerError, match="cannot be written: no such table"):
             index.apply_pages("a.test", (), cursor=1)
 
 

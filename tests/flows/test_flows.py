@@ -229,9 +229,9 @@ def test_important_events_have_automations(stack: Stack) -> None:
     names = {each["name"] for each in ask(stack.api, "/automations/filter", {})}
     assert {
         "recrawl: a crawl has failed",
-        "recrawl: a domain is less fresh than wanted",
-        "recrawl: a report is not true",
-        "recrawl: a domain's traffic is off",
+        "recrawl: a domain is below its freshness target",
+        "recrawl: estimates differ from observations",
+        "recrawl: a domain's traffic is unusual",
     } <= names
 
 
@@ -481,7 +481,7 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_text("Custom run").click()
     page.get_by_text("A registered domain, such as docs.example.com.").wait_for()
-    page.get_by_text("What the pages' URLs begin with").wait_for()
+    page.get_by_text("The prefix of the pages' URLs").wait_for()
     page.locator("form .p-select-button__control").first.focus()
     page.keyboard.press("ArrowDown")
     page.get_by_text(domain.authority, exact=True).last.click()

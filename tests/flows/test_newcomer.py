@@ -98,9 +98,9 @@ def page(stack: Stack, tmp_path: Path) -> Iterator[Page]:  # after the stack, be
 
 
 def completes(page: Page, *, auth: str | None = None) -> None:
-    """Follow the word of a run into Prefect's own pages, and see it end there.
+    """Follow the link to a run into the Prefect UI, and wait there until it is completed.
 
-    auth: what Prefect asks for on the way; None where the browser has told it before, and nothing is asked.
+    auth: the auth string that Prefect asks for; None if the browser has sent it before.
     """
     pages, gone_through = page.url, []
     page.on("framenavigated", lambda frame: gone_through.append(frame.url))

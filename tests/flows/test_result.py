@@ -83,5 +83,5 @@ def test_a_run_is_summarized_in_three_lines() -> None:
     first, second, third = summarize_shift(done)
 
     assert first == "Visited 12 pages of 1 domain: 2 changed"
-    assert second == "Spent 13 requests and 2.5 MB in 4.0 s; saved 0 B"
+    assert second == "13 requests, 2.5 MB received in 4.0 s; 0 B saved"
     assert third.startswith("Suspended: a.test until ")

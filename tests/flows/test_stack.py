@@ -536,7 +536,7 @@ def test_a_foreign_prefect_server_is_used_and_not_stopped(stack: Stack, tmp_path
 
 def test_a_missing_prefect_server_is_a_one_line_error(home: Path) -> None:
     nowhere = settings_of(home).model_copy(update={"prefect_api_url": "http://127.0.0.1:1/api"})
-    with pytest.raises(StackFailed, match=r"no Prefect server answers at .* \(PREFECT_API_URL\)"):
+    with pytest.raises(StackFailed, match=r"no Prefect server responds at .* \(PREFECT_API_URL\)"):
         start_stack(nowhere, report=print, deployments=STAGE)
 
 

@@ -14,11 +14,11 @@ def test_opic_shows_where_each_selection_ends_and_its_curves(labs: Recrawl) -> N
     done = labs("opic", *SMALL, "--passes", "5", "--reaction", "--interpolation")
 
     assert done.code == 0
-    assert "Random beside greedy:" in done.out
-    assert "Interpolation beside the exact window" in done.out
+    assert "Random compared with greedy:" in done.out
+    assert "Interpolation compared with the exact window" in done.out
     assert all(f"\n{name} " in done.out for name in ("greedy", "cycle", "random", "off-line"))
     assert "power-law: 300 pages" in done.out
-    assert "Left of the jump after one window" in done.out
+    assert "Remaining error increase after one window" in done.out
     assert "● greedy   ○ cycle" in done.out
     assert "\x1b" not in done.out
 
@@ -93,8 +93,8 @@ def test_discovery_compares_all_orders(labs: Recrawl) -> None:
 def test_nutch_shows_its_table(labs: Recrawl) -> None:
     done = labs("nutch")
 
-    assert "4   E       1*         1.25*      0.5*       0.25       0.75*" in done.out
-    assert "truth           0.33      1.70      0.47      1.05      1.45" in done.out
+    assert "4   E        1*         1.25*      0.5*       0.25       0.75*" in done.out
+    assert "truth            0.33      1.70      0.47      1.05      1.45" in done.out
     assert labs("nutch", "--json").json["rounds"][5]["scores"]["B"] == 1.25
 
 
@@ -123,13 +123,13 @@ def test_a_domain_that_was_crawled_can_be_measured(recrawl: Recrawl, labs: Recra
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("opic", "--selection", "luck"), "'luck' is no selection; there are greedy, cycle, random"),
-        (("opic", "--window", "sliding"), "'sliding' is no window"),
+        (("opic", "--selection", "luck"), "unknown selection 'luck'; choose one of greedy, cycle, random"),
+        (("opic", "--window", "sliding"), "'sliding' is not a window"),
         (("opic", "--window", "fixed:0"), "above 0"),
         (("opic", "--pages", "100001"), "--pages"),
-        (("discovery", "--way", "best"), "'best' is no way"),
+        (("discovery", "--way", "best"), "unknown way 'best'"),
         (("discovery", "--limit", "1.5"), "--limit"),
-        (("windows", "--graph", "./nowhere"), "there is no folder ./nowhere"),
+        (("windows", "--graph", "./nowhere"), "the folder ./nowhere does not exist"),
         (("windows", "--graph", "a.test"), "a.test is not registered"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,

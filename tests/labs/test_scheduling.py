@@ -53,8 +53,8 @@ def test_a_trace_is_replayed_from_its_file(labs: Recrawl, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("nowhere",), "no world is called 'nowhere'; there are log-normal"),
-        (("--policy", "luck"), "no policy is called 'luck'; there are ours"),
+        (("nowhere",), "unknown world 'nowhere'; choose one of log-normal"),
+        (("--policy", "luck"), "unknown policy 'luck'; choose one of ours"),
         (("--budget", "0%"), "not above 0"),
         (("--trace", "missing.csv"), "missing.csv"),
     ],
@@ -83,7 +83,7 @@ def test_dais_experiment_and_the_estimators_print_their_tables(labs: Recrawl) ->
     dai = labs("dai", "--pages", "5", "--looks", "10")
     biases = labs("estimator", "--pages", "100", "--json")
 
-    assert "redundant looks spared" in dai.out
+    assert "redundant visits saved" in dai.out
     assert {"ours", "naive", "padded"} <= set(biases.json["points"][0])
 
 
@@ -98,7 +98,7 @@ def test_a_domains_looks_become_a_history_and_too_few_are_refused() -> None:
         history_of("a.test", {}, {})
 
 
-def test_a_domain_that_nobody_registered_has_no_history(labs: Recrawl) -> None:
+def test_an_unregistered_domain_has_no_history(labs: Recrawl) -> None:
     done = labs("replay-domain", "nowhere.test")
 
     assert done.code == 2

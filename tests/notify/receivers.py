@@ -116,13 +116,13 @@ class Shop:
         return answered(200, page.encode())
 
 
-async def first_look(db: Database) -> None:
+async def first_crawl(db: Database) -> None:
     """Crawl the site for the first time."""
     await crawl(db, at=START, settings=READ_HERE)
     await report.append_to_feed(db, at=START)
 
 
-async def look(db: Database, domain: Domain, *, at: datetime) -> None:
+async def recrawl_at(db: Database, domain: Domain, *, at: datetime) -> None:
     """Crawl the site at an instant."""
     await recrawl(db, domain, at=at, settings=READ_HERE)
 
@@ -134,7 +134,7 @@ async def changes_of(db: Database) -> list[tuple[int, str, str]]:
     return [(item.position, item.url, item.change.value) for item in items if item.change in KINDS]
 
 
-def told(receiver: Receiver) -> list[tuple[int, str, str]]:
+def delivered_changes(receiver: Receiver) -> list[tuple[int, str, str]]:
     return [(change["position"], change["url"], change["change"]) for change in receiver.changes]
 
 
@@ -143,7 +143,7 @@ async def subscribe(db: Database, target: str, **wish: Any) -> Subscription:
     return await subscriptions.add_subscription(db, SubscriptionOptions(target=target, **given), at=START)
 
 
-async def tell(
+async def deliver_at(
     db: Database,
     *,
     at: datetime,

@@ -12,7 +12,7 @@ from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind
 from tests.engine.crawls import DAY, START, answering, register, rows
-from tests.notify.receivers import Receiver, Shop, first_look, look, receiving, subscribe, tell
+from tests.notify.receivers import Receiver, Shop, deliver_at, first_crawl, receiving, recrawl_at, subscribe
 
 STANDING = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.RESTORED})
 
@@ -31,7 +31,7 @@ async def test_price_below_the_bound_notifies_once_until_it_was_above_again(db: 
     below = Condition(ConditionKind.BELOW, bound=50)
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver, receiving(Receiver()) as above:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         await subscribe(db, receiver.url, condition=below, place=".price", kinds=STANDING)
         await subscribe(
             db, above.url, condition=Condition(ConditionKind.ABOVE, bound=1000), place=".price", kinds=STANDING
@@ -45,8 +45,8 @@ async def test_price_below_the_bound_notifies_once_until_it_was_above_again(db: 
         ]
         for n, prices in enumerate(days, start=1):
             shop.prices, shop.day = prices, n
-            await look(db, domain, at=START + n * DAY)
-            await tell(db, at=START + n * DAY)
+            await recrawl_at(db, domain, at=START + n * DAY)
+            await deliver_at(db, at=START + n * DAY)
 
     assert said(receiver) == [("p1", 60, 49.5), ("p2", 52, 48), ("p1", None, 44)]
     assert said(above) == [("p3", 999, 1001)]
@@ -58,7 +58,7 @@ async def test_text_that_appears_or_disappears_notifies_also_with_its_page(db: D
     shop.prices = {1: "out of stock", 2: "in stock", 3: "in stock"}
     async with answering(shop.respond) as url, receiving(Receiver()) as appears, receiving(Receiver()) as goes:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         await subscribe(
             db, appears.url, condition=Condition(ConditionKind.APPEARS, "re:^in stock|\nin stock"), kinds=STANDING
         )
@@ -66,11 +66,11 @@ async def test_text_that_appears_or_disappears_notifies_also_with_its_page(db: D
             db, goes.url, condition=Condition(ConditionKind.DISAPPEARS, "In stock"), place=".price", kinds=STANDING
         )
         shop.prices, shop.day = {1: "in stock now", 2: "in stock", 3: "out of stock"}, 1
-        await look(db, domain, at=START + DAY)
+        await recrawl_at(db, domain, at=START + DAY)
         shop.gone = {2}
         for n in range(2, 6):
-            await look(db, domain, at=START + n * DAY)
-        await tell(db, at=START + 6 * DAY)
+            await recrawl_at(db, domain, at=START + n * DAY)
+        await deliver_at(db, at=START + 6 * DAY)
 
     assert [page for page, _, _ in said(appears)] == ["p1"]
     assert [page for page, _, _ in said(goes)] == ["p3", "p2"]
@@ -82,11 +82,11 @@ async def test_condition_without_selector_uses_the_watched_block_of_a_rule(db: D
     rules = (PageRule(pattern="/p", view=View(watch=(".price",))),)
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url, rules=rules)
-        await first_look(db)
+        await first_crawl(db)
         await subscribe(db, receiver.url, condition=Condition(ConditionKind.BELOW, bound=50), kinds=STANDING)
         shop.prices = {1: "EUR 40"}
-        await look(db, domain, at=START + DAY)
-        await tell(db, at=START + DAY)
+        await recrawl_at(db, domain, at=START + DAY)
+        await deliver_at(db, at=START + DAY)
 
     assert said(receiver) == [("p1", 60, 40)]
 
@@ -97,10 +97,10 @@ async def test_feed_is_read_in_parts_until_the_deadline(db: Database) -> None:
     async with answering(shop.respond) as url, ParserPool(0) as readers:
         domain = await register(db, url)
         made = await subscribe(db, "http://127.0.0.1:9/hook", condition=condition, kinds=STANDING)
-        await first_look(db)
+        await first_crawl(db)
         for day in range(1, 7):
             shop.day = day
-            await look(db, domain, at=START + day * DAY)
+            await recrawl_at(db, domain, at=START + day * DAY)
         await report.append_to_feed(db, at=START)
         end = await report.read_feed_end(db)
         time_left = iter((True, False))
@@ -120,16 +120,16 @@ async def test_excluded_page_keeps_its_last_text(db: Database) -> None:
     shop.prices = {1: "sold out", 2: "sold out"}
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         await subscribe(db, receiver.url, condition=Condition(ConditionKind.DISAPPEARS, "sold out"), place=".price")
         await domains.change_settings(db, domain, replace(domain.settings, exclude=("/p1", "/p2")), at=START + DAY)
-        await look(db, domain, at=START + DAY)
-        await tell(db, at=START + DAY)
+        await recrawl_at(db, domain, at=START + DAY)
+        await deliver_at(db, at=START + DAY)
         assert receiver.changes == []
         shop.prices[1], shop.day = "EUR 12", 2
         await domains.change_settings(db, domain, domain.settings, at=START + 2 * DAY)
-        await look(db, domain, at=START + 2 * DAY)
-        await tell(db, at=START + 2 * DAY)
+        await recrawl_at(db, domain, at=START + 2 * DAY)
+        await deliver_at(db, at=START + 2 * DAY)
 
     kinds = [change for (change,) in await rows(db, "SELECT change FROM event WHERE url LIKE '%%/p1' ORDER BY number")]
     assert kinds == ["added", "excluded", "restored"]

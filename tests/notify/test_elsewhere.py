@@ -6,7 +6,7 @@ from pathlib import Path
 from crawler.store import subscriptions
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answering, register
-from tests.notify.receivers import Shop, first_look, look, subscribe, tell
+from tests.notify.receivers import Shop, deliver_at, first_crawl, recrawl_at, subscribe
 
 HOUR = timedelta(hours=1)
 CHANGED = START + DAY
@@ -16,19 +16,19 @@ async def test_command_of_another_home_is_reported_after_hours(db: Database, tmp
     shop = Shop(2)
     async with answering(shop.respond) as url:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         one = await subscribe(db, f"command:tee -a {tmp_path / 'inbox'}", seal="of the other")
-        none_yet = await tell(db, at=START + DAY / 2)
+        none_yet = await deliver_at(db, at=START + DAY / 2)
         shop.day = 1
-        await look(db, domain, at=CHANGED)
-        soon = await tell(db, at=CHANGED + HOUR)
-        late = await tell(db, at=CHANGED + 3 * HOUR)
-        by_its_own = await tell(db, at=CHANGED + 3 * HOUR, seal="of the other")
-        afterwards = await tell(db, at=CHANGED + 9 * HOUR)
+        await recrawl_at(db, domain, at=CHANGED)
+        soon = await deliver_at(db, at=CHANGED + HOUR)
+        late = await deliver_at(db, at=CHANGED + 3 * HOUR)
+        by_its_own = await deliver_at(db, at=CHANGED + 3 * HOUR, seal="of the other")
+        afterwards = await deliver_at(db, at=CHANGED + 9 * HOUR)
 
     assert (none_yet.elsewhere, soon.elsewhere) == ({}, {})
     assert late.elsewhere.keys() == {one.id}
-    assert "added in another home" in late.elsewhere[one.id]
+    assert "added with another RECRAWL_HOME" in late.elsewhere[one.id]
     assert "it has not run since" in late.elsewhere[one.id]
     assert f"recrawl notify remove {one.id}" in late.elsewhere[one.id]
     assert (late.failed, by_its_own.messages, by_its_own.undelivered) == ({}, 2, {})
@@ -39,16 +39,16 @@ async def test_failing_command_is_not_reported_by_another_home(db: Database) -> 
     shop = Shop(1)
     async with answering(shop.respond) as url:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         one = await subscribe(db, "command:false", seal="of the other")
         shop.day = 1
-        await look(db, domain, at=CHANGED)
+        await recrawl_at(db, domain, at=CHANGED)
         others = []
         for n in range(5):
-            await tell(db, at=CHANGED + n * HOUR, seal="of the other")
-            others.append(await tell(db, at=CHANGED + n * HOUR + HOUR / 2))
+            await deliver_at(db, at=CHANGED + n * HOUR, seal="of the other")
+            others.append(await deliver_at(db, at=CHANGED + n * HOUR + HOUR / 2))
         found = await subscriptions.find_subscription(db, one.id)
-        gone = await tell(db, at=CHANGED + 9 * HOUR)
+        gone = await deliver_at(db, at=CHANGED + 9 * HOUR)
 
     assert [other.undelivered for other in others] == [{}] * 5
     assert found is not None
@@ -63,11 +63,11 @@ async def test_view_has_a_row_with_the_reason(db: Database) -> None:
     shop = Shop(2)
     async with answering(shop.respond) as url:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         await subscribe(db, "http://127.0.0.1:9/hook")
         shop.day = 1
-        await look(db, domain, at=CHANGED)
-        await tell(db, at=CHANGED)
+        await recrawl_at(db, domain, at=CHANGED)
+        await deliver_at(db, at=CHANGED)
         (failing,) = await subscriptions.list_subscriptions(db)
         await subscriptions.pause_subscription(db, failing.id, at=CHANGED)
         (paused,) = await subscriptions.list_subscriptions(db)

@@ -21,7 +21,7 @@ from crawler.notify.sender import run_program
 from crawler.notify.target import check_target
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answered, answering, register
-from tests.notify.receivers import first_look, look, subscribe, tell
+from tests.notify.receivers import deliver_at, first_crawl, recrawl_at, subscribe
 from tests.ports import next_port
 
 METADATA = "169.254.169.254"
@@ -209,11 +209,11 @@ async def test_crawled_text_sends_no_mentions(db: Database, service: str) -> Non
 
     async with sentinel() as receiver, answering(respond) as url:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         await subscribe(db, service.format(receiver.port))
         said[:] = CALLS
-        await look(db, domain, at=START + DAY)
-        done = await tell(db, at=START + DAY)
+        await recrawl_at(db, domain, at=START + DAY)
+        done = await deliver_at(db, at=START + DAY)
 
     assert done.failed == {}
     (got,) = receiver.log

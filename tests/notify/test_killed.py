@@ -12,7 +12,16 @@ from pathlib import Path
 from crawler.store import subscriptions
 from crawler.store.database import Database
 from tests.engine.crawls import START, answering, environ, register
-from tests.notify.receivers import Receiver, Shop, changes_of, first_look, look, receiving, subscribe, told
+from tests.notify.receivers import (
+    Receiver,
+    Shop,
+    changes_of,
+    delivered_changes,
+    first_crawl,
+    receiving,
+    recrawl_at,
+    subscribe,
+)
 from tests.patience import PATIENCE_S
 
 KILLS = int(os.environ.get("RECRAWL_TEST_KILLS", "5"))
@@ -49,11 +58,11 @@ async def test_all_changes_arrive_in_order_despite_kills(db: Database, database_
 
     async with answering(shop.respond) as url, receiving(Receiver(answer)) as receiver:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         await subscribe(db, receiver.url)
         for n in range(1, LOOKS + 1):
             shop.day = n
-            await look(db, domain, at=START + timedelta(days=n))
+            await recrawl_at(db, domain, at=START + timedelta(days=n))
         kills = 0
         while kills < KILLS:
             ended = await killed_after(chance.randint(1, 4), chance.random() * 0.02, receiver, database_url, tmp_path)
@@ -71,11 +80,11 @@ async def test_all_changes_arrive_in_order_despite_kills(db: Database, database_
 
     assert kills >= min(KILLS, 3)
     seen = [got.headers["webhook-id"] for got in receiver.taken]
-    assert sorted(told(receiver)) == known  # nothing lost; a message that came twice has the same token
+    assert sorted(delivered_changes(receiver)) == known  # nothing lost; a message that came twice has the same token
     places = {(change["url"], change["position"]) for change in receiver.changes}
     assert len(places) == len(receiver.changes) == len(set(seen))
     for page in {url for _, url, _ in known}:
-        order = [position for position, url, _ in told(receiver) if url == page]
+        order = [position for position, url, _ in delivered_changes(receiver) if url == page]
         assert order == sorted(order), json.dumps(order)
     assert (after.waiting, after.dead) == (0, 0)
     print(f"{kills} kills, {len(known)} changes, {len(seen) - len(set(seen))} came twice")  # noqa: T201

@@ -15,7 +15,17 @@ from crawler.settings import Settings
 from crawler.store import subscriptions
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answering, register
-from tests.notify.receivers import Receiver, Shop, changes_of, first_look, look, receiving, subscribe, tell, told
+from tests.notify.receivers import (
+    Receiver,
+    Shop,
+    changes_of,
+    deliver_at,
+    delivered_changes,
+    first_crawl,
+    receiving,
+    recrawl_at,
+    subscribe,
+)
 
 HOUR = timedelta(hours=1)
 CHANGED = START + DAY
@@ -26,13 +36,13 @@ async def test_changes_wait_until_the_address_is_available(db: Database) -> None
     shop = Shop()
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         one = await subscribe(db, "env:HOOK")
         shop.day = 1
-        await look(db, domain, at=CHANGED)
-        failed = [(await tell(db, at=CHANGED + n * HOUR)).failed for n in range(100)]  # four days
+        await recrawl_at(db, domain, at=CHANGED)
+        failed = [(await deliver_at(db, at=CHANGED + n * HOUR)).failed for n in range(100)]  # four days
         (waiting,) = await subscriptions.list_subscriptions(db)
-        done = await tell(db, at=CHANGED + 101 * HOUR, secrets={"env:HOOK": receiver.url})
+        done = await deliver_at(db, at=CHANGED + 101 * HOUR, secrets={"env:HOOK": receiver.url})
         known = await changes_of(db)
         after = await subscriptions.find_subscription(db, one.id)
 
@@ -40,7 +50,7 @@ async def test_changes_wait_until_the_address_is_available(db: Database) -> None
     assert (waiting.waiting, waiting.dead, waiting.failures) == (6, 0, 100)
     assert "env:HOOK is not available" in waiting.reason
     assert (done.messages, done.changes) == (6, 6)  # a webhook gets one message per change
-    assert told(receiver) == known
+    assert delivered_changes(receiver) == known
     assert after is not None
     assert (after.failures, after.last_error) == (0, "")
 
@@ -50,21 +60,23 @@ async def test_changes_wait_until_the_signing_key_is_available(db: Database, lac
     shop, key = Shop(), {"env:KEY": "whsec_YWJj"}
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         one = await subscribe(db, receiver.url, secret="env:KEY")
         shop.day = 1
-        await look(db, domain, at=CHANGED)
-        failed = [(await tell(db, at=CHANGED + n * HOUR, secrets=lacking)).failed for n in range(100)]  # four days
+        await recrawl_at(db, domain, at=CHANGED)
+        failed = [
+            (await deliver_at(db, at=CHANGED + n * HOUR, secrets=lacking)).failed for n in range(100)
+        ]  # four days
         (waiting,) = await subscriptions.list_subscriptions(db)
         takes, receiver.answer = receiver.answer, lambda _: (503, "")
-        await tell(db, at=CHANGED + 101 * HOUR, secrets=key)
+        await deliver_at(db, at=CHANGED + 101 * HOUR, secrets=key)
         receiver.answer = takes
-        done = await tell(db, at=CHANGED + 103 * HOUR, secrets=key)
+        done = await deliver_at(db, at=CHANGED + 103 * HOUR, secrets=key)
         known = await changes_of(db)
 
     assert all("env:KEY" in each[one.id] for each in failed)
     assert (waiting.waiting, waiting.dead) == (6, 0)
-    assert (done.failed, sorted(told(receiver))) == ({}, known)
+    assert (done.failed, sorted(delivered_changes(receiver))) == ({}, known)
 
 
 async def test_unreadable_secret_file_does_not_delay_other_subscriptions(
@@ -77,12 +89,12 @@ async def test_unreadable_secret_file_does_not_delay_other_subscriptions(
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         (tmp_path / "hook").write_text(f"{receiver.url}\n")
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         one = await subscribe(db, "env:HOOK_OF_TEST")
         await subscribe(db, "env:GOOD_OF_TEST")
         shop.day = 1
-        await look(db, domain, at=CHANGED)
-        done = await tell(db, at=CHANGED, find=find)
+        await recrawl_at(db, domain, at=CHANGED)
+        done = await deliver_at(db, at=CHANGED, find=find)
 
     assert "HOOK_OF_TEST_FILE" in done.failed[one.id]
     assert (len(done.failed), done.messages) == (1, 2)  # the other one is in a file, as in containers
@@ -101,8 +113,8 @@ def worker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Settings]
 @pytest.mark.parametrize("worker", [{"OTHER": "1"}], indirect=True)
 def test_stack_without_the_variable_is_reported(worker: Settings) -> None:
     assert explain_missing_in_worker(worker, MAIL) == (
-        "the running stack was started without MAIL_OF_TEST, and cannot use it: "
-        "recrawl down, then recrawl up where MAIL_OF_TEST is set"
+        "the local stack was started without MAIL_OF_TEST and cannot use it: "
+        "set MAIL_OF_TEST, then run recrawl down and recrawl up"
     )
     assert explain_missing_in_worker(worker, parse_reference("block:mail")) == ""
 
@@ -116,7 +128,7 @@ def test_stack_with_the_variable_or_its_file_is_accepted(worker: Settings) -> No
 def test_stack_with_another_value_is_reported(worker: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAIL_OF_TEST", "b")
 
-    assert "was started with another MAIL_OF_TEST" in explain_missing_in_worker(worker, MAIL)
+    assert "was started with another value of MAIL_OF_TEST" in explain_missing_in_worker(worker, MAIL)
 
 
 def test_check_needs_a_worker_of_this_home_or_an_external_database(tmp_path: Path) -> None:

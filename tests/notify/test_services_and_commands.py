@@ -24,7 +24,7 @@ from crawler.notify.target import check_target, parse_command
 from crawler.store import subscriptions
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answering, register, rows
-from tests.notify.receivers import Shop, changes_of, first_look, look, subscribe, tell
+from tests.notify.receivers import Shop, changes_of, deliver_at, first_crawl, recrawl_at, subscribe
 
 MINUTE = timedelta(minutes=1)
 
@@ -72,15 +72,15 @@ async def test_changes_are_mailed_together_and_retried_after_a_rejection(db: Dat
         address = f"mailto://127.0.0.1:{server.port}?from=recrawl@example.com&to=me@example.com"
         async with answering(shop.respond) as url:
             domain = await register(db, url)
-            await first_look(db)
+            await first_crawl(db)
             await subscribe(db, check_target(address, allow_private=True))
             shop.day, server.refuses = 1, True
-            await look(db, domain, at=START + DAY)
-            refused = await tell(db, at=START + DAY)
+            await recrawl_at(db, domain, at=START + DAY)
+            refused = await deliver_at(db, at=START + DAY)
             server.refuses = False
-            await tell(db, at=START + DAY + MINUTE)
+            await deliver_at(db, at=START + DAY + MINUTE)
             known = await changes_of(db)
-            await tell(db, at=START + DAY + 2 * MINUTE)
+            await deliver_at(db, at=START + DAY + 2 * MINUTE)
 
     assert "mailto" not in refused.failed[1]
     (mail,) = server.mails
@@ -101,14 +101,14 @@ async def test_daily_digest_has_all_changes_of_the_day(db: Database) -> None:
         address = f"mailto://127.0.0.1:{server.port}?from=recrawl@example.com&to=me@example.com"
         async with answering(shop.respond) as url:
             domain = await register(db, url)
-            await first_look(db)
+            await first_crawl(db)
             await subscribe(db, "env:MAIL", digest="daily@07:30")
             for hour in (1, 5, 9):
                 shop.day += 1
-                await look(db, domain, at=START + DAY + hour * 60 * MINUTE)
-                await tell(db, at=START + DAY + hour * 60 * MINUTE, secrets={"env:MAIL": address})
+                await recrawl_at(db, domain, at=START + DAY + hour * 60 * MINUTE)
+                await deliver_at(db, at=START + DAY + hour * 60 * MINUTE, secrets={"env:MAIL": address})
             before = len(server.mails)
-            await tell(db, at=START + 2 * DAY + 8 * 60 * MINUTE, secrets={"env:MAIL": address})
+            await deliver_at(db, at=START + 2 * DAY + 8 * 60 * MINUTE, secrets={"env:MAIL": address})
 
     # Two crawls before half past seven, one after it.
     assert before == 1
@@ -128,12 +128,12 @@ async def test_no_secret_of_a_target_is_stored_or_logged(db: Database, told: lis
     }
     async with answering(shop.respond) as url:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         for name in secrets:
             await subscribe(db, check_target(name))
         shop.day = 1
-        await look(db, domain, at=START + DAY)
-        done = await tell(db, at=START + DAY, secrets=secrets)
+        await recrawl_at(db, domain, at=START + DAY)
+        done = await deliver_at(db, at=START + DAY, secrets=secrets)
     tables = await rows(
         db, "SELECT to_jsonb(s)::text FROM subscription s UNION ALL SELECT to_jsonb(m)::text FROM message m"
     )
@@ -207,15 +207,15 @@ async def test_command_gets_the_message_on_stdin_and_its_exit_code_decides(db: D
     broken.touch()
     async with answering(shop.respond) as url:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         await subscribe(db, f"command:'{program}' {inbox}", seal="mine")
         await subscribe(db, f"command:'{program}' {tmp_path / 'other'}", seal="of another machine")
         shop.day = 1
-        await look(db, domain, at=START + DAY)
-        failed = await tell(db, at=START + DAY)
+        await recrawl_at(db, domain, at=START + DAY)
+        failed = await deliver_at(db, at=START + DAY)
         broken.unlink()
         for n in range(3):
-            await tell(db, at=START + DAY + n * MINUTE)
+            await deliver_at(db, at=START + DAY + n * MINUTE)
         known = await changes_of(db)
         _, other = await subscriptions.list_subscriptions(db)
 

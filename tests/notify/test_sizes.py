@@ -14,7 +14,18 @@ from crawler.store.database import Database
 from crawler.store.outbox import Message
 from crawler.store.subscriptions import MAX_BYTES
 from tests.engine.crawls import DAY, START, answered, answering, register
-from tests.notify.receivers import WORDS, Got, Receiver, changes_of, first_look, look, receiving, subscribe, tell, told
+from tests.notify.receivers import (
+    WORDS,
+    Got,
+    Receiver,
+    changes_of,
+    deliver_at,
+    delivered_changes,
+    first_crawl,
+    receiving,
+    recrawl_at,
+    subscribe,
+)
 from tests.notify.test_webhooks import per_page
 
 HOUR = timedelta(hours=1)
@@ -49,11 +60,11 @@ async def test_large_digest_is_split_for_a_receiver_with_a_limit_of_1_mb(db: Dat
     library = Library()
     async with answering(library.respond) as url, receiving(Receiver(refusing(MB))) as receiver:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         one = await subscribe(db, receiver.url, digest="daily@07:30")
         library.day = 1
-        await look(db, domain, at=START + DAY)
-        done = await tell(db, at=START + 2 * DAY)
+        await recrawl_at(db, domain, at=START + DAY)
+        done = await deliver_at(db, at=START + 2 * DAY)
         known = await changes_of(db)
         after = await subscriptions.find_subscription(db, one.id)
 
@@ -62,7 +73,7 @@ async def test_large_digest_is_split_for_a_receiver_with_a_limit_of_1_mb(db: Dat
     assert len(receiver.taken) == len(receiver.got) > 4
     assert max(sizes) <= MAX_BYTES
     assert done.undelivered == {}
-    assert told(receiver) == known
+    assert delivered_changes(receiver) == known
     assert len({got.headers["webhook-id"] for got in receiver.got}) == len(receiver.got)
     assert all("blocks_left_out" not in change for change in receiver.changes)
     assert after is not None
@@ -74,26 +85,26 @@ async def test_receiver_with_a_lower_limit_gets_smaller_messages_in_order(db: Da
     library, limit = Library(), 20_000
     async with answering(library.respond) as url, receiving(Receiver(lambda _: (400, ""))) as receiver:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         one = await subscribe(db, receiver.url, digest="1h")
         for day in (1, 2):  # messages of the second day are made while those of the first wait
             library.day = day
-            await look(db, domain, at=START + day * DAY)
-            await tell(db, at=START + day * DAY + HOUR)
+            await recrawl_at(db, domain, at=START + day * DAY)
+            await deliver_at(db, at=START + day * DAY + HOUR)
         receiver.answer, before = refusing(limit), len(receiver.got)
         for n in range(3):
-            await tell(db, at=START + 2 * DAY + (n + 2) * HOUR)
+            await deliver_at(db, at=START + 2 * DAY + (n + 2) * HOUR)
         refused = [got for got in receiver.got[before:] if len(got.body) > limit]
         library.day, before = 3, len(receiver.got)
-        await look(db, domain, at=START + 3 * DAY)
-        await tell(db, at=START + 3 * DAY + HOUR)
+        await recrawl_at(db, domain, at=START + 3 * DAY)
+        await deliver_at(db, at=START + 3 * DAY + HOUR)
         known = await changes_of(db)
         after = await subscriptions.find_subscription(db, one.id)
 
     assert len(refused) == 2  # 256 kB, then a quarter of it, and a quarter of that fits
     assert max(len(got.body) for got in receiver.got[before:]) <= limit  # the limit was learned
-    assert sorted(told(receiver)) == known
-    assert per_page(told(receiver)) == per_page(known)
+    assert sorted(delivered_changes(receiver)) == known
+    assert per_page(delivered_changes(receiver)) == per_page(known)
     assert max(Counter(got.headers["webhook-id"] for got in receiver.taken).values()) == 1
     shown = receiver.changes[0]
     assert len(shown["blocks"]) > 3
@@ -108,12 +119,12 @@ async def test_receiver_that_rejects_every_size_is_given_up_in_time(db: Database
     library = Library()
     async with answering(library.respond) as url, receiving(Receiver(refusing(0))) as receiver:
         domain = await register(db, url)
-        await first_look(db)
+        await first_crawl(db)
         one = await subscribe(db, receiver.url, pattern="/p7", digest="1h")
         library.day = 1
-        await look(db, domain, at=START + DAY)
+        await recrawl_at(db, domain, at=START + DAY)
         for n in range(20):
-            await tell(db, at=START + DAY + (n + 1) * HOUR)
+            await deliver_at(db, at=START + DAY + (n + 1) * HOUR)
         (letter,) = await outbox.list_dead_letters(db, one.id)
 
     assert (letter.error, letter.tries) == ("status 413", 16)

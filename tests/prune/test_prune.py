@@ -241,7 +241,7 @@ async def test_a_paused_subscription_that_holds_versions_back_is_named_and_what_
     assert done.reader_since is not None
     assert START + DAY < done.reader_since < START + 3 * DAY
     assert f"recrawl notify resume {subscription.id}, or recrawl notify remove {subscription.id}" in done.deferral_note
-    assert f"{done.deferred_versions} versions stay for subscription {subscription.id}" in done.deferral_note
+    assert f"{done.deferred_versions} versions are kept for subscription {subscription.id}" in done.deferral_note
     stay = sum((await kept(db, domain)).values())
     full = await keep(db, domain, keep_versions=1000, quota=1)
     over = await prune_domain(db, full, at=NOW)

@@ -1,4 +1,4 @@
-"""A dump restored on an empty machine, where crawling goes on as if nothing had happened."""
+"""Dump and restore on an empty machine, where crawling continues without repeated requests."""
 
 import shutil
 import tempfile
@@ -30,7 +30,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A folder that everybody can look into, with whatever runs in it stopped afterwards."""
+    """Return a world-readable folder, and stop its Postgres afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="recrawl-restored-"))
     folder.chmod(0o755)
     yield folder
@@ -41,7 +41,7 @@ def home() -> Iterator[Path]:
 
 
 async def half_crawled(database_url: str, site: Site) -> None:
-    """The site known, and ten of its pages read; changes are in the feed."""
+    """Register a site, fetch ten of its pages, and append the changes to the feed."""
     async with open_database(database_url) as db:
         await register(db, site.url)
         await crawl(db, at=START, pages=11)
@@ -49,7 +49,7 @@ async def half_crawled(database_url: str, site: Site) -> None:
 
 
 async def everything(db: Database) -> list[object]:
-    """What a restore must bring back, down to the coin and the due time."""
+    """Return the state that a restore must reproduce, including cash and due times."""
     return [
         await rows(db, f"SELECT * FROM {table} ORDER BY {order}")
         for table, order in (
@@ -59,7 +59,7 @@ async def everything(db: Database) -> list[object]:
     ]
 
 
-async def test_crawling_goes_on_from_a_dump_and_nothing_is_asked_for_twice(
+async def test_crawl_continues_from_a_dump_without_repeated_requests(
     site: Site, database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
     await half_crawled(database_url, site)
@@ -77,7 +77,7 @@ async def test_crawling_goes_on_from_a_dump_and_nothing_is_asked_for_twice(
     async with open_database(database_url) as before, open_database(empty_database_url) as after:
         assert await everything(after) == await everything(before)
         assert await coins_missing(after) == 0
-        await crawl(after, at=START + timedelta(minutes=1))  # what is not due is not asked for
+        await crawl(after, at=START + timedelta(minutes=1))  # pages that are not due are not requested
         assert await report.check_invariants(after) == []
         assert await report.append_to_feed(after, at=START) == 0
         found = await rows(after, "SELECT position FROM feed ORDER BY position")
@@ -88,13 +88,11 @@ async def test_crawling_goes_on_from_a_dump_and_nothing_is_asked_for_twice(
     again = run(empty_database_url, "db", "restore", f"{file}")
     assert again.code == 2
     assert "not empty" in again.complaint
-    assert "is no file" in run(empty_database_url, "db", "restore", f"{tmp_path / 'none'}").complaint
+    assert "is not a file" in run(empty_database_url, "db", "restore", f"{tmp_path / 'none'}").complaint
     assert "cannot be written" in run(database_url, "db", "dump", f"{tmp_path / 'none' / 'file'}").complaint
 
 
-async def test_an_empty_home_takes_a_dump_and_a_full_one_refuses_it(
-    site: Site, database_url: str, tmp_path: Path, home: Path
-) -> None:
+async def test_restore_needs_a_home_without_domains(site: Site, database_url: str, tmp_path: Path, home: Path) -> None:
     await half_crawled(database_url, site)
     file = tmp_path / "crawl.dump"
     dumped = command("db", "dump", f"{file}", "--json", database_url=database_url, home=tmp_path)
@@ -109,10 +107,10 @@ async def test_an_empty_home_takes_a_dump_and_a_full_one_refuses_it(
     assert "/aa" in told.out
     again = command("db", "restore", f"{file}", database_url=None, home=home)
     assert again.code == 2
-    assert "holds 1 domains" in again.complaint
+    assert "already has 1 domains" in again.complaint
 
 
-def test_what_is_no_dump_or_a_part_of_one_leaves_the_database_empty(
+def test_invalid_or_truncated_dump_leaves_the_database_empty(
     database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
     (tmp_path / "text").write_text("no dump at all")
@@ -127,7 +125,7 @@ def test_what_is_no_dump_or_a_part_of_one_leaves_the_database_empty(
         assert read_schema_state(empty_database_url) is SchemaState.EMPTY
 
 
-def test_where_no_database_is_none_is_made_and_nothing_is_dumped(empty_database_url: str, tmp_path: Path) -> None:
+def test_dump_does_not_create_a_missing_database(empty_database_url: str, tmp_path: Path) -> None:
     for words in (("db", "dump", f"{tmp_path / 'crawl.dump'}"), ("db", "check")):
         done = command(*words, database_url=None, home=tmp_path / "home")
         assert done.code == 2

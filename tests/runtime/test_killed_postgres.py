@@ -1,4 +1,4 @@
-"""The embedded Postgres is killed under a crawl: the crawl starts it again and goes on."""
+"""A crawl restarts the embedded Postgres after a kill and continues."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ def kill_postgres(home: Path) -> int:
 
 
 @SLOW
-def test_a_crawl_restarts_the_postgres_that_is_killed_under_it_and_ends_well(home: Path) -> None:
+def test_crawl_restarts_a_killed_postgres_and_succeeds(home: Path) -> None:
     with serving() as site:
         site.page("/", *(f"/{n}" for n in range(PAGES)))
         for n in range(PAGES):
@@ -44,6 +44,6 @@ def test_a_crawl_restarts_the_postgres_that_is_killed_under_it_and_ends_well(hom
     assert "Traceback" not in complained
     assert "postgres.restarted" in complained
     assert all(asked[f"/{n}"] >= 1 for n in range(PAGES))
-    assert find_running_postgres(home) is None  # the last who needed it has stopped it
+    assert find_running_postgres(home) is None  # the last user has stopped it
     with borrow_postgres(home) as again:
         assert ask(again, "SELECT count(*) FROM page WHERE version = 1", "crawl") == [(PAGES + 1,)], said

@@ -1,4 +1,4 @@
-"""The embedded Postgres, really started, killed and started again."""
+"""The embedded Postgres: start, stop, kills, ports, accounts and error messages."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ from crawler.runtime.postgres.cluster import Cluster, ensure_postgres, find_runn
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A folder that everybody can look into, with whatever runs in it stopped afterwards."""
+    """Return a world-readable folder, and stop its Postgres afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="recrawl-postgres-"))
     folder.chmod(0o755)
     yield folder
@@ -44,10 +44,10 @@ def ask(cluster: Cluster, statement: str, database: str = "postgres") -> list[tu
         return cursor.fetchall() if cursor.description else []
 
 
-def test_it_is_made_started_found_stopped_and_keeps_its_data_and_its_url(home: Path) -> None:
+def test_cluster_keeps_its_data_and_url_after_a_restart(home: Path) -> None:
     cluster = ensure_postgres(home, durable=False)
     cluster.create_database("crawl")
-    cluster.create_database("crawl")  # is there already
+    cluster.create_database("crawl")  # already exists
     ask(cluster, "CREATE TABLE kept AS SELECT 42 AS answer", "crawl")
     assert ensure_postgres(home, durable=False) == cluster
 
@@ -64,7 +64,7 @@ def test_it_is_made_started_found_stopped_and_keeps_its_data_and_its_url(home: P
     assert ask(again, "SELECT 1 FROM pg_database WHERE datname = 'crawl'") == []
 
 
-def test_it_holds_any_text_and_what_prefect_needs(home: Path) -> None:
+def test_database_stores_any_text_and_has_the_extensions_of_prefect(home: Path) -> None:
     cluster = ensure_postgres(home, durable=False)
     cluster.create_database("crawl")
     assert ask(cluster, "SHOW server_encoding", "crawl") == [("UTF8",)]
@@ -72,7 +72,7 @@ def test_it_holds_any_text_and_what_prefect_needs(home: Path) -> None:
     ask(cluster, "CREATE EXTENSION pg_trgm", "crawl")
 
 
-def test_nobody_gets_in_without_the_password(home: Path) -> None:
+def test_connection_needs_the_password(home: Path) -> None:
     cluster = ensure_postgres(home, durable=False)
     with pytest.raises(psycopg.OperationalError, match="no password supplied"):
         psycopg.connect(f"postgresql://postgres@127.0.0.1:{cluster.port}/postgres")
@@ -82,17 +82,17 @@ def test_nobody_gets_in_without_the_password(home: Path) -> None:
     assert cluster.password not in repr(cluster)
 
 
-def test_a_kill_9_loses_nothing_that_was_committed(home: Path) -> None:
+def test_kill_9_loses_no_committed_data(home: Path) -> None:
     cluster = ensure_postgres(home)
     ask(cluster, "CREATE TABLE kept (n int)")
     for n in range(3):
         ask(cluster, f"INSERT INTO kept VALUES ({n})")
         os.kill(cluster.pid, signal.SIGKILL)
-        cluster = ensure_postgres(home)  # at once, while the old processes are still ending
+        cluster = ensure_postgres(home)  # immediately, while old processes are still ending
         assert ask(cluster, "SELECT count(*) FROM kept") == [(n + 1,)]
 
 
-def test_a_process_killed_while_it_made_the_cluster_leaves_nothing_in_the_way(home: Path) -> None:
+def test_cluster_can_be_created_after_a_killed_attempt(home: Path) -> None:
     cluster = ensure_postgres(home, durable=False)
     cluster.stop()
     place = home / "postgres" / str(cluster.binaries.major)
@@ -100,7 +100,7 @@ def test_a_process_killed_while_it_made_the_cluster_leaves_nothing_in_the_way(ho
     assert ask(ensure_postgres(home, durable=False), "SELECT 1") == [(1,)]
 
 
-def test_of_many_processes_at_once_one_starts_it_and_all_use_it(home: Path) -> None:
+def test_concurrent_processes_start_one_server(home: Path) -> None:
     command = (
         "import sys, pathlib, crawler.runtime.postgres.cluster as p\n"
         "print(p.ensure_postgres(pathlib.Path(sys.argv[1])).pid)"
@@ -116,7 +116,7 @@ def test_of_many_processes_at_once_one_starts_it_and_all_use_it(home: Path) -> N
     assert pids == {f"{cluster.pid}\n"}
 
 
-def test_below_a_closed_folder_it_works_and_the_folder_stays_closed(home: Path) -> None:
+def test_server_works_in_a_private_folder_that_stays_private(home: Path) -> None:
     closed = home / "closed"
     closed.mkdir(mode=0o700)
     cluster = ensure_postgres(closed / "home")
@@ -129,7 +129,7 @@ def test_below_a_closed_folder_it_works_and_the_folder_stays_closed(home: Path) 
     assert closed.stat().st_mode & 0o777 == 0o700
 
 
-def test_when_its_port_is_taken_it_takes_another_and_stays_there(home: Path) -> None:
+def test_server_moves_to_another_port_and_stays_there(home: Path) -> None:
     cluster = ensure_postgres(home, durable=False)
     cluster.stop()
     with socket.socket() as other:
@@ -142,7 +142,7 @@ def test_when_its_port_is_taken_it_takes_another_and_stays_there(home: Path) -> 
     assert ensure_postgres(home, durable=False).port == moved.port
 
 
-def test_a_process_that_got_the_servers_old_id_does_not_stand_in_the_way(home: Path) -> None:
+def test_reused_process_id_does_not_prevent_the_start(home: Path) -> None:
     cluster = ensure_postgres(home, durable=False)
     pid_file = home / "postgres" / str(cluster.binaries.major) / "data" / "postmaster.pid"
     lines = pid_file.read_text().splitlines()
@@ -152,11 +152,11 @@ def test_a_process_that_got_the_servers_old_id_does_not_stand_in_the_way(home: P
     assert ask(ensure_postgres(home, durable=False), "SELECT 1") == [(1,)]
 
 
-def test_data_of_another_major_version_is_refused_in_one_clear_line(home: Path) -> None:
+def test_data_of_another_major_version_gives_a_one_line_error(home: Path) -> None:
     data = home / "postgres" / "13" / "data"
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("13\n")
-    with pytest.raises(StackFailed, match=r"holds data of Postgres 13 .* has only Postgres \d+: install") as failure:
+    with pytest.raises(StackFailed, match=r"holds data of Postgres 13, .* has only Postgres \d+: install") as failure:
         ensure_postgres(home)
     assert "\n" not in str(failure.value)
     assert list((home / "postgres").glob("1*")) == [home / "postgres" / "13"]
@@ -170,7 +170,7 @@ def fill(path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a disk of a known size")
-def test_a_full_disk_is_told_in_one_clear_line(home: Path) -> None:
+def test_full_disk_gives_a_one_line_error(home: Path) -> None:
     disk = home / "disk"
     disk.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=150m", "none", disk], check=False, capture_output=True)
@@ -195,14 +195,14 @@ def test_a_full_disk_is_told_in_one_clear_line(home: Path) -> None:
 
 
 def modes_of(folder: Path) -> dict[str, int]:
-    """What others may do with all that lies in a folder, where it is not nothing."""
+    """Return the files in a folder with permissions for others."""
     found = {str(path.relative_to(folder)): path.lstat().st_mode & 0o077 for path in (folder, *folder.rglob("*"))}
     return {name: mode for name, mode in found.items() if mode}
 
 
-def test_what_it_keeps_is_closed_to_others_and_what_else_lies_there_stays_as_it_was(home: Path) -> None:
+def test_its_files_are_private_and_other_files_are_not_changed(home: Path) -> None:
     cluster = ensure_postgres(home, durable=False)
-    # As root the account finds its way through one folder.
+    # For root, the server account may traverse one folder.
     way = {f"postgres/{cluster.binaries.major}": 0o010} if os.geteuid() == 0 else {}
     assert modes_of(home) == way
 
@@ -216,7 +216,7 @@ def test_what_it_keeps_is_closed_to_others_and_what_else_lies_there_stays_as_it_
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs it as somebody else")
-def test_run_by_root_its_account_is_its_own_and_no_other_services(home: Path) -> None:
+def test_root_runs_the_server_with_a_dedicated_account(home: Path) -> None:
     cluster = ensure_postgres(home, durable=False)
     account = pwd.getpwuid(psutil.Process(cluster.pid).uids().real)
     assert account.pw_name == "recrawl-postgres"
@@ -229,21 +229,23 @@ def owners(folder: Path) -> set[int]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has an account made for it")
-def test_an_account_that_cannot_be_made_is_told_in_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_useradd_gives_a_one_line_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(account, "SERVER_ACCOUNT", "recrawl-test-account")
-    with pytest.raises(StackFailed, match=r"neither useradd nor adduser is here.*: make it \(useradd") as failure:
+    with pytest.raises(
+        StackFailed, match=r"neither useradd nor adduser is installed.*: create it \(useradd"
+    ) as failure:
         create_user()
     assert "\n" not in str(failure.value)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has an account made for it")
-def test_two_processes_that_need_the_account_make_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_create_the_account_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = "recrawl-test-account"
     monkeypatch.setattr(account, "SERVER_ACCOUNT", name)
     calls = tmp_path / "calls"
     made: object = f"{name}:x:4242:4242::/:/bin/false"
-    # Slow enough for a second one to begin meanwhile.
+    # Slow enough that a second process starts meanwhile.
     useradd = tmp_path / "useradd"
     useradd.write_text(f"#!/bin/sh\necho called >> {calls}\nsleep 0.3\ntouch {tmp_path}/made\n")
     useradd.chmod(0o755)
@@ -256,9 +258,9 @@ def test_two_processes_that_need_the_account_make_it_once(tmp_path: Path, monkey
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_folder_of_another_user_is_refused_in_one_clear_line(home: Path) -> None:
+def test_folder_of_another_user_gives_a_one_line_error(home: Path) -> None:
     ensure_postgres(home, durable=False)
-    # Without importing as that user what he cannot read: the programs are loaded first.
+    # Loaded first, because that user cannot read the modules.
     command = (
         "import os, sys, pathlib, crawler.runtime.postgres.cluster as p, crawler.errors as e\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
@@ -266,11 +268,11 @@ def test_a_folder_of_another_user_is_refused_in_one_clear_line(home: Path) -> No
         "except e.StackFailed as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", command, home], capture_output=True, text=True, check=True)
-    assert "set RECRAWL_HOME to a folder of yours" in done.stdout
+    assert "set RECRAWL_HOME to a folder that you own" in done.stdout
     assert done.stdout.count("\n") == 1
 
 
-def test_the_programs_work_after_they_are_copied_for_everybody(tmp_path: Path) -> None:
+def test_copied_programs_work(tmp_path: Path) -> None:
     wheel = list_installations()[0]
     copied = copy_for_everybody(wheel, tmp_path / "shared")
     assert copy_for_everybody(wheel, tmp_path / "shared") == copied
@@ -280,6 +282,6 @@ def test_the_programs_work_after_they_are_copied_for_everybody(tmp_path: Path) -
     assert wheel.version in said
 
 
-def test_data_is_served_by_an_installation_of_its_own_version(home: Path) -> None:
+def test_data_is_served_by_an_installation_of_its_version(home: Path) -> None:
     for binaries in list_installations():
         assert choose_installation(binaries.major, home).major == binaries.major

@@ -1,4 +1,4 @@
-"""The way to a run: shown to anybody, for it holds nothing, and leads nowhere but to that run."""
+"""The redirect page to a run contains no data and leads only to that run."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ AUTH = "recrawl:mill-secret"
 
 
 def asked(path: str, *, method: str = "GET", host: str = "127.0.0.1:4200") -> tuple[int, dict[str, str], str]:
-    """The answer of a guarded application; 299 and nothing else where the application itself is reached."""
+    """Return the response of the guarded application, which itself responds with 299."""
     sent: list[Any] = []
 
     async def app(_scope: Any, _receive: Any, send: Any) -> None:
@@ -40,7 +40,7 @@ def asked(path: str, *, method: str = "GET", host: str = "127.0.0.1:4200") -> tu
     return sent[0]["status"], headers, sent[1]["body"].decode()
 
 
-def test_the_way_to_a_run_holds_no_secret_and_runs_one_script_of_ours() -> None:
+def test_redirect_page_has_no_secret_and_one_script() -> None:
     status, headers, body = asked(f"{WATCH_PATH}{RUN}")
     assert status == 200
     assert "mill-secret" not in body + str(headers)
@@ -65,11 +65,11 @@ def test_the_way_to_a_run_holds_no_secret_and_runs_one_script_of_ours() -> None:
         str(RUN),
     ],
 )
-def test_no_other_address_is_taken_for_a_run(path: str) -> None:
+def test_other_paths_are_not_redirect_pages(path: str) -> None:
     assert not is_watch_path(path)
     assert asked(path)[0] == 299
 
 
-def test_only_who_means_this_server_is_shown_the_way() -> None:
+def test_redirect_page_needs_the_host_of_the_server() -> None:
     assert asked(f"{WATCH_PATH}{RUN}", host="evil.example")[0] == 403
     assert asked(f"{WATCH_PATH}{RUN}", method="POST")[0] == 299

@@ -61,7 +61,7 @@ def test_the_version_is_what_the_package_names(project: Path) -> None:
 @pytest.mark.parametrize("line", ["", '__version__ = "1.2"', '__version__ = "1.2.3.dev1"', "__version__ = version()"])
 def test_a_version_of_another_form_is_refused(project: Path, line: str) -> None:
     (project / "crawler" / "__init__.py").write_text(line)
-    with pytest.raises(ReleaseError, match=r"of the form 1\.2\.3"):
+    with pytest.raises(ReleaseError, match=r"no version such as 1\.2\.3"):
         named_version(project)
 
 
@@ -81,7 +81,7 @@ def test_a_good_state_has_no_faults_and_gets_an_annotated_tag(project: Path) -> 
         ("## [Unreleased]\n\n- More.\n\n## [1.2.3] - 2026-11-22\n\n- All.\n", "'[Unreleased]'"),
         ("## [1.2.30] - 2026-11-22\n\n- All.\n", "'[1.2.30]"),
         ("## [1.2.3]\n\n- All.\n", "YEAR-MONTH-DAY"),
-        ("## [1.2.3] - 2026-11-22\n\n## [1.2.2] - 2026-10-01\n\n- All.\n", "tells nothing of 1.2.3"),
+        ("## [1.2.3] - 2026-11-22\n\n## [1.2.2] - 2026-10-01\n\n- All.\n", "has no entry for 1.2.3"),
     ],
 )
 def test_a_changelog_that_is_not_about_this_version_is_a_fault(project: Path, changelog: str, fault: str) -> None:
@@ -106,14 +106,14 @@ def test_a_wheel_holds_the_product_with_its_types_and_nothing_else(tmp_path: Pat
     assert wheel_faults(wheel_of(tmp_path, typed), "1.2.3") == []
     assert wheel_faults(wheel_of(tmp_path, [*typed[1:], "scripts/release.py"]), "1.2.3") == [
         "the wheel lacks crawler/py.typed",
-        "the wheel holds scripts, which is no part of the product",
+        "the wheel contains scripts, which is not part of the product",
     ]
 
 
 @pytest.mark.parametrize(
     ("metadata", "fault"),
     [
-        (METADATA.replace("1.2.3", "1.2.4"), "of version 1.2.4"),
+        (METADATA.replace("1.2.3", "1.2.4"), "has version 1.2.4"),
         (METADATA.replace("Summary: A crawler", "Summery: A crawler"), "summery"),
         (METADATA.partition("\n\n")[0] + "\n\n", "no description"),
     ],

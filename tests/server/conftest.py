@@ -125,17 +125,17 @@ def served(database_url: str, home: Path) -> Iterator[Visitor]:
 
 
 @pytest.fixture
-def stranger(database_url: str, tmp_path: Path) -> Iterator[Visitor]:
+def anonymous(database_url: str, tmp_path: Path) -> Iterator[Visitor]:
     """Return a client that is not logged in."""
     with served(database_url, tmp_path) as visitor:
         yield visitor
 
 
 @pytest.fixture
-def visitor(stranger: Visitor) -> Visitor:
+def visitor(anonymous: Visitor) -> Visitor:
     """Return a client that is logged in."""
-    assert stranger.log_in().status == 303
-    return stranger
+    assert anonymous.log_in().status == 303
+    return anonymous
 
 
 @pytest.fixture

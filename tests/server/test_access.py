@@ -23,31 +23,31 @@ FORMS = [
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def test_pages_need_a_session(crawled: Site, stranger: Visitor) -> None:
+def test_pages_need_a_session(crawled: Site, anonymous: Visitor) -> None:
     for path in PAGES:
-        seen = stranger.get(path)
+        seen = anonymous.get(path)
         assert seen.status == 401, path
         assert crawled.name not in seen.text
         assert "recrawl serve" in seen.words
 
 
-def test_login_link_works_once(stranger: Visitor) -> None:
-    first = stranger.log_in()
+def test_login_link_works_once(anonymous: Visitor) -> None:
+    first = anonymous.log_in()
     assert (first.status, first.headers["location"]) == (303, "/")
     said = first.headers["set-cookie"].lower()
     assert "httponly" in said
     assert "samesite=strict" in said
-    assert stranger.get("/").status == 200
+    assert anonymous.get("/").status == 200
 
-    other = Visitor(stranger.address, stranger.login_link)
+    other = Visitor(anonymous.address, anonymous.login_link)
     assert other.log_in().status == 403
     assert not other.cookie
 
 
-def test_forged_session_is_rejected(stranger: Visitor) -> None:
-    name = f"recrawl_{stranger.address.rpartition(':')[2]}"
+def test_forged_session_is_rejected(anonymous: Visitor) -> None:
+    name = f"recrawl_{anonymous.address.rpartition(':')[2]}"
     cookies = ["", "x", "1.2.3", "99999999999999.a.b", f"{name}=1.a.0", f"{name}=\x7f"]
-    assert [cookie for cookie in cookies if stranger.get("/", Cookie=cookie).status != 401] == []
+    assert [cookie for cookie in cookies if anonymous.get("/", Cookie=cookie).status != 401] == []
 
 
 def test_foreign_host_or_origin_is_rejected(visitor: Visitor) -> None:
@@ -132,6 +132,6 @@ def test_other_commands_find_the_running_server(visitor: Visitor, recrawl: Recra
     parts = {part["name"]: part for part in recrawl("status", "--json").json["parts"]}
     shown = recrawl("ui")
 
-    assert parts["Pages"]["is_running"]
-    assert visitor.address in parts["Pages"]["detail"]
+    assert parts["Web UI"]["is_running"]
+    assert visitor.address in parts["Web UI"]["detail"]
     assert f"{visitor.address}/enter" in shown.out

@@ -21,7 +21,7 @@ PICTURES = os.environ.get("RECRAWL_PICTURES")  # a folder for screenshots of the
 
 
 @pytest.fixture
-def page(stranger: Visitor) -> Iterator[Page]:
+def page(anonymous: Visitor) -> Iterator[Page]:
     """Open a logged-in tab; skip the test without a browser."""
     try:
         program = find_browser()
@@ -36,10 +36,10 @@ def page(stranger: Visitor) -> Iterator[Page]:
         tab.on("pageerror", lambda error: messages.append(str(error)))
         requested: list[str] = []
         tab.on("request", lambda request: requested.append(request.url))
-        tab.goto(stranger.login_link)
+        tab.goto(anonymous.login_link)
         yield tab
         browser.close()
-        assert all(url.startswith(stranger.address) for url in requested), "the page requested another site"
+        assert all(url.startswith(anonymous.address) for url in requested), "the page requested another site"
         assert not messages, "the browser reports errors, such as violations of the content security policy"
 
 

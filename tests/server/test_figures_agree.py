@@ -15,7 +15,7 @@ from tests.server.api.test_api import Program
 from tests.server.conftest import Visitor
 
 ROBOTS = b"User-agent: *\nDisallow: /private\n"
-RECEIVED = re.compile(r"Received +\S+ \S+ by (\d+) requests")
+RECEIVED = re.compile(r"Received +\S+ \S+ in (\d+) requests")
 COUNTED = {"fetched": 3, "gone": 1, "dead_link": 1, "excluded": 1}
 COUNTS = {"unfetched": 0, "fetched": 3, "gone": 1, "dead_links": 1, "moved": 0, "excluded": 1, "withheld": 0}
 
@@ -58,7 +58,7 @@ def test_all_reports_give_the_same_page_counts(
     received = RECEIVED.search(summary)
     assert received is not None
     assert int(received[1]) == len(site.asked) - ("/robots.txt" in site.asked)
-    assert "Told: 1 change in 2 messages" in beside
+    assert "Notified: 1 change in 2 messages" in beside
 
     [listed] = recrawl("domains", "list", "--json").json["domains"]
     assert listed["pages"] == COUNTS
@@ -86,7 +86,7 @@ def test_all_reports_give_the_same_page_counts(
     assert "Dead links (1)" in page
 
     metrics = asyncio.run(gauges(database_url))
-    assert metrics["recrawl_domain_known_pages"] == [3]
+    assert metrics["recrawl_domain_fetched_pages"] == [3]
     assert metrics["recrawl_domain_gone_pages"] == [1]
     assert metrics["recrawl_domain_dead_links"] == [1]
     assert metrics["recrawl_domain_withheld_pages"] == [0]
@@ -108,5 +108,5 @@ def test_withheld_pages_are_counted_on_the_home_page_and_in_the_report(
 
     assert "Withheld 1 page" in visitor.get("/").words
     assert "Withheld 1 page" in visitor.get(f"/domain?name={crawled.name}").words
-    assert re.search(r"Withheld +1 page whose new content", recrawl("report", crawled.name).out)
+    assert re.search(r"Withheld +1 page with new content", recrawl("report", crawled.name).out)
     assert recrawl("domains", "list", "--json").json["domains"][0]["pages"]["withheld"] == 1

@@ -68,10 +68,10 @@ def test_invalid_parameters_of_pages_and_forms_are_rejected(crawled: Site, visit
     assert visitor.get("/").status == 200
 
 
-def test_invalid_parameters_of_the_api_are_rejected(crawled: Site, recrawl: Recrawl, stranger: Visitor) -> None:
+def test_invalid_parameters_of_the_api_are_rejected(crawled: Site, recrawl: Recrawl, anonymous: Visitor) -> None:
     answers = {}
     usual = {"url": crawled.url, "domain": crawled.name, "q": "flour"}
-    described = json.loads(stranger.get("/api/v1/openapi.json").text)["paths"]
+    described = json.loads(anonymous.get("/api/v1/openapi.json").text)["paths"]
     for kind, value in VALUES.items():
         token = recrawl("tokens", "add", kind).out.strip()
         for path, methods in described.items():
@@ -79,7 +79,7 @@ def test_invalid_parameters_of_the_api_are_rejected(crawled: Site, recrawl: Recr
             needed = {each["name"]: usual[each["name"]] for each in parameters if each["required"]}
             for name in (each["name"] for each in parameters):
                 query = "&".join(f"{each}={quote(text)}" for each, text in (needed | {name: value}).items())
-                seen = stranger.get(f"{path}?{query}", Authorization=f"Bearer {token}")
+                seen = anonymous.get(f"{path}?{query}", Authorization=f"Bearer {token}")
                 answers[kind, path, name] = seen.status
 
     assert {asked: status for asked, status in answers.items() if status in {401, 404, 429, 500}} == {}

@@ -123,7 +123,7 @@ def test_page_shows_versions_and_next_visit_like_explain(crawled: Site, recrawl:
     seen = visitor.get(f"/page?url={quote(url)}")
     said = recrawl("explain", url, "--json").json
     assert seen.status == 200
-    for sentence in (said["next"], said["belief"]):
+    for sentence in (said["next"], said["rate_estimate"]):
         apart = re.sub(r" \([^)]*\)", "", sentence)  # without the relative time, which has changed meanwhile
         assert apart[1:] in re.sub(r" \([^)]*\)", "", seen.words)
     assert "Changes from version 1 to version 2" in seen.words
@@ -188,8 +188,8 @@ def test_forms_do_what_the_commands_do(crawled: Site, recrawl: Recrawl, visitor:
     assert (kept["budget_per_day"], kept["target_freshness"]) == (None, None)
     for wrong in ("-1", "1.5", "many", "99999999999999999999", "٣"):
         seen = visitor.send("/domains/set", name=name, budget_per_day=wrong, back=f"/domain?name={name}")
-        assert "is no whole number" in seen.words
-    assert "is no share" in visitor.send("/domains/set", name=name, target_freshness="120%").words
+        assert "is not a whole number" in seen.words
+    assert "is not a share" in visitor.send("/domains/set", name=name, target_freshness="120%").words
 
     asked = len(crawled.asked)
     assert "1 page under" in visitor.send("/refresh", name=name, prefix="/one").words
@@ -266,7 +266,7 @@ def test_each_setting_can_be_changed_and_reset(visitor: Visitor, crawled: Site, 
 
 def test_invalid_setting_is_rejected(visitor: Visitor, crawled: Site) -> None:
     cases = [
-        ("max_depth", "-1", "no whole number"),
+        ("max_depth", "-1", "not a whole number"),
         ("cookies", "perhaps", "neither yes nor no"),
         ("weight", "heavy", "is not a number"),
         ("render", "sometimes", "sometimes"),

@@ -32,7 +32,7 @@ FEW = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 NAMES = count()
-PAGES = 14  # /13 at most; what begins with /9 is refused by robots.txt, and /8 is out of scope
+PAGES = 14  # /13 at most; robots.txt excludes /9*, and /8 is out of scope
 RULES = parse_robots(b"User-agent: *\nDisallow: /9\n")
 DEEPEST = 3
 DAY = timedelta(days=1)

@@ -1,8 +1,8 @@
 """No statement under a lease crosses the shards of a Postgres that is sharded by domain_id.
 
-Twice shown. Every statement that the rooms of the store keep as a constant names the domain of each table that it uses,
-but for those listed here with their reasons. And every statement that a crawl really sends is planned by Postgres with
-the values that it had: of all tables split by domain, the domain's own part is read and no other.
+This is tested in two ways. Every statement that the store keeps as a constant names the domain of each table that it
+uses, except those listed here with reasons. And Postgres plans every statement of a real crawl with its actual values:
+of each table partitioned by domain, only the partition of the domain is read.
 """
 
 import ast

@@ -37,9 +37,9 @@ NAMES = ("amber", "birch", "cedar", "delta", "ember")
 LATE = START + 400 * DAY
 # Statements that read all shards on purpose, with their purpose and frequency.
 OVER_ALL = {
-    "report.feed.APPEND_EVENTS": "one order of all changes; once a second while crawls go on",
+    "report.feed.APPEND_EVENTS": "one order of all changes; once a second during crawls",
     "report.feed.FEED_ITEMS": "each change looked up by the domain that its row names; once for 1000 that are read",
-    "report.feed.COUNT": "how many changes of each kind; when a person asks about all domains",
+    "report.feed.COUNT": "the number of changes of each kind; when a user asks about all domains",
     "report.gauges.DOMAINS": "pages due of each domain, for metrics; once a minute at most",
     "plan.plans.INPUTS": "pages due of each domain; once a plan, every hour",
 }

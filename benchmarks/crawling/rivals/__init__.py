@@ -1,1 +1,1 @@
-"""The other crawlers, each a script for a process of its own that takes a site's URL and walks it."""
+"""The other crawlers: scripts that run in a separate process, take the URL of a site and crawl it."""

@@ -1,7 +1,7 @@
-"""Crawlee for Python with its ParselCrawler: follows every link of a site, and stores what it does by default.
+"""Crawlee for Python with its ParselCrawler: follows every link of a site and stores what it stores by default.
 
-That is its queue of requests and its statistics, as files in the folder CRAWLEE_STORAGE_DIR. The requests at a time
-are fixed: scaled by Crawlee itself they begin at ten, and fall where the machine is busy.
+These are its request queue and its statistics, as files in the folder CRAWLEE_STORAGE_DIR. Concurrency is fixed: when
+Crawlee scales it, it starts at ten and falls on a busy machine.
 
 Run as python -m benchmarks.crawling.rivals.crawlee_walk URL [--parallelism N].
 """

@@ -1,7 +1,7 @@
-"""The same Scrapy spider, which stores what recrawl stores: body, text, links and digests, by an item pipeline.
+"""The Scrapy spider with an item pipeline that stores what recrawl stores: body, text, links and digests.
 
-As Scrapy's documentation and most projects do it: items, and a pipeline that writes them with psycopg, a hundred to a
-transaction. Tables are made at the start, without an index beside the primary key.
+It follows Scrapy's documentation: a pipeline writes items with psycopg, a hundred per transaction. The table is created
+at the start, with only a primary key index.
 
 Run as DATABASE_URL=... python -m benchmarks.crawling.rivals.scrapy_postgres URL [--parallelism N].
 """
@@ -18,7 +18,7 @@ from scrapy.http import HtmlResponse, Response
 
 from benchmarks.crawling.rivals.scrapy_walk import Walker, options, walk
 
-BATCH = 100  # pages of one transaction, as many as recrawl records in one
+BATCH = 100  # pages per transaction, as many as recrawl records in one
 TEXT = "//title//text() | //body//text()[not(ancestor::script or ancestor::style)]"
 TABLE = """
     CREATE TABLE IF NOT EXISTS scraped (
@@ -36,7 +36,7 @@ STORE = """
 
 @dataclass(slots=True)
 class Scraped:
-    """What is stored of a page."""
+    """The stored data of a page."""
 
     url: str
     status: int
@@ -51,20 +51,20 @@ class Scraped:
 
 
 class StoringWalker(Walker):
-    """Asks for every page that it finds a link to, and gives each as an item."""
+    """A spider that requests every page it finds a link to and yields each page as an item."""
 
     def parse(self, response: Response) -> Iterator[object]:
         if isinstance(response, HtmlResponse):
             links = [link.url for link in self.extractor.extract_links(response)]
             for url in links:
                 yield scrapy.Request(url)
-            # Postgres takes no NUL in a text.
+            # Postgres text cannot contain NUL.
             text = " ".join(" ".join(response.xpath(TEXT).getall()).split()).replace("\0", "")
             yield Scraped(response.url, response.status, response.body, text, links)
 
 
 class PostgresPipeline:
-    """Writes items in batches."""
+    """Write items in batches."""
 
     def open_spider(self) -> None:
         self._connection = psycopg.connect(os.environ["DATABASE_URL"])

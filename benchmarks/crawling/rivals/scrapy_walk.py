@@ -13,19 +13,19 @@ from scrapy.crawler import CrawlerProcess
 from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import LinkExtractor
 
-# As Scrapy's documentation has it for a crawler that keeps to RFC 2616. A cache of its own would take pages without
-# max-age for fresh by a tenth of their age; that each is asked for again is what both crawlers are to do.
+# The settings of Scrapy's documentation for a crawler that follows RFC 2616. The cache policy treats pages without max-
+# age as fresh for a tenth of their age; both crawlers must revalidate every page instead.
 CACHE: Mapping[str, object] = {
     "HTTPCACHE_ENABLED": True,
     "HTTPCACHE_POLICY": "scrapy.extensions.httpcache.RFC2616Policy",
     "HTTPCACHE_STORAGE": "scrapy.extensions.httpcache.FilesystemCacheStorage",
-    "HTTPCACHE_DIR": "httpcache",  # below .scrapy of the folder that it runs in
+    "HTTPCACHE_DIR": "httpcache",  # below .scrapy in the working directory
     "DEFAULT_REQUEST_HEADERS": {"Cache-Control": "max-age=0"},
 }
 
 
 class Walker(scrapy.Spider):  # type: ignore[misc,unused-ignore] # Scrapy is installed for benchmarks only
-    """Asks for every page that it finds a link to."""
+    """A spider that requests every page it finds a link to."""
 
     name = "walker"
 
@@ -33,7 +33,7 @@ class Walker(scrapy.Spider):  # type: ignore[misc,unused-ignore] # Scrapy is ins
         super().__init__()
         self.start_urls = [url]
         self.allowed_domains = [urlsplit(url).hostname or ""]
-        # Not allow_domains: that one compares with the port, allowed_domains without.
+        # allowed_domains ignores the port, but allow_domains compares it.
         self.extractor = LinkExtractor(allow=f"^{re.escape(url)}")
 
     def parse(self, response: Response) -> Iterator[object]:
@@ -56,7 +56,7 @@ def walk(spider: type[Walker], given: argparse.Namespace, more: Mapping[str, obj
         }
     )
     _ = process.crawl(spider, url=given.url)
-    process.start()  # until the spider is done
+    process.start()  # blocks until the spider is done
 
 
 def options() -> argparse.ArgumentParser:
@@ -68,7 +68,7 @@ def options() -> argparse.ArgumentParser:
 
 def main() -> None:
     parser = options()
-    parser.add_argument("--cache", action="store_true", help="keep answers, and ask for them again with validators")
+    parser.add_argument("--cache", action="store_true", help="cache responses and revalidate them")
     given = parser.parse_args()
     walk(Walker, given, CACHE if given.cache else {})
 

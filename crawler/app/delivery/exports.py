@@ -154,10 +154,10 @@ class IndexSync:
     progress: Callable[[], AbstractContextManager[OnProgress]]
     last_feed_end: int | None = field(default=None, init=False)
 
-    async def sync(self, *, anew: bool = False) -> SyncRound:
+    async def sync(self, *, full: bool = False) -> SyncRound:
         """Apply the changes since the last sync to the index. The first sync checks every domain.
 
-        anew: read all pages again.  A cancelled sync ends between two commits; the next one continues from there.
+        full: read all pages again.  A cancelled sync ends between two commits; the next one continues from there.
         """
         await report.append_to_feed(self.db, at=datetime.now(UTC))
         end = await report.read_feed_end(self.db)
@@ -169,7 +169,7 @@ class IndexSync:
         with self.progress() as on_progress:
             for each in to_sync:
                 synced[each.authority] = await sync(
-                    self.db, each, self.index, anew=anew, on_progress=on_progress, thread=self.thread
+                    self.db, each, self.index, full=full, on_progress=on_progress, thread=self.thread
                 )
         gone = set(await call_in_thread(self.thread, self.index.list_domains)) - {
             each.authority for each in all_domains
@@ -178,22 +178,22 @@ class IndexSync:
         self.last_feed_end = end
         return SyncRound(synced, forgotten)
 
-    async def follow(self, *, anew: bool, on_outage: Callable[[StoreUnavailable], None]) -> AsyncGenerator[SyncRound]:
+    async def follow(self, *, full: bool, on_outage: Callable[[StoreUnavailable], None]) -> AsyncGenerator[SyncRound]:
         """Sync whenever the feed grows, without end. Yield the first result and those with changes.
 
-        anew: read all pages again in the first sync.  on_outage: called when the database is unavailable.
+        full: read all pages again in the first sync.  on_outage: called when the database is unavailable.
         """
         is_first = True
         async with report.listen_to_feed(self.db) as announced:
             while True:
                 try:
-                    result = await self.sync(anew=anew)
+                    result = await self.sync(full=full)
                 except StoreUnavailable as error:
                     on_outage(error)
                 else:
                     if is_first or result.has_changes:
                         yield result
-                    anew = is_first = False
+                    full = is_first = False
                 await announced.wait()
 
     async def _select_changed(self, candidates: list[Domain], end: int) -> list[Domain]:

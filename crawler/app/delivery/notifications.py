@@ -154,7 +154,7 @@ async def find_subscription(db: AppDatabase, number: int) -> Subscription:
 
 def list_missing_secrets(settings: Settings, subscription: Subscription) -> list[str]:
     """Return a sentence for each secret of a subscription that the running local stack does not have."""
-    options = subscription.wish
+    options = subscription.options
     variables = [text for text in (options.target, options.secret) if text.startswith(ENV_PREFIX)]
     reasons = [explain_missing_in_worker(settings, parse_reference(text)) for text in variables]
     return [why[0].upper() + why[1:] for why in reasons if why]

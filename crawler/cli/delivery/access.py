@@ -121,7 +121,7 @@ def feed(
             {
                 "name": each.name,
                 "created": format_instant(each.created_at),
-                "feed": each.wanted.label if each.wanted else WEB_UI_FEEDS,
+                "feed": each.selection.label if each.selection else WEB_UI_FEEDS,
             }
             for each in addresses
         )
@@ -151,6 +151,6 @@ def _issue(what: str | None, *, kinds: str | None, name: str | None, as_json: bo
 
 
 def _describe_address(address: "feeds.FeedAddress") -> dict[str, object]:
-    about = pick_fields(address.wanted, "domain", "prefix", "kinds") if address.wanted is not None else {}
+    about = pick_fields(address.selection, "domain", "prefix", "kinds") if address.selection is not None else {}
     fields = {name: about.get(name) or None for name in ("domain", "prefix", "kinds")}
     return {"name": address.name, "created_at": address.created_at, **fields}

@@ -122,13 +122,13 @@ def sync(
         return {"index": _strip_password(target), "domains": result.synced, "unregistered": result.forgotten}
 
     async def print_results(index: "exports.IndexSync") -> None:
-        async for result in index.follow(anew=full, on_outage=lambda error: remark(f"{error}; trying again")):
+        async for result in index.follow(full=full, on_outage=lambda error: remark(f"{error}; trying again")):
             print_json_line(describe_result(result)) if as_json else _show_result(result)
 
     async def work(db: "exports.AppDatabase", interrupts: Interrupts) -> "exports.SyncRound | None":
         async with exports.open_index(db, target, names or (), progress=bars.ExportProgress) as index:
             if not follow:
-                return await index.sync(anew=full)
+                return await index.sync(full=full)
             await interrupts.run_until_stop(print_results(index))
             return None
 

@@ -107,7 +107,7 @@ def add(
         print_json(notify_output.describe_subscription(subscription))
         return
     say(f"Subscription {subscription.id}: {notify_output.format_subscription(subscription)}")
-    if not subscription.wish.secret and subscription.wish.target.startswith(("http://", "https://")):
+    if not subscription.options.secret and subscription.options.target.startswith(("http://", "https://")):
         remark("Its messages are not signed: use --secret env:NAME to sign them")
     notify_output.remark_missing_secrets(subscription)
     remark(f"Next: recrawl notify test {subscription.id}")
@@ -217,9 +217,9 @@ def send_test(number: Number, as_json: Json = False) -> int:
     if as_json:
         print_json({"subscription": number, "is_sent": not error, "error": error or None})
     elif error:
-        remark(f"recrawl: the test message to {subscription.wish.target} failed: {error}")
+        remark(f"recrawl: the test message to {subscription.options.target} failed: {error}")
     else:
-        say(f"A test message was sent to {subscription.wish.target}")
+        say(f"A test message was sent to {subscription.options.target}")
         notify_output.remark_missing_secrets(subscription)
     return PROBLEM if error else DONE
 

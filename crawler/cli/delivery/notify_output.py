@@ -11,7 +11,7 @@ from crawler.format.values import format_bytes, format_count, format_undelivered
 
 def format_subscription(subscription: notifications.Subscription) -> str:
     """Describe in one line which changes a subscription sends where."""
-    options = subscription.wish
+    options = subscription.options
     kinds = "" if options.condition is not None or options.kinds == NEWS else ", ".join(sorted(options.kinds))
     where = f"{subscription.domain or 'all domains'}{f' {options.pattern}' if options.pattern else ''}"
     when = [
@@ -79,12 +79,12 @@ def remark_missing_secrets(subscription: notifications.Subscription) -> None:
 
 def describe_subscription(subscription: notifications.Subscription, *, elsewhere: str = "") -> dict[str, object]:
     """Return a subscription as JSON. elsewhere: as in show_subscription."""
-    condition = subscription.wish.condition and {
-        "kind": subscription.wish.condition.kind,
-        "text": subscription.wish.condition.text or None,
-        "bound": subscription.wish.condition.bound if subscription.wish.condition.kind.is_numeric else None,
+    condition = subscription.options.condition and {
+        "kind": subscription.options.condition.kind,
+        "text": subscription.options.condition.text or None,
+        "bound": subscription.options.condition.bound if subscription.options.condition.kind.is_numeric else None,
     }
-    options = subscription.wish
+    options = subscription.options
     return {
         "number": subscription.id,
         "domain": subscription.domain,

@@ -258,7 +258,7 @@ def _describe_explanation(
     explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails
 ) -> dict[str, object]:
     domain, stored = explanation.domain, explanation.known
-    rates = {"rate_per_day": page.belief.rate_per_day, "rate_per_day_90": explanation.rate_interval}
+    rates = {"rate_per_day": page.rate_estimate.rate_per_day, "rate_per_day_90": explanation.rate_interval}
     return {
         "url": page.url,
         "tracked": True,

@@ -69,8 +69,9 @@ def diff(
 ) -> None:
     """Show the differences between two versions of a page, word by word. Default: the last two versions.
 
-    Removed words are red or [-marked-], new words are green or {+marked+}. The sign of a block is ~ changed, + added,
-    - removed or > moved. Known noise and text that a rule ignores are marked as noise.
+    Removed words are red or [-marked-], new words are green or {+marked+}. A block is marked with ~ if it
+    changed, + if it was added, - if it was removed, and > if it moved. Known noise and text that a rule ignores are
+    marked as noise.
 
     Examples:
 

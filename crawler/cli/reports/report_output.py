@@ -214,7 +214,7 @@ def _format_report_row(domain_report: reports.DomainReport, calibration: reports
         "dead links": str(domain_report.dead_links),
         "moved": str(domain_report.moved),
         "visits": str(domain_report.visits),
-        "changes": str(sum(count for change, count in domain_report.changes.items() if change != "first")),
+        "changes": str(sum(count for change, count in domain_report.changes.items() if change != "added")),
         "failed": str(domain_report.failures),
         "received": format_bytes(domain_report.received_bytes),
         "saved": format_bytes(domain_report.saved_bytes),

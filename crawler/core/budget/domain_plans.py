@@ -122,7 +122,7 @@ def _allot_overall_budget(
 def _solve_request_prices(
     constraints: Sequence[Constraints], together: Workload, overall: Budget, shares: Shares
 ) -> list[ShadowPrice]:
-    """Solve the price of a request in each domain, within each domain's own byte budget.
+    """Solve the shadow price of a request in each domain, within each domain's own byte budget.
 
     together: the pages of all domains.
     """

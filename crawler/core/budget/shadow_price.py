@@ -81,7 +81,7 @@ def solve_shadow_price(work: Workload, budget: Budget, *, shares: Shares = DEFAU
 
 
 def solve_shadow_prices(work: Workload, limits: Floats, budget: float, *, shares: Shares = DEFAULT_SHARES) -> Floats:
-    """Solve the price of a request in each domain if all domains share a budget.
+    """Solve the shadow price of a request in each domain if all domains share a budget.
 
     limits: requests per day of each domain: the lower of its own budget and what politeness allows; inf for no limit.
     A byte budget is expressed as the requests that the domain makes at its own shadow price.
@@ -143,7 +143,7 @@ def update_price_correction(
 
 
 def compute_price_decay(days: float) -> float:
-    """Return the factor on the price after `days` days' worth of requests went to pages below the price."""
+    """Return the factor on the price after the requests of `days` days went to pages below the price."""
     return exp(-FALL_PER_DAY * days)
 
 

@@ -12,7 +12,7 @@ MIN_VARIANCE = 1e-9  # if all probabilities are 0 or 1, any other outcome is off
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Predicted and found changes over a number of visits (`looks`).
+    """Predicted and found changes over a number of visits (`visits`).
 
     expected: the sum of the predicted probabilities.  found: the number of changes.
     variance: the variance of `found` if the predictions are right and visits are independent: the sum of p (1 - p).

@@ -161,7 +161,7 @@ def _parse_wildcard(text: str, rank: _Rank, *, ends: bool) -> _Wildcard:
 
 
 class _WildcardIndex:
-    """An index of wildcard patterns by one thing that a path must have: a start, an end, or a run of characters.
+    """An index of wildcard patterns by one feature that a path must have: a start, an end, or a run of characters.
 
     So of tens of thousands of patterns, only the few that may match a path are tried.
     """

@@ -143,8 +143,8 @@ class Economy:
     """A domain's economy while one batch is settled. It is loaded from the store, changed, and written back.
 
     Only the accounts that the batch touches are loaded.  passes: the length of the importance window in passes.
-    `reserve` is the cash of the virtual page, `coins` the total. Invariant, with all other accounts unchanged:
-    sum(net) + sum(pages[p] * dividend[p]) + reserve + dormant == coins.
+    `virtual_page_cash` is the cash of the virtual page. Invariant, with all other accounts unchanged:
+    sum(net) + sum(pages[p] * dividend[p]) + virtual_page_cash + dormant == total_cash.
     """
 
     virtual_page_cash: int

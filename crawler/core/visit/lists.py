@@ -161,7 +161,7 @@ def _rate_list(result: ListResult, stats: ListStats) -> ListResult:
     """Add the value of the list to a result. The first read does not count as informative."""
     news_found = compute_list_news(result, stats)
     return replace(
-        result, value=update_list_value(stats, news_found), has_told=stats.reads > 0 and news_found >= MIN_NEWS
+        result, value=update_list_value(stats, news_found), is_informative=stats.reads > 0 and news_found >= MIN_NEWS
     )
 
 

@@ -102,7 +102,7 @@ def find_soft_error_signals(
         snapshot_digest=before.main_digest,
         is_cut=is_torn or is_open,
         has_password_field=content.has_password_field and not baseline.has_password_field,
-        changes_often=compute_change_chance(target.belief, 1.0) >= MIN_DAILY_CHANGE_CHANCE,
+        changes_often=compute_change_chance(target.rate_estimate, 1.0) >= MIN_DAILY_CHANGE_CHANCE,
         group=target.group,
     )
 

@@ -149,12 +149,12 @@ def _update_estimate(
 ) -> tuple[RateEstimate, float | None]:
     """Return the estimate after this visit, and the predicted probability of a change before it."""
     if target.last_good_at is None or target.version is None or change not in INFORMATIVE_CHANGES:
-        return target.belief, None
+        return target.rate_estimate, None
     gap = now - target.last_good_at
     activity_time = compute_activity_gap(target, now=now)
-    aged_days = compute_page_aged_days(target.belief, activity_time / DAY, target.signals, target.terms.sources)
-    expected = compute_change_chance(target.belief, aged_days)
-    faded = fade_estimate(target.belief, prior=target.terms.prior, gap=gap)
+    aged_days = compute_page_aged_days(target.rate_estimate, activity_time / DAY, target.signals, target.terms.sources)
+    expected = compute_change_chance(target.rate_estimate, aged_days)
+    faded = fade_estimate(target.rate_estimate, prior=target.terms.prior, gap=gap)
     if age is not None and gap:
         age *= activity_time / gap
     return _apply_change(faded, target, change, gap=activity_time, age=age), expected

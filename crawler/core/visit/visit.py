@@ -132,7 +132,7 @@ class ListResult:
     finding: str = ""
     is_same: bool = False
     value: float = 1.0
-    has_told: bool = False
+    is_informative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Target:
     url: Url
     depth: int
     state: State
-    belief: RateEstimate
+    rate_estimate: RateEstimate
     terms: VisitTerms = DEFAULT_TERMS
     importance: float = 1.0  # the domain's mean is 1
     magnitudes: ChangeMagnitudes = NO_MAGNITUDES  # of the changes found so far
@@ -340,7 +340,7 @@ def build_unchanged_visit(target: Target, response: Response | None = None, *, n
         at=now,
         outcome=OUTCOMES[type(response)],
         state=target.state if was_read else State.FETCHED,
-        rate_estimate=target.belief,
+        rate_estimate=target.rate_estimate,
         magnitudes=target.magnitudes,
         due_at=now + FIRST_RETRY,
         status=response.status if isinstance(response, Fetched) else None,

@@ -1,1 +1,1 @@
-"""What lets its user, and nobody else, into what runs on a machine: keys, tokens, addresses, in files of the home."""
+"""Keys, API tokens and feed addresses, in private files of RECRAWL_HOME."""

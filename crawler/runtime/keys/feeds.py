@@ -1,7 +1,7 @@
-"""Addresses of Atom feeds: a feed reader knows no cookie, so the address itself lets it in, to that feed alone.
+"""Addresses of Atom feeds. Feed readers have no cookies, so the address contains a token for that feed only.
 
-Each address that `recrawl feed` prints has a name and a key of its own: one can be revoked, and the others go on. Those
-that the pages link to are made with one key together, which is listed and revoked by the name PAGES.
+Each address of `recrawl feed` has a name and a separate key, so it can be revoked alone. The links in the web UI share
+one key, which is listed and revoked by the name WEB_UI_NAME.
 """
 
 import hmac
@@ -22,14 +22,14 @@ from crawler.runtime.machine import ensure_secret, read_secret
 FEED_PATH = "/feed.atom"
 PURPOSE = "feed"
 WEB_UI_NAME = "pages"
-EVERYTHING = "all"  # the name of the feed of all domains, unless its user gives it another
+EVERYTHING = "all"  # the default name of the feed of all domains
 MAX_ADDRESSES = 100
 MAX_NAME_CHARS = 128
 
 
 @dataclass(frozen=True, slots=True)
 class FeedSelection:
-    """A feed. domain: of one; empty for all.  prefix: of its URLs.  kinds: as `recrawl changes --kind` has them."""
+    """The changes of a feed. domain: empty for all.  prefix: a URL prefix.  kinds: as in `recrawl changes --kind`."""
 
     domain: str = ""
     prefix: str = ""
@@ -42,66 +42,66 @@ class FeedSelection:
 
     @property
     def label(self) -> str:
-        """What it is of, in a few words."""
+        """The default name of the feed."""
         where = self.prefix or self.domain or EVERYTHING
         return f"{where} {self.kinds}" if self.kinds else where
 
 
 @dataclass(frozen=True, slots=True)
 class FeedAddress:
-    """An address that was given out. wanted: None for all that the pages link to."""
+    """An issued address. selection: its feed, or None for all links of the web UI."""
 
     name: str
     created_at: datetime
-    wanted: FeedSelection | None
+    selection: FeedSelection | None
     key: str = field(repr=False)
 
     @property
     def path(self) -> str:
-        """With what lets a feed reader in."""
-        return _build_path(self.key, self.wanted or FeedSelection())
+        """The path with its token."""
+        return _build_path(self.key, self.selection or FeedSelection())
 
 
 ADDRESSES = NamedRecords("feed-addresses", TypeAdapter(list[FeedAddress]))
 
 
 def ensure_address(home: Path, name: str, selection: FeedSelection, *, at: datetime) -> FeedAddress:
-    """The address of that name, made where there is none. Raises BadInput for a name of another feed, or for none."""
+    """Return the address of that name, and create it if needed. Raises BadInput if the name is invalid or in use."""
     if not name.isprintable() or not name.strip() or len(name) > MAX_NAME_CHARS or name == WEB_UI_NAME:
-        raise BadInput(f"the name of an address is a line of up to {MAX_NAME_CHARS} characters, and not {WEB_UI_NAME}")
+        raise BadInput(f"the name of a feed must be one line of at most {MAX_NAME_CHARS} characters, not {WEB_UI_NAME}")
     with ADDRESSES.edit(home) as addresses:
         for each in addresses:
-            if each.name == name and each.wanted != selection:
-                raise BadInput(f"{name} is the address of another feed: take another name, or --revoke it before")
+            if each.name == name and each.selection != selection:
+                raise BadInput(f"{name} is the name of another feed: use another name, or --revoke it first")
             if each.name == name:
                 return each
         if len(addresses) >= MAX_ADDRESSES:
-            raise BadInput(f"there are {MAX_ADDRESSES} addresses of feeds: revoke some")
-        address = FeedAddress(name=name, created_at=at, wanted=selection, key=secrets.token_urlsafe(KEY_BYTES))
+            raise BadInput(f"there are already {MAX_ADDRESSES} feed addresses, which is the maximum: revoke some")
+        address = FeedAddress(name=name, created_at=at, selection=selection, key=secrets.token_urlsafe(KEY_BYTES))
         addresses.append(address)
     return address
 
 
 def list_addresses(home: Path) -> Sequence[FeedAddress]:
-    """All addresses that let somebody in, in the order of their names, those of the pages' links as one."""
+    """Return all valid addresses in the order of their names; the links of the web UI are one of them."""
     key_file = _get_shared_key_file(home)
     shared = []
     if key_file.exists():
         created_at = datetime.fromtimestamp(key_file.stat().st_mtime, UTC)
-        shared = [FeedAddress(name=WEB_UI_NAME, created_at=created_at, wanted=None, key=read_secret(key_file))]
+        shared = [FeedAddress(name=WEB_UI_NAME, created_at=created_at, selection=None, key=read_secret(key_file))]
     return tuple(sorted([*ADDRESSES.read(home), *shared], key=lambda each: each.name))
 
 
 def revoke_address(home: Path, name: str) -> None:
-    """Let nobody in by it any more. Raises BadInput where there is none of that name."""
+    """Revoke an address. Raises BadInput if there is none of that name."""
     if name == WEB_UI_NAME and _get_shared_key_file(home).exists():
         _get_shared_key_file(home).unlink()
     elif not ADDRESSES.remove(home, name):
-        raise BadInput(f"there is no address of a feed by the name {name}: recrawl feed --list")
+        raise BadInput(f"there is no feed address named {name}: run recrawl feed --list to see all")
 
 
 def revoke_all_addresses(home: Path) -> int:
-    """Let nobody in by any address that was given out; gives how many there were, those of the pages as one."""
+    """Revoke all addresses and return their number; the links of the web UI count as one."""
     count = len(list_addresses(home))
     with ADDRESSES.edit(home) as addresses:
         addresses.clear()
@@ -110,13 +110,13 @@ def revoke_all_addresses(home: Path) -> int:
 
 
 def build_linked_path(home: Path, selection: FeedSelection) -> str:
-    """The path of a feed with what lets a feed reader in, for a link on a page that its user sees."""
+    """Return the path of a feed with its token, for a link in the web UI."""
     return _build_path(ensure_secret(_get_shared_key_file(home), lambda: secrets.token_urlsafe(KEY_BYTES)), selection)
 
 
 def may_read(home: Path, selection: FeedSelection, token: str) -> bool:
-    """Whether a token was made for this feed, and not revoked since."""
-    keys = [each.key for each in ADDRESSES.read(home) if each.wanted == selection]
+    """Return whether a token is valid for this feed."""
+    keys = [each.key for each in ADDRESSES.read(home) if each.selection == selection]
     keys += filter(None, [read_secret(_get_shared_key_file(home))])
     return any(hmac.compare_digest(_build_token(key, selection).encode(), token.encode()) for key in keys)
 

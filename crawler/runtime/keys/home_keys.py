@@ -1,7 +1,7 @@
-"""The keys of a home: the auth string of its Prefect server, the key of its pages, and what is signed with that.
+"""The keys of a home: the auth string of its Prefect server, and the key of its web UI, which signs tokens.
 
-Who knows one is the user, and nobody else is let in. Before a command sends one anywhere, what answers at the server's
-address has to prove that it knows it, too: while the server is dead, any user of the machine may listen on its port.
+Before a command sends a key or login code to a server, the server must prove that it knows the key, because another
+user's program may listen on the port of a dead server.
 """
 
 import hmac
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from crawler.runtime.machine import ensure_secret, read_secret, write_private
 
-AUTH_USER = "recrawl"  # Prefect's is of the form user:password, and any user will do
-RESPONSE_SECONDS = 30  # a server that is not there refuses at once; one on a busy machine takes seconds
+AUTH_USER = "recrawl"  # Prefect needs the form user:password, with any user
+RESPONSE_SECONDS = 30  # a server on a busy machine takes seconds; without a server the connection fails at once
 LOOPBACK_NAMES = ("127.0.0.1", "localhost")
 HTTP_PORT = 80
 PROOF_PATH = "/recrawl/proof"
@@ -24,38 +24,38 @@ MAX_NONCE_CHARS = 64
 
 
 def list_own_hosts(port: int) -> tuple[str, ...]:
-    """By which names a server of this machine may be called in a request's Host."""
+    """Return the allowed Host headers of a local server."""
     return tuple(name if port == HTTP_PORT else f"{name}:{port}" for name in LOOPBACK_NAMES)
 
 
 def list_own_origins(port: int) -> tuple[str, ...]:
-    """Whose pages may ask: those that the server itself has served."""
+    """Return the allowed Origin headers of a local server, which are its own origins."""
     return tuple(f"http://{host}" for host in list_own_hosts(port))
 
 
 def ensure_auth(home: Path) -> str:
-    """The auth string of `home`, made the first time. The lock of the stack is held."""
+    """Return the auth string of `home`, and create it the first time. The caller holds the lock of the stack."""
     return ensure_secret(_get_auth_file(home), _make_auth)
 
 
 def renew_auth(home: Path) -> str:
-    """Another auth string than any before, for good. The lock of the stack is held."""
+    """Replace the auth string with a new one and return it. The caller holds the lock of the stack."""
     write_private(_get_auth_file(home), auth := _make_auth())
     return auth
 
 
 def read_auth(home: Path) -> str | None:
-    """The auth string of `home`; None where no server of it has ever been started."""
+    """Return the auth string of `home`; None if its server was never started."""
     return read_secret(_get_auth_file(home)) or None
 
 
 def compute_proof(auth: str, *, port: int, nonce: str) -> str:
-    """What only a server that knows the auth string can say. port: its own, so that none can pass on another's."""
+    """Return the proof that a server knows the key. port: the server's port, so it cannot relay another's proof."""
     return hmac.digest(auth.encode(), f"{port}/{nonce}".encode(), "sha256").hex()
 
 
 def is_own_server(port: int, auth: str) -> bool:
-    """Whether the server that answers at this port of the machine knows the auth string; it is not told."""
+    """Return whether the server on this local port knows the key, without sending the key."""
     nonce = secrets.token_hex(16)
     try:
         url = f"{list_own_origins(port)[0]}{PROOF_PATH}/{nonce}"
@@ -76,31 +76,31 @@ def _get_auth_file(home: Path) -> Path:
 
 KEY_BYTES = 32
 LOGIN_PATH = "/enter"
-LOGIN_PURPOSE = "enter"  # what a code is good for
+LOGIN_PURPOSE = "enter"  # the purpose of a login code
 
 
 def ensure_key(home: Path) -> str:
-    """The key of the pages of `home`, made the first time; its owner alone can read it."""
+    """Return the key of the web UI of `home`, and create it the first time."""
     return ensure_secret(home / "run" / "pages-key", lambda: secrets.token_urlsafe(KEY_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Texts that nobody can make or change who does not know the key."""
+    """A signer of texts and tokens with a key."""
 
     key: str = field(repr=False)
 
     def compute_mac(self, purpose: str, text: str) -> str:
-        """The proof that the text was made for this purpose by somebody who knows the key."""
+        """Return the signature of a text for a purpose (HMAC-SHA256, hexadecimal)."""
         return hmac.digest(self.key.encode(), f"{purpose}\n{text}".encode(), "sha256").hex()
 
     def create_token(self, purpose: str, at: datetime) -> str:
-        """A new word that is good for a purpose, with the instant at which it was made."""
+        """Create a random token for a purpose, which contains its creation time."""
         payload = f"{int(at.timestamp() * 1000)}.{secrets.token_urlsafe(16)}"
         return f"{payload}.{self.compute_mac(purpose, payload)}"
 
     def read_token_time(self, purpose: str, token: str) -> datetime | None:
-        """When a word was made for that purpose; None for one that was not made here."""
+        """Return the creation time of a token for a purpose; None if its signature is invalid."""
         payload, _, mac = token.rpartition(".")
         if not payload or not hmac.compare_digest(self.compute_mac(purpose, payload).encode(), mac.encode()):
             return None
@@ -108,14 +108,13 @@ class Signer:
 
 
 def build_command_signer(home: Path) -> Callable[[str], str]:
-    """Return what makes the proof that the user of `home` has set a command.
+    """Return the function that signs commands of subscriptions with the key of `home`.
 
-    A subscription's command is run only where its seal is that of the home: who merely writes to a database can make
-    none.
+    A command only runs with a valid signature, which cannot be created by mere write access to the database.
     """
     return partial(Signer(ensure_key(home)).compute_mac, "command")
 
 
 def build_login_link(address: str, key: str, *, at: datetime) -> str:
-    """The address that lets its user in, once and for half a day."""
+    """Return a login link, which works once within twelve hours."""
     return f"{address}{LOGIN_PATH}?code={Signer(key).create_token(LOGIN_PURPOSE, at)}"

@@ -1,4 +1,4 @@
-"""What was given out by name, in a file of the home that its owner alone can read."""
+"""Named records in a private file of RECRAWL_HOME."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ T = TypeVar("T", bound=Named)
 
 @dataclass(frozen=True, slots=True)
 class NamedRecords(Generic[T]):
-    """Records of one kind. file: its name in HOME/run, without its ending."""
+    """The records of one kind. file: the name of their file in HOME/run, without extension."""
 
     file: str
     adapter: TypeAdapter[list[T]]
@@ -38,7 +38,7 @@ class NamedRecords(Generic[T]):
 
     @contextmanager
     def edit(self, home: Path) -> Iterator[list[T]]:
-        """Open the records to be changed; they are kept when the block ends well. Others wait meanwhile."""
+        """Lock the records for changes, and save them when the block succeeds."""
         folder = ensure_private_folder(home, "run")
         with hold_lock(folder / f"{self.file}.lock"):
             records = self.read(home)
@@ -46,7 +46,7 @@ class NamedRecords(Generic[T]):
             write_private(folder / f"{self.file}.json", self.adapter.dump_json(records).decode())
 
     def remove(self, home: Path, name: str) -> bool:
-        """Remove the record of that name; return whether there was one."""
+        """Remove the record of that name, and return whether it existed."""
         with self.edit(home) as records:
             remaining = [each for each in records if each.name != name]
             was_there = len(remaining) < len(records)

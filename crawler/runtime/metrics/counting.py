@@ -1,6 +1,6 @@
-"""What crawling processes count: each into a file of its own, in a folder of the home where they are added up.
+"""The counts of crawling processes: one file per process in a folder of RECRAWL_HOME, and their sum.
 
-Who counts needs no prometheus_client.
+This module does not need prometheus_client.
 """
 
 import json
@@ -26,11 +26,11 @@ from crawler.runtime.machine import Process, ensure_private_folder, find_process
 log = logging.getLogger("recrawl.metrics")
 
 DONE, SUSPENDED, LOST, BROKEN, GIVEN_BACK = "done", "held", "lost", "broken", "given_back"
-FAILED_VISIT = "failed"  # the outcome of a look that told nothing
-DEAD_LINK = "dead_link"  # of a look at a page that is not there and never was
-# Upper bounds, in seconds: from a lease that found nothing due to one of a whole shift.
+FAILED_VISIT = "failed"  # the outcome of a failed visit
+DEAD_LINK = "dead_link"  # the outcome of a visit to a page that never existed
+# Upper bounds in seconds, from a lease without due pages to a whole crawl run.
 LEASE_BUCKETS = (1, 3, 10, 30, 60, 180, 600, 1800)
-MAX_REASONS = 60  # each is a time series; further ones are counted together
+MAX_REASONS = 60  # each is a time series; further reasons are counted as other
 OTHER_REASONS = "other"
 SUMMED = (
     "requests",
@@ -47,10 +47,10 @@ TOTAL = "total.json"
 
 @dataclass(slots=True)
 class CrawlCounts:
-    """Counts since the beginning.
+    """Counts since the start of a process.
 
-    looks: by outcome.  failures: failed looks by reason.  leases: by how they ended.  sums: requests, bytes and pages
-    by name.  lease_seconds: ended leases by place in LEASE_BUCKETS, the last place for those beyond all bounds.
+    visits: by outcome.  failures: failed visits by reason.  leases: by outcome.  sums: requests, bytes and pages by
+    name.  lease_seconds: ended leases by index in LEASE_BUCKETS; longer ones have the index after the last.
     """
 
     visits: Counter[str] = field(default_factory=Counter)
@@ -60,13 +60,13 @@ class CrawlCounts:
     lease_seconds: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: "CrawlCounts") -> None:
-        """Add another tally's counts."""
+        """Add other counts."""
         for each in fields(self):
             getattr(self, each.name).update(getattr(other, each.name))
         self._bound_reasons()
 
     def subtract(self, before: "CrawlCounts") -> "CrawlCounts":
-        """What was counted after `before`, an earlier state of the same tally."""
+        """Return what was counted since `before`, an earlier state of these counts."""
         return CrawlCounts(
             **{each.name: getattr(self, each.name) - getattr(before, each.name) for each in fields(self)}
         )
@@ -79,7 +79,7 @@ class CrawlCounts:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Mapping[str, int]]) -> "CrawlCounts":
-        """Return the tally that a document holds; what a later version counts beside is left out."""
+        """Return the counts in a document, without fields of later versions."""
         return cls(**{each.name: Counter(document.get(each.name, {})) for each in fields(cls)})
 
     def _bound_reasons(self) -> None:
@@ -91,7 +91,7 @@ class CrawlCounts:
 
 
 def build_counts(stats: CrawlStats) -> CrawlCounts:
-    """What a lease has counted so far."""
+    """Return the counts of a lease so far."""
     visits = Counter({change.value: many for change, many in stats.changes.items() if change is not Change.UNKNOWN})
     visits[FAILED_VISIT] = stats.changes[Change.UNKNOWN]
     visits[DEAD_LINK] = stats.dead_links
@@ -100,9 +100,9 @@ def build_counts(stats: CrawlStats) -> CrawlCounts:
 
 
 class CountsWriter:
-    """Counts into a file; one that cannot be written is told of once, and the crawl goes on. file: None writes nothing.
+    """A writer of the counts of this process. file: None writes nothing.
 
-    A lease whose numbers are told several times is counted by what has come since.
+    A write error is logged once and does not stop the crawl. Repeated progress of a lease only adds what is new.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -112,12 +112,12 @@ class CountsWriter:
         self._counted: dict[UUID, CrawlCounts] = {}
 
     def count_progress(self, token: UUID, stats: CrawlStats) -> None:
-        """Count what the lease of a token has recorded until now."""
+        """Count what a lease has recorded so far."""
         self._add_stats(token, stats)
         self._write()
 
     async def crawl_lease(self, token: UUID, crawl: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
-        """Walk the lease of a token, and count it by how that ends."""
+        """Run the crawl of a lease, and count the lease by its outcome."""
         began, outcome = time.monotonic(), BROKEN
         try:
             result = await crawl()
@@ -129,7 +129,7 @@ class CountsWriter:
             raise
         except Exception:
             raise
-        except BaseException:  # cancelled: somebody wants this process to end
+        except BaseException:  # canceled because the process is shutting down
             outcome = GIVEN_BACK
             raise
         finally:
@@ -153,18 +153,18 @@ class CountsWriter:
 
 
 def open_counts_writer(home: Path) -> CountsWriter:
-    """What this process counts, for whoever serves the metrics of a home; for nobody where none is served."""
+    """Return the writer of this process; it writes nothing if no process serves the metrics of `home`."""
     folder = get_metrics_folder(home)
     return CountsWriter(folder / f"{os.getpid()}-{secrets.token_hex(4)}.json" if folder.is_dir() else None)
 
 
 def get_metrics_folder(home: Path) -> Path:
-    """The folder of a home; counted is only where it is there, which whoever serves metrics sees to."""
+    """Return the folder of the counts, which exists only if a process serves the metrics."""
     return home / "run" / "metrics"
 
 
 def ensure_metrics_folder(home: Path) -> Path:
-    """The folder, made where it is not there."""
+    """Return the folder of the counts, and create it if it is missing."""
     ensure_private_folder(home, "run")
     folder = get_metrics_folder(home)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -172,16 +172,16 @@ def ensure_metrics_folder(home: Path) -> Path:
 
 
 def write_counts(file: Path, counting_process: Process, counts: CrawlCounts) -> None:
-    """Leave what a process has counted; the folder is there."""
+    """Write the counts of a process. The folder must exist."""
     document = {"pid": counting_process.pid, "birth": counting_process.birth, "tally": get_field_values(counts)}
     write_private(file, json.dumps(document))
 
 
 def sum_counts(folder: Path) -> CrawlCounts:
-    """What all processes have counted, those that live and those that have ended.
+    """Return the sum of the counts of running and ended processes.
 
-    Files of ended processes are taken into one, so that the folder stays small. Whatever kills this in between, each is
-    counted once: the one file says which it holds, before these are removed.
+    The files of ended processes are merged into one, so the folder stays small. That file lists the merged ones before
+    they are deleted, so each is counted once even if this process is killed.
     """
     with hold_lock(folder / "lock"):
         stored = _read_document(folder / TOTAL) or {}
@@ -189,7 +189,7 @@ def sum_counts(folder: Path) -> CrawlCounts:
         living, ended = CrawlCounts(), []
         for file in sorted(folder.glob("*-*.json")):
             document = _read_document(file)
-            if file.name in taken or document is None:  # a killed process leaves none that is half written
+            if file.name in taken or document is None:  # files are never half written
                 ended.append(file)
             elif Process(document["pid"], document["birth"]).is_running():
                 living.add(CrawlCounts.from_json(document["tally"]))

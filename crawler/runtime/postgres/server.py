@@ -1,4 +1,4 @@
-"""Running the programs of Postgres on one folder: making a cluster, starting its server, stopping it."""
+"""Creation, start and stop of a Postgres cluster in a folder, by the programs of Postgres."""
 
 import secrets
 import shutil
@@ -16,17 +16,17 @@ from crawler.runtime.postgres.account import Account
 from crawler.runtime.postgres.binaries import Binaries, copy_for_everybody
 
 USER = "postgres"
-MIN_FREE_BYTES = 200_000_000  # a fresh cluster takes 40 MB, its first write-ahead logs more than that again
+MIN_FREE_BYTES = 200_000_000  # a new cluster takes 40 MB, and its first write-ahead logs take more than that
 START_SECONDS = 600  # replaying a long log after a crash takes minutes
-LEFTOVER_SECONDS = 120  # how long processes that a kill -9 left behind may take to end
-STOP_SECONDS = 300  # a second, unless the machine is busy with other things
+LEFTOVER_SECONDS = 120  # for processes that remain after a kill -9
+STOP_SECONDS = 300  # it takes a second on an idle machine
 MAX_PORT_ATTEMPTS = 5
-SHARED_BUFFERS_MB = 2048  # a million pages with their links; or a quarter of the machine's memory, where that is less
+SHARED_BUFFERS_MB = 2048  # fits a million pages with their links; at most a quarter of the machine's memory
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The programs of one installation, run on one cluster's folder by the account that may run them."""
+    """The programs of one installation, for one cluster folder and the account that runs them."""
 
     account: Account
     bin: Path
@@ -44,13 +44,13 @@ class Programs:
         return self.folder / "server.log"
 
     def run(self, program: str, *arguments: str) -> tuple[bool, str]:
-        """Run a program; whether it succeeded, and what it said."""
+        """Run a program. Return whether it succeeded, and its output."""
         return self.account.run([str(self.bin / program), *arguments], handles=self.handles)
 
 
 @contextmanager
 def open_programs(binaries: Binaries, home: Path, account: Account) -> Iterator[Programs]:
-    """The programs of an installation, ready to be run on the cluster of `home` by an account."""
+    """Prepare the programs of an installation for the cluster of `home` and an account."""
     folder = ensure_private_folder(home, "postgres") / str(binaries.major)
     folder.mkdir(mode=0o700, exist_ok=True)
     account.grant_access(folder)
@@ -62,7 +62,7 @@ def open_programs(binaries: Binaries, home: Path, account: Account) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server that works on a folder."""
+    """A running server of a data folder."""
 
     pid: int
     port: int
@@ -70,19 +70,19 @@ class RunningServer:
 
 
 def find_server(data: Path) -> RunningServer | None:
-    """The server that works on this data folder, by its own note in it and by where the process is."""
+    """Return the server of a data folder, by its postmaster.pid and the working directory of that process."""
     try:
         lines = (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return None
-    # Process, folder, start, port, socket folder, address, shared memory, state: added one by one as it starts.
+    # Lines: process, folder, start, port, socket folder, address, shared memory, state; added during the start.
     if len(lines) < 4 or not is_working_in(int(lines[0]), data):
         return None
     return RunningServer(int(lines[0]), int(lines[3]), len(lines) >= 8 and lines[7].strip() == "ready")
 
 
 def is_working_in(pid: int, data: Path) -> bool:
-    """Whether this process works in that folder; after a reboot its id may be anybody's."""
+    """Return whether a process works in that folder; after a reboot its id may belong to another program."""
     try:
         return Path(psutil.Process(pid).cwd()) == data
     except psutil.Error:
@@ -90,21 +90,21 @@ def is_working_in(pid: int, data: Path) -> bool:
 
 
 def make_cluster(programs: Programs) -> None:
-    """Make an empty cluster; the folder `data` is there whole, or not at all."""
+    """Create an empty cluster; the folder `data` appears once it is complete."""
     folder = programs.folder
     if shutil.disk_usage(folder).free < MIN_FREE_BYTES:
         raise StackFailed(describe_full_disk(folder))
     password = secrets.token_urlsafe(24)
     write_private(folder / "password", password)
     temporary = folder / "making"
-    shutil.rmtree(temporary, ignore_errors=True)  # of a process that was killed here
+    shutil.rmtree(temporary, ignore_errors=True)  # left by a process that was killed here
     temporary.mkdir(mode=0o700)
     programs.account.give_ownership(temporary)
     password_file = folder / "password.once"
     write_private(password_file, password)
     programs.account.give_ownership(password_file)
-    # By default everybody on the machine could connect as anybody. From 17 on the locale is Postgres's own, so that
-    # an update of the system cannot change the order of an index.
+    # By default all users of the machine could connect as any user. From version 17 on, the locale is built into
+    # Postgres, so a system update cannot change the order of an index.
     locale = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
     succeeded, output = programs.run(
         "initdb",
@@ -118,13 +118,13 @@ def make_cluster(programs: Programs) -> None:
     password_file.unlink()
     if not succeeded:
         raise StackFailed(
-            explain_failure(output, folder) or f"no database can be made in {folder}: {find_error_line(output)}"
+            explain_failure(output, folder) or f"the database in {folder} cannot be created: {find_error_line(output)}"
         )
     temporary.rename(programs.data)
 
 
 def build_options(*, durable: bool) -> dict[str, str]:
-    """The settings of the server; all but the port."""
+    """Return the settings of the server without the port."""
     quarter_mb = psutil.virtual_memory().total // 4 // 2**20
     server_options = {
         "listen_addresses": "127.0.0.1",
@@ -142,9 +142,9 @@ def build_options(*, durable: bool) -> dict[str, str]:
 
 
 def launch_server(programs: Programs, server_options: dict[str, str]) -> None:
-    """Start the server and wait until it answers; on another port where the recorded one is taken.
+    """Start the server and wait until it is ready; use another port if the recorded one is in use.
 
-    A server that somebody else has started and that is still recovering is waited for.
+    Also waits for a server that another process has started and that is still recovering.
     """
     programs.log.touch(mode=0o600)
     programs.account.give_ownership(programs.log)
@@ -161,7 +161,7 @@ def launch_server(programs: Programs, server_options: dict[str, str]) -> None:
         if "could not bind" in output and len(tried_ports) < MAX_PORT_ATTEMPTS:
             tried_ports.append(port)
             continue
-        # After kill -9 the old processes are still ending, in the process table or on the shared memory.
+        # After a kill -9, old processes may still be ending, or hold the shared memory.
         is_blocked = '"postmaster.pid" already exists' in output or "shared memory block" in output
         max_seconds = LEFTOVER_SECONDS if server is None else START_SECONDS
         if not is_blocked or time.monotonic() - started > max_seconds:
@@ -172,7 +172,7 @@ def launch_server(programs: Programs, server_options: dict[str, str]) -> None:
 
 
 def try_to_start(programs: Programs, server_options: dict[str, str]) -> str:
-    """Start the server and wait until it answers or gives up; what it wrote into its log."""
+    """Start the server and wait until it is ready or gives up. Return its new log lines."""
     log_size = programs.log.stat().st_size
     settings = " ".join(f"-c {name}='{value}'" for name, value in server_options.items())
     files = (f"--pgdata={programs.path}/data", f"--log={programs.path}/server.log")
@@ -183,7 +183,7 @@ def try_to_start(programs: Programs, server_options: dict[str, str]) -> str:
 
 
 def choose_port(folder: Path, tried_ports: list[int]) -> int:
-    """The port that clients know, or a free one where there is none or it did not work."""
+    """Return the recorded port, or a free one if there is none or it did not work."""
     if not tried_ports:
         with suppress(FileNotFoundError, ValueError):
             return int((folder / "port").read_text(encoding="ascii"))
@@ -191,21 +191,21 @@ def choose_port(folder: Path, tried_ports: list[int]) -> int:
 
 
 def remove_reused_pid(data: Path) -> None:
-    """Remove a postmaster.pid whose process is alive and another program: Postgres would take it for a server."""
+    """Remove a postmaster.pid whose process id now belongs to another program, which Postgres would not start over."""
     pid_file = data / "postmaster.pid"
     try:
         pid = int(pid_file.read_text(encoding="utf-8").splitlines()[0])
     except (FileNotFoundError, ValueError, IndexError):
         return
-    # Never while anything works in the folder: sessions of a killed server may still be writing.
+    # Never while a process works in the folder: sessions of a killed server may still be writing.
     if psutil.pid_exists(pid) and not any(is_working_in(other, data) for other in psutil.pids()):
         pid_file.unlink()
 
 
 def shut_down(programs: Programs) -> None:
-    """Stop the running server, whoever is connected."""
+    """Stop the running server, even with open connections."""
     output = ""
-    for mode in ("fast", "immediate"):  # the second where a session will not end; the next start recovers
+    for mode in ("fast", "immediate"):  # immediate if a session does not end; the next start recovers
         arguments = (f"--pgdata={programs.path}/data", f"--mode={mode}", "--wait", f"--timeout={STOP_SECONDS}")
         stopped, output = programs.run("pg_ctl", *arguments, "stop")
         if stopped or find_server(programs.data) is None:
@@ -214,11 +214,11 @@ def shut_down(programs: Programs) -> None:
 
 
 def explain_failure(output: str, folder: Path) -> str | None:
-    """A known failure in the words of a person."""
+    """Return the message of a known failure, or None."""
     if "No space left on device" in output:
         return describe_full_disk(folder)
     if "could not bind" in output:
-        return "every port tried on 127.0.0.1 was taken at once by another program: run it again"
+        return "other programs took all ports that were tried on 127.0.0.1: run the command again"
     return None
 
 
@@ -231,5 +231,5 @@ def describe_full_disk(folder: Path) -> str:
 
 
 def find_error_line(output: str) -> str:
-    lines = [line for line in output.splitlines() if line.strip()] or ["Postgres did not say why"]
+    lines = [line for line in output.splitlines() if line.strip()] or ["Postgres gave no reason"]
     return next((line for line in reversed(lines) if "FATAL" in line or "error" in line), lines[-1])

@@ -1,1 +1,1 @@
-"""The Prefect server and its worker: started, asked, cleared of what is dead. Importing prefect takes a second."""
+"""The Prefect server of the local stack, its worker, and calls of its API. Importing prefect takes a second."""

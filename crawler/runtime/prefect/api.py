@@ -1,6 +1,6 @@
-"""What the stack asks of a Prefect server: its deployments and work pool, and an end for runs that are dead.
+"""Calls of the Prefect API: deployments, the work pool, and cleanup of dead runs.
 
-Import this only after the variables of environment.py are set: prefect reads them when it is imported, here.
+Import this module only after setting the variables of environment.py, because the import of prefect reads them.
 """
 
 import hashlib
@@ -32,17 +32,17 @@ from crawler.store.database import Database
 
 COMMAND = "python -m prefect.engine"
 DOMAIN_PARAMETER = "domain"  # the parameter of a flow that names one
-MAX_OFFERED = 500  # in a list of a form; beyond that nobody looks for a name in it
+MAX_OFFERED = 500  # domains in the list of a form; longer lists are of no use
 LIVE_STATES = [objects.StateType.RUNNING, objects.StateType.PENDING, objects.StateType.CANCELLING]
 ZOMBIE_AUTOMATION = "recrawl: mark runs as crashed that have gone silent"
-# Three heartbeats and a little: a run whose machine is busy may miss one, even two.
+# Three heartbeats and a margin: a run on a busy machine may miss one or two.
 MAX_SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS + 30)
 POOL_FILTER = filters.WorkPoolFilter(name=filters.WorkPoolFilterName(any_=[POOL]))
 END_STATES = ("Completed", "Failed", "Cancelled", "Crashed", "Paused")
 
 
 class DeploymentPool(BaseModel):
-    """The work pool of a deployment; its name is that of ours."""
+    """The work pool settings of a deployment; the name is always POOL."""
 
     job_variables: dict[str, Any] = {}
 
@@ -62,14 +62,14 @@ class Deployment(BaseModel):
 
 @asynccontextmanager
 async def open_client(api: PrefectApi) -> AsyncIterator[PrefectClient]:
-    """A client of that server, whatever this process was set to before."""
+    """Open a client of this server, with precedence over the settings of the process."""
     with temporary_settings({PREFECT_API_URL: api.url, PREFECT_API_AUTH_STRING: api.auth}):
         async with get_client() as client:
             yield client
 
 
 async def read_secret_block(api: PrefectApi, name: str) -> str | None:
-    """The text in a Secret block; None where there is none of that name, or no text in it."""
+    """Return the text of a Secret block; None if it does not exist or contains no text."""
     async with open_client(api) as client:
         try:
             block = await client.read_block_document_by_name(name, "secret", include_secrets=True)
@@ -80,16 +80,16 @@ async def read_secret_block(api: PrefectApi, name: str) -> str | None:
 
 
 async def ensure_deployments(api: PrefectApi, file: Path, *, is_ours: bool) -> int:
-    """See to the work pool, and to the deployments of a prefect.yaml; gives how many were new or different.
+    """Create the work pool and the deployments of a prefect.yaml. Return the number of new or changed deployments.
 
-    What is there already in this version is left alone, with the schedules that a user has paused or changed and the
-    runs that are waiting.  is_ours: the server is this home's own, and so is the pool.
+    Deployments of the current version are not changed, so paused or edited schedules and waiting runs are kept.
+    is_ours: whether the server and its pool belong to this home.
     """
     version, automations = compute_version(file), read_automations(file.with_name("automations.yaml"))
     async with open_client(api) as client:
         await ensure_pool(client, is_ours=is_ours)
         for automation in (build_zombie_automation(), *automations):
-            # One of its name its user may have changed or disabled.
+            # The user may have changed or disabled an existing one.
             if not await client.read_automations_by_name(automation.name):
                 await client.create_automation(automation)
         registered = {each.name: each.version for each in await client.read_deployments()}
@@ -100,7 +100,7 @@ async def ensure_deployments(api: PrefectApi, file: Path, *, is_ours: bool) -> i
 
 
 def compute_version(file: Path) -> str:
-    """A name for what a prefect.yaml and the flows that it speaks of (FILE/../../flows) say now."""
+    """Return a hash of a prefect.yaml and of the flows next to it (FILE/../../flows), as their version."""
     digest = hashlib.sha256(file.read_bytes())
     for source in sorted((file.parent.parent / "flows").glob("**/*.py")):
         digest.update(hashlib.sha256(source.read_bytes()).digest())
@@ -108,15 +108,15 @@ def compute_version(file: Path) -> str:
 
 
 def read_deployments(file: Path) -> list[Deployment]:
-    """The deployments that a prefect.yaml names."""
+    """Return the deployments of a prefect.yaml."""
     return [Deployment.model_validate(entry) for entry in yaml.safe_load(file.read_bytes())["deployments"]]
 
 
 async def register_deployment(client: PrefectClient, deployment: Deployment, *, version: str) -> None:
-    """Make or replace one deployment.
+    """Create or replace one deployment.
 
-    Prefect's own deploy command does the same from the same file. Its functions are not used, since they note the
-    working directory as the place of the code, and every run would begin by copying all of that.
+    `prefect deploy` does the same with the same file. Its functions are not used, because they record the working
+    directory as the location of the code, which every run would copy first.
     """
     flow: Flow[Any, Any] = load_flow_from_entrypoint(deployment.entrypoint)
     limit = deployment.concurrency_limit
@@ -140,9 +140,9 @@ async def register_deployment(client: PrefectClient, deployment: Deployment, *, 
 
 
 async def offer_domains(client: PrefectClient, db: Database) -> None:
-    """Let the forms that ask for a domain offer those that are registered, at most MAX_OFFERED of them, in order.
+    """List the registered domains, at most MAX_OFFERED, in the forms with a domain parameter.
 
-    Whoever starts a run by the API may name one that was registered since; the run itself knows which there are.
+    A run that is started by the API may name another domain; the run checks whether it is registered.
     """
     offered = sorted(listed.domain.authority for listed in await domains.list_domains(db))[:MAX_OFFERED]
     for deployment in await client.read_deployments(work_pool_filter=POOL_FILTER):
@@ -160,15 +160,15 @@ async def offer_domains(client: PrefectClient, db: Database) -> None:
 
 
 async def ensure_pool(client: PrefectClient, *, is_ours: bool) -> None:
-    """See to it that the pool is there, and that no run can choose the command that its worker starts for it.
+    """Create the pool if needed, and fix its command, so that runs cannot choose which command the worker starts.
 
-    is_ours: the server is this home's own; with another's, a pool in which somebody has named a command stays.
+    is_ours: whether the server belongs to this home; on other servers, a pool with a custom command is not changed.
     """
     try:
         pool = await client.read_work_pool(POOL)
     except ObjectNotFound:
         template = fix_command(ProcessWorker.get_default_base_job_template())
-        # Another home's command may be quicker on a server that both use, and a retry finds what the first try made.
+        # Another home may create it first on a shared server, and a retry finds the pool of the first attempt.
         with suppress(ObjectAlreadyExists):
             await client.create_work_pool(actions.WorkPoolCreate(name=POOL, type="process", base_job_template=template))
         return
@@ -178,16 +178,16 @@ async def ensure_pool(client: PrefectClient, *, is_ours: bool) -> None:
 
 
 def fix_command(template: dict[str, Any]) -> dict[str, Any]:
-    """A pool's template in which the command is no variable: what a run says of it is not listened to."""
+    """Return the template of a pool with a fixed command instead of a variable that runs can set."""
     fixed = deepcopy(template)
-    # By default each run first prepares a workspace for code from elsewhere, which may even install things.
+    # By default, each run first prepares a workspace for remote code, and may even install packages.
     fixed.setdefault("job_configuration", {})["command"] = COMMAND
     fixed.get("variables", {}).get("properties", {}).pop("command", None)
     return fixed
 
 
 def find_command(template: dict[str, Any]) -> str | None:
-    """The command that a pool's runs are started with where they do not choose one; None: Prefect's own way."""
+    """Return the default command of the runs of a pool; None for the default of Prefect."""
     configured = template.get("job_configuration", {}).get("command")
     variable: dict[str, Any] = template.get("variables", {}).get("properties", {}).get("command", {})
     is_variable = isinstance(configured, str) and configured.strip("{} ") == "command"
@@ -196,7 +196,7 @@ def find_command(template: dict[str, Any]) -> str | None:
 
 
 def build_zombie_automation() -> AutomationCore:
-    """The automation by which a run that is gone, with nobody left to say so, does not stay Running for ever."""
+    """Return the automation that marks runs as crashed if their process is gone, which otherwise stay Running."""
     heartbeat = "prefect.flow-run.heartbeat"
     return AutomationCore(
         name=ZOMBIE_AUTOMATION,
@@ -213,13 +213,13 @@ def build_zombie_automation() -> AutomationCore:
 
 
 def read_automations(file: Path) -> list[AutomationCore]:
-    """The automations in a file such as deployments/automations.yaml; none where there is no such file."""
+    """Return the automations in a file such as deployments/automations.yaml; none if the file is missing."""
     entries = yaml.safe_load(file.read_bytes())["automations"] if file.exists() else ()
     return [AutomationCore.model_validate(entry) for entry in entries]
 
 
 async def list_live_runs(client: PrefectClient) -> list[objects.FlowRun]:
-    """The runs of our work pool that have begun and not ended, as far as the server knows."""
+    """Return the runs of the work pool that have started and not ended, according to the server."""
     run_filter = filters.FlowRunFilter(state=_build_state_filter(*LIVE_STATES))
     return await client.read_flow_runs(work_pool_filter=POOL_FILTER, flow_run_filter=run_filter)
 
@@ -229,7 +229,7 @@ def _build_state_filter(*types: objects.StateType) -> filters.FlowRunFilterState
 
 
 async def mark_dead_runs(api: PrefectApi) -> int:
-    """Mark as crashed what the server believes to run, while no worker of the pool runs; gives how many."""
+    """Mark all live runs as crashed and return their number. Call it only while the pool has no worker."""
     async with open_client(api) as client:
         dead = await list_live_runs(client)
         for run in dead:
@@ -238,7 +238,7 @@ async def mark_dead_runs(api: PrefectApi) -> int:
 
 
 async def _set_end_state(client: PrefectClient, run: objects.FlowRun, state: objects.State[Any]) -> None:
-    """Say how a run ended whose process is gone, and its tasks with it: the server would show them running for ever."""
+    """Set the end state of a run whose process is gone, and of its tasks, which would otherwise stay Running."""
     await client.set_flow_run_state(run.id, state, force=True)
     tasks = await client.read_task_runs(
         flow_run_filter=filters.FlowRunFilter(id=filters.FlowRunFilterId(any_=[run.id])),
@@ -251,7 +251,7 @@ async def _set_end_state(client: PrefectClient, run: objects.FlowRun, state: obj
 
 
 async def delete_late_runs(api: PrefectApi) -> int:
-    """Delete the scheduled runs whose time passed while nothing ran: the next one does what they would have done."""
+    """Delete the scheduled runs that are late, because the next run does their work. Return their number."""
     async with open_client(api) as client:
         run_filter = filters.FlowRunFilter(
             state=_build_state_filter(objects.StateType.SCHEDULED),
@@ -265,39 +265,39 @@ async def delete_late_runs(api: PrefectApi) -> int:
 
 
 async def cancel_runs(api: PrefectApi, *, only: Collection[UUID] | None) -> list[UUID]:
-    """Ask the living runs of the pool to end; gives them. only: those of this machine, where others share the pool.
+    """Cancel the live runs of the pool and return them. only: the runs of this machine if others share the pool.
 
-    Ask again after a while: a worker that is connecting again to a server that was restarted does not hear it. Not
-    sooner, since what is asked of a run in the moment of its end is asked for ever.
+    Repeat the call after a while, because a worker that is reconnecting to a restarted server misses it. Not sooner: a
+    run that is canceled at the moment of its end stays Cancelling forever.
     """
     async with open_client(api) as client:
         runs = [run for run in await list_live_runs(client) if only is None or run.id in only]
         for run in runs:
-            # Nobody would ever confirm the end of a run that has not begun.
+            # A run that has not started cannot confirm a cancellation.
             has_begun = run.start_time is not None
-            message = "the stack is going down"
+            message = "the stack is shutting down"
             state: objects.State[Any] = Cancelling(message=message) if has_begun else Cancelled(message=message)
-            # The server's rules let nothing be asked twice.
+            # Without force, the server rejects a second cancellation.
             await client.set_flow_run_state(run.id, state, force=True)
         return [run.id for run in runs]
 
 
 async def list_still_live(api: PrefectApi, runs: Collection[UUID]) -> list[UUID]:
-    """The runs that have not ended."""
+    """Return those of the runs that have not ended."""
     async with open_client(api) as client:
         return [run.id for run in await list_live_runs(client) if run.id in runs]
 
 
 async def mark_cancelled(api: PrefectApi, runs: Sequence[UUID]) -> None:
-    """Say of those runs that did not end by themselves, and were killed, that they are cancelled."""
+    """Mark the runs that had to be killed as canceled."""
     async with open_client(api) as client:
         for run in await list_live_runs(client):
             if run.id in runs:
-                await _set_end_state(client, run, Cancelled(message="killed while the stack went down"))
+                await _set_end_state(client, run, Cancelled(message="killed while the stack was shutting down"))
 
 
 async def has_worker(api: PrefectApi, name: str) -> bool:
-    """Whether the server has heard from this worker of the pool."""
+    """Return whether this worker of the pool is online, according to the server."""
     async with open_client(api) as client:
         workers = await client.read_workers_for_work_pool(POOL)
         return any(worker.name == name and worker.status is objects.WorkerStatus.ONLINE for worker in workers)

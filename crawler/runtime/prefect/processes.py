@@ -1,4 +1,4 @@
-"""The Prefect server of the local stack and its worker, and what has to be cleared away after a worker that is dead."""
+"""The processes of the local stack's Prefect server and worker, and cleanup after a dead worker."""
 
 import asyncio
 import secrets
@@ -22,19 +22,19 @@ from crawler.runtime.machine import choose_port, ensure_private_folder, is_port_
 from crawler.settings import Settings
 
 DEFAULT_PORT = 4200
-START_SECONDS = 900  # 5 to 10 on a machine that does nothing else; the first start of a server makes 100 tables
+START_SECONDS = 900  # it takes 5 to 10 on an idle machine; the first start of a server creates 100 tables
 PORT_ATTEMPTS = 3
 
 
 def ensure_server(home: Path, settings: Settings, *, database_url: str, report: Report) -> Child:
-    """The server of `home`, started where it is not running; it need not answer yet.
+    """Return the server of `home`, and start it if it is not running; it may not respond yet.
 
-    database_url: a database that is Prefect's alone.
+    database_url: a database that only Prefect uses.
     """
     auth = ensure_auth(home)
     facts = {"database": children.hash_secret(database_url), "auth": children.hash_secret(auth)}
     running = children.find_child(home, children.SERVER)
-    # Postgres may have moved to another port.
+    # The facts differ if Postgres has moved to another port.
     if (
         running is not None
         and facts.items() <= running.facts.items()
@@ -46,7 +46,7 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
     last = read_recorded_port(_get_port_file(home), default=DEFAULT_PORT)
     port = _choose_port(home, settings.prefect_port, last, report=report)
     if port != last:
-        # Whoever has the last one now may have been told the string by a worker that has outlived the server.
+        # A worker that outlived the server may have sent the string to the program that has the old port now.
         facts["auth"] = children.hash_secret(auth := renew_auth(home))
     report("Prefect server: starting")
     environment = build_server_environment(
@@ -62,22 +62,24 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
 
 
 def _wait_until_ready(home: Path, server: Child, *, report: Report) -> bool:
-    """Wait until the server answers, or ends, or takes too long; whether it answers.
+    """Wait until the server responds, ends or times out. Return whether it responds.
 
-    One that was killed an instant ago may look alive at first, and another home's may have been quicker to take the
-    port: what answers there has to be this home's.
+    The response must come from this home's server: one that was just killed may look alive, and the server of another
+    home may have taken the port.
     """
     is_ready = partial(is_own_server, server.port, ensure_auth(home))
     return children.wait_until(is_ready, child=server, label="Prefect server", seconds=START_SECONDS, report=report)
 
 
 def wait_for_server(home: Path, server: Child, *, restart: Callable[[], Child], report: Report) -> Child:
-    """The server once it answers: this one, or another where its port was taken between the choice and the start."""
+    """Wait for the server, and restart it if another program took its port before the start. Raises StackFailed."""
     for _ in range(PORT_ATTEMPTS):
         if _wait_until_ready(home, server, report=report):
             return server
         if server.process.is_running():
-            raise StackFailed(f"the Prefect server does not answer: see {children.get_log_file(home, children.SERVER)}")
+            raise StackFailed(
+                f"the Prefect server does not respond: see {children.get_log_file(home, children.SERVER)}"
+            )
         if is_port_free(server.port):
             break
         server = restart()
@@ -85,17 +87,17 @@ def wait_for_server(home: Path, server: Child, *, restart: Callable[[], Child], 
 
 
 def _choose_port(home: Path, requested_port: int | None, last: int, *, report: Report) -> int:
-    """The port that the user names, else the one of last time, else Prefect's usual one, else any that is free."""
+    """Return the port of the settings, else the last port, else Prefect's default, else any free one."""
     if requested_port is not None:
         if not is_port_free(requested_port):
             raise StackFailed(
                 f"port {requested_port} (RECRAWL_PREFECT_PORT) is taken by another program: "
-                f"stop that, or name another port"
+                f"stop that program or set another port"
             )
         return requested_port
     port = choose_port(_get_port_file(home), default=DEFAULT_PORT, key=str(home))
     if port != last:
-        report(f"Port {last} is taken by another program, so Prefect gets {port}")
+        report(f"Port {last} is taken by another program, so Prefect uses port {port}")
     return port
 
 
@@ -104,7 +106,7 @@ def _get_port_file(home: Path) -> Path:
 
 
 def find_worker(home: Path, *, api: PrefectApi, database_url: str) -> children.Child | None:
-    """The running worker, if it works for this server and this database."""
+    """Return the running worker if it uses this server and this database."""
     worker = children.find_child(home, children.WORKER)
     return worker if worker is not None and worker.facts == _build_facts(api, database_url) else None
 
@@ -115,17 +117,17 @@ def _build_facts(api: PrefectApi, database_url: str) -> dict[str, str]:
 
 
 def clear_runs(api: PrefectApi, *, report: children.Report) -> None:
-    """Set the server right about the runs of a pool that has no worker."""
+    """Clean up the runs of a pool that has no worker."""
     from crawler.runtime.prefect.api import delete_late_runs, mark_dead_runs
 
     crashed = asyncio.run(mark_dead_runs(api))
     if crashed:
-        report(f"Runs: {crashed} marked as crashed, whose processes were gone")
+        report(f"Runs: {crashed} marked as crashed, because their processes were gone")
     asyncio.run(delete_late_runs(api))
 
 
 def start_worker(home: Path, *, api: PrefectApi, database_url: str, report: children.Report) -> children.Child:
-    """Start a worker and wait until the server has heard of it."""
+    """Start a worker and wait until it is online."""
     from crawler.runtime.prefect.api import has_worker
 
     tag = children.ensure_tag(home)
@@ -145,6 +147,6 @@ def start_worker(home: Path, *, api: PrefectApi, database_url: str, report: chil
         return worker
     if worker.process.is_running():
         raise StackFailed(
-            f"the worker does not report to {api.url}: see {children.get_log_file(home, children.WORKER)}"
+            f"the worker does not connect to {api.url}: see {children.get_log_file(home, children.WORKER)}"
         )
     raise StackFailed(f"the worker ended: {children.read_last_line(home, children.WORKER)}")

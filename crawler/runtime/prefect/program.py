@@ -1,9 +1,9 @@
-"""The program of the Prefect server: what `prefect server start` runs, behind a check of who asks.
+"""The Prefect server with checks of the Host and Origin headers, instead of `prefect server start`.
 
-    python -m crawler.runtime.prefect.program    all of its settings come by the environment, as environment.py makes it
+    python -m crawler.runtime.prefect.program    all settings come from the environment, see environment.py
 
-Prefect has no setting for the Host that it answers to. One that listens for other machines has names that nobody here
-knows; it lets in who has the auth string, which no page of another site has.
+Prefect has no setting for allowed hosts. A server for other machines has unknown host names; it is protected by its
+auth string, which pages of other sites do not have.
 """
 
 import socket
@@ -20,12 +20,12 @@ NEVER_STARTED = 3  # uvicorn's exit code
 
 
 def main() -> int:
-    """Serve until it is told to end. 1: the port is taken."""
+    """Serve until a signal ends the process. Return the exit code."""
     server_settings = get_current_settings().server
     port, auth = server_settings.api.port, server_settings.api.auth_string
     if auth is None:
         raise SystemExit("PREFECT_SERVER_API_AUTH_STRING is not set: recrawl up starts this server")
-    # Before anything else, so that of two that want the same port the second ends at once.
+    # First, so that the second of two servers on one port ends at once.
     family = socket.AF_INET6 if ":" in server_settings.api.host else socket.AF_INET
     with socket.socket(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -33,8 +33,8 @@ def main() -> int:
             listener.bind((server_settings.api.host, port))
             listener.listen()
         except OSError as error:
-            raise SystemExit(f"port {port} is not to be had: {error.strerror}") from error
-        print(f"Prefect server: starting at http://{server_settings.api.host}:{port}", flush=True)  # noqa: T201  into its log
+            raise SystemExit(f"cannot listen on port {port}: {error.strerror}") from error
+        print(f"Prefect server: starting at http://{server_settings.api.host}:{port}", flush=True)  # noqa: T201  for the log file
         app = create_app(final=True)
         is_for_others = not ip_address(server_settings.api.host).is_loopback
         config = uvicorn.Config(

@@ -1,4 +1,4 @@
-"""Starting a run of a deployment on the stack."""
+"""Start of a run of a deployment."""
 
 import asyncio
 import json
@@ -16,12 +16,12 @@ from crawler.runtime.environment import WATCH_PATH, PrefectApi, build_client_env
 from crawler.runtime.stack import Stack
 
 RESPONSE_SECONDS = 30
-MAX_RESPONSE_BYTES = 1 << 20  # of an answer
+MAX_RESPONSE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a deployment. url: where it can be watched."""
+    """A run of a deployment. url: its page in the Prefect UI."""
 
     id: UUID
     name: str
@@ -29,36 +29,33 @@ class Run:
 
 
 def start_run(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
-    """Start a run and leave it to the worker. deployment: flow/name, as in the user interface. StackFailed."""
-    if stack.server is None:  # it may want keys and headers that only Prefect's client knows
+    """Start a run, which the worker executes. deployment: flow/name, as in the Prefect UI. Raises StackFailed."""
+    if stack.server is None:  # an external server may need keys and headers that only Prefect's client knows
         run = asyncio.run(_start_by_client(stack, deployment, parameters))
     else:
         run = _start_by_http(stack.api, deployment, parameters)
     if run is None:
-        raise StackFailed(f"no deployment {deployment} at {stack.api.url}: recrawl up registers it")
+        raise StackFailed(f"{stack.api.url} has no deployment {deployment}: run recrawl up to register it")
     return run
 
 
 def _start_by_http(api: PrefectApi, deployment: str, parameters: dict[str, Any]) -> Run | None:
-    """By two calls to our own server: Prefect's client takes a second and 80 MB, which shown pages would keep."""
+    """Start a run with two HTTP calls, because Prefect's client takes a second and 80 MB in the web UI."""
     registered = _call_api(api, f"/deployments/name/{deployment}")
     run = registered and _call_api(api, f"/deployments/{registered['id']}/create_flow_run", {"parameters": parameters})
-    # By the way to it on a server of ours: host_check.py.
+    # The redirect page of host_check.py, which only the local server has.
     return Run(UUID(run["id"]), run["name"], f"{api.ui_url}{WATCH_PATH}{run['id']}") if run else None
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """The auth string goes to the address that has proved itself, and to no other."""
+    """Disables redirects, so that the auth string is only sent to the verified address."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
 def _call_api(api: PrefectApi, path: str, body: dict[str, Any] | None = None) -> Any:
-    """What one call of the API gives.
-
-    GET without a body, else POST; None for what is not there. StackFailed.
-    """
+    """Call the API, with GET or, with a body, POST. Return None for 404. Raises StackFailed."""
     auth_headers = {"authorization": f"Basic {b64encode(api.auth.encode()).decode()}"} if api.auth is not None else {}
     request = Request(  # noqa: S310  this machine
         f"{api.url}{path}",
@@ -71,9 +68,9 @@ def _call_api(api: PrefectApi, path: str, body: dict[str, Any] | None = None) ->
     except HTTPError as error:
         if error.code == HTTPStatus.NOT_FOUND:
             return None
-        raise StackFailed(f"the Prefect server refuses {path}: {error.code} {error.reason}") from error
+        raise StackFailed(f"the Prefect server rejected {path}: {error.code} {error.reason}") from error
     except (OSError, ValueError) as error:
-        raise StackFailed(f"the Prefect server does not answer at {api.url}: {error}") from error
+        raise StackFailed(f"the Prefect server at {api.url} does not respond: {error}") from error
 
 
 async def _start_by_client(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run | None:

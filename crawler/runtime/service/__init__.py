@@ -1,7 +1,6 @@
-"""What runs in the foreground, under whoever starts it again: a container's engine, Kubernetes, systemd.
+"""Services that run in the foreground under a supervisor, such as a container engine, Kubernetes or systemd.
 
-`deploy` prepares database and Prefect server once, `prefect` serves Prefect, `worker` crawls what that schedules
-and ends in good order, `health` tells whether they live. Nothing is embedded and nothing stays; the local stack is for
-one machine without any set-up. Modules are offered whole, since prefect takes a second to import. Uses the runtime,
-store and settings.
+`prefect` prepares the database and Prefect server once (`deploy`) and serves Prefect, `worker` runs the scheduled
+crawls and shuts down cleanly, and `health` checks the services. They use an external Postgres; the local stack is the
+alternative for one machine without setup. Import the modules directly, because importing prefect takes a second.
 """

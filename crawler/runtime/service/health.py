@@ -1,4 +1,4 @@
-"""A service's database and Prefect server, which are somebody else's, waited for; and whether it lives and can work."""
+"""Health checks of services, and waiting for their external database and Prefect server."""
 
 import time
 from collections.abc import Callable
@@ -16,36 +16,36 @@ from crawler.store.database import NEWER_MESSAGE, SchemaState, read_schema_state
 
 RETRY_SECONDS = 2.0
 HEARTBEAT_SECONDS = 5.0
-MAX_SILENCE_SECONDS = 60.0  # twelve beats: a busy machine may miss some
-# What Prefect tells, and what our runs tell through it, as one JSON document a line.
+MAX_SILENCE_SECONDS = 60.0  # twelve heartbeats, because a busy machine may miss some
+# Log lines of Prefect and of the runs as JSON, one document per line.
 JSON_LINES = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER": "json",
     "PREFECT_LOGGING_FORMATTERS_JSON_CLASS": "crawler.json_lines.JsonLineFormatter",
 }
-Wait = Callable[[float], bool]  # waits so many seconds; whether the service was told to end meanwhile
+Wait = Callable[[float], bool]  # waits for some seconds; returns whether the service was asked to stop meanwhile
 
 
 def build_log_environment(settings: Settings) -> dict[str, str]:
-    """Variables by which Prefect tells what happens in the form that the settings want."""
+    """Return the variables that set the log format of Prefect."""
     return JSON_LINES if settings.log_format == "json" else {}
 
 
 def get_database_url(settings: Settings) -> str:
-    """The URL of the crawl's database. StackFailed where none is named: a service has no Postgres of its own."""
+    """Return the database URL of the settings. Raises StackFailed without one, since services embed no Postgres."""
     if settings.database_url is None:
-        raise StackFailed("RECRAWL_DATABASE_URL is not set: a service uses a Postgres that others run too")
+        raise StackFailed("RECRAWL_DATABASE_URL is not set: services need an external Postgres")
     return settings.database_url.get_secret_value()
 
 
 def get_api(settings: Settings) -> PrefectApi:
-    """The Prefect server. StackFailed where none is named."""
+    """Return the Prefect server of the settings. Raises StackFailed without one."""
     if settings.prefect_api_url is None:
-        raise StackFailed("PREFECT_API_URL is not set: a service works for a Prefect server that is there")
+        raise StackFailed("PREFECT_API_URL is not set: services need a running Prefect server")
     return build_named_api(settings, settings.prefect_api_url)
 
 
 def find_schema_problem(url: str) -> str:
-    """Why the crawl's database is not to be used yet; empty where it is. Raises where waiting does not help."""
+    """Return why the database cannot be used yet; empty if it can. Raises CrawlerError if waiting does not help."""
     try:
         match read_schema_state(url):
             case SchemaState.CURRENT:
@@ -53,18 +53,18 @@ def find_schema_problem(url: str) -> str:
             case SchemaState.NEWER:
                 raise CrawlerError(NEWER_MESSAGE)
             case SchemaState.EMPTY | SchemaState.OLDER | SchemaState.FOREIGN:
-                return "the database has not the newest schema: recrawl deploy --upgrade"
+                return "the database does not have the newest schema: run recrawl deploy --upgrade"
     except StoreUnavailable as error:
         return str(error)
 
 
 def find_server_problem(api: PrefectApi) -> str:
-    """Why the Prefect server is not to be used yet; empty where it is."""
-    return "" if is_responding(None, api) else f"no Prefect server answers at {api.url}"
+    """Return why the Prefect server cannot be used yet; empty if it can."""
+    return "" if is_responding(None, api) else f"no Prefect server responds at {api.url}"
 
 
 def wait_until_usable(find_problem: Callable[[], str], *, wait: Wait, report: Report) -> bool:
-    """Wait until there is no problem, telling of each new one; whether that came before the service was to end."""
+    """Wait until there is no problem, and report each new one. Return false if the service was asked to stop before."""
     reported = ""
     while problem := find_problem():
         if problem != reported:
@@ -76,12 +76,12 @@ def wait_until_usable(find_problem: Callable[[], str], *, wait: Wait, report: Re
 
 
 def beat_file(home: Path) -> Path:
-    """Touched every HEARTBEAT_SECONDS while the worker does its work."""
+    """Return the file that a working worker touches every HEARTBEAT_SECONDS."""
     return home / "run" / "service-beat"
 
 
 def has_heartbeat(home: Path) -> bool:
-    """Whether the worker has said of late that it does its work."""
+    """Return whether the worker has a recent heartbeat."""
     try:
         return abs(time.time() - beat_file(home).stat().st_mtime) < MAX_SILENCE_SECONDS
     except FileNotFoundError:
@@ -90,35 +90,35 @@ def has_heartbeat(home: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """One finding. problem: empty where all is well."""
+    """The result of one check. problem: empty if healthy."""
 
     part: str
     problem: str
 
     @property
     def is_healthy(self) -> bool:
-        """Whether there is no problem."""
+        """Whether the part has no problem."""
         return not self.problem
 
 
 def check_health(settings: Settings, *, alive_only: bool) -> list[HealthCheck]:
-    """What is found of the services of RECRAWL_HOME.
+    """Check the services of RECRAWL_HOME.
 
-    alive_only: whether they live, whatever becomes of database and Prefect server. One that is ended because others are
-    away would lose what it still does.
+    alive_only: whether to skip the database and the Prefect server: an outage of these must not restart a service,
+    which would lose its work in progress.
     """
     home = settings.home.resolve()
     checks = []
     if get_note_file(home, SERVICE_WORKER).exists():
         is_gone = find_child(home, SERVICE_WORKER) is None
-        problem = "" if has_heartbeat(home) else "it has gone silent"
+        problem = "" if has_heartbeat(home) else "it sends no heartbeat"
         checks.append(HealthCheck("Worker", "its process is gone" if is_gone else problem))
     web_ui = find_web_ui(home)
     if web_ui is not None:
-        problem = "" if is_own_server(web_ui.port, ensure_key(home)) else f"they do not answer on port {web_ui.port}"
-        checks.append(HealthCheck("Pages", problem))
+        problem = "" if is_own_server(web_ui.port, ensure_key(home)) else f"it does not respond on port {web_ui.port}"
+        checks.append(HealthCheck("Web UI", problem))
     if not checks:
-        checks.append(HealthCheck("Service", f"nothing runs in {home}"))
+        checks.append(HealthCheck("Service", f"no service runs in {home}"))
     if not alive_only:
         checks.append(HealthCheck("Database", _find_database_problem(settings)))
     if not alive_only and settings.prefect_api_url is not None:

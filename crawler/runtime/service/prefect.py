@@ -1,4 +1,4 @@
-"""What a Prefect server of several machines needs: the server in the foreground, and its deployments once a version."""
+"""The Prefect server for several machines, in the foreground, and the registration of its deployments."""
 
 import asyncio
 import os
@@ -29,10 +29,10 @@ from crawler.store.database import (
 
 
 def deploy(settings: Settings, *, may_upgrade: bool, timeout_seconds: float, report: Report) -> int:
-    """Register the deployments and the work pool; gives how many deployments were new or different.
+    """Register the deployments and the work pool. Return the number of new or changed deployments. It is idempotent.
 
-    Twice does no harm.  may_upgrade: migrate the database first, whatever it holds; else only an empty one is.
-    timeout_seconds: how long database and server are waited for.  Raises StackFailed where one of them stays silent.
+    may_upgrade: whether to migrate a database that has data; an empty one is always migrated.  timeout_seconds: how
+    long to wait for the database and the server.  Raises StackFailed if one of them does not respond in time.
     """
     url, api = get_database_url(settings), get_api(settings)
     deadline = time.monotonic() + timeout_seconds
@@ -45,7 +45,7 @@ def deploy(settings: Settings, *, may_upgrade: bool, timeout_seconds: float, rep
         return find_connection_error(url) or find_server_problem(api)
 
     if not wait_until_usable(find_problem, wait=is_too_late, report=report):
-        raise StackFailed(f"{find_problem()}: not within {timeout_seconds:g} s")
+        raise StackFailed(f"{find_problem()}: gave up after {timeout_seconds:g} s")
     if may_upgrade:
         report(f"Database: {read_schema_state(url).value}")
         upgrade_schema(url)
@@ -58,15 +58,15 @@ def deploy(settings: Settings, *, may_upgrade: bool, timeout_seconds: float, rep
 
 
 def serve_prefect(settings: Settings, *, host: str, port: int, address: str | None, report: Report) -> NoReturn:
-    """Become the Prefect server. address: the origin by which browsers reach it; None for this machine's own.
+    """Replace this process with the Prefect server. address: the origin for browsers; None for the loopback address.
 
-    Raises StackFailed without a database or an auth string: who reaches an open server can start programs.
+    Raises StackFailed without a database or auth string, because users of an open server could run programs.
     """
     auth, database_setting = settings.prefect_api_auth_string, settings.prefect_database_url
     if auth is None or ":" not in auth.get_secret_value():
-        raise StackFailed("PREFECT_API_AUTH_STRING is not set to user:password: whoever reaches the server needs it")
+        raise StackFailed("PREFECT_API_AUTH_STRING is not set: set it to user:password, which protects the server")
     if database_setting is None:
-        raise StackFailed("RECRAWL_PREFECT_DATABASE_URL is not set: the server needs a database of its own")
+        raise StackFailed("RECRAWL_PREFECT_DATABASE_URL is not set: the Prefect server needs a separate database")
     home, url = settings.home.resolve(), build_libpq_url(database_setting.get_secret_value())
     ensure_private_folder(home, "prefect")
     wait_until_usable(lambda: find_connection_error(url), wait=_sleep_through, report=report)
@@ -82,8 +82,8 @@ def serve_prefect(settings: Settings, *, host: str, port: int, address: str | No
             "PREFECT_SERVER_UI_API_URL": f"{origin}/api",
         }
     )
-    os.chdir(home)  # prefect reads settings from files that lie where it is started
-    os.execve(  # noqa: S606  signals then reach the server itself
+    os.chdir(home)  # prefect reads settings from files in its working directory
+    os.execve(  # noqa: S606  so that signals reach the server
         sys.executable, [sys.executable, "-m", "crawler.runtime.prefect.program"], os.environ | environment
     )
 

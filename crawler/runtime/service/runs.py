@@ -1,10 +1,10 @@
-"""What a worker asks of the Prefect server, as a program, so that the worker itself need not hold all of prefect.
+"""Calls of a worker to the Prefect server as a program, so that the worker need not import prefect.
 
-    python -m crawler.runtime.service.runs pool               see to the work pool
-    python -m crawler.runtime.service.runs cancel RUN...      ask runs to end
-    python -m crawler.runtime.service.runs cancelled RUN...   say of those that had to be killed that they are cancelled
+    python -m crawler.runtime.service.runs pool               create or fix the work pool
+    python -m crawler.runtime.service.runs cancel RUN...      cancel runs
+    python -m crawler.runtime.service.runs cancelled RUN...   mark killed runs as canceled
 
-The server is the one of this process's settings.
+The server is that of the settings of this process.
 """
 
 import asyncio
@@ -17,15 +17,12 @@ from crawler.runtime.environment import PrefectApi
 from crawler.runtime.service.health import get_api
 from crawler.settings import get_settings
 
-POOL, CANCEL, CANCELLED = "pool", "cancel", "cancelled"  # what is asked
-RESPONSE_SECONDS = 45.0  # less than a worker may be silent
+POOL, CANCEL, CANCELLED = "pool", "cancel", "cancelled"  # actions
+RESPONSE_SECONDS = 45.0  # less than the allowed time without a heartbeat
 
 
 def run_program(action: str, runs: Collection[UUID] = (), *, environment: Mapping[str, str]) -> bool:
-    """Run this program.
-
-    whether the server did what it was asked.  environment: as `build_client_environment` makes it.
-    """
+    """Run this program and return whether it succeeded. environment: as from `build_client_environment`."""
     command = [sys.executable, "-m", "crawler.runtime.service.runs", action, *map(str, runs)]
     try:
         return subprocess.run(command, env=environment, timeout=RESPONSE_SECONDS, check=False).returncode == 0
@@ -34,7 +31,7 @@ def run_program(action: str, runs: Collection[UUID] = (), *, environment: Mappin
 
 
 async def perform_action(action: str, runs: Sequence[UUID], *, api: PrefectApi) -> None:
-    """Do what this program was asked for."""
+    """Perform an action of this program."""
     from crawler.runtime.prefect.api import cancel_runs, ensure_pool, mark_cancelled, open_client  # noqa: PLC0415
 
     if action == POOL:

@@ -1,7 +1,7 @@
-"""A worker in the foreground: Prefect's own, begun when what it needs is there, and ended in good order.
+"""A Prefect worker in the foreground, which starts when its dependencies are ready and shuts down cleanly.
 
-Prefect's worker leaves its runs alone when it is told to end, and whoever told it kills them a little later. Here they
-are asked to end first: each records what is under way, gives its domains back, and is called cancelled.
+On SIGTERM, Prefect's worker does not end its runs, and the supervisor kills them soon after. Here they are canceled
+first: each records its visits in progress, releases its domains, and is marked as canceled.
 """
 
 import os
@@ -32,11 +32,11 @@ MAX_SHORT_LIVES = 5
 
 
 def run_worker(settings: Settings, *, runs_at_once: int | None, timeout: timedelta, report: Report) -> None:
-    """Crawl what the Prefect server schedules, until this process is told to end by SIGTERM or SIGINT.
+    """Run the crawls that the Prefect server schedules, until SIGTERM or SIGINT.
 
-    runs_at_once: None for no limit of this worker's own.  timeout: what runs get to end by themselves.
-    Raises StackFailed where another worker has this home, and where Prefect's worker does not stay; runs are ended in
-    good order then, too.
+    runs_at_once: the limit of this worker, or None.  timeout: the time for runs to end after a signal.
+    Raises StackFailed if another worker uses this home, or if Prefect's worker keeps ending; runs are also ended
+    cleanly then.
     """
     database_url, api = health.get_database_url(settings), health.get_api(settings)
     home = settings.home.resolve()
@@ -44,7 +44,7 @@ def run_worker(settings: Settings, *, runs_at_once: int | None, timeout: timedel
         ensure_private_folder(home, name)
     with try_hold_lock(home / "run" / "service-worker.lock") as is_alone, _stop_on_signal() as stop:
         if not is_alone:
-            raise StackFailed(f"another worker has {home}: give this one a RECRAWL_HOME of its own")
+            raise StackFailed(f"another worker uses {home}: set RECRAWL_HOME to another folder for this one")
         tag = children.ensure_tag(home, children.SERVICE_TAG)
         worker_variables = build_worker_environment(
             home, api, tag=tag, database_url=database_url
@@ -70,10 +70,10 @@ def run_worker(settings: Settings, *, runs_at_once: int | None, timeout: timedel
 
 
 def _serve_metrics(settings: Settings, home: Path) -> AbstractContextManager[None]:
-    """What serves the metrics of the runs, where the settings name a port."""
+    """Serve the metrics of the runs if the settings have a port."""
     if settings.metrics_port is None:
         return nullcontext()
-    from crawler.runtime.metrics.endpoint import serve_worker_metrics  # noqa: PLC0415  3 MB, which few ask for
+    from crawler.runtime.metrics.endpoint import serve_worker_metrics  # noqa: PLC0415  takes 3 MB and is rarely used
 
     host, port = settings.metrics_host, settings.metrics_port
     return serve_worker_metrics(
@@ -87,7 +87,7 @@ def _serve_metrics(settings: Settings, home: Path) -> AbstractContextManager[Non
 
 @contextmanager
 def _stop_on_signal() -> Iterator[threading.Event]:
-    """An event that the first SIGTERM or SIGINT sets; a second one ends nothing sooner, `patience` does."""
+    """Yield an event that SIGTERM or SIGINT sets; a second signal has no effect, only the timeout has."""
     stop = threading.Event()
     old_handlers = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -99,10 +99,10 @@ def _stop_on_signal() -> Iterator[threading.Event]:
 
 @dataclass(slots=True, kw_only=True)
 class _WorkerSupervisor:
-    """Watches over Prefect's worker and its runs.
+    """A supervisor of Prefect's worker and its runs.
 
-    environment: of both.  stop: to end.  shows_output: whether what Prefect's command says to people may be heard
-    beside what is told.
+    environment: the variables of both.  stop: set to stop.  shows_output: whether to show the output of Prefect's
+    worker, which is not in JSON.
     """
 
     home: Path
@@ -114,7 +114,7 @@ class _WorkerSupervisor:
     worker: subprocess.Popen[bytes] | None = None
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, alive; whether it was told to end meanwhile."""
+        """Send a heartbeat and wait. Return whether the service was asked to stop meanwhile."""
         health.beat_file(self.home).touch()
         return self.stop.wait(seconds)
 
@@ -123,13 +123,13 @@ class _WorkerSupervisor:
 
     def find_pool_problem(self) -> str:
         is_ready = runs.run_program(runs.POOL, environment=self.environment)
-        return "" if is_ready else "the Prefect server does not say that it has our work pool"
+        return "" if is_ready else "the Prefect server has not confirmed the work pool"
 
     def run(self, *, runs_at_once: int | None, timeout: timedelta) -> None:
-        """Have runs made until told to end, then end them.
+        """Run Prefect's worker until the stop event, then end its runs.
 
-        Prefect's worker ends by itself when its server has been silent for some minutes. Its runs go on, and another
-        worker begins when the server is back. Raises StackFailed where one after the other ends at once.
+        Prefect's worker ends when its server does not respond for some minutes. Its runs continue, and a new worker
+        starts when the server is back. Raises StackFailed if several workers in a row end early.
         """
         short_lives = 0
         try:
@@ -138,7 +138,7 @@ class _WorkerSupervisor:
                 self._run_until_ended(runs_at_once)
                 short_lives = short_lives + 1 if time.monotonic() - began < SHORT_LIFE_SECONDS else 0
                 if short_lives >= MAX_SHORT_LIVES and not self.stop.is_set():
-                    raise StackFailed("Prefect's worker ends as often as it is started: see what it has said")
+                    raise StackFailed("Prefect's worker ended soon after every start: see its output")
                 health.wait_until_usable(self.find_server_problem, wait=self.wait, report=self.report)
         finally:
             self._end_runs(timeout)
@@ -147,20 +147,20 @@ class _WorkerSupervisor:
             children.remove_note(self.home, children.SERVICE_WORKER)
 
     def _clean_up(self) -> None:
-        """Free what runs held that had to be killed: Prefect's worker kills one half a minute after it was asked."""
+        """Release the leases of killed runs: Prefect's worker kills a run half a minute after its cancellation."""
         try:
             url = self.environment["RECRAWL_DATABASE_URL"]
             clean_up(self.environment[children.TAG], database_url=url, report=self.report)
-        except CrawlerError as error:  # their leases run out by themselves
-            self.report(f"Leases: not freed: {error}")
+        except CrawlerError as error:  # the leases expire anyway
+            self.report(f"Leases: not released: {error}")
 
     def _run_until_ended(self, runs_at_once: int | None) -> None:
-        """Have Prefect's worker work until it ends, or this is told to."""
+        """Run Prefect's worker until it ends or the stop event is set."""
         self.worker = self._start_worker(runs_at_once)
         while self.worker.poll() is None and not self.wait(health.HEARTBEAT_SECONDS):
             pass
         if self.worker.poll() is not None:
-            self.report(f"Worker: Prefect's has ended by itself, exit code {self.worker.poll()}; its runs go on")
+            self.report(f"Worker: ended unexpectedly with exit code {self.worker.poll()}; its runs continue")
 
     def _end_worker(self) -> None:
         if self.worker is None:
@@ -179,27 +179,27 @@ class _WorkerSupervisor:
         return subprocess.Popen(
             [*build_worker_command(name), *limit],
             env=self.environment,
-            cwd=self.home,  # not the user's: prefect would read settings from files that lie there
+            cwd=self.home,  # prefect would read settings from files in the user's folder
             stdin=subprocess.DEVNULL,
             stdout=None if self.shows_output else subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for us, and we ask the runs first
+            start_new_session=True,  # Ctrl-C must not reach it, because the runs are canceled first
         )
 
     def _end_runs(self, timeout: timedelta) -> None:
-        """Ask the runs of this worker to end, those too that begin meanwhile, and end what has not done so in time."""
+        """Cancel the runs of this worker, including those that start meanwhile, and kill them at the deadline."""
         deadline, cancelled_at = time.monotonic() + timeout.total_seconds(), 0.0
         cancelled: set[UUID] = set()
         while live_runs := find_run_ids(processes := self._list_run_processes()):
             now = time.monotonic()
             if now > deadline:
-                self.report(f"Runs: {len(live_runs)} have not ended in time")
+                self.report(f"Runs: {len(live_runs)} killed, because they did not end in time")
                 children.end_processes(processes)
                 break
             if live_runs - cancelled or now - cancelled_at > RETRY_SECONDS:
-                self.report(f"Runs: cancelling {len(live_runs)}")
+                self.report(f"Runs: canceling {len(live_runs)}")
                 was_sent = runs.run_program(runs.CANCEL, live_runs, environment=self.environment)
                 if not was_sent or cancelled & live_runs:
-                    # Prefect's worker knows nothing of what one before it has begun
+                    # Prefect's worker does not know the runs of earlier workers.
                     children.send_signal(processes, signal.SIGTERM)
                 cancelled, cancelled_at = cancelled | live_runs, time.monotonic()
             health.beat_file(self.home).touch()

@@ -118,7 +118,7 @@ def _build_target(
         url=row.url,
         depth=row.depth,
         state=STATES[row.state],
-        belief=RateEstimate(row.a, row.b),
+        rate_estimate=RateEstimate(row.a, row.b),
         terms=pages.terms[n],
         importance=pages.importance[n],
         magnitudes=ChangeMagnitudes(row.magnitude_total, row.magnitude_changes),

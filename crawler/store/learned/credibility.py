@@ -222,7 +222,7 @@ def _update_record(record: SourceRecord, visit: Visit, source: SourceState) -> S
         return record
     return update_record(
         record,
-        estimate_before=target.belief,
+        estimate_before=target.rate_estimate,
         gap_days=(visit.at - target.last_good_at) / DAY + target.activity_ahead,
         signals=target.signals[no] if no < len(target.signals) else 0,
         changed=visit.change is Change.CHANGED,

@@ -270,7 +270,7 @@ async def write_lists(connection: Connection, domain_id: int, visits: Sequence[V
             values |= {
                 "kind": news.kind.value,
                 "finding": clean_text(news.finding),
-                "informative_reads": int(news.has_told),
+                "informative_reads": int(news.is_informative),
             }
             await connection.execute(WRITE_LIST, values)
     await _check_hints(connection, domain_id, visits)

@@ -205,7 +205,7 @@ PAGE_RULES = {
         "dates refer to a page or a URL list that does not exist",
         _build_rule_query("announced", "t.source", "(p.key IS NULL OR l.key IS NULL)", LIST),
     ),
-    "stray_riders": (
+    "stray_duplicates": (
         "pages share the schedule of a page that is not canonical",
         _build_rule_query("page", "encode(t.canonical, 'hex')", "t.canonical IS NOT NULL AND l.key IS NULL", CANONICAL),
     ),

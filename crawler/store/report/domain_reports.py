@@ -70,7 +70,7 @@ class DomainReport(Totals):
     that never were a page; not included in `gone`.  withheld: pages whose new content is withheld as a possible soft
     error (core/soft_errors).
     counted_at: when pages and freshness were counted: `at`, or up to an hour earlier in a large domain.
-    looks, changes, failures, requests, bytes: totals of the window, without robots.txt.
+    visits, changes, failures, requests, bytes: totals of the window, without robots.txt.
     target_freshness, max_age: targets set instead of a budget.  target_requests_per_day: requests needed for them.
     insecure_tls: certificates are not verified.  revisit: the revisit policy.  price: the shadow price of a request in
     importance x days; None for the default.  finding: what the last plan could not achieve, or empty.

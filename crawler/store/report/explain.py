@@ -212,7 +212,7 @@ class PageFacts:
     clock: float | None
     circulating: int
     domain_clock: float
-    belief: RateEstimate
+    rate_estimate: RateEstimate
     prior: RateEstimate
     magnitudes: ChangeMagnitudes
     group_magnitude: float
@@ -353,7 +353,7 @@ class Explanation:
 
 
 async def explain_url(db: Database, domain: Domain, url: Url, *, at: datetime, defaults: CrawlDefaults) -> Explanation:
-    """Return everything that is known about a URL of the domain. url: in the domain's canonical spelling."""
+    """Return everything that is known about a URL of the domain. url: normalized for the domain."""
     values = {"domain_id": domain.id, "key": compute_page_key(url), "url": url, "at": at, "most": MAX_LINKS}
     async with db.transaction() as connection:
         (domain_row,) = await fetch_dicts(connection, DOMAIN, values)
@@ -436,4 +436,4 @@ def _build_page(row: dict[str, Any]) -> PageFacts:
         "signals": tuple(row["signals"]),
     }
     magnitudes = ChangeMagnitudes(row.pop("magnitude_total"), row.pop("magnitude_changes"))
-    return PageFacts(**row | kinds | {"belief": rate_estimate, "prior": prior, "magnitudes": magnitudes})
+    return PageFacts(**row | kinds | {"rate_estimate": rate_estimate, "prior": prior, "magnitudes": magnitudes})

@@ -65,7 +65,7 @@ IS_STORED = """
 """
 IS_LARGE = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s AND tracked > %(small)s"
 TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %(domain_id)s"
-IS_OUTDATED = f"{IS_LARGE} AND %(looks)s >= %(moving)s * tracked"
+IS_OUTDATED = f"{IS_LARGE} AND %(visits)s >= %(moving)s * tracked"
 # The row lock conflicts with the deletion of the domain, but not with its lease holder. Another process that counts the
 # domain waits at the inserted row.
 BEGIN = """

@@ -45,7 +45,7 @@ STORED_PAGES = "SELECT pages FROM freshness_figures WHERE domain_id = %(domain_i
 # time.
 FRESHNESS_OVER_TIME = f"""
     , sampled AS MATERIALIZED (
-        SELECT s.*, (SELECT array_agg(o.at ORDER BY o.at) FROM old_looks_of(%(domain_id)s, s.key) o
+        SELECT s.*, (SELECT array_agg(o.at ORDER BY o.at) FROM old_visits_of(%(domain_id)s, s.key) o
                       WHERE o.change IN {GOOD_CHANGES}) AS old
           FROM sample s)
     SELECT t.at, count(*) AS pages,

@@ -101,9 +101,11 @@ async def read_target(db: Database, domain: Domain, url: Url) -> Target:
     key = compute_page_key(url)
     rows = await fetch_dicts(db, TARGET_PAGE, {"domain_id": domain.id, "key": key})
     if not rows:
-        return Target(key=key, url=url, depth=0, state=State.UNFETCHED, belief=PRIOR)
+        return Target(key=key, url=url, depth=0, state=State.UNFETCHED, rate_estimate=PRIOR)
     (row,) = rows
     version_values = {name: row.pop(name) for name in VERSION_COLUMNS}
     version = Version(**version_values, fingerprint=decode_fingerprint(row.pop("fingerprint")))
     state, rate_estimate = State(row.pop("state")), RateEstimate(row.pop("a"), row.pop("b"))
-    return Target(key, url, state=state, belief=rate_estimate, version=version if version.number else None, **row)
+    return Target(
+        key, url, state=state, rate_estimate=rate_estimate, version=version if version.number else None, **row
+    )

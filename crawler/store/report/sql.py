@@ -122,7 +122,7 @@ async def revoke_reading(db: Database, name: str) -> bool:
     async with db.transaction() as connection:
         role_row = await fetch_row(connection, FIND_ROLE, (name, ROLE_COMMENT, name))
         if role_row is None:
-            raise BadInput(f"there is no role {name!r}; see recrawl db grant")
+            raise BadInput(f"there is no role {name!r}; check the name")
         is_self, is_ours = role_row
         if is_self:
             raise BadInput(

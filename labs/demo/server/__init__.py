@@ -1,6 +1,6 @@
-"""An HTTP server for the living site, with its faults, on a clock that can be moved.
+"""An HTTP server for the living site, with faults on demand and a clock that tests can set.
 
-`python -m labs.demo.server` serves it; `remote` runs it in a process of its own. Uses core and the site.
+`python -m labs.demo.server` serves it; `remote` runs it in a separate process. Uses core and the site.
 """
 
 from labs.demo.server.living import LivingServer

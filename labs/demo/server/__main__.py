@@ -1,4 +1,4 @@
-"""Serve a living site until told to stop: python -m labs.demo.server --seed 1 --at 2026-01-01T00:00:00Z."""
+"""Serve a living site until stopped: python -m labs.demo.server --seed 1 --at 2026-01-01T00:00:00Z."""
 
 import argparse
 import json
@@ -36,17 +36,17 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="python -m labs.demo.server", description=__doc__)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--pages", type=int, default=250)
-    options.add_argument("--start", type=instant, help="when things begin to happen; without it, --at")
-    options.add_argument("--days", type=float, default=45, help="how long things happen")
-    options.add_argument("--at", type=instant, help="what instant it is on the site; without it, --start, or now")
+    options.add_argument("--start", type=instant, help="when changes begin; default: --at")
+    options.add_argument("--days", type=float, default=45, help="days with changes")
+    options.add_argument("--at", type=instant, help="current instant of the site; default: --start, or now")
     options.add_argument("--host", default="127.0.0.1")
-    options.add_argument("--port", type=int, default=0, help="0: a free one")
-    options.add_argument("--leash", action="store_true", help="stop when standard input ends, as when its owner dies")
+    options.add_argument("--port", type=int, default=0, help="port; 0: any free one")
+    options.add_argument("--leash", action="store_true", help="stop when standard input ends, as when the parent dies")
     return options
 
 
 def instant(text: str) -> datetime:
-    """An ISO 8601 instant; without a time zone it is UTC."""
+    """Parse an ISO 8601 instant; without a time zone it is UTC."""
     at = datetime.fromisoformat(text)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on sockets: one thread per connection, kept alive, and all connections ended when the server closes."""
+"""HTTP/1.1 on sockets: one thread per kept-alive connection; all connections end when the server closes."""
 
 import socket
 import socketserver
@@ -15,14 +15,14 @@ from labs.demo.server.faults import NOTHING
 from labs.demo.server.journal import Entry, Journal
 from labs.demo.site import Ask, Reply
 
-CONTROL = "/-/"  # paths below it steer the server; they stand neither in the journal nor in the counts
+CONTROL = "/-/"  # paths below it control the server; they are neither logged nor counted
 LONGEST_BODY = 1_000_000  # of a control call
 
 Accepted = socket.socket | tuple[bytes, socket.socket]  # the base class's type: the second is for datagrams
 
 
 class Served(Protocol):
-    """What answers."""
+    """The handler of requests."""
 
     journal: Journal
 
@@ -32,10 +32,10 @@ class Served(Protocol):
 
 
 class Server(ThreadingHTTPServer):
-    """Knows its connections, so that it can end them."""
+    """A server that can end its connections."""
 
     daemon_threads = True
-    request_queue_size = 512  # a crawler opens all its connections at once
+    request_queue_size = 512  # a crawler opens all its connections at the same time
 
     def __init__(self, address: tuple[str, int], served: Served) -> None:
         self.served = served
@@ -44,7 +44,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(address, Connection)
 
     def server_bind(self) -> None:
-        # Not HTTPServer's, which asks the resolver for the machine's name.
+        # Not HTTPServer's method, which resolves the machine's name.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
@@ -59,22 +59,22 @@ class Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def end_connections(self) -> None:
-        """Nobody is served any more, not even on a connection that was kept alive."""
+        """End all connections, also idle ones that were kept alive."""
         with self._lock:
             open_ones = list(self._connections)
         for connection in open_ones:
             assert isinstance(connection, socket.socket)
-            with suppress(OSError):  # the other side was faster
+            with suppress(OSError):  # the other side has already closed
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Accepted, client_address: object) -> None:
-        """A client that hangs up is no news; anything else is a mistake here and is shown as usual."""
+        """Ignore clients that disconnect; show other errors as usual."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class Connection(BaseHTTPRequestHandler):
-    """One connection and its requests, one after the other."""
+    """A connection with its requests, one after the other."""
 
     server: Server
     protocol_version = "HTTP/1.1"
@@ -94,13 +94,13 @@ class Connection(BaseHTTPRequestHandler):
             body = self.rfile.read(min(LONGEST_BODY, int(self.headers.get("Content-Length", 0))))
             self.send(self.server.served.control(method, self.path, body), method)
         elif method == "POST":
-            self.close_connection = True  # its body is not read
+            self.close_connection = True  # the body is not read
             self.send(Reply(405, b"Read only.\n", (("Allow", "GET, HEAD"), ("Content-Type", "text/plain"))), method)
         else:
             self.journalled(method)
 
     def journalled(self, method: str) -> None:
-        """Answer a request of the site's visitors, and write it down whatever becomes of it."""
+        """Respond to a request for the site and record it, also if it fails."""
         journal, began = self.server.served.journal, monotonic()
         asked = self.headers.get("If-None-Match"), self.headers.get("If-Modified-Since")
         status = sent_bytes = body_bytes = 0
@@ -125,7 +125,7 @@ class Connection(BaseHTTPRequestHandler):
             journal.end(entry)
 
     def send(self, answer: Reply, method: str) -> int:
-        """Write the answer in one piece; how many bytes it took."""
+        """Send the response in one write; return its size in bytes."""
         if answer.status == NOTHING:
             self.close_connection = True
             return 0
@@ -140,4 +140,4 @@ class Connection(BaseHTTPRequestHandler):
         return len(data)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
-        """Nothing: the journal has it."""
+        """Log nothing: the journal has all requests."""

@@ -1,4 +1,4 @@
-"""What goes wrong with the server on demand, on top of what the site's own pages do."""
+"""Faults of the server on demand, in addition to those of the site's pages."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -6,12 +6,12 @@ from threading import Lock
 
 from labs.demo.site import Reply
 
-NOTHING = 0  # for a status: the connection is closed without an answer
+NOTHING = 0  # status for closing the connection without a response
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """From and until virtual instants: every page answers with the status, or with nothing at all."""
+    """An outage between two virtual instants: every page responds with the status, or not at all."""
 
     since: datetime
     until: datetime
@@ -20,9 +20,9 @@ class Outage:
 
 @dataclass(slots=True)
 class Faults:
-    """What is arranged at the moment.
+    """The current faults.
 
-    latency_s: real seconds that every answer waits.  throttled: how many of the next requests are answered 429.
+    latency_s: real seconds that every response is delayed.  throttled: how many of the next requests get status 429.
     retry_after: its header, verbatim: seconds or an HTTP date.
     """
 
@@ -33,7 +33,7 @@ class Faults:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def strike(self, at: datetime) -> Reply | None:
-        """The answer that takes the place of the site's, if any."""
+        """Return the response that replaces the site's, if any."""
         for outage in self.outages:
             if outage.since <= at < outage.until:
                 return Reply(outage.status, b"Service unavailable.\n", (("Content-Type", "text/plain"),))

@@ -1,20 +1,20 @@
-"""What the server was asked and what it answered, so that a test can prove what a crawler really did."""
+"""The server's requests and responses, so that a test can check what a crawler really did."""
 
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
 
-REMEMBERED = 100_000  # entries; older ones fall off, counts do not
+REMEMBERED = 100_000  # entries; older ones are dropped, but still counted
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One request and its answer.
+    """A request and its response.
 
-    path: as sent, with its query.  status: 0 where the connection was closed without an answer.  sent_bytes: with
-    headers.  began, ended: seconds of the machine's monotonic clock, which all its processes share: the request was
-    read, the answer was handed to the kernel.
+    path: as sent, with its query.  status: 0 if the connection was closed without a response.
+    sent_bytes: with headers.  began, ended: when the request was read and when the response was handed to the
+    kernel, in seconds of the machine's monotonic clock, which all processes share.
     """
 
     method: str
@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Sums since the start or the last clearing. most_in_flight: requests being answered at one instant, at most."""
+    """Sums since the start or the last clearing. most_in_flight: the maximum number of simultaneous requests."""
 
     requests: int
     conditional: int
@@ -46,7 +46,7 @@ class Counts:
 
 
 class Journal:
-    """Written by every connection's thread."""
+    """The journal, written by the threads of all connections."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -54,7 +54,7 @@ class Journal:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all entries and sums; requests that are being answered stay in flight."""
+        """Delete all entries and sums; requests in flight stay in flight."""
         with self._lock:
             self._entries: deque[Entry] = deque(maxlen=REMEMBERED)
             self._conditional = self._sent_bytes = self._body_bytes = 0
@@ -62,14 +62,14 @@ class Journal:
             self._most_in_flight = self._in_flight
 
     def begin(self) -> int:
-        """A request was read; its number among those in flight."""
+        """Note that a request was read; return its number among those in flight."""
         with self._lock:
             self._in_flight += 1
             self._most_in_flight = max(self._most_in_flight, self._in_flight)
             return self._in_flight
 
     def end(self, entry: Entry) -> None:
-        """The request of a `begin` is over."""
+        """Note the end of a request that was begun."""
         with self._lock:
             self._in_flight -= 1
             self._entries.append(entry)
@@ -80,7 +80,7 @@ class Journal:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """In the order in which they ended."""
+        """Return the entries in the order in which they ended."""
         with self._lock:
             return tuple(self._entries)
 

@@ -1,4 +1,4 @@
-"""The living site on a loopback port: a journal, a virtual instant, and faults on demand."""
+"""The living site on a loopback port, with a journal, a virtual instant, and faults on demand."""
 
 import json
 from dataclasses import asdict, replace
@@ -15,10 +15,9 @@ from labs.demo.site import Ask, Reply, Site, http_date, reply
 
 
 class LivingServer:
-    """Serves a site until closed; a context manager.
+    """A server of a site until it is closed; a context manager.
 
-    The virtual instant stands still until it is set. Closing ends open connections too, so that nobody is served from
-    a keep-alive connection afterwards.
+    The virtual instant does not advance until it is set. Closing also ends kept-alive connections.
     """
 
     def __init__(self, site: Site, port: int = 0, *, at: datetime | None = None, host: str = "127.0.0.1") -> None:
@@ -26,7 +25,7 @@ class LivingServer:
         self.journal = Journal()
         self.faults = Faults()
         self._at = at or site.start
-        self._looks = count(1)  # next() of it is atomic
+        self._looks = count(1)  # next() is atomic
         self._closing = Event()
         self._server = Server((host, port), self)
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), name="living-site", daemon=True)
@@ -34,32 +33,32 @@ class LivingServer:
 
     @property
     def url(self) -> str:
-        """Scheme, address and port, without a slash at the end."""
+        """Return scheme, address and port, without a trailing slash."""
         host, port = self._server.server_address[:2]
         return f"http://{host!s}:{port}"
 
     @property
     def at(self) -> datetime:
-        """The virtual instant."""
+        """Return the virtual instant."""
         return self._at
 
     def set_instant(self, at: datetime) -> None:
-        """From now on it is this instant on the site; ValueError without a time zone."""
+        """Set the site's instant. Raise ValueError if it has no time zone."""
         if at.tzinfo is None:
-            raise ValueError(f"an instant needs a time zone: {at}")
+            raise ValueError(f"the instant {at} has no time zone")
         self._at = at.astimezone(UTC)
 
     def outage(self, since: datetime, until: datetime, *, status: int = 503) -> None:
-        """Arrange an outage between two virtual instants; status 0 closes the connection without an answer."""
+        """Schedule an outage between two virtual instants; status 0 closes the connection without a response."""
         self.faults.outages = (*self.faults.outages, Outage(since, until, status))
 
     def throttle(self, requests: int, *, retry_after: str) -> None:
-        """Answer the next requests 429 with this Retry-After."""
+        """Respond to the next requests with 429 and this Retry-After."""
         self.faults.retry_after = retry_after
         self.faults.throttled = requests
 
     def slow(self, latency_s: float) -> None:
-        """Let every answer wait so long."""
+        """Delay every response by this time."""
         self.faults.latency_s = latency_s
 
     def close(self) -> None:
@@ -78,7 +77,7 @@ class LivingServer:
         self.close()
 
     def answer(self, ask: Ask) -> Reply:
-        """What the site says now, or what is arranged to go wrong."""
+        """Return the site's current response, or that of a scheduled fault."""
         look = next(self._looks)
         if self.faults.latency_s:
             self._closing.wait(self.faults.latency_s)
@@ -87,14 +86,14 @@ class LivingServer:
         return replace(answer, headers=(("Date", http_date(at)), *answer.headers))
 
     def control(self, method: str, path: str, body: bytes) -> Reply:
-        """What another process may steer and read; Remote is the other end."""
+        """Handle a control call of another process; Remote is its client."""
         try:
             return as_json(200, self.steer(method, path, json.loads(body or b"null")))
         except (ValueError, KeyError, TypeError) as error:
             return as_json(400, {"error": f"{type(error).__name__}: {error}"})
 
     def steer(self, method: str, path: str, given: Any) -> object:
-        """Do or say what a control call asks for; ValueError, KeyError or TypeError where it makes no sense."""
+        """Execute a control call. Raise ValueError, KeyError or TypeError if it is invalid."""
         match method, path:
             case "POST", "/-/clock":
                 self.set_instant(datetime.fromisoformat(given["at"]))

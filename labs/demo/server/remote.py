@@ -1,4 +1,4 @@
-"""The living site in a process of its own, and what steers it from here."""
+"""The living site in a separate process, and its control from here."""
 
 import json
 import subprocess
@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 from labs.demo.server.journal import Counts, Entry
 
-PATIENCE_S = 300.0  # for the other process to start or to end; it takes less than a second
+PATIENCE_S = 300.0  # for the other process to start or to end, which takes less than a second
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A living server that runs elsewhere; what the methods do is said at LivingServer and Journal."""
+    """A living server in another process; for its methods see LivingServer and Journal."""
 
     url: str
 
@@ -68,14 +68,14 @@ class Remote:
 def living_process(
     seed: int, *, pages: int = 250, start: datetime, days: float = 45, port: int = 0
 ) -> Iterator[Remote]:
-    """A living server in a process of its own, which ends with the block or with this process.
+    """Run a living server in a separate process, which ends with the block or with this process.
 
-    Its truth is known here too: make_site with the same arguments gives the same site.
+    Its truth is known here, too: make_site with the same arguments returns the same site.
     """
     command = [sys.executable, "-m", "labs.demo.server", "--seed", str(seed), "--pages", str(pages)]
     command += ["--start", start.isoformat(), "--days", str(days), "--port", str(port), "--leash"]
-    # A group of its own, so that what ends the crawler's group leaves the site alone.
-    process = subprocess.Popen(  # noqa: S603 - arguments of ours
+    # In a separate process group, so that signals to the crawler's group do not reach the site.
+    process = subprocess.Popen(  # noqa: S603 - our own arguments
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     with process:

@@ -1,6 +1,6 @@
-"""The pages of the living site: what each says at any instant, and the truth about when it changed.
+"""The pages of the living site: their content at any instant, and the truth about when it changed.
 
-`Site` is a pure function of seed and time. Uses core alone.
+`Site` is a pure function of seed and time. Uses only core.
 """
 
 from labs.demo.site.plan import make_site

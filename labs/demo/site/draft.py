@@ -1,4 +1,4 @@
-"""The words of one version of a sheet: its first version, and then one edit after the other."""
+"""The text of one version of a sheet: its first version, with one edit after the other."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,15 +8,15 @@ from labs.demo.site import prose
 from labs.demo.site.chance import chance
 from labs.demo.site.sheet import Sheet, SheetKind
 
-NOTES_SHOWN = 8  # older ones fall off the end
+NOTES_SHOWN = 8  # older ones are dropped
 
 
 @dataclass(slots=True)
 class Draft:
-    """What an editor has on the table.
+    """The content of a sheet while it is edited.
 
-    paragraphs: their sentences.  notes: newest first.  prices: in hundredths, every price so far, newest last; empty
-    where nothing is sold.
+    paragraphs: their sentences.  notes: newest first.  prices: all prices so far in hundredths, newest last; empty if
+    nothing is sold.
     """
 
     paragraphs: list[list[str]]
@@ -25,7 +25,7 @@ class Draft:
 
 
 def draft(seed: int, sheet: Sheet, version: int) -> Draft:
-    """The words of a version. Any two versions of a sheet differ in a sentence, a digit of the price or a note."""
+    """Return the text of a version. Any two versions differ in a sentence, a digit of the price or a note."""
     topic = next(topic for topic in prose.TOPICS if topic.name == sheet.topic)
     table = first_draft(chance(seed, "first", sheet.path), sheet.kind, topic)
     for edit, at in enumerate(sheet.changes[:version]):
@@ -48,7 +48,7 @@ def first_draft(odds: Random, kind: SheetKind, topic: prose.Topic) -> Draft:
 
 
 def revise(odds: Random, table: Draft, topic: prose.Topic, at: datetime) -> None:
-    """One edit: a digit of the price, a sentence, or one more note."""
+    """Make one edit: a digit of the price, a sentence, or an additional note."""
     if table.prices and odds.random() < 0.7:
         table.prices.append(repriced(odds, table.prices))
     elif odds.random() < 0.65:
@@ -59,7 +59,7 @@ def revise(odds: Random, table: Draft, topic: prose.Topic, at: datetime) -> None
 
 
 def repriced(odds: Random, prices: list[int]) -> int:
-    """The last price with one digit changed; none that was ever asked before, or two versions could be equal."""
+    """Return the last price with one digit changed, and never an earlier price, or two versions could be equal."""
     digits = str(prices[-1])
     places = [(place, digit) for place in range(len(digits)) for digit in "0123456789"]
     odds.shuffle(places)

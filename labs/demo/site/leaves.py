@@ -1,4 +1,4 @@
-"""Decides which sheets the living site has below its listings, and what will happen to each of them, and when."""
+"""Decide which sheets the living site has below its listings, and when they change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,21 +25,25 @@ BEHAVIOURS: Mapping[SheetKind, Mapping[Behaviour, float]] = {
     SheetKind.TERM: {B.STEADY: 0.5, B.CLOCK: 0.4, B.POISSON: 0.1},
 }
 _HONEST = {S.BOTH: 0.3, S.ETAG: 0.2, S.LAST_MODIFIED: 0.25, S.NONE: 0.25}
-_LYING = {S.LIAR_FROZEN: 0.05, S.LIAR_NOW: 0.05}  # only where there is something to lie about
+_LYING = {S.LIAR_FROZEN: 0.05, S.LIAR_NOW: 0.05}  # only for sheets that change
 SERVINGS: Mapping[Behaviour, Mapping[Serving, float]] = {
     B.POISSON: {S.BOTH: 0.25, S.ETAG: 0.15, S.LAST_MODIFIED: 0.2, S.NONE: 0.2, S.TOKEN: 0.1} | _LYING,
     B.STEADY: _HONEST | {S.TOKEN: 0.1},
-    B.CLOCK: {S.NONE: 0.7, S.LAST_MODIFIED: 0.3},  # a date speaks of the content; an ETag would speak of the bytes
+    B.CLOCK: {S.NONE: 0.7, S.LAST_MODIFIED: 0.3},  # a date can describe the content; an ETag would describe the bytes
     B.VANISHING: _HONEST,
     B.APPEARING: _HONEST,
     B.MOVED: _HONEST,
 }
 OLDEST_DAYS = 1500  # before the start
-BROKEN_AT = ((0.0, 0.03), (0.2, 0.25), (0.6, 0.65))  # of the story's length; the first is the first crawl
+BROKEN_AT = (
+    (0.0, 0.03),
+    (0.2, 0.25),
+    (0.6, 0.65),
+)  # fractions of the story's length; the first is during the first crawl
 
 
 def leaves_of(story: Story, kind: SheetKind, number: int, topics: Sequence[prose.Topic]) -> list[Sheet]:
-    """Sheets of one kind, without links, with exactly the shares of behaviours, servings and rates in the tables."""
+    """Return sheets of one kind, without links, with the shares of behaviors, servings and rates in the tables."""
     odds = story.chance(kind)
     behaviours = shuffled(odds, share_out(number, BEHAVIOURS[kind]))
     servings = {b: iter(shuffled(odds, share_out(behaviours.count(b), SERVINGS[b]))) for b in BEHAVIOURS[kind]}
@@ -63,7 +67,7 @@ def leaf(
     serving: Serving,
     taken: set[str],
 ) -> Sheet:
-    """One sheet that is never edited, at a path that is taken from now on."""
+    """Return a sheet that is never edited, at a path that it reserves."""
     title = prose.title(odds, topic)
     since = story.instant(odds.uniform(0.01, 0.97)) if behaviour is B.APPEARING else None
     until = story.instant(odds.uniform(0.08, 0.95)) if behaviour in {B.VANISHING, B.MOVED} else None
@@ -98,14 +102,14 @@ def folder(kind: SheetKind, topic: prose.Topic, written: datetime) -> str:
 
 
 def free(path: str, taken: set[str]) -> str:
-    """The path, with a number where it is taken; from now on it is."""
+    """Reserve the path, with a number if it is taken, and return it."""
     chosen = next(p for p in (path if n == 1 else f"{path}-{n}" for n in count(1)) if p not in taken)
     taken.add(chosen)
     return chosen
 
 
 def edited(story: Story, odds: Random, sheet: Sheet, rate_per_day: float) -> Sheet:
-    """The sheet with the instants of a Poisson process; how old its first version is fits the rate too."""
+    """Return the sheet with the instants of a Poisson process; the age of its first version fits the rate, too."""
     gaps = (odds.expovariate(rate_per_day) for _ in count())
     days = takewhile(lambda day: day < story.days, accumulate(gaps))
     changes = sorted({story.instant(day / story.days) for day in days})
@@ -114,8 +118,8 @@ def edited(story: Story, odds: Random, sheet: Sheet, rate_per_day: float) -> She
 
 
 def with_faults(story: Story, sheets: Sequence[Sheet]) -> list[Sheet]:
-    """The sheets with a fault in three that never change: they answer 500 for a while, then as before."""
-    # The redirect chain ends at the first steady one.
+    """Return the sheets with a fault in three that never change: they temporarily respond with status 500."""
+    # The redirect chain ends at the first steady sheet.
     faulty = [sheet.path for sheet in sheets if sheet.behaviour is B.STEADY][1 : 1 + len(BROKEN_AT)]
     windows = [(story.instant(begin) if begin else story.start, story.instant(end)) for begin, end in BROKEN_AT]
     broken = dict(zip(faulty, windows, strict=True))

@@ -1,4 +1,4 @@
-"""What leads to the leaves: links in texts, listings, the few pages beside them."""
+"""Pages that lead to the leaves: links in texts, listings, and a few other pages."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,14 +10,14 @@ from labs.demo.site.chance import Story, shuffled
 from labs.demo.site.sheet import Behaviour, Serving, Sheet, SheetKind
 from labs.demo.site.site import CHAIN, DISALLOWED, month_path
 
-ZIPF = 0.9  # exponent of how often the nth most popular page is linked to, which makes in-degrees a power law
+ZIPF = 0.9  # exponent of how often the nth most popular page is linked, so that in-degrees follow a power law
 
 
 def tied(story: Story, leaves: Sequence[Sheet]) -> list[Sheet]:
-    """The leaves with links between them, of which few get many and most get few.
+    """Return the leaves with links between them; few leaves get many links and most get few.
 
-    Only to sheets that are there from the beginning, so that no text changes because another sheet appears; links to
-    what has vanished or moved stay, as they do everywhere.
+    Only initial sheets are linked, so that no text changes when another sheet appears. Links to sheets that vanish or
+    move stay, as on real sites.
     """
     odds = story.chance("links")
     popular = shuffled(odds, [sheet.path for sheet in leaves if sheet.since is None])
@@ -26,13 +26,13 @@ def tied(story: Story, leaves: Sequence[Sheet]) -> list[Sheet]:
 
 
 def drawn(odds: Random, own: str, paths: Sequence[str], cumulated: Sequence[float]) -> tuple[str, ...]:
-    """Four to ten paths, fewer where some are drawn twice."""
+    """Return four to ten paths, fewer if some are drawn twice."""
     found = odds.choices(paths, cum_weights=cumulated, k=odds.randint(4, 10))
     return tuple(path for path in dict.fromkeys(found) if path != own)
 
 
 def listings(story: Story, leaves: Sequence[Sheet]) -> Iterator[Sheet]:
-    """Every sheet that lists others, the home page first. Together they list every leaf."""
+    """Yield every sheet that lists others, the home page first. Together they list every leaf."""
     news = [sheet for sheet in leaves if sheet.kind is SheetKind.NEWS]
     yield listing(story, "/", "The Millbrook Almanac", news, links=most_linked(leaves, 10))
     yield listing(story, "/news/", "News", news, links=(month_path(story.start),))
@@ -52,14 +52,14 @@ def branch(story: Story, path: str, title: str, leaves: Sequence[Sheet]) -> Iter
 
 
 def archive(story: Story, news: Sequence[Sheet]) -> Iterator[Sheet]:
-    """One listing per month that ever has news; it appears with the first of them."""
+    """Yield one listing per month with news; it appears with the first of them."""
     for month in sorted({f"{sheet.written:%Y-%m}" for sheet in news}):
         of_month = [sheet for sheet in news if f"{sheet.written:%Y-%m}" == month]
         yield listing(story, f"/archive/{month}/", f"Archive of {month}", of_month)
 
 
 def listing(story: Story, path: str, title: str, children: Sequence[Sheet], links: tuple[str, ...] = ()) -> Sheet:
-    """A sheet that changes exactly when a child appears, and that appears with the first if none is there before."""
+    """Return a sheet that changes exactly when a child appears, and appears with the first if there is none before."""
     odds = story.chance("listing", path)
     arrivals = sorted({child.since for child in children if child.since is not None})
     since = None if any(child.since is None for child in children) else arrivals.pop(0)
@@ -90,7 +90,7 @@ def most_linked(leaves: Sequence[Sheet], number: int) -> tuple[str, ...]:
 
 
 def plain(story: Story) -> Iterator[Sheet]:
-    """About and contact; and the section that robots.txt closes, to which about leads."""
+    """Yield the about and contact pages, and the section that robots.txt excludes, to which about links."""
     closed = tuple(f"{DISALLOWED}{name}" for name in ("", "accounts", "drafts", "minutes", "reports"))
     yield steady(story, "/about/", "About the almanac", ("/contact/", closed[0], CHAIN[0]))
     yield steady(story, "/contact/", "Contact", ("/about/",))

@@ -1,4 +1,4 @@
-"""What the living site says about itself: a sitemap index, a sitemap and a feed, true as far as its pages are."""
+"""The living site's sitemap index, sitemap and feed, which are as truthful as its pages."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,11 +11,11 @@ from labs.demo.site.site import Site
 INDEX_PATH = "/sitemap.xml"
 SITEMAP_PATH = "/pages.xml"
 FEED_PATH = "/feed.xml"
-MOST_NEWS = 20  # entries of the feed
+MOST_NEWS = 20  # maximum entries of the feed
 
 
 def map_of(site: Site, path: str, at: datetime) -> str | None:
-    """The sitemap or the feed that stands at a path; None for any other path."""
+    """Return the sitemap or the feed at a path; None for any other path."""
     if path == INDEX_PATH:
         inside = "".join(f"<sitemap><loc>{each}</loc></sitemap>" for each in (SITEMAP_PATH, FEED_PATH))
         return f"<?xml version='1.0'?>\n<sitemapindex>{inside}</sitemapindex>\n"
@@ -28,7 +28,7 @@ def map_of(site: Site, path: str, at: datetime) -> str | None:
 
 
 def _entries(site: Site, at: datetime) -> Iterator[str]:
-    """An entry for each page; the glossary has no dates, and servers that always say "now" do so here as well."""
+    """Yield an entry for each page; the glossary has no dates, and sheets that always claim "now" do so here, too."""
     for path in site.paths(at):
         sheet = site.sheet(path)
         date = at if sheet.serving is Serving.LIAR_NOW else _changed_at(sheet, at)
@@ -37,7 +37,7 @@ def _entries(site: Site, at: datetime) -> Iterator[str]:
 
 
 def _items(site: Site, at: datetime) -> Iterator[str]:
-    """The pages with news, the latest first."""
+    """Yield the pages with news, newest first."""
     news = (site.sheet(path) for path in site.paths(at))
     stories = [sheet for sheet in news if sheet.kind in {SheetKind.NEWS, SheetKind.ARTICLE}]
     for sheet in sorted(stories, key=lambda sheet: (_changed_at(sheet, at), sheet.path), reverse=True)[:MOST_NEWS]:

@@ -1,4 +1,4 @@
-"""Makes the living site that belongs to a seed."""
+"""Create the living site of a seed."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,19 +9,19 @@ from labs.demo.site.prose import TOPICS
 from labs.demo.site.sheet import Behaviour, Sheet, SheetKind
 from labs.demo.site.site import Site
 
-FEWEST_PAGES = 80  # below that some behaviour would have no page
-SHARES = {SheetKind.PRODUCT: 0.22, SheetKind.NEWS: 0.14, SheetKind.TERM: 0.13}  # of all pages; articles are the rest
+FEWEST_PAGES = 80  # with fewer, some behavior would have no page
+SHARES = {SheetKind.PRODUCT: 0.22, SheetKind.NEWS: 0.14, SheetKind.TERM: 0.13}  # of all pages; the rest are articles
 TOPS = 8  # home, articles, shop, news, archive, glossary, about, contact
 
 
 def make_site(seed: int, *, pages: int = 250, start: datetime, days: float = 45) -> Site:
-    """The site that belongs to a seed; equal arguments give equal sites, to the byte, in any process.
+    """Create the site of a seed; equal arguments give identical sites in any process.
 
-    pages: how many sheets it has in all, at whatever time; the disallowed section, the calendar and the hops of the
-    redirect chain come on top.  start: aware; fractions of seconds are dropped.  days: how long things happen.
+    pages: total number of sheets at all times; the disallowed section, the calendar and the redirect chain are extra.
+    start: an aware instant; fractions of seconds are dropped.  days: how long the site changes.
     """
     if pages < FEWEST_PAGES or days < 1 or start.tzinfo is None:
-        raise ValueError(f"a site needs {FEWEST_PAGES} pages, a day and an aware start: {pages}, {days}, {start}")
+        raise ValueError(f"a site needs {FEWEST_PAGES} pages, 1 day and an aware start, got: {pages}, {days}, {start}")
     start = start.astimezone(UTC).replace(microsecond=0)
     story = Story(seed, start, start + timedelta(seconds=int(days * 86_400)))
     leaves = tied(story, leaves_below(story, pages))
@@ -37,7 +37,7 @@ def make_site(seed: int, *, pages: int = 250, start: datetime, days: float = 45)
 
 
 def leaves_below(story: Story, pages: int) -> list[Sheet]:
-    """Every sheet that lists nothing, as many as leave room for the listings of `pages` in all."""
+    """Return every sheet that lists nothing, so that with listings the site has `pages` in total."""
     sections = min(len(TOPICS), max(2, round(pages / 40)))
     categories = min(4, max(2, round(pages / 80)))
     sizes = {kind: round(share * pages) for kind, share in SHARES.items()}

@@ -1,4 +1,4 @@
-"""English-looking sentences about a topic, from seeded chance: enough like prose for extractors and fingerprints."""
+"""English-looking random sentences about a topic, similar enough to prose for extractors and fingerprints."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from random import Random
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a section of the site is about."""
+    """A topic of a section of the site."""
 
     name: str
     nouns: tuple[str, ...]
@@ -104,7 +104,7 @@ _COUNTS = ("One", "Two", "Three", "A dozen", "Half", "Most", "None")
 
 
 def sentence(chance: Random, topic: Topic) -> str:
-    """One sentence of 10 to 25 words; equal chances give equal sentences."""
+    """Return a sentence of 10 to 25 words; equal generators give equal sentences."""
     noun, other, third = chance.sample(topic.nouns, 3)
     adjective, second = chance.sample(_ADJECTIVES, 2)
     time = chance.choice(_TIMES)
@@ -128,12 +128,12 @@ def sentence(chance: Random, topic: Topic) -> str:
 
 
 def paragraph(chance: Random, topic: Topic) -> list[str]:
-    """Three to six sentences."""
+    """Return three to six sentences."""
     return [sentence(chance, topic) for _ in range(chance.randint(3, 6))]
 
 
 def title(chance: Random, topic: Topic) -> str:
-    """A headline of three to six words."""
+    """Return a headline of three to six words."""
     noun, other = chance.sample(topic.nouns, 2)
     shape = chance.choice(("The {a} {n}", "A {a} {n} and its {m}", "How the {n} became {a}", "{A} {n} or {b} {m}?"))
     adjective, second = chance.sample(_ADJECTIVES, 2)
@@ -141,5 +141,5 @@ def title(chance: Random, topic: Topic) -> str:
 
 
 def slug(text: str) -> str:
-    """The text as one path segment: lower-case letters, digits and hyphens."""
+    """Return the text as a path segment: lower-case letters, digits and hyphens."""
     return "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())

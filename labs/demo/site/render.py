@@ -1,4 +1,4 @@
-"""The HTML of one version of a sheet, cut at the one place where answers of the same version may differ."""
+"""The HTML of one version of a sheet, split where responses of the same version may differ."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ aside,footer{border-top:1px solid #bbb;font-size:.85em;color:#555}.price{font-we
 
 @dataclass(frozen=True, slots=True)
 class PageParts:
-    """A page without what a clock or a token puts into its footer: body = before + that + after."""
+    """A page without the clock or token in its footer: body = before + footer + after."""
 
     before: str
     after: str
 
 
 def render(site: Site, sheet: Sheet, version: int) -> PageParts:
-    """The page at a version; equal arguments give equal pages."""
+    """Render the page at a version; equal arguments give equal pages."""
     words = draft(site.seed, sheet, version if not sheet.lists else 0)
     menu = "".join(f'<li><a href="{path}">{name}</a></li>' for path, name in _MENU)
     before = (
@@ -56,7 +56,7 @@ def render(site: Site, sheet: Sheet, version: int) -> PageParts:
 
 
 def article(site: Site, sheet: Sheet, words: Draft, version: int) -> Iterator[str]:
-    """The main text, line by line: paragraphs with links at their ends, then what belongs to the kind of sheet."""
+    """Yield the lines of the main text: paragraphs with links at their ends, then parts that depend on the kind."""
     if sheet.kind in {SheetKind.ARTICLE, SheetKind.NEWS}:
         yield f'<p class="byline">First printed on <time>{sheet.written:%Y-%m-%d}</time></p>\n'
     if words.prices:
@@ -76,7 +76,7 @@ def article(site: Site, sheet: Sheet, words: Draft, version: int) -> Iterator[st
 
 
 def in_text(sheet: Sheet) -> tuple[str, ...]:
-    """Links among the words; an article keeps its last three for the column beside it."""
+    """Return the links in the text; an article keeps its last three for the column beside it."""
     return sheet.links[:-3] if has_column(sheet) else sheet.links
 
 
@@ -92,7 +92,7 @@ def beside(site: Site, sheet: Sheet) -> str:
 
 
 def items(site: Site, sheet: Sheet, version: int) -> Iterator[str]:
-    """What a listing shows at a version: everything that has appeared by then, with a line about it."""
+    """Yield the items of a listing at a version: everything that has appeared by then, with a summary."""
     at = max(site.start, sheet.version_began(version))
     children = [site.sheet(path) for path in sheet.lists]
     shown = [child for child in children if child.since is None or child.since <= at]
@@ -105,7 +105,7 @@ def items(site: Site, sheet: Sheet, version: int) -> Iterator[str]:
 
 
 def anchor(site: Site, sheet: Sheet, path: str) -> str:
-    """A link, written relative to the page where both stand in one folder."""
+    """Return a link, relative if both pages are in the same folder."""
     target = site.find(path)
     text = target.title if target else path
     folder = dirname(sheet.path)

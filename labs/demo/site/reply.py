@@ -1,4 +1,4 @@
-"""What the living site's server answers, as a function of the request, the instant and how many came before."""
+"""The responses of the living site, as a function of the request, the instant and the number of earlier requests."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ ROBOTS = f"User-agent: *\nDisallow: {DISALLOWED}\n"
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request, as far as the site cares. path: without a query."""
+    """A request to the site. path: without its query."""
 
     path: str
     if_none_match: str | None = None
@@ -26,7 +26,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer. The headers are those that the site decides; length, date and connection are the server's."""
+    """A response. headers: those that the site decides; the server adds length, date and connection."""
 
     status: int
     body: bytes = b""
@@ -35,7 +35,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A version of a sheet as bytes, and its ETag."""
+    """A version of a sheet as bytes, with its ETag."""
 
     before: bytes
     after: bytes
@@ -43,9 +43,9 @@ class Text:
 
 
 def reply(site: Site, ask: Ask, at: datetime, look: int) -> Reply:
-    """Answer a request that arrives at an instant.
+    """Return the response to a request at an instant.
 
-    look: how many requests came before; tokens and the clock's "generated in" differ by it, as they do by chance.
+    look: number of earlier requests; tokens and the clock's "generated in" depend on it, as if random.
     """
     sheet = site.find(ask.path)
     if sheet is None:
@@ -73,7 +73,7 @@ def beside_the_sheets(site: Site, ask: Ask, at: datetime) -> Reply:
 
 
 def mapped(body: bytes, ask: Ask) -> Reply:
-    """A sitemap or the feed, with an honest ETag."""
+    """Return a sitemap or the feed, with a correct ETag."""
     tag = ("ETag", f'"{blake2b(body, digest_size=8).hexdigest()}"')
     if is_satisfied(ask, dict([tag])):
         return Reply(304, headers=(tag,))
@@ -81,7 +81,7 @@ def mapped(body: bytes, ask: Ask) -> Reply:
 
 
 def absent(sheet: Sheet, at: datetime) -> Reply:
-    """Not yet there, no longer there, or elsewhere."""
+    """Return the response for a sheet that is not there yet, no longer there, or moved."""
     if sheet.until is None or at < sheet.until:
         return plain(404, "There is no such page in the almanac.")
     if sheet.moves_to is not None:
@@ -101,14 +101,14 @@ def present(site: Site, sheet: Sheet, ask: Ask, at: datetime, look: int) -> Repl
 
 @lru_cache(maxsize=4096)
 def write(site: Site, path: str, version: int) -> Text:
-    """The bytes of a version, kept while they are asked for: rendering costs more than the rest of the answer."""
+    """Return the bytes of a version, cached because rendering is the most expensive part of a response."""
     page = render(site, site.sheet(path), version)
     before, after = page.before.encode(), page.after.encode()
     return Text(before, after, f'"{blake2b(before + after, digest_size=8).hexdigest()}"')
 
 
 def validators(site: Site, sheet: Sheet, version: int, at: datetime) -> tuple[tuple[str, str], ...]:
-    """What is said about the version: the truth, nothing, or a lie."""
+    """Return the validators of a version: true ones, none, or wrong ones."""
     tag = ("ETag", write(site, sheet.path, version).etag)
     date = ("Last-Modified", http_date(sheet.version_began(version)))
     match sheet.serving:
@@ -127,7 +127,7 @@ def validators(site: Site, sheet: Sheet, version: int, at: datetime) -> tuple[tu
 
 
 def is_satisfied(ask: Ask, headers: dict[str, str]) -> bool:
-    """Whether the copy that the request speaks of is the one we would send (RFC 9110, section 13.2.2)."""
+    """Return whether the request's validators match the current version (RFC 9110, section 13.2.2)."""
     if ask.if_none_match is not None:
         known = {tag.strip().removeprefix("W/") for tag in ask.if_none_match.split(",")}
         return "ETag" in headers and bool(known & {headers["ETag"], "*"})
@@ -135,12 +135,12 @@ def is_satisfied(ask: Ask, headers: dict[str, str]) -> bool:
         try:
             return parsedate_to_datetime(headers["Last-Modified"]) <= parsedate_to_datetime(ask.if_modified_since)
         except ValueError:
-            return False  # a date that is none is ignored, says the same section
+            return False  # the same section says to ignore an invalid date
     return False
 
 
 def footer_slot(site: Site, sheet: Sheet, at: datetime, look: int) -> str:
-    """What differs between answers of one version: a clock, a token, or nothing."""
+    """Return what differs between responses of one version: a clock, a token, or nothing."""
     if sheet.behaviour is Behaviour.CLOCK:
         return f"<p>Generated on {at:%A, %-d %B %Y at %H:%M:%S} UTC in {7 + look * 37 % 83} ms.</p>\n"
     if sheet.serving is Serving.TOKEN:
@@ -159,7 +159,7 @@ def redirect(status: int, path: str) -> Reply:
 
 
 def plain(status: int, sentence: str) -> Reply:
-    """A short page of its own for everything that is no sheet."""
+    """Return a short page for everything that is no sheet."""
     body = f"<!DOCTYPE html>\n<html lang=en><title>{status}</title>\n<h1>{status}</h1>\n<p>{sentence}</p>\n</html>\n"
     return Reply(status, body.encode(), (("Content-Type", HTML),))
 

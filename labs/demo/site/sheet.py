@@ -1,6 +1,6 @@
-"""One page of the living site and everything that will ever happen to it.
+"""A page of the living site with its whole history.
 
-Called a sheet, because a Page is what the crawler knows; a sheet is what is true.
+It is called a sheet, because a Page is what the crawler knows; a sheet is the truth.
 """
 
 from bisect import bisect_right
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class SheetKind(StrEnum):
-    """What a sheet is for; decides what its text looks like."""
+    """The kind of a sheet, which determines what its text looks like."""
 
     HOME = "home"
     LISTING = "listing"
@@ -22,27 +22,27 @@ class SheetKind(StrEnum):
 
 
 class Behaviour(StrEnum):
-    """How a sheet's content moves. Exactly one per sheet."""
+    """How a sheet's content changes. Each sheet has exactly one behavior."""
 
     STEADY = "steady"  # never changes
     POISSON = "poisson"  # edited at random instants, at a known rate
-    CLOCK = "clock"  # never changes, but its footer tells the time of the request
-    LISTING = "listing"  # changes exactly when something it lists appears
+    CLOCK = "clock"  # never changes, but its footer contains the time of the request
+    LISTING = "listing"  # changes exactly when something that it lists appears
     VANISHING = "vanishing"  # 404 or 410 from a known instant on
     APPEARING = "appearing"  # linked and served from a known instant on; not there before
     MOVED = "moved"  # 301 to a new path from a known instant on
 
 
 class Serving(StrEnum):
-    """What the server says about versions of a sheet, and whether it is true."""
+    """Which validators the server sends for versions of a sheet, and whether they are right."""
 
     BOTH = "both"  # ETag and Last-Modified
     ETAG = "etag"
     LAST_MODIFIED = "last_modified"
     NONE = "none"
-    LIAR_FROZEN = "liar_frozen"  # the first version's validators for ever; 304 although the body has changed
+    LIAR_FROZEN = "liar_frozen"  # always the first version's validators; 304 although the body has changed
     LIAR_NOW = "liar_now"  # Last-Modified is always now; never 304
-    TOKEN = "token"  # noqa: S105 - no validators; a hidden form field differs in every answer
+    TOKEN = "token"  # noqa: S105 - no validators; a hidden form field differs in every response
 
 
 LIARS = frozenset({Serving.LIAR_FROZEN, Serving.LIAR_NOW})
@@ -50,13 +50,13 @@ LIARS = frozenset({Serving.LIAR_FROZEN, Serving.LIAR_NOW})
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What is true of one page, for all time.
+    """The truth about one page, for all time.
 
-    path: where it first stands.  written: instant of its first version.  changes: instants at which its content
-    changes, ascending, whole seconds, each later than written.  rate_per_day: the expected number of them.
-    since: not there before; None: from the beginning.  until: no longer there from then on, but `ends_as` a 301, 404
-    or 410.  broken: answers 500 in [from, to).  lists: paths of the sheets that it shows, each from its own since on.
-    links: paths in its text and beside it, whatever becomes of them.
+    path: its first path.  written: instant of its first version.  changes: instants at which its content changes,
+    ascending, in whole seconds, each later than written.  rate_per_day: their expected number.
+    since: when it appears; None: there from the beginning.  until: when it ends and responds with `ends_as`: 301, 404
+    or 410.  broken: responds with 500 in [from, to).  lists: paths of the sheets that it lists, each from its since on.
+    links: paths linked in its text and beside it, even if they end.
     """
 
     path: str
@@ -77,15 +77,15 @@ class Sheet:
     links: tuple[str, ...] = ()
 
     def version(self, at: datetime) -> int:
-        """How often the content has changed up to and including an instant."""
+        """Return how often the content has changed up to and including an instant."""
         return bisect_right(self.changes, at)
 
     def version_began(self, version: int) -> datetime:
-        """When a version came to be; version 0 with the sheet itself."""
+        """Return when a version began; version 0 began with the sheet itself."""
         return self.changes[version - 1] if version else self.written
 
     def is_there(self, at: datetime) -> bool:
-        """Whether the sheet is served from its first path."""
+        """Return whether the sheet is served at its first path."""
         return (self.since is None or self.since <= at) and (self.until is None or at < self.until)
 
     def is_broken(self, at: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""A small web site that lives: every page a function of the site, the path and the instant, and its truth known."""
+"""A small changing website: every page is a function of the site, the path and the instant, and its truth is known."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from labs.demo.site.sheet import Behaviour, Serving, Sheet, SheetKind
 ROBOTS_PATH = "/robots.txt"
 DISALLOWED = "/private/"
 CALENDAR = "/calendar/"
-CHAIN = ("/go/1", "/go/2", "/go/3")  # each leads to the next, the last to an article
+CHAIN = ("/go/1", "/go/2", "/go/3")  # each redirects to the next, the last to an article
 CHAIN_STATUSES = (301, 302, 308)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
-    """All sheets and what is true of them.
+    """All sheets of the site.
 
-    start: the first instant of the story.  end: nothing happens after it, but clocks go on.
-    sheets_by_path: each under its first path.  moved_by_path: the moved ones under their new path.
+    start: the first instant of the story.  end: nothing changes after it, except clocks.
+    sheets_by_path: by their first path.  moved_by_path: moved sheets by their new path.
     chain_end: where the redirect chain leads.
     """
 
@@ -31,26 +31,26 @@ class Site:
     chain_end: str
 
     def paths(self, at: datetime) -> tuple[str, ...]:
-        """What a polite crawler can find at that instant by links from the home page, sorted.
+        """Return what a polite crawler can find at that instant through links from the home page, sorted.
 
-        Without the disallowed section, the endless calendar and the hops of the redirect chain, which have no content.
+        It omits the disallowed section, the endless calendar and the hops of the redirect chain, which have no content.
         """
         here = [path for path in self.sheets_by_path if not path.startswith(DISALLOWED) and self.exists(path, at)]
         return tuple(sorted(here + [path for path in self.moved_by_path if self.exists(path, at)]))
 
     def find(self, path: str) -> Sheet | None:
-        """The sheet that has, had or will have its place at the path."""
+        """Return the sheet that is at the path at any time."""
         return self.sheets_by_path.get(path) or self.moved_by_path.get(path) or self._month(path)
 
     def sheet(self, path: str) -> Sheet:
-        """The sheet of a path; KeyError where there never is one."""
+        """Return the sheet of a path. Raise KeyError if there never is one."""
         found = self.find(path)
         if found is None:
             raise KeyError(path)
         return found
 
     def exists(self, path: str, at: datetime) -> bool:
-        """Whether content is served there. A page that answers 500 for a while exists."""
+        """Return whether the path has content. A page that responds with 500 for a while exists."""
         sheet = self.find(path)
         if sheet is None:
             return False
@@ -65,25 +65,25 @@ class Site:
         return self.sheet(path).serving
 
     def rate_per_day(self, path: str) -> float:
-        """Expected content changes per day between start and end. Clocks and tokens are no content."""
+        """Return the expected content changes per day between start and end. Clocks and tokens are no content."""
         return self.sheet(path).rate_per_day
 
     def changes(self, path: str, since: datetime, until: datetime) -> tuple[datetime, ...]:
-        """The instants in (since, until] at which the content changed."""
+        """Return the instants in (since, until] at which the content changed."""
         sheet = self.sheet(path)
         return sheet.changes[sheet.version(since) : sheet.version(until)]
 
     def version(self, path: str, at: datetime) -> int:
-        """How often the content has changed up to and including an instant; equal numbers are equal content."""
+        """Return how often the content has changed up to and including an instant; equal numbers mean equal content."""
         return self.sheet(path).version(at)
 
     def is_same(self, path: str, one: datetime, other: datetime) -> bool:
-        """Whether somebody who looked at one instant knows what is there at the other, absence included."""
+        """Return whether a copy of one instant is current at another, including absence."""
         here = self.exists(path, one)
         return here == self.exists(path, other) and (not here or self.version(path, one) == self.version(path, other))
 
     def _month(self, path: str) -> Sheet | None:
-        """A month of the calendar, which has no end: a trap for whoever follows every link."""
+        """Return a month of the endless calendar, which is a trap for crawlers that follow every link."""
         if first_of(path) is None:
             return None
         return Sheet(
@@ -99,7 +99,7 @@ class Site:
 
 
 def first_of(path: str) -> datetime | None:
-    """The first day of a calendar page's month, or None if the path is no calendar page."""
+    """Return the first day of a calendar page's month, or None if the path is no calendar page."""
     name = path.removeprefix(CALENDAR).removesuffix("/")
     try:
         day = datetime.strptime(name, "%Y-%m").replace(tzinfo=UTC)
@@ -113,7 +113,7 @@ def month_path(day: datetime) -> str:
 
 
 def month_after(path: str) -> str:
-    """The calendar page after this one; the last month of the year 9999 is its own."""
+    """Return the calendar page after this one; the last month of the year 9999 links to itself."""
     day = first_of(path)
     assert day is not None
     years, month = divmod(day.month, 12)

@@ -1,4 +1,4 @@
-"""How good a crawler's copy of the living site truly was, from the instants at which it looked at each path."""
+"""The true quality of a crawler's copy of the living site, from the instants of its visits to each path."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -14,8 +14,8 @@ from labs.demo.site.site import DISALLOWED, Site
 class VerdictTally:
     """What became of the content changes of a span. happened == found + merged + pending + before.
 
-    found: looks that met a version other than the look before them did.  merged: changes that the next look could not
-    tell from another one.  pending: nobody has looked since.  before: the first look came later.
+    found: visits that found a version other than the visit before.  merged: changes that the next visit could not
+    distinguish from another change.  pending: not visited since.  before: the first visit came later.
     """
 
     happened: int
@@ -26,7 +26,7 @@ class VerdictTally:
 
 
 def freshness(site: Site, last_look_by_path: Mapping[str, datetime], at: datetime) -> float:
-    """The share of the site's present pages whose last look, at or before now, met what is there now."""
+    """Return the share of the site's existing pages whose last visit, at or before `at`, found the current version."""
     paths = site.paths(at)
     fresh = sum(path in last_look_by_path and site.is_same(path, last_look_by_path[path], at) for path in paths)
     return fresh / len(paths)
@@ -40,9 +40,9 @@ def mean_freshness(
     *,
     weights: Mapping[str, float] | None = None,
 ) -> float:
-    """The freshness averaged over a span, exactly: the page-time that was fresh by the page-time there was.
+    """Return the exact freshness averaged over a span: fresh page-time divided by all page-time.
 
-    looks_by_path: ascending; those from before the span count too.  weights: by path; 1 where there is none.
+    looks_by_path: ascending; those before the span count too.  weights: by path; default 1.
     """
     there = fresh = timedelta()
     for path in (*site.sheets_by_path, *site.moved_by_path):
@@ -57,7 +57,7 @@ def mean_freshness(
 
 
 def epochs(site: Site, path: str, since: datetime, until: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """The spans [begin, end) in which one version stood at the path; the first may have begun before `since`."""
+    """Yield the spans [begin, end) with one version at the path; the first may have begun before `since`."""
     sheet = site.sheet(path)
     begin, end = sheet.since or sheet.written, sheet.until or until
     if path != sheet.path:
@@ -69,7 +69,7 @@ def epochs(site: Site, path: str, since: datetime, until: datetime) -> Iterator[
 def tally(
     site: Site, looks_by_path: Mapping[str, Sequence[datetime]], since: datetime, until: datetime
 ) -> VerdictTally:
-    """What became of the changes in (since, until]. looks_by_path: ascending, none after `until`."""
+    """Return what became of the changes in (since, until]. looks_by_path: ascending, none after `until`."""
     fates = Counter[str]()
     for path in site.sheets_by_path:
         fates.update(fates_of(site.changes(path, since, until), looks_by_path.get(path, ())))
@@ -77,8 +77,8 @@ def tally(
 
 
 def fates_of(changes: Sequence[datetime], visits: Sequence[datetime]) -> Iterator[str]:
-    """What became of each change of one page: a field of VerdictTally."""
-    next_looks = [bisect_left(visits, change) for change in changes]  # a look at the very instant sees the change
+    """Yield what became of each change of one page: a field of VerdictTally."""
+    next_looks = [bisect_left(visits, change) for change in changes]  # a visit at the same instant sees the change
     for n, look in enumerate(next_looks):
         if look == 0:
             yield "before" if visits else "pending"

@@ -1,4 +1,4 @@
-"""The commands of the laboratory, `python -m labs`: options and help in two files, what is measured in others.
+"""The commands of `python -m labs`: options and help are in `app` and `time_app`, measurements in the other modules.
 
-They use the laboratory, the shell of the command (crawler.cli) and the store. `app` is their entrance.
+They use the experiments, crawler.cli and the store.
 """

@@ -1,4 +1,4 @@
-"""python -m labs: its options and its help."""
+"""The options and help of `python -m labs`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from crawler.cli.options import Json
 from labs.experiments.cli import time_app
 
 app = typer.Typer(
-    no_args_is_help=True, help="Experiments with the crawler's own rules, replays of recorded sites, and the demo."
+    no_args_is_help=True, help="Experiments with the crawler's rules, replays of recorded sites, and the demo."
 )
 
 GraphName = Annotated[
@@ -17,16 +17,16 @@ GraphName = Annotated[
     typer.Option(
         "--graph",
         metavar="power-law|FOLDER|DOMAIN",
-        help="A made-up web, the HTML files of a folder, or a domain that was crawled.",
+        help="A made-up web, a folder with HTML files, or a crawled domain.",
     ),
 ]
-Pages = Annotated[int, typer.Option(min=10, max=100_000, metavar="N", help="Of the made-up web.")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of everything that is left to chance.")]
-Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the curves there as SVG, too.")]
+Pages = Annotated[int, typer.Option(min=10, max=100_000, metavar="N", help="Pages of the made-up web.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Random seed.")]
+Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also write the curves to this folder as SVG.")]
 
 RootCash = Annotated[
     float,
-    typer.Option(min=1, max=10_000, metavar="N", help="Endowments that page 0 begins with, as a crawl's seeds."),
+    typer.Option(min=1, max=10_000, metavar="N", help="Initial endowments of page 0, like those of a crawl's seeds."),
 ]
 
 
@@ -37,38 +37,38 @@ def opic(
     passes: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Visits of each page, on average.")] = 10,
     selection: Annotated[
         list[str] | None,
-        typer.Option(metavar="greedy|cycle|random", help="Which page is next; may be repeated. Unless said, all."),
+        typer.Option(metavar="greedy|cycle|random", help="Which page is next; may be repeated. Default: all."),
     ] = None,
     window: Annotated[
         str,
         typer.Option(
-            metavar="POLICY", help="How far back importance looks: interpolation:24, variable:8, fixed:16, blocks:24."
+            metavar="POLICY", help="Window of importance: interpolation:24, variable:8, fixed:16 or blocks:24."
         ),
     ] = "interpolation",
     batch: Annotated[
-        int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time; 1 is as published.")
+        int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time; 1 as published.")
     ] = 1,
     root_cash: RootCash = 100,
     virtual_page_share: Annotated[
-        float, typer.Option(min=0.01, max=1, metavar="SHARE", help="Of a visit's cash, that goes to the reserve.")
+        float, typer.Option(min=0.01, max=1, metavar="SHARE", help="Share of a visit's cash for the virtual page.")
     ] = 0.15,
     reaction: Annotated[
         bool,
-        typer.Option("--reaction", help="See, too, how the error comes back after a tenth of the links is replaced."),
+        typer.Option("--reaction", help="Also show how the error recovers after a tenth of the links is replaced."),
     ] = False,
     interpolation: Annotated[
         bool,
-        typer.Option("--interpolation", help="See, too, what a page's two numbers tell of the window: figure 1."),
+        typer.Option("--interpolation", help="Also show how well interpolation reproduces the window (figure 1)."),
     ] = False,
     seed: Seed = 1,
     figures: Figures = None,
     as_json: Json = False,
 ) -> int:
-    """Compare the importance that visits tell with what it is in truth, visit after visit.
+    """Compare the importance estimated from visits with the true importance, visit after visit.
 
     Figures 2 and 3 of Abiteboul, Preda and Cobena (WWW 2003): the error over all pages, and over the most important
-    tenth; the error factor, 1 / G, and how many times as much random choice errs as most cash first. What settles the
-    visits and estimates is what the crawler itself uses.
+    tenth; the error factor, 1 / G; and how much larger the error of random choice is than that of most cash first.
+    Visits are settled and importance is estimated with the crawler's own code.
 
     Examples:
         python -m labs opic
@@ -97,20 +97,20 @@ def windows(
     passes: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Passes during which links change.")] = 16,
     window: Annotated[
         list[str] | None,
-        typer.Option(metavar="POLICY", help="A policy such as variable:8; may be repeated. Unless said, one of each."),
+        typer.Option(metavar="POLICY", help="A policy such as variable:8; may be repeated. Default: one of each."),
     ] = None,
     rate: Annotated[
         list[float] | None,
-        typer.Option(min=0, max=1, metavar="SHARE", help="Of the pages that change in a pass; may be repeated."),
+        typer.Option(min=0, max=1, metavar="SHARE", help="Share of the pages that change per pass; may be repeated."),
     ] = None,
     seed: Seed = 1,
     figures: Figures = None,
     as_json: Json = False,
 ) -> int:
-    """Compare windows of importance on a graph whose links go on changing, over the same greedy visits.
+    """Compare windows of importance on a graph whose links keep changing, over the same greedy visits.
 
-    Figures 4, 5 and 6 of Abiteboul, Preda and Cobena (WWW 2003): in every pass a share of the pages gets twice or half
-    as many links; the error by that share, and the numbers that each policy stores.
+    Figures 4, 5 and 6 of Abiteboul, Preda and Cobena (WWW 2003): in every pass, a share of the pages gets twice or half
+    as many links. Shown are the error by that share, and how many numbers each policy stores.
 
     Examples:
         python -m labs windows
@@ -134,12 +134,12 @@ def windows(
 def discovery(
     graph: GraphName = "power-law",
     pages: Pages = 10_000,
-    limit: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Of the pages that are fetched.")] = 0.1,
+    limit: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Share of the pages to fetch.")] = 0.1,
     way: Annotated[
         list[str] | None,
         typer.Option(
             metavar="WAY",
-            help="opic, breadth, depth, mixed, random or omniscient; may be repeated. Unless said, all.",
+            help="opic, breadth, depth, mixed, random or omniscient; may be repeated. Default: all.",
         ),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time.")] = 10,
@@ -148,10 +148,10 @@ def discovery(
     figures: Figures = None,
     as_json: Json = False,
 ) -> int:
-    """Compare the orders in which new pages are fetched: by how much importance the first ones hold.
+    """Compare the orders in which unfetched pages are fetched, by the importance of the first ones.
 
-    Importance is that of the whole graph, by power iteration. The first four ways are the crawler's own orders;
-    omniscient always fetches the most important page that is known.
+    Importance is that of the whole graph, by power iteration. All ways except random and omniscient are the crawler's
+    own orders; omniscient always fetches the most important known page.
     Source: Baeza-Yates, Castillo, Marin and Rodriguez, "Crawling a country" (WWW 2005).
 
     Examples:
@@ -175,10 +175,10 @@ def discovery(
 
 @app.command()
 def nutch(
-    rounds: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Pages read, one a round.")] = 5,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Pages visited, one per round.")] = 5,
     as_json: Json = False,
 ) -> int:
-    """Show on five pages what Nutch 0.9 takes for importance, beside what the same visits tell by OPIC.
+    """Compare, on five pages, the scores of Nutch 0.9 with the importance that OPIC derives from the same visits.
 
     Examples:
         python -m labs nutch

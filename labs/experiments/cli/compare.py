@@ -1,4 +1,4 @@
-"""python -m labs run: policies in worlds, side by side."""
+"""The command `python -m labs run`: compare policies in worlds."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from labs.experiments.worlds.populations import POPULATIONS
 from labs.experiments.worlds.traces import read_trace
 from labs.progress import Runs
 
-SHARES = (0.01, 0.03, 0.1)  # requests a day for each page
+SHARES = (0.01, 0.03, 0.1)  # requests per day for each page
 NUMBERS = (
     "fresh",
     "of the optimum",
@@ -32,7 +32,7 @@ NUMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class LabRequest:
-    """What to run. Empty: log-normal worlds, budgets of 1, 3 and 10 %, all policies."""
+    """What to run. Empty fields: log-normal worlds, budgets of 1, 3 and 10 %, all policies."""
 
     worlds: tuple[str, ...]
     shares: tuple[float, ...]
@@ -44,7 +44,7 @@ class LabRequest:
     jobs: int
 
     def sources(self) -> list[WorldSource]:
-        """The worlds to draw. Raises BadInput for a name that is none, or a file that is no trace."""
+        """Return the worlds to draw. Raise BadInput for an unknown name, or a file that is no trace."""
         names = self.worlds or (() if self.traces else ("log-normal",))
         names = tuple(POPULATIONS) if "all" in names else names
         _refuse_unknown("world", names, POPULATIONS)
@@ -52,7 +52,7 @@ class LabRequest:
         return made + [read_trace(path) for path in self.traces]
 
     def job_list(self) -> list[Job]:
-        """Every run. Raises BadInput like sources, and for a policy that is none."""
+        """Return every run. Raise BadInput like sources, and for an unknown policy."""
         _refuse_unknown("policy", self.policies, EVERY)
         return [
             Job(source, share, policy, seed)
@@ -66,14 +66,14 @@ class LabRequest:
 def _refuse_unknown(kind: str, names: Sequence[str], known: Iterable[str]) -> None:
     for name in names:
         if name not in known:
-            raise BadInput(f"no {kind} is called {name!r}; there are {', '.join(known)}")
+            raise BadInput(f"unknown {kind} {name!r}; choose one of {', '.join(known)}")
 
 
 def names(*, as_json: bool) -> int:
     if as_json:
         print_json({"worlds": {name: each.story for name, each in POPULATIONS.items()}, "policies": list(EVERY)})
         return DONE
-    show_table(["world", "what it is like"], [(name, each.story) for name, each in POPULATIONS.items()])
+    show_table(["world", "description"], [(name, each.story) for name, each in POPULATIONS.items()])
     say(f"\nPolicies: {', '.join(EVERY)}")
     return DONE
 
@@ -90,13 +90,13 @@ def run(wanted: LabRequest, *, figures: Path | None, as_json: bool) -> int:
 
 
 def measured(jobs: Sequence[Job], *, workers: int) -> list[ComparisonRow]:
-    """The jobs' rows, with a bar while they run."""
+    """Run the jobs with a progress bar, and return their rows."""
     with Runs(len(jobs)) as progress:
         return compare(jobs, workers=workers, progress=progress.count)
 
 
 def show_rows(rows: Sequence[ComparisonRow]) -> None:
-    """A table for every world and budget, the freshest policy first, and how far the best rival was behind."""
+    """Show a table for each world and budget, the freshest policy first, and the distance of the best rival."""
     for world, share in dict.fromkeys((row.world, row.share) for row in rows):
         here = sorted(
             (row for row in rows if (row.world, row.share) == (world, share)), key=lambda row: -row.ratio.mean
@@ -125,12 +125,12 @@ def _cells(row: ComparisonRow) -> tuple[str, ...]:
 
 
 def shown_mean(value: Mean, digits: int) -> str:
-    """A mean with its standard error, where there is one."""
+    """Format a mean with its standard error, if there is one."""
     return f"{value.mean:.{digits}f}" + (f" ± {value.error:.{digits}f}" if value.error else "")
 
 
 def verdict(rows: Sequence[ComparisonRow]) -> Iterator[str]:
-    """How much of the best rival's distance to the optimum ours closes, and how much could be closed with its prior."""
+    """Yield how much of the best rival's distance to the optimum ours closes, and how much its true prior would."""
     ratios = {row.policy: row.ratio.mean for row in rows}
     rivals = [policy for policy in ratios if policy not in {OURS, AMOUNTS, OPTIMUM, INFORMED, *SWITCHED}]
     if OURS in ratios and rivals:
@@ -145,7 +145,7 @@ def verdict(rows: Sequence[ComparisonRow]) -> Iterator[str]:
 
 
 def charts_of(rows: Sequence[ComparisonRow]) -> Iterator[tuple[str, Chart]]:
-    """Charts by file name: the ratio by budget, where there are several, and how expectation and truth compare."""
+    """Yield charts by file name: the ratio by budget, if there are several, and expected and true freshness."""
     for world in dict.fromkeys(row.world for row in rows):
         here = [row for row in rows if row.world == world]
         if len({row.share for row in here}) > 1:
@@ -158,8 +158,8 @@ def charts_of(rows: Sequence[ComparisonRow]) -> Iterator[tuple[str, Chart]]:
 def _by_budget(world: str, rows: Sequence[ComparisonRow]) -> Chart:
     policies = [name for name in dict.fromkeys(row.policy for row in rows) if name != OPTIMUM]
     return Chart(
-        title=f"{world}: freshness over that of the clairvoyant optimum",
-        x_label="requests a day, % of the pages",
+        title=f"{world}: freshness relative to the clairvoyant optimum",
+        x_label="requests per day, % of the pages",
         y_label="ratio",
         series=tuple(
             Series(name, tuple((row.share * 100, row.ratio.mean) for row in rows if row.policy == name))

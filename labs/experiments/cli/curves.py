@@ -1,4 +1,4 @@
-"""The curves of the lab's results, each with the name of its file."""
+"""The charts of the results, each with its file name."""
 
 import math
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from labs.experiments.discovery import Coverage
 from labs.experiments.interpolation import Interpolation
 from labs.experiments.trials import Beside, Curve, Ranking, Reaction
 
-MOST_POINTS = 100  # of a line; more make a file larger and not the picture clearer
-BY_SIZE = ("interpolation", "variable")  # the paper's figure 4 compares sizes, figure 6 kinds
+MOST_POINTS = 100  # per line; more make files larger, but not the picture clearer
+BY_SIZE = ("interpolation", "variable")  # figure 4 of the paper compares sizes, figure 6 kinds
 
 
 def of_errors(graph: str, curves: Sequence[Curve], reaction: Reaction | None) -> NamedCharts:
-    """The paper's figures 2 and 3, and how the error comes back after a change."""
+    """Return the paper's figures 2 and 3, and the recovery of the error after a change."""
     charts = [
         ("error-all", _errors(f"Error over all pages: {graph}", curves, top=False)),
         ("error-top", _errors(f"Error over the most important tenth: {graph}", curves, top=True)),
@@ -24,7 +24,7 @@ def of_errors(graph: str, curves: Sequence[Curve], reaction: Reaction | None) ->
 
 
 def of_factors(graph: str, curves: Sequence[Curve], compared: Sequence[Beside]) -> NamedCharts:
-    """The paper's error factor over time, and how many times as much random choice errs as greedy."""
+    """Return the paper's error factor over time, and the error of random choice relative to greedy."""
     series = [Series(curve.label, tuple((p.visits, 100 * p.error_factor) for p in curve.points)) for curve in curves]
     axis, factor = "visits of each page, on average", "error factor 1 / G, per cent"
     charts = [("error-factor", Chart(f"Error factor: {graph}", axis, factor, tuple(series), is_log_y=True))]
@@ -39,7 +39,7 @@ def of_factors(graph: str, curves: Sequence[Curve], compared: Sequence[Beside]) 
 
 
 def of_interpolation(graph: str, followed: Interpolation | None) -> NamedCharts:
-    """The paper's figure 1."""
+    """Return the paper's figure 1."""
     if followed is None:
         return []
     series = (
@@ -77,7 +77,7 @@ def _reaction(title: str, reaction: Reaction) -> Chart:
 
 
 def of_windows(graph: str, standings: Sequence[Ranking]) -> NamedCharts:
-    """The paper's figures 4 and 6, with what each policy stores; none without two rates above 0 to draw a line from."""
+    """Return the paper's figures 4 and 6, with what each policy stores; none without at least two rates above 0."""
     if len({standing.rate for standing in standings if standing.rate > 0}) < 2:
         return []
     policies = list(dict.fromkeys(standing.policy for standing in standings))
@@ -105,13 +105,13 @@ def _line(policy: str, standings: Sequence[Ranking]) -> tuple[tuple[float, float
 
 
 def of_discovery(graph: str, coverages: Sequence[Coverage]) -> NamedCharts:
-    """How much of all importance the first pages hold."""
+    """Return the chart of the importance of the first pages."""
     series = [Series(c.way.value, _thinned(c.shares)) for c in coverages]
     chart = Chart(f"Importance found: {graph}", "pages fetched", "share of all importance, per cent", tuple(series))
     return [("discovery", chart)]
 
 
 def _thinned(shares: Sequence[float]) -> tuple[tuple[float, float], ...]:
-    """Points of a curve, as many as a line needs, the last one among them."""
+    """Return at most MOST_POINTS points of a curve, including the last one."""
     step = math.ceil(len(shares) / MOST_POINTS)
     return tuple((float(n), 100 * shares[n - 1]) for n in range(len(shares), 0, -step))[::-1]

@@ -1,4 +1,4 @@
-"""python -m labs: what it measures, and in which order."""
+"""The measurements of `python -m labs` about importance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,14 +33,14 @@ POLICIES = (
     *("interpolation", "variable:1", "variable:4", "variable:8", "variable:16"),
     *("fixed:24", "improved:24", "blocks:24", "blocks:36"),
 )
-INTERPOLATION_PASSES = 40  # two windows of the clock at rest, two after the change
-REACTION_PASSES = 40  # some three and a half windows of the clock
-RANDOM_SEEDS = 5  # of which the mean is shown
+INTERPOLATION_PASSES = 40  # two windows of the clock before the change, two after it
+REACTION_PASSES = 40  # about three and a half windows of the clock
+RANDOM_SEEDS = 5  # whose mean is shown
 
 
 @dataclass(frozen=True, slots=True)
 class OpicRequest:
-    """What is asked of an experiment with OPIC; see the options of `python -m labs opic`."""
+    """The options of an experiment with OPIC; see `python -m labs opic`."""
 
     passes: int
     selections: Sequence[str] | None
@@ -161,7 +161,7 @@ def discovery(
             subject,
             graph,
             ("Fetched", f"{max_pages:,} pages, {batch} at a time"),
-            ("In the best pages of all", format_share(best)),
+            ("In the most important pages", format_share(best)),
         )
         show_coverages(coverages)
         show_plots(charts)

@@ -1,4 +1,4 @@
-"""python -m labs kinds: the first month of new domains, with and without what is known of their kind of site."""
+"""The command `python -m labs kinds`: the first month of new domains, with and without priors of their kind of site."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,10 @@ from labs.experiments.kinds import MEDIAN_RATES, KindRow, Start, Trial, kinds_co
 
 SHARES = (0.03, 0.1)
 BEGINS = {
-    Start.NOTHING: "as pages do of which nothing is known",
-    Start.ALL: "as all sites do",
-    Start.KIND: "as their kind of site does",
-    Start.OPTIMUM: "(every page's true rate is known)",
+    Start.NOTHING: "with the default prior",
+    Start.ALL: "with the prior of all sites",
+    Start.KIND: "with the prior of their kind",
+    Start.OPTIMUM: "(with known true rates)",
 }
 NUMBERS = ("fresh", "gain, points", "of the gap", "requests used")
 
@@ -28,7 +28,7 @@ def first_month(trial: Trial, shares: Sequence[float], *, seeds: int, as_json: b
         here = [row for row in rows if row.share == share]
         best = next(row for row in here if row.start is Start.OPTIMUM)
         say(f"\nRequests for {format_share(share)} of the pages a day\n")
-        show_table(["pages begin", *NUMBERS], [_row(row, best) for row in here], right=NUMBERS)
+        show_table(["start", *NUMBERS], [_row(row, best) for row in here], right=NUMBERS)
     return DONE
 
 

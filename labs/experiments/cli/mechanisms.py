@@ -1,4 +1,4 @@
-"""python -m labs mechanisms: what each mechanism of the product's rule brings, world by world and budget by budget."""
+"""The command `python -m labs mechanisms`: the effect of each mechanism of the product's rule, by world and budget."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from labs.experiments.policies.named import OURS, SWITCHED, UNIFORM
 from labs.experiments.worlds.populations import POPULATIONS
 
 SHARES = (0.01, 0.03, 0.1, 0.3)
-# The same as log-normal where nobody believes a Last-Modified that lies, and each change counts alike.
+# The same as log-normal if a wrong Last-Modified is ignored and each change counts equally.
 ALIKE = ("echo", "frozen", "amounts", "fast-large", "fast-small", "even-amounts", "adding-up")
 WORLDS = tuple(name for name in POPULATIONS if name not in ALIKE)
 OTHERS = (UNIFORM, *SWITCHED)
@@ -19,12 +19,12 @@ COMPARED = (OURS, *OTHERS)
 
 
 def switched_off(wanted: LabRequest, *, as_json: bool) -> int:
-    """Compare the rule with simpler ones, and with itself with one mechanism switched."""
+    """Compare the rule with simpler ones, and with itself with one mechanism changed."""
     rows = measured(wanted.job_list(), workers=wanted.jobs)
     if as_json:
         print_json({"rows": rows})
         return DONE
-    say("Freshness over the optimum's, and points by which the rule is fresher than each of these, seed by seed\n")
+    say("Freshness relative to the optimum, and percentage points by which the rule is fresher than each of these\n")
     heads = ["world", "budget", OURS, *OTHERS]
     show_table(heads, list(_lines(rows)), right=heads[2:])
     return DONE
@@ -45,7 +45,7 @@ def _lines(rows: Sequence[ComparisonRow]) -> list[tuple[str, ...]]:
 
 
 def gain(ours: ComparisonRow, other: ComparisonRow) -> Mean:
-    """Return the points by which ours is fresher, over the same worlds."""
+    """Return the percentage points by which ours is fresher, over the same worlds."""
     return mean_of(100 * (one - two) for one, two in zip(ours.ratios, other.ratios, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""python -m labs dai and estimator: how well and how soon change rates are learnt."""
+"""The commands `python -m labs dai` and `estimator`: how well and how fast change rates are learned."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from labs.experiments import dai, estimator
 from labs.experiments.dai import Timing, Track
 from labs.experiments.estimator import Gaps, PointBias, PriorFit
 
-AFTER = 20  # looks, as published figures have it
+AFTER = 20  # visits, as in published figures
 
 
 def revisit_periods(*, visits: int, pages: int, seed: int, figures: Path | None, as_json: bool) -> int:
@@ -28,10 +28,10 @@ def revisit_periods(*, visits: int, pages: int, seed: int, figures: Path | None,
 
 
 def _show_tracks(timing: str, tracks: Sequence[Track], visits: int) -> None:
-    """Periods after so many looks, and what the looks were worth; then the sums of each rule."""
+    """Show periods after AFTER visits and the usefulness of visits, then the sums of each rule."""
     after = min(AFTER, visits)
-    say(f"\nPages that change by {timing}: the period after {after} looks, and the second half of {visits}\n")
-    numbers = ["true period", "mean", "median", "redundant", "fresh", "looks a day"]
+    say(f"\nPages that change by {timing}: the period after {after} visits, and the second half of {visits}\n")
+    numbers = ["true period", "mean", "median", "redundant", "fresh", "visits a day"]
     show_table(
         ["rule", *numbers],
         [
@@ -51,7 +51,7 @@ def _show_tracks(timing: str, tracks: Sequence[Track], visits: int) -> None:
     say("")
     sums = dai.sums(tracks)
     (fixed,) = (each for each in sums if each.rule == dai.FIXED)
-    numbers = ["fresh", "looks a day", "redundant a day", "redundant looks spared"]
+    numbers = ["fresh", "visits a day", "redundant a day", "redundant visits saved"]
     show_table(
         ["rule", *numbers],
         [
@@ -69,7 +69,7 @@ def _show_tracks(timing: str, tracks: Sequence[Track], visits: int) -> None:
 
 
 def _dai_charts(timing: str, tracks: Sequence[Track]) -> Iterator[tuple[str, Chart]]:
-    """The period that similarity comes to, over the true one, by the number of looks."""
+    """Yield charts of the period that similarity reaches, relative to the true one, by the number of visits."""
     chosen = [track for track in tracks if track.rule == dai.SIMILARITY]
     series = [
         Series(
@@ -82,10 +82,10 @@ def _dai_charts(timing: str, tracks: Sequence[Track]) -> Iterator[tuple[str, Cha
     yield (
         f"time-dai-{timing}",
         Chart(
-            title=f"Similarity: mean period over the true one; pages change by {timing}",
+            title=f"Similarity: mean period relative to the true one; pages change by {timing}",
             x_label="visits",
             y_label="mean period / true period",
-            series=(*series, Series("the true one", ((1.0, 1.0), (last, 1.0)))),
+            series=(*series, Series("true period", ((1.0, 1.0), (last, 1.0)))),
             is_log_x=True,
             is_log_y=True,
         ),
@@ -126,13 +126,13 @@ def _show_points(points: Sequence[PointBias]) -> None:
 
 def _show_fits(fits: Sequence[PriorFit]) -> None:
     numbers = ["shape", "visits", "bias of the mean", "true rate within"]
-    say("\nBeliefs of pages whose rates come from the prior\n")
+    say("\nEstimates for pages whose rates are drawn from the prior\n")
     show_table(
         numbers,
         [(f"{fit.shape:g}", str(fit.visits), f"{fit.bias:+.1%}", format_share(fit.covered)) for fit in fits],
         right=numbers,
     )
-    say("\nThe true rate should lie within the interval of nine tenths 90 % of the time.")
+    say("\nThe true rate should be within the 90 % interval 90 % of the time.")
 
 
 def _bias_charts(points: Sequence[PointBias]) -> Iterator[tuple[str, Chart]]:
@@ -141,7 +141,7 @@ def _bias_charts(points: Sequence[PointBias]) -> Iterator[tuple[str, Chart]]:
         yield (
             f"time-estimator-{gaps.name.lower()}",
             Chart(
-                title=f"Estimate over true rate, 10 looks, gaps {gaps.value} times their mean",
+                title=f"Estimate relative to the true rate, 10 visits, gaps {gaps.value} times their mean",
                 x_label="rate x mean gap",
                 y_label="mean estimate / true rate",
                 series=(

@@ -1,4 +1,4 @@
-"""python -m labs replay-domain: another budget or another rule, on what a domain's own looks tell of its past."""
+"""The command `python -m labs replay-domain`: replay a domain's visits with another budget or another rule."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -20,9 +20,9 @@ from labs.experiments.worlds.traces import History, history_of_looks
 
 DAY = timedelta(days=1)
 MOST_PAGES = 1_000_000
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of what was sent
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the requests that were sent
 POLICIES = (OURS, UNIFORM, "importance", OPTIMUM)
-LEAST_DAYS = 4  # of history: the second half is measured, and a day is the least that a ledger knows
+LEAST_DAYS = 4  # of history: the second half is measured, in whole days of a ledger
 
 
 def replay(text: str, *, budgets: tuple[float, ...], seeds: int, jobs: int, figures: Path | None, as_json: bool) -> int:
@@ -47,16 +47,16 @@ def replay(text: str, *, budgets: tuple[float, ...], seeds: int, jobs: int, figu
         print_json({"domain": name, "pages": history.pages, "days": history.days, "sent": per_day, "rows": rows})
     else:
         show_rows(rows)
-        remark(f"{name}: {history.pages} pages, {history.days:.0f} days; {per_day:.1f} looks a day were made")
+        remark(f"{name}: {history.pages} pages, {history.days:.0f} days, {per_day:.1f} visits per day")
     show_charts(list(charts_of(rows)), folder=figures, on_terminal=not as_json)
     return DONE
 
 
 def history_of(name: str, visits: dict[Url, list[ReplayedLook]], importance: dict[Url, float]) -> tuple[History, float]:
-    """A domain's good looks as the laboratory reads them, and how many there were a day.
+    """Return a domain's good visits as a history, with their number per day.
 
-    importance: of the pages that take part in the economy; others count as the least of these.
-    Raises CrawlerError where there is too little to replay.
+    importance: of the pages that have cash; other pages get the minimum of these.
+    Raise CrawlerError if there is too little to replay.
     """
     visits = {url: found for url, found in visits.items() if found}
     instants = [look.at for found in visits.values() for look in found]
@@ -64,7 +64,7 @@ def history_of(name: str, visits: dict[Url, list[ReplayedLook]], importance: dic
     days = float(math.ceil((max(instants, default=start) - start) / DAY))
     if days < LEAST_DAYS:
         raise CrawlerError(
-            f"{name} has been looked at for {days:.0f} days; a replay needs {LEAST_DAYS}: recrawl crawl {name}"
+            f"{name} has visits of {days:.0f} days; a replay needs {LEAST_DAYS}: run recrawl crawl {name} on other days"
         )
     known = [value for value in importance.values() if value > 0]
     smallest = min(known, default=1.0)

@@ -1,4 +1,4 @@
-"""How python -m labs shows what it measured: tables."""
+"""The tables of `python -m labs`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,29 +12,29 @@ from labs.experiments.interpolation import Interpolation
 from labs.experiments.nutch import INJECTED, LINKS, Round
 from labs.experiments.trials import Beside, Curve, Ranking, Reaction
 
-MOST_ROWS = 10  # of a table that goes pass by pass
+MOST_ROWS = 10  # of a table with one row per pass
 ERROR_COLUMNS = ("error, all", "error, top tenth", "Spearman")
 
 
 def shown_errors(errors: Errors) -> tuple[str, str, str]:
-    """For a row of ERROR_COLUMNS."""
+    """Return the cells of ERROR_COLUMNS."""
     return format_share(errors.every), format_share(errors.top), f"{errors.spearman:.4f}"
 
 
 def about(subject: Subject, graph: Graph) -> dict[str, object]:
-    """The graph, for --json."""
+    """Return the facts about the graph for --json."""
     return {"name": subject.name, "pages": graph.pages, "links": graph.links, "seed": subject.seed}
 
 
 def show_graph(subject: Subject, graph: Graph, *more: tuple[str, str]) -> None:
-    """The graph, and what else the measurement depends on."""
+    """Show the graph, and other parameters of the measurement."""
     show_facts([("Graph", f"{subject.name}: {graph.pages:,} pages, {graph.links:,} links"), *more])
     say("")
 
 
 def show_curves(curves: Sequence[Curve]) -> None:
-    """Where each curve ends."""
-    columns = ("visits a page", "windows run", "error factor", *ERROR_COLUMNS)
+    """Show the end of each curve."""
+    columns = ("visits per page", "windows", "error factor", *ERROR_COLUMNS)
     ends = [(curve, curve.points[-1]) for curve in curves]
     rows = [
         (
@@ -50,27 +50,30 @@ def show_curves(curves: Sequence[Curve]) -> None:
 
 
 def show_beside(compared: Sequence[Beside]) -> None:
-    """How many times as much random choice errs as greedy."""
-    columns = ("visits a page", "error factor", "error, all", "error, top tenth")
+    """Show how much larger the error of random choice is than that of greedy choice."""
+    columns = ("visits per page", "error factor", "error, all", "error, top tenth")
     step = max(len(compared) // MOST_ROWS, 1)
     rows = [
         (f"{each.visits:.0f}", *(f"{number:.1f} times" for number in (each.factor, each.every, each.top)))
         for each in compared[step - 1 :: step]
     ]
     say("")
-    say("Random beside greedy:")
+    say("Random compared with greedy:")
     show_table(columns, rows, right=columns)
 
 
 def show_interpolation(followed: Interpolation) -> None:
-    """What two numbers a page told of a window."""
+    """Show how well interpolation estimates a window from two numbers per page."""
     end = followed.moments[-1]
     worst, left = format_share(followed.at_worst), format_share(end.apart)
     facts = [
-        ("Interpolation beside the exact window", f"{format_share(followed.at_rest)} apart at rest, mean of all pages"),
         (
-            "A tenth of the links replaced",
-            f"{worst} at worst, {left} at the end",
+            "Interpolation compared with the exact window",
+            f"{format_share(followed.at_rest)} apart before, mean of all pages",
+        ),
+        (
+            "After replacing a tenth of the links",
+            f"at most {worst}, {left} at the end",
         ),
         ("The page that gains most", f"importance {followed.before:.2f} before, {followed.after:.2f} after"),
     ]
@@ -79,43 +82,43 @@ def show_interpolation(followed: Interpolation) -> None:
 
 
 def show_standings(standings: Sequence[Ranking]) -> None:
-    """How each window did at each rate of change."""
-    columns = ["pages that change in a pass", "window", "numbers a page", *ERROR_COLUMNS]
+    """Show the error of each window at each rate of change."""
+    columns = ["pages that change per pass", "window", "numbers per page", *ERROR_COLUMNS]
     rows = [(format_share(s.rate), s.policy, f"{s.numbers:.1f}", *shown_errors(s.errors)) for s in standings]
     show_table(columns, rows, right=set(columns) - {"window"})
 
 
 def show_coverages(coverages: Sequence[Coverage]) -> None:
-    """How much each way had found at three moments."""
+    """Show how much importance each way had found at three points in time."""
     columns = ("after a quarter", "after half", "at the limit")
     rows = [(c.way.value, *(format_share(c.after(part)) for part in (0.25, 0.5, 1.0))) for c in coverages]
     show_table(["way", *columns], rows, right=columns)
 
 
 def show_reaction(reacted: Reaction) -> None:
-    """How the error came back."""
+    """Show how the error recovered."""
     back, first = reacted.windows_until_back, reacted.points[0]
     at_once = f"error {format_share(reacted.before.every)} before, {format_share(first.errors.every)} at once"
     facts = [
-        ("A tenth of the links replaced", at_once),
-        ("Left of the jump after one window", format_share(reacted.left_after(1.0))),
-        ("Left after two", format_share(reacted.left_after(2.0))),
-        ("As good as if nothing had been", f"after {back:.1f} windows" if back is not None else "not yet"),
+        ("After replacing a tenth of the links", at_once),
+        ("Remaining error increase after one window", format_share(reacted.left_after(1.0))),
+        ("After two windows", format_share(reacted.left_after(2.0))),
+        ("Recovered", f"after {back:.1f} windows" if back is not None else "not yet"),
     ]
     say("")
     show_facts(facts)
 
 
 def show_rounds(rounds: Sequence[Round], true: Mapping[str, float]) -> None:
-    """Nutch's scores, and below them what the same visits tell by OPIC."""
+    """Show Nutch's scores, and below them the importance that OPIC derives from the same visits."""
     names = list(LINKS)
     say("Links: " + "; ".join(f"{page} to {', '.join(links)}" for page, links in LINKS.items() if links))
-    say(f"{INJECTED} is injected. One page is read in each round; * marks those that were read.")
+    say(f"{INJECTED} is injected. One page is visited in each round; * marks the visited ones.")
     say("")
-    show_table(["round", "reads", *(f"{name}: Nutch" for name in names)], map(_scores, rounds), right=["round"])
+    show_table(["round", "visits", *(f"{name}: Nutch" for name in names)], map(_scores, rounds), right=["round"])
     say("")
     truth = ("truth", "", *(f"{true[name]:.2f}" for name in names))
-    told = ["round", "reads", *(f"{name}: OPIC" for name in names)]
+    told = ["round", "visits", *(f"{name}: OPIC" for name in names)]
     show_table(told, [*map(_importances, rounds), truth], right=["round"])
 
 

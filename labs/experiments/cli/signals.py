@@ -1,4 +1,4 @@
-"""python -m labs signals: what sources of change signals bring, honest ones and liars."""
+"""The command `python -m labs signals`: the effect of sources of change signals, reliable and unreliable ones."""
 
 from collections.abc import Sequence
 
@@ -19,14 +19,14 @@ def signals(trial: SignalTrial, shares: Sequence[float], *, seeds: int, as_json:
         return DONE
     for share in dict.fromkeys(row.share for row in rows):
         say(f"\nRequests for {format_share(share)} of {trial.pages} pages a day\n")
-        show_table(["a source that", *NUMBERS], [_row(row) for row in rows if row.share == share], right=NUMBERS)
+        show_table(["source", *NUMBERS], [_row(row) for row in rows if row.share == share], right=NUMBERS)
     return DONE
 
 
 def _row(row: VoiceRow) -> tuple[str, ...]:
     is_honest = row.voice.manner is Manner.HONEST
     return (
-        "errs by chance" if is_honest else row.voice.manner.value,
+        "random errors" if is_honest else row.voice.manner.value,
         f"{row.voice.recall:g}" if is_honest else "",
         f"{row.voice.precision:g}" if is_honest else "",
         f"{row.freshness.mean:.4f} ± {row.freshness.error:.4f}",

@@ -1,4 +1,4 @@
-"""What python -m labs is told to measure: a graph, policies, and what is to be compared."""
+"""The subject of a measurement of `python -m labs`: a graph and policies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from labs.experiments.graph import Graph, from_directory, from_rows, power_law
 from labs.experiments.graphs import Links, links_of
 from labs.experiments.windows import WindowPolicy, policy_of
 
-LEAST_PAGES = 10  # of a graph whose most important tenth can be told
+LEAST_PAGES = 10  # minimum for a graph, so that it has a most important tenth
 Kind = TypeVar("Kind", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is measured: the name of a graph, and for a made-up one its size and seed."""
+    """The graph to measure: its name and, if it is made up, its size and seed."""
 
     name: str
     pages: int
@@ -28,16 +28,14 @@ class Subject:
 
     @property
     def title(self) -> str:
-        """The name, of a folder only its own."""
+        """Return the name; of a folder, its last part."""
         return Path(self.name).absolute().name if Path(self.name).is_dir() else self.name
 
     def graph(self) -> Graph:
-        """The graph itself. Raises BadInput where there is none, or one too small to tell anything."""
+        """Read or make the graph. Raise BadInput if there is none, or if it is too small."""
         graph = self._read()
         if graph.pages < LEAST_PAGES:
-            raise BadInput(
-                f"{self.name} is too small: it has {graph.pages} of the {LEAST_PAGES} pages that would tell anything"
-            )
+            raise BadInput(f"{self.name} is too small: it has {graph.pages} of the {LEAST_PAGES} pages that are needed")
         return graph
 
     def _read(self) -> Graph:
@@ -47,7 +45,7 @@ class Subject:
         if folder.is_dir():
             return from_directory(folder)
         if self.name.startswith((".", "/", "~")):
-            raise BadInput(f"there is no folder {self.name}")
+            raise BadInput(f"the folder {self.name} does not exist")
         links = run_on_database(self._from_database)
         return from_rows(links.outlinks, urls=links.urls)
 
@@ -56,7 +54,7 @@ class Subject:
 
 
 def policy_named(text: str) -> WindowPolicy:
-    """A window policy as it is typed. Raises BadInput."""
+    """Parse a window policy. Raise BadInput."""
     try:
         return policy_of(text)
     except ValueError as error:
@@ -64,9 +62,9 @@ def policy_named(text: str) -> WindowPolicy:
 
 
 def chosen_of(kind: type[Kind], names: Sequence[str] | None, called: str) -> list[Kind]:
-    """The members that are named, or all. Raises BadInput."""
+    """Return the named members, or all. Raise BadInput."""
     known = {each.value: each for each in kind}
     wrong = next((name for name in names or () if name not in known), None)
     if wrong is not None:
-        raise BadInput(f"{wrong!r} is no {called}; there are {', '.join(known)}")
+        raise BadInput(f"unknown {called} {wrong!r}; choose one of {', '.join(known)}")
     return [known[name] for name in dict.fromkeys(names or known)]

@@ -1,4 +1,4 @@
-"""The commands about time: their options and their help."""
+"""The options and help of the commands about scheduling."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,11 +8,11 @@ import typer
 from crawler.cli import values
 from crawler.cli.options import DomainName, Json
 
-app = typer.Typer(no_args_is_help=True, help="Measure policies on a virtual web, with a virtual clock.")
+app = typer.Typer(no_args_is_help=True, help="Measure revisit policies on a virtual web with a virtual clock.")
 
 
 def parse_part(text: str) -> float:
-    """Return a part of something, or more than all of it: 3% or 0.03."""
+    """Parse a share, which may exceed 1: 3% or 0.03."""
     number = values.parse_positive_option(text.removesuffix("%").strip())
     return number / 100 if text.endswith("%") else number
 
@@ -23,7 +23,7 @@ Budgets = Annotated[
         "--budget",
         parser=parse_part,
         metavar="SHARE",
-        help="Requests a day, as a share of the pages: 3% or 0.03; may be repeated.",
+        help="Requests per day, as a share of the pages: 3% or 0.03; may be repeated.",
     ),
 ]
 Traces = Annotated[
@@ -32,16 +32,16 @@ Traces = Annotated[
         exists=True,
         dir_okay=False,
         metavar="FILE",
-        help="Replay this: CSV page,changed_at or JSONL; may be repeated.",
+        help="Trace to replay: CSV page,changed_at or JSONL; may be repeated.",
     ),
 ]
 Seeds = Annotated[
-    int, typer.Option(min=1, max=1000, metavar="N", help="Worlds to draw; errors come from their spread.")
+    int, typer.Option(min=1, max=1000, metavar="N", help="Number of worlds to draw; errors come from their spread.")
 ]
-Jobs = Annotated[int, typer.Option(min=1, max=256, metavar="N", help="Processes to use.")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Where chance begins.")]
+Jobs = Annotated[int, typer.Option(min=1, max=256, metavar="N", help="Number of processes.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Random seed.")]
 Figures = Annotated[
-    Path | None, typer.Option(file_okay=False, metavar="FOLDER", help="Write the charts there, as SVG files.")
+    Path | None, typer.Option(file_okay=False, metavar="FOLDER", help="Write the charts to this folder as SVG.")
 ]
 
 
@@ -49,11 +49,12 @@ Figures = Annotated[
 def run(
     worlds: Annotated[
         list[str] | None,
-        typer.Argument(metavar="WORLD", help="Populations, or 'all'; without any, log-normal. --list names them."),
+        typer.Argument(metavar="WORLD", help="Worlds (see --list), or 'all'. Default: log-normal."),
     ] = None,
     budget: Budgets = None,
     policy: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this policy; may be repeated. --list names them.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Policy to run (see --list); may be repeated. Default: all."),
     ] = None,
     trace: Traces = None,
     pages: Annotated[int, typer.Option(min=10, max=1_000_000, metavar="N", help="Pages of a made world.")] = 2000,
@@ -63,13 +64,13 @@ def run(
     seeds: Seeds = 3,
     jobs: Jobs = 1,
     figures: Figures = None,
-    list_names: Annotated[bool, typer.Option("--list", help="Name the worlds and policies, and run nothing.")] = False,
+    list_names: Annotated[bool, typer.Option("--list", help="List worlds and policies and exit.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Let policies look after worlds whose truth is known, and compare them with what could be done at best.
+    """Run revisit policies in worlds whose truth is known, and compare them with the optimum.
 
-    Freshness is the share of time for which copies are as their pages, weighted by importance; ratio is that over the
-    clairvoyant optimum's, who knows every page's true rate. Ours knows none: it begins cold.
+    Freshness is the share of time in which copies are current, weighted by importance. The ratio is relative to the
+    clairvoyant optimum, which knows every page's true rate. Ours knows none at the start.
 
     Examples:
         python -m labs run
@@ -102,7 +103,7 @@ def run(
 @app.command()
 def mechanisms(
     worlds: Annotated[
-        list[str] | None, typer.Argument(metavar="WORLD", help="Populations; without any, all that differ.")
+        list[str] | None, typer.Argument(metavar="WORLD", help="Worlds. Default: all that differ.")
     ] = None,
     budget: Budgets = None,
     trace: Traces = None,
@@ -114,10 +115,10 @@ def mechanisms(
     jobs: Jobs = 1,
     as_json: Json = False,
 ) -> int:
-    """Measure what each mechanism of the product's rule brings: the rule beside itself with one of them switched.
+    """Measure the effect of each mechanism of the product's rule: compare the rule with and without it.
 
-    Plain is exact updates of each page's rate that fade over a year, one prior for all pages, and the order of value;
-    uniform is round robin. Budgets are 1, 3, 10 and 30 % of the pages a day unless said.
+    Plain has exact updates of each page's rate that fade over a year, one prior for all pages, and selection by value;
+    uniform is round robin. Budgets are 1, 3, 10 and 30 % of the pages per day by default.
 
     Examples:
         python -m labs mechanisms --jobs 2
@@ -150,7 +151,7 @@ def replay_domain(
         typer.Option(
             parser=values.parse_positive_option,
             metavar="N",
-            help="Requests a day; may be repeated. Without, around what was sent.",
+            help="Requests per day; may be repeated. Default: around the number that was sent.",
         ),
     ] = None,
     seeds: Seeds = 3,
@@ -158,10 +159,10 @@ def replay_domain(
     figures: Figures = None,
     as_json: Json = False,
 ) -> int:
-    """Ask of a domain's recorded history: what if it had been crawled with another budget, or by another rule?
+    """Replay a domain's recorded visits: what if it had been crawled with another budget or by another rule?
 
-    Between looks that found no change there was none; where one found a change, the moment is drawn, and what nobody
-    could see is drawn with it, so that seeds differ.
+    Between visits that found no change there was none. If a visit found a change, its time is drawn at random, as are
+    changes that no visit could detect, so results differ by seed.
 
     Examples:
         python -m labs replay-domain docs.example.com
@@ -175,16 +176,17 @@ def replay_domain(
 
 @app.command()
 def dai(
-    visits: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="Looks at each page.")] = 60,
-    pages: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Pages of each period.")] = 100,
+    visits: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="Visits per page.")] = 60,
+    pages: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Pages for each period.")] = 100,
     seed: Seed = 1,
     figures: Figures = None,
     as_json: Json = False,
 ) -> int:
-    """Draw Dai's experiment again: how soon revisits by similarity find a page's own period, and what they spare.
+    """Repeat Dai's experiment: how fast revisits by similarity find a page's period, and what they save.
 
-    Made texts of which each change replaces a drawn share; their real SimHashes; the policy of `domains set --revisit
-    similarity` itself. Beside it one fixed period for all pages, and the price, with as many looks.
+    It uses made texts of which each change replaces a random share, their real SimHashes, and the policy of `domains
+    set --revisit similarity`. It is compared with one fixed period for all pages and with the default policy, at as
+    many visits.
 
     Examples:
         python -m labs dai
@@ -198,12 +200,12 @@ def dai(
 
 @app.command()
 def estimator(
-    pages: Annotated[int, typer.Option(min=100, max=1_000_000, metavar="N", help="Pages of each row.")] = 5000,
+    pages: Annotated[int, typer.Option(min=100, max=1_000_000, metavar="N", help="Pages for each row.")] = 5000,
     seed: Seed = 1,
     figures: Figures = None,
     as_json: Json = False,
 ) -> int:
-    """Measure how well change rates are estimated from looks that only say changed or same.
+    """Measure how well change rates are estimated from visits that only find changed or unchanged.
 
     Examples:
         python -m labs estimator
@@ -218,19 +220,17 @@ def estimator(
 @app.command()
 def kinds(
     budget: Budgets = None,
-    domains: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="New domains, of the kinds in turn.")] = 50,
+    domains: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="New domains, equally of all kinds.")] = 50,
     pages: Annotated[int, typer.Option(min=2, max=10_000, metavar="N", help="Pages of each domain.")] = 40,
     days: Annotated[int, typer.Option(min=5, max=1000, metavar="N", help="Virtual days; all of them count.")] = 30,
-    older: Annotated[
-        int, typer.Option(min=1, max=1000, metavar="N", help="Domains of each kind that were there before.")
-    ] = 5,
+    older: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Earlier domains of each kind.")] = 5,
     seeds: Seeds = 10,
     as_json: Json = False,
 ) -> int:
-    """Measure what it is worth to know a new domain's kind of site: how fresh its pages are in the first month.
+    """Measure the value of knowing a new domain's kind of site: how fresh its pages are in the first month.
 
-    Kinds (.gov, .edu, .org, .com) differ by the rates at which their pages change. What is known of them was learnt
-    from older domains, by the functions with which plan learns it.
+    Kinds (.gov, .edu, .org, .com) differ in the change rates of their pages. What is known of them was learned from
+    earlier domains with the functions that planning uses.
 
     Examples:
         python -m labs kinds
@@ -254,9 +254,10 @@ def signals(
     seeds: Seeds = 2,
     as_json: Json = False,
 ) -> int:
-    """Measure what sources of change signals bring (sitemaps, feeds, hints): honest ones, and some that lie.
+    """Measure the effect of sources of change signals (sitemaps, feeds, hints), reliable and unreliable ones.
 
-    The product's rule hears one source, of which it knows nothing at first; beside it the same rule without signals.
+    The product's rule uses one source, of which it knows nothing at first, and is compared with the rule without
+    signals.
 
     Examples:
         python -m labs signals

@@ -1,1 +1,1 @@
-"""Rules for when to look at which page: ours, its rivals, and what one could do who knew the truth."""
+"""Rules for when to visit which page: ours, its rivals, and rules that know the truth."""

@@ -1,4 +1,4 @@
-"""The activity of a world's hosts, learned from looks as the store learns that of each domain."""
+"""The activity of a world's hosts, learned from visits like in the store."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ class SiteActivities:
         self._kept: list[tuple[Ints, Floats, Floats, Flags, Floats]] = []  # page, since, at, changed, untold
 
     def ahead(self, host: Ints, since: Floats) -> Floats:
-        """The days by which each page's host has gone ahead of the calendar since then; 0 where that is NaN."""
+        """Return the days by which each page's host is ahead of the calendar since then; 0 where that is NaN."""
         found = np.zeros(len(host))
         for each in np.unique(host):
             curve = self._curves[each]
@@ -29,13 +29,13 @@ class SiteActivities:
         return np.nan_to_num(found)
 
     def keep(self, visits: LookBatch, untold: Floats) -> None:
-        """Take in looks. untold: the share of each page's changes that no source of signals tells."""
+        """Add visits. untold: the share of each page's changes that no source signals."""
         use = ~visits.first & ~visits.gone & (visits.gap > 0)
         at = visits.at[use]
         self._kept.append((visits.page[use], at - visits.gap[use], at, visits.changed[use], untold[use]))
 
     def learn(self, now: float, host: Ints, rate: Floats) -> None:
-        """Learn the activities of hosts with new looks up to now. host, rate: of all pages."""
+        """Learn the activities of hosts with new visits up to now. host, rate: of all pages."""
         self._kept = [each for each in self._kept if len(each[2]) and each[2][-1] > now - REMEMBERED_DAYS]
         if not self._kept:
             return

@@ -1,4 +1,4 @@
-"""Rules that lengthen a page's interval after every look without a change, and shorten it after every other."""
+"""Rules that lengthen a page's interval after every visit without a change, and shorten it after every other one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ TOLERANCE_BITS = 3.0  # Manku, Jain, Das Sarma, WWW 2007
 
 
 class Queue(StrEnum):
-    """Which of the due pages go first where there are too many."""
+    """Which of the due pages come first if there are too many."""
 
     SCORE = "score"
     DUE = "due"
@@ -22,11 +22,11 @@ class Queue(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MultiplyDivide:
-    """How an interval follows from what a look found.
+    """How an interval follows from the result of a visit.
 
-    step: (interval, looks, days since the last change seen) -> (next interval, correction to the due time), in days.
-    first, min_interval, max_interval: bounds of the interval, in days.  ceiling: no page waits longer than this, in
+    step: (interval, visits, days since the last detected change) -> (next interval, correction of the due time), in
     days.
+    first, min_interval, max_interval: the first interval and its bounds, in days.  ceiling: maximum wait, in days.
     """
 
     step: Callable[[Floats, LookBatch, Floats], tuple[Floats, Floats]]
@@ -37,7 +37,7 @@ class MultiplyDivide:
 
 
 class Adaptive:
-    """Pages whose interval a rule changes at every look; only what is due is looked at."""
+    """Pages whose interval a rule changes at every visit; only due pages are visited."""
 
     def __init__(self, scene: Scene, rule: MultiplyDivide, order: Queue) -> None:
         self._scene, self._rule, self._order = scene, rule, order
@@ -59,7 +59,7 @@ class Adaptive:
         self._due[page] = np.where(visits.gone, np.inf, visits.at + wait)
 
     def meet(self, pages: Ints, now: float) -> None:
-        # The first copies fall due over a whole first interval, so that they do not all come at once.
+        # The first intervals are spread at random, so that pages do not all become due together.
         spread = np.arange(1, len(pages) + 1) / len(pages) * self._rule.first if now == 0 else np.zeros(len(pages))
         self._due[pages] = now + spread
 
@@ -68,15 +68,15 @@ class Adaptive:
 
 
 def nutch(scene: Scene, order: Queue) -> Adaptive:
-    """Apache Nutch's AdaptiveFetchSchedule with the rates of its default settings: +40 %, -20 %, sync delta 0.3.
+    """Apache Nutch's AdaptiveFetchSchedule with its default rates: +40 %, -20 %, sync delta 0.3.
 
-    interval 30 days at first, 60 s to 365 d; no page waits longer than 90 days (db.fetch.interval.max).  Kinder
-    than the original, where a page that would wait longer is due at once, again and again.
+    The interval is 30 days at first, 60 s to 365 d; no page waits longer than 90 days (db.fetch.interval.max). Unlike
+    the original, a page that would wait longer is not due at once, again and again.
     """
 
     def step(interval: Floats, visits: LookBatch, unchanged_for: Floats) -> tuple[Floats, Floats]:
         grown = interval * np.where(visits.changed, 1 - 0.2, 1 + 0.4)
-        # The interval grows to the time since the last change seen, and the due time moves back towards that change.
+        # The interval grows to the time since the last detected change, and the due time moves towards that change.
         return np.maximum(grown, unchanged_for), unchanged_for * 0.3
 
     return Adaptive(
@@ -85,7 +85,7 @@ def nutch(scene: Scene, order: Queue) -> Adaptive:
 
 
 def stormcrawler(scene: Scene) -> Adaptive:
-    """StormCrawler's AdaptiveScheduler as delivered: half as long again, half as long; 1 h to 14 d, a day at first."""
+    """StormCrawler's AdaptiveScheduler with its defaults: +50 %, -50 %; 1 h to 14 d, one day at first."""
 
     def step(interval: Floats, visits: LookBatch, _: Floats) -> tuple[Floats, Floats]:
         return interval * np.where(visits.changed, 1 - 0.5, 1 + 0.5), np.zeros(len(interval))
@@ -94,16 +94,16 @@ def stormcrawler(scene: Scene) -> Adaptive:
 
 
 def likeness_step(interval: Floats, visits: LookBatch, _: Floats) -> tuple[Floats, Floats]:
-    """Twice as long where the versions are alike; where not, shorter by how unlike they are, down to half."""
+    """Double the interval if the versions are similar; otherwise shorten it by their difference, down to half."""
     unlike = np.minimum(visits.distance_bits / 32, 1.0)
     alike = ~visits.changed | (visits.distance_bits <= TOLERANCE_BITS)
     return interval * np.where(alike, 2.0, 2.0**-unlike), np.zeros(len(interval))
 
 
 def likeness(scene: Scene) -> Adaptive:
-    """The period set by the SimHash likeness of two versions, after Dai's addition to Nutch; 1 h to 365 d.
+    """The period set by the SimHash similarity of two versions, after Dai's addition to Nutch; 1 h to 365 d.
 
-    Steps stay as long as they are, as published. The product's own policy, core's SimilarityPolicy, takes shorter steps
-    with every look, and is measured by `python -m labs dai`.
+    Steps keep their size, as published. The product's own policy, core's SimilarityPolicy, takes smaller steps with
+    every visit, and is measured by `python -m labs dai`.
     """
     return Adaptive(scene, MultiplyDivide(likeness_step, first=30.0, min_interval=HOUR, max_interval=365.0), Queue.DUE)

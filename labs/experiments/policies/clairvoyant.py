@@ -1,4 +1,4 @@
-"""The optimum in the flesh: who knows every page's true rate takes, at each free moment, what is worth most."""
+"""The optimum as a policy: it knows every page's true rate and always takes the page with the highest value."""
 
 import numpy as np
 
@@ -6,16 +6,16 @@ from labs.experiments.optimum import known_value
 from labs.experiments.policies.policy import LookBatch, Scene, best
 from labs.experiments.worlds.world import Floats, Ints, World
 
-HORIZON_DAYS = 180.0  # a first copy is worth the fresh time that it buys within this
+HORIZON_DAYS = 180.0  # the value of a first copy is the fresh time within this period
 
 
 class Clairvoyant:
-    """Greedy by the value at the true rate: reaches the analytic optimum where rates stay, and follows where not."""
+    """Greedy by the value at the true rate: reaches the analytic optimum if rates are constant, and follows changes."""
 
     def __init__(self, scene: Scene, world: World) -> None:
         self._scene, self._world = scene, world
         self._rates, self._rates_day = world.rates_at(0.0), 0
-        self._since = np.zeros(scene.size)  # the last look
+        self._since = np.zeros(scene.size)  # the last visit
         self._fetched = np.zeros(scene.size, bool)
         self._known = np.zeros(scene.size, bool)
 

@@ -1,4 +1,4 @@
-"""Rules that never learn: every page alike, by its importance, or by its true rate, each at even gaps."""
+"""Rules that never learn: all pages equal, by importance, or by true rate, each at even intervals."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from labs.experiments.worlds.world import Floats, Ints
 
 
 class Even:
-    """Pages at even gaps of their own length, the longest overdue first; never idle.
+    """Pages at even intervals of their own length, the most overdue first; never idle.
 
-    weight: how often each page is looked at, beside the others; 0 for never.
+    weight: relative number of visits; 0 for never.
     """
 
     def __init__(self, scene: Scene, weight: Floats) -> None:
@@ -18,7 +18,7 @@ class Even:
         self._since = np.zeros(scene.size)
 
     def choose(self, now: float, slots: int, room: Ints | None) -> Ints:
-        # Shares of the gap that have passed. A budget would only scale gaps of 1/weight, so it need not be known.
+        # Elapsed shares of the interval. A budget would only scale intervals of 1/weight, so it need not be known.
         score = np.where(self._known, (now - self._since) * self._weight, -np.inf)
         return best(score, slots, host=self._scene.host, room=room)
 
@@ -28,7 +28,7 @@ class Even:
 
     def meet(self, pages: Ints, now: float) -> None:
         self._known[pages] = True
-        # New pages go first; the first copies are spread, as if they had been looked at all along.
+        # New pages come first; the first copies are spread, as if they had been visited before.
         even = np.arange(1, len(pages) + 1) / len(pages) if now == 0 else np.full(len(pages), 1e6)
         self._since[pages] = now - even / np.maximum(self._weight[pages], 1e-12)
 
@@ -42,10 +42,10 @@ def uniform(scene: Scene) -> Even:
 
 
 def by_importance(scene: Scene) -> Even:
-    """Twice as important, looked at twice as often: the strongest of the simple rules."""
+    """Twice as important, visited twice as often: the strongest of the simple rules."""
     return Even(scene, scene.importance)
 
 
 def by_rate(scene: Scene, true_rates: Floats) -> Even:
-    """Twice as changeable, looked at twice as often; the true rates are given to it."""
+    """Twice the true rate, visited twice as often."""
     return Even(scene, true_rates)

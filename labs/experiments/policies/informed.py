@@ -1,8 +1,8 @@
-"""What knowledge is worth: exact Bayes with the true prior from the first day; only each page's own rate is unknown.
+"""The value of knowledge: exact Bayes with the true prior from the first day; only each page's rate is unknown.
 
-Nobody has that prior, so this is no rival. What it lacks of the optimum is what looks within the budget cannot tell;
-what ours lacks of it is ours to gain. Nearly: rates are told apart as finely as RATES says, and no look is made only to
-learn; with few pages of very unequal importance ours may come out ahead.
+No crawler has that prior, so this is no rival. Its distance to the optimum is what visits within the budget cannot
+reveal; our distance to it can be gained. This is approximate: rates are discretized (RATES), and no visit is made only
+to learn; with few pages of very unequal importance, ours may be better.
 """
 
 import numpy as np
@@ -10,21 +10,21 @@ import numpy as np
 from labs.experiments.policies.policy import LookBatch, Scene, best
 from labs.experiments.worlds.world import Flags, Floats, Ints, World
 
-RATES = 48  # equally likely ones, in place of all the rates of the world
-HORIZON_DAYS = 180.0  # a first copy is worth the fresh time that it buys within this
+RATES = 48  # equally likely rates that replace all rates of the world
+HORIZON_DAYS = 180.0  # the value of a first copy is the fresh time within this period
 
 
 class Informed:
-    """Greedy by the value averaged over the exact posterior. Last-Modified and URL templates are not heard."""
+    """Greedy by the value averaged over the exact posterior, without Last-Modified and URL templates."""
 
     def __init__(self, scene: Scene, world: World) -> None:
         self._scene = scene
         self._rates = np.quantile(world.pieces.rate, (np.arange(RATES) + 0.5) / RATES)
-        # How often a page's rate is drawn anew; 0 where it never is.
+        # How often a page's rate is redrawn; 0 for never.
         lived = np.minimum(world.died, world.days) - world.born
         self._redraws_per_day = float((len(world.pieces.page) - world.size) / lived.sum())
         self._chance = np.full((scene.size, RATES), 1 / RATES)
-        self._since = np.zeros(scene.size)  # the last look
+        self._since = np.zeros(scene.size)  # the last visit
         self._fetched, self._known = np.zeros(scene.size, bool), np.zeros(scene.size, bool)
         first = -np.expm1(-self._rates * HORIZON_DAYS) / self._rates
         self._first_value = float(first.mean())
@@ -38,7 +38,7 @@ class Informed:
         return best(score, slots, host=self._scene.host, room=room)
 
     def _values(self, pages: Ints, now: float) -> Floats:
-        """(1 - (1 + x) e^-x) / rate, with x = rate * days since the last look, averaged over each page's posterior."""
+        """Return (1 - (1 + x) e^-x) / rate, with x = rate * days since the last visit, averaged over the posterior."""
         x = np.minimum(np.outer(now - self._since[pages], self._rates), 700.0)
         grown = 1 - (1 + x) * np.exp(-x)
         return np.asarray(np.einsum("pr,pr,r->p", self._chance[pages], grown, 1 / self._rates))
@@ -51,7 +51,7 @@ class Informed:
         self._known[visits.page[visits.gone]] = False
 
     def _learnt(self, chance: Floats, gap: Floats, changed: Flags) -> Floats:
-        """The posterior over today's rates. Of redraws within one gap at most one is thought of, in its middle."""
+        """Return the posterior over today's rates. At most one redraw per gap is considered, in its middle."""
         fresh = np.exp(-np.outer(gap, self._rates))
         half = np.exp(-np.outer(gap / 2, self._rates))
         redrawn = -np.expm1(-self._redraws_per_day * gap)[:, None]

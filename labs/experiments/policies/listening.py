@@ -1,4 +1,4 @@
-"""The product's own rule with a source of signals: what it says is weighed by what looks have shown it to be worth."""
+"""The product's own rule with a source of signals, which are weighted by what visits show about them."""
 
 import numpy as np
 
@@ -10,11 +10,11 @@ from labs.experiments.policies.policy import LookBatch, Scene
 from labs.experiments.worlds.told import Told
 from labs.experiments.worlds.world import Ints
 
-MOST_COUNTED = 255  # as a page's row counts
+MOST_COUNTED = 255  # maximum, as in a page's row
 
 
 class Listening(Ours):
-    """Ours, and one source of signals about all pages. What it is worth is learnt from nothing."""
+    """Ours with one source of signals about all pages, whose reliability is learned from nothing."""
 
     def __init__(self, scene: Scene, told: Told) -> None:
         super().__init__(scene)
@@ -27,7 +27,7 @@ class Listening(Ours):
         return super().choose(now, slots, room)
 
     def _listen(self, now: float) -> None:
-        """Take in what was said until now."""
+        """Process the signals up to now."""
         until = int(np.searchsorted(self._told.day, now, side="right"))
         page, day = self._told.page[self._read : until], self._told.day[self._read : until]
         self._read = until

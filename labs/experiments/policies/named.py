@@ -1,4 +1,4 @@
-"""Every policy by its name, as tables and the command show it."""
+"""Every policy by its name in tables and in the command."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ def _ours(mechanisms: Mechanisms) -> Maker:
 
 
 POLICIES: dict[str, Maker] = {
-    OURS: _ours(ALL),  # each change alike, since freshness is what is compared
+    OURS: _ours(ALL),  # each change counts equally, since freshness is compared
     AMOUNTS: _ours(replace(ALL, magnitudes=True)),
     OPTIMUM: Clairvoyant,
     INFORMED: Informed,
@@ -30,7 +30,7 @@ POLICIES: dict[str, Maker] = {
     "likeness": lambda scene, _: adaptive.likeness(scene),
 }
 
-# Ours with all mechanisms off, and with one switched, for the table of mechanisms.
+# Ours with all mechanisms off, and with one changed, for the table of mechanisms.
 SWITCHED: dict[str, Maker] = {
     PLAIN: _ours(NOTHING),
     "no activity": _ours(replace(ALL, activity=False)),

@@ -1,7 +1,7 @@
-"""The product's own rule, in the order of the product's own steps: learn, appraise, choose; all from core.
+"""The product's own rule, with its steps in the product's order: learn, score, choose; all from core.
 
-Nothing here decides by itself: beliefs, values and the selection are core's, as the store calls them. What the store
-keeps in tables stands in arrays: evidence relative to the group's prior, and the last good look.
+Nothing is decided here: estimates, values and selection come from core, as the store calls it. What the store keeps in
+tables is in arrays: evidence relative to the group's prior, and the last good visit.
 """
 
 from dataclasses import dataclass
@@ -38,29 +38,29 @@ from labs.experiments.policies.policy import LookBatch, Scene, places
 from labs.experiments.worlds.world import Floats, Ints
 
 SHORTEST_GAP_DAYS = 1e-6
-LEAST_DAYS = 1 / 144  # between two looks at a page
-LONGEST_DAYS = 180.0  # between two looks at a page, where the budget bears it
+LEAST_DAYS = 1 / 144  # minimum between two visits of a page
+LONGEST_DAYS = 180.0  # maximum between two visits of a page, if the budget allows it
 DISCOVERY_SHARE = REFRESH_SHARE = 0.3
-PLANS_A_DAY = 4  # as the product plans unless said
-ANY_PRICE = 1e-9  # every look is worth it, so that the best ones take the slots that there are
+PLANS_A_DAY = 4  # the default of the product
+ANY_PRICE = 1e-9  # every visit is above it, so the best ones get the available slots
 
 
 @dataclass(frozen=True, slots=True)
 class Mechanisms:
-    """What a rule has beside exact updates that fade over a year, one prior, and the order of value.
+    """The mechanisms of a rule, beyond exact updates that fade over a year, one prior, and selection by value.
 
-    activity: the days on which a host's pages changed are learned.
-    prior: the prior is refitted every day.  groups: each URL template has one of its own.
-    modified: a Last-Modified that can be true is believed.  magnitudes: a change counts by how much it changes.
-    mix: how far importance makes up a page's weight, 0 to 1.
+    activity: learn on which days a host's pages change.
+    prior: refit the prior every day.  groups: use a prior for each URL template.
+    modified: use a Last-Modified that can be true.  magnitudes: weight a change by its magnitude.
+    mix: effect of importance on a page's weight, 0 to 1.
     """
 
     activity: bool = True
     prior: bool = True
     groups: bool = True
     modified: bool = True
-    magnitudes: bool = False  # freshness is what is compared, and each change alike is what that counts
-    mix: float = 1.0  # and by importance
+    magnitudes: bool = False  # off, since freshness is compared, in which each change counts equally
+    mix: float = 1.0  # freshness is weighted by importance
 
 
 ALL = Mechanisms()
@@ -68,10 +68,10 @@ NOTHING = Mechanisms(activity=False, groups=False, modified=False)
 
 
 class Ours:
-    """Beliefs learnt from a cold start; each slot of the budget goes to the page with the highest value.
+    """Estimates learned from a cold start; each slot of the budget goes to the page with the highest value.
 
-    The store reads the head of an index of due times and fills what is left of the slots by value (decision 0048). Here
-    all pages are read, so that there are neither due times nor prices, which bear on what the index holds alone.
+    The store reads the head of an index of due times and fills the remaining slots by value (decision 0048). Here all
+    pages are read, so there are neither due times nor prices, which only determine the content of the index.
     """
 
     def __init__(self, scene: Scene, mechanisms: Mechanisms = ALL) -> None:
@@ -85,8 +85,8 @@ class Ours:
         self._usual_amounts = np.full(groups, DEFAULT_MAGNITUDE), DEFAULT_MAGNITUDE
         self._a0, self._b0 = np.full(groups, PRIOR.a), np.full(groups, PRIOR.b)
         self._evidence_a, self._evidence_b = np.zeros(size), np.zeros(size)
-        self._since = np.full(size, np.nan)  # the last good look
-        self._phase = np.ones(size)  # the part of its first gap that a page waits
+        self._since = np.full(size, np.nan)  # the last good visit
+        self._phase = np.ones(size)  # the fraction of its first interval that a page waits
         self._is_new = np.zeros(size, bool)
         self._activities = SiteActivities(int(scene.host.max()) + 1)
         self._planned_at = 0.0
@@ -139,7 +139,7 @@ class Ours:
             signal_days_ahead=compute_days_ahead(a, b, heard),
         )
 
-    # learn and appraise
+    # learn and score
 
     def learn(self, visits: LookBatch) -> None:
         page, again = visits.page, ~visits.first & ~visits.gone
@@ -161,7 +161,7 @@ class Ours:
     def _learnt(
         self, a: Floats, b: Floats, visits: LookBatch, heard: SignalState, by_site: Floats
     ) -> tuple[Floats, Floats]:
-        """Beliefs after looks, by what each of them found; a Last-Modified that cannot be true is not heard.
+        """Return estimates after visits with these results; a Last-Modified that cannot be true is ignored.
 
         by_site: the gaps in days of activity.
         """
@@ -184,7 +184,7 @@ class Ours:
         self._weigh(pages)
 
     def _weigh(self, pages: Ints) -> None:
-        """What pages weigh: their importance by how much they change, beside the mean page."""
+        """Set the weights of pages: their importance times their change magnitude, relative to the mean page."""
         if self._has.magnitudes:
             group, mean = self._usual_amounts
             usual = group[self._group[pages]]
@@ -192,20 +192,20 @@ class Ours:
             self._weight[pages] = compute_weights(self._importance[pages] * compute_clipped_factor(expected, mean))
 
     def _activity_ahead(self, pages: Ints) -> Floats:
-        """The days by which the hosts' activity has gone ahead of the calendar since the pages were seen."""
+        """Return the days by which the hosts' activity is ahead of the calendar since the pages were visited."""
         return self._activities.ahead(self._scene.host[pages], self._since[pages])
 
     def _by_site(self, visits: LookBatch) -> Floats:
-        """The gaps in days of the hosts' activity."""
+        """Return the gaps in days of the hosts' activity."""
         return np.maximum(
             visits.gap + self._activities.ahead(self._scene.host[visits.page], self._since[visits.page]), 0.0
         )
 
     def _looked_at(self, pages: Ints) -> None:
-        """What was said of pages before a look says nothing after it."""
+        """Reset the signals about visited pages."""
 
     def _heard(self, pages: Ints) -> SignalState:
-        """What signals say of pages since the last look: nothing, to who does not listen."""
+        """Return the signals about pages since their last visits: none without a source."""
         nothing = np.zeros(len(pages))
         return SignalState(recall=nothing, count=nothing, ratio=nothing)
 
@@ -224,7 +224,7 @@ class Ours:
             self._activities.learn(now, self._scene.host, a / b)
 
     def _refit(self, known: Ints) -> None:
-        """New priors from all pages known; those without evidence stand for the prior, and keep it from leaping."""
+        """Fit new priors from all known pages; those without evidence keep the prior from jumping."""
         self._a0, self._b0 = self.refitted(known)
         group = self._group[known]
         self._usual_amounts = refit_magnitudes(
@@ -233,13 +233,13 @@ class Ours:
         self._weigh(known)
 
     def refitted(self, known: Ints) -> tuple[Floats, Floats]:
-        """The priors (a0, b0) of all groups, which are templates of one domain, from the beliefs of the pages known."""
+        """Return the priors (a0, b0) of all groups, which are templates of one domain, from the known pages."""
         a, b = self._beliefs(known)
         groups = compute_moments(a, b + self._silent_days(known), self._group[known], group_count=len(self._a0))
         return refit_priors(groups, everywhere=pool_moments(groups))[:2]
 
     def _silent_days(self, known: Ints) -> Floats:
-        """The days since the last look at pages of which nothing was said since, as far as their changes are told."""
+        """Return the days since the last visit of pages without signals, weighted by the share of signaled changes."""
         heard, unseen = self._heard(known), self._planned_at - self._since[known] + self._activity_ahead(known)
         return np.where(np.equal(heard.count, 0), heard.recall * np.maximum(unseen, 0.0), 0.0)
 
@@ -250,7 +250,7 @@ class Ours:
             self._is_new[pages] = True
 
     def expects(self, now: float) -> Floats | None:
-        """The report's own formula: a page that nobody fetched yet is not fresh."""
+        """Apply the report's formula: an unfetched page is not fresh."""
         pages = np.arange(self._scene.size)
         unseen = np.where(np.isnan(self._since), 1e9, now - self._since)
         a, b = self._beliefs(pages)

@@ -1,4 +1,4 @@
-"""What the laboratory asks of a rule for revisits, and what it tells it."""
+"""The interface of revisit policies in experiments."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,10 +10,10 @@ from labs.experiments.worlds.world import Flags, Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a crawler knows of its pages without a look: their importance (mean 1), host, and group by URL.
+    """What a crawler knows about its pages without a visit: importance (mean 1), host, and group by URL.
 
-    budget_per_day: requests in all.  cap_per_day: requests that a host bears, or None.  day 0: every page that lives
-    then has just been fetched, once; of how often it changes nothing is known.
+    budget_per_day: total requests.  cap_per_day: requests that a host allows, or None.  On day 0, every existing page
+    has just been fetched once, and its change rate is unknown.
     """
 
     importance: Floats
@@ -29,9 +29,10 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class LookBatch:
-    """What some looks found, one row each; no page twice.
+    """The results of some visits, one row each; no page twice.
 
-    gap: days since the last look, 0 at a first one.  changed: False at a first look.  gone: the page is no more.
+    gap: days since the last visit, 0 at a first one.  changed: False at a first visit.  gone: the page no longer
+    exists.
     modified_age: days since the change, by Last-Modified; NaN without one.  distance_bits: SimHash, of 64.
     """
 
@@ -46,27 +47,27 @@ class LookBatch:
 
 
 class Policy(Protocol):
-    """A rule for revisits."""
+    """A revisit policy."""
 
     def choose(self, now: float, slots: int, room: Ints | None) -> Ints:
-        """At most `slots` pages to look at now, none twice.  room: what each host still bears; None binds nobody."""
+        """Return at most `slots` pages to visit now, none twice.  room: what each host still allows; None: no limit."""
         ...
 
     def learn(self, visits: LookBatch) -> None:
-        """What the looks found."""
+        """Learn the results of visits."""
         ...
 
     def meet(self, pages: Ints, now: float) -> None:
-        """Pages heard of for the first time; on day 0 those that have just been fetched."""
+        """Add new pages; on day 0 those that have just been fetched."""
         ...
 
     def expects(self, now: float) -> Floats | None:
-        """For every page the chance that its copy is fresh, as the policy would report it; None if it does not."""
+        """Return the probability that each page's copy is fresh, as the policy would report it; None if it does not."""
         ...
 
 
 def best(score: Floats, slots: int, *, host: Ints, room: Ints | None) -> Ints:
-    """The pages with the highest scores, none of -inf, within what each host bears; best first where room binds."""
+    """Return the pages with the highest scores above -inf, within what hosts allow; best first if that is a limit."""
     if room is None:
         chosen = np.argpartition(-score, slots)[:slots] if slots < len(score) else np.arange(len(score))
         return chosen[score[chosen] > -np.inf]
@@ -76,7 +77,7 @@ def best(score: Floats, slots: int, *, host: Ints, room: Ints | None) -> Ints:
 
 
 def places(group: Ints) -> Ints:
-    """The place of each row among the rows of its group, from 0, in the order in which they stand."""
+    """Return the position of each row among the rows of its group, from 0, in order."""
     by_group = np.argsort(group, kind="stable")
     ordered = group[by_group]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(group) else np.zeros(0, np.int64)

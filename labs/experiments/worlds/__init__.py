@@ -1,1 +1,1 @@
-"""Made-up webs whose truth is known, and replays of a real one: pages, importances, rates and moments of change."""
+"""Made-up webs whose truth is known, and replays of real ones: pages, importances, rates and times of changes."""

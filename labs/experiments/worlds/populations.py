@@ -1,4 +1,4 @@
-"""Worlds to measure in: how rates, importance, hosts and the times of changes are drawn. All of it from one seed."""
+"""Worlds for measurements: how rates, importance, hosts and times of changes are drawn, all from one seed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from numpy.random import Generator
 from labs.experiments.worlds import rhythm
 from labs.experiments.worlds.world import Floats, Ints, Modified, Pieces, World, keys_of
 
-MEDIAN_RATE = 1 / 30  # changes a day; with the spread below the mean page changes every ten days
+MEDIAN_RATE = 1 / 30  # changes per day; with the spread below, the mean page changes every ten days
 SPREAD = 1.5  # standard deviation of the log-normal's exponent
 GAMMA_SHAPE = 0.5
 TAIL = 1.1  # exponent of the importances' tail; that of in-links minus one, 2.1 in Abiteboul et al.
 HOSTS = 30
 GROUPS = 20
-CAP_SHARE = 0.0015  # of all pages, per host and day: at a budget of 3 % a half more than an equal share
+CAP_SHARE = 0.0015  # of all pages, per host and day: at a budget of 3 %, half more than an equal share
 LIFETIME_DAYS = 1000.0
 YEAR_DAYS = 365.0
 RELEASES_APART_DAYS = 14.0
 WAVES_APART_DAYS = 45.0
 WAVE_SHARE = 0.6  # of a host's pages that a deploy changes
 
-TYPICAL_EDIT = 0.1  # of a page's text, that its changes replace where that is told apart by pages
+TYPICAL_EDIT = 0.1  # share of a page's text that its changes replace, if it differs by page
 EDIT_SPREAD = 1.0  # standard deviation of its exponent
 LEAST_EDIT = 0.002
 
@@ -32,13 +32,13 @@ Draw = Callable[[Generator, int], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """A recipe. story: what is special, for people.
+    """A recipe for worlds. story: what is special, for users.
 
-    rates: draws true rates per day.  redraw_days: rates are drawn anew so often, inf for never.
-    lifetime_days: mean life of a page, whose place another one takes; inf for ever.
+    rates: draws true rates per day.  redraw_days: how often rates are redrawn, inf for never.
+    lifetime_days: mean life of a page, which another page replaces; inf for unlimited.
     edit_spread: standard deviation of the logarithm of the share of its text that a page's changes replace; None: any
     share.  edit_by_rate: correlation of that logarithm with that of the page's rate, -1 to 1.
-    adds_up: see World.  releases: what changes is seen from the next release on.
+    adds_up: see World.  releases: changes are visible from the next release on.
     """
 
     story: str
@@ -58,7 +58,7 @@ class Population:
     modified: Modified = Modified.SILENT
 
     def world(self, name: str, *, pages: int, days: float, seed: int) -> World:
-        """One draw of the population: the same arguments always give the same world."""
+        """Draw a world of the population: the same arguments always give the same world."""
         rng = np.random.default_rng(seed)
         place, born, died = _lives(rng, pages, days, self.lifetime_days)
         size = len(place)
@@ -74,7 +74,7 @@ class Population:
             changed, at = np.append(changed, extra), np.append(at, instants)
         if self.releases:
             changed, at = rhythm.released(rng, changed, at, days=days, apart=RELEASES_APART_DAYS)
-            # Of a page's changes until one release only one is seen.
+            # Of a page's changes until one release, only one is visible.
             pieces = Pieces(pieces.page, pieces.since, pieces.rate / (1 + pieces.rate * RELEASES_APART_DAYS))
         alive = (at > born[changed]) & (at <= ends[changed])
         return World(
@@ -95,18 +95,18 @@ class Population:
 
 
 def _edits(rng: Generator, population: Population, pieces: Pieces, size: int) -> Floats:
-    """The share of its text that each page's changes replace."""
+    """Return the share of its text that each page's changes replace."""
     if population.edit_spread is None:
         return rng.uniform(0.1, 1.0, size)
     logs = np.zeros(size)
-    logs[pieces.page[::-1]] = np.log(pieces.rate[::-1])  # of several pieces of a page the first one stays
+    logs[pieces.page[::-1]] = np.log(pieces.rate[::-1])  # of several pieces of a page, the first one stays
     by_rate = (logs - logs.mean()) / max(float(logs.std()), 1e-9)
     drawn = population.edit_by_rate * by_rate + np.sqrt(1 - population.edit_by_rate**2) * rng.standard_normal(size)
     return np.asarray(np.clip(TYPICAL_EDIT * np.exp(population.edit_spread * drawn), LEAST_EDIT, 1.0), np.float64)
 
 
 def _lives(rng: Generator, pages: int, days: float, lifetime: float) -> tuple[Ints, Floats, Floats]:
-    """Whose place each page takes, when it appears and when it vanishes; places are always taken."""
+    """Return whose place each page takes, when it appears and when it vanishes; places are always taken."""
     place, born = np.arange(pages), np.zeros(pages)
     places, births, deaths = [], [], []
     while len(place):
@@ -120,19 +120,19 @@ def _lives(rng: Generator, pages: int, days: float, lifetime: float) -> tuple[In
 
 
 def _power_law(rng: Generator, pages: int) -> Floats:
-    """Importances with a tail as in-links have it: the quantiles themselves, so that no draw makes a seed special."""
+    """Return importances with the tail of in-links: the quantiles themselves, so that all seeds have the same."""
     drawn = ((np.arange(pages) + 0.5) / pages) ** (-1 / TAIL)
     return np.asarray(rng.permutation(drawn / drawn.mean()), np.float64)
 
 
 def _hosts(rng: Generator, pages: int, hosts: int) -> Ints:
-    """Hosts whose sizes fall as 1, 1/2, 1/3."""
+    """Return hosts whose sizes decrease as 1, 1/2, 1/3."""
     sizes = 1 / np.arange(1, hosts + 1)
     return np.asarray(rng.choice(hosts, size=pages, p=sizes / sizes.sum()), np.int64)
 
 
 def _pieces(rng: Generator, population: Population, *, group: Ints, born: Floats, died: Floats, days: float) -> Pieces:
-    """Each page's rate from birth on, drawn anew every `redraw_days`, at an hour of the page's own."""
+    """Return each page's rate from birth on, redrawn every `redraw_days`, at a different hour for each page."""
     size = len(born)
     pages, since = [np.arange(size)], [born]
     start = (
@@ -152,7 +152,7 @@ def _pieces(rng: Generator, population: Population, *, group: Ints, born: Floats
 
 
 def _with_templates(rng: Generator, rates: Floats, group: Ints, share: float) -> Floats:
-    """A population with an unchanged spread of rates, a share of whose variance is now between groups."""
+    """Return rates with the same spread, of whose variance a share is between groups."""
     if share == 0:
         return rates
     logs = np.log(rates)
@@ -161,7 +161,7 @@ def _with_templates(rng: Generator, rates: Floats, group: Ints, share: float) ->
 
 
 def _waves(rng: Generator, host: Ints, days: float) -> tuple[Ints, Floats, float]:
-    """Deploys, each of which changes many pages of a host at once; and what that adds to a page's rate."""
+    """Return deploys, each of which changes many pages of a host at once, and their addition to a page's rate."""
     pages, instants = [np.zeros(0, np.int64)], [np.zeros(0)]
     for each in range(int(host.max()) + 1):
         members = np.flatnonzero(host == each)
@@ -173,7 +173,7 @@ def _waves(rng: Generator, host: Ints, days: float) -> tuple[Ints, Floats, float
 
 
 def _heavy(rng: Generator, size: int) -> Floats:
-    """Rates with a tail as that of importance: the mean of all is that of a few pages that nobody can follow."""
+    """Return rates with a tail like importance: a few pages that no crawler can follow dominate the mean."""
     return np.asarray(MEDIAN_RATE / 2 * rng.random(size) ** (-1 / TAIL), np.float64)
 
 
@@ -182,7 +182,7 @@ def _log_normal(rng: Generator, size: int) -> Floats:
 
 
 def _gamma(rng: Generator, size: int) -> Floats:
-    mean = MEDIAN_RATE * np.exp(SPREAD**2 / 2)  # as often as the log-normal's mean page
+    mean = MEDIAN_RATE * np.exp(SPREAD**2 / 2)  # the same mean as the log-normal
     return np.maximum(rng.gamma(GAMMA_SHAPE, mean / GAMMA_SHAPE, size), 1e-9)
 
 
@@ -195,23 +195,23 @@ POPULATIONS: dict[str, Population] = {
     "heavy": Population("rates with a power-law tail, power-law importance", rates=_heavy),
     "templates": _usual("half of the variance of the log-rates is between URL templates", templates=0.5),
     "hosts": _usual("thirty hosts, a politeness cap that binds the big ones", hosts=HOSTS, is_capped=True),
-    "drift": _usual("every page's rate drawn anew once a year", redraw_days=YEAR_DAYS),
-    "births": _usual("pages live a thousand days on average, new ones take their places", lifetime_days=LIFETIME_DAYS),
+    "drift": _usual("every page's rate redrawn once a year", redraw_days=YEAR_DAYS),
+    "births": _usual("pages live a thousand days on average, then new ones replace them", lifetime_days=LIFETIME_DAYS),
     "bursts": _usual("changes come in bursts: gaps vary 1.3 to 1.8 times their mean", timing=rhythm.bursts),
     "rhythms": _usual("changes keep office hours, each site in its time zone", timing=rhythm.office_hours),
-    "waves": _usual("thirty sites, deploys change most of one's pages at once", hosts=HOSTS, waves=True),
-    "releases": _usual("one site, whose changes are seen from its next release on, every two weeks", releases=True),
-    "magnitudes": _amounts("pages change by amounts of their own, typically a tenth of their text"),
+    "waves": _usual("thirty sites, deploys change most pages of one at once", hosts=HOSTS, waves=True),
+    "releases": _usual("one site whose changes are visible from its next release on, every two weeks", releases=True),
+    "magnitudes": _amounts("change magnitudes differ by page, typically a tenth of the text"),
     "fast-large": _amounts("the same, and pages that change often change much", edit_by_rate=0.7),
     "fast-small": _amounts("the same, and pages that change often change little", edit_by_rate=-0.7),
     "even-amounts": _amounts("every change replaces a tenth of the text", edit_spread=0.0),
-    "adding-up": _amounts("amounts of their own, and each change replaces another part of the text", adds_up=True),
-    "honest": _usual("Last-Modified tells when a page changed", modified=Modified.HONEST),
+    "adding-up": _amounts("different magnitudes, and each change replaces another part of the text", adds_up=True),
+    "honest": _usual("Last-Modified is the time of the last change", modified=Modified.HONEST),
     "echo": _usual("Last-Modified is always now", modified=Modified.ECHO),
-    "frozen": _usual("Last-Modified never moves", modified=Modified.FROZEN),
+    "frozen": _usual("Last-Modified never changes", modified=Modified.FROZEN),
 }
 
 
 def make_world(name: str, *, pages: int, days: float, seed: int) -> World:
-    """A named population's world. Raises KeyError for a name that is none of POPULATIONS."""
+    """Return a named population's world. Raise KeyError for a name that is not in POPULATIONS."""
     return POPULATIONS[name].world(name, pages=pages, days=days, seed=seed)

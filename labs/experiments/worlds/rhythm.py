@@ -1,4 +1,4 @@
-"""When changes happen, given how often: evenly (Poisson), in bursts, in office hours, or with a release."""
+"""The times of changes at a given rate: even (Poisson), in bursts, in office hours, or with a release."""
 
 import numpy as np
 from numpy.random import Generator
@@ -7,12 +7,12 @@ from labs.experiments.worlds.world import Floats, Ints, Pieces
 
 WEEK_HOURS = 168
 OFFICE = range(8, 19)  # hours of a working day
-OFFICE_WEIGHT, EVENING_WEIGHT, NIGHT_WEIGHT = 10.0, 1.0, 0.3  # what an hour of each kind gets, before scaling
+OFFICE_WEIGHT, EVENING_WEIGHT, NIGHT_WEIGHT = 10.0, 1.0, 0.3  # weight of an hour of each kind, before scaling
 LEAST_VARIATION, MOST_VARIATION = 1.3, 1.8  # of the gaps between changes, as measured on four sites (1 for Poisson)
 
 
 def poisson(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]:
-    """Changes (page, day) that know nothing of one another.
+    """Return independent changes (page, day).
 
     ends: the last day of each page.  A piece lasts until its page's next one begins.
     """
@@ -24,15 +24,15 @@ def poisson(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]
 
 
 def bursts(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]:
-    """Changes with Gamma gaps that vary more than their mean, page by page; under way long before day 0.
+    """Return changes with Gamma gaps that vary more than their mean, page by page, starting long before day 0.
 
-    For pages of one piece each, as those without drift are.
+    For pages with one piece each, as without drift.
     """
     variation = rng.uniform(LEAST_VARIATION, MOST_VARIATION, len(pieces.page))
     shape = 1 / variation**2
-    run_up = 10 / pieces.rate  # days before the start, so that day 0 falls anywhere within a gap
+    run_up = 10 / pieces.rate  # days before the start, so that day 0 is at a random point of a gap
     expected = pieces.rate * (ends[pieces.page] - pieces.since + run_up)
-    counts = np.ceil(expected + 6 * variation * np.sqrt(expected) + 20).astype(np.int64)  # surely enough
+    counts = np.ceil(expected + 6 * variation * np.sqrt(expected) + 20).astype(np.int64)  # almost certainly enough
     which = np.repeat(np.arange(len(counts)), counts)
     gaps = rng.gamma(shape[which], 1.0) / (shape * pieces.rate)[which]
     total = np.cumsum(gaps)
@@ -43,7 +43,7 @@ def bursts(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]:
 
 
 def office_hours(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]:
-    """Changes, as many as Poisson's, moved into the working hours of the page's own time zone."""
+    """Return as many changes as Poisson's, moved into the working hours of the page's time zone."""
     page, at = poisson(rng, pieces, ends)
     zone = rng.integers(24, size=len(ends)) / 24
     weights = _week()
@@ -55,14 +55,14 @@ def office_hours(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Fl
 
 
 def released(rng: Generator, page: Ints, at: Floats, *, days: float, apart: float) -> tuple[Ints, Floats]:
-    """Changes put off to the next release; those of one page until one release are one. apart: days, on average."""
+    """Delay changes to the next release and merge those of one page until then. apart: mean days between releases."""
     releases = np.append(np.sort(rng.uniform(0, days, rng.poisson(days / apart))), np.inf)
     found = np.unique(np.stack([page, np.searchsorted(releases, at)]), axis=1)
     return found[0], releases[found[1]]
 
 
 def _week() -> Floats:
-    """How active each hour of a week is; it begins on a Monday."""
+    """Return the activity of each hour of a week, which begins on a Monday."""
     weights = np.full(WEEK_HOURS, NIGHT_WEIGHT)
     for day in range(5):
         weights[day * 24 + 7 : day * 24 + 23] = EVENING_WEIGHT
@@ -71,7 +71,7 @@ def _week() -> Floats:
 
 
 def _ends_of(pieces: Pieces, ends: Floats) -> Floats:
-    """When each piece gives way to its page's next one, or its page to nothing."""
+    """Return when each piece ends: with its page's next one, or with its page."""
     order = np.lexsort((pieces.since, pieces.page))
     page, since = pieces.page[order], pieces.since[order]
     until = ends[page].copy()

@@ -1,4 +1,4 @@
-"""What sources of signals say of a made world: honest ones of some precision and recall, and some that lie."""
+"""Signals about a made world: from reliable sources of some precision and recall, and from unreliable ones."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,27 +8,27 @@ from numpy.random import Generator
 
 from labs.experiments.worlds.world import Floats, Ints, World
 
-TURNS_AT = 0.6  # of the time, when a source becomes a liar or falls silent
-QUIET_DAYS = 10.0  # without a change of a page, about which a liar tells one
+TURNS_AT = 0.6  # of the time, when a source becomes unreliable or stops
+QUIET_DAYS = 10.0  # without a change of a page, about which an unreliable source signals one
 BURST_SHARE, BURST_SIGNALS = 0.1, 5  # of all pages, each day, and signals about each of them
 
 
 class Manner(StrEnum):
-    """How a source speaks."""
+    """How a source sends signals."""
 
-    HONEST = "honest"  # some changes, at once, and signals of nothing, evenly over pages and time
-    TODAY = "today"  # every page has changed, every day
-    UNCHANGED = "unchanged"  # only pages that have not
-    BURSTS = "bursts"  # every day a tenth of the pages, whichever, five times each
-    TURNS_TODAY = "turns liar: today"  # tells all and nothing else, then that every page has changed every day
-    TURNS_UNCHANGED = "turns liar: unchanged"  # the same, then only pages that have not
-    FALLS_SILENT = "falls silent"  # the same, then nothing
-    HALF = "half the pages"  # tells all of every second page and nothing of the others
+    HONEST = "honest"  # some changes, at once, and false signals, evenly over pages and time
+    TODAY = "today"  # a change of every page, every day
+    UNCHANGED = "unchanged"  # only pages that have not changed
+    BURSTS = "bursts"  # every day a random tenth of the pages, five times each
+    TURNS_TODAY = "turns liar: today"  # all changes and nothing else, then a change of every page every day
+    TURNS_UNCHANGED = "turns liar: unchanged"  # all changes and nothing else, then only pages that have not changed
+    FALLS_SILENT = "falls silent"  # all changes and nothing else, then nothing
+    HALF = "half the pages"  # all changes of every second page and nothing of the others
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Signals in the order of their days. page: number of the page that is said to have changed."""
+    """Signals ordered by day. page: number of the page that is reported as changed."""
 
     page: Ints
     day: Floats
@@ -36,7 +36,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """A source. recall: share of the changes that it tells.  precision: share of its signals that are true."""
+    """A source. recall: share of the changes that it signals.  precision: share of its signals that are true."""
 
     manner: Manner = Manner.HONEST
     recall: float = 1.0
@@ -44,7 +44,7 @@ class Voice:
 
 
 def told_by(voice: Voice, world: World, *, seed: int) -> Told:
-    """What a source says of a world. Equal arguments give equal signals."""
+    """Return a source's signals about a world. Equal arguments give equal signals."""
     rng = np.random.default_rng([seed, 1])
     turn = TURNS_AT * world.days
     match voice.manner:
@@ -93,7 +93,7 @@ def _today(world: World, since: float) -> tuple[Ints, Floats]:
 
 
 def _unchanged(rng: Generator, world: World, since: float) -> tuple[Ints, Floats]:
-    """Signals as many as there are changes, none of a page that has changed within the last days."""
+    """Return as many signals as there are changes, none about a page that has changed within the last days."""
     many = len(_changes(world)[0])
     page, day = rng.integers(world.size, size=many), rng.uniform(0, world.days, many)
     quiet = (day - world.last_change(page, day) > QUIET_DAYS) & (day >= since)

@@ -1,4 +1,4 @@
-"""Worlds that were seen: when each page changed, read from a file, or filled in from the looks of a real crawl."""
+"""Recorded worlds: when each page changed, read from a file, or reconstructed from the visits of a real crawl."""
 
 import csv
 import json
@@ -16,14 +16,14 @@ from labs.experiments import estimate
 from labs.experiments.worlds.world import Flags, Floats, Ints, Pieces, World, keys_of
 
 DAY_SECONDS = 86_400.0
-EDIT = 0.55  # how much of a page a change replaces, where nobody recorded it: the mean of the made worlds
+EDIT = 0.55  # share of a page that a change replaces, if it was not recorded: the mean of the made worlds
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # a source is itself and no other, however alike
+@dataclass(frozen=True, slots=True, eq=False)  # sources are compared by identity
 class Trace:
     """Pages and the instants at which they changed, in days from the first one of all.
 
-    importance: any scale.  page, at: one row for each change, in any order.
+    importance: on any scale.  page, at: one row for each change, in any order.
     """
 
     name: str
@@ -37,18 +37,18 @@ class Trace:
     def pages(self) -> int:
         return len(self.urls)
 
-    def world(self, seed: int) -> World:  # noqa: ARG002  the past was as it was
-        """The trace as a world; its true rate is a page's changes over the whole time."""
+    def world(self, seed: int) -> World:  # noqa: ARG002  a trace has no randomness
+        """Return the trace as a world; its true rate is a page's changes over the whole time."""
         counts = np.bincount(self.page, minlength=self.pages)
         rates = counts / self.days
         return _world(self.name, self.days, importance=self.importance, rates=rates, page=self.page, at=self.at)
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # a source is itself and no other, however alike
+@dataclass(frozen=True, slots=True, eq=False)  # sources are compared by identity
 class History:
-    """The good looks of a crawl: page by page, each page's in order of time.
+    """The good visits of a crawl, page by page and ordered by time within each page.
 
-    at: days from the first look of all.  found: whether the look found a change since the one before it.
+    at: days from the first visit of all.  found: whether the visit found a change since the previous one.
     """
 
     name: str
@@ -64,9 +64,9 @@ class History:
         return len(self.urls)
 
     def world(self, seed: int) -> World:
-        """One way in which it may have been: no change between looks that found none, at least one where they did.
+        """Return one possible past: no change between visits that found none, at least one where they did.
 
-        What looks cannot tell is drawn from a Poisson process of the page's estimated rate; so seeds differ.
+        What visits cannot show is drawn from a Poisson process with the page's estimated rate, so seeds differ.
         """
         rng = np.random.default_rng(seed)
         first = np.append(True, self.page[1:] != self.page[:-1])
@@ -74,7 +74,7 @@ class History:
         rates = self._rates(gaps, first)
         found = self.found & ~first & (gaps > 0)
         page, gap, start = self.page[found], gaps[found], (self.at - gaps)[found]
-        # The first change of such a gap is exponential, given that it falls within; the rest follow as they may.
+        # The first change in such a gap is exponential, given that it is within the gap; the others are unconstrained.
         at_least = -np.log1p(rng.random(len(gap)) * np.expm1(-rates[page] * gap)) / np.maximum(rates[page], 1e-12)
         more = rng.poisson(rates[page] * (gap - at_least))
         again = np.repeat(np.arange(len(page)), more)
@@ -88,7 +88,7 @@ class History:
         return _world(self.name, self.days, importance=self.importance, rates=rates, page=pages, at=at)
 
     def _rates(self, gaps: Floats, first: Flags) -> Floats:
-        """Each page's rate by its looks alone, at least one change in a hundred times the history."""
+        """Return each page's rate from its visits alone, at least one change in a hundred times the history."""
         place = np.arange(len(gaps)) - np.flatnonzero(first)[np.cumsum(first) - 1]
         table, hits = np.zeros((2, self.pages, int(place.max()) + 1))
         table[self.page, place], hits[self.page, place] = gaps, self.found & ~first
@@ -102,7 +102,7 @@ class History:
 def history_of_looks(
     name: str, days: float, visits: Mapping[str, Sequence[tuple[float, bool]]], *, importance: Mapping[str, float]
 ) -> History:
-    """A history from each page's looks, in order of time: (days from the first look of all, whether it changed)."""
+    """Build a history from each page's visits in order: (days from the first visit of all, whether it changed)."""
     every = [look for found in visits.values() for look in found]
     return History(
         name=name,
@@ -132,10 +132,10 @@ def _world(name: str, days: float, *, importance: Floats, rates: Floats, page: I
 
 
 def read_trace(path: Path) -> Trace:
-    """A trace from a file: CSV with `page,changed_at` a line, or JSONL with {"page": ..., "changes": [...]}.
+    """Read a trace from a file: CSV with lines `page,changed_at`, or JSONL with {"page": ..., "changes": [...]}.
 
-    Instants are ISO 8601 (UTC unless they say so) or numbers, which are days.  A CSV line without an instant names a
-    page that never changed.  JSONL may add an importance.  Raises BadInput that names the line.
+    Instants are ISO 8601 (UTC by default) or numbers of days.  A CSV line without an instant names a page that never
+    changed.  JSONL may contain an importance.  Raise BadInput that names the line.
     """
     read = _read_jsonl if path.suffix in {".jsonl", ".ndjson"} else _read_csv
     changes: dict[str, list[float]] = {}
@@ -148,10 +148,10 @@ def read_trace(path: Path) -> Trace:
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{path} is no trace: {error}") from error
+        raise BadInput(f"{path} is not a trace: {error}") from error
     known = [at for each in changes.values() for at in each]
     if not known or max(known) - min(known) < 2:
-        raise BadInput(f"{path} holds no two changes that are two days apart, so there is nothing to replay")
+        raise BadInput(f"{path} has no two changes that are two days apart, so there is nothing to replay")
     start = math.floor(min(known))
     counts = [len(each) for each in changes.values()]
     return Trace(
@@ -181,7 +181,7 @@ def _read_jsonl(lines: Iterator[str]) -> Iterator[tuple[str, Sequence[Any], floa
 
 
 def _day(instant: str | float, path: Path, number: int) -> float:
-    """An instant in days; what zero is does not matter."""
+    """Return an instant in days from an arbitrary zero."""
     try:
         return float(instant)
     except ValueError:

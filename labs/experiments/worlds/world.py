@@ -12,11 +12,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-FROZEN_BEFORE_DAYS = 365.0  # birth: what a frozen Last-Modified says
+FROZEN_BEFORE_DAYS = 365.0  # before the birth: the value of a frozen Last-Modified
 
 
 class Modified(StrEnum):
-    """What the servers of a world say in Last-Modified."""
+    """The Last-Modified of a world's servers."""
 
     SILENT = "silent"
     HONEST = "honest"
@@ -26,7 +26,7 @@ class Modified(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """True change rates, piece by piece: from day `since` on, `page` changes `rate` times a day on average.
+    """True change rates in pieces: from day `since` on, `page` changes `rate` times per day on average.
 
     Sorted by `since`; every page has a piece that begins at or before its birth.
     """
@@ -40,10 +40,10 @@ class Pieces:
 class World:
     """Pages by number, 0 to n - 1, from day 0 to day `days`.
 
-    importance: the mean page has 1.  host, group: numbers from 0; a group is what a URL template tells.
-    cap_per_day: requests that a host bears, or None where politeness binds nobody.
-    born, died: days; what lives all along has 0 and inf.  edit: share of its text that a change replaces.
-    adds_up: each change replaces another part, whatever was there; else all changes of a page are of the same part.
+    importance: the mean page has 1.  host, group: numbers from 0; a group corresponds to a URL template.
+    cap_per_day: requests that a host allows, or None if there is no limit.
+    born, died: days; 0 and inf for pages that always exist.  edit: share of its text that a change replaces.
+    adds_up: each change replaces a random part; else all changes of a page replace the same part.
     keys: page * stride + day of every change, ascending, then inf; so one binary search finds a page's next change.
     """
 
@@ -63,7 +63,7 @@ class World:
 
     @property
     def size(self) -> int:
-        """Pages that ever live."""
+        """Return the number of pages that ever exist."""
         return len(self.importance)
 
     @property
@@ -71,32 +71,32 @@ class World:
         return self.days + 1.0
 
     def next_change(self, pages: Ints, day: Floats | float) -> Floats:
-        """The first change after `day` of each page; at least stride - 1, so beyond the end, where there is none."""
+        """Return the first change after `day` of each page; at least stride - 1, beyond the end, if there is none."""
         found = np.searchsorted(self.keys, pages * self.stride + day, side="right")
         return np.asarray(self.keys[found] - pages * self.stride, np.float64)
 
     def last_change(self, pages: Ints, day: Floats) -> Floats:
-        """The last change at or before `day` of each page; the day of its birth where there is none."""
+        """Return the last change at or before `day` of each page; the day of its birth if there is none."""
         found = np.searchsorted(self.keys, pages * self.stride + day, side="right") - 1
         before = np.where(found >= 0, self.keys[np.maximum(found, 0)], -np.inf)
         return np.asarray(np.maximum(before - pages * self.stride, self.born[pages]))
 
     def changes_between(self, pages: Ints, since: Floats, until: Floats) -> Ints:
-        """How many changes each page made after `since`, until and with `until`."""
+        """Return how many changes each page made after `since`, up to and including `until`."""
         after = np.searchsorted(self.keys, pages * self.stride + until, side="right")
         return np.asarray(after - np.searchsorted(self.keys, pages * self.stride + since, side="right"), np.int64)
 
     def distance_bits(self, pages: Ints, changes: Ints) -> Floats:
-        """The SimHash distance between two versions with so many changes between them, as it is on average."""
+        """Return the mean SimHash distance between two versions with this many changes between them."""
         return convert_magnitude_to_bits(self.divergence(pages, changes))
 
     def divergence(self, pages: Ints, changes: Ints) -> Floats:
-        """The share of its text by which a copy differs from its page that has changed so often since."""
+        """Return the share of its text by which a copy differs from its page after this many changes."""
         many = changes if self.adds_up else np.minimum(changes, 1)
         return np.asarray(1 - (1 - self.edit[pages]) ** many, np.float64)
 
     def modified_age(self, pages: Ints, day: Floats) -> Floats:
-        """How long ago the page changed, in days, by its Last-Modified at `day`; NaN where there is none."""
+        """Return the days since the page's last change, by its Last-Modified at `day`; NaN if there is none."""
         match self.modified:
             case Modified.HONEST:
                 return day - self.last_change(pages, day)
@@ -108,13 +108,13 @@ class World:
                 return np.full(len(pages), np.nan)
 
     def rates_at(self, day: float) -> Floats:
-        """The true change rate of each page at an instant, per day."""
+        """Return the true change rate of each page at an instant, per day."""
         begun = self.pieces.since <= day
         rates = np.zeros(self.size)
-        rates[self.pieces.page[begun]] = self.pieces.rate[begun]  # of several pieces of a page the last one stays
+        rates[self.pieces.page[begun]] = self.pieces.rate[begun]  # of several pieces of a page, the last one stays
         return rates
 
 
 def keys_of(pages: Ints, days: Floats, *, stride: float) -> Floats:
-    """Changes in any order, as a World keeps them."""
+    """Return changes in any order as the keys of a World."""
     return np.append(np.sort(pages * stride + days), np.inf)

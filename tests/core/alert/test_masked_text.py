@@ -1,4 +1,4 @@
-"""What of a page is measured."""
+"""The text of a page that conditions use."""
 
 from crawler.core.alert.condition import mask_text
 from crawler.core.change.mask import NO_MASK, NoiseMask
@@ -14,11 +14,11 @@ PAGE = (
 )
 
 
-def test_text_and_titles_are_measured_and_links_are_not() -> None:
+def test_text_and_titles_count_and_links_do_not() -> None:
     assert mask_text(PAGE, NO_MASK) == "Kettle\nCosts 1,299.00 crowns\nSeen by 812 people today"
 
 
-def test_what_differs_from_fetch_to_fetch_is_left_out() -> None:
+def test_volatile_text_is_excluded() -> None:
     again = (*PAGE[:2], Block(3, "Seen by 815 people today"), PAGE[3])
     volatile = NO_MASK.volatile
     for page in (b"a" * 16, b"b" * 16, b"c" * 16):
@@ -26,6 +26,6 @@ def test_what_differs_from_fetch_to_fetch_is_left_out() -> None:
             volatile, page=PageKey(page), differing=[(PAGE[2], again[2])], first=PAGE, second=again
         )
 
-    said = mask_text(again, NoiseMask(volatile=volatile))
+    text = mask_text(again, NoiseMask(volatile=volatile))
 
-    assert said == "Kettle\nCosts 1,299.00 crowns\nSeen by \u2026 people today"
+    assert text == "Kettle\nCosts 1,299.00 crowns\nSeen by \u2026 people today"

@@ -1,4 +1,4 @@
-"""When something is told: digests and quiet hours by the clock on the wall."""
+"""When notifications are sent: digests and quiet hours in local time."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -30,38 +30,38 @@ def at(text: str, zone: str = "UTC") -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
 
 
-def test_without_a_wish_it_is_told_at_once_and_alone() -> None:
+def test_default_delivery_is_immediate_and_ungrouped() -> None:
     release = IMMEDIATE_DELIVERY.compute_release(NOON)
 
     assert (release.at, release.is_grouped) == (NOON, False)
 
 
 @pytest.mark.parametrize(
-    ("digest", "zone", "found", "told"),
+    ("digest", "zone", "found", "expected"),
     [
         ("1h", "UTC", "2026-03-03T12:20", "2026-03-03T13:00"),
         ("1h", "UTC", "2026-03-03T12:00", "2026-03-03T12:00"),
-        ("1h", "Asia/Kolkata", "2026-03-03T12:20", "2026-03-03T13:00"),  # half an hour off UTC
-        ("7h", "UTC", "2026-03-03T22:00", "2026-03-04T00:00"),  # every day begins anew
+        ("1h", "Asia/Kolkata", "2026-03-03T12:20", "2026-03-03T13:00"),  # an offset of half an hour
+        ("7h", "UTC", "2026-03-03T22:00", "2026-03-04T00:00"),  # periods restart every day
         ("90m", "UTC", "2026-03-03T00:01", "2026-03-03T01:30"),
         ("daily", VIENNA, "2026-03-03T08:01", "2026-03-04T08:00"),
-        ("daily", VIENNA, "2026-03-28T09:00", "2026-03-29T08:00"),  # over the night in which clocks are changed
+        ("daily", VIENNA, "2026-03-28T09:00", "2026-03-29T08:00"),  # across the start of daylight saving time
         ("daily@23:30", VIENNA, "2026-03-03T08:01", "2026-03-03T23:30"),
         ("weekly", VIENNA, "2026-03-03T08:01", "2026-03-09T08:00"),  # a Tuesday, and the next Monday
         ("weekly", VIENNA, "2026-03-02T08:00", "2026-03-02T08:00"),
         ("weekly", VIENNA, "2026-03-02T08:01", "2026-03-09T08:00"),
-        ("weekly@sun", VIENNA, "2026-03-23T12:00", "2026-03-29T08:00"),  # the day on which clocks are changed
+        ("weekly@sun", VIENNA, "2026-03-23T12:00", "2026-03-29T08:00"),  # the day on which daylight saving time starts
         ("Weekly@fri-17:30", "Asia/Kolkata", "2026-03-03T12:20", "2026-03-06T17:30"),
     ],
 )
-def test_a_digest_is_told_at_the_next_round_time(digest: str, zone: str, found: str, told: str) -> None:
+def test_digest_is_sent_at_the_next_boundary(digest: str, zone: str, found: str, expected: str) -> None:
     release = timing(digest, zone=zone).compute_release(at(found, zone))
 
-    assert (release.at, release.is_grouped) == (at(told, zone), True)
+    assert (release.at, release.is_grouped) == (at(expected, zone), True)
 
 
 @pytest.mark.parametrize(
-    ("quiet", "found", "told"),
+    ("quiet", "found", "expected"),
     [
         ("22-07", "2026-03-03T21:59", "2026-03-03T21:59"),
         ("22-07", "2026-03-03T22:00", "2026-03-04T07:00"),
@@ -69,16 +69,16 @@ def test_a_digest_is_told_at_the_next_round_time(digest: str, zone: str, found: 
         ("22-07", "2026-03-04T07:00", "2026-03-04T07:00"),
         ("12-13:30", "2026-03-03T12:00", "2026-03-03T13:30"),
         ("22-07", "2026-03-28T23:00", "2026-03-29T07:00"),
-        ("02-03", "2026-10-25T02:30", "2026-10-25T03:00"),  # an hour that comes twice is quiet both times
+        ("02-03", "2026-10-25T02:30", "2026-10-25T03:00"),  # an hour that occurs twice is quiet both times
     ],
 )
-def test_in_quiet_hours_nothing_is_told_and_afterwards_all_of_it_together(quiet: str, found: str, told: str) -> None:
+def test_quiet_hours_delay_and_group_notifications(quiet: str, found: str, expected: str) -> None:
     release = timing(quiet=quiet, zone=VIENNA).compute_release(at(found, VIENNA))
 
-    assert (release.at, release.is_grouped) == (at(told, VIENNA), found != told)
+    assert (release.at, release.is_grouped) == (at(expected, VIENNA), found != expected)
 
 
-def test_a_digest_of_the_night_waits_for_the_morning() -> None:
+def test_digest_in_quiet_hours_waits_for_their_end() -> None:
     assert timing("1h", "22-07").compute_release(at("2026-03-03T23:10")).at == at("2026-03-04T07:00")
 
 
@@ -88,39 +88,39 @@ def test_a_digest_of_the_night_waits_for_the_morning() -> None:
     quiet=st.sampled_from(["", "22-07", "00-23:59", "2-3"]),
     zone=st.sampled_from(["UTC", VIENNA, "America/Havana", "Australia/Lord_Howe", "Pacific/Apia"]),
 )
-def test_it_is_told_later_and_when_the_next_digest_is_and_never_in_quiet_hours(
+def test_release_is_at_a_digest_boundary_outside_of_quiet_hours(
     minutes: int, digest: str, quiet: str, zone: str
 ) -> None:
     found = NOON + timedelta(minutes=minutes)
-    wish = timing(digest, quiet, zone)
+    delivery = timing(digest, quiet, zone)
 
-    told = wish.compute_release(found).at
+    expected = delivery.compute_release(found).at
 
-    assert found <= told <= found + timedelta(days=9 if "weekly" in digest else 3)
-    assert wish.quiet is None or wish.quiet.find_end(told, zone=ZoneInfo(zone)) == told
+    assert found <= expected <= found + timedelta(days=9 if "weekly" in digest else 3)
+    assert delivery.quiet is None or delivery.quiet.find_end(expected, zone=ZoneInfo(zone)) == expected
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "hourly", "0h", "30s", "25h", "2d", "1h@8", "daily@25", "daily@8:75", "weekly@", "weekly@x", "weekly@fri-"],
 )
-def test_what_is_no_digest_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"digest|time of a day"):
+def test_invalid_digest_raises_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"digest|time of day"):
         parse_digest(text)
 
 
 @pytest.mark.parametrize("text", ["", "22", "22-", "22-22", "25-7", "8:60-9", "x-y"])
-def test_what_are_no_quiet_hours_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"quiet|time of a day|begin when"):
+def test_invalid_quiet_hours_raise_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"quiet|time of day|begin and end"):
         parse_quiet_hours(text)
 
 
-def test_a_zone_that_nobody_knows_is_refused() -> None:
+def test_unknown_time_zone_raises_value_error() -> None:
     with pytest.raises(ValueError, match="not a time zone"):
         DeliveryTimes("Europe/Atlantis")
 
 
-def test_tries_are_ever_further_apart_and_bounded() -> None:
+def test_waits_between_tries_grow_and_are_bounded() -> None:
     waits = [compute_next_try(n, retry_after=None, now=NOON) - NOON for n in range(1, 12)]
 
     assert waits[0] == timedelta(seconds=30)
@@ -130,7 +130,7 @@ def test_tries_are_ever_further_apart_and_bounded() -> None:
     assert compute_next_try(1, retry_after=timedelta(days=400), now=NOON) == NOON + timedelta(days=1)
 
 
-def test_a_message_is_given_up_by_tries_or_by_age() -> None:
+def test_message_is_given_up_by_tries_or_age() -> None:
     assert not should_give_up(MAX_TRIES - 1, waiting_since=NOON - MAX_MESSAGE_AGE, now=NOON)
     assert should_give_up(MAX_TRIES, waiting_since=NOON, now=NOON)
     assert should_give_up(1, waiting_since=NOON - MAX_MESSAGE_AGE - timedelta(seconds=1), now=NOON)

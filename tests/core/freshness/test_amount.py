@@ -1,4 +1,4 @@
-"""The amount of a change: what a distance says, what a page's own changes teach, and what that is worth."""
+"""Change magnitudes: from distances, as learned from a page's changes, and as factors on importance."""
 
 import numpy as np
 import pytest
@@ -30,8 +30,8 @@ def words(rng: np.random.Generator, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.3, 0.6, 1.0])
-def test_the_distance_of_real_texts_tells_what_part_of_them_was_replaced(share: float) -> None:
-    """A run of words is replaced, so that hardly more threes of words differ than words."""
+def test_distance_of_real_texts_matches_the_replaced_share(share: float) -> None:
+    """A run of words is replaced, so that the share of differing shingles is close to that of differing words."""
     rng = np.random.default_rng(1)
     found = []
     for _ in range(60):
@@ -47,14 +47,14 @@ def test_the_distance_of_real_texts_tells_what_part_of_them_was_replaced(share: 
     assert np.mean(found) == pytest.approx(share, rel=0.25, abs=0.02)
 
 
-def test_amounts_and_bits_are_each_others_inverse() -> None:
+def test_magnitude_and_bits_are_inverse() -> None:
     bits = np.arange(33.0)
 
     assert convert_magnitude_to_bits(convert_bits_to_magnitude(bits)) == pytest.approx(bits, abs=1e-6)
-    assert float(convert_bits_to_magnitude(40)) == pytest.approx(1)  # no further from the text than any other text
+    assert float(convert_bits_to_magnitude(40)) == pytest.approx(1)  # as different as an unrelated text
 
 
-def test_a_change_that_the_distance_cannot_see_is_a_small_one_and_none_at_all_is_no_amount() -> None:
+def test_change_below_the_distance_resolution_has_a_small_magnitude() -> None:
     unseen = measure_magnitude(0, 1 / 3)
 
     assert unseen is not None
@@ -66,7 +66,7 @@ def test_a_change_that_the_distance_cannot_see_is_a_small_one_and_none_at_all_is
 
 
 @given(magnitudes=st.lists(st.floats(1e-4, 1.0), min_size=1, max_size=60))
-def test_what_is_expected_lies_between_the_group_and_the_page_and_takes_two_numbers(magnitudes: list[float]) -> None:
+def test_expected_magnitude_is_between_group_and_page(magnitudes: list[float]) -> None:
     known = NO_MAGNITUDES
     for amount in magnitudes:
         known = add_change(known, amount)
@@ -76,7 +76,7 @@ def test_what_is_expected_lies_between_the_group_and_the_page_and_takes_two_numb
     assert known.changes <= MAX_CHANGES + 1e-9
 
 
-def test_a_page_that_has_become_another_is_believed_after_some_changes() -> None:
+def test_expected_magnitude_adapts_after_some_changes() -> None:
     known = NO_MAGNITUDES
     for amount in [0.02] * 200 + [0.5] * 25:
         known = add_change(known, amount)
@@ -84,7 +84,7 @@ def test_a_page_that_has_become_another_is_believed_after_some_changes() -> None
     assert float(compute_expected_magnitude(known.total, known.changes, 0.02)) > 0.3
 
 
-def test_the_mean_page_counts_once_and_no_page_counts_beyond_the_bounds() -> None:
+def test_magnitude_factor_is_one_for_the_mean_page_and_bounded() -> None:
     usual = ExpectedMagnitude(group=0.1, mean=0.1)
 
     assert compute_magnitude_factor(NO_MAGNITUDES, usual) == 1
@@ -93,7 +93,7 @@ def test_the_mean_page_counts_once_and_no_page_counts_beyond_the_bounds() -> Non
         > 1
         > compute_magnitude_factor(add_change(NO_MAGNITUDES, 0.001), usual)
     )
-    assert compute_magnitude_factor(add_change(NO_MAGNITUDES, 0.9), None) == 1  # each change alike
+    assert compute_magnitude_factor(add_change(NO_MAGNITUDES, 0.9), None) == 1  # all changes count the same
     for amount in (0.9, 0.05, 0.001):
         one = add_change(NO_MAGNITUDES, amount)
         assert compute_magnitude_factor(one, usual) == float(
@@ -104,8 +104,8 @@ def test_the_mean_page_counts_once_and_no_page_counts_beyond_the_bounds() -> Non
     assert compute_magnitude_factors([], mean=0.1).tolist() == []
 
 
-def test_groups_learn_from_their_pages_each_of_which_counts_at_most_once() -> None:
-    """One page that changes all the time must not speak for a hundred that change seldom."""
+def test_each_page_counts_at_most_once_in_its_group() -> None:
+    """One page that always changes must not dominate a hundred that rarely change."""
     rng = np.random.default_rng(1)
     changes = np.where(np.arange(400) % 2 == 0, 1.0, MAX_CHANGES)
     magnitudes = np.where(np.arange(400) % 2 == 0, 0.4, 0.05) * rng.uniform(0.8, 1.2, 400)
@@ -114,11 +114,11 @@ def test_groups_learn_from_their_pages_each_of_which_counts_at_most_once() -> No
     by_group, mean = refit_magnitudes(magnitudes * changes, changes, group, groups=4)
 
     assert 0.1 < by_group[1] < 0.25
-    assert by_group[3] == pytest.approx(np.mean(by_group[1:3]), rel=0.05)  # nothing of its own: as in the domain
+    assert by_group[3] == pytest.approx(np.mean(by_group[1:3]), rel=0.05)  # without data: the value of the domain
     assert compute_expected_magnitude(magnitudes * changes, changes, by_group[group]).mean() == pytest.approx(mean)
 
 
-def test_a_domain_without_changes_expects_what_is_usual() -> None:
+def test_domain_without_changes_has_the_default_magnitude() -> None:
     nothing = np.zeros(3)
 
     by_group, mean = refit_magnitudes(nothing, nothing, np.zeros(3, dtype=np.intp), groups=1)

@@ -32,36 +32,36 @@ beliefs = st.builds(RateEstimate, a=st.floats(1e-2, 1e3), b=st.floats(1e-3, 1e4)
 gaps = st.floats(1e-6, 1e5).map(lambda days: timedelta(days=days))
 
 
-def posterior_moments(belief: RateEstimate, days: float) -> tuple[float, float]:
-    """Means of rate and of ln rate under rate^(a-1) exp(-b rate) (1 - exp(-rate t)), by adding up a fine grid."""
+def posterior_moments(rate_estimate: RateEstimate, days: float) -> tuple[float, float]:
+    """Return the means of rate and ln rate under rate^(a-1) exp(-b rate) (1 - exp(-rate t)), on a fine grid."""
     log_rate = np.linspace(-60, 12, 400_001)
     rate = np.exp(log_rate)
-    log_density = belief.a * log_rate - belief.b * rate + np.log(-np.expm1(-rate * days))
+    log_density = rate_estimate.a * log_rate - rate_estimate.b * rate + np.log(-np.expm1(-rate * days))
     weight = np.exp(log_density - log_density.max())
     return float((rate * weight).sum() / weight.sum()), float((log_rate * weight).sum() / weight.sum())
 
 
 @pytest.mark.parametrize("a", [0.1, 0.5, 1.0, 3.0, 40.0])
 @pytest.mark.parametrize("days", [0.01, 1.0, 30.0, 1000.0])
-def test_a_change_gives_the_exact_mean_and_mean_logarithm(a: float, days: float) -> None:
-    belief = RateEstimate(a, 10.0)
+def test_change_gives_the_exact_mean_and_mean_logarithm(a: float, days: float) -> None:
+    rate_estimate = RateEstimate(a, 10.0)
 
-    after = update_changed(belief, gap=timedelta(days=days))
+    after = update_changed(rate_estimate, gap=timedelta(days=days))
 
-    mean, mean_log = posterior_moments(belief, days)
+    mean, mean_log = posterior_moments(rate_estimate, days)
     assert after.a / after.b == pytest.approx(mean, rel=1e-4)
     assert float(compute_digamma(after.a)) - math.log(after.b) == pytest.approx(mean_log, abs=1e-4)
 
 
-def test_no_change_adds_the_gap_and_nothing_else() -> None:
+def test_no_change_only_adds_the_gap() -> None:
     assert update_unchanged(RateEstimate(2.0, 5.0), gap=timedelta(days=3)) == RateEstimate(2.0, 8.0)
 
 
-def test_a_known_instant_of_change_counts_as_one_event() -> None:
+def test_change_at_a_known_time_counts_as_one_event() -> None:
     assert update_changed_at(RateEstimate(2.0, 5.0), age=timedelta(days=3)) == RateEstimate(3.0, 8.0)
 
 
-def test_changed_at_once_is_one_event_and_changed_at_last_teaches_nothing() -> None:
+def test_change_after_a_very_short_gap_is_one_event_and_after_a_very_long_gap_no_evidence() -> None:
     at_once = update_changed(PRIOR, gap=timedelta(microseconds=1))
     at_last = update_changed(PRIOR, gap=timedelta(days=1e8))
 
@@ -69,21 +69,21 @@ def test_changed_at_once_is_one_event_and_changed_at_last_teaches_nothing() -> N
     assert at_last.rate_per_day == pytest.approx(PRIOR.rate_per_day, rel=1e-2)
 
 
-@given(belief=beliefs, gap=gaps)
-def test_updates_stay_numbers_and_move_the_right_way(belief: RateEstimate, gap: timedelta) -> None:
-    up, down = update_changed(belief, gap=gap), update_unchanged(belief, gap=gap)
+@given(rate_estimate=beliefs, gap=gaps)
+def test_updates_are_finite_and_move_in_the_right_direction(rate_estimate: RateEstimate, gap: timedelta) -> None:
+    up, down = update_changed(rate_estimate, gap=gap), update_unchanged(rate_estimate, gap=gap)
 
     assert all(math.isfinite(x) and x > 0 for x in (up.a, up.b, down.a, down.b))
-    assert up.rate_per_day >= belief.rate_per_day * (1 - 1e-9)
-    assert down.rate_per_day <= belief.rate_per_day
+    assert up.rate_per_day >= rate_estimate.rate_per_day * (1 - 1e-9)
+    assert down.rate_per_day <= rate_estimate.rate_per_day
 
 
-@given(belief=beliefs, gap=gaps)
-def test_freshness_and_expected_change_are_two_sides_of_one_chance(belief: RateEstimate, gap: timedelta) -> None:
-    fresh = float(compute_fresh_chance(belief.a, belief.b, gap / DAY))
+@given(rate_estimate=beliefs, gap=gaps)
+def test_fresh_and_change_probability_add_up_to_one(rate_estimate: RateEstimate, gap: timedelta) -> None:
+    fresh = float(compute_fresh_chance(rate_estimate.a, rate_estimate.b, gap / DAY))
 
     assert 0 <= fresh <= 1
-    assert fresh + compute_change_chance(belief, gap / DAY) == pytest.approx(1)
+    assert fresh + compute_change_chance(rate_estimate, gap / DAY) == pytest.approx(1)
 
 
 @given(a=st.floats(1e-2, 1e5), b=st.floats(1e-3, 1e4), gap=st.floats(0, 1e6))
@@ -96,16 +96,16 @@ def test_evidence_only_grows(a: float, b: float, gap: float) -> None:
     assert b <= b_after <= b + gap + 1e-9
 
 
-def test_whole_arrays_learn_what_single_pages_learn() -> None:
+def test_arrays_learn_the_same_as_single_pages() -> None:
     a, b, days = np.array([0.5, 1.0, 40.0]), np.array([10.0, 3.0, 0.5]), np.array([0.0, 1.0, 1e5])
 
     a_after, b_after = learn_changed(a, b, days)
 
     each = [update_changed(RateEstimate(*pair), gap=timedelta(days=t)) for *pair, t in zip(a, b, days, strict=True)]
-    assert list(zip(a_after, b_after, strict=True)) == [(belief.a, belief.b) for belief in each]
+    assert list(zip(a_after, b_after, strict=True)) == [(rate_estimate.a, rate_estimate.b) for rate_estimate in each]
 
 
-def test_many_looks_come_to_the_exact_posterior_mean() -> None:
+def test_many_visits_converge_to_the_exact_posterior_mean() -> None:
     rng = np.random.default_rng(5)
     rate = rng.gamma(0.8, 1 / 20, 2000)
     days = rng.exponential(15, (12, 2000))
@@ -124,7 +124,7 @@ def test_many_looks_come_to_the_exact_posterior_mean() -> None:
 
 
 def exact_means(a: float, b: float, days: Numbers, found: NDArray[np.bool_]) -> Floats:
-    """Posterior means by adding up a fine grid, without any projection on a Gamma."""
+    """Return posterior means on a fine grid, without approximation by a Gamma."""
     log_rate = np.linspace(-30, 5, 20_001)
     rate = np.exp(log_rate)
     means = []
@@ -137,17 +137,17 @@ def exact_means(a: float, b: float, days: Numbers, found: NDArray[np.bool_]) -> 
     return np.array(means)
 
 
-@given(belief=beliefs, prior=beliefs, gap=gaps)
-def test_fading_goes_toward_the_prior_and_never_past_it(
-    belief: RateEstimate, prior: RateEstimate, gap: timedelta
+@given(rate_estimate=beliefs, prior=beliefs, gap=gaps)
+def test_fading_moves_toward_the_prior_and_never_past_it(
+    rate_estimate: RateEstimate, prior: RateEstimate, gap: timedelta
 ) -> None:
-    after = fade_estimate(belief, prior=prior, gap=gap)
+    after = fade_estimate(rate_estimate, prior=prior, gap=gap)
 
-    for now, then, at in ((after.a, belief.a, prior.a), (after.b, belief.b, prior.b)):
+    for now, then, at in ((after.a, rate_estimate.a, prior.a), (after.b, rate_estimate.b, prior.b)):
         assert min(then, at) * (1 - 1e-9) <= now <= max(then, at) * (1 + 1e-9)
 
 
-def test_a_year_leaves_a_third_of_old_evidence_however_many_looks_it_had() -> None:
+def test_one_year_leaves_about_a_third_of_old_evidence() -> None:
     a, b = np.asarray(10.5), np.asarray(1010.0)
     for _ in range(52):
         a, b = fade_evidence(a, b, PRIOR.a, PRIOR.b, 7.0)
@@ -157,24 +157,24 @@ def test_a_year_leaves_a_third_of_old_evidence_however_many_looks_it_had() -> No
     assert float(a) == pytest.approx(float(fade_evidence(10.5, 1010.0, PRIOR.a, PRIOR.b, 52 * 7.0)[0]))
 
 
-def test_the_credible_interval_holds_its_mass() -> None:
-    belief = RateEstimate(3.0, 20.0)
-    drawn = np.random.default_rng(1).gamma(belief.a, 1 / belief.b, 100_000)
+def test_credible_interval_contains_its_mass() -> None:
+    rate_estimate = RateEstimate(3.0, 20.0)
+    drawn = np.random.default_rng(1).gamma(rate_estimate.a, 1 / rate_estimate.b, 100_000)
 
-    low, high = compute_credible_interval(belief)
+    low, high = compute_credible_interval(rate_estimate)
 
     assert (drawn < low).mean() == pytest.approx(0.05, abs=0.003)
     assert (drawn > high).mean() == pytest.approx(0.05, abs=0.003)
 
 
-@given(belief=beliefs, mass=st.floats(0.01, 0.99))
-def test_the_credible_interval_is_an_interval(belief: RateEstimate, mass: float) -> None:
-    low, high = compute_credible_interval(belief, mass=mass)
+@given(rate_estimate=beliefs, mass=st.floats(0.01, 0.99))
+def test_credible_interval_has_ordered_finite_bounds(rate_estimate: RateEstimate, mass: float) -> None:
+    low, high = compute_credible_interval(rate_estimate, mass=mass)
 
     assert 0 <= low <= high < math.inf
 
 
-def test_a_last_modified_of_now_or_of_before_the_last_look_is_not_believed() -> None:
+def test_last_modified_of_now_or_before_the_last_visit_is_not_credible() -> None:
     ages = np.array([0.0, 30 / 86_400, 0.5, 3.0, 3.1, 365.0, np.nan, -1.0])
 
     assert is_credible_age(ages, 3.0).tolist() == [False, False, True, True, False, False, False, False]

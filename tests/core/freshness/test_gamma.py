@@ -16,13 +16,13 @@ from crawler.core.freshness.gamma import (
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def test_the_logarithm_of_gamma_is_that_of_the_standard_library() -> None:
+def test_log_gamma_agrees_with_the_standard_library() -> None:
     x = np.geomspace(1e-6, 1e8, 500)
 
     assert compute_log_gamma(x) == pytest.approx([math.lgamma(v) for v in x], rel=1e-11, abs=1e-11)
 
 
-def test_the_derivatives_have_their_known_values() -> None:
+def test_derivatives_have_their_known_values() -> None:
     euler = 0.5772156649015329
 
     assert float(compute_digamma(1.0)) == pytest.approx(-euler, abs=1e-12)
@@ -32,17 +32,17 @@ def test_the_derivatives_have_their_known_values() -> None:
 
 
 @given(x=st.floats(1e-3, 1e5))
-def test_one_step_further_the_derivatives_fall_and_rise_as_they_must(x: float) -> None:
+def test_derivatives_satisfy_the_recurrence(x: float) -> None:
     assert float(compute_digamma(x + 1) - compute_digamma(x)) == pytest.approx(1 / x, rel=1e-6, abs=1e-10)
     assert float(compute_trigamma(x) - compute_trigamma(x + 1)) == pytest.approx(1 / x**2, rel=1e-6, abs=1e-9)
 
 
 @given(a=st.floats(0.01, 1e5))
-def test_the_shape_is_found_from_the_spread(a: float) -> None:
+def test_shape_is_solved_from_the_spread(a: float) -> None:
     assert float(solve_shape(np.log(a) - compute_digamma(a))) == pytest.approx(a, rel=1e-6)
 
 
-# Of chi-squared with k degrees of freedom, from any table: twice a Gamma of shape k/2.
+# Quantiles of chi-squared with k degrees of freedom, which is twice a Gamma of shape k/2.
 @pytest.mark.parametrize(
     ("freedom", "chance", "value"),
     [
@@ -54,13 +54,13 @@ def test_the_shape_is_found_from_the_spread(a: float) -> None:
         (100, 0.05, 77.92946516501726),
     ],
 )
-def test_quantiles_are_those_of_the_tables(freedom: int, chance: float, value: float) -> None:
+def test_quantiles_agree_with_published_tables(freedom: int, chance: float, value: float) -> None:
     assert 2 * float(compute_quantile(freedom / 2, chance)) == pytest.approx(value, rel=1e-9)
 
 
 @given(a=st.integers(1, 100), chance=st.floats(1e-4, 1 - 1e-4))
-def test_the_chance_below_a_quantile_is_the_one_asked_for(a: int, chance: float) -> None:
-    """A Gamma of whole shape a is below x as often as a Poisson of mean x is at least a."""
+def test_probability_below_a_quantile_is_the_requested_one(a: int, chance: float) -> None:
+    """A Gamma with integer shape a is below x with the probability that a Poisson with mean x is at least a."""
     x = float(compute_quantile(a, chance))
 
     fewer = math.fsum(math.exp(n * math.log(x) - x - math.lgamma(n + 1)) for n in range(a))
@@ -68,8 +68,8 @@ def test_the_chance_below_a_quantile_is_the_one_asked_for(a: int, chance: float)
 
 
 @given(a=st.floats(0.02, 0.5), chance=st.floats(1e-4, 0.5))
-def test_quantiles_of_small_shapes_keep_within_the_bounds_of_the_first_term(a: float, chance: float) -> None:
-    """x^a e^-x <= P(a, x) Gamma(a + 1) <= x^a, for every x."""
+def test_quantiles_of_small_shapes_are_within_the_bounds_of_the_first_term(a: float, chance: float) -> None:
+    """For every x: x^a e^-x <= P(a, x) Gamma(a + 1) <= x^a."""
     x = float(compute_quantile(a, chance))
 
     asked = math.log(chance) + math.lgamma(a + 1)
@@ -77,12 +77,12 @@ def test_quantiles_of_small_shapes_keep_within_the_bounds_of_the_first_term(a: f
     assert asked <= a * math.log(x) + 1e-9
 
 
-def test_the_approximation_for_large_shapes_takes_over_without_a_step() -> None:
+def test_approximation_for_large_shapes_is_continuous() -> None:
     below, above = compute_quantile(np.array([999.999, 1000.001]), 0.05)
 
     assert above / below == pytest.approx(1, abs=1e-5)
 
 
-def test_quantiles_keep_the_shape_of_what_they_are_asked_for() -> None:
+def test_quantiles_have_the_shape_of_the_argument() -> None:
     assert compute_quantile(np.ones((3, 2)), 0.5).shape == (3, 2)
     assert compute_quantile(1.0, 0.5).shape == ()

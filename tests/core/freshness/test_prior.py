@@ -39,16 +39,16 @@ pytestmark = pytest.mark.filterwarnings("error")
         ("https://a.example/list?1234=5", "/*?"),
     ],
 )
-def test_a_template_keeps_the_section_and_drops_what_tells_pages_apart(url: str, template: str) -> None:
+def test_template_keeps_the_section_and_masks_the_rest(url: str, template: str) -> None:
     assert derive_template(Url(url)) == template
 
 
 @given(path=st.text(alphabet="ab1-./?&=%", max_size=60))
-def test_any_url_has_a_short_template(path: str) -> None:
+def test_every_url_has_a_short_template(path: str) -> None:
     assert len(derive_template(Url("https://a.example/" + path))) < 200
 
 
-def test_a_domain_has_a_bounded_number_of_groups() -> None:
+def test_number_of_groups_of_a_domain_is_bounded() -> None:
     known: set[str] = set()
     for n in range(2000):
         section = "".join(chr(ord("a") + int(digit)) for digit in str(n))
@@ -59,7 +59,7 @@ def test_a_domain_has_a_bounded_number_of_groups() -> None:
     assert choose_group(Url("https://a.example/a/other"), known, max_groups=50) == "/a/*"
 
 
-def test_refits_find_the_prior_that_rates_were_drawn_from() -> None:
+def test_refits_recover_the_true_prior() -> None:
     rng = np.random.default_rng(3)
     rates, group = rng.gamma(0.8, 1 / 20, 3000), np.zeros(3000, dtype=np.intp)
     prior = PRIOR
@@ -67,8 +67,8 @@ def test_refits_find_the_prior_that_rates_were_drawn_from() -> None:
     for _ in range(25):
         gap = rng.exponential(10, 3000)
         found = rng.random(3000) < -np.expm1(-rates * gap)
-        belief = add_prior(*evidence, prior.a, prior.b)
-        up, down = learn_changed(*belief, gap), learn_unchanged(*belief, gap)
+        rate_estimate = add_prior(*evidence, prior.a, prior.b)
+        up, down = learn_changed(*rate_estimate, gap), learn_unchanged(*rate_estimate, gap)
         learnt = np.where(found, up[0], down[0]), np.where(found, up[1], down[1])
         evidence = subtract_prior(*learnt, prior.a, prior.b)
         found_moments = compute_moments(*add_prior(*evidence, prior.a, prior.b), group, group_count=1)
@@ -78,7 +78,7 @@ def test_refits_find_the_prior_that_rates_were_drawn_from() -> None:
     assert prior.rate_per_day == pytest.approx(rates.mean(), rel=0.05)
 
 
-def test_a_group_without_pages_is_like_its_domain_and_a_large_one_like_itself() -> None:
+def test_empty_group_has_the_prior_of_its_domain_and_large_group_its_own() -> None:
     slow, fast = 0.01, 1.0
     templates = Moments(
         pages=np.array([100_000.0, 100_000.0, 0.0]),
@@ -94,7 +94,7 @@ def test_a_group_without_pages_is_like_its_domain_and_a_large_one_like_itself() 
     assert slow < domain.rate_per_day < fast
 
 
-def test_a_domain_without_any_look_has_the_prior_of_nothing_known() -> None:
+def test_domain_without_visits_has_the_default_prior() -> None:
     nothing = compute_moments(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), group_count=2)
 
     a0, b0, domain = refit_priors(nothing, everywhere=pool_moments(nothing))
@@ -105,7 +105,7 @@ def test_a_domain_without_any_look_has_the_prior_of_nothing_known() -> None:
 
 
 @given(a=st.floats(0.1, 20), b=st.floats(1e-4, 1e4))
-def test_a_gamma_is_fitted_by_itself(a: float, b: float) -> None:
+def test_fit_of_the_moments_of_a_gamma_returns_that_gamma(a: float, b: float) -> None:
     a0, b0 = fit_priors(compute_prior_moments(RateEstimate(a, b)))
 
     assert float(a0) == pytest.approx(a, rel=1e-5)
@@ -116,7 +116,7 @@ def test_a_gamma_is_fitted_by_itself(a: float, b: float) -> None:
     pages=st.lists(st.tuples(st.floats(1e-2, 1e5), st.floats(1e-4, 1e5)), min_size=1, max_size=20),
     lean=st.floats(1, 100),
 )
-def test_a_prior_is_always_a_prior(pages: list[tuple[float, float]], lean: float) -> None:
+def test_refitted_priors_are_always_valid(pages: list[tuple[float, float]], lean: float) -> None:
     a, b = np.array(pages).T
     group = np.arange(len(pages), dtype=np.intp) % 3
 
@@ -132,7 +132,9 @@ def test_a_prior_is_always_a_prior(pages: list[tuple[float, float]], lean: float
     evidence=st.tuples(st.floats(-1e-9, 1e6), st.floats(-1e-9, 1e6)),
     prior=st.tuples(st.floats(0.1, 20), st.floats(1e-6, 1e6)),
 )
-def test_stored_evidence_on_any_prior_is_a_belief(evidence: tuple[float, float], prior: tuple[float, float]) -> None:
+def test_stored_evidence_plus_any_prior_is_a_valid_estimate(
+    evidence: tuple[float, float], prior: tuple[float, float]
+) -> None:
     a, b = add_prior(*evidence, *prior)
 
     assert a > 0

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One page of a Head."""
+    """One page of Candidates."""
 
     a: float
     b: float
@@ -55,8 +55,8 @@ PAGE = Candidate(
     a=0.7, b=20.0, weight=1.0, shadow_price=2.0, min_interval=0.01, max_interval=180.0, unseen=30.0, due_in=-1.0
 )
 NEW = replace(PAGE, is_unfetched=True, unseen=0.0, due_in=0.0)
-FRANTIC = replace(PAGE, a=300.0, b=0.1)  # changes thousands of times a day: never worth its price
-EARLY = replace(PAGE, unseen=1.0, due_in=-0.1)  # due by its stored time, and not yet worth its price
+FRANTIC = replace(PAGE, a=300.0, b=0.1)  # changes thousands of times a day: never reaches its price
+EARLY = replace(PAGE, unseen=1.0, due_in=-0.1)  # due by its stored time, but below its price
 
 
 def head_in(candidates: list[Candidate]) -> Candidates:
@@ -93,23 +93,23 @@ def chosen(
     )
 
 
-def test_the_best_value_for_its_price_goes_first() -> None:
+def test_highest_value_over_price_comes_first() -> None:
     pages = [replace(PAGE, weight=2.0), replace(PAGE, weight=8.0), replace(PAGE, weight=8.0, shadow_price=8.0)]
 
     assert chosen(pages).chosen.tolist() == [1, 0, 2]
 
 
-def test_of_equal_value_the_longest_overdue_goes_first() -> None:
+def test_longest_overdue_page_comes_first_among_equal_values() -> None:
     pages = [replace(PAGE, due_in=-days) for days in (1.0, 9.0, 4.0)]
 
     assert chosen(pages).chosen.tolist() == [1, 2, 0]
 
 
-def test_what_is_worth_its_price_is_handed_out_before_its_stored_due_time() -> None:
+def test_page_whose_value_reaches_its_price_is_selected_before_its_stored_due_time() -> None:
     assert chosen([replace(PAGE, due_in=12.0)]).chosen.tolist() == [0]
 
 
-def test_what_is_not_worth_its_price_is_put_off_until_it_will_be() -> None:
+def test_page_below_its_price_is_deferred_until_its_value_reaches_it() -> None:
     done = chosen([EARLY])
 
     assert done.chosen.tolist() == []
@@ -118,21 +118,21 @@ def test_what_is_not_worth_its_price_is_put_off_until_it_will_be() -> None:
     assert done.due_in[0] == pytest.approx(gap - EARLY.unseen)
 
 
-def test_a_due_time_that_is_still_right_is_not_written_again() -> None:
+def test_due_time_that_is_still_right_is_not_rewritten() -> None:
     right = float(solve_gap(EARLY.a, EARLY.b, EARLY.weight, EARLY.shadow_price)) - EARLY.unseen
 
     assert chosen([replace(EARLY, due_in=right * 1.001)]).rescheduled.tolist() == []
     assert chosen([replace(EARLY, due_in=right * 2)]).rescheduled.tolist() == [0]
 
 
-def test_nothing_is_looked_at_sooner_than_the_least_interval() -> None:
+def test_no_page_is_visited_before_its_minimum_interval() -> None:
     done = chosen([replace(PAGE, weight=1000.0, min_interval=31.0)])
 
     assert done.chosen.tolist() == []
     assert done.due_in == pytest.approx([1.0])
 
 
-def test_the_longest_interval_asks_for_what_no_price_would() -> None:
+def test_page_past_its_longest_interval_is_selected_below_its_price() -> None:
     pages = [replace(FRANTIC, unseen=days) for days in (179.0, 181.0, 400.0)]
 
     done = chosen(pages)
@@ -142,7 +142,7 @@ def test_the_longest_interval_asks_for_what_no_price_would() -> None:
     assert (done.rescheduled.tolist(), done.due_in.tolist()) == ([0], [pytest.approx(1.0)])
 
 
-def test_a_look_that_a_rule_asks_for_is_ordinary_work_and_no_floor_visit() -> None:
+def test_visit_required_by_a_rule_is_not_a_floor_visit() -> None:
     ruled = replace(FRANTIC, max_interval=2.0, is_ruled=True)
 
     done = chosen([replace(ruled, unseen=days) for days in (1.9, 2.1, 5.0)], floor_left=0)
@@ -152,36 +152,36 @@ def test_a_look_that_a_rule_asks_for_is_ordinary_work_and_no_floor_visit() -> No
     assert (done.rescheduled.tolist(), done.due_in.tolist()) == ([0], [pytest.approx(0.1)])
 
 
-def test_floor_visits_beyond_the_days_share_come_back_tomorrow() -> None:
+def test_floor_visits_beyond_the_share_of_the_day_are_due_tomorrow() -> None:
     done = chosen([replace(FRANTIC, unseen=days) for days in (181.0, 400.0, 300.0)], floor_left=1)
 
     assert done.chosen.tolist() == [1]
     assert (done.rescheduled.tolist(), done.due_in.tolist()) == ([0, 2], [FLOOR_RETRY_DAYS] * 2)
 
 
-def test_a_floor_visit_gets_its_turn_among_much_that_is_worth_more() -> None:
+def test_floor_visit_gets_a_slot_among_pages_of_higher_value() -> None:
     pages = [PAGE] * 50 + [replace(FRANTIC, unseen=2000.0)]
 
     assert 50 in chosen(pages, slots=5).chosen
 
 
-def test_discovery_and_refresh_each_have_their_share() -> None:
-    worth_most = [replace(NEW, weight=100.0)] * 50
-    worth_least = [replace(NEW, weight=0.05, shadow_price=1e6)] * 50
+def test_discovery_and_revisits_have_guaranteed_shares() -> None:
+    high_value = [replace(NEW, weight=100.0)] * 50
+    low_value = [replace(NEW, weight=0.05, shadow_price=1e6)] * 50
 
-    assert sum(n >= 50 for n in chosen(worth_most + [PAGE] * 50).chosen) == 3  # refresh keeps its 30 %
-    assert sum(n < 50 for n in chosen(worth_least + [PAGE] * 50).chosen) == 3  # so does discovery, at any price
-    assert len(chosen(worth_most).chosen) == len(chosen([PAGE] * 50).chosen) == 10  # and neither waits for the other
+    assert sum(n >= 50 for n in chosen(high_value + [PAGE] * 50).chosen) == 3  # revisits keep their 30%
+    assert sum(n < 50 for n in chosen(low_value + [PAGE] * 50).chosen) == 3  # so does discovery, at any price
+    assert len(chosen(high_value).chosen) == len(chosen([PAGE] * 50).chosen) == 10  # each can use all slots
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 7])
 @pytest.mark.parametrize(("discovery", "refresh"), [(0.3, 0.3), (0.5, 0.5), (0.1, 0.6), (0.0, 0.25)])
-def test_shares_hold_over_many_hand_outs_of_a_few(slots: int, discovery: float, refresh: float) -> None:
+def test_shares_hold_over_many_small_batches(slots: int, discovery: float, refresh: float) -> None:
     dear, cheap = replace(PAGE, weight=1000.0), replace(NEW, weight=0.05)
     flood, known = replace(NEW, weight=1000.0), replace(PAGE, weight=1.7)
 
     def counted(head: Candidates) -> list[int]:
-        """Of all slots of two hundred hand-outs, those of new and those of known pages."""
+        """Return how many slots of 200 batches go to unfetched and to fetched pages."""
         turns = range(5, 5 + 200 * slots, slots)
         chosen = [
             select_pages(head, slots=slots, discovery_share=discovery, refresh_share=refresh, slots_before=turn).chosen
@@ -197,29 +197,29 @@ def test_shares_hold_over_many_hand_outs_of_a_few(slots: int, discovery: float, 
     assert scarce_known >= 200 * slots * refresh - 2
 
 
-def test_a_flood_of_unimportant_pages_leaves_the_rest_to_refresh() -> None:
+def test_many_unimportant_new_pages_leave_the_rest_to_revisits() -> None:
     flood = [replace(NEW, weight=0.05, shadow_price=1e3)] * 1000
 
     assert sum(n >= 1000 for n in chosen([*flood, *[PAGE] * 20], slots=10).chosen) == 7
 
 
-def test_new_pages_go_by_cash() -> None:
+def test_new_pages_are_ordered_by_cash() -> None:
     pages = [replace(NEW, cash=cash, weight=weight) for cash, weight in ((5, 1.0), (9, 0.1), (7, 9.0))]
 
     assert chosen(pages).chosen.tolist() == [1, 2, 0]
 
 
-def test_a_batch_that_is_cut_off_keeps_the_mix() -> None:
+def test_truncated_batch_keeps_the_mix() -> None:
     kinds = [n < 20 for n in chosen([NEW] * 20 + [PAGE] * 20, slots=20).chosen]
 
     assert 3 <= sum(kinds[:10]) <= 8
 
 
-def test_what_a_user_asked_for_is_first_whatever_it_is_worth() -> None:
+def test_requested_page_comes_first_at_any_value() -> None:
     assert chosen([PAGE, replace(EARLY, is_requested=True)]).chosen.tolist() == [1, 0]
 
 
-def test_a_retry_waits_for_its_time_and_is_not_put_off() -> None:
+def test_retry_waits_for_its_time_and_is_not_deferred() -> None:
     early, due = replace(PAGE, is_timed=True, due_in=0.5), replace(EARLY, is_timed=True)
 
     done = chosen([early, due])
@@ -228,20 +228,20 @@ def test_a_retry_waits_for_its_time_and_is_not_put_off() -> None:
     assert done.rescheduled.tolist() == []
 
 
-def test_another_window_is_read_only_while_this_one_yields() -> None:
+def test_another_window_is_read_only_if_the_last_one_is_productive() -> None:
     assert chosen([PAGE, EARLY]).needs_more_candidates
     assert not chosen([EARLY]).needs_more_candidates
-    assert not chosen([PAGE] * 10).needs_more_candidates  # there is no room for more
+    assert not chosen([PAGE] * 10).needs_more_candidates  # no slots are left
     assert not chosen([]).needs_more_candidates
 
 
-def test_a_window_with_hardly_a_page_worth_a_look_is_the_last() -> None:
-    """All further ones would be read for a page or two each, which are due in any case later."""
+def test_window_with_hardly_any_selectable_page_is_the_last() -> None:
+    """Further windows would be read for a page or two each, and their pages are due later anyway."""
     assert not chosen([PAGE] + [EARLY] * 30, slots=50).needs_more_candidates
     assert chosen([PAGE] * 2 + [EARLY] * 30, slots=50).needs_more_candidates
 
 
-def test_it_is_the_last_window_that_has_to_yield() -> None:
+def test_only_the_last_window_has_to_be_productive() -> None:
     first, last = [PAGE, EARLY], [EARLY, EARLY]
 
     assert chosen(first + last, slots=50).needs_more_candidates
@@ -249,7 +249,7 @@ def test_it_is_the_last_window_that_has_to_yield() -> None:
     assert chosen(last + first, slots=50, last_window=2).needs_more_candidates
 
 
-def test_a_page_is_weighed_by_its_own_terms() -> None:
+def test_each_page_uses_its_own_terms() -> None:
     defaults = VisitTerms(shadow_price=2.0, min_interval=timedelta(hours=12), max_interval=timedelta(days=90))
     dear = replace(defaults, shadow_price=8.0, once=True, is_ruled=True)
 
@@ -277,13 +277,13 @@ def test_a_page_is_weighed_by_its_own_terms() -> None:
 
     assert head.b.tolist() == [8.0, 8.0, 40.0]
     assert head.shadow_price.tolist() == [2.0, 8.0, 2.0]
-    assert head.weight.tolist() == [1.0, 0.05, 3.0]  # nothing is worth nothing
+    assert head.weight.tolist() == [1.0, 0.05, 3.0]  # weights have a lower bound
     assert (head.min_interval.tolist(), head.max_interval.tolist()) == ([0.5] * 3, [90.0] * 3)
     assert (head.is_timed.tolist(), head.is_ruled.tolist()) == ([False, True, True], [False, True, False])
     assert np.all(np.diff(head.cash) < 0)
 
 
-def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and_due_never() -> None:
+def test_fetched_page_with_rule_once_is_only_revisited_for_a_user() -> None:
     wanted = [RequestReason.NONE, RequestReason.BY_AUDIT, RequestReason.BY_USER, RequestReason.NONE, RequestReason.NONE]
     count = len(wanted)
     head = build_candidates(
@@ -306,7 +306,7 @@ def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and
             is_unfetched=[False] * count,
             has_version=[True, True, True, True, False],
             request_reason=wanted,
-            is_timed=[False, False, False, False, True],  # the last one has yet to be had
+            is_timed=[False, False, False, False, True],  # the last one was not fetched yet
             is_dead=[False] * count,
             is_duplicate=[False] * count,
             phase=[1.0] * count,
@@ -320,12 +320,12 @@ def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and
     done = select_pages(head, slots=10, discovery_share=0.3, refresh_share=0.3)
 
     assert sorted(done.chosen.tolist()) == [2, 4]
-    assert done.rescheduled.tolist() == [0, 1]  # the fourth is put off for ever already
+    assert done.rescheduled.tolist() == [0, 1]  # the fourth is never due already
     assert np.isinf(done.due_in).all()
     assert done.needs_more_candidates
 
 
-def test_a_first_gap_is_spread_and_stays_so_when_a_claim_reads_it() -> None:
+def test_first_gap_stays_spread_when_a_claim_reads_it() -> None:
     gap = float(solve_gap(PAGE.a, PAGE.b, PAGE.weight, PAGE.shadow_price))
     parts = [0.1, 0.5, 0.9]
     waiting = [replace(PAGE, unseen=0.05 * gap, due_in=(part - 0.05) * gap, phase=part) for part in parts]
@@ -338,7 +338,7 @@ def test_a_first_gap_is_spread_and_stays_so_when_a_claim_reads_it() -> None:
     assert find_outdated_due_times(dearer)[1].tolist() == pytest.approx([part * again - 0.05 * gap for part in parts])
 
 
-def test_two_heads_are_weighed_as_one() -> None:
+def test_joined_candidates_are_selected_together() -> None:
     worse, better = [replace(PAGE, weight=weight) for weight in (1.0, 2.0)], [replace(PAGE, weight=9.0)]
 
     both = join_candidates(head_in(worse), head_in(better))
@@ -346,7 +346,7 @@ def test_two_heads_are_weighed_as_one() -> None:
     assert select_pages(both, slots=2, discovery_share=0.3, refresh_share=0.3).chosen.tolist() == [2, 1]
 
 
-def test_a_head_without_pages_gives_none() -> None:
+def test_no_candidates_give_an_empty_selection() -> None:
     head = build_candidates(
         CandidateColumns(
             [],
@@ -396,7 +396,7 @@ candidates = st.lists(
 @given(
     candidates=candidates, slots=st.integers(0, 50), floor_left=st.none() | st.integers(0, 5), share=st.floats(0, 0.5)
 )
-def test_whatever_the_head_each_page_is_handed_out_or_put_off_or_waits(
+def test_each_candidate_is_selected_deferred_or_waits(
     candidates: list[Candidate], slots: int, floor_left: int | None, share: float
 ) -> None:
     budget = None if floor_left is None else DayBudget(100.0, floor_left)
@@ -414,10 +414,10 @@ def test_whatever_the_head_each_page_is_handed_out_or_put_off_or_waits(
         assert page.unseen + days <= max(page.max_interval, page.unseen + FLOOR_RETRY_DAYS) + 1e-3
     for n in out:
         page = candidates[n]
-        worth = float(compute_values(page.a, page.b, page.weight, page.unseen)) >= MIN_SCORE * page.shadow_price * (
-            1 - 1e-9
-        )
-        due = page.due_in <= 0 if page.is_timed else worth or page.unseen >= page.max_interval
+        reaches_price = float(
+            compute_values(page.a, page.b, page.weight, page.unseen)
+        ) >= MIN_SCORE * page.shadow_price * (1 - 1e-9)
+        due = page.due_in <= 0 if page.is_timed else reaches_price or page.unseen >= page.max_interval
         assert page.is_unfetched or page.is_requested or due
 
 
@@ -428,10 +428,10 @@ def test_whatever_the_head_each_page_is_handed_out_or_put_off_or_waits(
     discovery=st.floats(0, 0.5),
     refresh=st.floats(0, 0.5),
 )
-def test_a_small_grant_is_left_over_only_where_no_page_waits(
+def test_small_grant_is_left_over_only_if_no_page_waits(
     candidates: list[Candidate], slots_before: int, floor_left: int | None, discovery: float, refresh: float
 ) -> None:
-    """A domain is awake as long as a page is unfetched or due: one of them takes a single slot, too, at every turn."""
+    """A domain stays awake while a page is unfetched or due, so one of these must use even a single slot."""
     found = [
         select_pages(
             head_in(candidates),
@@ -446,13 +446,13 @@ def test_a_small_grant_is_left_over_only_where_no_page_waits(
 
     assert [len(each.chosen) for each in found] == [min(slots, len(found[-1].chosen)) for slots in (1, 2, 3)]
     if not len(found[0].chosen):
-        put_off = set(found[0].rescheduled.tolist())
+        deferred = set(found[0].rescheduled.tolist())
         assert not [
-            n for n, page in enumerate(candidates) if n not in put_off and (page.is_unfetched or page.due_in <= 0)
+            n for n, page in enumerate(candidates) if n not in deferred and (page.is_unfetched or page.due_in <= 0)
         ]
 
 
-def test_slots_that_are_left_over_go_to_the_highest_values_below_the_price() -> None:
+def test_slots_left_over_go_to_the_highest_values_below_the_price() -> None:
     little, more = replace(EARLY, unseen=2.0), replace(EARLY, unseen=4.0)
     too_soon, timed = replace(EARLY, min_interval=2.0), replace(EARLY, is_timed=True, due_in=1.0)
     pages = [little, PAGE, too_soon, more, timed]
@@ -468,8 +468,8 @@ def test_slots_that_are_left_over_go_to_the_highest_values_below_the_price() -> 
     assert 3 not in one_left.rescheduled
 
 
-def test_a_page_is_never_starved_by_others_of_its_kind() -> None:
-    """Fifty like pages and five slots a day: each has its turn in ten days, the longest overdue first."""
+def test_equal_pages_do_not_starve_each_other() -> None:
+    """With fifty equal pages and five slots a day, each is visited within ten days, the longest overdue first."""
     unseen = np.full(50, 30.0)
     for _ in range(100):
         pages = [replace(PAGE, unseen=days, due_in=20 - days) for days in unseen]
@@ -482,15 +482,15 @@ def test_a_page_is_never_starved_by_others_of_its_kind() -> None:
 DEAD = replace(PAGE, is_dead=True, is_timed=True, unseen=31.0, due_in=-1.0, weight=9.0, phase=0.5)
 
 
-def test_a_dead_link_goes_behind_every_page_that_is_worth_its_price() -> None:
+def test_dead_link_comes_after_all_pages_that_reach_their_price() -> None:
     assert chosen([DEAD, PAGE, DEAD, PAGE], slots=3).chosen.tolist()[:2] == [1, 3]
     by_its_floor, new = replace(EARLY, unseen=181.0), replace(NEW, weight=90.0)
     assert chosen([DEAD, by_its_floor], slots=1).chosen.tolist() == [1]
     assert chosen([replace(DEAD, unseen=900.0), new], slots=1).chosen.tolist() == [1]
 
 
-@pytest.mark.parametrize("kind", [DEAD, replace(DEAD, is_dead=False, is_duplicate=True)], ids=["dead", "follower"])
-def test_of_a_budget_dead_links_and_followers_get_their_share_before_all_others(kind: Candidate) -> None:
+@pytest.mark.parametrize("kind", [DEAD, replace(DEAD, is_dead=False, is_duplicate=True)], ids=["dead", "duplicate"])
+def test_dead_links_and_duplicates_get_their_share_of_a_budget_first(kind: Candidate) -> None:
     found = [
         chosen([PAGE] * 9 + [kind] * 9, slots=5, slots_before=before, budget_per_day=50.0)
         for before in range(0, 1000, 5)
@@ -502,21 +502,21 @@ def test_of_a_budget_dead_links_and_followers_get_their_share_before_all_others(
     assert all(each.chosen[0] >= 9 for each in found if max(each.chosen) >= 9)
 
 
-def test_those_that_have_no_turn_are_due_again_one_after_another() -> None:
+def test_checks_without_a_slot_are_due_one_after_another() -> None:
     dead = [replace(DEAD, due_in=-float(days)) for days in (1, 3, 2)]
 
     done = chosen(dead, slots=20, floor_left=3, budget_per_day=1 / CHECK_SHARE)
 
     assert (list(done.chosen), list(done.rescheduled), list(done.due_in)) == ([1], [0, 2], [2, 1])
-    assert done.needs_more_candidates  # what stands behind them in the due order is read
+    assert done.needs_more_candidates  # the pages after them in the due index must be read
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.1])
-def test_those_that_have_no_turn_wait_half_a_year_at_most(budget: float) -> None:
+def test_checks_without_a_slot_wait_at_most_half_a_year(budget: float) -> None:
     assert list(chosen([DEAD] * 2, slots=1, budget_per_day=budget).due_in) == [180.0] * 2
 
 
-def test_without_a_budget_dead_links_are_visited_when_they_are_due_and_for_a_user_at_once() -> None:
+def test_without_a_budget_dead_links_are_visited_when_due_or_requested() -> None:
     assert len(chosen([DEAD] * 5).chosen) == 5
     assert chosen([replace(DEAD, due_in=3.0)]).chosen.tolist() == []
     assert chosen([PAGE, replace(DEAD, is_dead=False, is_requested=True)], slots=1).chosen.tolist() == [1]

@@ -1,4 +1,4 @@
-"""Site activity: a change found today may have fallen on any day since the visit before; pages age by those days."""
+"""Site activity: a change may have happened on any day since the last visit; pages age by these days."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -23,14 +23,14 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def findings(*visits: tuple[float, float, bool], rate: float = 0.02, untold: float = 1.0) -> VisitFindings:
-    """visits: the visit before, this one, and whether it found a change."""
+def findings(*visits: tuple[float, float, bool], rate: float = 0.02, unsignaled_share: float = 1.0) -> VisitFindings:
+    """Return findings. visits: the previous visit, this one, and whether it found a change."""
     since, at, changed = zip(*visits, strict=True)
-    return VisitFindings(np.array(since), np.array(at), np.array(changed), np.full(len(visits), rate), untold)
+    return VisitFindings(np.array(since), np.array(at), np.array(changed), np.full(len(visits), rate), unsignaled_share)
 
 
 def in_turn(days: int, *, pages: int, burst: float) -> VisitFindings:
-    """Pages visited every ten days, a tenth of them each day; all of them change at one instant and never else."""
+    """Return visits to pages every ten days, a tenth of them each day. All pages change at one instant only."""
     last = dict.fromkeys(range(pages), 0.0)
     found = []
     for day in range(1, days):
@@ -40,7 +40,7 @@ def in_turn(days: int, *, pages: int, burst: float) -> VisitFindings:
     return findings(*found)
 
 
-def test_pages_age_by_the_day_on_which_all_changed_and_those_seen_since_do_not() -> None:
+def test_pages_age_by_the_day_of_a_burst_unless_visited_since() -> None:
     burst = in_turn(40, pages=100, burst=25.5)
     times = ((START + since * DAY, START + at * DAY) for since, at in zip(burst.since, burst.at, strict=True))
     visits = [(*each, bool(changed), 0.02) for each, changed in zip(times, burst.changed, strict=True)]
@@ -54,15 +54,15 @@ def test_pages_age_by_the_day_on_which_all_changed_and_those_seen_since_do_not()
     assert found.get_days_ahead(START + 30 * DAY) < 0
 
 
-def test_a_change_found_late_is_shared_among_the_days_in_which_it_can_have_fallen() -> None:
-    """Two pages that changed within ten and four days say that it was in the days that both have in common."""
+def test_late_found_change_is_distributed_over_its_possible_days() -> None:
+    """If two pages changed within ten and four days, the change probably fell into the days in common."""
     levels = compute_activity_levels(findings((0, 10, True), (6, 10, True), (0, 6, False)), np.arange(11.0))
 
     assert levels[6:].min() > levels[:6].max()
     assert levels[6:] == pytest.approx(levels[6])
 
 
-def test_where_pages_change_each_for_itself_activity_stays_near_one() -> None:
+def test_activity_stays_near_one_if_pages_change_independently() -> None:
     rng = np.random.default_rng(5)
     rates, last, visits = rng.gamma(2.0, 0.02, 400), np.zeros(400), []
     for day in range(1, 120):
@@ -77,16 +77,16 @@ def test_where_pages_change_each_for_itself_activity_stays_near_one() -> None:
     assert np.abs(np.cumsum(levels - 1)).max() < 4  # days
 
 
-def test_nothing_is_learned_of_changes_that_a_source_tells() -> None:
+def test_signaled_changes_teach_nothing_about_activity() -> None:
     found = in_turn(40, pages=100, burst=25.5)
 
-    told = VisitFindings(found.since, found.at, found.changed, found.rate, unsignaled_share=0.0)
+    signaled = VisitFindings(found.since, found.at, found.changed, found.rate, unsignaled_share=0.0)
 
-    assert compute_activity_levels(told, np.arange(41.0)) == pytest.approx(np.ones(40))
+    assert compute_activity_levels(signaled, np.arange(41.0)) == pytest.approx(np.ones(40))
 
 
-def plainly(found: VisitFindings, days: int) -> Floats:
-    """Expectation maximization as it is written in books, with one hazard for each visit and day."""
+def compute_directly(found: VisitFindings, days: int) -> Floats:
+    """Run textbook expectation maximization, with one hazard per visit and day."""
     first = np.arange(days)
     overlap = np.minimum(found.at[:, None], first + 1) - np.maximum(found.since[:, None], first)
     overlap = np.clip(overlap, 0, None)
@@ -104,18 +104,18 @@ VISIT = st.tuples(st.floats(-5, 19.9), st.floats(0.05, 12), st.booleans(), st.fl
 
 
 @given(st.lists(VISIT, min_size=1, max_size=30))
-def test_the_sums_over_days_are_those_of_each_visit_and_day(visits: list[tuple[float, float, bool, float]]) -> None:
+def test_sums_over_days_agree_with_the_direct_computation(visits: list[tuple[float, float, bool, float]]) -> None:
     since, gap, changed, rate = (np.array(column) for column in zip(*visits, strict=True))
     found = VisitFindings(since, np.clip(since + gap, 1e-3, 20.0), changed, rate)
 
     levels = compute_activity_levels(found, np.arange(21.0))
 
-    assert levels == pytest.approx(plainly(found, 20), rel=1e-6)
+    assert levels == pytest.approx(compute_directly(found, 20), rel=1e-6)
     assert levels.min() > 0
     assert levels.mean() == pytest.approx(1.0)
 
 
-def test_days_begin_at_midnight_and_the_last_ends_now() -> None:
+def test_activity_limits_are_midnights_and_now() -> None:
     limits = compute_activity_limits(START + timedelta(hours=7), START + timedelta(days=2, hours=5))
     recent = compute_activity_limits(START, START + 400 * DAY)
 
@@ -123,12 +123,12 @@ def test_days_begin_at_midnight_and_the_last_ends_now() -> None:
     assert (recent[0], recent[-1], len(recent)) == (START + 280 * DAY, START + 400 * DAY, 121)
 
 
-def test_a_site_without_visits_ages_by_the_calendar() -> None:
+def test_site_without_visits_ages_by_the_calendar() -> None:
     assert learn_site_activity([], at=START).get_days_ahead(START - DAY) == 0.0
     assert EVEN_ACTIVITY.get_days_ahead(START) == 0.0
 
 
-def test_activity_has_moved_where_some_page_is_a_day_older_by_it() -> None:
+def test_activity_has_moved_if_the_age_of_some_page_differs_by_a_day() -> None:
     limits = tuple(START + n * DAY for n in range(3))
 
     assert not EVEN_ACTIVITY.has_moved(SiteActivity(limits, (0.0, 0.9, 0.0)))

@@ -24,18 +24,18 @@ from crawler.core.http.urls import Authority, get_public_suffix
         ("denver.co.us", "co.us"),
     ],
 )
-def test_the_kind_of_a_site_is_the_class_in_its_public_suffix(authority: str, kind: str) -> None:
+def test_kind_of_a_site_is_the_class_in_its_public_suffix(authority: str, kind: str) -> None:
     assert classify_site(Authority(authority)) == kind
 
 
 @pytest.mark.parametrize(
     "authority", ["127.0.0.1:8001", "[2001:db8::1]", "localhost:8001", "intranet", "a.test", "wiki.internal"]
 )
-def test_an_address_and_a_name_on_no_list_have_no_kind(authority: str) -> None:
+def test_addresses_and_names_without_a_listed_suffix_have_no_kind(authority: str) -> None:
     assert get_public_suffix(Authority(authority)) is None
     assert classify_site(Authority(authority)) == NO_KIND
 
 
-def test_a_public_suffix_is_as_long_as_the_list_says() -> None:
+def test_public_suffix_follows_the_list() -> None:
     assert get_public_suffix(Authority("docs.example.co.uk:8080")) == "co.uk"
     assert get_public_suffix(Authority("a.someone.github.io")) == "github.io"

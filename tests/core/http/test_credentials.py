@@ -18,7 +18,7 @@ from crawler.core.http.credentials import (
 LITERAL = "hunter2-s3cret"
 
 
-def test_every_secret_is_named_by_the_place_where_it_stands() -> None:
+def test_all_references_of_credentials_are_listed() -> None:
     found = parse_credentials(
         ["X-Key: env:DOCS_KEY"],
         "basic env:USER block:docs-password",
@@ -64,9 +64,7 @@ def test_every_secret_is_named_by_the_place_where_it_stands() -> None:
         (parse_proxy, "http://proxy.test"),
     ],
 )
-def test_a_secret_that_is_typed_is_refused_in_a_line_that_does_not_repeat_it(
-    parse: Callable[[str], object], text: str
-) -> None:
+def test_literal_secret_is_rejected_without_repeating_it(parse: Callable[[str], object], text: str) -> None:
     with pytest.raises(ValueError, match=r".") as refused:
         parse(text)
 
@@ -74,13 +72,13 @@ def test_a_secret_that_is_typed_is_refused_in_a_line_that_does_not_repeat_it(
     assert "\n" not in str(refused.value)
 
 
-def test_a_secret_that_a_header_cannot_have_is_told_from_one_that_it_can() -> None:
+def test_secrets_that_are_not_allowed_in_a_header_are_explained() -> None:
     assert [
         bool(explain_unusable_secret(secret)) for secret in ("", "a\r\nX-More: b", "\xe4", "a" * 9000, "a b:c=")
     ] == [*(True, True, True, True, False)]
 
 
-def test_stored_settings_that_cannot_be_read_are_refusals_and_no_exception() -> None:
+def test_invalid_stored_settings_are_refusals_not_exceptions() -> None:
     stored = DomainSettings(auth="basic nothing", hours="Sun 22-25", headers=("X-Key: env:KEY", "nonsense"))
 
     assert len(stored.problems) == 3

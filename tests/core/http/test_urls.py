@@ -1,4 +1,4 @@
-"""One spelling for each page, and which pages belong to a domain."""
+"""The normal form of URLs, and which URLs belong to a domain."""
 
 import contextlib
 import time
@@ -27,7 +27,7 @@ from crawler.core.http.urls import (
 
 BASE = Url("https://www.example.com/docs/current/index.html?page=2")
 
-# Text that looks enough like URLs to reach every branch of the parser.
+# Text that is similar enough to URLs to reach every branch of the parser.
 SCHEMES = "http: https: HTTP: mailto: javascript: file:"
 MARKS = "// / \\ ? # & = : @ . .. ../ ./ | ' \" < > ^ ` { } [ ]"
 ESCAPES = "% %2 %2e %2E %7e %65 %zz %00"
@@ -66,7 +66,7 @@ anything = st.one_of(linkish, st.text(), st.text(st.characters(exclude_categorie
         ("http:\\\\example.com\\a", "http://example.com/a"),
     ],
 )
-def test_a_page_has_one_spelling(text: str, url: str) -> None:
+def test_url_has_one_normal_form(text: str, url: str) -> None:
     assert normalize_url(text) == url
 
 
@@ -96,7 +96,7 @@ def test_a_page_has_one_spelling(text: str, url: str) -> None:
         "http://example.com/" + "ä" * 1400,
     ],
 )
-def test_what_cannot_be_crawled_is_no_url(text: str) -> None:
+def test_text_that_cannot_be_crawled_has_no_url(text: str) -> None:
     assert normalize_url(text) is None
 
 
@@ -113,16 +113,16 @@ def test_what_cannot_be_crawled_is_no_url(text: str) -> None:
         ("a=1&&b=2", "?a=1&&b=2"),
     ],
 )
-def test_tracking_parameters_and_nothing_else_are_dropped(query: str, kept: str) -> None:
+def test_only_tracking_parameters_are_removed(query: str, kept: str) -> None:
     assert normalize_url(f"http://example.com/a?{query}") == f"http://example.com/a{kept}"
 
 
-def test_capital_a_and_small_a_are_two_pages() -> None:
+def test_case_of_the_path_is_significant() -> None:
     assert normalize_url("http://example.com/A?B=C") == "http://example.com/A?B=C"
     assert normalize_url("http://example.com/a?B=C") != normalize_url("http://example.com/A?B=C")
 
 
-def test_a_url_of_8_kilobytes_is_kept_whole() -> None:
+def test_url_of_8_kilobytes_is_not_truncated() -> None:
     url = "http://example.com/" + "a" * (MAX_URL_BYTES - len("http://example.com/"))
     assert normalize_url(url) == url
     assert normalize_urls([url, url + "a"], base=BASE) == (url,)
@@ -130,7 +130,7 @@ def test_a_url_of_8_kilobytes_is_kept_whole() -> None:
 
 
 @given(anything)
-def test_normalising_twice_is_normalising_once(text: str) -> None:
+def test_normalization_is_idempotent(text: str) -> None:
     once = normalize_url(text, base=BASE)
     if once is not None:
         assert normalize_url(once) == once
@@ -139,7 +139,7 @@ def test_normalising_twice_is_normalising_once(text: str) -> None:
 
 
 @given(anything)
-def test_a_normalised_url_is_printable_ascii_in_every_case(text: str) -> None:
+def test_normalized_url_is_printable_ascii(text: str) -> None:
     url = normalize_url(text, base=BASE)
     if url is not None:
         assert url.isascii()
@@ -151,7 +151,7 @@ def test_a_normalised_url_is_printable_ascii_in_every_case(text: str) -> None:
 
 
 @given(st.lists(anything, max_size=20), st.lists(pieces.filter(str.isalnum), max_size=4))
-def test_links_read_together_are_those_read_one_by_one(hrefs: list[str], plain: list[str]) -> None:
+def test_links_normalized_together_agree_with_single_links(hrefs: list[str], plain: list[str]) -> None:
     hrefs += [
         "/".join(plain),
         "/" + "/".join(plain),
@@ -163,7 +163,7 @@ def test_links_read_together_are_those_read_one_by_one(hrefs: list[str], plain: 
     assert normalize_urls(hrefs, base=BASE) == tuple(one_by_one)
 
 
-def test_links_of_a_page_come_once_and_in_their_order() -> None:
+def test_links_of_a_page_are_distinct_and_in_order() -> None:
     hrefs = ["b.html", "a.html#x", "a.html#y", "", "#top", "./b.html", "/", "?page=3", "//other.org/x", "mailto:me@x.y"]
     assert normalize_urls(hrefs, base=BASE) == (
         "https://www.example.com/docs/current/b.html",
@@ -175,7 +175,7 @@ def test_links_of_a_page_come_once_and_in_their_order() -> None:
     )
 
 
-def test_hundreds_of_plain_links_take_less_than_five_microseconds_each() -> None:
+def test_plain_links_take_less_than_five_microseconds_each() -> None:
     hrefs = [f"page-{n}.html#part" for n in range(1000)]
     began = time.process_time()
     for _ in range(10):
@@ -183,7 +183,7 @@ def test_hundreds_of_plain_links_take_less_than_five_microseconds_each() -> None
     assert (time.process_time() - began) / 10_000 < 5e-6  # 0.8 microseconds on a quiet machine
 
 
-def test_a_page_key_is_16_bytes_and_differs_between_pages() -> None:
+def test_page_key_has_16_bytes_and_differs_between_pages() -> None:
     keys = {compute_page_key(Url(f"https://example.com/{n}")) for n in range(1000)}
     assert len(keys) == 1000
     assert {len(key) for key in keys} == {16}
@@ -197,7 +197,7 @@ def test_a_page_key_is_16_bytes_and_differs_between_pages() -> None:
         ("http://[::1]:8001/x", "http", "[::1]:8001", "::1", "/x"),
     ],
 )
-def test_a_url_has_these_parts(url: Url, scheme: str, authority: str, host: str, asked: str) -> None:
+def test_parts_of_a_url(url: Url, scheme: str, authority: str, host: str, asked: str) -> None:
     assert (get_scheme(url), get_authority(url), get_path_and_query(url)) == (scheme, authority, asked)
     assert get_host(get_authority(url)) == host
 
@@ -215,7 +215,7 @@ def test_a_url_has_these_parts(url: Url, scheme: str, authority: str, host: str,
         ("[2001:db8::1]:80", "2001:db8::1"),
     ],
 )
-def test_the_registrable_name_ends_at_the_public_suffix(authority: str, own: str) -> None:
+def test_registrable_domain_follows_the_public_suffix_list(authority: str, own: str) -> None:
     assert get_registrable_domain(Authority(authority)) == own
 
 
@@ -231,12 +231,12 @@ def test_the_registrable_name_ends_at_the_public_suffix(authority: str, own: str
         ("127.0.0.1:8001/a", "http://127.0.0.1:8001/a"),
     ],
 )
-def test_a_person_may_be_brief(text: str, url: str) -> None:
+def test_user_may_omit_the_scheme(text: str, url: str) -> None:
     assert parse_user_url(text) == url
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "empty"),
         (" \t", "empty"),
@@ -250,8 +250,8 @@ def test_a_person_may_be_brief(text: str, url: str) -> None:
         ("example.com/" + "a" * 9000, "longer than"),
     ],
 )
-def test_an_error_says_in_one_line_what_is_wrong(text: str, says: str) -> None:
-    with pytest.raises(ValueError, match=says) as caught:
+def test_error_explains_in_one_line_what_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
         parse_user_url(text)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 200
@@ -259,7 +259,7 @@ def test_an_error_says_in_one_line_what_is_wrong(text: str, says: str) -> None:
 
 
 @given(anything)
-def test_whatever_a_person_types_is_a_url_or_a_value_error(text: str) -> None:
+def test_any_user_input_is_a_url_or_a_value_error(text: str) -> None:
     with contextlib.suppress(ValueError):
         url = parse_user_url(text)
         assert normalize_url(url) == url
@@ -293,17 +293,17 @@ SCOPE = Scope(
         ("https://other.example.com/docs/a", 0, ExclusionReason.OTHER_DOMAIN),
     ],
 )
-def test_a_refusal_says_why(url: str, depth: int, refusal: ExclusionReason | None) -> None:
+def test_exclusion_has_a_reason(url: str, depth: int, refusal: ExclusionReason | None) -> None:
     assert SCOPE.find_exclusion(Url(url), depth) == refusal
 
 
-def test_an_alias_and_the_other_scheme_lead_home() -> None:
+def test_alias_and_other_scheme_become_domain_urls() -> None:
     for url in ("http://example.com/a?b", "https://example.com/a?b", "http://www.example.com/a?b"):
         assert SCOPE.to_domain_url(Url(url)) == "https://www.example.com/a?b"
     assert SCOPE.to_domain_url(Url("https://other.org/a")) == "https://other.org/a"
 
 
-def test_a_port_that_is_written_out_keeps_its_scheme() -> None:
+def test_url_with_an_explicit_port_keeps_its_scheme() -> None:
     scope = Scope(authority=Authority("127.0.0.1:8001"), scheme="http")
     assert scope.to_domain_url(Url("https://127.0.0.1:8001/a")) == "https://127.0.0.1:8001/a"
     assert scope.find_exclusion(Url("https://127.0.0.1:8001/a")) is ExclusionReason.OTHER_DOMAIN
@@ -313,7 +313,7 @@ def test_a_port_that_is_written_out_keeps_its_scheme() -> None:
     assert six.to_domain_url(Url("https://[::1]/a")) == "http://[::1]/a"
 
 
-def test_a_url_that_is_too_long_under_the_domains_own_name_is_refused() -> None:
+def test_url_that_is_too_long_as_a_domain_url_is_excluded() -> None:
     scope = Scope(authority=Authority("www.example.com"), aliases=frozenset({Authority("example.com")}))
     path = "a" * (MAX_URL_BYTES - len("https://example.com/") - 4)
     assert scope.find_exclusion(Url(f"https://example.com/{path}")) is None
@@ -344,19 +344,19 @@ def test_a_url_that_is_too_long_under_the_domains_own_name_is_refused() -> None:
         ("re:[]x[]", "/x", True),
     ],
 )
-def test_a_pattern_reads_like_robots_txt_or_as_a_regular_expression(pattern: str, asked: str, matches: bool) -> None:
+def test_pattern_matches_like_robots_txt_or_as_a_regular_expression(pattern: str, asked: str, matches: bool) -> None:
     scope = Scope(authority=Authority("example.com"), exclude=(pattern,))
     assert (scope.find_exclusion(Url(f"https://example.com{asked}")) is ExclusionReason.EXCLUDED) is matches
 
 
 @pytest.mark.parametrize("pattern", ["", "docs/", "re:(", "https://example.com/"])
-def test_a_pattern_that_is_none_is_refused_by_name(pattern: str) -> None:
+def test_invalid_pattern_raises_an_error_that_names_it(pattern: str) -> None:
     with pytest.raises(ValueError, match="the pattern") as caught:
         Scope(authority=Authority("example.com"), include=(pattern,))
     assert repr(pattern) in str(caught.value) or pattern in str(caught.value)
 
 
-def test_no_pattern_of_stars_takes_for_ever() -> None:
+def test_patterns_with_many_stars_are_fast() -> None:
     scope = Scope(authority=Authority("example.com"), exclude=("/" + "*a" * 50 + "*b$", "/" + "*a" * 50 + "*b"))
     url = normalize_url("https://example.com/" + "a" * 8000)
     assert url is not None
@@ -366,7 +366,7 @@ def test_no_pattern_of_stars_takes_for_ever() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["re:(a+)+$", "re:^(/?a?)*$", r"re:(\w+\s?)*\Z", "re:(a|a)*b", "re:(.*)*=(.*)*;"])
-def test_no_regular_expression_takes_for_ever(pattern: str) -> None:
+def test_regular_expressions_are_fast(pattern: str) -> None:
     scope = Scope(authority=Authority("example.com"), exclude=(pattern,))
     began = time.process_time()
     scope.find_exclusion(Url("https://example.com/" + "a" * 60 + "!"))
@@ -377,17 +377,17 @@ def test_no_regular_expression_takes_for_ever(pattern: str) -> None:
 @pytest.mark.parametrize(
     "pattern", ["re:(?=a)", "re:(?<!a)b", r"re:(a)\1", "re:(?P<n>a)(?P=n)", "re:(?>a+)", "re:a{1001}"]
 )
-def test_a_pattern_that_needs_backtracking_is_refused_with_a_sentence(pattern: str) -> None:
-    (said,) = list_refusals(("/a", pattern, "*b"))
-    assert said.startswith(f"the pattern {pattern!r} could take for ever")
-    assert "without looking ahead or behind, back-references" in said
+def test_pattern_that_needs_backtracking_has_a_refusal(pattern: str) -> None:
+    (refusal,) = list_refusals(("/a", pattern, "*b"))
+    assert refusal.startswith(f"the pattern {pattern!r} is not supported, because it could run forever")
+    assert "no look-around, no back-references" in refusal
     assert (
         Scope(authority=Authority("example.com"), exclude=(pattern,)).find_exclusion(Url("https://example.com/ab"))
         is None
     )
 
 
-def test_a_filter_refuses_what_the_patterns_leave() -> None:
+def test_url_filter_applies_after_the_patterns() -> None:
     asked: list[Url] = []
 
     def accepts(url: Url) -> bool:

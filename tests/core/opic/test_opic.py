@@ -37,24 +37,24 @@ def total(books: Economy) -> int:
 
 
 @given(cash=st.integers(0, TOTAL_CASH), outlinks=st.lists(keys))
-def test_settling_neither_makes_nor_loses_cash(cash: int, outlinks: list[PageKey]) -> None:
+def test_settlement_conserves_cash(cash: int, outlinks: list[PageKey]) -> None:
     done = settle_cash(cash, outlinks)
 
     assert cash == sum(done.shares.values()) + done.to_virtual_page
 
 
-def test_a_leaf_pays_the_reserve() -> None:
+def test_page_without_links_pays_the_virtual_page() -> None:
     assert settle_cash(1000, []).to_virtual_page == 1000
 
 
-def test_links_get_equal_parts_and_duplicates_count_once() -> None:
+def test_links_get_equal_parts_and_duplicate_links_count_once() -> None:
     done = settle_cash(1000, [key(1), key(2), key(1)], virtual_page_share=0.15)
 
     assert done.shares == {key(1): 425, key(2): 425}
     assert done.to_virtual_page == 150
 
 
-def test_every_page_brings_the_same_endowment_and_takes_it_away() -> None:
+def test_each_page_brings_the_same_endowment_and_returns_it() -> None:
     books = economy(pages=4)
     assert {books.get_cash(key(n)) for n in range(4)} == {ENDOWMENT}
     books.pay_page(key(2), 50)
@@ -65,7 +65,7 @@ def test_every_page_brings_the_same_endowment_and_takes_it_away() -> None:
     assert (left, books.virtual_page_cash, books.dormant) == (50, 50, TOTAL_CASH - 50 - 3 * ENDOWMENT)
 
 
-def test_the_reserve_pays_all_pages_alike_and_keeps_what_does_not_divide() -> None:
+def test_virtual_page_pays_all_pages_equally_and_keeps_the_remainder() -> None:
     books = economy(pages=4)
     books.change_pool(key(0), Pool.FETCHED)
     books.virtual_page_cash, books.dormant = 1003, books.dormant - 1003
@@ -76,7 +76,7 @@ def test_the_reserve_pays_all_pages_alike_and_keeps_what_does_not_divide() -> No
     assert books.virtual_page_cash == 3
 
 
-def test_a_page_that_changes_pool_carries_cash_not_net() -> None:
+def test_page_that_changes_pool_keeps_its_cash() -> None:
     books = economy(pages=3)
     books.dividend[Pool.FETCHED] = 777
 
@@ -87,7 +87,7 @@ def test_a_page_that_changes_pool_carries_cash_not_net() -> None:
     assert books.pages == [2, 1, 0, 0]
 
 
-def test_an_empty_pool_begins_again_without_a_dividend() -> None:
+def test_empty_pool_resets_its_dividend() -> None:
     books = economy(pages=2)
     books.virtual_page_cash, books.dormant = 2000, books.dormant - 2000
     books.pay_dividends()
@@ -102,7 +102,7 @@ def test_an_empty_pool_begins_again_without_a_dividend() -> None:
     assert total(books) == TOTAL_CASH
 
 
-def test_what_links_pay_in_between_claim_and_record_stays() -> None:
+def test_cash_received_between_claim_and_record_stays() -> None:
     books = economy(pages=2)
     claimed = books.get_cash(key(0))
 
@@ -119,7 +119,7 @@ def test_what_links_pay_in_between_claim_and_record_stays() -> None:
     within=st.floats(0, 1000),
     virtual_page_share=st.floats(0, 1),
 )
-def test_links_elsewhere_leave_by_the_reserve_and_no_coin_is_lost(
+def test_external_links_pay_the_virtual_page_and_cash_is_conserved(
     cash: int, outlinks: list[PageKey], elsewhere: float, within: float, virtual_page_share: float
 ) -> None:
     done = settle_cash(
@@ -134,7 +134,7 @@ def test_links_elsewhere_leave_by_the_reserve_and_no_coin_is_lost(
     )
 
 
-def test_the_factors_of_links_weigh_those_within_against_those_elsewhere() -> None:
+def test_link_weights_balance_internal_and_external_links() -> None:
     def within(external_links: float, internal_weight: float) -> int:
         two = [key(1), key(2)]
         done = settle_cash(
@@ -143,22 +143,22 @@ def test_the_factors_of_links_weigh_those_within_against_those_elsewhere() -> No
         return sum(done.shares.values())
 
     assert (within(2.0, 1.0), within(2.0, 0.5), within(2.0, 3.0)) == (500, 332, 750)
-    assert within(0.0, 0.5) == within(0.0, 7.0) == 1000  # only their proportion counts
+    assert within(0.0, 0.5) == within(0.0, 7.0) == 1000  # only the ratio of the weights counts
     assert within(0.0, 0.0) == within(2.0, 0.0) == 0
 
 
-def test_defaults_of_settings_are_those_of_the_arithmetic() -> None:
+def test_defaults_of_settings_agree_with_opic() -> None:
     usual = DomainSettings()
 
     assert (usual.virtual_page_share, usual.importance_window) == (VIRTUAL_PAGE_SHARE, WINDOW_PASSES)
 
 
-def test_a_link_elsewhere_counts_as_much_as_its_user_says() -> None:
+def test_external_links_count_by_their_weight() -> None:
     assert settle_cash(1000, [key(1)], external_links=1.0, virtual_page_share=0.0).shares == {key(1): 500}
     assert settle_cash(1000, [key(1)], external_links=0.25, virtual_page_share=0.0).shares == {key(1): 800}
 
 
-def test_the_dial_pays_the_pools_by_their_weights() -> None:
+def test_virtual_page_pays_pools_by_their_weights() -> None:
     books = economy(pages=4)
     for n, pool in enumerate(Pool):
         books.change_pool(key(n), pool)
@@ -170,18 +170,18 @@ def test_the_dial_pays_the_pools_by_their_weights() -> None:
     assert paid == [400, 200, 1200, 600]
 
 
-def test_a_dial_that_leaves_nobody_to_be_paid_pays_all_alike() -> None:
+def test_weights_without_a_page_to_pay_pay_all_equally() -> None:
     books = economy(pages=4)
     books.virtual_page_cash, books.dormant = 2400, books.dormant - 2400
 
-    # nothing for new pages, and all are new
+    # All pages are unfetched, and unfetched pages have weight 0.
     books.pay_dividends(Ordering(discovery_weight=0.0, revisit_weight=1.0, boost_factor=4.0).pool_weights)
 
     assert [books.get_cash(key(n)) - ENDOWMENT for n in range(4)] == [600] * 4
     assert books.virtual_page_cash == 0
 
 
-def test_a_page_for_which_no_endowment_is_left_has_no_debt_of_one() -> None:
+def test_page_admitted_without_endowment_has_no_negative_history() -> None:
     books = economy(pages=2)
     books.dormant, books.virtual_page_cash = 0, books.dormant
     books.clock = books.window
@@ -189,9 +189,9 @@ def test_a_page_for_which_no_endowment_is_left_has_no_debt_of_one() -> None:
     assert books.admit_page(key(2), Pool.UNFETCHED).history > 0
 
 
-def test_what_new_pages_are_worth_is_believed_by_the_part_of_a_window_that_the_clock_has_run() -> None:
+def test_importance_of_new_pages_is_scaled_by_the_elapsed_part_of_the_window() -> None:
     def imputed(passes: float) -> float:
-        """How important a page is by what it starts with."""
+        """Return the importance of a page by its initial history."""
         history = compute_initial_history(2.0, pages=10, clock=passes * 100.0, window=2400.0, endowment=0)
         return compute_importance(
             history, 0, clock_last=passes * 100.0, clock_now=passes * 100.0, pages=10, window=2400.0
@@ -207,7 +207,7 @@ steps = st.lists(
 
 
 @given(steps=steps)
-def test_coins_are_conserved_whatever_happens(steps: list[tuple[str, int, int]]) -> None:
+def test_total_cash_is_conserved_by_all_operations(steps: list[tuple[str, int, int]]) -> None:
     books = economy(pages=5)
     for kind, n, m in steps:
         page, other = key(n), key(m)
@@ -231,13 +231,13 @@ def test_coins_are_conserved_whatever_happens(steps: list[tuple[str, int, int]])
     assert sum(books.pages) == len(books.accounts)
 
 
-def test_history_in_a_full_window_is_the_papers_interpolation() -> None:
+def test_history_in_a_full_window_follows_the_paper() -> None:
     # H (T - d)/T + C for d < T, else C T/d, with T = 8
     assert update_history(4.0, 0.5, clock_before=100.0, clock_now=102.0, window=8.0) == 4.0 * 6 / 8 + 0.5
     assert update_history(4.0, 0.5, clock_before=100.0, clock_now=116.0, window=8.0) == 0.5 * 8 / 16
 
 
-def test_before_the_first_full_window_all_cash_counts() -> None:
+def test_before_the_first_full_window_all_cash_counts_in_history() -> None:
     first = update_history(0.0, 0.25, clock_before=0.0, clock_now=1.0, window=8.0)
     second = update_history(first, 0.25, clock_before=1.0, clock_now=2.0, window=8.0)
 
@@ -245,8 +245,8 @@ def test_before_the_first_full_window_all_cash_counts() -> None:
 
 
 @given(visits=st.integers(1, 200), rate=st.floats(1e-6, 1.0))
-def test_importance_does_not_depend_on_how_often_a_page_is_visited(visits: int, rate: float) -> None:
-    """A page that receives `rate` of the clock's cash has that importance, however its visits are spread."""
+def test_importance_does_not_depend_on_the_visit_frequency(visits: int, rate: float) -> None:
+    """A page that receives a share `rate` of all cash has that importance for any schedule of visits."""
     history, last = 0.0, 0.0
     for n in range(1, visits + 1):
         clock = 20.0 * n / visits
@@ -256,7 +256,7 @@ def test_importance_does_not_depend_on_how_often_a_page_is_visited(visits: int, 
     assert abs(compute_importance(history, 0.0, clock_last=last, clock_now=20.0, pages=1, window=8.0) - rate) < 1e-9
 
 
-def test_rereading_one_page_a_thousand_times_does_not_raise_its_importance() -> None:
+def test_a_thousand_revisits_do_not_raise_the_importance() -> None:
     books = economy(pages=10)
     for n in range(10):
         visit(books, n, [(n + 1) % 10])

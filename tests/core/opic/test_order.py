@@ -11,17 +11,17 @@ clocks = st.floats(0, 1e20)
 
 
 @given(order=by_cash, coins=nets, score=st.floats(0, allow_infinity=True))
-def test_a_rank_fits_32_bits(order: Order, coins: int, score: float) -> None:
+def test_rank_fits_into_32_bits(order: Order, coins: int, score: float) -> None:
     assert -(2**31) <= Ordering(order).compute_rank(coins, url_score=score) < 2**31
 
 
 @given(order=st.sampled_from(Order), net=nets, clock=clocks, depth=st.integers(0, 32_767))
-def test_a_first_rank_fits_32_bits(order: Order, net: int, clock: float, depth: int) -> None:
+def test_first_rank_fits_into_32_bits(order: Order, net: int, clock: float, depth: int) -> None:
     assert -(2**31) <= Ordering(order).compute_first_rank(net, clock=clock, depth=depth, url_score=1.0) < 2**31
 
 
 @given(order=by_cash, coins=nets, more=st.integers(0, TOTAL_CASH), score=st.floats(0, 1000))
-def test_more_cash_never_puts_a_page_back(order: Order, coins: int, more: int, score: float) -> None:
+def test_more_cash_never_lowers_the_rank(order: Order, coins: int, more: int, score: float) -> None:
     ordering = Ordering(order)
 
     poorer = ordering.compute_rank(coins, url_score=score)
@@ -30,14 +30,14 @@ def test_more_cash_never_puts_a_page_back(order: Order, coins: int, more: int, s
 
 
 @given(a=st.integers(0, 1000), b=st.integers(0, 1000), dividend=st.integers(0, 10**6))
-def test_what_the_reserve_pays_to_all_leaves_their_order(a: int, b: int, dividend: int) -> None:
-    """Ranks come from nets, which a dividend does not touch; they order as the cash of both, net + dividend, does."""
+def test_dividends_do_not_change_the_order(a: int, b: int, dividend: int) -> None:
+    """Ranks are computed from nets. Their order is that of cash, net + dividend."""
     first, second = (Ordering().compute_rank((n - dividend) * ENDOWMENT, url_score=1.0) for n in (a, b))
 
     assert (first < second) == (a < b)
 
 
-def test_mixed_weighs_links_against_the_url() -> None:
+def test_mixed_order_weighs_links_against_the_url() -> None:
     by_url = Ordering(Order.MIXED, url_weight=0.9)
     by_links = Ordering(Order.MIXED, url_weight=0.1)
 
@@ -51,7 +51,7 @@ def test_mixed_weighs_links_against_the_url() -> None:
     assert Ordering(Order.OPIC, url_weight=0.9).mix_importance(2.0, 1.0) == 2.0
 
 
-def test_the_score_of_a_url_halves_with_every_folder_and_with_a_query() -> None:
+def test_url_score_halves_with_each_folder_and_with_a_query() -> None:
     paths = ["/", "/a", "/a/b", "/a/b/", "/a/b/c", "/a/b?c=d"]
 
     scores = [compute_url_score(Url(f"http://site.example{path}")) for path in paths]
@@ -59,7 +59,7 @@ def test_the_score_of_a_url_halves_with_every_folder_and_with_a_query() -> None:
     assert scores == [4.0, 2.0, 1.0, 1.0, 0.5, 0.5]
 
 
-def test_a_favoured_page_scores_more_and_has_pools_of_its_own() -> None:
+def test_boosted_page_scores_more_and_has_its_own_pools() -> None:
     ordering = Ordering(boost=("/docs/", "re:news"), boost_factor=3.0)
 
     assert ordering.is_boosted(Url("http://site.example/docs/a"))
@@ -73,7 +73,7 @@ def test_a_favoured_page_scores_more_and_has_pools_of_its_own() -> None:
 
 
 @given(order=st.sampled_from([Order.OPIC, Order.MIXED]), coins=nets, more=st.floats(1.5, 1000))
-def test_a_score_puts_a_page_ahead_by_the_cash_of_as_many_mean_pages(order: Order, coins: int, more: float) -> None:
+def test_page_score_adds_the_cash_of_mean_pages(order: Order, coins: int, more: float) -> None:
     ordering = Ordering(order)
 
     plain, ahead = (ordering.compute_rank(coins + compute_head_start(score), url_score=1.0) for score in (1.0, more))

@@ -8,7 +8,7 @@ depths = st.integers(0, 32_767)
 
 
 @given(st.lists(st.integers(0, 600)))
-def test_queues_are_by_level_and_in_a_level_by_who_came_first(joining: list[int]) -> None:
+def test_queues_are_ordered_by_level_and_discovery(joining: list[int]) -> None:
     queues = LevelQueues()
 
     ranks = [queues.add_page(depth) for depth in joining]
@@ -18,20 +18,20 @@ def test_queues_are_by_level_and_in_a_level_by_who_came_first(joining: list[int]
 
 
 @given(depths)
-def test_the_ranks_of_a_level_are_below_those_of_the_one_before_and_fit_32_bits(depth: int) -> None:
+def test_ranks_of_a_level_are_below_the_previous_level_and_fit_into_32_bits(depth: int) -> None:
     least, first = get_rank_range(get_level(depth))
 
     assert -(2**31) < least < first <= 0
     assert depth == 0 or first < get_rank_range(get_level(depth - 1))[0] or get_level(depth) == get_level(depth - 1)
 
 
-def test_a_full_level_takes_no_place_of_the_next() -> None:
+def test_full_level_does_not_use_positions_of_the_next() -> None:
     queues = LevelQueues({2: get_rank_range(2)[0]})
 
     assert queues.add_page(2) == get_rank_range(2)[0] > get_rank_range(3)[1]
 
 
-def test_what_is_pushed_last_is_on_top() -> None:
+def test_last_pushed_page_is_on_top() -> None:
     stack = PageStack(top=7)
 
     assert [stack.push_page(), stack.push_page()] == [8, 9]
@@ -39,8 +39,8 @@ def test_what_is_pushed_last_is_on_top() -> None:
 
 
 @given(early=st.integers(0, 10**6), later=st.integers(0, 10**6), depth=st.integers(0, 500))
-def test_under_a_new_order_pages_come_by_the_clock_at_which_they_were_found(early: int, later: int, depth: int) -> None:
-    """Breadth first the earliest, within a level; depth first the latest."""
+def test_after_a_change_of_order_pages_are_ordered_by_discovery_clock(early: int, later: int, depth: int) -> None:
+    """Breadth-first: the earliest page of a level comes first; depth-first: the latest page."""
 
     def ranked(order: Order, clock: int, depth: int) -> int:
         return Ordering(order).compute_first_rank(0, clock=clock * ENDOWMENT, depth=depth, url_score=1.0)

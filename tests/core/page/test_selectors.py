@@ -100,7 +100,7 @@ def test_invalid_view_is_rejected_in_one_sentence(view: dict[str, tuple[str, ...
 
 def test_number_of_selectors_per_rule_is_bounded() -> None:
     PageRule("/", view=View(ignore=("p",) * MAX_SELECTORS))
-    with pytest.raises(ValueError, match="50 of a kind"):
+    with pytest.raises(ValueError, match="more than 50 selectors"):
         PageRule("/", view=View(ignore=("p",) * (MAX_SELECTORS + 1)))
 
 

@@ -110,7 +110,7 @@ def test_visit_decided_by_head_records_it_and_keeps_the_page() -> None:
     assert (visit.validators, visit.snapshot, visit.received_bytes) == (None, None, 0)
     assert visit.saved_bytes == len(SAME)
     assert visit.recipients == visit.target.outlinks
-    assert visit.rate_estimate.b > visit.target.belief.b
+    assert visit.rate_estimate.b > visit.target.rate_estimate.b
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Moves that may be outages, and other looks that bring no page."""
+"""Moves that may be outages, and other visits that bring no page."""
 
 from collections import Counter
 from dataclasses import replace
@@ -26,29 +26,29 @@ from crawler.core.visit.links import compute_redirect_key, find_canonical, resol
 from crawler.core.visit.visit import State, Target, Visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
 
-CROWDED = MoveTarget(other_pages=BULK_REDIRECT_PAGES - 1)
+BULK = MoveTarget(other_pages=BULK_REDIRECT_PAGES - 1)
 HOME = fetched(status=301, location=Url(ROOT))
 
 
-def moved(before: Target, *, at: datetime = NOW, move_target: MoveTarget = CROWDED) -> Visit:
+def moved(before: Target, *, at: datetime = NOW, move_target: MoveTarget = BULK) -> Visit:
     return confirm_move(looked(before, HOME, at=at), move_target)
 
 
-def test_the_fifth_page_to_one_target_is_no_move_and_keeps_what_it_was() -> None:
+def test_fifth_page_that_redirects_to_one_target_does_not_move() -> None:
     before = seen()
 
-    alone, crowded = moved(before, move_target=MoveTarget(other_pages=BULK_REDIRECT_PAGES - 2)), moved(before)
+    alone, bulk = moved(before, move_target=MoveTarget(other_pages=BULK_REDIRECT_PAGES - 2)), moved(before)
 
     assert (alone.change, alone.state) == (Change.MOVED, State.MOVED)
-    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.FETCHED, "bulk_redirect")
-    kept = after(crowded)
-    assert (kept.version, kept.validators, kept.belief, kept.outlinks) == (
-        before.version, before.validators, before.belief, before.outlinks
+    assert (bulk.change, bulk.state, bulk.reason) == (Change.UNKNOWN, State.FETCHED, "bulk_redirect")
+    kept = after(bulk)
+    assert (kept.version, kept.validators, kept.rate_estimate, kept.outlinks) == (
+        before.version, before.validators, before.rate_estimate, before.outlinks
     )  # fmt: skip
-    assert crowded.recipients is None
+    assert bulk.recipients is None
 
 
-def test_one_of_a_crowd_is_gone_after_a_week_of_ever_later_looks_and_has_no_heir() -> None:
+def test_page_of_a_bulk_redirect_is_gone_after_a_week() -> None:
     visit = moved(seen())
     visits = [visit]
     while visit.state is State.FETCHED:
@@ -60,7 +60,7 @@ def test_one_of_a_crowd_is_gone_after_a_week_of_ever_later_looks_and_has_no_heir
     assert moved(after(visit), at=visit.due_at).change is Change.UNCHANGED
 
 
-def test_looks_at_one_of_a_crowd_in_quick_succession_prove_nothing() -> None:
+def test_visits_in_quick_succession_do_not_confirm_a_bulk_redirect() -> None:
     visit = moved(seen())
     for n in range(1, 60):
         visit = moved(after(visit), at=NOW + n * timedelta(hours=5))
@@ -68,7 +68,7 @@ def test_looks_at_one_of_a_crowd_in_quick_succession_prove_nothing() -> None:
     assert visit.state is State.FETCHED
 
 
-def test_a_page_of_a_crowd_that_is_there_again_was_never_away() -> None:
+def test_page_that_returns_from_a_bulk_redirect_is_unchanged() -> None:
     away = after(moved(seen()))
 
     visit = looked(away, NotModified(elapsed=timedelta(0)), at=NOW + DAY)
@@ -76,7 +76,7 @@ def test_a_page_of_a_crowd_that_is_there_again_was_never_away() -> None:
     assert (visit.change, visit.failures) == (Change.UNCHANGED, 0)
 
 
-def test_a_tombstone_stays_one_where_the_whole_site_leads_to_one_page() -> None:
+def test_gone_page_stays_gone_in_a_bulk_redirect() -> None:
     gone = after(looked(seen(), fetched(status=410)))
 
     visit = moved(gone, at=NOW + DAY)
@@ -84,17 +84,17 @@ def test_a_tombstone_stays_one_where_the_whole_site_leads_to_one_page() -> None:
     assert (visit.change, visit.state) == (Change.UNCHANGED, State.GONE)
 
 
-def test_a_page_that_never_had_a_version_is_no_part_of_a_crowd() -> None:
+def test_page_without_a_version_is_not_part_of_a_bulk_redirect() -> None:
     assert moved(target()).state is State.MOVED
 
 
-def test_a_page_that_has_moved_does_not_come_back_because_others_follow() -> None:
+def test_moved_page_stays_moved_if_others_follow() -> None:
     there = after(moved(seen(), move_target=MoveTarget()))
 
     assert (moved(there, at=NOW + DAY).change, moved(there, at=NOW + DAY).state) == (Change.UNCHANGED, State.MOVED)
 
 
-def test_a_move_onto_a_page_that_existed_beside_it_needs_a_second_look() -> None:
+def test_move_to_an_existing_page_needs_a_second_visit() -> None:
     before = seen()
     beside = MoveTarget(first_read_at=NOW - 9 * DAY)
 
@@ -109,7 +109,7 @@ def test_a_move_onto_a_page_that_existed_beside_it_needs_a_second_look() -> None
 
 
 @pytest.mark.parametrize("before", [seen(), target()], ids=["known", "new"])
-def test_redirects_in_a_circle_are_failures_that_come_ever_later(before: Target) -> None:
+def test_redirect_loops_are_failures_with_growing_waits(before: Target) -> None:
     circle = MoveTarget(is_loop=True)
 
     once = moved(before, move_target=circle)
@@ -126,7 +126,7 @@ def test_redirects_in_a_circle_are_failures_that_come_ever_later(before: Target)
     is_circle=st.booleans(),
     days=st.lists(st.floats(0.01, 40), max_size=12),
 )
-def test_whatever_the_target_of_a_move_is_nothing_that_was_learnt_is_lost(
+def test_no_target_of_a_move_discards_what_was_learned(
     others: int, read_since: timedelta | None, is_circle: bool, days: list[float]
 ) -> None:
     before = page = seen()
@@ -138,7 +138,11 @@ def test_whatever_the_target_of_a_move_is_nothing_that_was_learnt_is_lost(
         assert at < visit.due_at <= at + page.terms.max_interval
         page = after(visit)
 
-    assert (page.version, page.belief, page.validators) == (before.version, before.belief, before.validators)
+    assert (page.version, page.rate_estimate, page.validators) == (
+        before.version,
+        before.rate_estimate,
+        before.validators,
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,32 +155,32 @@ def test_whatever_the_target_of_a_move_is_nothing_that_was_learnt_is_lost(
     ],
     ids=["304", "200", "404", "302"],
 )
-def test_what_is_no_move_is_left_as_it_is(visit: Visit) -> None:
-    assert confirm_move(visit, CROWDED) == visit
-    assert visit.led_to is not None or confirm_move(visit, replace(CROWDED, is_loop=True)) == visit
+def test_visit_without_a_move_stays_as_it_is(visit: Visit) -> None:
+    assert confirm_move(visit, BULK) == visit
+    assert visit.led_to is not None or confirm_move(visit, replace(BULK, is_loop=True)) == visit
 
 
-def test_a_redirect_for_now_in_a_circle_is_a_failure_and_of_a_page_that_never_was_hardly_asked_again() -> None:
+def test_temporary_redirect_loop_is_a_failure_and_rarely_retried_without_a_version() -> None:
     circle = MoveTarget(is_loop=True)
-    answer = fetched(status=302, location=Url(f"{ROOT}other"))
-    kept = confirm_move(looked(seen(), answer), circle)
-    never = confirm_move(looked(replace(target(), failures=2), answer), circle)
+    response = fetched(status=302, location=Url(f"{ROOT}other"))
+    kept = confirm_move(looked(seen(), response), circle)
+    never = confirm_move(looked(replace(target(), failures=2), response), circle)
 
     assert (kept.state, kept.reason, kept.failures) == (State.FETCHED, "redirects_in_a_circle", 1)
     assert never.reason == "redirects_in_a_circle"
     assert never.due_at - never.at == REVISIT_GONE_AFTER
 
 
-def test_a_crowd_that_is_led_out_of_the_domain_is_one_as_well() -> None:
+def test_bulk_redirect_out_of_the_domain_is_recognized() -> None:
     away = looked(seen(), fetched(status=301, location=Url("http://parked.test/")))
 
-    crowded = confirm_move(away, CROWDED)
+    bulk = confirm_move(away, BULK)
 
     assert (away.moved_to, confirm_move(away, MoveTarget()).state) == (None, State.MOVED)
-    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.FETCHED, "bulk_redirect")
+    assert (bulk.change, bulk.state, bulk.reason) == (Change.UNKNOWN, State.FETCHED, "bulk_redirect")
 
 
-def test_a_sign_on_that_is_told_where_to_send_back_to_is_one_target_for_all_pages() -> None:
+def test_login_page_with_return_address_is_one_target_for_all_pages() -> None:
     one, other = (target(url=Url(f"{ROOT}{name}")) for name in ("one", "two?page=2"))
     sign_on = "http://sign-on.test/login?back="
 
@@ -189,7 +193,7 @@ def test_a_sign_on_that_is_told_where_to_send_back_to_is_one_target_for_all_page
 
 
 @pytest.mark.parametrize("status", [302, 303, 307])
-def test_a_temporary_redirect_keeps_the_links_of_the_version_and_comes_soon_again(status: int) -> None:
+def test_temporary_redirect_keeps_the_links_and_is_retried_soon(status: int) -> None:
     before = seen()
     soft_error = looked(before, fetched(status=status, location=Url(ROOT + "login")))
 
@@ -204,16 +208,16 @@ def test_a_temporary_redirect_keeps_the_links_of_the_version_and_comes_soon_agai
 
 
 @pytest.mark.parametrize("status", [301, 410])
-def test_what_is_gone_or_moved_and_answers_304_is_back(status: int) -> None:
+def test_gone_or_moved_page_with_a_304_is_restored(status: int) -> None:
     away = after(looked(seen(), fetched(status=status, location=Url(ROOT + "new") if status == 301 else None)))
 
     visit = looked(away, NotModified(elapsed=timedelta(0)), at=NOW + DAY)
 
     assert (visit.change, visit.state, visit.snapshot) == (Change.RESTORED, State.FETCHED, None)
-    assert visit.rate_estimate == away.belief  # how long it was away says nothing about its changes
+    assert visit.rate_estimate == away.rate_estimate  # the time away is no evidence of its changes
 
 
-def test_what_is_gone_stays_gone_while_robots_txt_refuses_it() -> None:
+def test_gone_page_stays_gone_while_robots_txt_excludes_it() -> None:
     gone = after(looked(seen(), fetched(status=410)))
 
     hidden = build_excluded_visit(gone, reason="robots", now=NOW + DAY)
@@ -236,8 +240,8 @@ KINDS: dict[str, Fetched | Unreached] = {
 }
 
 
-def test_404_410_429_and_500_are_four_things_and_redirects_no_response_and_refusals_others() -> None:
-    visits = {name: looked(seen(), answer) for name, answer in KINDS.items()}
+def test_each_kind_of_failure_has_its_own_consequences() -> None:
+    visits = {name: looked(seen(), response) for name, response in KINDS.items()}
 
     def names_of(holds: object) -> set[str]:
         return {name for name, visit in visits.items() if holds(visit)}  # type: ignore[operator]
@@ -250,22 +254,22 @@ def test_404_410_429_and_500_are_four_things_and_redirects_no_response_and_refus
     assert names_of(lambda v: v.is_good) == {"301", "410"}  # these two are events
     waits = {name: (visit.due_at - NOW) / timedelta(hours=1) for name, visit in visits.items()}
     assert (waits["404"], waits["410"], waits["500"]) == (0.5, 30 * 24, 1)
-    assert waits["429"] < 1  # its domain is held for two hours, and it is not last after that
+    assert waits["429"] < 1  # its domain is suspended for two hours; after that, this page does not come last
     assert visits["429"].retry_after == timedelta(hours=2)
 
 
-@pytest.mark.parametrize("answer", KINDS.values(), ids=KINDS)
-def test_a_rule_of_six_hours_holds_for_every_back_off(answer: Fetched | Unreached) -> None:
+@pytest.mark.parametrize("response", KINDS.values(), ids=KINDS)
+def test_longest_interval_of_a_rule_limits_every_retry(response: Fetched | Unreached) -> None:
     terms = VisitTerms(max_interval=timedelta(hours=6))
     for before in (seen(), target()):
         page = replace(before, terms=terms)
         for n in range(12):
-            visit = looked(page, answer, at=NOW + n * DAY)
+            visit = looked(page, response, at=NOW + n * DAY)
             page = after(visit)
             assert visit.due_at - visit.at <= terms.max_interval
 
 
-def test_of_a_copy_only_a_page_of_the_domain_can_be_the_original() -> None:
+def test_canonical_page_must_be_in_the_domain() -> None:
     def original(url: str) -> object:
         reading = PageContent(canonical=Url(url), links=(Url(f"{ROOT}a"),))
         links, _ = resolve_links(reading, target=target(), knowledge=KNOWN)
@@ -281,7 +285,7 @@ def refresh(seconds: int) -> Fetched:
     return fetched(body.replace(b"<title>", b"<meta http-equiv=refresh content='%d;url=/new'><title>" % seconds))
 
 
-def test_a_page_whose_markup_sends_its_reader_on_at_once_has_moved_and_keeps_its_version() -> None:
+def test_page_with_an_instant_refresh_has_moved_and_keeps_its_version() -> None:
     before = seen()
 
     visit = looked(before, refresh(0))
@@ -294,7 +298,7 @@ def test_a_page_whose_markup_sends_its_reader_on_at_once_has_moved_and_keeps_its
     assert (again.change, again.state) == (Change.UNCHANGED, State.MOVED)
 
 
-def test_a_page_that_lets_its_reader_read_first_has_a_link_more() -> None:
+def test_delayed_refresh_is_a_link() -> None:
     visit = looked(seen(), refresh(5))
 
     assert (visit.change, visit.state) == (Change.CHANGED, State.FETCHED)
@@ -302,10 +306,10 @@ def test_a_page_that_lets_its_reader_read_first_has_a_link_more() -> None:
     assert ROOT + "new" in {link.url for link in visit.links}
 
 
-def test_a_crowd_that_is_sent_on_by_markup_is_asked_as_often_as_any_other() -> None:
-    visit = confirm_move(looked(seen(), refresh(0)), CROWDED)
+def test_bulk_redirect_by_refresh_is_retried_like_others() -> None:
+    visit = confirm_move(looked(seen(), refresh(0)), BULK)
     while visit.state is State.FETCHED:
-        visit = confirm_move(looked(after(visit), refresh(0), at=visit.due_at), CROWDED)
+        visit = confirm_move(looked(after(visit), refresh(0), at=visit.due_at), BULK)
 
     assert (visit.at - NOW, visit.change) == (7 * DAY, Change.GONE)
 
@@ -315,17 +319,17 @@ def url_named(n: int, **more: object) -> Target:
     return target(url=url, key=compute_page_key(url), **more)
 
 
-def waits_of(page: Target, answer: Fetched, visits: int) -> list[float]:
-    """Days from each of so many visits to the next, each made when it is due."""
+def waits_of(page: Target, response: Fetched, visits: int) -> list[float]:
+    """Return the days between consecutive visits, each made when it is due."""
     waits, at = [], NOW
     for _ in range(visits):
-        visit = looked(page, answer, at=at)
+        visit = looked(page, response, at=at)
         waits.append((visit.due_at - at) / DAY)
         page, at = after(visit), visit.due_at
     return waits
 
 
-def test_a_dead_link_is_asked_for_ever_less_often() -> None:
+def test_waits_of_a_dead_link_grow() -> None:
     waits = waits_of(url_named(1), fetched(status=404), 5)
 
     assert 30 <= waits[0] < 45
@@ -333,33 +337,33 @@ def test_a_dead_link_is_asked_for_ever_less_often() -> None:
     assert waits[3:] == [180, 180]
 
 
-def test_dead_links_that_were_found_together_do_not_come_back_together() -> None:
+def test_dead_links_found_together_are_spread() -> None:
     days = Counter(int(waits_of(url_named(n), fetched(status=404), 1)[0]) for n in range(167))
 
     assert max(days.values()) <= 167 * 0.15
 
 
-def test_a_refresh_by_hand_of_a_dead_link_does_not_make_it_wait_longer() -> None:
+def test_requested_visit_of_a_dead_link_does_not_extend_its_wait() -> None:
     page = url_named(1)
     for hours in range(6):
         visit = looked(page, fetched(status=404), at=NOW + timedelta(hours=hours))
-        page = replace(after(visit), due_at=visit.at + timedelta(hours=1))  # the refresh makes it due
+        page = replace(after(visit), due_at=visit.at + timedelta(hours=1))  # the request makes it due
 
     assert visit.due_at - visit.at < 45 * DAY
 
 
-def test_a_url_that_only_redirects_and_one_that_redirects_led_to_wait_ever_longer() -> None:
-    answer = fetched(status=302, location=Url(ROOT + "next"))
+def test_waits_of_redirecting_urls_grow() -> None:
+    response = fetched(status=302, location=Url(ROOT + "next"))
 
-    linked, led_to = waits_of(url_named(1), answer, 3), waits_of(url_named(1, redirects=2), answer, 2)
+    linked, led_to = waits_of(url_named(1), response, 3), waits_of(url_named(1, redirects=2), response, 2)
 
     assert 7 <= linked[0] < 10.5
     assert linked[1:] == pytest.approx([2 * linked[0], 4 * linked[0]])
     assert led_to[0] >= 60
-    assert waits_of(url_named(1, depth=0), answer, 3) == [7, 7, 7]  # of a seed
+    assert waits_of(url_named(1, depth=0), response, 3) == [7, 7, 7]  # of a seed
 
 
-def test_a_url_that_always_fails_and_never_was_a_page_waits_longer_than_a_week() -> None:
+def test_url_that_always_fails_waits_longer_than_a_week() -> None:
     waits = waits_of(url_named(1), fetched(status=403), 14)
 
     assert waits == sorted(waits)
@@ -367,19 +371,19 @@ def test_a_url_that_always_fails_and_never_was_a_page_waits_longer_than_a_week()
     assert max(waits_of(seen(), fetched(status=403), 14)) == 7
 
 
-def test_what_many_redirects_in_a_row_lead_to_is_held_back_ever_longer() -> None:
-    answer = fetched(status=302, location=Url(ROOT + "next"))
-    found = [count_redirects_to_new(looked(url_named(1, redirects=n), answer)) for n in range(8)]
-    again = looked(url_named(1, state=State.FETCHED, status=302), answer)
+def test_target_of_many_redirects_in_a_row_is_deferred_longer() -> None:
+    response = fetched(status=302, location=Url(ROOT + "next"))
+    found = [count_redirects_to_new(looked(url_named(1, redirects=n), response)) for n in range(8)]
+    again = looked(url_named(1, state=State.FETCHED, status=302), response)
 
     assert found == list(range(1, 9))
     assert [compute_redirect_deferral(n) / DAY for n in found] == [0, 0, 0, 0, 0, 1, 2, 4]
     assert compute_redirect_deferral(count_redirects_to_new(again)) == DAY
-    assert count_redirects_to_new(looked(seen(), answer)) == 0
+    assert count_redirects_to_new(looked(seen(), response)) == 0
     assert count_redirects_to_new(looked(target(), fetched(html("<p>text <a href=/x>x</a>")))) == 0
 
 
-def test_content_is_not_withheld_from_a_page_that_may_not_be_fetched() -> None:
+def test_excluded_page_withholds_no_content() -> None:
     doubtful = replace(seen(), withheld_since=NOW)
 
     assert build_excluded_visit(doubtful, reason="robots", now=NOW + DAY).withheld_since is None

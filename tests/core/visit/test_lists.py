@@ -1,4 +1,4 @@
-"""Looks at URL lists: what a date says of a page, what a list is worth, and what is kept of it."""
+"""Visits to URL lists: what a date reveals about a page, the value of a list, and what is stored of it."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -33,43 +33,43 @@ KNOWN = DomainKnowledge(
 )
 
 
-def said(date: ListDate, *, before: datetime | None, seen: datetime | None) -> datetime | None:
+def find_time(date: ListDate, *, before: datetime | None, seen: datetime | None) -> datetime | None:
     return find_signal_time(date, before=before, last_good_at=seen, now=NOW)
 
 
-def test_a_date_tells_of_a_change_only_where_it_moved_to_after_the_last_look() -> None:
+def test_date_is_a_signal_only_if_it_moved_past_the_last_visit() -> None:
     exact = ListDate(NOW - HOUR)
-    assert said(exact, before=None, seen=NOW - 2 * HOUR) == NOW - HOUR
-    assert said(exact, before=NOW - DAY, seen=NOW - 2 * HOUR) == NOW - HOUR
-    assert said(exact, before=exact.at, seen=NOW - 2 * HOUR) is None  # it has not moved
-    assert said(exact, before=NOW, seen=NOW - 2 * HOUR) is None  # it went back
-    assert said(exact, before=NOW - DAY, seen=NOW - HOUR / 2) is None  # the look was later
-    assert said(exact, before=NOW - DAY, seen=None) is None  # nobody has looked yet
+    assert find_time(exact, before=None, seen=NOW - 2 * HOUR) == NOW - HOUR
+    assert find_time(exact, before=NOW - DAY, seen=NOW - 2 * HOUR) == NOW - HOUR
+    assert find_time(exact, before=exact.at, seen=NOW - 2 * HOUR) is None  # the date has not moved
+    assert find_time(exact, before=NOW, seen=NOW - 2 * HOUR) is None  # the date moved back
+    assert find_time(exact, before=NOW - DAY, seen=NOW - HOUR / 2) is None  # the visit was later
+    assert find_time(exact, before=NOW - DAY, seen=None) is None  # not visited yet
 
 
-def test_a_day_that_moved_may_be_later_than_the_look_and_one_read_first_has_to_be() -> None:
+def test_moved_day_may_include_the_visit_and_first_day_must_be_after_it() -> None:
     today = ListDate(NOW.replace(hour=0), DAY)
-    assert said(today, before=NOW - 3 * DAY, seen=NOW - HOUR) == NOW
-    assert said(today, before=None, seen=NOW - HOUR) is None
-    assert said(today, before=None, seen=NOW - DAY) == NOW
+    assert find_time(today, before=NOW - 3 * DAY, seen=NOW - HOUR) == NOW
+    assert find_time(today, before=None, seen=NOW - HOUR) is None
+    assert find_time(today, before=None, seen=NOW - DAY) == NOW
 
 
-def test_a_date_in_the_future_tells_nothing_but_for_clocks_and_zones() -> None:
-    assert said(ListDate(NOW + HOUR), before=NOW - DAY, seen=NOW - HOUR) == NOW
-    assert said(ListDate(NOW + 2 * DAY), before=NOW - DAY, seen=NOW - HOUR) is None
+def test_date_far_in_the_future_is_ignored() -> None:
+    assert find_time(ListDate(NOW + HOUR), before=NOW - DAY, seen=NOW - HOUR) == NOW
+    assert find_time(ListDate(NOW + 2 * DAY), before=NOW - DAY, seen=NOW - HOUR) is None
 
 
-def test_hints_of_a_list_that_is_right_as_often_as_chance_are_worth_nothing() -> None:
+def test_hints_no_better_than_chance_have_no_value() -> None:
     assert ListStats().hint_value == pytest.approx(0.2)
     assert ListStats(hints_checked=100, hints_true=100, hints_expected=5.0).hint_value > 0.9
     assert ListStats(hints_checked=1000, hints_true=50, hints_expected=50.0).hint_value < 0.01
     assert ListStats(hints_checked=1000, hints_true=0, hints_expected=50.0).hint_value == 0
 
 
-def test_a_list_is_worth_what_its_telling_looks_have_told_of_late() -> None:
+def test_value_of_a_list_is_the_mean_of_recent_informative_reads() -> None:
     known = ListStats(kind="sitemap", reads=1)
-    assert update_list_value(ListStats(), 400.0) == 1.0  # the first look says nothing of what will come
-    assert update_list_value(known, 0.0) == 1.0  # who tells nothing is asked less since it changes less
+    assert update_list_value(ListStats(), 400.0) == 1.0  # the first read does not count
+    assert update_list_value(known, 0.0) == 1.0  # a list that reveals nothing is visited less because it changes less
     assert update_list_value(known, 6.0) == 6.0
     assert update_list_value(replace(known, informative_reads=7, value=8.0), 0.5) == pytest.approx(8.0 - 7.5 / 8)
     assert update_list_value(known, 10_000.0) == MAX_NEWS
@@ -79,7 +79,7 @@ def listed(body: str) -> UrlList:
     return read_url_list(body.encode(), url=HERE, content_type="text/xml")
 
 
-def test_entries_are_links_of_the_domain_and_others_are_left_out() -> None:
+def test_entries_on_other_hosts_are_skipped() -> None:
     paths = ("/docs/a", "https://other.org/docs/a", "/blog", "/docs/old/b", "/docs/closed/c")
     entries = listed("".join(("<urlset>", *(f"<url><loc>{path}</loc></url>" for path in paths)))).entries
     links = [
@@ -97,7 +97,7 @@ def test_entries_are_links_of_the_domain_and_others_are_left_out() -> None:
     assert too_deep.link.exclusion == "too_deep"
 
 
-def test_a_list_need_not_match_what_pages_must_and_is_refused_what_they_are() -> None:
+def test_include_patterns_do_not_apply_to_lists_but_exclusions_do() -> None:
     refusals = {
         name: find_exclusion(Url(f"https://example.com/{name}"), depth=0, knowledge=KNOWN, is_list=True)
         for name in ("sitemap.xml", "old.xml", "closed.xml")
@@ -105,12 +105,12 @@ def test_a_list_need_not_match_what_pages_must_and_is_refused_what_they_are() ->
     assert refusals == {"sitemap.xml": "", "old.xml": "excluded", "closed.xml": "robots"}
 
 
-def look(target: Target, body: str, *, new_pages: int = 0) -> tuple[Change, Evidence, Target]:
-    """What a look finds, and the target of the next one."""
+def revisit(target: Target, body: str, *, new_pages: int = 0) -> tuple[Change, Evidence, Target]:
+    """Return the findings of a visit, and the target of the next one."""
     found = listed(body)
-    answer = Fetched(200, body.encode(), len(body), HOUR / 3600)
+    response = Fetched(200, body.encode(), len(body), HOUR / 3600)
     assert found.kind is not None
-    visit = build_list_visit(target, answer, found, ListResult(found.kind, new_pages=new_pages), now=NOW)
+    visit = build_list_visit(target, response, found, ListResult(found.kind, new_pages=new_pages), now=NOW)
     assert visit.recipients == () == visit.links
     version = visit.snapshot.version if visit.snapshot else target.version
     known = ListStats(kind=found.kind.value, reads=1)
@@ -118,21 +118,21 @@ def look(target: Target, body: str, *, new_pages: int = 0) -> tuple[Change, Evid
     return visit.change, visit.verdict.evidence, after
 
 
-def test_a_list_has_changed_where_it_tells_something_and_not_where_its_bytes_differ() -> None:
+def test_list_has_changed_only_if_it_is_informative() -> None:
     target = Target(compute_page_key(HERE), HERE, 0, State.UNFETCHED, PRIOR, list_stats=ListStats())
     one, two = "<urlset><url><loc>/a</loc></url>", "<urlset><url><loc>/a</loc></url><url><loc>/b</loc></url>"
-    change, _, target = look(target, one, new_pages=1)
+    change, _, target = revisit(target, one, new_pages=1)
     assert change is Change.ADDED
-    assert look(target, one + "<!-- written today -->")[:2] == (Change.UNCHANGED, Evidence.BYTES)
-    assert look(target, two)[:2] == (Change.COSMETIC, Evidence.ENTRIES)  # the page was known by a link
-    assert look(target, two, new_pages=1)[:2] == (Change.CHANGED, Evidence.ENTRIES)
+    assert revisit(target, one + "<!-- written today -->")[:2] == (Change.UNCHANGED, Evidence.BYTES)
+    assert revisit(target, two)[:2] == (Change.COSMETIC, Evidence.ENTRIES)  # the page was known by a link
+    assert revisit(target, two, new_pages=1)[:2] == (Change.CHANGED, Evidence.ENTRIES)
 
 
-def test_what_never_was_a_list_is_hardly_asked_for_again_and_what_was_one_soon() -> None:
-    answer = Fetched(200, b"<html>", 6, HOUR / 3600)
+def test_url_that_never_was_a_list_is_rarely_revisited() -> None:
+    response = Fetched(200, b"<html>", 6, HOUR / 3600)
     never = Target(compute_page_key(HERE), HERE, 0, State.UNFETCHED, PRIOR, list_stats=ListStats())
-    visit = build_no_list_visit(never, answer, "no_list", now=NOW)
+    visit = build_no_list_visit(never, response, "no_list", now=NOW)
     assert (visit.state, visit.reason, visit.due_at - NOW) == (State.GONE, "no_list", 30 * DAY)
-    _, _, was = look(never, "<urlset><url><loc>/a</loc></url>", new_pages=1)
-    visit = build_no_list_visit(was, answer, "no_list", now=NOW)
+    _, _, was = revisit(never, "<urlset><url><loc>/a</loc></url>", new_pages=1)
+    visit = build_no_list_visit(was, response, "no_list", now=NOW)
     assert (visit.state, visit.reason, visit.due_at - NOW) == (State.FETCHED, "no_list", HOUR)

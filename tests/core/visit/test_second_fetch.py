@@ -1,4 +1,4 @@
-"""A second look, seconds after the first, teaches only where it brought the same page."""
+"""A second fetch, seconds after the first, teaches only if it returned the same page."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from crawler.core.visit.visit import DomainKnowledge, State, Target
 from tests.core.pages import HERE, NOON
 
 KNOWN = DomainKnowledge(scope=Scope(get_authority(HERE)), rules=ALLOW_ALL, agent="recrawl")
-TARGET = Target(key=compute_page_key(HERE), url=HERE, depth=1, state=State.FETCHED, belief=PRIOR)
+TARGET = Target(key=compute_page_key(HERE), url=HERE, depth=1, state=State.FETCHED, rate_estimate=PRIOR)
 TEXT = "A kettle of steel for those who drink tea, in the morning and at night, and who like it hot and strong."
 KETTLE = f"<html><head><title>Kettle</title></head><body><h1>Kettle</h1><p>{TEXT}</p><p>{{}}</p></body></html>"
 SHORT = "<html><head><title>Kettle</title></head><body><h1>Kettle</h1><p>Price {} EUR</p></body></html>"
@@ -34,7 +34,7 @@ def brought(first: str, second: str) -> bool:
         (SHORT.replace("Kettle", "Said by chance").format(1), SHORT.replace("Kettle", "Said by chance").format(2)),
     ],
 )
-def test_a_page_of_which_a_part_differs_is_that_page(first: str, second: str) -> None:
+def test_second_fetch_with_a_partial_difference_is_the_same_page(first: str, second: str) -> None:
     assert brought(first, second)
 
 
@@ -44,11 +44,11 @@ LOGIN = KETTLE.format("<form><input type=password name=p></form>")
 
 @pytest.mark.parametrize("first", [KETTLE.format("Price 19.99"), SHORT.format("19.99")])
 @pytest.mark.parametrize("second", [BLOCKED, LOGIN, "", KETTLE.format("Price 19.99")[:150]])
-def test_a_soft_error_or_half_a_page_is_not(first: str, second: str) -> None:
+def test_second_fetch_with_a_soft_error_or_truncated_body_is_not_the_same_page(first: str, second: str) -> None:
     assert not brought(first, second)
 
 
-def test_nor_is_another_text_at_full_length() -> None:
+def test_second_fetch_with_another_text_is_not_the_same_page() -> None:
     words = "Other words by the dozen, not of tea. " * 6
 
     assert not brought(KETTLE.format(""), SHORT.replace("Price {} EUR", words).replace("<h1>Kettle</h1>", ""))

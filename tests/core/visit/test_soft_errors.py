@@ -31,7 +31,7 @@ PAGE = b"<html><body>%s<h1>News</h1>%s</body></html>"
 AWAY = fetched(status=302, location=Url(ROOT + "elsewhere"))
 
 
-def look(
+def revisit(
     target: Target,
     body: bytes,
     *,
@@ -40,7 +40,7 @@ def look(
     known: DomainKnowledge = KNOWN,
     later: timedelta = DAY,
 ) -> Visit:
-    """A look that finds this where the page was, compared with what the first one found."""
+    """Visit a page that now has this body, compared with the body of the first visit."""
     then, now = (parse_body(each, url=target.url, content_type="text/html", robots_tag=None) for each in (before, body))
     baseline = add_soft_error_signs(Baseline(then.blocks, NOW), now.content, before, content_type="text/html")
     at = (target.last_visit_at or NOW) + later
@@ -49,11 +49,11 @@ def look(
     )
 
 
-def looks_until_real(body: bytes, *, most: int = 20) -> int:
-    """How many looks in a row it takes until that is what the page says."""
+def count_visits_until_accepted(body: bytes, *, most: int = 20) -> int:
+    """Return how many visits in a row it takes until this body is accepted as the page."""
     target = seen(BODY)
     for n in range(1, most):
-        visit = look(target, body)
+        visit = revisit(target, body)
         if visit.is_good:
             assert visit.change is Change.CHANGED
             return n
@@ -61,108 +61,108 @@ def looks_until_real(body: bytes, *, most: int = 20) -> int:
     return most
 
 
-def saying(answer: TextSketch, *, well: int) -> SoftErrorMemory:
+def remember_probe(answer: TextSketch, *, good_visits: int) -> SoftErrorMemory:
     soft_errors = record_probe_response(record_probe_sent(NO_SOFT_ERRORS, now=NOW), answer)
-    for _ in range(well):
+    for _ in range(good_visits):
         soft_errors = record_good_visit(soft_errors, None)
     return soft_errors
 
 
-def sorry() -> TextSketch:
+def sketch_not_found() -> TextSketch:
     parsed = parse_body(SORRY, url=Url(ROOT + "nowhere"), content_type="text/html", robots_tag=None)
     return sketch_blocks(select_own_text(parsed.blocks, KNOWN.mask))
 
 
-def test_a_short_page_is_believed_at_the_second_look_and_a_login_after_two_days() -> None:
-    assert looks_until_real(b"<html><body><p>It moved to the cellar.</p></body></html>") == 2
-    assert looks_until_real(BODY[: len(BODY) // 2]) == 3
-    assert looks_until_real(LOGIN) == 3
-    assert looks_until_real(b"") == 20  # never
+def test_short_page_is_accepted_at_the_second_visit_and_login_after_two_days() -> None:
+    assert count_visits_until_accepted(b"<html><body><p>It moved to the cellar.</p></body></html>") == 2
+    assert count_visits_until_accepted(BODY[: len(BODY) // 2]) == 3
+    assert count_visits_until_accepted(LOGIN) == 3
+    assert count_visits_until_accepted(b"") == 20  # never
 
 
-def test_a_second_look_too_soon_after_the_first_decides_nothing() -> None:
+def test_second_visit_too_soon_does_not_confirm_a_soft_error() -> None:
     short = b"<html><body><p>It moved to the cellar.</p></body></html>"
-    once = look(seen(BODY), short)
+    once = revisit(seen(BODY), short)
 
-    assert look(after(once), short, later=timedelta(minutes=5)).change is Change.UNKNOWN
-    assert look(after(once), short, later=timedelta(hours=1)).change is Change.CHANGED
+    assert revisit(after(once), short, later=timedelta(minutes=5)).change is Change.UNKNOWN
+    assert revisit(after(once), short, later=timedelta(hours=1)).change is Change.CHANGED
 
 
-def test_a_failure_before_a_soft_error_is_no_first_look_at_it() -> None:
+def test_failure_before_a_soft_error_does_not_count_as_its_first_visit() -> None:
     broken = after(looked(seen(BODY), fetched(status=500)))
 
-    assert look(broken, b"<html><body><p>It moved to the cellar.</p></body></html>").change is Change.UNKNOWN
+    assert revisit(broken, b"<html><body><p>It moved to the cellar.</p></body></html>").change is Change.UNKNOWN
 
 
-def test_failures_before_a_soft_error_are_no_looks_at_it_however_many_they_are() -> None:
+def test_many_failures_before_a_soft_error_do_not_count() -> None:
     page = seen(BODY)
     for _ in range(11):
         page = after(looked(page, fetched(status=500)))
     visits = 0
-    while not (visit := look(page, LOGIN)).is_good:
+    while not (visit := revisit(page, LOGIN)).is_good:
         visits, page = visits + 1, after(visit)
 
     assert visits == 2
 
 
-def test_after_weeks_of_other_failures_a_login_is_believed_in_two_days_too() -> None:
+def test_login_is_accepted_in_two_days_after_weeks_of_other_failures() -> None:
     page = seen(BODY)
     for n in range(11):
         page = after(looked(page, fetched(status=500), at=NOW + n * DAY))
-    start = visit = look(page, LOGIN)
+    start = visit = revisit(page, LOGIN)
     while not visit.is_good:
-        visit = look(after(visit), LOGIN, later=visit.due_at - visit.at)
+        visit = revisit(after(visit), LOGIN, later=visit.due_at - visit.at)
 
     assert visit.at - start.at == 2 * DAY
 
 
-def test_looks_at_one_soft_error_are_none_at_another() -> None:
+def test_visits_with_one_soft_error_do_not_count_for_another() -> None:
     page = seen(BODY)
     for body in (BODY[: len(BODY) // 2], BODY[: len(BODY) // 2], LOGIN):
-        page = after(look(page, body))
+        page = after(revisit(page, body))
 
-    assert look(page, LOGIN).change is Change.UNKNOWN
+    assert revisit(page, LOGIN).change is Change.UNKNOWN
 
 
 @pytest.mark.parametrize("gap", [timedelta(minutes=7), timedelta(hours=5), DAY, timedelta(days=30)], ids=str)
 @pytest.mark.parametrize("fails_between", [False, True], ids=["steady", "with failures"])
-def test_no_content_is_withheld_longer_than_two_days_whatever_the_gaps(gap: timedelta, fails_between: bool) -> None:
-    """Looks come when they are due or, where a user or a budget decides, in other gaps."""
-    start = visit = look(seen(BODY), LOGIN)
+def test_no_content_is_withheld_longer_than_two_days(gap: timedelta, fails_between: bool) -> None:
+    """Visits come when they are due or, because of a user or a budget, at other times."""
+    start = visit = revisit(seen(BODY), LOGIN)
     while not visit.is_good:
         deadline = start.at + 2 * DAY
         assert visit.due_at <= max(deadline, visit.at + DAY)
         if fails_between:
             visit = looked(after(visit), fetched(status=500), at=visit.at + gap / 2)
-        visit = look(after(visit), LOGIN, later=gap)
+        visit = revisit(after(visit), LOGIN, later=gap)
 
     assert visit.change is Change.CHANGED
     assert visit.at - start.at < 2 * DAY + 2 * gap
     assert visit.snapshot is not None
 
 
-def test_a_soft_404_that_is_never_proven_is_accepted_as_content_after_two_days() -> None:
-    soft_errors = saying(sorry(), well=0)
+def test_unproven_soft_404_is_accepted_as_content_after_two_days() -> None:
+    soft_errors = remember_probe(sketch_not_found(), good_visits=0)
     page, visits = seen(BODY), []
     for _ in range(3):
-        visits.append(look(page, SORRY, soft_errors=soft_errors))
+        visits.append(revisit(page, SORRY, soft_errors=soft_errors))
         page = after(visits[-1])
 
     assert [visit.change for visit in visits] == [Change.UNKNOWN, Change.UNKNOWN, Change.CHANGED]
 
 
 def parts(seed: int, *, rows: int = 40) -> bytes:
-    """A parts list: codes and prices, with a heading that all lists share."""
+    """Return a parts list: codes and prices, with a heading that all lists share."""
     lines = (b"<tr><td>M%dx%d<td>%d.%02d<td>%d" % (seed + n, n, seed * n, n, seed + 7 * n) for n in range(rows))
     return PAGE % (b"", b"<table><tr><th>Part<th>Price<th>Stock" + b"".join(lines) + b"</table>")
 
 
 @pytest.mark.parametrize("rows", [6, 40])
-def test_pages_made_of_numbers_whose_rows_are_all_replaced_are_changed_at_once(rows: int) -> None:
+def test_number_pages_with_all_rows_replaced_are_changed_at_once(rows: int) -> None:
     soft_errors, changes = NO_SOFT_ERRORS, []
     for n in range(12):
         before = parts(100 * n, rows=rows)
-        visit = look(seen(before), parts(100 * n + 50, rows=rows), before=before, soft_errors=soft_errors)
+        visit = revisit(seen(before), parts(100 * n + 50, rows=rows), before=before, soft_errors=soft_errors)
         soft_errors = update_soft_error_memory(soft_errors, visit)
         changes.append(visit.change)
 
@@ -174,11 +174,11 @@ def codes(page: int, day: int, *, kept: int = 20, new: int = 180) -> bytes:
     return PAGE % (b"", b"<p>" + b" ".join(words))
 
 
-def test_pages_of_codes_are_no_shared_text_and_a_probe_tells_that_they_are_changed() -> None:
-    soft_errors = record_probe_response(record_probe_sent(NO_SOFT_ERRORS, now=NOW + DAY), sorry())
+def test_pages_of_codes_are_no_shared_text_and_a_probe_shows_the_change() -> None:
+    soft_errors = record_probe_response(record_probe_sent(NO_SOFT_ERRORS, now=NOW + DAY), sketch_not_found())
     changes = []
     for n in range(6):
-        visit = look(seen(codes(n, 1)), codes(n, 2), before=codes(n, 1), soft_errors=soft_errors)
+        visit = revisit(seen(codes(n, 1)), codes(n, 2), before=codes(n, 1), soft_errors=soft_errors)
         soft_errors = update_soft_error_memory(soft_errors, visit)
         changes.append(visit.change)
 
@@ -187,32 +187,32 @@ def test_pages_of_codes_are_no_shared_text_and_a_probe_tells_that_they_are_chang
     assert all(len(seen.previous_digests) == 1 for seen in soft_errors.shared_texts)
 
 
-def test_a_field_for_a_password_that_was_there_before_is_no_sign_of_a_login_page() -> None:
+def test_existing_password_field_is_no_sign_of_a_login_page() -> None:
     box = b"<form>Members <input name=u> <input type=password name=p></form>"
     open_to_all, news, other = (
         PAGE % (form, b" ".join(n * word for word in WORDS for _ in range(4)))
         for form, n in ((b"", 1), (box, 1), (box, 2))
     )
-    once = look(seen(news), other, before=news)
-    twice = look(after(once), other, before=news)
+    once = revisit(seen(news), other, before=news)
+    twice = revisit(after(once), other, before=news)
 
     assert (once.reason, twice.change) == ("replaced", Change.CHANGED)
-    assert look(seen(open_to_all), other, before=open_to_all).reason == "login"
+    assert revisit(seen(open_to_all), other, before=open_to_all).reason == "login"
 
 
-def test_an_end_that_was_never_closed_is_no_sign_of_a_body_cut_off() -> None:
+def test_always_missing_end_tag_is_no_sign_of_truncation() -> None:
     paragraphs = [b"<p>What there is to say of %s, of %s alone and of nobody else." % (2 * (word,)) for word in WORDS]
     whole, fewer = (b"<!doctype html><title>T</title>" + b"".join(paragraphs[:n]) for n in (8, 5))
 
-    assert look(seen(whole), fewer, before=whole).change is Change.CHANGED
+    assert revisit(seen(whole), fewer, before=whole).change is Change.CHANGED
     closed = whole + b"</body></html>"
-    assert look(seen(closed), fewer, before=closed).reason == "truncated"
+    assert revisit(seen(closed), fewer, before=closed).reason == "truncated"
 
 
-def test_a_soft_error_that_is_recognised_late_keeps_that_a_head_was_asked_for() -> None:
-    lively = replace(seen(BODY), belief=RateEstimate(50.0, 1.0))
+def test_soft_error_recognized_late_keeps_the_head_outcome() -> None:
+    lively = replace(seen(BODY), rate_estimate=RateEstimate(50.0, 1.0))
     other = PAGE % (b"", b" ".join(word + bytes([97 + n]) for word in WORDS for n in range(20)))
-    visit = replace(look(lively, other), head_outcome=HeadOutcome.DIFFERED)
+    visit = replace(revisit(lively, other), head_outcome=HeadOutcome.DIFFERED)
     assert visit.change is Change.CHANGED
     assert visit.signals is not None
     soft_errors = NO_SOFT_ERRORS
@@ -226,43 +226,43 @@ def test_a_soft_error_that_is_recognised_late_keeps_that_a_head_was_asked_for() 
     assert (again.change, again.reason, again.head_outcome) == (Change.UNKNOWN, "shared_text", HeadOutcome.DIFFERED)
 
 
-def test_a_soft_error_leaves_validators_belief_and_version() -> None:
+def test_soft_error_keeps_validators_estimate_and_version() -> None:
     before = seen(BODY)
-    visit = look(before, LOGIN)
+    visit = revisit(before, LOGIN)
 
     assert (visit.reason, visit.snapshot, visit.validators, visit.links) == ("login", None, None, None)
-    assert visit.rate_estimate == before.belief
+    assert visit.rate_estimate == before.rate_estimate
     assert after(visit).version == before.version
 
 
-@pytest.mark.parametrize("well", [0, 2])
-def test_a_soft_404_is_not_believed_while_no_other_page_is_well(well: int) -> None:
-    once = look(seen(BODY), SORRY, soft_errors=saying(sorry(), well=well))
-    twice = look(after(once), SORRY, soft_errors=saying(sorry(), well=well))
+@pytest.mark.parametrize("good_visits", [0, 2])
+def test_soft_404_is_not_confirmed_while_no_other_page_is_fine(good_visits: int) -> None:
+    once = revisit(seen(BODY), SORRY, soft_errors=remember_probe(sketch_not_found(), good_visits=good_visits))
+    twice = revisit(after(once), SORRY, soft_errors=remember_probe(sketch_not_found(), good_visits=good_visits))
 
     assert (once.reason, twice.reason) == ("soft_404", "soft_404")
     assert twice.state is State.FETCHED
 
 
-def test_a_soft_404_is_believed_as_a_404_is() -> None:
-    soft_errors = saying(sorry(), well=3)
-    once = look(seen(BODY), SORRY, soft_errors=soft_errors)
-    twice = look(after(once), SORRY, soft_errors=soft_errors)
-    still = look(after(twice), SORRY, soft_errors=soft_errors)
+def test_soft_404_is_confirmed_like_a_404() -> None:
+    soft_errors = remember_probe(sketch_not_found(), good_visits=3)
+    once = revisit(seen(BODY), SORRY, soft_errors=soft_errors)
+    twice = revisit(after(once), SORRY, soft_errors=soft_errors)
+    still = revisit(after(twice), SORRY, soft_errors=soft_errors)
 
     assert (once.change, twice.change, still.change) == (Change.UNKNOWN, Change.GONE, Change.UNCHANGED)
-    assert look(after(still), BODY.replace(b"19.99", b"19.98"), soft_errors=soft_errors).change is Change.RESTORED
+    assert revisit(after(still), BODY.replace(b"19.99", b"19.98"), soft_errors=soft_errors).change is Change.RESTORED
 
 
-def test_a_page_that_redirects_where_a_not_found_probe_does_is_a_soft_404() -> None:
-    soft_errors = saying(sketch_target(compute_page_key(Url(ROOT + "elsewhere"))), well=3)
+def test_page_that_redirects_like_the_not_found_probe_is_a_soft_404() -> None:
+    soft_errors = remember_probe(sketch_target(compute_page_key(Url(ROOT + "elsewhere"))), good_visits=3)
     visit = decide_visit(seen(BODY), AWAY, now=NOW, knowledge=replace(KNOWN, soft_errors=soft_errors))
 
     assert (visit.change, visit.reason) == (Change.UNKNOWN, "soft_404")
     assert looked(seen(BODY), AWAY).reason == "http_302"
 
 
-def test_pages_that_all_redirect_to_one_place_are_a_shared_text() -> None:
+def test_pages_that_all_redirect_to_one_target_are_a_shared_text() -> None:
     soft_errors = NO_SOFT_ERRORS
     reasons = []
     for n in range(4):
@@ -274,8 +274,10 @@ def test_pages_that_all_redirect_to_one_place_are_a_shared_text() -> None:
     assert reasons == ["http_302", "http_302", "shared_text", "shared_text"]
 
 
-def test_new_pages_are_compared_with_absent_ones_after_the_boilerplate_is_learned() -> None:
-    known = replace(KNOWN, mask=replace(KNOWN.mask, visits=10_000), soft_errors=saying(sorry(), well=0))
+def test_new_pages_are_compared_with_not_found_text_after_the_boilerplate_is_learned() -> None:
+    known = replace(
+        KNOWN, mask=replace(KNOWN.mask, visits=10_000), soft_errors=remember_probe(sketch_not_found(), good_visits=0)
+    )
     urls = [Url(f"{ROOT}{n}") for n in range(40)]
     pages = [Target(compute_page_key(url), url, 1, State.UNFETCHED, PRIOR) for url in urls]
 

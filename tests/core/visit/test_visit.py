@@ -57,18 +57,18 @@ def target(**more: object) -> Target:
         "url": url,
         "depth": 1,
         "state": State.UNFETCHED,
-        "belief": PRIOR,
+        "rate_estimate": PRIOR,
     }
     return Target(**(given | more))  # type: ignore[arg-type]
 
 
 def after(visit: Visit) -> Target:
-    """The target as it is handed out next time."""
+    """Return the target as it is dispatched next time."""
     shot = visit.snapshot
     return replace(
         visit.target,
         state=visit.state,
-        belief=visit.rate_estimate,
+        rate_estimate=visit.rate_estimate,
         validators=visit.validators if visit.validators is not None else visit.target.validators,
         received_bytes=visit.body_bytes if visit.body_bytes is not None else visit.target.received_bytes,
         version=shot.version if shot else visit.target.version,
@@ -86,15 +86,15 @@ def after(visit: Visit) -> Target:
 
 
 def seen(body: bytes = html("<p>price 19.99"), *, ago: timedelta = DAY) -> Target:
-    """A page that was fetched once."""
+    """Return a page that was fetched once."""
     return after(decide_visit(target(), fetched(body), now=NOW - ago, knowledge=KNOWN))
 
 
-def looked(before: Target, answer: Response, *, at: datetime = NOW) -> Visit:
-    return decide_visit(before, answer, now=at, knowledge=KNOWN)
+def looked(before: Target, response: Response, *, at: datetime = NOW) -> Visit:
+    return decide_visit(before, response, now=at, knowledge=KNOWN)
 
 
-def test_the_first_look_makes_a_snapshot() -> None:
+def test_first_visit_makes_a_snapshot() -> None:
     visit = looked(target(), fetched(html("<p>hello")))
 
     assert visit.change is Change.ADDED
@@ -105,7 +105,7 @@ def test_the_first_look_makes_a_snapshot() -> None:
     assert visit.rate_estimate == PRIOR
 
 
-def test_a_304_teaches_same_saves_the_body_and_parses_nothing() -> None:
+def test_response_304_is_unchanged_without_parsing() -> None:
     before = seen()
 
     visit = looked(before, NotModified(elapsed=timedelta(milliseconds=3)))
@@ -117,11 +117,11 @@ def test_a_304_teaches_same_saves_the_body_and_parses_nothing() -> None:
     assert visit.rate_estimate == RateEstimate(PRIOR.a, PRIOR.b + 1)
 
 
-def test_a_304_that_nobody_asked_for_is_a_failure() -> None:
+def test_unrequested_304_is_a_failure() -> None:
     assert looked(target(), NotModified(elapsed=timedelta(0))).change is Change.UNKNOWN
 
 
-def test_equal_bytes_are_the_same_and_are_not_read() -> None:
+def test_equal_bytes_are_unchanged_without_parsing() -> None:
     visit = looked(seen(), fetched(html("<p>price 19.99")))
 
     assert (visit.change, visit.verdict.evidence, visit.links) == (Change.UNCHANGED, Evidence.BYTES, None)
@@ -136,7 +136,7 @@ def test_equal_bytes_are_the_same_and_are_not_read() -> None:
         html("<p>price 19.99", title="Another page"),
     ],
 )
-def test_one_digit_of_a_price_is_a_change(body: bytes) -> None:
+def test_changed_digit_of_a_price_is_a_change(body: bytes) -> None:
     visit = looked(seen(), fetched(body))
 
     assert visit.change is Change.CHANGED
@@ -154,11 +154,11 @@ def test_one_digit_of_a_price_is_a_change(body: bytes) -> None:
         html("<script>var nonce=77</script><p>price 19.99"),
     ],
 )
-def test_what_no_reader_sees_is_no_change(body: bytes) -> None:
+def test_invisible_difference_is_no_change(body: bytes) -> None:
     assert looked(seen(), fetched(body)).change is Change.UNCHANGED
 
 
-def test_a_clock_in_the_footer_is_cosmetic_and_teaches_same() -> None:
+def test_clock_in_the_footer_is_cosmetic_and_counts_as_unchanged() -> None:
     before = seen(html("<p>x", footer="It is 12:00"))
 
     visit = looked(before, fetched(html("<p>x", footer="It is 12:01")))
@@ -168,8 +168,8 @@ def test_a_clock_in_the_footer_is_cosmetic_and_teaches_same() -> None:
     assert visit.rate_estimate == RateEstimate(PRIOR.a, PRIOR.b + 1)
 
 
-def test_small_edits_cannot_drift_through() -> None:
-    """Judgement compares with the last Snapshot, not with the last look."""
+def test_many_small_edits_add_up_to_a_change() -> None:
+    """Versions are compared with the last Snapshot, not with the last visit."""
     before = seen(html("<p>x", footer="1"))
     for n in range(2, 6):
         before = after(looked(before, fetched(html("<p>x", footer=str(n)))))
@@ -191,35 +191,39 @@ FAILURES: list[Response] = [
 ]
 
 
-@pytest.mark.parametrize("answer", FAILURES, ids=lambda a: getattr(a, "status", None) or a.reason)
-def test_a_failure_erases_nothing_that_was_learnt(answer: Response) -> None:
+@pytest.mark.parametrize("response", FAILURES, ids=lambda a: getattr(a, "status", None) or a.reason)
+def test_failure_keeps_what_was_learned(response: Response) -> None:
     before = seen()
 
-    kept = after(looked(before, answer))
+    kept = after(looked(before, response))
 
-    assert (kept.version, kept.validators, kept.belief) == (before.version, before.validators, before.belief)
+    assert (kept.version, kept.validators, kept.rate_estimate) == (
+        before.version,
+        before.validators,
+        before.rate_estimate,
+    )
     assert (kept.received_bytes, kept.last_good_at) == (before.received_bytes, before.last_good_at)
 
 
 @given(st.lists(st.sampled_from([None, *FAILURES]), min_size=1, max_size=12))
-def test_a_sequence_with_errors_in_between_leaves_the_same_knowledge(answers: list[Response | None]) -> None:
-    """None is a good look. Good looks alone, at the same instants, must teach the same."""
+def test_errors_in_between_leave_the_same_knowledge(responses: list[Response | None]) -> None:
+    """None is a successful visit. Successful visits alone, at the same times, must teach the same."""
     with_errors = without = seen()
-    for n, answer in enumerate(answers, start=1):
+    for n, response in enumerate(responses, start=1):
         at = NOW + n * DAY
-        if answer is None:
+        if response is None:
             body = fetched(html(f"<p>version {n // 2}"))
             with_errors, without = (after(looked(page, body, at=at)) for page in (with_errors, without))
         else:
-            with_errors = after(looked(with_errors, answer, at=at))
+            with_errors = after(looked(with_errors, response, at=at))
             if with_errors.state is State.GONE:
-                return  # 404 twice is no error any more
+                return  # the second 404 is no error
 
-    assert (with_errors.belief, with_errors.version) == (without.belief, without.version)
+    assert (with_errors.rate_estimate, with_errors.version) == (without.rate_estimate, without.version)
     assert with_errors.validators == without.validators
 
 
-def test_404_needs_confirmation_and_410_does_not() -> None:
+def test_response_404_needs_confirmation_and_410_does_not() -> None:
     before = seen()
 
     once = looked(before, fetched(status=404))
@@ -233,7 +237,7 @@ def test_404_needs_confirmation_and_410_does_not() -> None:
 
 
 @pytest.mark.parametrize("minutes", [10, 30, 60, 24 * 60])
-def test_a_rule_of_any_interval_confirms_a_404_within_the_hour(minutes: int) -> None:
+def test_response_404_is_confirmed_within_the_hour_with_any_rule(minutes: int) -> None:
     page = replace(seen(), terms=VisitTerms(max_interval=timedelta(minutes=minutes)))
 
     once = looked(page, fetched(status=404))
@@ -245,7 +249,7 @@ def test_a_rule_of_any_interval_confirms_a_404_within_the_hour(minutes: int) -> 
 
 
 @pytest.mark.parametrize("wanted", [RequestReason.BY_USER, RequestReason.BY_URL])
-def test_frequent_refreshes_confirm_a_404_ten_minutes_after_the_first(wanted: RequestReason) -> None:
+def test_frequent_requests_confirm_a_404_ten_minutes_after_the_first(wanted: RequestReason) -> None:
     visit = looked(replace(seen(), requested=wanted), fetched(status=404))
     minutes = 0
     while visit.state is State.FETCHED:
@@ -258,7 +262,7 @@ def test_frequent_refreshes_confirm_a_404_ten_minutes_after_the_first(wanted: Re
     assert minutes == 12
 
 
-def test_a_good_look_between_two_404s_starts_again() -> None:
+def test_successful_visit_between_two_404s_restarts_the_confirmation() -> None:
     once = looked(seen(), fetched(status=404))
     good = looked(after(once), fetched(html("<p>price 19.99")), at=NOW + timedelta(minutes=20))
 
@@ -266,26 +270,26 @@ def test_a_good_look_between_two_404s_starts_again() -> None:
 
 
 @pytest.mark.parametrize(("days", "state"), [(0.1, State.GONE), (3, State.FETCHED)], ids=["hours", "three days"])
-def test_a_404_before_and_one_after_an_outage_of_days_confirm_nothing(days: float, state: State) -> None:
+def test_two_404s_around_an_outage_confirm_nothing(days: float, state: State) -> None:
     once = looked(seen(), fetched(status=404))
     broken = looked(after(once), fetched(status=503), at=once.due_at)
 
     assert looked(after(broken), fetched(status=404), at=NOW + days * DAY).state is state
 
 
-def test_404s_of_two_weekly_visits_are_two() -> None:
+def test_two_404s_of_weekly_visits_confirm_each_other() -> None:
     once = looked(seen(), fetched(status=404))
 
     assert looked(after(once), fetched(status=404), at=NOW + 7 * DAY).state is State.GONE
 
 
-def test_404_after_a_500_is_not_yet_a_confirmation() -> None:
+def test_response_404_after_a_500_is_no_confirmation() -> None:
     broken = after(looked(seen(), fetched(status=500)))
 
     assert looked(broken, fetched(status=404), at=NOW + DAY).state is State.FETCHED
 
 
-def test_what_is_gone_is_looked_at_again_and_may_come_back() -> None:
+def test_gone_page_is_revisited_and_may_be_restored() -> None:
     gone = looked(seen(), fetched(status=410))
     still = looked(after(gone), fetched(status=404), at=gone.due_at)
     same = looked(after(still), fetched(html("<p>price 19.99")), at=still.due_at)
@@ -307,7 +311,7 @@ def test_what_is_gone_is_looked_at_again_and_may_come_back() -> None:
     ],
     ids=["link", "beside"],
 )
-def test_whatever_differs_of_a_page_that_is_back_is_kept(then: bytes, now: bytes) -> None:
+def test_any_difference_of_a_restored_page_is_stored(then: bytes, now: bytes) -> None:
     gone = after(looked(seen(then), fetched(status=410)))
     back = looked(gone, fetched(now), at=NOW + DAY)
 
@@ -316,7 +320,7 @@ def test_whatever_differs_of_a_page_that_is_back_is_kept(then: bytes, now: bytes
     assert back.snapshot.body == now
 
 
-def test_a_picture_that_is_back_as_another_is_kept() -> None:
+def test_restored_image_with_another_body_is_stored() -> None:
     one, two = (fetched(b"\x89PNG " + each, content_type="image/png") for each in (b"one", b"two"))
     gone = after(looked(after(looked(target(), one)), fetched(status=410)))
     back = looked(gone, two, at=NOW + DAY)
@@ -325,7 +329,7 @@ def test_a_picture_that_is_back_as_another_is_kept() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 308])
-def test_a_permanent_redirect_moves_the_page(status: int) -> None:
+def test_permanent_redirect_moves_the_page(status: int) -> None:
     visit = looked(seen(), fetched(status=status, location=Url(ROOT + "new")))
 
     assert (visit.change, visit.state) == (Change.MOVED, State.MOVED)
@@ -334,7 +338,7 @@ def test_a_permanent_redirect_moves_the_page(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 303, 307])
-def test_a_temporary_redirect_does_not(status: int) -> None:
+def test_temporary_redirect_does_not_move_the_page(status: int) -> None:
     visit = looked(seen(), fetched(status=status, location=Url(ROOT + "new")))
 
     assert visit.state is State.FETCHED
@@ -342,19 +346,19 @@ def test_a_temporary_redirect_does_not(status: int) -> None:
     assert [link.url for link in visit.links] == [ROOT + "new"]
 
 
-def test_a_redirect_to_oneself_is_a_failure() -> None:
+def test_redirect_to_itself_is_a_failure() -> None:
     visit = looked(seen(), fetched(status=301, location=Url(ROOT + "page")))
 
     assert (visit.change, visit.reason) == (Change.UNKNOWN, "redirects_to_itself")
 
 
-def test_a_page_that_moves_to_another_domain_leaves_without_an_heir() -> None:
+def test_page_that_moves_to_another_domain_passes_no_cash_on() -> None:
     visit = looked(seen(), fetched(status=301, location=Url("http://else.test/")))
 
     assert (visit.state, visit.moved_to, visit.reason) == (State.MOVED, None, "moved_away")
 
 
-def test_a_failing_page_keeps_its_cash_twice_and_then_pays_as_a_leaf() -> None:
+def test_failing_page_keeps_its_cash_twice_and_then_passes_it_on() -> None:
     page, gives = seen(), []
     for n in range(4):
         visit = looked(page, fetched(status=500), at=NOW + n * DAY)
@@ -364,7 +368,7 @@ def test_a_failing_page_keeps_its_cash_twice_and_then_pays_as_a_leaf() -> None:
     assert gives == [None, None, (), ()]
 
 
-def test_an_overload_is_the_domains_affair() -> None:
+def test_overload_concerns_the_domain() -> None:
     visit = looked(seen(), fetched(status=503, retry_after="120"))
 
     assert visit.overloaded
@@ -373,7 +377,7 @@ def test_an_overload_is_the_domains_affair() -> None:
     assert visit.recipients is None
 
 
-def test_a_page_that_alone_is_always_busy_comes_ever_later() -> None:
+def test_waits_of_a_page_that_is_always_busy_grow() -> None:
     page, waits = seen(), []
     for n in range(6):
         at = NOW + n * DAY
@@ -384,7 +388,7 @@ def test_a_page_that_alone_is_always_busy_comes_ever_later() -> None:
     assert waits == [timedelta(minutes=2**n) for n in range(6)]
 
 
-def test_failures_are_retried_ever_later_but_always() -> None:
+def test_failures_are_retried_with_growing_bounded_waits() -> None:
     page, waits = seen(), []
     for n in range(12):
         at = NOW + 30 * n * DAY
@@ -406,7 +410,7 @@ def test_links_are_distinct_in_domain_and_not_to_the_page_itself() -> None:
     assert [link.url for link in visit.links] == [ROOT, ROOT + "a"]
 
 
-def test_links_that_may_not_be_followed_say_why() -> None:
+def test_excluded_links_have_a_reason() -> None:
     known = replace(KNOWN, rules=parse_robots(b"User-agent: *\nDisallow: /secret"))
     body = fetched(html("<a href='/secret/1'>1</a><a href='/open'>2</a>"))
 
@@ -437,35 +441,35 @@ def test_two_virtual_years_of_a_static_page_stay_conditional() -> None:
 
 @given(
     gap=st.timedeltas(timedelta(0), 4000 * DAY),
-    belief=st.builds(RateEstimate, a=st.floats(0.01, 1e4), b=st.floats(0.01, 1e4)),
+    rate_estimate=st.builds(RateEstimate, a=st.floats(0.01, 1e4), b=st.floats(0.01, 1e4)),
     importance=st.floats(0, 1e6),
-    answer=st.sampled_from([NotModified(elapsed=timedelta(0)), fetched(html("<p>new")), *FAILURES]),
+    response=st.sampled_from([NotModified(elapsed=timedelta(0)), fetched(html("<p>new")), *FAILURES]),
 )
-def test_the_next_look_is_never_in_the_past_and_never_beyond_the_longest_wait(
-    gap: timedelta, belief: RateEstimate, importance: float, answer: Response
+def test_next_visit_is_never_in_the_past_and_within_the_longest_interval(
+    gap: timedelta, rate_estimate: RateEstimate, importance: float, response: Response
 ) -> None:
-    page = replace(seen(ago=gap), belief=belief, importance=importance)
+    page = replace(seen(ago=gap), rate_estimate=rate_estimate, importance=importance)
 
-    visit = looked(page, answer)
+    visit = looked(page, response)
 
     assert visit.due_at >= NOW
     assert visit.due_at <= NOW + TERMS.max_interval
     assert visit.is_good is False or visit.due_at >= NOW + TERMS.min_interval
 
 
-def test_decide_is_a_function() -> None:
-    page, answer = seen(), fetched(html("<p>other"))
+def test_decide_visit_is_deterministic() -> None:
+    page, response = seen(), fetched(html("<p>other"))
 
-    assert looked(page, answer) == looked(page, answer)
+    assert looked(page, response) == looked(page, response)
 
 
-def test_links_of_a_nofollow_page_are_none() -> None:
+def test_nofollow_page_has_no_links() -> None:
     body = fetched(b"<meta name=robots content=nofollow><a href=/a>a</a>")
 
     assert looked(target(), body).links == ()
 
 
-def test_links_to_other_domains_are_counted_and_not_made_known() -> None:
+def test_links_to_other_domains_are_only_counted() -> None:
     body = fetched(html("<a href=/a>a</a><a href=//b.test/1>b</a><a href=//b.test/2>b</a><a href=//c.test/>c</a>"))
 
     visit = looked(target(), body)
@@ -475,7 +479,7 @@ def test_links_to_other_domains_are_counted_and_not_made_known() -> None:
     assert visit.external_links == (("b.test", 2), ("c.test", 1))
 
 
-def test_a_copy_gives_all_it_has_to_the_page_that_it_says_it_copies() -> None:
+def test_page_with_a_canonical_link_gives_it_all_its_cash() -> None:
     copy = looked(target(), fetched(html("<link rel=canonical href=/original><a href=/a>a</a>")))
     itself = looked(target(), fetched(html(f"<link rel=canonical href={ROOT}page><a href=/a>a</a>")))
 
@@ -500,33 +504,35 @@ def test_a_copy_gives_all_it_has_to_the_page_that_it_says_it_copies() -> None:
     ],
     ids=str,
 )
-def test_a_page_edited_seconds_before_a_look_is_no_lie_of_its_date(seconds: float, honest: bool | None) -> None:
-    """seconds: before the answer's Date, which is an hour off our clock."""
+def test_last_modified_seconds_before_a_visit_is_honest(seconds: float, honest: bool | None) -> None:
+    """seconds: before the Date of the response, which is an hour off the local clock."""
     date = NOW + timedelta(hours=1)
-    said = Validators('"2"', format_datetime(date - timedelta(seconds=seconds), usegmt=True))
+    validators = Validators('"2"', format_datetime(date - timedelta(seconds=seconds), usegmt=True))
 
-    visit = looked(seen(), fetched(html("<p>price 20.99"), validators=said, date=format_datetime(date, usegmt=True)))
+    visit = looked(
+        seen(), fetched(html("<p>price 20.99"), validators=validators, date=format_datetime(date, usegmt=True))
+    )
 
     assert visit.change is Change.CHANGED
     assert visit.modified_honest is honest
 
 
-def test_without_a_date_the_clocks_may_differ_by_a_minute() -> None:
+def test_without_a_date_header_clocks_may_differ_by_a_minute() -> None:
     def honest(seconds: int) -> bool | None:
-        said = Validators('"2"', format_datetime(NOW - timedelta(seconds=seconds), usegmt=True))
-        return looked(seen(), fetched(html("<p>price 20.99"), validators=said)).modified_honest
+        validators = Validators('"2"', format_datetime(NOW - timedelta(seconds=seconds), usegmt=True))
+        return looked(seen(), fetched(html("<p>price 20.99"), validators=validators)).modified_honest
 
     assert [honest(seconds) for seconds in (-61, -59, 0, 59, 61)] == [False, None, None, None, True]
 
 
-def test_a_date_of_this_very_minute_tells_nothing_of_the_rate_though_it_is_true() -> None:
-    """A server that stamps what it changes at each look would drive the rate up without end."""
+def test_last_modified_of_this_minute_does_not_affect_the_rate() -> None:
+    """A server that sets the date at each visit would raise the rate without end."""
     trusting = replace(seen(), trusts_modified=True)
     date = format_datetime(NOW, usegmt=True)
 
     def believed(seconds: int) -> RateEstimate:
-        said = Validators('"2"', format_datetime(NOW - timedelta(seconds=seconds), usegmt=True))
-        return looked(trusting, fetched(html("<p>price 20.99"), validators=said, date=date)).rate_estimate
+        validators = Validators('"2"', format_datetime(NOW - timedelta(seconds=seconds), usegmt=True))
+        return looked(trusting, fetched(html("<p>price 20.99"), validators=validators, date=date)).rate_estimate
 
     assert believed(30) == looked(seen(), fetched(html("<p>price 20.99"))).rate_estimate
     assert believed(3600) != believed(30)

@@ -48,9 +48,9 @@ def server_words(home: Path) -> str:
 
 
 def complaints(home: Path) -> list[str]:
-    """The records of faults in what the running server has said: its scheduler's and its other services'.
+    """Return the records of errors in the log of the running server.
 
-    A query or a connection that took too long is none: on a busy machine the server cuts it off and tries again.
+    Timeouts of queries and connections do not count, because a server on a busy machine retries them.
     """
     records = RECORD.split(server_words(home))
     return [each for each in records if FAULT.search(each) and "Timeout" not in each]

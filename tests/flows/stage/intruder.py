@@ -1,8 +1,8 @@
 """Another user of the machine, who can reach every port on loopback and knows where everything is.
 
-    python -m tests.flows.stage.intruder < TARGET      what was tried and what came of it, as JSON
+    python -m tests.flows.stage.intruder < TARGET      prints the attempts and their results as JSON
 
-Run by root it becomes that user before it tries anything; otherwise it tries what needs no second user.
+Run as root, it switches to that user first; otherwise it makes only the attempts that need no second user.
 """
 
 import contextlib

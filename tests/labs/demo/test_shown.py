@@ -31,28 +31,28 @@ OUTCOME = DemoOutcome(
 )
 
 
-def test_truth_report_rival_and_margin_stand_below_each_other() -> None:
+def test_reported_true_and_uniform_freshness_are_shown_with_the_gain() -> None:
     shown = dict(facts_of(OUTCOME, keep=True))
 
-    assert shown["Fresh, as reported"] == "91.5 % of importance, 84.0 % of pages, on average over the days"
-    assert shown["Fresh, in truth"] == "90.0 % of importance, 82.0 % of pages"
-    assert shown["Each page in turn"] == (
+    assert shown["Reported freshness"] == "91.5 % of importance, 84.0 % of pages, on average over the days"
+    assert shown["True freshness"] == "90.0 % of importance, 82.0 % of pages"
+    assert shown["Uniform revisits"] == (
         "81.0 % of importance, 83.0 % of pages, with as many requests after the first two crawls: 1,234"
     )
-    assert shown["Margin"] == "+9.0 points of importance, -1.0 points of pages: ours over each page in turn"
+    assert shown["Gain"] == "+9.0 points of importance, -1.0 points of pages, compared with uniform revisits"
 
 
-def test_each_number_of_requests_says_what_it_counts() -> None:
+def test_each_number_of_requests_is_explained() -> None:
     shown = dict(facts_of(OUTCOME, keep=True))
 
     assert shown["Requests"].splitlines() == [
-        "1,700 in all, 24% of what fetching every page every day takes:",
-        "466 of the first two crawls, which look at every page,",
-        "1,234 of the days since, which may make 40 each",
+        "1,700 in total, 24% of what fetching every page daily takes:",
+        "466 in the first two crawls, which fetch every page,",
+        "1,234 in the days after them, at most 40 per day",
     ]
 
 
-def test_links_to_runs_come_with_the_command_that_prints_the_way_in() -> None:
+def test_links_to_runs_come_with_the_command_that_prints_the_login() -> None:
     shown = dict(facts_of(OUTCOME, keep=True))
 
-    assert shown["To log in there"] == "recrawl ui prints what the first page asks for"
+    assert shown["Prefect login"] == "run recrawl ui to print it"

@@ -133,8 +133,8 @@ def test_a_trace_is_read_from_csv_and_from_jsonl(tmp_path: Path) -> None:
     [
         ("a.csv", "/a,soon\n", "line 1: 'soon'"),
         ("a.csv", "/a,1\n", "no two changes"),
-        ("a.jsonl", "{", "is no trace"),
-        ("a.jsonl", '{"page": "/a"}', "is no trace"),
+        ("a.jsonl", "{", "is not a trace"),
+        ("a.jsonl", '{"page": "/a"}', "is not a trace"),
         ("a.jsonl", '{"page": "/a", "changes": [1], "importance": -1}', "not above 0"),
     ],
 )

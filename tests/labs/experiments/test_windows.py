@@ -27,7 +27,7 @@ def test_policies_are_read_as_they_are_typed() -> None:
 
 @pytest.mark.parametrize("text", ["", "sliding", "fixed:x", "variable:1.5", "fixed:0", "fixed:nan"])
 def test_what_is_no_policy_is_a_sentence(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no window such as|a size is above 0"):
+    with pytest.raises(ValueError, match=r"is not a window such as|the size must be above 0"):
         policy_of(text)
 
 

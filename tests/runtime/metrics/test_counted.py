@@ -1,4 +1,4 @@
-"""What crawling processes count, added up over processes, some of which are dead."""
+"""Counts of crawling processes, summed over running and dead processes."""
 
 import json
 import logging
@@ -47,12 +47,12 @@ def folder(tmp_path: Path) -> Path:
     return ensure_metrics_folder(tmp_path)
 
 
-def test_without_anybody_who_serves_nothing_is_written(tmp_path: Path) -> None:
+def test_nothing_is_written_unless_metrics_are_served(tmp_path: Path) -> None:
     open_counts_writer(tmp_path).count_progress(uuid4(), stats(same=3))
     assert list(tmp_path.rglob("*")) == []
 
 
-async def test_a_lease_told_of_several_times_is_counted_once(tmp_path: Path, folder: Path) -> None:
+async def test_repeated_progress_of_a_lease_is_counted_once(tmp_path: Path, folder: Path) -> None:
     counted, one = open_counts_writer(tmp_path), uuid4()
 
     async def walk() -> LeaseResult:
@@ -73,7 +73,7 @@ async def test_a_lease_told_of_several_times_is_counted_once(tmp_path: Path, fol
     assert found.lease_seconds.total() == 2
 
 
-async def test_leases_that_end_badly_are_counted_as_what_they_are(tmp_path: Path, folder: Path) -> None:
+async def test_failed_leases_are_counted_by_outcome(tmp_path: Path, folder: Path) -> None:
     counted = open_counts_writer(tmp_path)
     for error in (LeaseLost("taken"), ValueError("ours")):
         with pytest.raises(type(error)):
@@ -82,14 +82,14 @@ async def test_leases_that_end_badly_are_counted_as_what_they_are(tmp_path: Path
 
 
 def one_process(home: Path, visits: int) -> None:
-    """What a crawling process does, until it is killed."""
+    """Count like a crawling process until it is killed."""
     counted, own = open_counts_writer(home), uuid4()
     for done in range(1, visits + 1):
         counted.count_progress(own, stats(same=done))
-    os._exit(9)  # as by kill -9: nothing is put in order
+    os._exit(9)  # like kill -9, without cleanup
 
 
-def test_processes_that_were_killed_stay_counted_each_once(tmp_path: Path, folder: Path) -> None:
+def test_killed_processes_are_counted_once(tmp_path: Path, folder: Path) -> None:
     context = multiprocessing.get_context("spawn")
     dead = [context.Process(target=one_process, args=(tmp_path, visits)) for visits in (7, 30)]
     for each in dead:
@@ -99,31 +99,29 @@ def test_processes_that_were_killed_stay_counted_each_once(tmp_path: Path, folde
     open_counts_writer(tmp_path).count_progress(uuid4(), stats(same=100))
 
     assert [sum_counts(folder).visits["unchanged"] for _ in range(3)] == [137, 137, 137]
-    assert len(list(folder.glob("*-*.json"))) == 1  # this process's own
+    assert len(list(folder.glob("*-*.json"))) == 1  # that of this process
 
 
-def test_whoever_is_killed_between_adding_up_and_clearing_away_counts_nothing_twice(folder: Path) -> None:
+def test_kill_between_merging_and_deleting_counts_nothing_twice(folder: Path) -> None:
     gone = Process(2**22 - 3, "another boot")
     file = folder / "1-dead.json"
     write_counts(file, gone, CrawlCounts(visits=Counter(unchanged=5)))
     saved = file.read_bytes()
     assert sum_counts(folder).visits["unchanged"] == 5
-    file.write_bytes(saved)  # as if the one that added up had ended before it removed the file
+    file.write_bytes(saved)  # as if the merging process was killed before it deleted the file
 
     assert sum_counts(folder).visits["unchanged"] == 5
     assert not file.exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told_of_and_ends_no_crawl(
-    tmp_path: Path, told: list[logging.LogRecord]
-) -> None:
+def test_unwritable_folder_is_logged_and_does_not_stop_the_crawl(tmp_path: Path, told: list[logging.LogRecord]) -> None:
     counted = CountsWriter(tmp_path / "nowhere" / "1-a.json")
     for done in (1, 2):
         counted.count_progress(uuid4(), stats(same=done))
     assert [each.getMessage() for each in told] == ["metrics.not_written"]
 
 
-def test_reasons_are_bounded_however_many_a_strange_server_makes() -> None:
+def test_number_of_reasons_is_limited() -> None:
     tally = CrawlCounts()
     for n in range(1000):
         tally.add(CrawlCounts(failures=Counter({f"reason_{n}": 1 + n % 3})))
@@ -131,7 +129,7 @@ def test_reasons_are_bounded_however_many_a_strange_server_makes() -> None:
     assert tally.failures.total() == sum(1 + n % 3 for n in range(1000))
 
 
-def test_what_is_served_is_read_by_prometheus_own_parsers(folder: Path, tmp_path: Path) -> None:
+def test_metrics_are_readable_by_the_parsers_of_prometheus(folder: Path, tmp_path: Path) -> None:
     me = find_process(os.getpid())
     assert me is not None
     tally = CrawlCounts(
@@ -189,6 +187,6 @@ def fetched(port: int, path: str, *, accept: str = "text/plain") -> str:
         return str(response.read().decode())
 
 
-def test_a_total_of_an_earlier_version_is_read(folder: Path) -> None:
+def test_total_of_an_earlier_version_is_read(folder: Path) -> None:
     (folder / TOTAL).write_text(json.dumps({"tally": {"visits": {"unchanged": 2}}, "taken": []}))
     assert sum_counts(folder).visits["unchanged"] == 2

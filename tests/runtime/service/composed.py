@@ -1,4 +1,4 @@
-"""The services of compose.yaml as processes of this machine: their commands, variables, secrets and health checks."""
+"""The services of compose.yaml as local processes, with their commands, variables, secrets and health checks."""
 
 import os
 import re
@@ -27,15 +27,15 @@ AUTH = "recrawl:a-word-of-the-tests"
 
 @dataclass
 class Place:
-    """Where the services of a test stand. host: of Postgres, with its port.  databases: crawl's and Prefect's."""
+    """The environment of the services. host: host and port of Postgres.  databases: of the crawls and of Prefect."""
 
     folder: Path
     host: str
     databases: Mapping[str, str]
     password: str = field(repr=False)
     ports: dict[str, int] = field(default_factory=dict)
-    settings: dict[str, str] = field(default_factory=dict)  # that a test wants otherwise
-    limit: str = "4"  # runs of a worker at a time
+    settings: dict[str, str] = field(default_factory=dict)  # overrides of a test
+    limit: str = "4"  # concurrent runs of a worker
 
     def __post_init__(self) -> None:
         secrets = self.folder / "secrets"
@@ -47,7 +47,7 @@ class Place:
 
     @property
     def api(self) -> PrefectApi:
-        """The Prefect server's."""
+        """The API of the Prefect server."""
         return PrefectApi(f"http://127.0.0.1:{self.ports['4200']}/api", AUTH)
 
     @property
@@ -58,7 +58,7 @@ class Place:
         return find_free_port(f"{self.folder} {key}", excluded=tuple(self.ports.values()))
 
     def here(self, text: str, *, replica: str) -> str:
-        """A word of compose.yaml as it has to be on this machine."""
+        """Adapt a word of compose.yaml to this machine."""
         self.ports.setdefault(f"9464 {replica}", self.free(f"9464 {replica}"))
         for name, database in self.databases.items():
             text = text.replace(f"@postgres:5432/{name}", f"@{self.host}/{database}")
@@ -85,7 +85,7 @@ class Place:
         return ["recrawl", *(self.limit if before == "--limit" else word for before, word in pairwise(["", *words]))]
 
     def run(self, service: str, *words: str, replica: str = "") -> subprocess.CompletedProcess[str]:
-        """Run a command in a service's environment, as `docker compose exec` does; the service's own without words."""
+        """Run a command in the environment of a service, like `docker compose exec`; without words its own command."""
         name = replica or service
         return subprocess.run(
             list(words) or self.command(service, name),
@@ -98,7 +98,7 @@ class Place:
         )
 
     def is_well(self, service: str, replica: str = "") -> bool:
-        """What the service's own health check says."""
+        """Run the health check of the service."""
         how, *words = COMPOSE["services"][service]["healthcheck"]["test"]
         assert how == "CMD"
         name = replica or service
@@ -106,7 +106,7 @@ class Place:
 
     @contextmanager
     def running(self, service: str, replica: str = "") -> Iterator["Running"]:
-        """A service that runs until the block ends, well from its beginning on."""
+        """Run a service during the block, which starts once it is healthy."""
         name = replica or service
         log = self.folder / f"{name}.log"
         with log.open("ab") as output:
@@ -139,13 +139,13 @@ class Running:
         return True
 
     def end(self) -> int:
-        """Tell it to end, as an engine of containers does, and wait; gives its exit code."""
+        """Stop it like a container engine, wait, and return the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE_S)
 
     def kill(self) -> None:
-        """End it and all that it has started without a word, as a machine that loses power does."""
+        """Kill it with all child processes, like a power failure."""
         for each in [*psutil.Process(self.process.pid).children(recursive=True), psutil.Process(self.process.pid)]:
             each.kill()
         self.process.wait(PATIENCE_S)

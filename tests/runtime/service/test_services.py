@@ -1,4 +1,4 @@
-"""The services of compose.yaml without containers: started, looked at, ended and killed as an engine does it."""
+"""The services of compose.yaml without containers: started, checked, stopped and killed like by a container engine."""
 
 import json
 import os
@@ -18,7 +18,7 @@ import pytest
 
 from benchmarks.fleet.findings import fleet_of, problems
 from benchmarks.fleet.leases import Killed, LeaseWatch, recorded_pages
-from benchmarks.fleet.sites import Asked, name_of, read_log
+from benchmarks.fleet.sites import SiteRequest, name_of, read_log
 from benchmarks.fleet.trial import helper
 from crawler.runtime.children import SERVICE_TAG
 from crawler.runtime.machine import find_free_port
@@ -30,7 +30,7 @@ from tests.runtime.service.composed import Place, Running
 
 DEPLOYMENTS = Path(__file__).parents[3] / "deployments" / "prefect.yaml"
 
-# How many sites and pages three workers crawl here; benchmarks/fleet has the long form.
+# The sites and pages of three workers; benchmarks/fleet has the long version.
 SITES = int(os.environ.get("RECRAWL_FLEET_SITES", "6"))
 PAGES = 14
 DELAY_S = 0.5
@@ -50,10 +50,10 @@ FLEET = {
 
 @pytest.fixture(scope="module")
 def place(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """An empty Postgres, as the image makes it: two databases and a user."""
+    """Create two databases and a user like in the Postgres image."""
     mark = uuid.uuid4().hex[:8]
     databases = {"crawl": f"crawl_{mark}", "prefect": f"prefect_{mark}"}
-    # The user's name is one of the whole server, which other tests use, too.
+    # The user name is global on the server, which other tests also use.
     execute(
         postgres_url,
         "DO $$ BEGIN CREATE ROLE recrawl LOGIN PASSWORD 'of-the-tests';"
@@ -73,7 +73,7 @@ def server(place: Place) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def deployed(place: Place, server: Running) -> Place:
-    """A place where `deploy` has run, as it does before any worker starts."""
+    """Run `deploy`, as before the start of any worker."""
     done = place.run("deploy")
     assert done.returncode == 0, done.stderr
     many = DEPLOYMENTS.read_text(encoding="utf-8").count("entrypoint:")
@@ -87,13 +87,13 @@ def site() -> Iterator[Remote]:
         yield remote
 
 
-def test_to_deploy_twice_changes_nothing(deployed: Place) -> None:
+def test_second_deploy_changes_nothing(deployed: Place) -> None:
     done = deployed.run("deploy")
     assert (done.returncode, done.stdout.strip()) == (0, "Deployments: up to date")
     assert all(json.loads(line)["level"] == "info" for line in done.stderr.splitlines())
 
 
-def test_the_server_lets_in_who_has_the_word_alone(deployed: Place) -> None:
+def test_prefect_server_needs_the_auth_string(deployed: Place) -> None:
     request = urllib.request.Request(f"{deployed.api.url}/flows/filter", b"{}", {"content-type": "application/json"})
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(request)
@@ -102,7 +102,7 @@ def test_the_server_lets_in_who_has_the_word_alone(deployed: Place) -> None:
     assert settings["ui"]["api_url"] == deployed.api.url
 
 
-def test_a_worker_crawls_and_ends_in_good_order(deployed: Place, site: Remote) -> None:
+def test_worker_crawls_and_shuts_down_cleanly(deployed: Place, site: Remote) -> None:
     with deployed.running("worker") as worker:
         added = deployed.run("worker", "recrawl", "domains", "add", site.url, "--allow-private", "--delay", "0.2")
         assert added.returncode == 0, added.stderr
@@ -125,7 +125,7 @@ def visits(place: Place) -> int:
 
 
 @pytest.mark.soak
-def test_pages_are_reached_by_the_address_that_compose_names(deployed: Place) -> None:
+def test_web_ui_is_reached_by_the_address_in_compose(deployed: Place) -> None:
     with deployed.running("pages"):
         told = deployed.run("pages", "recrawl", "ui", "--json")
         own = f"http://127.0.0.1:{deployed.ports['4280']}"
@@ -145,7 +145,7 @@ def test_pages_are_reached_by_the_address_that_compose_names(deployed: Place) ->
 
 
 @pytest.mark.soak
-def test_what_a_worker_has_crawled_is_told_of_after_its_run_has_ended(deployed: Place, site: Remote) -> None:
+def test_changes_of_a_finished_run_are_delivered(deployed: Place, site: Remote) -> None:
     with deployed.running("worker", "counting") as worker:
         added = deployed.run("worker", "recrawl", "domains", "add", site.url, "--allow-private", "--max-pages", "20")
         assert added.returncode == 0, added.stderr
@@ -171,7 +171,7 @@ def values_at(url: str) -> Iterator[tuple[str, float]]:
 
 
 @pytest.mark.soak
-def test_three_workers_crawl_on_while_one_is_killed_and_the_server_is_away(
+def test_workers_continue_while_one_is_killed_and_the_server_is_down(
     deployed: Place, server: Running, postgres_url: str, tmp_path: Path
 ) -> None:
     databases = dict(deployed.databases) | {"crawl": f"fleet_{uuid.uuid4().hex[:8]}"}
@@ -181,7 +181,7 @@ def test_three_workers_crawl_on_while_one_is_killed_and_the_server_is_away(
     addresses = [f"127.0.0.{2 + n}" for n in range(SITES)]
     paths = frozenset({"/"} | {f"/{name_of(n)}" for n in range(1, PAGES)})
 
-    def asked() -> list[Asked]:
+    def asked() -> list[SiteRequest]:
         return [each for each in read_log(log) if each.path in paths]
 
     with ExitStack() as stack:
@@ -197,8 +197,8 @@ def test_three_workers_crawl_on_while_one_is_killed_and_the_server_is_away(
         tags = [(several.home(f"worker{n}") / "run" / SERVICE_TAG).read_text() for n in range(3)]
 
         def in_the_middle() -> list[int]:
-            """The workers that have asked a site for pages under a lease which they hold still."""
-            asking = watch.asked(asked(), paths)
+            """Return the workers that requested pages under a lease that they still hold."""
+            asking = watch.requested(asked(), paths)
             return [n for n, tag in enumerate(tags) if any(len(pages) >= 3 for pages in asking.get(tag, {}).values())]
 
         until(lambda: len({each.site for each in asked()}) >= 3 and bool(in_the_middle()))
@@ -206,8 +206,8 @@ def test_three_workers_crawl_on_while_one_is_killed_and_the_server_is_away(
         survivors = [n for n in range(3) if n != victim]
         workers[victim].kill()
         at = time.monotonic()
-        held = watch.asked([each for each in asked() if each.began <= at], paths)[tags[victim]]
-        killed = Killed(asked=held, recorded=recorded_pages(several.database_url), at=at)
+        held = watch.requested([each for each in asked() if each.began <= at], paths)[tags[victim]]
+        killed = Killed(requested=held, recorded=recorded_pages(several.database_url), at=at)
         server.process.kill()
         server.process.wait()
         before = len(asked())
@@ -215,11 +215,11 @@ def test_three_workers_crawl_on_while_one_is_killed_and_the_server_is_away(
         assert several.is_well("worker", f"worker{survivors[0]}"), "a probe would end a worker that crawls"
         away = several.run("worker", "recrawl", "health", replica=f"worker{survivors[0]}")
         assert away.returncode == 1
-        assert "no Prefect server answers" in away.stdout
+        assert "no Prefect server responds" in away.stdout
 
         wanted = SITES * PAGES
         until(lambda: rows(several, "SELECT count(*) FROM page WHERE version > 0") >= wanted)
-        with deployed.running("prefect"):  # it is back before the workers are told to end
+        with deployed.running("prefect"):  # it is back before the workers are stopped
             assert [workers[n].end() for n in survivors] == [0, 0]
 
     found = fleet_of(read_log(log), paths)

@@ -1,4 +1,4 @@
-"""What services are told, and by what they refuse it: secrets in files, and what is missing."""
+"""Settings of services: secrets in files, and messages about missing settings."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from tests.commands import RECRAWL, Done, command, environ
 
 
 @pytest.mark.parametrize(
-    ("url", "made"),
+    ("url", "expected"),
     [
         ("postgresql://me@db:5432/crawl", "postgresql://me:a%2Fb%20c%40@db:5432/crawl"),
         ("postgresql://me:own@db/crawl", "postgresql://me:own@db/crawl"),
@@ -24,13 +24,11 @@ from tests.commands import RECRAWL, Done, command, environ
         ("postgresql://me@[::1]:5432/x?sslmode=require", "postgresql://me:a%2Fb%20c%40@[::1]:5432/x?sslmode=require"),
     ],
 )
-def test_a_password_is_put_where_a_user_stands_without_one(url: str, made: str) -> None:
-    assert add_password(url, "a/b c@") == made
+def test_password_is_added_to_a_url_with_a_user(url: str, expected: str) -> None:
+    assert add_password(url, "a/b c@") == expected
 
 
-def test_a_secret_is_read_from_the_file_that_its_variable_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secret_is_read_from_the_file_of_its_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "password").write_text("of the file\n")
     monkeypatch.delenv("RECRAWL_DATABASE_PASSWORD", raising=False)
     monkeypatch.setenv("RECRAWL_DATABASE_PASSWORD_FILE", str(tmp_path / "password"))
@@ -44,13 +42,13 @@ def test_a_secret_is_read_from_the_file_that_its_variable_names(
     assert "of the file" not in repr(found)
 
 
-def test_a_variable_goes_before_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_has_precedence_over_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", "own")
     monkeypatch.setenv("A_KEY_FILE", str(tmp_path / "nothing"))
     assert read_variable("A_KEY") == "own"
 
 
-def test_a_file_that_cannot_be_read_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file_gives_a_one_line_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("A_KEY", raising=False)
     monkeypatch.setenv("A_KEY_FILE", str(tmp_path / "nothing"))
     with pytest.raises(BadInput, match=r"A_KEY_FILE: .* cannot be read: No such file"):
@@ -60,7 +58,7 @@ def test_a_file_that_cannot_be_read_is_told_in_a_line(tmp_path: Path, monkeypatc
         read_variable("A_KEY")
 
 
-async def test_a_domains_secret_may_stand_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_secret_of_a_domain_can_be_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "key").write_text("door")
     monkeypatch.setenv("SHOP_KEY_FILE", str(tmp_path / "key"))
     find = build_secret_finder(Settings(home=tmp_path))
@@ -77,33 +75,33 @@ async def test_a_domains_secret_may_stand_in_a_file(tmp_path: Path, monkeypatch:
         (("worker", "--limit", "0"), "--limit"),
     ],
 )
-def test_what_is_missing_is_told_in_a_line(words: tuple[str, ...], complaint: str, tmp_path: Path) -> None:
+def test_missing_setting_gives_a_one_line_error(words: tuple[str, ...], complaint: str, tmp_path: Path) -> None:
     done = command(*words, database_url=None, home=tmp_path)
     assert done.code in {1, 2}
     assert complaint in done.complaint
 
 
-def test_a_worker_wants_a_prefect_server(tmp_path: Path, database_url: str) -> None:
+def test_worker_needs_a_prefect_server(tmp_path: Path, database_url: str) -> None:
     done = command("worker", database_url=database_url, home=tmp_path)
     assert (done.code, "PREFECT_API_URL is not set" in done.complaint) == (1, True)
 
 
-def test_deploy_tells_what_it_waited_for_in_vain(tmp_path: Path, database_url: str) -> None:
+def test_deploy_reports_what_it_waited_for(tmp_path: Path, database_url: str) -> None:
     done = with_server("deploy", "--wait", "0", database_url=database_url, home=tmp_path)
     assert done.code == 1
-    assert "no Prefect server answers at http://127.0.0.1:9/api: not within 0 s" in done.err
+    assert "no Prefect server responds at http://127.0.0.1:9/api: gave up after 0 s" in done.err
 
 
-def test_where_nothing_runs_nothing_is_well(tmp_path: Path, database_url: str) -> None:
+def test_health_check_without_services_fails(tmp_path: Path, database_url: str) -> None:
     done = with_server("health", "--json", database_url=database_url, home=tmp_path)
     told = {part["part"]: part["problem"] for part in json.loads(done.out)["parts"]}
     assert done.code == 1
-    assert "nothing runs in" in told["Service"]
+    assert "no service runs in" in told["Service"]
     assert told["Database"] == ""
-    assert "no Prefect server answers" in told["Prefect server"]
+    assert "no Prefect server responds" in told["Prefect server"]
 
 
-def test_errors_are_json_lines_where_they_are_wanted(tmp_path: Path) -> None:
+def test_errors_are_json_lines_with_the_json_log_format(tmp_path: Path) -> None:
     done = subprocess.run(
         [str(RECRAWL), "worker"],
         env=environ(None, tmp_path) | {"RECRAWL_LOG_FORMAT": "json"},
@@ -117,7 +115,7 @@ def test_errors_are_json_lines_where_they_are_wanted(tmp_path: Path) -> None:
 
 
 def with_server(*words: str, database_url: str, home: Path) -> Done:
-    """A command that is told of a Prefect server which nobody runs: nothing listens on port 9."""
+    """Run a command with a Prefect server that does not exist: nothing listens on port 9."""
     environment = environ(database_url, home) | {"PREFECT_API_URL": "http://127.0.0.1:9/api"}
     done = subprocess.run([str(RECRAWL), *words], env=environment, capture_output=True, text=True, check=False)
     return Done(done.returncode, done.stdout, done.stderr)

@@ -55,9 +55,9 @@ def crawled(recrawl: Recrawl, site: Site) -> Site:
 
 
 @pytest.fixture
-def program(recrawl: Recrawl, stranger: Visitor) -> Program:
+def program(recrawl: Recrawl, anonymous: Visitor) -> Program:
     token = recrawl("tokens", "add", "search").out.strip()
-    return Program(stranger, token)
+    return Program(anonymous, token)
 
 
 def problem(seen: Seen) -> Mapping[str, Any]:
@@ -190,8 +190,8 @@ def test_invalid_request_returns_a_problem_document(crawled: Site, program: Prog
         ("changes", {"limit": 100_000}, 400, "limit: Input should be less than or equal to 1000, not '100000'"),
         ("changes", {"after": "-1"}, 400, "after: Input should be greater than or equal to 0, not '-1'"),
         ("changes", {"what": "nowhere.example"}, 400, "is not registered"),
-        ("changes", {"kind": "odd"}, 400, "no kind of change"),
-        ("changes", {"after": 4}, 400, "the feed ends at 3, before cursor 4"),
+        ("changes", {"kind": "odd"}, 400, "not a kind of change"),
+        ("changes", {"after": 4}, 400, "the feed ends at 3, so that nothing can be after cursor 4"),
         ("changes", {"since": "soon"}, 400, "since: "),
         ("changes", {"color": "red"}, 400, "color is not a parameter"),
         ("pages", {}, 400, "domain is missing"),

@@ -123,7 +123,7 @@ async def test_a_single_slot_finds_a_valuable_page_behind_many_others(db: Databa
     (valuable,) = await add(db, domain, Bulk(1, a=50.0, b=50.0, first=1000), at=START)
     lease = await take(db, NOW)
     async with db.transaction() as connection:
-        await connection.execute("DELETE FROM frontier WHERE state = 'unfetched'")  # the root, which nobody has fetched
+        await connection.execute("DELETE FROM frontier WHERE state = 'unfetched'")  # the root, which is unfetched
         await connection.execute("UPDATE frontier SET due_at = %s WHERE key <> %s", (NOW - DAY, valuable))
         await connection.execute("UPDATE frontier SET due_at = %s WHERE key = %s", (NOW, valuable))
 

@@ -147,10 +147,10 @@ async def test_a_failing_page_keeps_its_cash_for_three_visits_and_its_history_fo
 
     assert cash[0] <= cash[1] <= cash[2]
     assert after.cash < cash[2]
-    assert (after.version, after.stored_validators, after.belief) == (
+    assert (after.version, after.stored_validators, after.rate_estimate) == (
         before.version,
         before.stored_validators,
-        before.belief,
+        before.rate_estimate,
     )
 
 

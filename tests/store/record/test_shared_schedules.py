@@ -84,7 +84,7 @@ def _number(url: str, domain: Domain) -> int:
     return int(url.removeprefix(domain.root) or 0)
 
 
-async def belief(db: Database, domain: Domain, n: int) -> tuple[float, float]:
+async def rate_estimate(db: Database, domain: Domain, n: int) -> tuple[float, float]:
     async with db.transaction() as connection:
         values = domain.id, key(domain, n)
         cursor = await connection.execute("SELECT rate_a, rate_b FROM page WHERE domain_id = %s AND key = %s", values)
@@ -159,14 +159,14 @@ async def test_a_change_of_the_canonical_page_requests_its_duplicates_which_keep
 
 async def test_a_duplicate_that_did_not_change_gets_its_own_schedule_and_estimate(db: Database, domain: Domain) -> None:
     canonical, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
-    before = await belief(db, domain, follower)
+    before = await rate_estimate(db, domain, follower)
     await make_due(db, at, canonical, domain=domain)
 
     await day(db, domain, site(domain, {canonical: NEXT, follower: LONG}), at=at)
     visits = await days(db, domain, site(domain, {canonical: NEXT, follower: LONG}), SETTLED + 5, SETTLED + 105)
 
     assert await duplicates(db, domain) == {}
-    assert (await belief(db, domain, follower))[1] > before[1]
+    assert (await rate_estimate(db, domain, follower))[1] > before[1]
     assert visits[follower] >= 2
 
 
@@ -316,7 +316,7 @@ async def visited(db: Database, domain: Domain, answers: Mapping[Url, Response],
     return found
 
 
-async def leaders(db: Database, domain: Domain) -> dict[str, str]:
+async def read_canonicals(db: Database, domain: Domain) -> dict[str, str]:
     """Return the path of the canonical page of each duplicate, by path."""
     async with db.transaction() as connection:
         cursor = await connection.execute(
@@ -334,7 +334,7 @@ async def test_urls_of_one_page_share_a_schedule_after_one_visit_each(db: Databa
     answers = named(domain, {"guide": LONG, **dict.fromkeys(COPIES, LONG), "other": OTHER, "third": NEXT})
 
     await visited(db, domain, answers, 0, 4)
-    shares = await leaders(db, domain)
+    shares = await read_canonicals(db, domain)
     visits = await visited(db, domain, answers, 4, 124)
 
     (canonical,) = set(shares.values())
@@ -346,25 +346,25 @@ async def test_urls_of_one_page_share_a_schedule_after_one_visit_each(db: Databa
 async def test_copies_are_not_visited_at_each_change_of_their_page(db: Database, domain: Domain) -> None:
     answers = named(domain, dict.fromkeys(("guide", *COPIES), LONG))
     await visited(db, domain, answers, 0, 4)
-    shares = await leaders(db, domain)
+    shares = await read_canonicals(db, domain)
     visits = Counter[str]()
     for n in range(4, 64, 3):
         answers = named(domain, dict.fromkeys(("guide", *COPIES), f"{LONG} edition {'abcdefghik'[n % 10] * n}"))
         visits += await visited(db, domain, answers, n, n + 1)
 
-    assert await leaders(db, domain) == shares
+    assert await read_canonicals(db, domain) == shares
     assert sum(visits[path] for path in shares) <= 2 * len(shares)
 
 
 async def test_copies_whose_texts_diverge_stop_sharing(db: Database, domain: Domain) -> None:
     answers = named(domain, {"guide": LONG, "guide.html": LONG})
     await visited(db, domain, answers, 0, 4)
-    ((copy, canonical),) = (await leaders(db, domain)).items()
+    ((copy, canonical),) = (await read_canonicals(db, domain)).items()
 
     answers |= {Url(domain.root + copy): html(domain, [], words=NEXT)}
     await visited(db, domain, answers, 4, 60)
 
-    assert await leaders(db, domain) == {}
+    assert await read_canonicals(db, domain) == {}
     assert (await visited(db, domain, answers, 60, 200))[copy] >= 3
     assert canonical != copy
 
@@ -381,7 +381,7 @@ async def test_a_canonical_link_to_an_equal_page_starts_sharing_at_the_first_vis
     answers[printed] = status(200, f"{head}<p>{LONG}".encode())
     await visited(db, domain, answers, 1, 4)
 
-    assert await leaders(db, domain) == {"print-7": "article"}
+    assert await read_canonicals(db, domain) == {"print-7": "article"}
 
 
 async def test_pages_of_different_domains_do_not_share(db: Database, domain: Domain) -> None:

@@ -171,8 +171,8 @@ async def test_the_freshness_of_the_report_equals_core_with_signals(db: Database
     (target,) = await targets(db, lease, NOW)
 
     for number, signals in ((7, (1,)), (8, ())):
-        a, b = target.belief.a, target.belief.b
-        heard = combine_signals([signals], [target.terms.sources], np.array([target.belief.rate_per_day]))
+        a, b = target.rate_estimate.a, target.rate_estimate.b
+        heard = combine_signals([signals], [target.terms.sources], np.array([target.rate_estimate.rate_per_day]))
         expected = compute_fresh_chance(a, b, compute_aged_days(a, b, 6.0, heard))
         assert shown[url(domain, number)] == pytest.approx(float(expected[0]), rel=0.02)
     assert shown[url(domain, 7)] < 0.5 < shown[url(domain, 8)]  # type: ignore[operator]

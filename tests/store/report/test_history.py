@@ -54,8 +54,11 @@ async def test_past_freshness_uses_only_visits_until_then(db: Database, domain: 
         known = [page for page in pages if page.version and page.freshness is not None]
         assert each.pages == len(known)
         facts = [await report.explain_url(db, domain, page.url, at=LATER, defaults=USUAL) for page in known]
-        beliefs = [fact.page.belief for fact in facts if fact.page is not None]
-        expected = [float(compute_fresh_chance(belief.a, belief.b, (each.at - since) / DAY)) for belief in beliefs]
+        beliefs = [fact.page.rate_estimate for fact in facts if fact.page is not None]
+        expected = [
+            float(compute_fresh_chance(rate_estimate.a, rate_estimate.b, (each.at - since) / DAY))
+            for rate_estimate in beliefs
+        ]
         assert each.freshness_plain == pytest.approx(sum(expected) / len(expected), abs=0.01)
     assert found[1].freshness_plain < found[0].freshness_plain < found[2].freshness_plain
 

@@ -69,8 +69,8 @@ class ListDate:
 def parse_list_date(text: str) -> ListDate | None:
     """Return the date that a text means, or None if it means none or is ambiguous.
 
-    Without a zone it is UTC. An ambiguous or unknown zone makes the span longer. With slashes, day and month are told
-    apart by their values; if both orders are possible, the date is ambiguous.
+    Without a zone it is UTC. An ambiguous or unknown zone makes the span longer. With slashes, the values
+    decide which is the day; if both orders are possible, the date is ambiguous.
     """
     text = text.strip().strip("\"'").strip()
     if not text or len(text) > MAX_DATE_CHARS:
