@@ -38,7 +38,7 @@ class Event(Table, table=True):
     blocks: list[list[str | None]] | None = Field(sa_column=jsonb(nullable=True))
     # For a change of the boilerplate, the number of pages on which it was seen.
     pages: int | None = Field(sa_column=integer(nullable=True, default=None))
-    amount: float | None = Field(sa_column=double(nullable=True))  # share of the page that changed, 0 to 1
+    magnitude: float | None = Field(sa_column=double(nullable=True))  # share of the page that changed, 0 to 1
     source: str | None = Field(sa_column=text(nullable=True))  # for a hint: who gave it
 
 

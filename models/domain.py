@@ -139,11 +139,11 @@ class Prior(DomainTable, table=True):
     a: float = Field(sa_column=double())
     b: float = Field(sa_column=double())
     pages: int = Field(sa_column=bigint(default="0"))
-    amount: float = Field(sa_column=double(default="0.1"))  # expected magnitude of a change of such a page
+    magnitude: float = Field(sa_column=double(default="0.1"))  # expected magnitude of a change of such a page
     # First visits of pages in the group: their number, and the sum of their shares of new content; both fade.
     first_visits: float = Field(sa_column=double(default="0"))
     novelty: float = Field(sa_column=double(default="0"))
-    held_until: datetime | None = Field(sa_column=timestamptz(nullable=True))  # latest due time of a deferred page
+    deferred_until: datetime | None = Field(sa_column=timestamptz(nullable=True))  # latest due time of a deferred page
     is_moving: bool = Field(sa_column=boolean())
 
 
@@ -184,8 +184,9 @@ class DomainTrust(DomainTable, table=True):
 class DomainSource(DomainTable, table=True):
     """A source of change signals about a domain's pages (crawler/core/freshness/source_record.py).
 
-    no: index of the source in page.signals, from 0.  signals: the number received.  recall, noise, silence: its
-    measured reliability.  weighed_*: the values with which due times were last computed.  record: findings of visits.
+    no: index of the source in page.signals, from 0.  signals: the number received.  recall, noise, effective_recall:
+    its measured reliability.  applied_*: the values with which due times were last computed.  record: findings of
+    visits.
     """
 
     __table_args__ = (

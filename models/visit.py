@@ -47,7 +47,7 @@ class Visit(PageTable, table=True):
     shadow_price: float | None = Field(sa_column=double(nullable=True))
     audit: bool = Field(sa_column=boolean())
     parts: str = Field(sa_column=text(default=""))
-    amount: float | None = Field(sa_column=double(nullable=True))  # share of the page that changed, 0 to 1
+    magnitude: float | None = Field(sa_column=double(nullable=True))  # share of the page that changed, 0 to 1
     rendering: str = Field(sa_column=text(default=""))  # why it was or was not rendered, or the result
     added_words: int | None = Field(sa_column=integer(nullable=True, default=None))  # added by its scripts
     added_links: int | None = Field(sa_column=integer(nullable=True, default=None))

@@ -103,7 +103,7 @@ def get_shadow_price(settings: Settings, domain_report: DomainReport) -> float |
     """Return the shadow price by which pages are revisited; None under another revisit policy."""
     if domain_report.revisit != "value" and is_known_policy(domain_report.revisit, settings.plugins):
         return None
-    return settings.min_value if domain_report.price is None else domain_report.price
+    return settings.min_value if domain_report.shadow_price is None else domain_report.shadow_price
 
 
 def lacks_worker(settings: Settings, domain_reports: Sequence[DomainReport]) -> bool:

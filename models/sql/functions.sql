@@ -78,7 +78,7 @@ $$;
 COMMENT ON FUNCTION signal_gap IS
     'Return the time after which the page would be equally likely to have changed if there were no signal sources.
 unseen: time since its last successful visit. signals: column of page. recall, noise: columns of domain_source, ordered
-by no. silence: the maximum over the sources of the domain, null without one. a, b: change-rate estimate, b in days.';
+by no. effective_recall: the maximum over the sources of the domain, null without one. a, b: change-rate estimate, b in days.';
 
 CREATE FUNCTION signals_with(signals bytea, no int) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT set_byte(x.wide, no, least(get_byte(x.wide, no) + 1, 255))

@@ -462,7 +462,7 @@ def test_an_inconsistency_gives_exit_code_1(recrawl: Recrawl, crawled: Site, dat
 
     assert done.code == found.code == 1
     assert "5 is missing" in done.out
-    assert found.json["findings"][0]["rule"] == "coins"
+    assert found.json["findings"][0]["rule"] == "cash"
 
 
 def test_without_a_stack_its_status_is_a_problem(recrawl: Recrawl) -> None:

@@ -63,7 +63,7 @@ def _describe_report(full_report: reports.FullReport) -> dict[str, object]:
     return get_field_values(domain_report) | {
         "changes": dict(domain_report.changes),
         "price": shadow_price,
-        "is_default_price": shadow_price is not None and domain_report.price is None,
+        "is_default_price": shadow_price is not None and domain_report.shadow_price is None,
         "calibration": {
             "audits": describe_agreement(calibration.audits),
             "scheduled": describe_agreement(calibration.scheduled),
@@ -80,7 +80,7 @@ def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
         reports.get_shadow_price(settings(), domain_report),
         reports.find_next_fetch_time(domain_report),
     )
-    default_note = " (the default)" if domain_report.price is None else ""
+    default_note = " (the default)" if domain_report.shadow_price is None else ""
     changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(domain_report.changes.items()))
     sent = domain_report.received_bytes + domain_report.saved_bytes
     suspended_until = format_when(domain_report.suspended_until, now=domain_report.at)

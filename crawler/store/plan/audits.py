@@ -77,7 +77,7 @@ POST_AUDIT = """
  RETURNING id
 """
 AGREEMENTS = """
-    SELECT audit, sum(looks)::bigint AS visits, sum(expected) AS expected, sum(found)::bigint AS found,
+    SELECT audit, sum(visits)::bigint AS visits, sum(expected) AS expected, sum(found)::bigint AS found,
            sum(variance) AS variance
       FROM calibration
      WHERE domain_id = %(domain_id)s AND day >= %(since)s AND day < %(until)s

@@ -265,7 +265,7 @@ async def _check_cash(connection: Connection, values: dict[str, Any]) -> list[tu
         outcome = "missing" if total < total_cash else "in excess"
         problems.append(
             (
-                "coins",
+                "cash",
                 f"the cash adds up to {total:,} instead of {total_cash:,}: {abs(total_cash - total):,} is {outcome}",
             )
         )

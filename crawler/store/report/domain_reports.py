@@ -94,7 +94,7 @@ class DomainReport(Totals):
     target_freshness: float | None
     max_age: timedelta | None
     target_requests_per_day: int | None
-    price: float | None
+    shadow_price: float | None
     finding: str
     spent_today: int
     suspended_until: datetime | None

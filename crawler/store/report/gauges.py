@@ -37,10 +37,10 @@ DOMAINS = f"""
       FROM found GROUP BY domain ORDER BY domain = %(others)s, domain
 """  # noqa: S608  only our own conditions are put in
 CALIBRATION = """
-    SELECT audit, sum(looks)::bigint AS visits, sum(expected)::float8 AS expected, sum(found)::float8 AS found,
+    SELECT audit, sum(visits)::bigint AS visits, sum(expected)::float8 AS expected, sum(found)::float8 AS found,
            ((sum(found) - sum(expected)) / nullif(sqrt(sum(variance)), 0))::float8 AS deviations
       FROM calibration WHERE day > (%(at)s::timestamptz AT TIME ZONE 'UTC')::date - %(days)s
-     GROUP BY audit HAVING sum(looks) > 0 ORDER BY audit
+     GROUP BY audit HAVING sum(visits) > 0 ORDER BY audit
 """
 
 

@@ -64,9 +64,9 @@ async def test_missing_and_excess_cash_is_counted_exactly(db: Database, walked: 
     )
     found = await broken(db, "UPDATE domain_state SET dormant = dormant + 3000000")
 
-    assert set(lost) == set(found) == {"coins"}
-    assert "is missing" in lost["coins"]
-    assert "is in excess" in found["coins"]
+    assert set(lost) == set(found) == {"cash"}
+    assert "is missing" in lost["cash"]
+    assert "is in excess" in found["cash"]
 
 
 async def test_a_domain_that_sleeps_although_a_page_is_due_is_found(db: Database, walked: Domain) -> None:
