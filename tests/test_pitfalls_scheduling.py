@@ -45,11 +45,11 @@ SCHEDULING: Mapping[str, Shown] = {
         test_claim_plans.test_of_equal_value_the_longest_overdue_pages_are_selected_first,
     ),
     "the change rate is (changes + 1) / time, biased for fast and for new pages (Aduana)": (
-        test_estimate.test_ten_irregular_looks_give_the_rate_within_five_percent_of_bias,
+        test_estimate.test_bias_of_ten_irregular_visits_is_within_five_percent,
         test_estimate.test_the_usual_estimates_are_further_off,
     ),
     "the interval chases a fixed chance of change whatever importance and budget (Nutch, StormCrawler)": (
-        test_time_policies.test_ours_begins_cold_and_is_fresher_than_every_rival,
+        test_time_policies.test_our_policy_starts_cold_and_is_fresher_than_every_rival,
         test_time_policies.test_the_budget_is_never_exceeded_and_used_where_there_is_work,
     ),
     "a documented default differs from the code's (Nutch)": (
