@@ -1,4 +1,4 @@
 """Experiments on a virtual clock: worlds whose truth is known, rival policies, and the product's own rules.
 
-The product does not use this package. It uses core; `graphs` and `looks` read a real domain from the store.
+The product does not use this package. It uses core; `graphs` and `visits` read a crawled domain from the store.
 """

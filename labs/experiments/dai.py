@@ -37,11 +37,11 @@ FIRST_PERIOD_DAYS = (
 LEAST_DAYS, MOST_DAYS = 1 / 24, 365.0
 WORDS, VOCABULARY = 300, 5000  # of a text, and of the language
 LEAST_SHARE, MOST_SHARE = 0.05, 0.5  # share of its words that a change replaces
-SIMILARITY, FIXED = "similarity", "fixed, as many looks"
-AS_MANY, AS_FRESH = "price, as many looks", "price, as fresh"
+SIMILARITY, FIXED = "similarity", "fixed, equal visits"
+AS_MANY, AS_FRESH = "shadow price, equal visits", "shadow price, equal freshness"
 URL, START = Url("https://example.com/"), datetime(2026, 1, 1, tzinfo=UTC)
-TRIALS, EQUAL = 12, 0.003  # attempts to find the price, until the number of visits is right
-MOST_OFF = 8.0  # factor between the price for known rates and that for learned rates
+TRIALS, EQUAL = 12, 0.003  # attempts to find the shadow price, until the number of visits is right
+MOST_OFF = 8.0  # factor between the shadow price for known rates and that for learned rates
 
 Waits = tuple[Floats, Floats]  # the next wait and the estimated period, in days
 
@@ -58,7 +58,7 @@ class Track:
     """The pages of one period under one rule.
 
     mean_days, median_days: over the pages, of the wait after the 1st, 2nd, ... visit.  held_days: the mean period that
-    the rule estimates then: its wait or, for the price, the inverse of the estimated rate.
+    the rule estimates then: its wait or, for the shadow price, the inverse of the estimated rate.
     redundant: share of the visits of the second half that found nothing new.  fresh: share of time, there.
     looks_per_day: visits per page, there.
     """
@@ -70,7 +70,7 @@ class Track:
     held_days: tuple[float, ...]
     redundant: float
     fresh: float
-    looks_per_day: float
+    visits_per_day: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Sum:
 
     rule: str
     fresh: float
-    looks_per_day: float
+    visits_per_day: float
     redundant_per_day: float
 
 
@@ -108,26 +108,26 @@ class Pages:
 def dai(
     *, timing: Timing, seed: int, pages: int = 100, visits: int = 60, periods: Sequence[float] = PERIODS_DAYS
 ) -> list[Track]:
-    """Run similarity; one fixed period and the price, with about as many visits; and the price with equal freshness.
+    """Run similarity, a fixed period and shadow prices; all make about equal visits, the last price has equal freshness.
 
-    pages: for each period.  No rule knows a period; the price begins with the product's prior.
+    pages: for each period.  No rule knows a period; the shadow price begins with the product's prior.
     """
     world = Pages(np.repeat(periods, pages), timing, seed, visits)
     hers = _live(SIMILARITY, Similarity(len(world.period), seed), world)
-    many, fresh = sum(track.looks_per_day for track in hers), float(np.mean([track.fresh for track in hers]))
+    many, fresh = sum(track.visits_per_day for track in hers), float(np.mean([track.fresh for track in hers]))
     rate, even = 1 / np.array(periods), np.ones(len(periods))
 
     def at_price(name: str) -> Callable[[float], list[Track]]:
         return lambda paid: _live(name, PriceRule(len(world.period), paid), world)
 
     def as_many(tracks: list[Track]) -> float:
-        return sum(track.looks_per_day for track in tracks) / many
+        return sum(track.visits_per_day for track in tracks) / many
 
     return [
         *hers,
         *_live(FIXED, Fixed(len(periods) / many), world),
-        *_priced(at_price(AS_MANY), as_many, near=optimum.price_of(rate, even, many)),
-        *_priced(
+        *_solve_price(at_price(AS_MANY), as_many, near=optimum.price_of(rate, even, many)),
+        *_solve_price(
             at_price(AS_FRESH),
             lambda tracks: float(np.mean([track.fresh for track in tracks])) / fresh,
             near=_price_as_fresh(rate, fresh),
@@ -144,8 +144,8 @@ def sums(tracks: Sequence[Track]) -> list[Sum]:
         Sum(
             rule=rule,
             fresh=float(np.mean([track.fresh for track in own])),
-            looks_per_day=sum(track.looks_per_day for track in own),
-            redundant_per_day=sum(track.looks_per_day * track.redundant for track in own),
+            visits_per_day=sum(track.visits_per_day for track in own),
+            redundant_per_day=sum(track.visits_per_day * track.redundant for track in own),
         )
         for rule, own in by_rule.items()
     ]
@@ -198,7 +198,7 @@ class Similarity:
 
     def _after(self, wait: float, changed: bool, bits: int, usual: float) -> float:  # noqa: FBT001  a column
         waited = timedelta(days=wait)
-        look = VisitResult(
+        result = VisitResult(
             url=URL,
             at=START,
             waited=waited,
@@ -213,7 +213,9 @@ class Similarity:
             min_interval=timedelta(days=LEAST_DAYS),
             max_interval=timedelta(days=MOST_DAYS),
         )
-        return float(min(max(SIMILARITY_POLICY.choose_interval(look), look.min_interval), look.max_interval) / DAY)
+        return float(
+            min(max(SIMILARITY_POLICY.choose_interval(result), result.min_interval), result.max_interval) / DAY
+        )
 
 
 class Fixed:
@@ -228,7 +230,7 @@ class Fixed:
 
 
 class PriceRule:
-    """Estimates for pages of equal importance, and waits until the value of a visit reaches the price."""
+    """Estimates for pages of equal importance, and waits until the value of a visit reaches the shadow price."""
 
     def __init__(self, pages: int, paid: float) -> None:
         self._a, self._b = np.full(pages, PRIOR.a), np.full(pages, PRIOR.b)
@@ -241,8 +243,10 @@ class PriceRule:
         return gap, self._b / self._a
 
 
-def _priced(at: Callable[[float], list[Track]], ratio: Callable[[list[Track]], float], *, near: float) -> list[Track]:
-    """Return the tracks at the price at which a decreasing ratio is 1, starting from a near price."""
+def _solve_price(
+    at: Callable[[float], list[Track]], ratio: Callable[[list[Track]], float], *, near: float
+) -> list[Track]:
+    """Return the tracks at the shadow price at which a decreasing ratio is 1. near: the first guess."""
     price, low, high = near, near / MOST_OFF, near * MOST_OFF
     found = at(price)
     for _ in range(TRIALS):
@@ -255,7 +259,7 @@ def _priced(at: Callable[[float], list[Track]], ratio: Callable[[list[Track]], f
 
 
 def _price_as_fresh(rate: Floats, fresh: float) -> float:
-    """Return the price at which pages of known rates are fresh for this share of the time, on average."""
+    """Return the shadow price at which pages of known rates are fresh for this share of the time, on average."""
     low, high = 1e-9, 1e9
     for _ in range(80):
         middle = float(np.sqrt(low * high))
@@ -265,7 +269,7 @@ def _price_as_fresh(rate: Floats, fresh: float) -> float:
 
 
 def _live(name: str, rule: PeriodRule, world: Pages) -> list[Track]:
-    """Visit every page `looks` times, each at its own pace."""
+    """Visit every page `visits` times, each at its own pace."""
     rng = np.random.default_rng(world.seed)
     period, count = world.period, len(world.period)
     now, wait = np.zeros(count), FIRST_PERIOD_DAYS * (1 - rng.random(count))
@@ -305,7 +309,7 @@ def _track(
         held_days=tuple(float(row[own].mean()) for row in held),
         redundant=float(1 - np.mean([row[own] for row in found[half:]])),
         fresh=_sum(fresh[half:], own) / days,
-        looks_per_day=(len(waits) - half) * int(own.sum()) / days,
+        visits_per_day=(len(waits) - half) * int(own.sum()) / days,
     )
 
 

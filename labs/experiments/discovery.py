@@ -126,10 +126,10 @@ class _Discovery:
         self._heap: list[tuple[float, int, PageKey]] = []
         self._meet(self._keys[0], depth=0)
 
-    def endow_root(self, coins: int) -> None:
+    def endow_root(self, amount: int) -> None:
         """Give page 0 more cash, which flows to the pages that it links to."""
-        self._economy.dormant -= coins
-        self._economy.pay_page(self._keys[0], coins)
+        self._economy.dormant -= amount
+        self._economy.pay_page(self._keys[0], amount)
         self._rank(self._keys[0])
 
     def run(self, *, max_pages: int, claimed: int) -> list[int]:
@@ -137,8 +137,8 @@ class _Discovery:
         fetched: list[PageKey] = []
         while len(fetched) < max_pages and (batch := self._claim(min(claimed, max_pages - len(fetched)))):
             cash = [self._economy.get_cash(key) for key in batch]
-            for key, coins in zip(batch, cash, strict=True):
-                self._visit(key, coins)
+            for key, amount in zip(batch, cash, strict=True):
+                self._visit(key, amount)
             self._economy.pay_dividends()
             fetched += batch
         return [self._numbers[key] for key in fetched]
@@ -161,8 +161,8 @@ class _Discovery:
         economy.change_pool(key, Pool.FETCHED)
         done = settle_cash(cash, links)
         economy.virtual_page_cash += done.to_virtual_page
-        for link, coins in done.shares.items():
-            economy.pay_page(link, coins)
+        for link, amount in done.shares.items():
+            economy.pay_page(link, amount)
             self._rank(link)
 
     def _meet(self, key: PageKey, *, depth: int) -> bool:

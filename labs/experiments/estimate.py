@@ -14,7 +14,7 @@ Flags = NDArray[np.bool_]
 HALVINGS = 45
 LEAST_CHANGES, MOST_CHANGES = 1e-30, 700.0  # in one gap, so that 1/(e^x - 1) is finite
 NOT_ZERO = 1e-300  # smallest divisor; without visits, 0 divided by it is 0
-PSEUDO_LOOKS = 0.5  # Firth's correction amounts to half a visit without a change; see `rate`
+PSEUDO_VISITS = 0.5  # Firth's correction amounts to half a visit without a change; see `rate`
 
 
 def rate(gaps: Floats, found: Flags) -> Floats:
@@ -30,8 +30,8 @@ def rate(gaps: Floats, found: Flags) -> Floats:
     changes = changed.sum(axis=-1)
     shortest = np.where(counted, gaps, np.inf).min(axis=-1)
     # 1/r - t/2 <= t/(e^(r t) - 1) <= 1/r bounds the root on both sides.
-    high = changes / (same_days + PSEUDO_LOOKS * shortest)
-    most_days = same_days + PSEUDO_LOOKS * (np.where(changed, gaps, 0.0).sum(axis=-1) + gaps.max(axis=-1))
+    high = changes / (same_days + PSEUDO_VISITS * shortest)
+    most_days = same_days + PSEUDO_VISITS * (np.where(changed, gaps, 0.0).sum(axis=-1) + gaps.max(axis=-1))
     low = changes / np.maximum(most_days, NOT_ZERO)
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
@@ -45,7 +45,7 @@ def _excess(rates: Floats, gaps: Floats, changed: Flags, same_days: Floats) -> F
     odds = 1 / np.expm1(np.clip(rates[..., None] * gaps, LEAST_CHANGES, MOST_CHANGES))
     information = gaps * gaps * odds
     mean_gap = (information * gaps).sum(axis=-1) / np.maximum(information.sum(axis=-1), NOT_ZERO)
-    return np.asarray(np.where(changed, gaps * odds, 0.0).sum(axis=-1) - same_days - PSEUDO_LOOKS * mean_gap)
+    return np.asarray(np.where(changed, gaps * odds, 0.0).sum(axis=-1) - same_days - PSEUDO_VISITS * mean_gap)
 
 
 def naive_rate(gaps: Floats, found: Flags) -> Floats:

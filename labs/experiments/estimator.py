@@ -15,7 +15,7 @@ from labs.experiments import estimate
 from labs.experiments.worlds.world import Flags, Floats
 
 RATE_TIMES_GAP = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0)
-LOOKS = (10, 20, 40)
+VISITS = (10, 20, 40)
 PAGES = 20_000  # so many that the standard error of a bias is below half a point everywhere
 
 
@@ -54,7 +54,7 @@ class PriorFit:
 
 
 def point_biases(
-    *, seed: int, pages: int = PAGES, visits: Sequence[int] = LOOKS, products: Sequence[float] = RATE_TIMES_GAP
+    *, seed: int, pages: int = PAGES, visits: Sequence[int] = VISITS, products: Sequence[float] = RATE_TIMES_GAP
 ) -> list[PointBias]:
     """Return the bias of each estimator at fixed rates. The mean gap is one day, which only sets the unit."""
     rng = np.random.default_rng(seed)

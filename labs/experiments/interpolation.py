@@ -20,13 +20,13 @@ PARTS = 4  # measurements per pass of visits
 class Moment:
     """The measurements at one moment. visits: of each page, on average, so far.
 
-    exact: the followed page's importance by the cash received in the last window.  told: by interpolation.
-    apart: the mean of |told - exact| / exact of all pages.
+    exact: the followed page's importance by the cash received in the last window.  interpolated: by interpolation.
+    apart: the mean of |interpolated - exact| / exact of all pages.
     """
 
     visits: float
     exact: float
-    told: float
+    interpolated: float
     apart: float
 
 
@@ -88,9 +88,9 @@ def follow(crawl: Crawl, graph: Graph, *, passes: int, seed: int, progress: Call
             crawl.become(changed)
         crawl.visit(graph.pages // PARTS)
         progress(graph.pages // PARTS)
-        exact, told = _in_window(crawl, received), crawl.estimate()
-        apart = float((np.abs(told - exact) / np.maximum(exact, 1e-9)).mean())
-        moments.append(Moment((n + 1) / PARTS, float(exact[page]), float(told[page]), apart))
+        exact, interpolated = _in_window(crawl, received), crawl.estimate()
+        apart = float((np.abs(interpolated - exact) / np.maximum(exact, 1e-9)).mean())
+        moments.append(Moment((n + 1) / PARTS, float(exact[page]), float(interpolated[page]), apart))
     return Interpolation(page, float(before[page]), float(after[page]), half / PARTS, tuple(moments))
 
 

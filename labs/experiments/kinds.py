@@ -21,13 +21,13 @@ from labs.experiments.policies.ours import Mechanisms, Ours
 from labs.experiments.policies.policy import Policy, Scene
 from labs.experiments.simulation import simulate
 from labs.experiments.worlds import rhythm
-from labs.experiments.worlds.world import Floats, Ints, Pieces, World, keys_of
+from labs.experiments.worlds.world import Floats, Ints, Segments, World, keys_of
 
 MEDIAN_RATES = {"gov": 1 / 120, "edu": 1 / 40, "org": 1 / 20, "com": 1 / 8}  # changes per day
 BETWEEN = 0.5  # standard deviation of the logarithms of a kind's domains,
 WITHIN = 1.0  # and of a domain's pages
 OLDER_DAYS = 180
-OLDER_LOOKS_PER_DAY = 0.1  # per page
+OLDER_VISITS_PER_DAY = 0.1  # per page
 REFITTED_EVERY = 15  # days of the earlier domains
 EDIT = 0.5  # share of its text that a change replaces; the same for all, since magnitudes do not matter here
 
@@ -76,7 +76,7 @@ class OlderDomains:
 
     samples: tuple[PageSample, ...]
     kinds: tuple[str, ...]
-    learnt: tuple[KindPrior, ...]
+    learned: tuple[KindPrior, ...]
 
 
 class NewDomains(Ours):
@@ -102,19 +102,19 @@ class NewDomains(Ours):
         return np.array([each.a for each in new]), np.array([each.b for each in new])
 
 
-def kinds_compared(trial: Trial, shares: Sequence[float], *, seeds: int) -> Iterator[KindRow]:
+def compare_kinds(trial: Trial, shares: Sequence[float], *, seeds: int) -> Iterator[KindRow]:
     """Yield a row for each budget and each start, over worlds of seeds 1, 2, 3 ..."""
     for share in shares:
         fresh: dict[Start, Floats] = {}
         for start in Start:
-            found = [_lived(trial, start, share, seed=seed) for seed in range(1, seeds + 1)]
+            found = [_simulate(trial, start, share, seed=seed) for seed in range(1, seeds + 1)]
             fresh[start] = np.array([each[0] for each in found])
             used = np.array([each[1] for each in found])
             gain = fresh[start] - fresh[Start.NOTHING]
             yield KindRow(share, start, seeds, mean_of(fresh[start]), mean_of(gain), mean_of(used))
 
 
-def _lived(trial: Trial, start: Start, share: float, *, seed: int) -> tuple[float, float]:
+def _simulate(trial: Trial, start: Start, share: float, *, seed: int) -> tuple[float, float]:
     """Return the freshness of the new domains in one world, and the share of the allowed requests that was used."""
     world = new_world(trial, seed=seed)
     kinds = kinds_of(trial.domains)
@@ -124,7 +124,7 @@ def _lived(trial: Trial, start: Start, share: float, *, seed: int) -> tuple[floa
         if start is Start.OPTIMUM:
             return Clairvoyant(scene, seen)
         older = older_domains(trial, by_kind=start is Start.KIND, seed=seed)
-        known = {each.kind: each.prior for each in older.learnt}
+        known = {each.kind: each.prior for each in older.learned}
         leans_on = kinds if start is Start.KIND else [NO_KIND] * len(kinds)
         begins = [PRIOR if start is Start.NOTHING else known.get(kind, known[ALL_KINDS]) for kind in leans_on]
         return NewDomains(scene, older=older, kinds=leans_on, begins=begins)
@@ -144,8 +144,8 @@ def new_world(trial: Trial, *, seed: int) -> World:
     rng = np.random.default_rng(seed)
     domain, rate = _rates(rng, kinds_of(trial.domains), trial.pages)
     size, days = len(rate), float(trial.days)
-    pieces = Pieces(np.arange(size), np.zeros(size), rate)
-    changed, at = rhythm.poisson(rng, pieces, np.full(size, days))
+    segments = Segments(np.arange(size), np.zeros(size), rate)
+    changed, at = rhythm.poisson(rng, segments, np.full(size, days))
     return World(
         name="kinds",
         days=days,
@@ -156,7 +156,7 @@ def new_world(trial: Trial, *, seed: int) -> World:
         died=np.full(size, np.inf),
         edit=np.full(size, EDIT),
         keys=keys_of(changed, at, stride=days + 1.0),
-        pieces=pieces,
+        segments=segments,
     )
 
 
@@ -173,14 +173,14 @@ def older_domains(trial: Trial, *, by_kind: bool, seed: int) -> OlderDomains:
     rate_a, rate_b, last = np.zeros(len(rate)), np.zeros(len(rate)), np.zeros(len(rate))
     found = RefittedPriors([], ())
     for day in range(1, OLDER_DAYS + 1):
-        pages = np.flatnonzero(rng.random(len(rate)) < OLDER_LOOKS_PER_DAY)
+        pages = np.flatnonzero(rng.random(len(rate)) < OLDER_VISITS_PER_DAY)
         gap = day - last[pages]
         changed = rng.random(len(pages)) < -np.expm1(-rate[pages] * gap)
         prior = prior_a[domain[pages]], prior_b[domain[pages]]
         rate_estimate = add_prior(rate_a[pages], rate_b[pages], *prior)
         up, down = learn_changed(*rate_estimate, gap), learn_unchanged(*rate_estimate, gap)
-        learnt = np.where(changed, up[0], down[0]), np.where(changed, up[1], down[1])
-        rate_a[pages], rate_b[pages] = subtract_prior(*learnt, *prior)
+        learned = np.where(changed, up[0], down[0]), np.where(changed, up[1], down[1])
+        rate_a[pages], rate_b[pages] = subtract_prior(*learned, *prior)
         last[pages] = day
         if day % REFITTED_EVERY == 0:
             samples = _samples(rate_a, rate_b, domain, prior_a, prior_b)

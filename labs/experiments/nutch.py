@@ -37,7 +37,7 @@ class Round:
 def rounds(count: int) -> Iterator[Round]:
     """Yield the initial state and this many rounds."""
     scores = {INJECTED: 1.0}
-    books = _Books()
+    books = _Accounts()
     read: frozenset[str] = frozenset()
     yield Round(0, "", read, dict(scores), books.importance())
     for number, page in enumerate(islice(cycle(READING), count), start=1):
@@ -61,7 +61,7 @@ def _score(scores: dict[str, float], page: str) -> None:
         scores[link] = scores.get(link, 0.0) + scores[page] / len(links)
 
 
-class _Books:
+class _Accounts:
     """The product's economy of the five pages; discovered pages are admitted as in a crawl."""
 
     def __init__(self) -> None:
@@ -77,8 +77,8 @@ class _Books:
         economy.collect_cash(key, cash, is_first_visit=economy.accounts[key].pool is Pool.UNFETCHED)
         done = settle_cash(cash, [_key(link) for link in LINKS[page]])
         economy.virtual_page_cash += done.to_virtual_page
-        for paid, coins in done.shares.items():
-            economy.pay_page(paid, coins)
+        for paid, amount in done.shares.items():
+            economy.pay_page(paid, amount)
         economy.change_pool(key, Pool.FETCHED)
         economy.pay_dividends()
 

@@ -43,11 +43,11 @@ class Log:
 
 
 class Chooser(Protocol):
-    """A selection of the next pages. `heard` is called with every page that received or gave cash."""
+    """A selection of the next pages. `update` is called with every page that received or gave cash."""
 
     def choose(self, pages: int) -> list[int]: ...
 
-    def heard(self, paid: Iterable[int]) -> None: ...
+    def update(self, paid: Iterable[int]) -> None: ...
 
 
 class Crawl:
@@ -91,11 +91,11 @@ class Crawl:
         """Change the links; later visits see the new ones."""
         self._links = [[self._keys[target] for target in row] for row in rows(graph)]
 
-    def _endow_root(self, coins: int) -> None:
-        self.economy.dormant -= coins
-        self.economy.pay_page(self._keys[0], coins)
-        self.economy.accounts[self._keys[0]].history -= coins  # a debt, like every endowment
-        self._debts[0] += coins
+    def _endow_root(self, amount: int) -> None:
+        self.economy.dormant -= amount
+        self.economy.pay_page(self._keys[0], amount)
+        self.economy.accounts[self._keys[0]].history -= amount  # a debt, like every endowment
+        self._debts[0] += amount
 
     def visit(self, visits: int) -> None:
         """Make this many visits, batch by batch."""
@@ -150,13 +150,13 @@ class Crawl:
         economy.collect_cash(key, cash, is_first_visit=False)
         done = settle_cash(cash, self._links[page], virtual_page_share=self.virtual_page_share)
         economy.virtual_page_cash += done.to_virtual_page
-        for link, coins in done.shares.items():
-            economy.pay_page(link, coins)
+        for link, amount in done.shares.items():
+            economy.pay_page(link, amount)
         self._page.append(page)
         self._cash.append(cash - self._debts[page])
         self._clock.append(economy.clock)
         self._debts[page] = 0
-        self._chooser.heard([page, *map(self._numbers.__getitem__, done.shares)])
+        self._chooser.update([page, *map(self._numbers.__getitem__, done.shares)])
 
 
 def _chooser(selection: SelectionOrder, crawl: Crawl, *, pages: int, seed: int) -> Chooser:
@@ -187,7 +187,7 @@ class _Greedy:
                 found[page] = None
         return list(found)
 
-    def heard(self, paid: Iterable[int]) -> None:
+    def update(self, paid: Iterable[int]) -> None:
         for page in paid:
             heapq.heappush(self._heap, (-self._crawl.net(page), page))
         if len(self._heap) > STALE * self._pages:
@@ -208,7 +208,7 @@ class _Cycle:
         self._next += pages
         return found
 
-    def heard(self, paid: Iterable[int]) -> None:
+    def update(self, paid: Iterable[int]) -> None:
         """Do nothing: cash does not matter here."""
 
 
@@ -222,5 +222,5 @@ class _Random:
             found |= dict.fromkeys(self._chance.integers(self._pages, size=pages - len(found)).tolist())
         return list(found)
 
-    def heard(self, paid: Iterable[int]) -> None:
+    def update(self, paid: Iterable[int]) -> None:
         """Do nothing: cash does not matter here."""

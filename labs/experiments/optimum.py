@@ -21,10 +21,10 @@ def known_value(rate: Floats, importance: Floats, unseen: Floats) -> Floats:
     return importance * grown / np.maximum(rate, 1e-12)
 
 
-def freshness(rate: Floats, looks_per_day: Floats) -> Floats:
+def freshness(rate: Floats, visits_per_day: Floats) -> Floats:
     """Return the share of time in which a copy is fresh with even visits: (f / rate) (1 - e^(-rate / f)); else 0."""
-    x = rate / np.maximum(looks_per_day, 1e-300)
-    return np.where(looks_per_day > 0, -np.expm1(-x) / np.maximum(x, 1e-300), 0.0)
+    x = rate / np.maximum(visits_per_day, 1e-300)
+    return np.where(visits_per_day > 0, -np.expm1(-x) / np.maximum(x, 1e-300), 0.0)
 
 
 def frequencies(rate: Floats, importance: Floats, price: Floats | float) -> Floats:

@@ -9,14 +9,14 @@ from labs.experiments.policies.listening import Listening
 from labs.experiments.policies.ours import Ours
 from labs.experiments.simulation import simulate
 from labs.experiments.worlds.populations import make_world
-from labs.experiments.worlds.told import Manner, Told, Voice, told_by
+from labs.experiments.worlds.signal_sources import Behavior, SignalLog, SignalSource, generate_signals
 from labs.experiments.worlds.world import World
 
 WORLD = "log-normal"
 RECALLS, PRECISIONS = (0.3, 0.6, 1.0), (0.2, 0.5, 1.0)
-VOICES = (
-    *(Voice(recall=recall, precision=precision) for recall in RECALLS for precision in PRECISIONS),
-    *(Voice(manner) for manner in Manner if manner is not Manner.HONEST),
+SOURCES = (
+    *(SignalSource(recall=recall, precision=precision) for recall in RECALLS for precision in PRECISIONS),
+    *(SignalSource(behavior) for behavior in Behavior if behavior is not Behavior.HONEST),
 )
 
 
@@ -29,7 +29,7 @@ class SignalTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class VoiceRow:
+class SourceRow:
     """The results of one source at one budget, over seeds.
 
     share: requests per day, as a share of the pages.  gain: freshness above that of the same crawl without signals.
@@ -39,7 +39,7 @@ class VoiceRow:
     """
 
     share: float
-    voice: Voice
+    source: SignalSource
     freshness: Mean
     gain: Mean
     worst: float
@@ -48,28 +48,36 @@ class VoiceRow:
     calibration: Mean
 
 
-def voices_compared(
-    trial: SignalTrial, shares: Sequence[float], *, seeds: int, tell: Callable[[str], None] = lambda _done: None
-) -> Iterator[VoiceRow]:
+def compare_sources(
+    trial: SignalTrial, shares: Sequence[float], *, seeds: int, report: Callable[[str], None] = lambda _done: None
+) -> Iterator[SourceRow]:
     """Yield a row for each source at each budget. tell: called with the current step."""
     for share in shares:
-        found: dict[Voice, list[tuple[float, ...]]] = {voice: [] for voice in VOICES}
+        found: dict[SignalSource, list[tuple[float, ...]]] = {source: [] for source in SOURCES}
         for seed in range(1, seeds + 1):
             world = make_world(WORLD, pages=trial.pages, days=trial.days, seed=seed)
             budget = max(round(share * trial.pages), 1)
             best = simulate(world, Clairvoyant, budget_per_day=budget).freshness
-            deaf = simulate(world, lambda scene, _: Ours(scene), budget_per_day=budget).freshness
-            for voice in VOICES:
-                found[voice].append(_heard(world, told_by(voice, world, seed=seed), budget, deaf=deaf, best=best))
-                tell(f"seed {seed}, {voice.manner}")
-        yield from (_row(share, voice, rows) for voice, rows in found.items())
+            without_signals = simulate(world, lambda scene, _: Ours(scene), budget_per_day=budget).freshness
+            for source in SOURCES:
+                found[source].append(
+                    _measure(
+                        world,
+                        generate_signals(source, world, seed=seed),
+                        budget,
+                        without_signals=without_signals,
+                        best=best,
+                    )
+                )
+                report(f"seed {seed}, {source.behavior}")
+        yield from (_row(share, source, rows) for source, rows in found.items())
 
 
-def _row(share: float, voice: Voice, rows: Sequence[tuple[float, ...]]) -> VoiceRow:
+def _row(share: float, source: SignalSource, rows: Sequence[tuple[float, ...]]) -> SourceRow:
     freshness, gain, ratio, used, calibration = zip(*rows, strict=True)
-    return VoiceRow(
+    return SourceRow(
         share=share,
-        voice=voice,
+        source=source,
         freshness=mean_of(freshness),
         gain=mean_of(gain),
         worst=min(gain),
@@ -79,10 +87,12 @@ def _row(share: float, voice: Voice, rows: Sequence[tuple[float, ...]]) -> Voice
     )
 
 
-def _heard(world: World, told: Told, budget: int, *, deaf: float, best: float) -> tuple[float, ...]:
+def _measure(
+    world: World, signals: SignalLog, budget: int, *, without_signals: float, best: float
+) -> tuple[float, ...]:
     """Return freshness, gain, ratio, used share of the budget and error of the report in one world."""
-    outcome = simulate(world, lambda scene, _: Listening(scene, told), budget_per_day=budget)
+    outcome = simulate(world, lambda scene, _: Listening(scene, signals), budget_per_day=budget)
     fresh = outcome.freshness
     said = outcome.calibration
     error = said.expected - said.true if said is not None else float("nan")
-    return fresh, fresh - deaf, fresh / best, outcome.requests / outcome.granted, error
+    return fresh, fresh - without_signals, fresh / best, outcome.requests / outcome.granted, error

@@ -7,10 +7,10 @@ import numpy as np
 
 from crawler.core.budget.ledger import Ledger, count_grantable_requests, debit_ledger, roll_over
 from labs.experiments.measures import Copies, Measured
-from labs.experiments.policies.policy import LookBatch, Policy, Scene
+from labs.experiments.policies.policy import Policy, Scene, VisitBatch
 from labs.experiments.worlds.world import Floats, Ints, World
 
-LOOKS_PER_CLAIM = 25  # approximate number of pages chosen at once, and visited at even times until the next claim
+VISITS_PER_CLAIM = 25  # approximate number of pages chosen at once, and visited at even times until the next claim
 LEAST_CLAIMS, MOST_CLAIMS = 4, 24  # per day
 COMPARISONS = 50  # approximate number of comparisons of expected and true freshness in the second half
 
@@ -61,7 +61,7 @@ class _Run:
         present = self._arrivals[: self._met]
         self._policy.meet(present, 0.0)
         self._copies.refresh(present, np.zeros(len(present)))
-        self._claims = int(np.clip(round(budget_per_day / LOOKS_PER_CLAIM), LEAST_CLAIMS, MOST_CLAIMS))
+        self._claims = int(np.clip(round(budget_per_day / VISITS_PER_CLAIM), LEAST_CLAIMS, MOST_CLAIMS))
         self._requests = self._wasted = self._over_days = 0
         self._compared = False
         self._rng = np.random.default_rng(0)  # for fingerprints
@@ -106,7 +106,7 @@ class _Run:
         self._copies.refresh(pages[~gone], at[~gone])
         self._copies.close(pages[gone], at[gone])
         self._policy.learn(
-            LookBatch(
+            VisitBatch(
                 page=pages,
                 at=at,
                 gap=np.where(first, 0.0, at - since),

@@ -199,8 +199,10 @@ def _pass_of_changes(crawl: Crawl, graph: Graph, *, rate: float, seed: int) -> G
 
 
 def _standings(crawl: Crawl, policies: Sequence[WindowPolicy], *, rate: float, truth: Floats) -> list[Ranking]:
-    told = [(policy, estimate(crawl, policy)) for policy in policies]
-    return [Ranking(str(policy), rate, errors(each.importance, truth), each.numbers_per_page) for policy, each in told]
+    estimates = [(policy, estimate(crawl, policy)) for policy in policies]
+    return [
+        Ranking(str(policy), rate, errors(each.importance, truth), each.numbers_per_page) for policy, each in estimates
+    ]
 
 
 def _mean(standings: Sequence[Ranking]) -> Ranking:

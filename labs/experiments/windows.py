@@ -71,17 +71,17 @@ def policy_of(text: str) -> WindowPolicy:
 
 def estimate(crawl: Crawl, policy: WindowPolicy) -> Estimate:
     """Return a policy's estimate after the visits of a crawl so far."""
-    coins = policy.size * (crawl.economy.total_cash - crawl.economy.dormant)
+    window = policy.size * (crawl.economy.total_cash - crawl.economy.dormant)
     match policy.window:
         case Window.INTERPOLATION if policy == PRODUCT:
             return Estimate(crawl.estimate(), 2.0)
         case Window.INTERPOLATION:
-            return Estimate(_interpolated(crawl, coins), 2.0)
+            return Estimate(_interpolated(crawl, window), 2.0)
         case Window.BLOCKS:
-            return Estimate(_in_blocks(crawl, coins), 4.0)
+            return Estimate(_in_blocks(crawl, window), 4.0)
         case Window.VARIABLE | Window.FIXED | Window.IMPROVED:
             measures = _Measures(crawl.log(), crawl.waiting())
-            kept = measures.kept(policy, window=coins)
+            kept = measures.kept(policy, window=window)
             rates = measures.rates(measures.ends - kept, now=crawl.economy.clock)
             # For each measure, its cash and clock, and the clock from which on the oldest one's cash was received.
             return Estimate(rates * len(rates), float(2 * kept.mean() + 1))
@@ -97,8 +97,8 @@ def _interpolated(crawl: Crawl, window: float) -> Floats:
     for page, cash, at in _visits(crawl.log()):
         history[page] = update_history(history[page], cash, clock_before=clock[page], clock_now=at, window=window)
         clock[page] = at
-    told = zip(history, waiting.tolist(), clock, strict=True)
-    found = [compute_importance(h, c, clock_last=g, clock_now=now, pages=pages, window=window) for h, c, g in told]
+    estimates = zip(history, waiting.tolist(), clock, strict=True)
+    found = [compute_importance(h, c, clock_last=g, clock_now=now, pages=pages, window=window) for h, c, g in estimates]
     return np.array(found)
 
 

@@ -68,13 +68,13 @@ async def _replay(history: SiteHistory, plan: Plan, *, home: Path) -> Replay:
 
 
 def _json(folder: Path, plan: Plan, found: Figures, bounds: Sequence[Bound]) -> str:
-    missed = [bound.of for bound in bounds if not bound.is_stored(found)]
+    missed = [bound.of for bound in bounds if not bound.is_met(found)]
     return json.dumps({"folder": folder.name, **asdict(plan), **asdict(found), "missed": missed})
 
 
 def lines_of(plan: Plan, found: Figures, bounds: Sequence[Bound]) -> list[str]:
     """Return the figures as lines of text, with their bounds."""
-    marks = {bound.of: _mark(bound, is_stored=bound.is_stored(found)) for bound in bounds}
+    marks = {bound.of: _mark(bound, is_met=bound.is_met(found)) for bound in bounds}
 
     def with_mark(text: str, of: str) -> str:
         return text + marks.get(of, "")
@@ -104,9 +104,9 @@ def lines_of(plan: Plan, found: Figures, bounds: Sequence[Bound]) -> list[str]:
     ]
 
 
-def _mark(bound: Bound, *, is_stored: bool) -> str:
+def _mark(bound: Bound, *, is_met: bool) -> str:
     side = "at least" if bound.is_least else "at most"
-    return f" ({side} {bound.limit:g}{'' if is_stored else ': MISSED'})"
+    return f" ({side} {bound.limit:g}{'' if is_met else ': MISSED'})"
 
 
 def _both(found: Staleness, digits: int = 2) -> tuple[str, str]:

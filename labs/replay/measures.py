@@ -95,7 +95,7 @@ class Bound:
     limit: float
     is_least: bool = False
 
-    def is_stored(self, figures: Figures) -> bool:
+    def is_met(self, figures: Figures) -> bool:
         """Return whether the figure is within the limit."""
         found: float = attrgetter(self.of)(figures)
         return found >= self.limit if self.is_least else found <= self.limit

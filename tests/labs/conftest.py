@@ -1,4 +1,4 @@
-"""`python -m labs` as a user types it."""
+"""Fixtures for the commands of `python -m labs`."""
 
 from functools import partial
 

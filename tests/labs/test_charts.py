@@ -53,7 +53,7 @@ def test_an_svg_is_well_formed_and_has_a_line_and_a_label_for_each_series() -> N
     assert len(lines) == 4  # two in the plot and two in the legend
 
 
-def test_what_a_logarithm_has_not_makes_no_point() -> None:
+def test_values_without_a_logarithm_have_no_point() -> None:
     chart = Chart("t", "x", "y", (Series("a", ((0.0, 1.0), (1.0, 0.0), (1.0, math.nan), (2.0, 3.0))),), is_log_y=True)
 
     assert len(chart.scale_points(chart.series[0])) == 2
@@ -72,11 +72,11 @@ def test_a_plot_shows_the_falling_line_from_its_top_left_to_its_bottom_right() -
     assert "● greedy" in rows[2]
 
 
-def test_every_line_of_a_full_chart_has_its_own_colour_and_dot() -> None:
+def test_every_line_of_a_full_chart_has_a_different_color_and_dot() -> None:
     assert len(COLOURS) == len(DASHES) == len(DOTS) == len(set(DOTS)) == len(set(COLOURS))
 
 
-def test_more_lines_than_colours_can_still_be_drawn() -> None:
+def test_more_lines_than_colors_can_be_drawn() -> None:
     chart = Chart("t", "x", "y", tuple(Series(f"line {n}", ((0.0, float(n)), (1.0, 1.0))) for n in range(20)))
 
     assert "line 19" in svg(chart)

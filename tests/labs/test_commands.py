@@ -1,4 +1,4 @@
-"""The commands of `python -m labs` list themselves and show examples."""
+"""Every command of `python -m labs` is listed and has an example."""
 
 from tests.commands import Recrawl
 

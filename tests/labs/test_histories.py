@@ -1,4 +1,4 @@
-"""Histories made of real dates hold what the measure of a replay takes for true."""
+"""Histories made from real dates contain the truth that replays measure against."""
 
 import gzip
 from pathlib import Path
@@ -19,7 +19,7 @@ ENTRY = """{package} ({version}) unstable; urgency=medium
  -- A. Writer <a@example.org>  {at}
 
 """
-PACKAGES = {  # every second package counts: `aside` and `between` are left out
+PACKAGES = {  # every second package counts; `aside` and `between` are skipped
     "aa": [("1.0-1", "Fri, 24 Jun 2022 08:00:00 +0200"), ("1.0-2", "Sat, 02 Jul 2022 12:00:00 +0000")],
     "aside": [("5-1", "Tue, 05 Jul 2022 00:00:00 +0000")],
     "be": [("2:3.1-1", "Mon, 04 Jul 2022 12:00:00 -0000")],
@@ -59,7 +59,7 @@ def test_an_article_appears_when_its_version_does_and_each_later_revision_update
     )
 
 
-def test_the_feed_tells_new_and_updated_articles(changelogs: Path, tmp_path: Path) -> None:
+def test_feed_lists_new_and_updated_articles(changelogs: Path, tmp_path: Path) -> None:
     main(["history", "news", str(tmp_path / "news"), "--changelogs", str(changelogs), "--days", "10"])
     history = SiteHistory(tmp_path / "news")
 
@@ -88,7 +88,7 @@ def test_a_release_changes_the_text_of_the_pages_that_the_record_says_and_the_te
     always = [life for life in pages.values() if life.born == 0.0 and life.gone > history.days]
     edited = [life for life in always if life.changes]
     assert 5 < len(releases) < 30
-    assert 10 < len(edited) < len(always) / 2  # so the template, which each release edits, counts for no page
+    assert 10 < len(edited) < len(always) / 2  # the template, which each release edits, changes no page
     assert all(history.blob_at(life.path, 0.0) != history.blob_at(life.path, history.days) for life in always)
 
 

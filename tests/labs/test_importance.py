@@ -1,4 +1,4 @@
-"""python -m labs as a user types it, on small graphs."""
+"""The importance commands of `python -m labs`, on small graphs."""
 
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -134,14 +134,14 @@ def test_a_domain_that_was_crawled_can_be_measured(recrawl: Recrawl, labs: Recra
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
-def test_what_cannot_be_measured_is_one_line(labs: Recrawl, arguments: tuple[str, ...], complaint: str) -> None:
+def test_invalid_input_is_a_one_line_error(labs: Recrawl, arguments: tuple[str, ...], complaint: str) -> None:
     done = labs(*arguments)
 
     assert (done.code, done.out) == (2, "")
     assert complaint in done.complaint
 
 
-def test_a_graph_of_a_few_pages_tells_nothing(labs: Recrawl, tmp_path: Path) -> None:
+def test_graph_of_few_pages_is_an_error(labs: Recrawl, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("alone", encoding="utf-8")
 
     done = labs("opic", "--graph", str(tmp_path))
@@ -150,7 +150,7 @@ def test_a_graph_of_a_few_pages_tells_nothing(labs: Recrawl, tmp_path: Path) -> 
     assert "has 1 of the 10 pages" in done.complaint
 
 
-def test_figures_that_cannot_be_written_are_a_problem(labs: Recrawl, tmp_path: Path) -> None:
+def test_figures_that_cannot_be_written_are_an_error(labs: Recrawl, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     done = labs("discovery", *SMALL, "--figures", str(tmp_path / "file"), "--json")

@@ -1,4 +1,4 @@
-"""A recorded history is shown as it was at each instant, crawled by the real crawler, and measured."""
+"""A recorded history is served as of each time, crawled by the real crawler, and measured."""
 
 import json
 import tarfile
@@ -32,7 +32,7 @@ def page(name: str, edition: int, *, menu: str = MENU) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Four pages: `a` is edited on day 2.5, `new` appears on 3.5, menus change on 4.5, `c` is deleted on 5.5."""
+    """Create four pages: `a` is edited on day 2.5, `new` appears on 3.5, menus change on 4.5, `c` is deleted on 5.5."""
     events: list[tuple[float, str, str | None]] = [(0, f"{name}.html", page(name, 1)) for name in NAMES]
     events += [(2.5, "a.html", page("a", 2)), (3.5, "index.html", page("index", 1, menu=f'{MENU} <a href="new.html">'))]
     events += [(3.5, "new.html", page("new", 1))]
@@ -111,7 +111,7 @@ def test_a_copy_is_stale_from_a_change_to_the_next_visit(
         pytest.param([[9, "a.html", None]], "no page at second 0", id="no beginning"),
     ],
 )
-def test_a_folder_that_is_no_history_is_told(
+def test_invalid_history_is_an_error(
     tmp_path: Path, events: str | list[object] | None, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "blobs").mkdir()
@@ -125,7 +125,7 @@ def test_a_folder_that_is_no_history_is_told(
     assert message in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_archive_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_archive_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "history.tar.xz").write_text("no archive", encoding="utf-8")
 
     assert main(["replay", str(tmp_path / "history.tar.xz"), "--budget", "4"]) == 2
@@ -159,7 +159,7 @@ def test_the_plain_rule_uses_each_request_of_its_budget(changes: Sequence[Sequen
     assert all(sorted(set(seen)) == seen and seen[-1] <= 30.0 for seen in times)
 
 
-def test_the_plain_rule_visits_most_what_changes_and_what_weighs_and_nothing_that_is_gone() -> None:
+def test_plain_rule_prefers_changing_and_important_pages_and_skips_gone_ones() -> None:
     daily = tuple(n + 0.5 for n in range(60))
     pages = [PageLife("daily", 0.0, float("inf"), daily), PageLife("gone", 0.0, 20.0, ())]
     pages += [PageLife(f"calm {n}", 0.0, float("inf"), ()) for n in range(8)]
@@ -186,7 +186,7 @@ async def replayed(folder: Path, database_url: str, plan: Plan) -> Figures:
         return figures_of(history, plan, await replay(db, history, plan, progress=lambda _: None))
 
 
-async def test_a_small_paced_budget_is_spent_without_a_lease_in_vain(folder: Path, database_url: str) -> None:
+async def test_small_paced_budget_is_spent_without_leases_without_requests(folder: Path, database_url: str) -> None:
     plan = Plan(budget=4, days=9, runs_a_day=2, sitemap=Sitemap.NONE, is_cold=True)
 
     found = await replayed(folder, database_url, plan)
@@ -241,7 +241,7 @@ def test_one_command_replays_several_budgets_and_shows_what_misses_its_bound(
     assert all({"rule", "missed"} <= each.keys() for each in records)
 
 
-def test_lines_that_end_elsewhere_and_links_to_translations_are_no_change(tmp_path: Path) -> None:
+def test_line_breaks_and_links_to_translations_are_not_changes(tmp_path: Path) -> None:
     bar = "<p>Languages: {} <a href=/a.html>en</a></p>"
     link = "<a rel=alternate hreflang=fr href=/fr/a.html>fr</a> |"
     bodies = ["<p>one\ntwo three</p>" + bar.format(""), "<p>one two\nthree</p>" + bar.format(link), "<p>one two</p>"]
@@ -253,7 +253,7 @@ def test_lines_that_end_elsewhere_and_links_to_translations_are_no_change(tmp_pa
     assert history.own_text("c.html", 1.0) is None
 
 
-def test_what_was_changed_back_between_two_visits_is_no_change_that_could_be_seen(tmp_path: Path) -> None:
+def test_reverted_change_between_two_visits_does_not_count(tmp_path: Path) -> None:
     history = written(tmp_path, [(n, "a.html", f"<p>{text}</p>".encode()) for n, text in enumerate("abac")], "<p>b")
     visits = {"/a.html": [Visit(0.5, Change.ADDED), Visit(2.5, Change.UNCHANGED), Visit(3.5, Change.CHANGED)]}
 
@@ -261,7 +261,7 @@ def test_what_was_changed_back_between_two_visits_is_no_change_that_could_be_see
 
 
 def written(folder: Path, events: list[tuple[int, str, bytes]], other: str) -> SiteHistory:
-    """A history of a.html, and of b.html, which stays."""
+    """Write a history of a.html, which changes, and of b.html, which does not."""
     (folder / "blobs").mkdir()
     lines = []
     for n, (day, path, body) in enumerate([(0, "b.html", other.encode("latin-1")), *events]):

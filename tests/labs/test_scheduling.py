@@ -35,11 +35,11 @@ def test_a_run_prints_json_and_nothing_else(labs: Recrawl) -> None:
 @pytest.mark.soak
 def test_each_mechanism_is_switched_in_a_table_of_its_own(labs: Recrawl) -> None:
     small = ("mechanisms", "--pages", "20", "--days", "20", "--seeds", "2", "--budget", "10%")
-    told = labs(*small, "equal", "drift")
+    done = labs(*small, "equal", "drift")
 
-    assert told.code == 0
-    assert "no activity" in told.out
-    assert [line.split()[0] for line in told.out.splitlines()[-2:]] == ["equal", "drift"]
+    assert done.code == 0
+    assert "no activity" in done.out
+    assert [line.split()[0] for line in done.out.splitlines()[-2:]] == ["equal", "drift"]
 
 
 def test_a_trace_is_replayed_from_its_file(labs: Recrawl, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_trace_is_replayed_from_its_file(labs: Recrawl, tmp_path: Path) -> Non
         (("--trace", "missing.csv"), "missing.csv"),
     ],
 )
-def test_a_run_that_cannot_be_asked_for_says_why(labs: Recrawl, arguments: tuple[str, ...], complaint: str) -> None:
+def test_invalid_run_is_an_error_with_the_reason(labs: Recrawl, arguments: tuple[str, ...], complaint: str) -> None:
     done = labs("run", *arguments)
 
     assert done.code == 2
@@ -67,12 +67,12 @@ def test_a_run_that_cannot_be_asked_for_says_why(labs: Recrawl, arguments: tuple
 
 
 @pytest.mark.soak
-def test_the_first_month_of_new_domains_is_compared_by_what_they_begin_with(labs: Recrawl) -> None:
+def test_first_month_of_new_domains_is_compared_by_prior(labs: Recrawl) -> None:
     small = ("kinds", "--domains", "4", "--pages", "5", "--days", "6", "--older", "1", "--seeds", "2")
-    told = labs(*small, "--budget", "10%")
+    done = labs(*small, "--budget", "10%")
     found = labs(*small, "--json").json
 
-    assert "as their kind of site does" in told.out
+    assert "as their kind of site does" in done.out
     assert [(row["share"], row["start"]) for row in found["rows"]] == [
         (share, start) for share in (0.03, 0.1) for start in ("nothing", "all", "kind", "optimum")
     ]
@@ -87,7 +87,7 @@ def test_dais_experiment_and_the_estimators_print_their_tables(labs: Recrawl) ->
     assert {"ours", "naive", "padded"} <= set(biases.json["points"][0])
 
 
-def test_a_domains_looks_become_a_history_and_too_few_are_refused() -> None:
+def test_visits_of_a_domain_become_a_history_and_too_few_are_an_error() -> None:
     visits = {Url("http://a.test/"): [ReplayedLook(START + timedelta(days=day), changed=day > 3) for day in range(6)]}
     history, per_day = history_of("a.test", visits, {Url("http://a.test/"): 2.0})
 

@@ -113,9 +113,9 @@ def _cells(row: ComparisonRow) -> tuple[str, ...]:
     return (
         row.policy,
         f"{row.freshness.mean:.4f}",
-        shown_mean(row.ratio, 4),
+        format_mean(row.ratio, 4),
         f"{row.plain.mean:.3f}",
-        shown_mean(row.divergence, 4),
+        format_mean(row.divergence, 4),
         f"{row.age_days.mean:.1f} d",
         f"{row.requests_per_day.mean:.1f}",
         format_share(row.wasted.mean),
@@ -124,7 +124,7 @@ def _cells(row: ComparisonRow) -> tuple[str, ...]:
     )
 
 
-def shown_mean(value: Mean, digits: int) -> str:
+def format_mean(value: Mean, digits: int) -> str:
     """Format a mean with its standard error, if there is one."""
     return f"{value.mean:.{digits}f}" + (f" ± {value.error:.{digits}f}" if value.error else "")
 

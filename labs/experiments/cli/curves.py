@@ -44,7 +44,7 @@ def of_interpolation(graph: str, followed: Interpolation | None) -> NamedCharts:
         return []
     series = (
         Series("cash of the window", tuple((each.visits, each.exact) for each in followed.moments)),
-        Series("interpolation", tuple((each.visits, each.told) for each in followed.moments)),
+        Series("interpolation", tuple((each.visits, each.interpolated) for each in followed.moments)),
         Series(
             "truth",
             (

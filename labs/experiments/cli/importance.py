@@ -52,29 +52,29 @@ class OpicRequest:
     interpolation: bool
 
 
-def opic(subject: Subject, asked: OpicRequest, *, figures: Path | None, as_json: bool) -> int:
-    policy, chosen = policy_named(asked.window), chosen_of(SelectionOrder, asked.selections, "selection")
+def opic(subject: Subject, request: OpicRequest, *, figures: Path | None, as_json: bool) -> int:
+    policy, chosen = policy_named(request.window), chosen_of(SelectionOrder, request.selections, "selection")
     graph = subject.graph()
-    total = asked.passes * len(chosen) + 2 * (asked.passes + REACTION_PASSES) * asked.reaction
-    total += INTERPOLATION_PASSES * asked.interpolation
+    total = request.passes * len(chosen) + 2 * (request.passes + REACTION_PASSES) * request.reaction
+    total += INTERPOLATION_PASSES * request.interpolation
     with Visits(total * graph.pages) as progress:
         trial = LabRun(
             graph,
-            asked.passes,
+            request.passes,
             subject.seed,
             policy=policy,
-            batch=asked.batch,
-            root_cash=asked.root_cash,
-            virtual_page_share=asked.virtual_page_share,
+            batch=request.batch,
+            root_cash=request.root_cash,
+            virtual_page_share=request.virtual_page_share,
             progress=progress.count,
         )
         lines = [trials.converge(trial, each) for each in chosen]
-        reacted = trials.react(trial, chosen[0], after=REACTION_PASSES) if asked.reaction else None
-        followed = trials.interpolate(trial, passes=INTERPOLATION_PASSES) if asked.interpolation else None
+        reacted = trials.react(trial, chosen[0], after=REACTION_PASSES) if request.reaction else None
+        followed = trials.interpolate(trial, passes=INTERPOLATION_PASSES) if request.interpolation else None
     by_label = {line.label: line for line in lines}
     compared = trials.beside(by_label["random"], by_label["greedy"]) if {"random", "greedy"} <= set(by_label) else ()
     charts = curves.of_factors(subject.title, lines, compared)
-    lines.append(trials.offline_curve(graph, passes=asked.passes, virtual_page_share=asked.virtual_page_share))
+    lines.append(trials.offline_curve(graph, passes=request.passes, virtual_page_share=request.virtual_page_share))
     charts = [
         *curves.of_errors(subject.title, lines, reacted),
         *charts,
@@ -84,13 +84,16 @@ def opic(subject: Subject, asked: OpicRequest, *, figures: Path | None, as_json:
         document = {
             "graph": about(subject, graph),
             "window": str(policy),
-            "virtual_page_share": asked.virtual_page_share,
+            "virtual_page_share": request.virtual_page_share,
         }
         measured = {"curves": lines, "random_beside_greedy": compared, "reaction": reacted, "interpolation": followed}
         print_json(document | measured)
     else:
         show_graph(
-            subject, graph, ("Window", str(policy)), ("Reserve", f"{format_share(asked.virtual_page_share)} of a visit")
+            subject,
+            graph,
+            ("Window", str(policy)),
+            ("Reserve", f"{format_share(request.virtual_page_share)} of a visit"),
         )
         show_curves(lines)
         if compared:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from crawler.cli.output import print_json, say, show_table
 from crawler.cli.session import DONE
 from crawler.format.values import format_share
-from labs.experiments.kinds import MEDIAN_RATES, KindRow, Start, Trial, kinds_compared
+from labs.experiments.kinds import MEDIAN_RATES, KindRow, Start, Trial, compare_kinds
 
 SHARES = (0.03, 0.1)
 BEGINS = {
@@ -18,7 +18,7 @@ NUMBERS = ("fresh", "gain, points", "of the gap", "requests used")
 
 
 def first_month(trial: Trial, shares: Sequence[float], *, seeds: int, as_json: bool) -> int:
-    rows = list(kinds_compared(trial, shares or SHARES, seeds=seeds))
+    rows = list(compare_kinds(trial, shares or SHARES, seeds=seeds))
     if as_json:
         print_json({"median_rates_per_day": MEDIAN_RATES, "rows": rows})
         return DONE

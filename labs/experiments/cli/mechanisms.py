@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from crawler.cli.output import print_json, say, show_table
 from crawler.cli.session import DONE
 from crawler.format.values import format_share
-from labs.experiments.cli.compare import LabRequest, measured, shown_mean
+from labs.experiments.cli.compare import LabRequest, format_mean, measured
 from labs.experiments.comparison import ComparisonRow, Mean, mean_of
 from labs.experiments.policies.named import OURS, SWITCHED, UNIFORM
 from labs.experiments.worlds.populations import POPULATIONS
@@ -37,7 +37,7 @@ def _lines(rows: Sequence[ComparisonRow]) -> list[tuple[str, ...]]:
         (
             world,
             format_share(share),
-            shown_mean(found[world, share, OURS].ratio, 4),
+            format_mean(found[world, share, OURS].ratio, 4),
             *(_points(gain(found[world, share, OURS], found[world, share, other])) for other in OTHERS),
         )
         for world, share in places

@@ -42,7 +42,7 @@ def _show_tracks(timing: str, tracks: Sequence[Track], visits: int) -> None:
                 f"{track.median_days[after - 1]:.1f} d",
                 format_share(track.redundant),
                 format_share(track.fresh),
-                f"{track.looks_per_day:.3f}",
+                f"{track.visits_per_day:.3f}",
             )
             for track in tracks
         ],
@@ -58,7 +58,7 @@ def _show_tracks(timing: str, tracks: Sequence[Track], visits: int) -> None:
             (
                 each.rule,
                 format_share(each.fresh),
-                f"{each.looks_per_day:.3f}",
+                f"{each.visits_per_day:.3f}",
                 f"{each.redundant_per_day:.3f}",
                 format_share(1 - each.redundant_per_day / max(fixed.redundant_per_day, 1e-9)),
             )

@@ -16,7 +16,7 @@ from labs.experiments.cli.compare import charts_of, measured, show_rows
 from labs.experiments.comparison import Job
 from labs.experiments.policies.named import OPTIMUM, OURS, UNIFORM
 from labs.experiments.visits import ReplayedLook, looks_by_url
-from labs.experiments.worlds.traces import History, history_of_looks
+from labs.experiments.worlds.traces import History, history_of_visits
 
 DAY = timedelta(days=1)
 MOST_PAGES = 1_000_000
@@ -59,7 +59,7 @@ def history_of(name: str, visits: dict[Url, list[ReplayedLook]], importance: dic
     Raise CrawlerError if there is too little to replay.
     """
     visits = {url: found for url, found in visits.items() if found}
-    instants = [look.at for found in visits.values() for look in found]
+    instants = [visit.at for found in visits.values() for visit in found]
     start = min(instants, default=datetime.now(UTC))
     days = float(math.ceil((max(instants, default=start) - start) / DAY))
     if days < LEAST_DAYS:
@@ -68,10 +68,10 @@ def history_of(name: str, visits: dict[Url, list[ReplayedLook]], importance: dic
         )
     known = [value for value in importance.values() if value > 0]
     smallest = min(known, default=1.0)
-    history = history_of_looks(
+    history = history_of_visits(
         name,
         days,
-        {url: [((look.at - start) / DAY, look.changed) for look in found] for url, found in visits.items()},
+        {url: [((visit.at - start) / DAY, visit.changed) for visit in found] for url, found in visits.items()},
         importance={url: max(importance.get(url, smallest), smallest) for url in visits},
     )
     return history, len(instants) / days

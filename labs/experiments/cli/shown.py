@@ -16,7 +16,7 @@ MOST_ROWS = 10  # of a table with one row per pass
 ERROR_COLUMNS = ("error, all", "error, top tenth", "Spearman")
 
 
-def shown_errors(errors: Errors) -> tuple[str, str, str]:
+def format_errors(errors: Errors) -> tuple[str, str, str]:
     """Return the cells of ERROR_COLUMNS."""
     return format_share(errors.every), format_share(errors.top), f"{errors.spearman:.4f}"
 
@@ -42,7 +42,7 @@ def show_curves(curves: Sequence[Curve]) -> None:
             f"{end.visits:.0f}",
             f"{end.windows:.1f}",
             format_share(end.error_factor),
-            *shown_errors(end.errors),
+            *format_errors(end.errors),
         )
         for curve, end in ends
     ]
@@ -84,7 +84,7 @@ def show_interpolation(followed: Interpolation) -> None:
 def show_standings(standings: Sequence[Ranking]) -> None:
     """Show the error of each window at each rate of change."""
     columns = ["pages that change per pass", "window", "numbers per page", *ERROR_COLUMNS]
-    rows = [(format_share(s.rate), s.policy, f"{s.numbers:.1f}", *shown_errors(s.errors)) for s in standings]
+    rows = [(format_share(s.rate), s.policy, f"{s.numbers:.1f}", *format_errors(s.errors)) for s in standings]
     show_table(columns, rows, right=set(columns) - {"window"})
 
 
@@ -118,8 +118,8 @@ def show_rounds(rounds: Sequence[Round], true: Mapping[str, float]) -> None:
     show_table(["round", "visits", *(f"{name}: Nutch" for name in names)], map(_scores, rounds), right=["round"])
     say("")
     truth = ("truth", "", *(f"{true[name]:.2f}" for name in names))
-    told = ["round", "visits", *(f"{name}: OPIC" for name in names)]
-    show_table(told, [*map(_importances, rounds), truth], right=["round"])
+    cells = ["round", "visits", *(f"{name}: OPIC" for name in names)]
+    show_table(cells, [*map(_importances, rounds), truth], right=["round"])
 
 
 def _scores(each: Round) -> tuple[str, ...]:
@@ -128,5 +128,5 @@ def _scores(each: Round) -> tuple[str, ...]:
 
 
 def _importances(each: Round) -> tuple[str, ...]:
-    told = {page: f"{importance:.2f}" for page, importance in each.importance.items()}
-    return (str(each.number), each.reads, *(told.get(page, "-") for page in LINKS))
+    cells = {page: f"{importance:.2f}" for page, importance in each.importance.items()}
+    return (str(each.number), each.reads, *(cells.get(page, "-") for page in LINKS))

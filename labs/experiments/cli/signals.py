@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from crawler.cli.output import print_json, say, show_table
 from crawler.cli.session import DONE
 from crawler.format.values import format_share
-from labs.experiments.signals import SignalTrial, VoiceRow, voices_compared
-from labs.experiments.worlds.told import Manner
+from labs.experiments.signals import SignalTrial, SourceRow, compare_sources
+from labs.experiments.worlds.signal_sources import Behavior
 
 SHARES = (0.05,)
 NUMBERS = ("recall", "precision", "fresh", "gain, points", "worst", "of the optimum", "used", "expected - true")
 
 
 def signals(trial: SignalTrial, shares: Sequence[float], *, seeds: int, as_json: bool) -> int:
-    rows = list(voices_compared(trial, shares or SHARES, seeds=seeds))
+    rows = list(compare_sources(trial, shares or SHARES, seeds=seeds))
     if as_json:
         print_json({"rows": rows})
         return DONE
@@ -23,12 +23,12 @@ def signals(trial: SignalTrial, shares: Sequence[float], *, seeds: int, as_json:
     return DONE
 
 
-def _row(row: VoiceRow) -> tuple[str, ...]:
-    is_honest = row.voice.manner is Manner.HONEST
+def _row(row: SourceRow) -> tuple[str, ...]:
+    is_honest = row.source.behavior is Behavior.HONEST
     return (
-        "random errors" if is_honest else row.voice.manner.value,
-        f"{row.voice.recall:g}" if is_honest else "",
-        f"{row.voice.precision:g}" if is_honest else "",
+        "random errors" if is_honest else row.source.behavior.value,
+        f"{row.source.recall:g}" if is_honest else "",
+        f"{row.source.precision:g}" if is_honest else "",
         f"{row.freshness.mean:.4f} ± {row.freshness.error:.4f}",
         f"{100 * row.gain.mean:+.2f} ± {100 * row.gain.error:.2f}",
         f"{100 * row.worst:+.2f}",

@@ -190,7 +190,7 @@ def dai(
 
     Examples:
         python -m labs dai
-        python -m labs dai --looks 100 --figures figures
+        python -m labs dai --visits 100 --figures figures
 
     """
     from labs.experiments.cli import rates

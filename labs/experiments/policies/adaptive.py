@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from labs.experiments.policies.policy import LookBatch, Scene, best
+from labs.experiments.policies.policy import Scene, VisitBatch, best
 from labs.experiments.worlds.world import Floats, Ints
 
 MINUTE, HOUR = 1 / 1440, 1 / 24  # days
@@ -29,7 +29,7 @@ class MultiplyDivide:
     first, min_interval, max_interval: the first interval and its bounds, in days.  ceiling: maximum wait, in days.
     """
 
-    step: Callable[[Floats, LookBatch, Floats], tuple[Floats, Floats]]
+    step: Callable[[Floats, VisitBatch, Floats], tuple[Floats, Floats]]
     first: float
     min_interval: float
     max_interval: float
@@ -49,7 +49,7 @@ class Adaptive:
         key = self._scene.importance if self._order is Queue.SCORE else -self._due
         return best(np.where(self._due <= now, key, -np.inf), slots, host=self._scene.host, room=room)
 
-    def learn(self, visits: LookBatch) -> None:
+    def learn(self, visits: VisitBatch) -> None:
         page, rule = visits.page, self._rule
         self._changed_at[page] = np.where(visits.changed | visits.first, visits.at, self._changed_at[page])
         interval, earlier = rule.step(self._interval[page], visits, visits.at - self._changed_at[page])
@@ -74,7 +74,7 @@ def nutch(scene: Scene, order: Queue) -> Adaptive:
     the original, a page that would wait longer is not due at once, again and again.
     """
 
-    def step(interval: Floats, visits: LookBatch, unchanged_for: Floats) -> tuple[Floats, Floats]:
+    def step(interval: Floats, visits: VisitBatch, unchanged_for: Floats) -> tuple[Floats, Floats]:
         grown = interval * np.where(visits.changed, 1 - 0.2, 1 + 0.4)
         # The interval grows to the time since the last detected change, and the due time moves towards that change.
         return np.maximum(grown, unchanged_for), unchanged_for * 0.3
@@ -87,13 +87,13 @@ def nutch(scene: Scene, order: Queue) -> Adaptive:
 def stormcrawler(scene: Scene) -> Adaptive:
     """StormCrawler's AdaptiveScheduler with its defaults: +50 %, -50 %; 1 h to 14 d, one day at first."""
 
-    def step(interval: Floats, visits: LookBatch, _: Floats) -> tuple[Floats, Floats]:
+    def step(interval: Floats, visits: VisitBatch, _: Floats) -> tuple[Floats, Floats]:
         return interval * np.where(visits.changed, 1 - 0.5, 1 + 0.5), np.zeros(len(interval))
 
     return Adaptive(scene, MultiplyDivide(step, first=1.0, min_interval=HOUR, max_interval=14.0), Queue.DUE)
 
 
-def likeness_step(interval: Floats, visits: LookBatch, _: Floats) -> tuple[Floats, Floats]:
+def likeness_step(interval: Floats, visits: VisitBatch, _: Floats) -> tuple[Floats, Floats]:
     """Double the interval if the versions are similar; otherwise shorten it by their difference, down to half."""
     unlike = np.minimum(visits.distance_bits / 32, 1.0)
     alike = ~visits.changed | (visits.distance_bits <= TOLERANCE_BITS)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from labs.experiments.optimum import known_value
-from labs.experiments.policies.policy import LookBatch, Scene, best
+from labs.experiments.policies.policy import Scene, VisitBatch, best
 from labs.experiments.worlds.world import Floats, Ints, World
 
 HORIZON_DAYS = 180.0  # the value of a first copy is the fresh time within this period
@@ -29,7 +29,7 @@ class Clairvoyant:
             score = np.where(self._fetched, score, first)
         return best(np.where(self._known, score, -np.inf), slots, host=self._scene.host, room=room)
 
-    def learn(self, visits: LookBatch) -> None:
+    def learn(self, visits: VisitBatch) -> None:
         self._since[visits.page], self._fetched[visits.page] = visits.at, True
         self._known[visits.page[visits.gone]] = False
 

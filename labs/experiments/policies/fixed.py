@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labs.experiments.policies.policy import LookBatch, Scene, best
+from labs.experiments.policies.policy import Scene, VisitBatch, best
 from labs.experiments.worlds.world import Floats, Ints
 
 
@@ -22,7 +22,7 @@ class Even:
         score = np.where(self._known, (now - self._since) * self._weight, -np.inf)
         return best(score, slots, host=self._scene.host, room=room)
 
-    def learn(self, visits: LookBatch) -> None:
+    def learn(self, visits: VisitBatch) -> None:
         self._since[visits.page] = visits.at
         self._known[visits.page[visits.gone]] = False
 

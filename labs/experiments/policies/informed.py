@@ -7,7 +7,7 @@ to learn; with few pages of very unequal importance, ours may be better.
 
 import numpy as np
 
-from labs.experiments.policies.policy import LookBatch, Scene, best
+from labs.experiments.policies.policy import Scene, VisitBatch, best
 from labs.experiments.worlds.world import Flags, Floats, Ints, World
 
 RATES = 48  # equally likely rates that replace all rates of the world
@@ -19,10 +19,10 @@ class Informed:
 
     def __init__(self, scene: Scene, world: World) -> None:
         self._scene = scene
-        self._rates = np.quantile(world.pieces.rate, (np.arange(RATES) + 0.5) / RATES)
+        self._rates = np.quantile(world.segments.rate, (np.arange(RATES) + 0.5) / RATES)
         # How often a page's rate is redrawn; 0 for never.
         lived = np.minimum(world.died, world.days) - world.born
-        self._redraws_per_day = float((len(world.pieces.page) - world.size) / lived.sum())
+        self._redraws_per_day = float((len(world.segments.page) - world.size) / lived.sum())
         self._chance = np.full((scene.size, RATES), 1 / RATES)
         self._since = np.zeros(scene.size)  # the last visit
         self._fetched, self._known = np.zeros(scene.size, bool), np.zeros(scene.size, bool)
@@ -43,14 +43,14 @@ class Informed:
         grown = 1 - (1 + x) * np.exp(-x)
         return np.asarray(np.einsum("pr,pr,r->p", self._chance[pages], grown, 1 / self._rates))
 
-    def learn(self, visits: LookBatch) -> None:
+    def learn(self, visits: VisitBatch) -> None:
         again = ~visits.first & ~visits.gone
         page, gap = visits.page[again], visits.gap[again]
-        self._chance[page] = self._learnt(self._chance[page], gap, visits.changed[again])
+        self._chance[page] = self._learn(self._chance[page], gap, visits.changed[again])
         self._since[visits.page], self._fetched[visits.page] = visits.at, True
         self._known[visits.page[visits.gone]] = False
 
-    def _learnt(self, chance: Floats, gap: Floats, changed: Flags) -> Floats:
+    def _learn(self, chance: Floats, gap: Floats, changed: Flags) -> Floats:
         """Return the posterior over today's rates. At most one redraw per gap is considered, in its middle."""
         fresh = np.exp(-np.outer(gap, self._rates))
         half = np.exp(-np.outer(gap / 2, self._rates))

@@ -34,7 +34,7 @@ from crawler.core.freshness.signals import (
 )
 from crawler.core.freshness.value import compute_weights
 from labs.experiments.policies.activities import SiteActivities
-from labs.experiments.policies.policy import LookBatch, Scene, places
+from labs.experiments.policies.policy import Scene, VisitBatch, places
 from labs.experiments.worlds.world import Floats, Ints
 
 SHORTEST_GAP_DAYS = 1e-6
@@ -42,7 +42,7 @@ LEAST_DAYS = 1 / 144  # minimum between two visits of a page
 LONGEST_DAYS = 180.0  # maximum between two visits of a page, if the budget allows it
 DISCOVERY_SHARE = REFRESH_SHARE = 0.3
 PLANS_A_DAY = 4  # the default of the product
-ANY_PRICE = 1e-9  # every visit is above it, so the best ones get the available slots
+MIN_SHADOW_PRICE = 1e-9  # every visit is above it, so the best ones get the available slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +114,13 @@ class Ours:
     def _candidates(self, pages: Ints, now: float) -> Candidates:
         is_new, no, nothing = self._is_new[pages], np.zeros(len(pages), bool), np.zeros(len(pages))
         a, b = self._beliefs(pages)
-        heard = self._heard(pages)
+        signals = self._signal_state(pages)
         longest = compute_longest_gap(float(len(pages)), self._scene.budget_per_day, max_interval=LONGEST_DAYS)
         return Candidates(
             a=a,
             b=b,
             weight=self._weight[pages],
-            shadow_price=nothing + ANY_PRICE,
+            shadow_price=nothing + MIN_SHADOW_PRICE,
             min_interval=nothing + LEAST_DAYS,
             max_interval=nothing + longest,
             unseen=np.where(is_new, 0.0, now - self._since[pages]),
@@ -135,45 +135,45 @@ class Ours:
             phase=self._phase[pages],
             gap=np.full(len(pages), np.nan),
             activity_ahead=np.where(is_new, 0.0, self._activity_ahead(pages)),
-            recall=np.asarray(heard.recall),
-            signal_days_ahead=compute_days_ahead(a, b, heard),
+            recall=np.asarray(signals.recall),
+            signal_days_ahead=compute_days_ahead(a, b, signals),
         )
 
     # learn and score
 
-    def learn(self, visits: LookBatch) -> None:
+    def learn(self, visits: VisitBatch) -> None:
         page, again = visits.page, ~visits.first & ~visits.gone
         group = self._group[page]
         a0, b0 = self._a0[group], self._b0[group]
         a, b = self._beliefs(page)
         by_site = self._by_site(visits)
         a, b = fade_evidence(a, b, a0, b0, visits.gap)
-        heard = self._heard(page)
-        learnt = self._learnt(a, b, visits, heard, by_site)
-        a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
+        signals = self._signal_state(page)
+        learned = self._learn_visits(a, b, visits, signals, by_site)
+        a, b = np.where(again, learned[0], a), np.where(again, learned[1], b)
         self._evidence_a[page], self._evidence_b[page] = subtract_prior(a, b, a0, b0)
         self._learn_amounts(page[visits.changed], visits.distance_bits[visits.changed])
-        self._activities.keep(visits, 1 - np.asarray(heard.recall))
+        self._activities.keep(visits, 1 - np.asarray(signals.recall))
         self._since[page], self._is_new[page], self._phase[page] = visits.at, False, 1.0
-        self._looked_at(page)
+        self._reset_signals(page)
         self._since[page[visits.gone]] = np.nan
 
-    def _learnt(
-        self, a: Floats, b: Floats, visits: LookBatch, heard: SignalState, by_site: Floats
+    def _learn_visits(
+        self, a: Floats, b: Floats, visits: VisitBatch, signals: SignalState, by_site: Floats
     ) -> tuple[Floats, Floats]:
         """Return estimates after visits with these results; a Last-Modified that cannot be true is ignored.
 
         by_site: the gaps in days of activity.
         """
         same = learn_unchanged(a, b, by_site)
-        changed = learn_changed_with_signals(a, b, by_site, heard)
+        changed = learn_changed_with_signals(a, b, by_site, signals)
         pace = by_site / np.maximum(visits.gap, SHORTEST_GAP_DAYS)
-        told = learn_changed_at(a, b, np.nan_to_num(visits.modified_age) * pace)
+        modified = learn_changed_at(a, b, np.nan_to_num(visits.modified_age) * pace)
         is_told = visits.changed & is_credible_age(visits.modified_age, visits.gap) & self._has.modified
         kinds = [is_told, visits.changed]
         return (
-            np.select(kinds, [told[0], changed[0]], same[0]),
-            np.select(kinds, [told[1], changed[1]], same[1]),
+            np.select(kinds, [modified[0], changed[0]], same[0]),
+            np.select(kinds, [modified[1], changed[1]], same[1]),
         )
 
     def _learn_amounts(self, pages: Ints, bits: Floats) -> None:
@@ -195,16 +195,16 @@ class Ours:
         """Return the days by which the hosts' activity is ahead of the calendar since the pages were visited."""
         return self._activities.ahead(self._scene.host[pages], self._since[pages])
 
-    def _by_site(self, visits: LookBatch) -> Floats:
+    def _by_site(self, visits: VisitBatch) -> Floats:
         """Return the gaps in days of the hosts' activity."""
         return np.maximum(
             visits.gap + self._activities.ahead(self._scene.host[visits.page], self._since[visits.page]), 0.0
         )
 
-    def _looked_at(self, pages: Ints) -> None:
+    def _reset_signals(self, pages: Ints) -> None:
         """Reset the signals about visited pages."""
 
-    def _heard(self, pages: Ints) -> SignalState:
+    def _signal_state(self, pages: Ints) -> SignalState:
         """Return the signals about pages since their last visits: none without a source."""
         nothing = np.zeros(len(pages))
         return SignalState(recall=nothing, count=nothing, ratio=nothing)
@@ -240,8 +240,8 @@ class Ours:
 
     def _silent_days(self, known: Ints) -> Floats:
         """Return the days since the last visit of pages without signals, weighted by the share of signaled changes."""
-        heard, unseen = self._heard(known), self._planned_at - self._since[known] + self._activity_ahead(known)
-        return np.where(np.equal(heard.count, 0), heard.recall * np.maximum(unseen, 0.0), 0.0)
+        signals, unseen = self._signal_state(known), self._planned_at - self._since[known] + self._activity_ahead(known)
+        return np.where(np.equal(signals.count, 0), signals.recall * np.maximum(unseen, 0.0), 0.0)
 
     def meet(self, pages: Ints, now: float) -> None:
         if now == 0:
@@ -255,4 +255,4 @@ class Ours:
         unseen = np.where(np.isnan(self._since), 1e9, now - self._since)
         a, b = self._beliefs(pages)
         unseen = np.maximum(unseen + self._activity_ahead(pages), 0.0)
-        return compute_fresh_chance(a, b, compute_aged_days(a, b, unseen, self._heard(pages)))
+        return compute_fresh_chance(a, b, compute_aged_days(a, b, unseen, self._signal_state(pages)))

@@ -28,7 +28,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class LookBatch:
+class VisitBatch:
     """The results of some visits, one row each; no page twice.
 
     gap: days since the last visit, 0 at a first one.  changed: False at a first visit.  gone: the page no longer
@@ -53,7 +53,7 @@ class Policy(Protocol):
         """Return at most `slots` pages to visit now, none twice.  room: what each host still allows; None: no limit."""
         ...
 
-    def learn(self, visits: LookBatch) -> None:
+    def learn(self, visits: VisitBatch) -> None:
         """Learn the results of visits."""
         ...
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from labs.experiments.worlds import rhythm
-from labs.experiments.worlds.world import Floats, Ints, Modified, Pieces, World, keys_of
+from labs.experiments.worlds.world import Floats, Ints, Modified, Segments, World, keys_of
 
 MEDIAN_RATE = 1 / 30  # changes per day; with the spread below, the mean page changes every ten days
 SPREAD = 1.5  # standard deviation of the log-normal's exponent
@@ -49,7 +49,7 @@ class Population:
     is_capped: bool = False
     redraw_days: float = np.inf
     lifetime_days: float = np.inf
-    timing: Callable[[Generator, Pieces, Floats], tuple[Ints, Floats]] | None = None
+    timing: Callable[[Generator, Segments, Floats], tuple[Ints, Floats]] | None = None
     waves: bool = False
     releases: bool = False
     edit_spread: float | None = None
@@ -65,17 +65,19 @@ class Population:
         importance = _power_law(rng, pages)[place] if self.power_law else np.ones(size)
         host = _hosts(rng, pages, self.hosts)[place]
         group = rng.integers(GROUPS, size=size)
-        pieces = _pieces(rng, self, group=group, born=born, died=died, days=days)
+        segments = _pieces(rng, self, group=group, born=born, died=died, days=days)
         ends = np.minimum(died, days)
-        changed, at = (self.timing or rhythm.poisson)(rng, pieces, ends)
+        changed, at = (self.timing or rhythm.poisson)(rng, segments, ends)
         if self.waves:
             extra, instants, per_day = _waves(rng, host, days)
-            pieces = Pieces(pieces.page, pieces.since, pieces.rate + per_day)
+            segments = Segments(segments.page, segments.since, segments.rate + per_day)
             changed, at = np.append(changed, extra), np.append(at, instants)
         if self.releases:
             changed, at = rhythm.released(rng, changed, at, days=days, apart=RELEASES_APART_DAYS)
             # Of a page's changes until one release, only one is visible.
-            pieces = Pieces(pieces.page, pieces.since, pieces.rate / (1 + pieces.rate * RELEASES_APART_DAYS))
+            segments = Segments(
+                segments.page, segments.since, segments.rate / (1 + segments.rate * RELEASES_APART_DAYS)
+            )
         alive = (at > born[changed]) & (at <= ends[changed])
         return World(
             name=name,
@@ -85,21 +87,21 @@ class Population:
             group=group,
             born=born,
             died=died,
-            edit=_edits(rng, self, pieces, size),
+            edit=_edits(rng, self, segments, size),
             keys=keys_of(changed[alive], at[alive], stride=days + 1.0),
-            pieces=pieces,
+            segments=segments,
             modified=self.modified,
             adds_up=self.adds_up,
             cap_per_day=CAP_SHARE * pages if self.is_capped else None,
         )
 
 
-def _edits(rng: Generator, population: Population, pieces: Pieces, size: int) -> Floats:
+def _edits(rng: Generator, population: Population, segments: Segments, size: int) -> Floats:
     """Return the share of its text that each page's changes replace."""
     if population.edit_spread is None:
         return rng.uniform(0.1, 1.0, size)
     logs = np.zeros(size)
-    logs[pieces.page[::-1]] = np.log(pieces.rate[::-1])  # of several pieces of a page, the first one stays
+    logs[segments.page[::-1]] = np.log(segments.rate[::-1])  # of several segments of a page, the first one stays
     by_rate = (logs - logs.mean()) / max(float(logs.std()), 1e-9)
     drawn = population.edit_by_rate * by_rate + np.sqrt(1 - population.edit_by_rate**2) * rng.standard_normal(size)
     return np.asarray(np.clip(TYPICAL_EDIT * np.exp(population.edit_spread * drawn), LEAST_EDIT, 1.0), np.float64)
@@ -131,7 +133,9 @@ def _hosts(rng: Generator, pages: int, hosts: int) -> Ints:
     return np.asarray(rng.choice(hosts, size=pages, p=sizes / sizes.sum()), np.int64)
 
 
-def _pieces(rng: Generator, population: Population, *, group: Ints, born: Floats, died: Floats, days: float) -> Pieces:
+def _pieces(
+    rng: Generator, population: Population, *, group: Ints, born: Floats, died: Floats, days: float
+) -> Segments:
     """Return each page's rate from birth on, redrawn every `redraw_days`, at a different hour for each page."""
     size = len(born)
     pages, since = [np.arange(size)], [born]
@@ -148,7 +152,7 @@ def _pieces(rng: Generator, population: Population, *, group: Ints, born: Floats
     page, from_day = np.concatenate(pages), np.concatenate(since)
     rate = _with_templates(rng, population.rates(rng, len(page)), group[page], population.templates)
     order = np.argsort(from_day, kind="stable")
-    return Pieces(page[order], from_day[order], rate[order])
+    return Segments(page[order], from_day[order], rate[order])
 
 
 def _with_templates(rng: Generator, rates: Floats, group: Ints, share: float) -> Floats:

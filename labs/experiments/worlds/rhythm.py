@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.random import Generator
 
-from labs.experiments.worlds.world import Floats, Ints, Pieces
+from labs.experiments.worlds.world import Floats, Ints, Segments
 
 WEEK_HOURS = 168
 OFFICE = range(8, 19)  # hours of a working day
@@ -11,40 +11,40 @@ OFFICE_WEIGHT, EVENING_WEIGHT, NIGHT_WEIGHT = 10.0, 1.0, 0.3  # weight of an hou
 LEAST_VARIATION, MOST_VARIATION = 1.3, 1.8  # of the gaps between changes, as measured on four sites (1 for Poisson)
 
 
-def poisson(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]:
+def poisson(rng: Generator, segments: Segments, ends: Floats) -> tuple[Ints, Floats]:
     """Return independent changes (page, day).
 
     ends: the last day of each page.  A piece lasts until its page's next one begins.
     """
-    until = _ends_of(pieces, ends)
-    counts = rng.poisson(pieces.rate * (until - pieces.since))
+    until = _ends_of(segments, ends)
+    counts = rng.poisson(segments.rate * (until - segments.since))
     which = np.repeat(np.arange(len(counts)), counts)
-    at = pieces.since[which] + rng.random(len(which)) * (until - pieces.since)[which]
-    return pieces.page[which], at
+    at = segments.since[which] + rng.random(len(which)) * (until - segments.since)[which]
+    return segments.page[which], at
 
 
-def bursts(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]:
+def bursts(rng: Generator, segments: Segments, ends: Floats) -> tuple[Ints, Floats]:
     """Return changes with Gamma gaps that vary more than their mean, page by page, starting long before day 0.
 
     For pages with one piece each, as without drift.
     """
-    variation = rng.uniform(LEAST_VARIATION, MOST_VARIATION, len(pieces.page))
+    variation = rng.uniform(LEAST_VARIATION, MOST_VARIATION, len(segments.page))
     shape = 1 / variation**2
-    run_up = 10 / pieces.rate  # days before the start, so that day 0 is at a random point of a gap
-    expected = pieces.rate * (ends[pieces.page] - pieces.since + run_up)
+    run_up = 10 / segments.rate  # days before the start, so that day 0 is at a random point of a gap
+    expected = segments.rate * (ends[segments.page] - segments.since + run_up)
     counts = np.ceil(expected + 6 * variation * np.sqrt(expected) + 20).astype(np.int64)  # almost certainly enough
     which = np.repeat(np.arange(len(counts)), counts)
-    gaps = rng.gamma(shape[which], 1.0) / (shape * pieces.rate)[which]
+    gaps = rng.gamma(shape[which], 1.0) / (shape * segments.rate)[which]
     total = np.cumsum(gaps)
     first = np.repeat(np.cumsum(counts) - counts, counts)
-    at = total - (total - gaps)[first] + (pieces.since - run_up)[which]
-    inside = (at > pieces.since[which]) & (at <= ends[pieces.page[which]])
-    return pieces.page[which[inside]], at[inside]
+    at = total - (total - gaps)[first] + (segments.since - run_up)[which]
+    inside = (at > segments.since[which]) & (at <= ends[segments.page[which]])
+    return segments.page[which[inside]], at[inside]
 
 
-def office_hours(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]:
+def office_hours(rng: Generator, segments: Segments, ends: Floats) -> tuple[Ints, Floats]:
     """Return as many changes as Poisson's, moved into the working hours of the page's time zone."""
-    page, at = poisson(rng, pieces, ends)
+    page, at = poisson(rng, segments, ends)
     zone = rng.integers(24, size=len(ends)) / 24
     weights = _week()
     passed = np.concatenate([[0.0], np.cumsum(weights)]) * 7 / weights.sum()  # activity until each hour, in days
@@ -70,10 +70,10 @@ def _week() -> Floats:
     return weights
 
 
-def _ends_of(pieces: Pieces, ends: Floats) -> Floats:
+def _ends_of(segments: Segments, ends: Floats) -> Floats:
     """Return when each piece ends: with its page's next one, or with its page."""
-    order = np.lexsort((pieces.since, pieces.page))
-    page, since = pieces.page[order], pieces.since[order]
+    order = np.lexsort((segments.since, segments.page))
+    page, since = segments.page[order], segments.since[order]
     until = ends[page].copy()
     follows = page[1:] == page[:-1]
     until[:-1][follows] = since[1:][follows]

@@ -13,7 +13,7 @@ import numpy as np
 
 from crawler.errors import BadInput
 from labs.experiments import estimate
-from labs.experiments.worlds.world import Flags, Floats, Ints, Pieces, World, keys_of
+from labs.experiments.worlds.world import Flags, Floats, Ints, Segments, World, keys_of
 
 DAY_SECONDS = 86_400.0
 EDIT = 0.55  # share of a page that a change replaces, if it was not recorded: the mean of the made worlds
@@ -99,11 +99,11 @@ class History:
         return np.maximum(rates, 0.01 / self.days)
 
 
-def history_of_looks(
+def history_of_visits(
     name: str, days: float, visits: Mapping[str, Sequence[tuple[float, bool]]], *, importance: Mapping[str, float]
 ) -> History:
     """Build a history from each page's visits in order: (days from the first visit of all, whether it changed)."""
-    every = [look for found in visits.values() for look in found]
+    every = [visit for found in visits.values() for visit in found]
     return History(
         name=name,
         days=days,
@@ -127,7 +127,7 @@ def _world(name: str, days: float, *, importance: Floats, rates: Floats, page: I
         died=np.full(size, np.inf),
         edit=np.full(size, EDIT),
         keys=keys_of(page, np.minimum(at, days), stride=days + 1.0),
-        pieces=Pieces(np.arange(size), np.zeros(size), rates),
+        segments=Segments(np.arange(size), np.zeros(size), rates),
     )
 
 

@@ -25,7 +25,7 @@ class Modified(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class Segments:
     """True change rates in pieces: from day `since` on, `page` changes `rate` times per day on average.
 
     Sorted by `since`; every page has a piece that begins at or before its birth.
@@ -56,7 +56,7 @@ class World:
     died: Floats
     edit: Floats
     keys: Floats = field(repr=False)
-    pieces: Pieces = field(repr=False)
+    segments: Segments = field(repr=False)
     modified: Modified = Modified.SILENT
     adds_up: bool = True
     cap_per_day: float | None = None
@@ -109,9 +109,11 @@ class World:
 
     def rates_at(self, day: float) -> Floats:
         """Return the true change rate of each page at an instant, per day."""
-        begun = self.pieces.since <= day
+        begun = self.segments.since <= day
         rates = np.zeros(self.size)
-        rates[self.pieces.page[begun]] = self.pieces.rate[begun]  # of several pieces of a page, the last one stays
+        rates[self.segments.page[begun]] = self.segments.rate[
+            begun
+        ]  # of several segments of a page, the last one stays
         return rates
 
 

@@ -39,7 +39,7 @@ def test_all_of_a_small_site_is_covered() -> None:
 
 
 def order_of(way: Way) -> list[int]:
-    """Which pages of the small site are fetched, one at a time."""
+    """Return the order in which the pages of the small site are fetched, one at a time."""
     truth = fixpoint(SMALL) / SMALL.pages
     shares = [0.0, *cover(SMALL, way, max_pages=100, seed=1, claimed=1).shares]
     gains = [b - a for a, b in pairwise(shares)]
@@ -47,7 +47,7 @@ def order_of(way: Way) -> list[int]:
 
 
 def test_orders_by_hand() -> None:
-    """Pages 1, 2 and 3 are equally important and equally deep, and so stand for one another."""
+    """Check the orders. Pages 1, 2 and 3 are equally important and equally deep, and therefore interchangeable."""
     assert [n in {4, 5} for n in order_of(Way.BREADTH)] == [False] * 4 + [True] * 2
     assert [n in {4, 5} for n in order_of(Way.DEPTH)] == [False, False, True, False, False, True]
     assert order_of(Way.OMNISCIENT).index(5) == 2
@@ -61,7 +61,7 @@ def test_a_root_with_more_cash_puts_what_it_links_to_before_what_those_link_to()
 
     children = fixpoint(tree)[1]
     assert abs(first_of_root(1000.0) - (fixpoint(tree)[0] + 49 * children) / tree.pages) < 1e-9
-    assert first_of_root(1.0) > first_of_root(1000.0)  # grandchildren are worth more, and one endowment leads to them
+    assert first_of_root(1.0) > first_of_root(1000.0)  # one endowment is enough to reach the grandchildren
 
 
 def test_mixed_prefers_short_urls() -> None:

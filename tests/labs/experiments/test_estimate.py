@@ -9,7 +9,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 
 @pytest.mark.parametrize("per_gap", [0.1, 0.2, 0.5, 1.0, 1.5, 2.0])
-def test_ten_irregular_looks_give_the_rate_within_five_percent_of_bias(per_gap: float) -> None:
+def test_bias_of_ten_irregular_visits_is_within_five_percent(per_gap: float) -> None:
     rng = np.random.default_rng(7)
     gaps = rng.uniform(0.5, 1.5, (20_000, 10))
     found = rng.random(gaps.shape) < -np.expm1(-per_gap * gaps)
@@ -43,7 +43,7 @@ def test_nothing_found_is_a_rate_of_nothing_and_always_found_is_finite() -> None
     assert 0.5 < rate(gaps, np.ones(3, dtype=np.bool_)) < 10
 
 
-def test_pages_with_fewer_looks_can_stand_in_the_same_array() -> None:
+def test_pages_with_fewer_visits_can_share_an_array() -> None:
     gaps, found = np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 4.0], [0.0, 0.0, 0.0]]), np.array([[True, False, True]] * 3)
 
     short, _, none = rate(gaps, found)

@@ -22,7 +22,7 @@ def test_the_mean_page_has_importance_1_and_one_more_pass_changes_nothing() -> N
     again = 0.85 * np.bincount(
         graph.targets, weights=(truth / np.maximum(graph.out_degrees, 1))[graph.sources], minlength=500
     )
-    assert np.ptp(truth - again) < 1e-9  # what is missing comes from the virtual page, the same for each
+    assert np.ptp(truth - again) < 1e-9  # the missing cash comes from the virtual page, equally for each
 
 
 def test_the_offline_iteration_comes_nearer_with_every_pass() -> None:

@@ -1,10 +1,10 @@
-"""What is learnt of kinds of site, and what it is worth in the first month of new domains."""
+"""Priors of kinds of sites, and their value in the first month of new domains."""
 
 import numpy as np
 import pytest
 
 from crawler.core.freshness.prior import ALL_KINDS
-from labs.experiments.kinds import MEDIAN_RATES, Start, Trial, kinds_compared, new_world, older_domains
+from labs.experiments.kinds import MEDIAN_RATES, Start, Trial, compare_kinds, new_world, older_domains
 
 SMALL = Trial(domains=24, pages=20, days=30, older=6)
 
@@ -18,21 +18,21 @@ def test_the_pages_of_a_kind_change_at_its_rates() -> None:
 
 
 @pytest.mark.soak
-def test_kinds_are_told_apart_by_what_looks_at_older_domains_found() -> None:
+def test_kinds_are_distinguished_by_visits_to_older_domains() -> None:
     by_kind = older_domains(SMALL, by_kind=True, seed=1)
     alike = older_domains(SMALL, by_kind=False, seed=1)
-    rates = {each.kind: each.prior.rate_per_day for each in by_kind.learnt}
+    rates = {each.kind: each.prior.rate_per_day for each in by_kind.learned}
 
     assert sorted(MEDIAN_RATES, key=MEDIAN_RATES.__getitem__) == sorted(MEDIAN_RATES, key=rates.__getitem__)
     assert rates["gov"] < 0.5 * rates[ALL_KINDS] < rates["com"]
-    assert [each.kind for each in alike.learnt] == [ALL_KINDS]
-    assert [each.domains for each in by_kind.learnt] == [6, 6, 6, 6, 24]
+    assert [each.kind for each in alike.learned] == [ALL_KINDS]
+    assert [each.domains for each in by_kind.learned] == [6, 6, 6, 6, 24]
 
 
 @pytest.mark.soak
-def test_new_domains_are_fresher_where_their_kind_is_known_and_no_request_more_is_made() -> None:
+def test_new_domains_are_fresher_if_their_kind_is_known_with_equal_requests() -> None:
     trial = Trial(domains=40, pages=20, days=12, older=6)
-    rows = {row.start: row for row in kinds_compared(trial, [0.1], seeds=4)}
+    rows = {row.start: row for row in compare_kinds(trial, [0.1], seeds=4)}
 
     assert rows[Start.KIND].gain.mean > 2 * rows[Start.KIND].gain.error > 0
     assert rows[Start.KIND].freshness.mean > rows[Start.ALL].freshness.mean

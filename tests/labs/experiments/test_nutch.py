@@ -1,10 +1,10 @@
-"""Five pages on paper: the table of the notes on Nutch, and what OPIC says of the same visits."""
+"""Five pages computed by hand: the table in Nutch's notes, and OPIC's importance for the same visits."""
 
 import numpy as np
 
 from labs.experiments.nutch import rounds, truth
 
-# After each round; "*" was read, "-" is not known.
+# After each round; "*" was visited, "-" is not known.
 TABLE = """
     -  1.0   -     -     -     -
     A  1.0*  0.5   0.5   -     -
@@ -40,7 +40,7 @@ def test_nutch_grows_without_end_where_opic_comes_near_the_truth() -> None:
     assert np.mean([abs(last.importance[name] - true[name]) / true[name] for name in true]) < 0.05
 
 
-def test_nutch_calls_the_page_that_only_was_injected_more_important_than_the_one_that_many_visits_pay() -> None:
+def test_nutch_scores_the_injected_page_above_a_page_with_many_visited_in_links() -> None:
     after_five = list(rounds(5))[-1].scores
     true = truth()
 

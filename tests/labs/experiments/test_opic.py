@@ -38,7 +38,7 @@ def test_claims_of_a_hundred_pages_do_little_harm() -> None:
 
 
 @pytest.mark.parametrize("selection", SelectionOrder)
-def test_no_coin_is_lost(selection: SelectionOrder) -> None:
+def test_cash_is_conserved(selection: SelectionOrder) -> None:
     crawl = Crawl(GRAPH, selection=selection, seed=1, batch=7)
 
     crawl.visit(3001)
@@ -48,7 +48,7 @@ def test_no_coin_is_lost(selection: SelectionOrder) -> None:
     assert len(crawl.log().page) == 3001
 
 
-def test_greedy_takes_the_richest_page_every_time() -> None:
+def test_greedy_always_takes_the_page_with_the_most_cash() -> None:
     graph = power_law(60, seed=3)
     crawl = Crawl(graph, selection=SelectionOrder.GREEDY, seed=1)
 
@@ -91,7 +91,7 @@ def test_visits_see_the_links_as_they_are_by_then() -> None:
     assert crawl.estimate()[2] > 1.0
 
 
-def test_what_the_root_begins_with_is_out_of_the_dormant_coins_and_forgotten_in_time() -> None:
+def test_initial_cash_of_the_root_comes_from_dormant_cash_and_is_forgotten_in_time() -> None:
     crawl = Crawl(GRAPH, selection=SelectionOrder.GREEDY, seed=1, root_cash=100.0)
     assert crawl.cash(0) == 100 * ENDOWMENT
     assert crawl.economy.dormant == TOTAL_CASH - (GRAPH.pages + 99) * ENDOWMENT

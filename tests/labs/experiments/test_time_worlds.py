@@ -8,7 +8,7 @@ from labs.experiments import optimum
 from labs.experiments.worlds import rhythm
 from labs.experiments.worlds.populations import POPULATIONS, make_world
 from labs.experiments.worlds.traces import History, read_trace
-from labs.experiments.worlds.world import Modified, Pieces, World, keys_of
+from labs.experiments.worlds.world import Modified, Segments, World, keys_of
 
 
 def world_of(*changes: tuple[int, float], pages: int = 2, days: float = 20.0) -> World:
@@ -23,11 +23,11 @@ def world_of(*changes: tuple[int, float], pages: int = 2, days: float = 20.0) ->
         died=np.full(pages, np.inf),
         edit=np.full(pages, 0.5),
         keys=keys_of(page, at, stride=days + 1),
-        pieces=Pieces(np.arange(pages), np.zeros(pages), np.full(pages, 0.1)),
+        segments=Segments(np.arange(pages), np.zeros(pages), np.full(pages, 0.1)),
     )
 
 
-def test_a_world_tells_each_pages_next_and_last_change_and_how_many_lie_between() -> None:
+def test_world_returns_next_and_last_changes_and_their_number() -> None:
     world = world_of((0, 3.0), (1, 5.0), (0, 9.0))
     both = np.array([0, 1])
 
@@ -41,11 +41,11 @@ def test_a_world_tells_each_pages_next_and_last_change_and_how_many_lie_between(
 def test_a_population_changes_as_often_as_its_true_rates_say(name: str) -> None:
     world = make_world(name, pages=600, days=300.0, seed=3)
     lived = np.minimum(world.died, world.days) - world.born
-    steady = np.bincount(world.pieces.page, minlength=world.size) == 1
+    steady = np.bincount(world.segments.page, minlength=world.size) == 1
     expected = (world.rates_at(world.days) * lived)[steady].sum()
     counts = world.changes_between(np.arange(world.size), world.born, np.minimum(world.died, world.days))[steady]
 
-    # Bursts and waves come in lumps, so their sums spread more than Poisson's.
+    # Bursts and waves are clustered, which spreads their sums more than Poisson's.
     assert counts.sum() == pytest.approx(expected, rel=0.1)
     assert world.importance.mean() == pytest.approx(1.0, rel=0.15)
 
@@ -74,7 +74,7 @@ def test_bursts_vary_more_than_poisson_and_office_hours_leave_the_weekend_quiet(
     assert ((weekday > 5.5) & (weekday < 6.0)).mean() < 0.03
 
 
-def test_what_changes_until_a_release_is_seen_from_then_on() -> None:
+def test_changes_become_visible_with_the_next_release() -> None:
     page, at = rhythm.released(
         np.random.default_rng(1), np.array([0, 0, 1]), np.array([0.0, 0.1, 99.9]), days=100.0, apart=10.0
     )
@@ -86,7 +86,7 @@ def test_what_changes_until_a_release_is_seen_from_then_on() -> None:
     assert len(instants[instants < world.days]) < 40 < len(world.keys) / 10
 
 
-def test_servers_lie_about_last_modified_in_their_own_ways() -> None:
+def test_servers_send_false_last_modified_in_several_ways() -> None:
     worlds = {
         m: make_world(n, pages=50, days=50.0, seed=1) for n, m in (("honest", Modified.HONEST), ("echo", Modified.ECHO))
     }
@@ -100,7 +100,7 @@ def test_servers_lie_about_last_modified_in_their_own_ways() -> None:
 
 
 def test_the_optimum_of_five_pages_is_that_of_the_literature() -> None:
-    # Cho and Garcia-Molina's example: rates 1 to 5, five looks a day; the fastest page is given up.
+    # Cho and Garcia-Molina's example: rates 1 to 5, five visits per day; the fastest page is never visited.
     rates = np.arange(1.0, 6.0)
     visits = optimum.optimum(rates, np.ones(5), budget_per_day=5, host=np.zeros(5, np.int64), cap_per_day=None)
 
@@ -138,14 +138,14 @@ def test_a_trace_is_read_from_csv_and_from_jsonl(tmp_path: Path) -> None:
         ("a.jsonl", '{"page": "/a", "changes": [1], "importance": -1}', "not above 0"),
     ],
 )
-def test_what_is_no_trace_is_refused_with_the_reason(tmp_path: Path, name: str, text: str, complaint: str) -> None:
+def test_invalid_trace_is_an_error_with_the_reason(tmp_path: Path, name: str, text: str, complaint: str) -> None:
     (tmp_path / name).write_text(text)
 
     with pytest.raises(BadInput, match=complaint):
         read_trace(tmp_path / name)
 
 
-def test_a_history_is_filled_in_as_its_looks_found_it() -> None:
+def test_history_agrees_with_the_results_of_its_visits() -> None:
     looked = np.tile(np.arange(0.0, 50.0, 5.0), 2)
     found = np.array([False] * 10 + [False, True] * 5)
     history = History("a.test", 50.0, ("/still", "/lively"), np.ones(2), np.repeat([0, 1], 10), looked, found)

@@ -13,7 +13,7 @@ def reaction() -> Reaction:
     return react(LabRun(GRAPH, passes=10, seed=1), SelectionOrder.GREEDY, after=32)
 
 
-def test_a_curve_has_a_point_for_each_pass_and_tells_of_its_progress() -> None:
+def test_curve_has_a_point_per_pass_and_reports_progress() -> None:
     told: list[int] = []
 
     curve = converge(LabRun(GRAPH, passes=3, seed=1, progress=told.append), SelectionOrder.CYCLE)
@@ -31,13 +31,13 @@ def test_the_offline_curve_counts_a_pass_as_one_visit_of_each_page() -> None:
 
 
 def test_one_window_after_a_change_about_a_third_of_the_jump_is_left(reaction: Reaction) -> None:
-    """Interpolation forgets as exp(-t/T): after one window 37 % are remembered."""
+    """Check that interpolation forgets as exp(-t/T): 37 % remain after one window."""
     assert reaction.points[0].errors.every > 3 * reaction.before.every
     assert 0.2 < reaction.left_after(1.0) < 0.5
     assert reaction.left_after(2.0) < 0.2
 
 
-def test_the_error_comes_back(reaction: Reaction) -> None:
+def test_error_recovers(reaction: Reaction) -> None:
     until = reaction.windows_until_back
 
     assert until is not None
@@ -51,7 +51,7 @@ def test_two_blocks_forget_a_change_within_a_window_and_a_half() -> None:
     assert found.left_after(1.4) < 0.1
 
 
-def test_a_graph_that_changes_is_told_less_exactly_than_one_at_rest() -> None:
+def test_estimates_of_a_changing_graph_are_less_exact() -> None:
     policies = [policy_of("interpolation"), policy_of("variable:4")]
 
     still, moving = (live(LabRun(GRAPH, passes=6, seed=1), policies, rate=rate) for rate in (0.0, 0.1))
@@ -62,7 +62,7 @@ def test_a_graph_that_changes_is_told_less_exactly_than_one_at_rest() -> None:
 
 
 def test_greedy_halves_the_error_factor_of_random_and_errs_less() -> None:
-    """The paper: most cash first drives the clock about twice as fast."""
+    """Check the paper's claim: selection by most cash drives the clock about twice as fast."""
     trial = LabRun(GRAPH, passes=6, seed=1)
 
     found = beside(converge(trial, SelectionOrder.RANDOM), converge(trial, SelectionOrder.GREEDY))
@@ -72,7 +72,7 @@ def test_greedy_halves_the_error_factor_of_random_and_errs_less() -> None:
     assert all(each.every > 1.5 and each.top > 2.0 for each in found[1:])
 
 
-def test_the_reserve_share_is_a_dial_of_the_laboratory_too() -> None:
+def test_share_of_the_virtual_page_can_be_set() -> None:
     errors = [
         converge(LabRun(GRAPH, passes=8, seed=1, virtual_page_share=share), SelectionOrder.GREEDY)
         .points[-1]
@@ -92,4 +92,4 @@ def test_interpolation_follows_the_window_closely_at_rest_and_late_after_a_chang
     last = found.moments[-1]
     assert found.before < 0.5 * found.after
     assert abs(last.exact - found.after) < 0.1 * found.after  # the whole window is younger than the change
-    assert last.told < last.exact  # while interpolation still remembers what was before
+    assert last.interpolated < last.exact  # interpolation still contains cash from before the change

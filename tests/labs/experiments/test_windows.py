@@ -18,7 +18,7 @@ def crawl() -> Crawl:
     return crawl
 
 
-def test_policies_are_read_as_they_are_typed() -> None:
+def test_policies_are_parsed() -> None:
     assert policy_of("interpolation") == WindowPolicy(Window.INTERPOLATION, 24.0)
     assert policy_of("variable") == WindowPolicy(Window.VARIABLE, 8.0)
     assert str(policy_of("fixed:2.5")) == "fixed:2.5"
@@ -26,7 +26,7 @@ def test_policies_are_read_as_they_are_typed() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "sliding", "fixed:x", "variable:1.5", "fixed:0", "fixed:nan"])
-def test_what_is_no_policy_is_a_sentence(text: str) -> None:
+def test_invalid_policy_is_an_error_with_a_sentence(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a window such as|the size must be above 0"):
         policy_of(text)
 
@@ -44,7 +44,7 @@ def test_a_longer_window_is_more_exact_while_nothing_changes(crawl: Crawl) -> No
 
 
 @pytest.mark.parametrize("text", ["variable:8", "fixed:24", "improved:24", "blocks:24", "interpolation:16"])
-def test_every_window_tells_much_the_same_of_a_graph_at_rest(crawl: Crawl, text: str) -> None:
+def test_all_windows_agree_on_a_constant_graph(crawl: Crawl, text: str) -> None:
     told = estimate(crawl, policy_of(text))
 
     assert errors(told.importance, TRUTH).every < 0.1
@@ -61,7 +61,7 @@ def test_what_a_window_stores_is_counted(crawl: Crawl) -> None:
 
 
 def test_a_variable_window_counts_exactly_its_last_measures() -> None:
-    """Two pages that pay each other, visited in turn; the measures are read off the log by hand."""
+    """Check two pages that pay each other in turn, with measures read from the log by hand."""
     crawl = Crawl(from_rows([[1], [0]]), selection=SelectionOrder.CYCLE, seed=1)
     crawl.visit(10)
     log, now = crawl.log(), crawl.economy.clock

@@ -13,7 +13,7 @@ QUIET_DAYS = 10.0  # without a change of a page, about which an unreliable sourc
 BURST_SHARE, BURST_SIGNALS = 0.1, 5  # of all pages, each day, and signals about each of them
 
 
-class Manner(StrEnum):
+class Behavior(StrEnum):
     """How a source sends signals."""
 
     HONEST = "honest"  # some changes, at once, and false signals, evenly over pages and time
@@ -27,7 +27,7 @@ class Manner(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SignalLog:
     """Signals ordered by day. page: number of the page that is reported as changed."""
 
     page: Ints
@@ -35,42 +35,42 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class SignalSource:
     """A source. recall: share of the changes that it signals.  precision: share of its signals that are true."""
 
-    manner: Manner = Manner.HONEST
+    behavior: Behavior = Behavior.HONEST
     recall: float = 1.0
     precision: float = 1.0
 
 
-def told_by(voice: Voice, world: World, *, seed: int) -> Told:
+def generate_signals(source: SignalSource, world: World, *, seed: int) -> SignalLog:
     """Return a source's signals about a world. Equal arguments give equal signals."""
     rng = np.random.default_rng([seed, 1])
     turn = TURNS_AT * world.days
-    match voice.manner:
-        case Manner.HONEST:
-            page, day = _honest(rng, world, voice)
-        case Manner.TODAY:
+    match source.behavior:
+        case Behavior.HONEST:
+            page, day = _honest(rng, world, source)
+        case Behavior.TODAY:
             page, day = _today(world, 0.0)
-        case Manner.UNCHANGED:
+        case Behavior.UNCHANGED:
             page, day = _unchanged(rng, world, 0.0)
-        case Manner.BURSTS:
+        case Behavior.BURSTS:
             page, day = _bursts(rng, world)
-        case Manner.HALF:
-            page, day = _honest(rng, world, Voice())
+        case Behavior.HALF:
+            page, day = _honest(rng, world, SignalSource())
             page, day = page[page % 2 == 0], day[page % 2 == 0]
         case _:
-            page, day = _honest(rng, world, Voice())
+            page, day = _honest(rng, world, SignalSource())
             page, day = page[day < turn], day[day < turn]
             lies = None
-            if voice.manner is Manner.TURNS_TODAY:
+            if source.behavior is Behavior.TURNS_TODAY:
                 lies = _today(world, turn)
-            elif voice.manner is Manner.TURNS_UNCHANGED:
+            elif source.behavior is Behavior.TURNS_UNCHANGED:
                 lies = _unchanged(rng, world, turn)
             if lies is not None:
                 page, day = np.append(page, lies[0]), np.append(day, lies[1])
     order = np.argsort(day, kind="stable")
-    return Told(page[order], day[order])
+    return SignalLog(page[order], day[order])
 
 
 def _changes(world: World) -> tuple[Ints, Floats]:
@@ -79,12 +79,12 @@ def _changes(world: World) -> tuple[Ints, Floats]:
     return page, keys - page * world.stride
 
 
-def _honest(rng: Generator, world: World, voice: Voice) -> tuple[Ints, Floats]:
+def _honest(rng: Generator, world: World, source: SignalSource) -> tuple[Ints, Floats]:
     page, day = _changes(world)
-    is_told = rng.random(len(page)) < voice.recall
-    many = rng.poisson(is_told.sum() * (1 - voice.precision) / voice.precision)
+    is_signaled = rng.random(len(page)) < source.recall
+    many = rng.poisson(is_signaled.sum() * (1 - source.precision) / source.precision)
     false = rng.integers(world.size, size=many), rng.uniform(0, world.days, many)
-    return np.append(page[is_told], false[0]), np.append(day[is_told], false[1])
+    return np.append(page[is_signaled], false[0]), np.append(day[is_signaled], false[1])
 
 
 def _today(world: World, since: float) -> tuple[Ints, Floats]:
