@@ -108,7 +108,7 @@ class Pages:
 def dai(
     *, timing: Timing, seed: int, pages: int = 100, visits: int = 60, periods: Sequence[float] = PERIODS_DAYS
 ) -> list[Track]:
-    """Run similarity, a fixed period and shadow prices; all make about equal visits, the last price has equal freshness.
+    """Run similarity, a fixed period, and shadow prices with about equal visits and with equal freshness.
 
     pages: for each period.  No rule knows a period; the shadow price begins with the product's prior.
     """

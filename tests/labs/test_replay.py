@@ -103,8 +103,8 @@ def test_a_copy_is_stale_from_a_change_to_the_next_visit(
 @pytest.mark.parametrize(
     ("events", "message"),
     [
-        pytest.param(None, "no events.json", id="no file"),
-        pytest.param("{", "is not as", id="no JSON"),
+        pytest.param(None, "no readable events.json", id="no file"),
+        pytest.param("{", "is not in the format", id="no JSON"),
         pytest.param('{"start": "2026-01-01T00:00:00Z", "days": 3}', "'events'", id="no events"),
         pytest.param([[0, "a.html", "lost"]], "has no lost", id="a lost blob"),
         pytest.param([[9, "a.html", None], [3, "a.html", None]], "not in order", id="disorder"),
@@ -129,7 +129,7 @@ def test_invalid_archive_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "history.tar.xz").write_text("no archive", encoding="utf-8")
 
     assert main(["replay", str(tmp_path / "history.tar.xz"), "--budget", "4"]) == 2
-    assert "no .tar archive" in capsys.readouterr().err
+    assert "nor a readable .tar archive" in capsys.readouterr().err
 
 
 def test_a_feed_is_served_with_its_own_type_and_is_no_page(folder: Path) -> None:

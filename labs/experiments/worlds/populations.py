@@ -65,7 +65,7 @@ class Population:
         importance = _power_law(rng, pages)[place] if self.power_law else np.ones(size)
         host = _hosts(rng, pages, self.hosts)[place]
         group = rng.integers(GROUPS, size=size)
-        segments = _pieces(rng, self, group=group, born=born, died=died, days=days)
+        segments = _segments(rng, self, group=group, born=born, died=died, days=days)
         ends = np.minimum(died, days)
         changed, at = (self.timing or rhythm.poisson)(rng, segments, ends)
         if self.waves:
@@ -133,7 +133,7 @@ def _hosts(rng: Generator, pages: int, hosts: int) -> Ints:
     return np.asarray(rng.choice(hosts, size=pages, p=sizes / sizes.sum()), np.int64)
 
 
-def _pieces(
+def _segments(
     rng: Generator, population: Population, *, group: Ints, born: Floats, died: Floats, days: float
 ) -> Segments:
     """Return each page's rate from birth on, redrawn every `redraw_days`, at a different hour for each page."""

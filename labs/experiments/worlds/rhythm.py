@@ -14,7 +14,7 @@ LEAST_VARIATION, MOST_VARIATION = 1.3, 1.8  # of the gaps between changes, as me
 def poisson(rng: Generator, segments: Segments, ends: Floats) -> tuple[Ints, Floats]:
     """Return independent changes (page, day).
 
-    ends: the last day of each page.  A piece lasts until its page's next one begins.
+    ends: the last day of each page.  A segment lasts until its page's next one begins.
     """
     until = _ends_of(segments, ends)
     counts = rng.poisson(segments.rate * (until - segments.since))

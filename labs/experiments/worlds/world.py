@@ -26,9 +26,9 @@ class Modified(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """True change rates in pieces: from day `since` on, `page` changes `rate` times per day on average.
+    """True change rates in segments: from day `since` on, `page` changes `rate` times per day on average.
 
-    Sorted by `since`; every page has a piece that begins at or before its birth.
+    Sorted by `since`; every page has a segment that begins at or before its birth.
     """
 
     page: Ints
