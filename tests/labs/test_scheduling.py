@@ -80,7 +80,7 @@ def test_first_month_of_new_domains_is_compared_by_prior(labs: Recrawl) -> None:
 
 
 def test_dais_experiment_and_the_estimators_print_their_tables(labs: Recrawl) -> None:
-    dai = labs("dai", "--pages", "5", "--looks", "10")
+    dai = labs("dai", "--pages", "5", "--visits", "10")
     biases = labs("estimator", "--pages", "100", "--json")
 
     assert "redundant visits saved" in dai.out

@@ -31,7 +31,7 @@ def _show_tracks(timing: str, tracks: Sequence[Track], visits: int) -> None:
     """Show periods after AFTER visits and the usefulness of visits, then the sums of each rule."""
     after = min(AFTER, visits)
     say(f"\nPages that change by {timing}: the period after {after} visits, and the second half of {visits}\n")
-    numbers = ["true period", "mean", "median", "redundant", "fresh", "visits a day"]
+    numbers = ["true period", "mean", "median", "redundant", "fresh", "visits per day"]
     show_table(
         ["rule", *numbers],
         [
@@ -51,7 +51,7 @@ def _show_tracks(timing: str, tracks: Sequence[Track], visits: int) -> None:
     say("")
     sums = dai.sums(tracks)
     (fixed,) = (each for each in sums if each.rule == dai.FIXED)
-    numbers = ["fresh", "visits a day", "redundant a day", "redundant visits saved"]
+    numbers = ["fresh", "visits per day", "redundant per day", "redundant visits saved"]
     show_table(
         ["rule", *numbers],
         [

@@ -122,7 +122,7 @@ def _lives(rng: Generator, pages: int, days: float, lifetime: float) -> tuple[In
 
 
 def _power_law(rng: Generator, pages: int) -> Floats:
-    """Return importances with the tail of in-links: the quantiles themselves, so that all seeds have the same."""
+    """Return importances with the tail of in-links: the quantiles themselves, which are equal for all seeds."""
     drawn = ((np.arange(pages) + 0.5) / pages) ** (-1 / TAIL)
     return np.asarray(rng.permutation(drawn / drawn.mean()), np.float64)
 
