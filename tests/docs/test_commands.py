@@ -71,12 +71,8 @@ def explain_mention(mention: str) -> str:
     words = mention.replace("...", "").split()
     found = find_command(words)
     if found is None:
-        groups = {path[0] for path in commands()}
-        return (
-            ""
-            if words[1:2] in [[group] for group in groups] or mention == "recrawl COMMAND --help"
-            else "no such command"
-        )
+        allowed = {*(path[0] for path in commands()), "COMMAND", "--help", "--version", "--install-completion"}
+        return "" if allowed.intersection(words[1:2]) else "no such command"
     known = {option for parameter in found[0].params for option in (*parameter.opts, *parameter.secondary_opts)}
     unknown = [word for word in found[1] if word.startswith("--") and word not in {*known, "--help"}]
     return f"unknown: {unknown}" if unknown else ""

@@ -84,10 +84,10 @@ def test_plain_text_is_filtered_by_expressions_and_not_by_selectors() -> None:
 @pytest.mark.parametrize(
     ("view", "complaint"),
     [
-        ({"ignore": ("p[",)}, "is no CSS selector"),
-        ({"watch": ("",)}, "is no CSS selector"),
-        ({"watch": ("//div/p",)}, "is no CSS selector; an XPath is written xpath://div/p"),
-        ({"watch": ("xpath://div[",)}, "is no XPath that finds elements"),
+        ({"ignore": ("p[",)}, "is not a CSS selector"),
+        ({"watch": ("",)}, "is not a CSS selector"),
+        ({"watch": ("//div/p",)}, "is not a CSS selector; an XPath is written xpath://div/p"),
+        ({"watch": ("xpath://div[",)}, "is not an XPath that finds elements"),
         ({"ignore_text": ("(",)}, "is not a regular expression"),
         ({"ignore_text": ("a*",)}, "at least one character"),
         ({"ignore_text": ("a" * (MAX_CHARS + 1),)}, "longer than"),
