@@ -318,7 +318,7 @@ def test_a_plan_sets_prices_enforces_quotas_and_reports_anomalous_traffic(
     assert in_database(stack, lambda db: report.fill_fingerprints(db, domain)) == 0  # nothing is left to do
     (event,) = until_events(stack, "recrawl.traffic.off", domain)
     assert event["payload"]["errors"] == 20
-    assert event["payload"]["anomaly"].startswith("20 of 20 looks failed")
+    assert event["payload"]["anomaly"].startswith("20 of 20 visits failed")
 
 
 def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, runner: Runner, domain: Domain) -> None:
