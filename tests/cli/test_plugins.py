@@ -212,7 +212,7 @@ BROKEN = [
         "else 'much'",
         f"{PAPERS} returns the score 'much' (str) for https://example.com/a/page?of=1, not a number",
     ),
-    ("papers", "else 1.0", "else float('nan')", "nan (float), not a number from 0 to 1000"),
+    ("papers", "else 1.0", "else float('nan')", "not a number from 0 to 1000"),
     (
         "calendars",
         " is None",

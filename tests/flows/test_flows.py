@@ -123,7 +123,7 @@ def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, domain: Domain, sit
     result = table(shown["markdown"]["data"])
     assert int(result["Requests"].replace(",", "")) == site.counts.requests
     assert int(result["Visits"].replace(",", "")) < site.counts.requests  # robots.txt is not a page
-    wanted = {"Not modified", "Same", "Changed", "Gone", "Failed", "Bytes received", "Bytes saved", "Seconds"}
+    wanted = {"Not modified", "Unchanged", "Changed", "Gone", "Failed", "Bytes received", "Bytes saved", "Seconds"}
     assert wanted <= result.keys()
     assert shown["progress"]["data"] == 100
 

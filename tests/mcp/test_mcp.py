@@ -65,7 +65,7 @@ async def test_tools_return_hits_texts_changes_and_freshness(database_url: str, 
     assert ("four crowns" in then["text"], then["text"].startswith("Wool")) == (True, False)
     assert [each["change"] for each in changes["changes"]] == ["added", "changed"]
     assert none == {"changes": [], "next": changes["next"]}
-    assert (ahead.is_error, "nothing can be after cursor 1000" in str(ahead.content)) == (True, True)
+    assert (ahead.is_error, "before cursor 1000" in str(ahead.content)) == (True, True)
     assert "nine crowns" in changes["changes"][1]["blocks"][0]["after"]
     assert (report["fetched"], report["freshness"] > 0) == (1, True)
     assert wrong.is_error

@@ -191,7 +191,7 @@ def test_invalid_request_returns_a_problem_document(crawled: Site, program: Prog
         ("changes", {"after": "-1"}, 400, "after: Input should be greater than or equal to 0, not '-1'"),
         ("changes", {"what": "nowhere.example"}, 400, "is not registered"),
         ("changes", {"kind": "odd"}, 400, "not a kind of change"),
-        ("changes", {"after": 4}, 400, "the feed ends at 3, so that nothing can be after cursor 4"),
+        ("changes", {"after": 4}, 400, "the feed ends at 3, before cursor 4"),
         ("changes", {"since": "soon"}, 400, "since: "),
         ("changes", {"color": "red"}, 400, "color is not a parameter"),
         ("pages", {}, 400, "domain is missing"),
