@@ -27,7 +27,8 @@ REFERENCES = {*PAGES, "sql.md", "pitfalls.md"}
 
 @cache
 def commands() -> dict[tuple[str, ...], Any]:
-    return {path[1:]: command for path, command in iterate_commands(typer.main.get_command(app), ("recrawl",))}
+    root: Any = typer.main.get_command(app)
+    return {(): root, **{path[1:]: command for path, command in iterate_commands(root, ("recrawl",))}}
 
 
 def split(line: str) -> list[str]:
@@ -47,6 +48,8 @@ def shown_commands(text: str) -> Iterator[str]:
 
 
 def find_command(words: list[str]) -> tuple[Any, list[str]] | None:
+    if words[1:] and words[1].startswith("--"):
+        return commands()[()], words[1:]
     for length in (2, 1):
         if command := commands().get(tuple(words[1 : 1 + length])):
             return command, words[1 + length :]
@@ -71,7 +74,7 @@ def explain_mention(mention: str) -> str:
     words = mention.replace("...", "").split()
     found = find_command(words)
     if found is None:
-        allowed = {*(path[0] for path in commands()), "COMMAND", "--help", "--version", "--install-completion"}
+        allowed = {*(path[0] for path in commands() if path), "COMMAND", "--help", "--version", "--install-completion"}
         return "" if allowed.intersection(words[1:2]) else "no such command"
     known = {option for parameter in found[0].params for option in (*parameter.opts, *parameter.secondary_opts)}
     unknown = [word for word in found[1] if word.startswith("--") and word not in {*known, "--help"}]
