@@ -72,7 +72,7 @@ def test_pages_are_shown_with_unexpected_rows(
             connection.execute(statement.encode(), {"domain_id": found[0], "key": found[1]})
         for path in (f"/page?{urlencode({'url': url})}", f"/domain?name={site.name}"):
             assert visitor.get(path).status == 200, (what, path)
-        assert visitor.get(f"/pieces?{urlencode({'url': url})}").status in {200, 400}, what
+        assert visitor.get(f"/blocks?{urlencode({'url': url})}").status in {200, 400}, what
     for path in ("/", "/changes?kind=added"):
         assert visitor.get(path).status == 200, path
 
