@@ -86,7 +86,7 @@ def _tidy_help(command: Any) -> None:
     """
     paragraphs = cleandoc(command.help or "").split("\n\n")
     joined = "\n\n".join(text if text.startswith((" ", "\b")) else text.replace("\n", " ") for text in paragraphs)
-    command.help = re.sub(r"(?<!\\)\[(?=[a-z#/@])", r"\\[", joined)
+    command.help = re.sub(r"(?<!\\)\[(?=[a-z#/@])", r"\\[", joined) or None
     _tidy_options(command, typer.Context(command, help_option_names=HELP_OPTIONS))
     for subcommand in getattr(command, "commands", {}).values():
         _tidy_help(subcommand)

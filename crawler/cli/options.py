@@ -55,7 +55,7 @@ Kinds = Annotated[
     declare_option(
         "KINDS",
         "Kinds of changes, separated by commas: added, changed, moved, gone, excluded, restored, template, deferred, "
-        "resumed, hint. Default: all except added and hint; with a condition: added, changed, moved, gone, restored.",
+        "resumed, hint. Default: all except added and hint.",
     ),
 ]
 

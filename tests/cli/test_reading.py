@@ -422,7 +422,7 @@ def test_a_url_that_waits_in_the_inbox_is_explained(recrawl: Recrawl) -> None:
 
     done = recrawl("explain", "a.test")
 
-    assert "it was requested: this waits in the inbox until the next crawl" in done.out
+    assert "it was requested, and the next crawl fetches it" in done.out
 
 
 def test_times_have_one_form_in_text_and_iso_in_json(recrawl: Recrawl, crawled: Site) -> None:

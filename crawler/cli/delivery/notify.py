@@ -80,7 +80,7 @@ def add(
     URL in an environment variable or a Prefect secret block, and pass env:NAME or block:NAME.
 
     With --match, --lacks, --above or --below, a notification is sent when the condition becomes true for a page. Text
-    that is known to be noise is not checked.
+    that is known to be noise is not checked. The default of --kind is then added, changed, moved, gone and restored.
 
     A webhook receives JSON, signed as in Standard Webhooks. A program receives the same JSON on stdin. The program runs
     as your user, on this machine only.
