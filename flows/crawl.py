@@ -23,11 +23,11 @@ from flows.lease import Progress, run_as_task, show_markdown, try_prefect_call
 from flows.notify import show_delivery
 from flows.result import render_markdown, summarize_shift
 
-STACK = "RECRAWL_STACK"  # the tag of the local stack, which frees the leases of dead runs
+STACK = "RECRAWL_STACK"  # set by the local stack, so that it can free the leases of its dead runs
 MAX_NAMED = 3  # waiting domains listed in the message of a run's state
 
 
-class BrokenDomains(Exception):
+class DomainsFailed(Exception):
     """An internal error that ended the leases of some domains; the others were crawled."""
 
 
@@ -38,8 +38,8 @@ async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[st
 
     Args:
         domain: Only this domain, such as docs.example.com; empty for all registered domains.
-        pages: The maximum number of pages; 0 for all that are due.
-        at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
+        pages: The maximum number of pages; 0 for no limit.
+        at: Act as if it were this time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
     async with open_configured_database(get_settings()) as db:
@@ -61,7 +61,7 @@ async def recrawl(domain: str, prefix: str = "", at: str = "") -> State[dict[str
     Args:
         domain: A registered domain, such as docs.example.com.
         prefix: The prefix of the pages' URLs: a path such as /blog/ or a whole URL; empty for the whole domain.
-        at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
+        at: Act as if it were this time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
     when = parse_instant(at)
@@ -82,7 +82,7 @@ async def add(
 
     Args:
         site: A name such as docs.example.com, or the URL of a page to start with.
-        crawl_now: Crawl the domain immediately; else it waits for the next scheduled crawl.
+        crawl_now: Crawl the domain immediately; otherwise it waits for the next scheduled crawl.
         domain_settings: The settings of the domain. You can change all of them later.
 
     """
@@ -147,7 +147,7 @@ async def run_crawl(
     if result.notify_error:
         get_run_logger().warning("%s; the next notify run sends the notifications", result.notify_error)
     if shift.broken:
-        raise BrokenDomains("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
+        raise DomainsFailed("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
     more = [f"{len(waiting) - MAX_NAMED} more domains are waiting"] if len(waiting) > MAX_NAMED else []
     done = log_lines[:1] if app.has_effect(shift) or not waiting else []
     message = "; ".join([*done, *waiting[:MAX_NAMED], *more])

@@ -94,7 +94,7 @@ def watch(folder: Path) -> subprocess.Popen[str]:
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.watchdog", str(me.pid), me.birth, folder],
+        [sys.executable, "-m", "tests.watchdog", str(me.pid), me.start_id, folder],
         cwd=Path(__file__).parent.parent,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

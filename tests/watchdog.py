@@ -31,8 +31,8 @@ SETTLED_SECONDS = 5  # what a process of the run was just starting when it was k
 CLEAR_SECONDS = 60  # for the folder, where a program that has just been ended may still be writing
 
 
-def main(pid: str, birth: str, folder: str) -> None:
-    run, controller = Path(folder), Process(int(pid), birth)
+def main(pid: str, start_id: str, folder: str) -> None:
+    run, controller = Path(folder), Process(int(pid), start_id)
     while controller.is_running():
         if select.select([sys.stdin], [], [], 1)[0]:
             break

@@ -36,15 +36,15 @@ class PickAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlockPickRequest:
-    """A picked block. piece: its number on the page, from 1; 0 for none.
+    """A picked block. block: its number on the page, from 1; 0 for none.
 
-    said: the expression or selector as edited by the user; empty for the suggested one.
+    text: the expression or selector as edited by the user; empty for the suggested one.
     pattern: the pattern of the pages to which the rule applies.
     """
 
-    piece: int = 0
-    way: PickAction = PickAction.IGNORE_TEXT
-    said: str = ""
+    block: int = 0
+    action: PickAction = PickAction.IGNORE_TEXT
+    text: str = ""
     pattern: str = ALL_PAGES
 
 
@@ -52,23 +52,23 @@ class BlockPickRequest:
 class BlockFacts:
     """The blocks of a page under the current rules, and under a rule that is not saved yet.
 
-    said: the expression or selector of that rule.  preview: the blocks under that rule.
+    text: the expression or selector of that rule.  preview: the blocks under that rule.
     why_not: why no rule can be made of the picked block; empty if one can, or none was picked.
     """
 
     url: Url
     domain: Domain
     content: VersionContent
-    asked: BlockPickRequest
-    pieces: tuple[ExplainedBlock, ...]
-    said: str = ""
+    request: BlockPickRequest
+    blocks: tuple[ExplainedBlock, ...]
+    text: str = ""
     preview: tuple[ExplainedBlock, ...] = ()
     why_not: str = ""
 
     @property
-    def left_out(self) -> int:
+    def newly_ignored(self) -> int:
         """Return how many more blocks the new rule ignores."""
-        return sum(_is_left_out(block) for block in self.preview) - sum(_is_left_out(piece) for piece in self.pieces)
+        return sum(_is_ignored(block) for block in self.preview) - sum(_is_ignored(block) for block in self.blocks)
 
     @property
     def page_pattern(self) -> str:
@@ -85,18 +85,18 @@ async def read_blocks(
         return None
     rules = domain.settings.rules
     blocks = await _explain_version(db, domain, content, rules, parsers=parsers)
-    facts = BlockFacts(url=url, domain=domain, content=content, asked=request, pieces=tuple(blocks))
-    if not 0 < request.piece <= len(blocks):
+    facts = BlockFacts(url=url, domain=domain, content=content, request=request, blocks=tuple(blocks))
+    if not 0 < request.block <= len(blocks):
         return facts
-    expression = request.said or suggest_expression(content, blocks[request.piece - 1].text, request.way)
+    expression = request.text or suggest_expression(content, blocks[request.block - 1].text, request.action)
     if not expression:
         return replace(facts, why_not="no selector identifies this block alone: ignore its text instead")
     try:
-        rule = make_pick_rule(rules, replace(request, said=expression))
+        rule = make_pick_rule(rules, replace(request, text=expression))
     except BadInput as error:
-        return replace(facts, said=expression, why_not=str(error))
+        return replace(facts, text=expression, why_not=str(error))
     preview = await _explain_version(db, domain, content, merge_rule(rules, rule), parsers=parsers)
-    return replace(facts, said=expression, preview=tuple(preview))
+    return replace(facts, text=expression, preview=tuple(preview))
 
 
 def make_pick_rule(rules: Sequence[PageRule], request: BlockPickRequest) -> PageRule:
@@ -104,7 +104,7 @@ def make_pick_rule(rules: Sequence[PageRule], request: BlockPickRequest) -> Page
     before = next((rule for rule in rules if rule.pattern == request.pattern), None)
 
     def build_rule() -> PageRule:
-        view = View(**{request.way.value: (request.said,)})
+        view = View(**{request.action.value: (request.text,)})
         if before is None:
             return PageRule(request.pattern, view=view)
         return replace(before, view=merge_views([before.view or FULL_VIEW, view]))
@@ -123,7 +123,7 @@ def suggest_expression(content: VersionContent, text: str, action: PickAction) -
     return find_selector(content.body or b"", content.version.content_type, text)
 
 
-def _is_left_out(block: ExplainedBlock) -> bool:
+def _is_ignored(block: ExplainedBlock) -> bool:
     return block.why is MaskReason.RULE or bool(block.rule)
 
 

@@ -73,7 +73,8 @@ FindCard = Callable[[Domain], Coroutine[Any, Any, DomainCard | UncountedCard | N
 class HomeFacts:
     """The overview of domains. more: the name after which the next page starts; empty on the last page.
 
-    uncounted: domains on this page that are being counted.  untold: subscriptions with failed or overdue deliveries.
+    uncounted: domains on this page that are being counted.  undelivered: subscriptions with failed or overdue
+    deliveries.
     """
 
     at: datetime
@@ -81,7 +82,7 @@ class HomeFacts:
     count: int
     more: str
     uncounted: tuple[UncountedCard, ...] = ()
-    untold: tuple[Subscription, ...] = ()
+    undelivered: tuple[Subscription, ...] = ()
 
 
 async def make_uncounted_card(db: AppDatabase, domain: Domain) -> UncountedCard:
@@ -102,7 +103,7 @@ async def summarize_domains(db: AppDatabase, find_card: FindCard, *, at: datetim
         count=await report.count_domains(db),
         more=next_after,
         uncounted=tuple(card for card in cards if isinstance(card, UncountedCard)),
-        untold=tuple(each for each in await subscriptions.list_subscriptions(db) if _is_failing(each, at=at)),
+        undelivered=tuple(each for each in await subscriptions.list_subscriptions(db) if _is_failing(each, at=at)),
     )
 
 
@@ -148,7 +149,10 @@ async def summarize_domain(
 
 @dataclass(frozen=True, slots=True)
 class StalePage:
-    """A likely stale page. staleness: the probability that its copy is stale.  share: of all expected staleness."""
+    """A likely stale page.
+
+    staleness: the probability that its copy is stale.  share: the freshness that the domain loses by it.
+    """
 
     page: PageLine
     staleness: float
@@ -170,11 +174,11 @@ class DomainFacts:
 
     card: DomainCard
     wait: Wait | None
-    worries: tuple[StalePage, ...]
+    stale_pages: tuple[StalePage, ...]
     weighed_pages: tuple[PageLine, ...]
     forecast: Forecast | None
     groups: tuple[PageGroup, ...]
-    alike: tuple[NearDuplicateGroup, ...]
+    near_duplicates: tuple[NearDuplicateGroup, ...]
     hours: tuple[JudgedHour, ...]
     trust: tuple[TrustRow, ...]
     lists: tuple[ListReport, ...]
@@ -216,11 +220,11 @@ async def examine_domain(
     return DomainFacts(
         card=card,
         wait=await find_wait(db, domain, at=now),
-        worries=rank_stale_pages(weighed),
+        stale_pages=rank_stale_pages(weighed),
         weighed_pages=weighed,
         forecast=forecasting.result(),
         groups=grouping.result(),
-        alike=tuple(comparing.result()),
+        near_duplicates=tuple(comparing.result()),
         hours=tuple(judging.result()),
         trust=tuple(await list_trust_rows(db, domain)),
         lists=tuple(await report.list_url_lists(db, domain)),

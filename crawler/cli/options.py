@@ -33,12 +33,17 @@ At = Annotated[
     datetime | None,
     declare_option(
         "TIME",
-        "Act as if it were this time: ISO 8601, default time zone UTC. May not be before a domain's last visit.",
+        "Act as if it were this time: ISO 8601, default time zone UTC. Must not be earlier than the last visit.",
         parser=values.parse_instant,
     ),
 ]
 Json = Annotated[bool, declare_flag("--json", "Print one JSON document to stdout.")]
-Why = Annotated[bool, declare_flag("--why", "Also show the figures behind it, such as change rates, values and cash.")]
+Why = Annotated[
+    bool,
+    declare_flag(
+        "--why", "Also show the numbers behind each result, such as change rate, value of a visit and importance."
+    ),
+]
 PageUrl = Annotated[str, declare_argument("URL", "A page of a registered domain.")]
 
 DomainName = Annotated[str, declare_argument("DOMAIN", "A registered domain, or any URL of it.")]

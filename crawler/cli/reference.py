@@ -77,7 +77,7 @@ def iterate_commands(group: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[
 
 def render_help(text: str | None) -> str:
     """Convert a help text to Markdown, with the lines below "Examples:" as a code block."""
-    before, _, rest = (text or "").partition("Examples:\n")
+    before, _, rest = (text or "").replace("\\[", "[").partition("Examples:\n")
     examples, _, after = rest.strip("\n").partition("\n\n")
     code = ["```sh", *(line.strip() for line in examples.splitlines()), "```"] if examples.strip() else []
     return "\n".join([before.strip(), "", *code, *(["", after.strip()] if after.strip() else [])]).strip()

@@ -164,7 +164,7 @@ TABLE = {
     "budget_per_day": Setting(
         SettingKind.COUNT,
         "--budget N",
-        "Requests per UTC day.",
+        "Maximum requests per UTC day.",
         label="Budget per day",
         phrase="{} requests",
         default_text="no limit",
@@ -172,14 +172,15 @@ TABLE = {
     "bytes_per_day": Setting(
         SettingKind.BYTES,
         "--budget-bytes SIZE",
-        "Bytes received per UTC day: 500MB, 2GB, or a plain number.",
+        "Maximum bytes received per UTC day: 500MB, 2GB, or a plain number.",
         label="Bytes per day",
         is_crawl_option=False,
     ),
     "target_freshness": Setting(
         SettingKind.SHARE,
         "--target-freshness SHARE",
-        "Share of the domain, by importance, to keep fresh: 95%. The plan finds how many requests that takes.",
+        "Keep this share of the pages fresh, weighted by importance: 95%. recrawl computes how many requests this "
+        "takes.",
         label="Target",
         phrase="{} fresh",
         replaced_setting="max_age",
@@ -188,7 +189,7 @@ TABLE = {
     "max_age": Setting(
         SettingKind.SPAN,
         "--max-age SPAN",
-        "Visit each page at least this often: 3d. An alternative to --target-freshness; a budget caps both.",
+        "Visit each page at least this often: 3d. Replaces --target-freshness. The budget is still the upper limit.",
         label="Target",
         phrase="no page older than {}",
         replaced_setting="target_freshness",
@@ -203,8 +204,8 @@ TABLE = {
     "latency_factor": Setting(
         SettingKind.NUMBER,
         "--latency-factor NUMBER",
-        "Lengthen the pause to at least this many times the response time, up to 30 s; default 2, 0 turns this off. "
-        "It has no effect without a delay.",
+        "Lengthen the pause to this many times the response time if that is longer, up to 30 s. Default 2; 0 turns "
+        "this off. It has no effect if there is no delay.",
         max_value=100,
         label="Slow server",
         phrase="pause at least {} times the response time",
@@ -214,12 +215,12 @@ TABLE = {
     "hours": Setting(
         SettingKind.TEXT,
         "--hours HOURS",
-        "When to crawl and how fast: 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun', or '22-06 x2; 06-22 "
-        "x0.5 Europe/Vienna' to double the speed at night. No requests are made at other times.",
+        "When to crawl, and at what speed. Outside these hours nothing is fetched: 'Mon-Fri 22:00-06:00 Europe/Vienna; "
+        "Sat-Sun'. A factor changes the speed: '22-06 x2; 06-22 x0.5 Europe/Vienna'.",
         explain_refusal=_build_refusal_check("crawler.core.budget.hours", "parse_hours"),
         label="Hours",
         default_text="at any time",
-        needs_reweighing=True,
+        needs_rescoring=True,
     ),
     "headers": Setting(
         SettingKind.TEXTS,
@@ -308,12 +309,16 @@ TABLE = {
         needs_full_recrawl=True,
     ),
     "max_pages": Setting(
-        SettingKind.COUNT, "--max-pages N", "Maximum number of pages.", min_value=1, label="Maximum pages"
+        SettingKind.COUNT,
+        "--max-pages N",
+        "Track at most this many pages of the domain.",
+        min_value=1,
+        label="Maximum pages",
     ),
     "weight": Setting(
         SettingKind.FACTOR,
         "--weight NUMBER",
-        "Importance relative to other domains; default 1.",
+        "Weight of the domain in the shared budget of all domains; default 1.",
         label="Weight",
         default_text="1",
     ),
@@ -344,19 +349,22 @@ TABLE = {
         column="discovery_order",
     ),
     "url_weight": Setting(
-        SettingKind.NUMBER, "--url-weight SHARE", "Share of the URL score with --order mixed.", max_value=1
+        SettingKind.NUMBER,
+        "--url-weight SHARE",
+        "Share of the URL score in --order mixed, 0 to 1; the rest is importance. Default 0.3.",
+        max_value=1,
     ),
     "boost": Setting(SettingKind.TEXTS, "--boost PATTERN", "Paths that are more important to you; may be repeated."),
     "boost_factor": Setting(
         SettingKind.FACTOR,
         "--boost-factor NUMBER",
-        "Boosted pages become at least this many times as important, and their URL score is multiplied by it.",
+        "Multiply what boosted pages get from the virtual page, and their URL score, by this; default 4.",
     ),
     "discovery_weight": Setting(
         SettingKind.NUMBER,
         "--discovery-weight NUMBER",
-        "Weight of new pages relative to revisits, in requests and importance; default 1. With --revisit-weight 0, "
-        "new pages always come first.",
+        "How much of the budget, and of the importance passed on by the virtual page, goes to new pages compared with "
+        "revisits; default 1. With --revisit-weight 0, new pages always come first.",
         max_value=1000,
     ),
     "revisit_weight": Setting(
@@ -382,32 +390,32 @@ TABLE = {
         mismatch="not one of magnitude, equal",
         label="Change weight",
         default_text="magnitude",
-        needs_reweighing=True,
+        needs_rescoring=True,
         is_crawl_option=False,
     ),
     "importance_mix": Setting(
         SettingKind.NUMBER,
         "--importance-mix SHARE",
-        "How much importance counts in the value of a visit: 0 (all pages count the same) to 1 (importance alone); "
-        "default 0.5.",
+        "How much importance counts in the value of a visit. 0: all pages weigh the same; 1: a page weighs as much as "
+        "its importance. Default 0.5.",
         max_value=1,
         label="Importance mix",
         phrase="{} of the value of a visit",
         default_text="0.5 of the value of a visit",
-        needs_reweighing=True,
+        needs_rescoring=True,
         is_about_importance=True,
     ),
     "revisit": Setting(
         SettingKind.TEXT,
         "--revisit POLICY",
-        "When to revisit pages: value (when the value of a visit is high enough), similarity (the sooner, the less "
-        "similar the last two versions are), 'fixed 7d' (at this interval), or the name of a plugin.",
+        "When to revisit pages: value (when the value of a visit is high enough), similarity (sooner if "
+        "the last two versions differ more), 'fixed 7d' (at this interval), or the name of a plugin.",
         pattern=REVISIT_PATTERN,
         mismatch="not one of value, similarity, 'fixed' with an interval (fixed 7d), or the name of a plugin",
         label="Revisits",
         phrase="by policy: {}",
         default_text="by value",
-        needs_reweighing=True,
+        needs_rescoring=True,
         is_crawl_option=False,
     ),
     "render": Setting(
@@ -443,7 +451,8 @@ TABLE = {
     "importance_window": Setting(
         SettingKind.FACTOR,
         "--importance-window PASSES",
-        "Length of the window over which importance is measured, in passes over the domain; default 24.",
+        "Length of the window over which importance is measured, in passes; in one pass, as much cash moves as the "
+        "domain has. Default 24.",
         label="Importance window",
         phrase="{} passes",
         default_text="24 passes",
@@ -452,8 +461,8 @@ TABLE = {
     "keep_versions": Setting(
         SettingKind.COUNT,
         "--keep-versions N",
-        "Keep the newest N versions of each page, whatever their age; default 50. recrawl prune thins out the texts "
-        "and bodies of older versions.",
+        "Keep the newest N versions of each page, whatever their age; default 50. `recrawl prune` deletes "
+        "texts and bodies of older versions, except daily, weekly and monthly ones.",
         min_value=1,
         label="Versions kept",
         phrase="the newest {}",
@@ -481,8 +490,8 @@ TABLE = {
     "quota": Setting(
         SettingKind.BYTES,
         "--quota SIZE",
-        "Maximum size of the domain's stored texts and bodies: 2GB. Above it, recrawl deletes the oldest versions, but "
-        "never the newest version of a page, every hour and after recrawl crawl.",
+        "Maximum size of the domain's stored texts and bodies: 2GB. Checked every hour and after "
+        "`recrawl crawl`: above it, the oldest versions are deleted, never the newest version of a page.",
         label="Quota",
         is_crawl_option=False,
     ),
@@ -528,9 +537,9 @@ def has_same_reading(one: DomainSettings, other: DomainSettings) -> bool:
 
 
 def has_same_weighing(one: DomainSettings, other: DomainSettings) -> bool:
-    """Whether weights and due times are the same under both: the page rules and all settings with needs_reweighing."""
+    """Whether weights and due times are the same under both: the page rules and all settings with needs_rescoring."""
     return one.rules == other.rules and all(
-        get_value(one, each) == get_value(other, each) for each in SETTINGS if each.needs_reweighing
+        get_value(one, each) == get_value(other, each) for each in SETTINGS if each.needs_rescoring
     )
 
 

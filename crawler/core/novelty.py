@@ -1,4 +1,4 @@
-"""Novelty: whether first visits of a template's pages still find new text, or the site is endless there.
+"""Novelty: whether new pages of a URL template still have new text, or the template is a crawler trap.
 
 `sample_text` takes a few hashes of a page's text. `NoveltyMemory` measures how many of them are new, and learns which
 query parameters do not change the page. `is_barren` decides whether a template's pages contain nothing new. This module
@@ -24,20 +24,21 @@ HORIZON = 100.0  # visits after which older ones have decayed
 DEFERRED_VISITS = 5.0  # visits remembered of a deferred template, so that two pages with new text resume it
 TEMPLATE_SHRINKAGE = 5.0  # weight of a template's section in its share, in visits
 SECTION_SHRINKAGE = 3.0  # weight of the initial assumption that everything is new, in visits
-BARREN_SHARE = 0.1  # share of new text in first visits below which a template's pages are deferred,
-FERTILE_SHARE = 0.3  # and above which they are resumed
-MIN_TEMPLATE_VISITS = 30  # first visits of a template, or
-MIN_SECTION_VISITS = 50  # of its section, before the template is judged
+BARREN_SHARE = 0.1  # a template's pages are deferred below this share of new text in first visits
+FERTILE_SHARE = 0.3  # deferred pages are resumed above this share
+# A template is judged after so many first visits of its own pages, or so many in its section.
+MIN_TEMPLATE_VISITS = 30
+MIN_SECTION_VISITS = 50
 RETRY_INTERVAL = timedelta(days=1)  # for one page of each deferred template
 MAX_WAIT = timedelta(days=1000)  # per page
 
-MAX_HASHES = 8192  # of one generation: text hashes of 1,000 pages, and one or two hashes of each URL
+MAX_HASHES = 8192  # per generation (see SeenHashes): texts of 1,000 pages, and one or two hashes of each URL
 MAX_PARAMETERS = 256
 MIN_PARAMETER_VISITS = 5  # pages that differ from another only in a parameter, before the parameter is judged
 MIN_NEW_SHARE = 0.1  # of the text of such pages, from which on the parameter changes the page
 
 MAX_REPEATS = 2  # of one path segment; real sites have /2026/11/11/, but no segment three times
-MIN_SLASHES = len("http://") - len("http:") + 1 + MAX_REPEATS + 1  # in a URL with that many path segments
+MIN_SLASHES = 2 + 1 + MAX_REPEATS + 1  # in a URL with that many path segments: two of "//", one after the host
 MAX_URL_PARAMETERS = 8  # that are dropped one by one
 
 SAMPLE_SIZE = 8  # hashes per page; its share of new ones has steps of an eighth, which add up over many pages
@@ -49,7 +50,7 @@ WILDCARD_WORD = b"0"  # replaces a word that distinguishes pages without adding 
 Sample = tuple[int, ...]  # 32 bits each, distinct; never empty
 
 TO_32_BITS = np.uint64(32)
-_WORD_OF_URL = re.compile(r"\w+")
+_URL_WORD = re.compile(r"\w+")
 _DIGIT = re.compile(rb"[0-9]")
 
 
@@ -80,8 +81,8 @@ NO_EVIDENCE = NoveltyEvidence()
 class TemplateNovelty:
     """The novelty of a template. Mutable while a batch is recorded.
 
-    no: the number of the group.  deferred_until: the last time assigned to a deferred page; None if none is deferred.
-    is_moving: known pages must still be deferred or resumed.
+    no: the number of the template.  deferred_until: the last time assigned to a deferred page; None if none is
+    deferred. is_moving: pages of this template must still be deferred or resumed.
     """
 
     no: int
@@ -122,8 +123,8 @@ def get_section(template: str) -> str:
 def is_barren(template: TemplateNovelty, section: NoveltyEvidence) -> bool:
     """Return whether a template's pages contain too little new text. section: the evidence of all its templates.
 
-    A trap whose URLs keep creating new templates shows in its section. A single barren template in a fertile section
-    needs more visits.
+    A trap whose URLs keep creating templates is detected by its section. A single template without new text needs more
+    visits if its section has new text.
     """
     evidence = template.evidence
     if template.is_deferred:
@@ -157,15 +158,15 @@ class NoveltyMemory:
     """What a domain's recent new pages have shown. Mutable while a batch is recorded.
 
     texts: hashes of their texts.
-    admitted_urls, read_urls: hashes of URLs, and of each URL without each one of its parameters.
+    queued_urls, fetched_urls: hashes of URLs, and of each URL without each one of its parameters.
     parameters: the novelty of pages whose URL differs from an earlier one only in that parameter.
     next_time: the last time assigned to a page that is deferred because of its URL alone.
     has_queries: whether any URL had a query.
     """
 
     texts: SeenHashes = field(default_factory=SeenHashes)
-    admitted_urls: SeenHashes = field(default_factory=SeenHashes)
-    read_urls: SeenHashes = field(default_factory=SeenHashes)
+    queued_urls: SeenHashes = field(default_factory=SeenHashes)
+    fetched_urls: SeenHashes = field(default_factory=SeenHashes)
     parameters: dict[str, NoveltyEvidence] = field(default_factory=dict)
     next_time: datetime | None = None
     has_queries: bool = False
@@ -177,10 +178,10 @@ class NoveltyMemory:
         return new_hashes / len(sample)
 
     def learn_parameters(self, url: Url, novelty: float) -> bool:
-        """Return whether the page's URL differs from a read one only in one parameter, and learn its novelty."""
+        """Return whether a fetched URL differs only in one parameter; update the statistics of that parameter."""
         variants = [(name, _hash_url(other)) for name, other in drop_each_parameter(url)]
-        known_names = [name for name, number in variants if number in self.read_urls]
-        self._remember_url(self.read_urls, url, variants)
+        known_names = [name for name, number in variants if number in self.fetched_urls]
+        self._remember_url(self.fetched_urls, url, variants)
         for name in known_names:
             if name in self.parameters or len(self.parameters) < MAX_PARAMETERS:
                 self.parameters[name] = self.parameters.get(name, NO_EVIDENCE).add_visit(novelty)
@@ -190,9 +191,9 @@ class NoveltyMemory:
         """Return whether a new URL differs from an earlier one only in an irrelevant parameter, and remember it."""
         variants = [(name, _hash_url(other)) for name, other in drop_each_parameter(url)]
         is_duplicate = any(
-            number in self.admitted_urls and self.is_irrelevant_parameter(name) for name, number in variants
+            number in self.queued_urls and self.is_irrelevant_parameter(name) for name, number in variants
         )
-        self._remember_url(self.admitted_urls, url, variants)
+        self._remember_url(self.queued_urls, url, variants)
         return is_duplicate
 
     def _remember_url(self, seen: SeenHashes, url: Url, variants: Sequence[tuple[str, int]]) -> None:
@@ -202,9 +203,9 @@ class NoveltyMemory:
             seen.add([_hash_url(url), *(number for _, number in variants)])
 
     def was_read_before(self, url: Url) -> bool:
-        """Return whether a new URL differs from one that was read only in an irrelevant parameter."""
+        """Return whether a new URL differs from a fetched one only in an irrelevant parameter."""
         return any(
-            self.is_irrelevant_parameter(name) and _hash_url(other) in self.read_urls
+            self.is_irrelevant_parameter(name) and _hash_url(other) in self.fetched_urls
             for name, other in drop_each_parameter(url)
         )
 
@@ -221,14 +222,14 @@ def _hash_url(url: str) -> int:
 def sample_text(content: PageContent, body: bytes, *, url: Url) -> Sample:
     """Return the smallest hashes of the text's three-word shingles, per line; of the bytes, if there is no text.
 
-    The same lines in another order are therefore not new. Words with a digit, and the words of the page's own URL, are
-    replaced by a wildcard: each page of a calendar names another day, and "/x was not found" another URL.
+    So the same lines in another order are not new. Words with a digit, and the words of the page's own URL, are
+    replaced by a wildcard, because each page of a calendar names another day, and "/x was not found" another URL.
     """
-    echoed = {word.encode("utf-8", "surrogatepass") for word in _WORD_OF_URL.findall(url.lower())}
+    url_words = {word.encode("utf-8", "surrogatepass") for word in _URL_WORD.findall(url.lower())}
     words = list(LINE_END)
     for line in content.main[:MAX_CHARS].split("\n"):
         words += [
-            WILDCARD_WORD if word in echoed or (not word.isalpha() and _DIGIT.search(word)) else word
+            WILDCARD_WORD if word in url_words or (not word.isalpha() and _DIGIT.search(word)) else word
             for word in split_text_words(line)
         ]
         words += LINE_END

@@ -36,11 +36,11 @@ class Setting:
     label: the label in `domains show`; settings without one are not shown there.
     phrase, default_text: how `domains show` displays a value and the default.
     replaced_setting: another setting that is cleared when this one is set.
-    needs_full_recrawl, needs_reweighing: a change makes recrawl fetch all pages in full, or weigh them again.
+    needs_full_recrawl, needs_rescoring: a change makes recrawl fetch all pages in full, or recompute their due times.
     is_about_importance: the setting affects the importance of pages.
     is_crawl_option: `recrawl crawl` offers it for new domains; never true for settings about importance.
     name, default, is_in_ordering: the field, its default, and whether it is a field of DomainSettings.ordering;
-    filled in by the table.
+    set by `_complete_setting`.
     """
 
     kind: SettingKind
@@ -58,7 +58,7 @@ class Setting:
     default_text: str = ""
     replaced_setting: str = ""
     needs_full_recrawl: bool = False
-    needs_reweighing: bool = False
+    needs_rescoring: bool = False
     is_about_importance: bool = False
     is_crawl_option: bool = True
     name: str = ""

@@ -17,7 +17,7 @@ from crawler.export.page_index import MIGRATIONS, RESET_CURSORS, SCHEMA_VERSION,
 from crawler.store.database import build_libpq_url, format_one_line
 from crawler.store.report import ExportedPage
 
-SAYS_FORM = "recrawl sync, form {form}"  # the comment of the schema
+SCHEMA_COMMENT = "recrawl sync, schema version {version}"  # the comment of the schema
 LOCK_KEY = 0x73796E63  # "sync"; one sync of an index runs at a time
 CONNECT_SECONDS = 20
 
@@ -40,12 +40,12 @@ CREATE INDEX chunk_to_embed ON recrawl_index.chunk (id) WHERE embedding IS NULL;
 COMMENT ON COLUMN recrawl_index.chunk.embedding IS
     'null until your program fills it, and again after the text changes; the id of a chunk stays the same';
 """
-# Keeps the other schemas of the search path, for triggers of users on these tables.
+# The other schemas stay in the search path, because users may have triggers on these tables.
 SET_SEARCH_PATH = """
     SELECT set_config('search_path', concat_ws(', ', 'recrawl_index', nullif(s, '')), false)
       FROM current_setting('search_path') s
 """
-SET_SCHEMA_COMMENT = "COMMENT ON SCHEMA recrawl_index IS '{said}'"
+SET_SCHEMA_COMMENT = "COMMENT ON SCHEMA recrawl_index IS '{comment}'"
 SELECT_SCHEMA_COMMENT = """
     SELECT obj_description(to_regnamespace('recrawl_index')::oid, 'pg_namespace'), to_regnamespace('recrawl_index')
 """
@@ -66,7 +66,7 @@ UPSERT_CHUNK = """
 
 
 class PostgresIndex(PageIndex):
-    """An index in the schema recrawl_index of a database, which it creates. url: postgresql://...
+    """An index in the schema recrawl_index of an existing database; the first sync creates the schema. url: postgresql://...
 
     Another sync of the same index waits until this one ends.
     """
@@ -117,18 +117,23 @@ class PostgresIndex(PageIndex):
             self._db.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
             self._db.execute(SET_SEARCH_PATH)
             comment, schema = self._db.execute(SELECT_SCHEMA_COMMENT).fetchone() or (None, None)
-            if comment == SAYS_FORM.format(form=SCHEMA_VERSION):
+            if comment == SCHEMA_COMMENT.format(version=SCHEMA_VERSION):
                 return
             migration = next(
-                (change for form, change in MIGRATIONS.items() if comment == SAYS_FORM.format(form=form)), None
+                (change for version, change in MIGRATIONS.items() if comment == SCHEMA_COMMENT.format(version=version)),
+                None,
             )
             if schema is not None and migration is None:
-                raise CrawlerError("the schema recrawl_index is not an index of this version: use another database")
+                raise CrawlerError(
+                    "the schema recrawl_index was not created by this version of recrawl: use another database"
+                )
             (vector,) = self._db.execute(SELECT_VECTOR_TYPE).fetchone() or ("real[]",)
             with self._db.transaction():
                 statements = TABLES.format(vector=vector) if migration is None else f"{migration} {RESET_CURSORS}"
                 self._db.execute(statements.encode())
-                self._db.execute(SET_SCHEMA_COMMENT.format(said=SAYS_FORM.format(form=SCHEMA_VERSION)).encode())
+                self._db.execute(
+                    SET_SCHEMA_COMMENT.format(comment=SCHEMA_COMMENT.format(version=SCHEMA_VERSION)).encode()
+                )
 
 
 @contextmanager

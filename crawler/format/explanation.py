@@ -27,7 +27,7 @@ def format_untracked(url: Url, stored: Explanation, scope: Scope, *, refusal: st
     if refusal:
         return refusal
     if InboxKind.SEED in stored.waiting:
-        return f"{INBOX_REASONS[InboxKind.SEED]}: {INBOX_NOTE}"
+        return f"{INBOX_REASONS[InboxKind.SEED]}, and the next crawl fetches it"
     if stored.links == 0:
         return f"no fetched page links to it. To fetch it: recrawl crawl {url}"
     if scope.max_depth is not None and stored.nearest_depth is not None and stored.nearest_depth + 1 > scope.max_depth:

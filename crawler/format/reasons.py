@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from crawler.core.change.change import Change
+from crawler.core.change.change import Change, Evidence
 from crawler.core.change.explain import MaskReason
 from crawler.core.http.response import FailureReason
 from crawler.core.rendering.outcome import RenderChoice, RenderFailure
@@ -28,6 +28,22 @@ NO_NEWS_WORDS = {
     MaskReason.BOILERPLATE: "it is boilerplate on nearly all pages of the site",
     MaskReason.DATE: "it is the date of the visit",
     MaskReason.RULE: "a rule ignores it",
+}
+EVIDENCE_WORDS: dict[str, str] = {  # what decided the verdict of a visit
+    Evidence.NOT_MODIFIED: "status 304 (not modified)",
+    Evidence.HEAD: "length and date of a HEAD request",
+    Evidence.BYTES: "the bytes",
+    Evidence.TEXT: "the text and links",
+    Evidence.VOLATILE: "a second fetch",
+    Evidence.RULE: "a rule that ignores the difference",
+    Evidence.MARKUP: "the markup",
+    Evidence.BOILERPLATE: "the boilerplate",
+    Evidence.VARIANT: "blocks that alternate",
+    Evidence.BLOCKS: "the blocks",
+    Evidence.ENTRIES: "the entries of the list",
+    Evidence.MAIN: "the main text",
+    Evidence.SHAPE: "lines outside the main text",
+    Evidence.STATUS: "the status",
 }
 HTTP_PREFIX = "http_"  # the prefix of reasons that are a status code
 REASON_WORDS: dict[str, str] = {
@@ -58,17 +74,17 @@ RENDERING_WORDS: dict[str, str] = {
     RenderChoice.PROBE: "rendered, to find out whether pages like it need a browser",
     RenderChoice.NEEDED: "rendered, because pages like it need a browser",
     RenderChoice.NEVER: "not rendered, as set by a rule or setting",
-    RenderChoice.NO_SCRIPTS: "not rendered: it has no scripts that run",
-    RenderChoice.NO_SIGNS: "not rendered: its HTML shows no sign of missing content",
+    RenderChoice.NO_SCRIPTS: "not rendered, because it has no scripts that run",
+    RenderChoice.NO_SIGNS: "not rendered, because its HTML shows no sign of missing content",
     RenderChoice.AWAITED: "not rendered until another page like it shows whether rendering adds content",
-    RenderChoice.NO_GAIN: "not rendered: scripts add nothing to pages like it",
+    RenderChoice.NO_GAIN: "not rendered, because scripts add nothing to pages like it",
     RenderChoice.NO_BROWSER: "it would be rendered, but there is no browser",
     RenderFailure.CRASHED: "the browser tab crashed",
     RenderFailure.HUNG: "it hung in the browser",
     RenderFailure.INCOMPLETE: "some requests of its scripts failed",
     RenderFailure.TOO_LARGE: "the rendered page is too large",
     RenderFailure.NO_PAGE: "the browser produced no page",
-    RenderFailure.ENDING: "aborted at the end of the lease",
+    RenderFailure.ENDING: "stopped: the budget or the lease ended",
 }
 # The prefixes of reasons about access, and the words that replace them.
 ACCESS_WORDS = {

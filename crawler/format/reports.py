@@ -12,7 +12,7 @@ BUDGET_SOURCES = {
     BudgetSource.BUDGET: "its own budget",
     BudgetSource.TARGET: "needed for its target",
     BudgetSource.OVERALL: "its share of the shared budget",
-    BudgetSource.PRICE: "by the value of visits; no budget is set",
+    BudgetSource.PRICE: "no budget is set: pages are visited when a visit is worth a request",
 }
 
 

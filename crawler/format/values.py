@@ -38,13 +38,14 @@ def format_span(length: timedelta) -> str:
         return f"{seconds:.3g} s"
     for size, unit, limit in ((60, "minutes", 120 * 60), (3600, "hours", 72 * 3600), (86_400, "days", math.inf)):
         if seconds < limit:
-            return f"{seconds / size:.0f} {unit}" if seconds / size >= 9.95 else f"{seconds / size:.1f} {unit}"
+            count = f"{seconds / size:.0f}" if seconds / size >= 9.95 else f"{seconds / size:.1f}".removesuffix(".0")
+            return f"{count} {unit.removesuffix('s') if count == '1' else unit}"
     raise AssertionError(length)
 
 
 def format_share(share: float | None) -> str:
     """Format a share as a percentage."""
-    return "-" if share is None else f"{100 * share:.1f} %"
+    return "-" if share is None else f"{100 * share:.1f}".removesuffix(".0") + "%"
 
 
 def format_rate(per_day: float) -> str:

@@ -1,4 +1,4 @@
-"""Notifications: delivery of changes to subscribers by mail, chat, webhook or command.
+"""Notifications: delivery of changes to subscribers by email, chat, webhook or command.
 
 `deliver` reads the feed for each subscription from its last position and sends the due messages; a slow or dead target
 does not delay the others. `check_target` validates a target, and `send_test` sends a test message. `message_text`

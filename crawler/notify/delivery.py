@@ -30,8 +30,8 @@ async def deliver(
 ) -> DeliveryStats:
     """Update the feed, read it for each subscription, and send the due messages.
 
-    subscription_id: only deliver to this subscription.  within: start no message and no part of the feed after this
-    time.  stop: nor after this event is set.
+    subscription_id: only deliver to this subscription.  within: the time limit for starting messages and for
+    reading the feed.  stop: an event that ends both early.
     Messages are sent at least once: if this process is killed while it sends one, that message is sent again with the
     same token. A paused subscription gets no messages; the feed is read for it up to the position of the pause.
     """

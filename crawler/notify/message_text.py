@@ -1,4 +1,4 @@
-"""The text of mail and chat messages: a subject line, then each change with the words that differ."""
+"""The text of email and chat messages: a subject line, then each change with the words that differ."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Mail and chat messages by apprise: validation of addresses, and a child process that sends one message.
+"""Email and chat messages by apprise: validation of addresses, and a child process that sends one message.
 
 apprise blocks, has no time limit and logs freely. So `python -m crawler.notify.services` runs it, with a JSON document
 on stdin, and is killed at its deadline. It prints the error on stderr without any part of the address, except for an

@@ -185,7 +185,7 @@ async def _prepare_next_message(context: DeliveryContext, subscription: Subscrip
         return None  # before the target is resolved, which may query a Prefect server
     kind = (await resolve_target(subscription.options.target, context.find_secret)).kind
     await _find_signing_key(context, subscription)  # first, so that no message ages while the key is missing
-    is_joined = kind not in {TargetKind.WEBHOOK, TargetKind.COMMAND}  # one mail has many changes
+    is_joined = kind not in {TargetKind.WEBHOOK, TargetKind.COMMAND}  # one email has many changes
     message_count = await outbox.make_messages(
         context.db,
         subscription.id,

@@ -39,7 +39,7 @@ class TargetKind(StrEnum):
     """The kind of a target."""
 
     WEBHOOK = "webhook"
-    SERVICE = "service"  # mail and chat, by apprise
+    SERVICE = "service"  # email and chat, by apprise
     COMMAND = "command"
 
 

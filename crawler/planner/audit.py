@@ -73,7 +73,7 @@ def _find_off(
 
 
 def _format_percent(part: float | None) -> str:
-    return "-" if part is None else f"{100 * part:.1f} %"
+    return "-" if part is None else f"{100 * part:.1f}".removesuffix(".0") + "%"
 
 
 async def _audit_domain(db: Database, domain: Domain, budget: int | None, *, at: datetime) -> DomainAudit:

@@ -83,7 +83,7 @@ def get_log_file(home: Path, name: str) -> Path:
 
 def write_note(home: Path, name: str, child: Child) -> None:
     """Write the note of a process. The folder of notes must exist."""
-    content = {"pid": child.process.pid, "birth": child.process.birth, "facts": child.facts}
+    content = {"pid": child.process.pid, "start_id": child.process.start_id, "facts": child.facts}
     write_private(get_note_file(home, name), json.dumps(content))
 
 
@@ -91,7 +91,7 @@ def find_child(home: Path, name: str) -> Child | None:
     """Return the process of a note if it is still running."""
     try:
         content = json.loads(get_note_file(home, name).read_text(encoding="utf-8"))
-        child = Child(Process(content["pid"], content["birth"]), content["facts"])
+        child = Child(Process(content["pid"], content["start_id"]), content["facts"])
     except (FileNotFoundError, ValueError, KeyError):  # the note may be damaged after a power failure
         return None
     return child if child.process.is_running() else None

@@ -22,23 +22,23 @@ PORTS = range(20_000, 32_000)  # below the ephemeral ports, so no outgoing conne
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process of this machine. birth: distinguishes it from a later process with the same id."""
+    """A process of this machine. start_id: distinguishes it from a later process with the same id."""
 
     pid: int
-    birth: str
+    start_id: str
 
     def is_running(self) -> bool:
         """Return whether it still runs; a zombie does not."""
-        return read_birth(self.pid) == self.birth
+        return read_start_id(self.pid) == self.start_id
 
 
 def find_process(pid: int) -> Process | None:
     """Return the current process with this id."""
-    found_birth = read_birth(pid)
-    return Process(pid, found_birth) if found_birth is not None else None
+    found_start_id = read_start_id(pid)
+    return Process(pid, found_start_id) if found_start_id is not None else None
 
 
-def read_birth(pid: int) -> str | None:
+def read_start_id(pid: int) -> str | None:
     """Return the start time of a process, as a text that is unique for its id; None if it does not run."""
     try:
         running = psutil.Process(pid)
@@ -46,7 +46,8 @@ def read_birth(pid: int) -> str | None:
             return None
         if not psutil.LINUX:
             return str(running.create_time())
-        # In ticks since the boot, because an instant would change with the clock. The name before it may contain ")".
+        # In ticks since the boot, because a time would change with the clock. The process name, an earlier field, may
+        # contain ")".
         ticks = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         return None
@@ -60,7 +61,7 @@ def _read_boot_id() -> str:
 
 @contextlib.contextmanager
 def hold_lock(lock: Path, *, shared: bool = False, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold a lock file between processes; the system releases it even if the holder is killed.
+    """Hold a lock file that other processes respect; the system releases it even if the holder is killed.
 
     shared: whether other shared holders are allowed.  on_wait: is called once if the lock is not free.
     """
@@ -127,7 +128,7 @@ def is_port_free(port: int) -> bool:
 
 
 def choose_port(file: Path, *, default: int, key: str) -> int:
-    """Return the last port, else the default, else any free one, and record it, so that bookmarks keep working."""
+    """Return the recorded port if it is free, otherwise a free one, and record it, so that bookmarks keep working."""
     last = read_recorded_port(file, default=default)
     port = last if is_port_free(last) else find_free_port(key)
     write_private(file, str(port))

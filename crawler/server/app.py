@@ -258,7 +258,7 @@ def build_application(server: PageServer) -> ASGIApp:
         "/domain": server.show_domain,
         "/changes": server.show_changes,
         "/page": server.show_page,
-        "/pieces": server.show_blocks,
+        "/blocks": server.show_blocks,
         LOGIN_PATH: server.log_in,
         "/style.css": _serve_style,
         FEED_PATH: server.show_feed,

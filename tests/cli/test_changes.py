@@ -115,7 +115,7 @@ def test_figures_stand_behind_why_and_not_before(recrawl: Recrawl, shop: Site) -
     why = recrawl("explain", f"{shop.url}tea", "--why").out
 
     assert "SimHash" not in plain
-    assert re.search(r"cursor \d+, version 3, [\d.]+ % of the page, SimHash distance \d+ of 64 bits", figures)
+    assert re.search(r"cursor \d+, version 3, [\d.]+% of the page, SimHash distance \d+ of 64 bits", figures)
     for word in ("minimum at this budget", "Change rate", "Cash", "Method"):
         assert word not in explained
         assert word in why

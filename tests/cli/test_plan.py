@@ -62,7 +62,7 @@ def test_what_more_and_fewer_requests_would_buy(recrawl: Recrawl, crawled: Site)
     )
     points = 100 * (steps[1.1]["freshness"] - steps[1.0]["freshness"])
     assert found["points_for_tenth"] == pytest.approx(points)
-    assert f"10 % more requests would raise freshness by {points:.1f} points" in told
+    assert f"10% more requests would raise freshness by {points:.1f} points" in told
     assert "● today" in told
     assert [line.split()[:2] for line in told.splitlines() if line.startswith("today")] == [["today", "10.0"]]
     assert all(line == line.rstrip() for line in told.splitlines())
@@ -127,7 +127,7 @@ def test_the_price_of_an_earlier_plan_is_shown_with_todays(recrawl: Recrawl, cra
         f"{found['shadow_price_in_force']['per_request']:.3g} importance x days per request, planned "
     )
     assert found["shadow_price_in_force"]["per_request"] == pytest.approx(2 * float(before), rel=0.01)
-    assert "(3.0 hours ago), corrected by a factor of 2 for today's requests; a new plan would set " in price
+    assert "(3 hours ago), corrected by a factor of 2 for today's requests; a new plan would set " in price
     assert f"a new plan would set {today} importance" in price
 
 

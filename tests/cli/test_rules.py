@@ -23,7 +23,7 @@ def test_a_rule_is_made_and_shown(ruled: Recrawl) -> None:
     listed, shown = ruled("rules", "list", "a.test"), ruled("domains", "show", "a.test")
 
     assert (done.code, listed.code, shown.code) == (0, 0, 0)
-    intervals = "revisited no sooner than after 60 minutes, revisited no later than after 7.0 days"
+    intervals = "revisited no sooner than after 60 minutes, revisited no later than after 7 days"
     news = f"/news/: {intervals}, 5 times as important"
     assert done.out == f"a.test {news}\n"
     assert news in shown.out

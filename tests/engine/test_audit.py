@@ -118,7 +118,7 @@ async def test_a_freshness_report_that_is_off_is_found_out_and_told(db: Database
     assert off["rosy.test"].agreement.deviations == pytest.approx(30 / 21**0.5)
     assert off[ALL].agreement.visits == 200
     told = render_audits(found)
-    assert "| rosy.test | 0 | 100 | 70.0 % | 40.0 % | 0 | - | - |" in told
+    assert "| rosy.test | 0 | 100 | 70% | 40% | 0 | - | - |" in told
     assert "The freshness reported for rosy.test is wrong" in told
     assert "reported for fair.test" not in told
     assert f"| {idle.authority} | 0 | 0 | - | - | 0 | - | - |" in told
@@ -135,7 +135,7 @@ async def test_chances_of_change_that_are_off_in_scheduled_looks_are_a_finding_o
     (off,) = list_findings(found)
     assert (off.name, off.by_chance, off.agreement.visits, off.agreement.found) == ("a.test", False, 100, 90)
     assert off.agreement.expected == pytest.approx(30)
-    assert "at scheduled visits for a.test is wrong: of 100 scheduled visits, 70.0 %" in render_audits(found)
+    assert "at scheduled visits for a.test is wrong: of 100 scheduled visits, 70%" in render_audits(found)
 
 
 async def test_days_on_which_no_audit_ran_are_counted_when_it_runs_again(db: Database) -> None:

@@ -291,7 +291,7 @@ async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> N
 
     assert a.plan.target_requests is not None
     finding = (
-        f"95 % fresh needs {a.plan.target_requests:,.0f} requests a day; the delay of 3,600 s allows 24, which gives"
+        f"95% fresh needs {a.plan.target_requests:,.0f} requests a day; the delay of 3,600 s allows 24, which gives"
     )
     assert a.plan.finding.startswith(finding)
     assert a.plan.expected.freshness < 0.95

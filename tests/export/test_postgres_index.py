@@ -237,7 +237,7 @@ async def test_index_of_an_earlier_release_is_upgraded_and_keeps_embeddings(db: 
         execute(
             index_url,
             "ALTER TABLE recrawl_index.sync DROP COLUMN source",
-            "COMMENT ON SCHEMA recrawl_index IS 'recrawl sync, form 1'",
+            "COMMENT ON SCHEMA recrawl_index IS 'recrawl sync, schema version 1'",
             "UPDATE recrawl_index.chunk SET embedding = ARRAY[1, 2, 3]",
         )
         with PostgresIndex(index_url) as index:
@@ -263,7 +263,7 @@ async def test_upgrade_splits_chunks_again_and_keeps_embeddings_of_the_others(db
             "UPDATE recrawl_index.chunk SET embedding = ARRAY[1, 2, 3]",
             "UPDATE recrawl_index.chunk SET id = 'old ' || id WHERE place > 1",
             "UPDATE recrawl_index.chunk SET text = 'old ' || text WHERE place = 0",
-            "COMMENT ON SCHEMA recrawl_index IS 'recrawl sync, form 2'",
+            "COMMENT ON SCHEMA recrawl_index IS 'recrawl sync, schema version 2'",
         )
         with PostgresIndex(index_url) as index:
             done = await sync(db, domain, index)
@@ -300,7 +300,7 @@ async def test_paragraph_at_the_top_of_a_long_page_resets_few_embeddings(db: Dat
 
 def test_foreign_schema_is_not_changed(index_url: str) -> None:
     execute(index_url, "CREATE SCHEMA recrawl_index")
-    with pytest.raises(CrawlerError, match="is not an index of this version"), PostgresIndex(index_url):
+    with pytest.raises(CrawlerError, match="was not created by this version"), PostgresIndex(index_url):
         pass
     with pytest.raises(CrawlerError, match="cannot be opened"), PostgresIndex("postgresql://127.0.0.1:9/none"):
         pass

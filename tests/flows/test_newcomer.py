@@ -164,7 +164,7 @@ def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
     page.get_by_text("Budget and freshness target").click()
     page.get_by_label("Freshness target").fill("97%")
     page.get_by_role("button", name="Save").click()
-    expect(page.locator(".figure")).to_contain_text("target 97.0 %")
+    expect(page.locator(".figure")).to_contain_text("target 97%")
     page.get_by_text("Revisit now").first.click()
     page.get_by_role("button", name="Revisit now").click()
     completes(page)

@@ -416,7 +416,7 @@ def test_the_web_ui_runs_in_the_stack_and_its_login_link_works_once(stack: Stack
     other = subprocess.Popen(["sleep", "600"])
     found = machine.find_process(other.pid)
     assert found is not None
-    note = {"pid": found.pid, "birth": found.birth, "facts": server.facts}
+    note = {"pid": found.pid, "start_id": found.start_id, "facts": server.facts}
     with impostor(port) as told:
         write_private(get_note_file(stack.home, WEB_UI), json.dumps(note))
         assert create_login_link(stack.home) is None, "who has taken its port is told no code"

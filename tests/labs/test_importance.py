@@ -76,7 +76,7 @@ def test_windows_of_a_graph_at_rest_have_no_curve_to_draw(labs: Recrawl, tmp_pat
     done = labs("windows", *SMALL, "--passes", "1", "--rate", "0", "--figures", str(tmp_path / "figures"))
 
     assert done.code == 0
-    assert "0.0 %   interpolation" in done.out
+    assert "0%   interpolation" in done.out
     assert "No figures" in done.err
     assert not (tmp_path / "figures").exists()
 

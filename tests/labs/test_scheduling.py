@@ -17,8 +17,8 @@ def test_a_run_prints_a_table_for_each_budget_and_how_far_the_best_rival_is(labs
     done = labs(*SMALL, "--budget", "5%", "--budget", "0.2", "--figures", str(tmp_path / "figures"))
 
     assert done.code == 0
-    assert "requests for 5.0 % of the pages a day" in done.out
-    assert "requests for 20.0 % of the pages a day" in done.out
+    assert "requests for 5% of the pages a day" in done.out
+    assert "requests for 20% of the pages a day" in done.out
     assert "The best rival is uniform" in done.out
     assert (tmp_path / "figures" / "time-log-normal.svg").read_text().startswith("<svg")
 

@@ -9,7 +9,7 @@ from crawler.server.access import CODE_LIFETIME, SESSION_LIFETIME, Authenticator
 from tests.commands import Recrawl, Site
 from tests.server.conftest import CSRF_TOKEN, Visitor
 
-PAGES = ["/", "/domain?name=x", "/changes", "/page?url=x", "/pieces?url=x"]
+PAGES = ["/", "/domain?name=x", "/changes", "/page?url=x", "/blocks?url=x"]
 FORMS = [
     "/domains/add",
     "/domains/set",
@@ -60,7 +60,7 @@ def test_foreign_host_or_origin_is_rejected(visitor: Visitor) -> None:
 def test_forms_of_other_sites_have_no_effect(crawled: Site, visitor: Visitor, recrawl: Recrawl) -> None:
     found = CSRF_TOKEN.search(visitor.get("/").text)
     assert found is not None
-    fields = {"name": crawled.name, "url": f"{crawled.url}one", "said": "Rye", "prefix": "/", "pattern": "/"}
+    fields = {"name": crawled.name, "url": f"{crawled.url}one", "text": "Rye", "prefix": "/", "pattern": "/"}
     own = {**fields, "csrf_token": found[1]}
     no_origin = {"Content-Type": "application/x-www-form-urlencoded"}
     without_origin = f"csrf_token={found[1]}&name={crawled.name}".encode()

@@ -51,7 +51,7 @@ def test_all_reports_give_the_same_page_counts(
 
     assert "5 pages under" in refreshed
     assert re.search(r"Due pages +5 ", previewed)
-    assert re.search(r"Sitemaps +requested at \d usual locations", previewed)
+    assert re.search(r"Sitemaps +\d default locations will be requested", previewed)
     assert re.search(r"Visited +5 pages", summary)
     assert re.search(r"Gone +1\n", summary)
     assert re.search(r"Dead links +1 ", summary)

@@ -96,8 +96,8 @@ def test_crawled_text_is_escaped_on_every_page(seen_twice: list[str], site: Site
         pages += [
             visitor.get(f"/page?url={quote(url)}"),
             visitor.get(f"/page?url={quote(url)}&from=1&to=2&view=sides"),
-            visitor.get(f"/pieces?url={quote(url)}"),
-            visitor.get(f"/pieces?url={quote(url)}&piece=2&way=ignore_text&pattern=/"),
+            visitor.get(f"/blocks?url={quote(url)}"),
+            visitor.get(f"/blocks?url={quote(url)}&block=2&action=ignore_text&pattern=/"),
             visitor.send("/try", url=url),
         ]
     for page in pages:
@@ -113,17 +113,19 @@ def test_parameters_and_form_fields_are_escaped(crawled: Site, visitor: Visitor)
             "/page?url=",
             "/changes?domain=",
             "/changes?before=",
-            "/pieces?url=",
+            "/blocks?url=",
             "/enter?code=",
         ):
             page = visitor.get(f"{path}{quote(said)}")
             assert page.status in {200, 303, 400, 403}, (path, said)
             safe(page.text, address=visitor.address)
         for form in ("/domains/add", "/domains/set", "/refresh", "/rules/add", "/rules/remove", "/try"):
-            page = visitor.send(form, url=said, name=said, pattern=said, said=said, prefix=said)
+            page = visitor.send(form, url=said, name=said, pattern=said, text=said, prefix=said)
             assert page.status in {200, 400}, (form, said)
             safe(page.text, address=visitor.address)
-    seen = visitor.send("/rules/add", url=f"{crawled.url}one", way="ignore_text", said=f"{SCRIPT[:80]}", pattern=SCRIPT)
+    seen = visitor.send(
+        "/rules/add", url=f"{crawled.url}one", action="ignore_text", text=f"{SCRIPT[:80]}", pattern=SCRIPT
+    )
     safe(seen.text, address=visitor.address)
     safe(visitor.get(f"/domain?name={crawled.name}").text, address=visitor.address)
 

@@ -30,7 +30,7 @@ PAGES = {
     "/domain": ("name",),
     "/changes": ("domain", "kind", "since", "before"),
     "/page": ("url", "from", "to", "older", "view"),
-    "/pieces": ("url", "piece", "way", "said", "pattern"),
+    "/blocks": ("url", "block", "action", "text", "pattern"),
     "/feed.atom": ("domain", "prefix", "kind", "token"),
     "/enter": ("code",),
 }
@@ -42,7 +42,7 @@ FORMS = {
     "/domains/pause": ("name",),
     "/domains/resume": ("name",),
     "/refresh": ("name", "prefix", "back"),
-    "/rules/add": ("url", "piece", "way", "said", "pattern"),
+    "/rules/add": ("url", "block", "action", "text", "pattern"),
     "/rules/remove": ("name", "pattern"),
     "/try": ("url", "again"),
 }

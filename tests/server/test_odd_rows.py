@@ -72,7 +72,7 @@ def test_pages_are_shown_with_unexpected_rows(
             connection.execute(statement.encode(), {"domain_id": found[0], "key": found[1]})
         for path in (f"/page?{urlencode({'url': url})}", f"/domain?name={site.name}"):
             assert visitor.get(path).status == 200, (what, path)
-        assert visitor.get(f"/pieces?{urlencode({'url': url})}").status in {200, 400}, what
+        assert visitor.get(f"/blocks?{urlencode({'url': url})}").status in {200, 400}, what
     for path in ("/", "/changes?kind=added"):
         assert visitor.get(path).status == 200, path
 
@@ -84,12 +84,12 @@ def test_large_uncounted_domain_is_shown_at_once_and_counted_in_background(
         connection.execute("UPDATE domain_state SET tracked = %s", (MAX_SMALL_PAGES + 1,))
         connection.execute("DELETE FROM domain_figures")
     seen = visitor.get("/")
-    assert "2,001 pages are being counted for the first time" in seen.words
+    assert "Counting 2,001 pages for the first time" in seen.words
 
     domain = f"/domain?name={crawled.name}"
-    until(lambda: "being counted" not in visitor.get(domain).words)
+    until(lambda: "for the first time" not in visitor.get(domain).words)
     assert "Pages fetched 3" in visitor.get(domain).words
-    assert "being counted" not in visitor.get("/").words
+    assert "for the first time" not in visitor.get("/").words
 
 
 def test_opening_a_domain_updates_old_figures(crawled: Site, visitor: Visitor, database_url: str) -> None:

@@ -38,14 +38,14 @@ def test_figures_equal_those_of_the_report(crawled: Site, recrawl: Recrawl, visi
         ("Gone", "gone"),
         ("Moved", "moved"),
         ("Unfetched", "unfetched"),
-        ("Requests", "requests"),
+        ("Requests in visits", "requests"),
         ("Failed visits", "failures"),
         ("Visits in 30 days", "visits"),
-        ("Requests today", "spent_today"),
+        ("Budget used today", "spent_today"),
     ):
         assert shown[label] == f"{said[name]:,}", label
     assert shown["Received"] == format_bytes(said["received_bytes"])
-    assert shown["Saved"].startswith(format_bytes(said["saved_bytes"]))
+    assert shown["Bytes saved"].startswith(format_bytes(said["saved_bytes"]))
     forecast = recrawl("plan", crawled.name, "--json").json
     today = next(step for step in forecast["steps"] if step["factor"] in {1.0, None})
     assert format_share(today["freshness"]) in seen.words
@@ -61,10 +61,7 @@ def test_figures_equal_those_of_the_report(crawled: Site, recrawl: Recrawl, visi
 def test_home_page_shows_domain_that_was_never_fetched(recrawl: Recrawl, visitor: Visitor) -> None:
     added = recrawl("domains", "add", "https://docs.example.com", "--offline")
     assert added.complaint.startswith("Next: recrawl crawl")
-    assert (
-        "No page has been fetched yet. The local stack starts the first crawl within five minutes"
-        in visitor.get("/").words
-    )
+    assert "No page has been fetched yet. recrawl up crawls it within five minutes" in visitor.get("/").words
 
 
 def test_home_page_shows_next_attempt_of_unreachable_domain(
@@ -97,7 +94,7 @@ def test_changes_can_be_limited_to_a_period(site: Site, recrawl: Recrawl, visito
     for since, many in (("", 1), ("1d", 0), ("7d", 0), ("30d", 1)):
         seen = visitor.get(f"/changes?kind=added&since={since}")
         assert seen.text.count('<article class="change">') == many, since
-    assert "No such changes in the last 7 days" in visitor.get("/changes?kind=added&since=7d").words
+    assert "No changes match this filter in the last 7 days" in visitor.get("/changes?kind=added&since=7d").words
     assert '<option value="7d" selected>' in visitor.get("/changes?since=7d").text
     assert visitor.get("/changes?since=soon").status == 400
 
@@ -146,7 +143,7 @@ def test_missing_items_give_an_error_page(visitor: Visitor) -> None:
         ("/changes?before=soon", 400, "is not a valid cursor"),
         ("/changes?before=9e99_1", 400, "is not a valid cursor"),
         ("/changes?domain=nobody.example", 400, "is not registered"),
-        ("/pieces?url=http://127.0.0.1:1/x", 400, "is not registered"),
+        ("/blocks?url=http://127.0.0.1:1/x", 400, "is not registered"),
         ("/nothing", 404, "Page not found"),
         ("/../../etc/passwd", 404, "Page not found"),
     ]
@@ -213,19 +210,19 @@ def test_adding_registered_or_private_domain_is_rejected(crawled: Site, visitor:
 
 def test_rule_can_be_previewed_added_and_removed(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
     url = f"{crawled.url}one"
-    asked = f"/pieces?url={quote(url)}"
+    asked = f"/blocks?url={quote(url)}"
     assert "Rye is sown in autumn" in visitor.get(asked).words
-    preview = visitor.get(f"{asked}&piece=2&way=ignore&pattern=/one$")
-    assert "The rule ignores 1 more block" in preview.words
+    preview = visitor.get(f"{asked}&block=2&action=ignore&pattern=/one$")
+    assert "With this rule, 1 more block is fully or partly ignored" in preview.words
     assert 'value="p"' in preview.text
-    visitor.send("/rules/add", url=url, way="ignore", said="p", pattern="/one$")
-    visitor.send("/rules/add", url=url, way="ignore_text", said="autumn", pattern="/one$")
+    visitor.send("/rules/add", url=url, action="ignore", text="p", pattern="/one$")
+    visitor.send("/rules/add", url=url, action="ignore_text", text="autumn", pattern="/one$")
     (rule,) = recrawl("rules", "list", crawled.name, "--json").json["rules"]
     assert (rule["pattern"], rule["ignore"], rule["ignore_text"]) == ("/one$", ["p"], ["autumn"])
     for wrong in (
-        {"way": "ignore", "said": "p["},
-        {"way": "ignore_text", "said": "("},
-        {"way": "ignore_text", "said": ".*"},
+        {"action": "ignore", "text": "p["},
+        {"action": "ignore_text", "text": "("},
+        {"action": "ignore_text", "text": ".*"},
     ):
         visitor.send("/rules/add", url=url, pattern="/", **wrong)
     assert len(recrawl("rules", "list", crawled.name, "--json").json["rules"]) == 1

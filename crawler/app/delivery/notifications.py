@@ -41,7 +41,7 @@ ENV_PREFIX = f"{SecretSource.ENV}:"
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRequest:
-    """A subscription as the user gave it. conditions: texts and bounds by ConditionKind; None where not given."""
+    """A subscription as the user gave it. conditions: the value of each condition option; None if not given."""
 
     target: str
     domain: str | None
@@ -104,7 +104,7 @@ def _parse_request(request: SubscriptionRequest, domain: Domain | None, settings
     if refusals:
         raise BadInput(refusals[0])
     if request.place is not None and condition is None:
-        raise BadInput("--selector needs one of --match, --lacks, --above and --below")
+        raise BadInput("--selector needs one of --match, --lacks, --above or --below")
     is_watched = domain is not None and any(rule.view.watch for rule in domain.settings.rules)
     if condition is not None and condition.kind.is_numeric and not (options.place or is_watched):
         raise BadInput("--above and --below need the element that contains the number: add --selector SELECTOR")
@@ -132,7 +132,7 @@ def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition 
 
 
 async def list_subscriptions(db: AppDatabase) -> list[tuple[Subscription, str]]:
-    """Return all subscriptions, each with why processes of this home may not run its command; empty if they may."""
+    """Return all subscriptions, each with the reason why this installation may not run its command, or ""."""
     home = db.settings.home.resolve()
 
     def sign(text: str) -> str:  # creates the key only if it is needed
@@ -148,7 +148,7 @@ async def find_subscription(db: AppDatabase, number: int) -> Subscription:
     """Return the subscription with this number. Raises BadInput if there is none."""
     subscription = await subscriptions.find_subscription(db, number)
     if subscription is None:
-        raise BadInput(f"there is no subscription {number}: recrawl notify list")
+        raise BadInput(f"there is no subscription {number}; to list them: recrawl notify list")
     return subscription
 
 
@@ -175,7 +175,7 @@ async def pause(db: AppDatabase, number: int, *, at: datetime, stop: asyncio.Eve
     await find_subscription(db, number)
     await report.append_to_feed(db, at=at)
     is_new = await subscriptions.pause_subscription(db, number, at=at)
-    await _read_until_paused(db, number, stop=stop)
+    await _queue_changes_before_pause(db, number, stop=stop)
     return is_new, await find_subscription(db, number)
 
 
@@ -188,7 +188,7 @@ async def resume(
     """
     await find_subscription(db, number)
     await report.append_to_feed(db, at=at)
-    await _read_until_paused(db, number, stop=stop)
+    await _queue_changes_before_pause(db, number, stop=stop)
     subscription = await find_subscription(db, number)
     if subscription.pause_position is not None and subscription.position < subscription.pause_position and not missed:
         raise BadInput(
@@ -200,7 +200,7 @@ async def resume(
     return was_paused, await find_subscription(db, number)
 
 
-async def _read_until_paused(db: AppDatabase, number: int, *, stop: asyncio.Event) -> None:
+async def _queue_changes_before_pause(db: AppDatabase, number: int, *, stop: asyncio.Event) -> None:
     """Put the changes found before a subscription was paused into its outbox, without sending them."""
     subscription = await find_subscription(db, number)
     if subscription.pause_position is not None and subscription.position < subscription.pause_position:

@@ -19,7 +19,12 @@ def crawl(
     ] = None,
     pages: Annotated[int | None, declare_option("N", "Visit at most this many pages.", min=1)] = None,
     due: Annotated[
-        bool, declare_flag("--due", "Fetch only due pages, of the given domains or of all registered domains.")
+        bool,
+        declare_flag(
+            "--due",
+            "Without names: crawl all registered domains at the pace of their budgets. With names: do not fetch a "
+            "given URL that is not due.",
+        ),
     ] = False,
     dry_run: Annotated[
         bool, declare_flag("--dry-run", "Show what would be fetched, and at what cost, without fetching it.")

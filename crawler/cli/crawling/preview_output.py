@@ -12,7 +12,7 @@ from crawler.cli.output import pick_fields, print_json, say, show_facts, show_ro
 from crawler.cli.session import run_on_database, settings
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
 
-ON_TOP = ", one per page; requests for robots.txt and second visits to changed pages are added"
+EXTRA_REQUESTS = ", one per page, plus robots.txt and repeat fetches of changed pages"
 
 
 def show_preview(
@@ -34,18 +34,21 @@ def show_preview(
 
 def _show_domain(crawl_preview: CrawlPreview, *, at: datetime) -> None:
     workload = crawl_preview.backlog
-    requests = f"{format_count(crawl_preview.requests, 'request')}{ON_TOP if crawl_preview.requests else ''}"
-    list_locations = format_count(workload.unread_lists, "usual location")
+    requests = f"{format_count(crawl_preview.requests, 'request')}{EXTRA_REQUESTS if crawl_preview.requests else ''}"
+    list_locations = format_count(workload.unread_lists, "default location")
     show_facts(
         [
             (crawl_preview.domain.authority, format_wait(crawl_preview.wait, crawl_preview.domain, now=at) or requests),
-            ("First", "\n".join(f"{url}, requested by its URL" for url in crawl_preview.requested)),
+            ("First", "\n".join(f"{url} (you named it)" for url in crawl_preview.requested)),
             ("New pages", str(workload.unfetched)),
-            ("Sitemaps", f"requested at {list_locations}" if workload.unread_lists else ""),
+            ("Sitemaps", f"{list_locations} will be requested" if workload.unread_lists else ""),
             ("Due pages", f"{workload.due} ({workload.conditional} of them with validators)" if workload.due else "0"),
             ("Max bytes", format_bytes(crawl_preview.max_bytes)),
             ("Min time", format_span(crawl_preview.min_time) if crawl_preview.min_time else ""),
-            ("Inbox", f"{workload.inbox_rows} not applied yet (counted, not listed)" if workload.inbox_rows else ""),
+            (
+                "Inbox",
+                f"{workload.inbox_rows} entries; their pages are not in this list" if workload.inbox_rows else "",
+            ),
             (
                 "Next due",
                 format_instant(crawl_preview.status.wake_at)

@@ -22,7 +22,7 @@ def refresh(
     at: At = None,
     as_json: Json = False,
 ) -> None:
-    """Make all pages of a domain, or the page of a URL, due now.
+    """Mark all pages of a domain, or one page, as due now.
 
     A running local stack fetches them immediately; otherwise the next crawl does.
 

@@ -17,7 +17,7 @@ CONNECTIONS = 6  # to notify several targets at once
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Send notifications about changes by mail, chat, webhook or your own program.",
+    help="Send notifications about changes by email, chat, webhook or your own program.",
 )
 
 Number = Annotated[int, declare_argument("NUMBER", "The number of a subscription; see recrawl notify list.", min=1)]
@@ -44,7 +44,7 @@ def add(
     match: Annotated[
         str | None, declare_option("TEXT", "Notify when this text appears. re:REGEX for a regular expression.")
     ] = None,
-    lacks: Annotated[str | None, declare_option("TEXT", "Notify when this text disappears.")] = None,
+    lacks: Annotated[str | None, declare_option("TEXT", "Notify when this text is no longer present.")] = None,
     above: Annotated[float | None, declare_option("N", "Notify when the number rises above this.")] = None,
     below: Annotated[float | None, declare_option("N", "Notify when the number falls below this.")] = None,
     selector: Annotated[
@@ -53,10 +53,14 @@ def add(
     ] = None,
     digest: Annotated[
         str | None,
-        declare_option("WHEN", "Send one digest: every 1h or 30m, daily (at 08:00), daily@07:30, weekly@fri-07:30."),
+        declare_option("WHEN", "Send one message per period: 30m, 1h, daily (08:00), daily@07:30 or weekly@fri-07:30."),
     ] = None,
     quiet_hours: Annotated[
-        str | None, declare_option("HOURS", "Send nothing during 22-07 or 21:30-06:45, and one message afterwards.")
+        str | None,
+        declare_option(
+            "HOURS",
+            "Quiet hours, such as 22-07 or 21:30-06:45. Changes found meanwhile are sent in one message afterwards.",
+        ),
     ] = None,
     time_zone: Annotated[
         str | None,
@@ -72,14 +76,14 @@ def add(
 ) -> None:
     """Add a subscription: send notifications about changes from now on.
 
-    Mail and chat are sent with Apprise. Do not type a URL that contains a password or token: store the whole URL in an
-    environment variable or a Prefect secret block, and pass env:NAME or block:NAME.
+    Email and chat messages are sent with Apprise. Do not type a URL that contains a password or token: store the whole
+    URL in an environment variable or a Prefect secret block, and pass env:NAME or block:NAME.
 
-    With --match, --lacks, --above or --below, a notification is sent when the condition becomes true for a page. Known
-    noise in its text is ignored.
+    With --match, --lacks, --above or --below, a notification is sent when the condition becomes true for a page. Text
+    that is known to be noise is not checked. The default of --kind is then added, changed, moved, gone and restored.
 
-    A webhook receives JSON, signed as in Standard Webhooks. A program receives the same JSON on stdin; it runs as your
-    user, on this machine only.
+    A webhook receives JSON, signed as in Standard Webhooks. A program receives the same JSON on stdin. The program runs
+    as your user, on this machine only.
 
     Examples:
 
@@ -127,17 +131,18 @@ def list_all(as_json: Json = False) -> None:
         print_json(
             {
                 "subscriptions": [
-                    notify_output.describe_subscription(each, elsewhere=elsewhere) for each, elsewhere in listed
+                    notify_output.describe_subscription(each, not_run_here=not_run_here)
+                    for each, not_run_here in listed
                 ]
             }
         )
         return
     if not listed:
         say("There are no subscriptions: recrawl notify add TARGET")
-    for n, (each, elsewhere) in enumerate(listed):
+    for n, (each, not_run_here) in enumerate(listed):
         if n:
             say("")
-        notify_output.show_subscription(each, elsewhere=elsewhere, now=datetime.now(UTC))
+        notify_output.show_subscription(each, not_run_here=not_run_here, now=datetime.now(UTC))
 
 
 @app.command()

@@ -34,10 +34,10 @@ def _format_condition(options: notifications.SubscriptionOptions) -> str:
     return f"{text} in {options.place}" if options.place else text
 
 
-def show_subscription(subscription: notifications.Subscription, *, elsewhere: str, now: datetime) -> None:
+def show_subscription(subscription: notifications.Subscription, *, not_run_here: str, now: datetime) -> None:
     """Print a subscription and the state of its deliveries.
 
-    elsewhere: why processes of this RECRAWL_HOME may not run its command; empty if they may.
+    not_run_here: why processes of this RECRAWL_HOME may not run its command; empty if they may.
     """
     say(f"{subscription.id}  {format_subscription(subscription)}")
     trouble = limit = ""
@@ -62,7 +62,7 @@ def show_subscription(subscription: notifications.Subscription, *, elsewhere: st
             ("   waiting", format_count(subscription.waiting, "change") if subscription.waiting else ""),
             ("   failing", trouble),
             ("   message size", limit),
-            ("   not run here", elsewhere),
+            ("   not run here", not_run_here),
             (
                 "   dead letters",
                 f"{subscription.dead}: recrawl notify dead {subscription.id}" if subscription.dead else "",
@@ -77,8 +77,8 @@ def remark_missing_secrets(subscription: notifications.Subscription) -> None:
         remark(sentence)
 
 
-def describe_subscription(subscription: notifications.Subscription, *, elsewhere: str = "") -> dict[str, object]:
-    """Return a subscription as JSON. elsewhere: as in show_subscription."""
+def describe_subscription(subscription: notifications.Subscription, *, not_run_here: str = "") -> dict[str, object]:
+    """Return a subscription as JSON. not_run_here: as in show_subscription."""
     condition = subscription.options.condition and {
         "kind": subscription.options.condition.kind,
         "text": subscription.options.condition.text or None,
@@ -103,7 +103,7 @@ def describe_subscription(subscription: notifications.Subscription, *, elsewhere
         "max_bytes": subscription.max_bytes,
         "next_attempt_at": subscription.resume_at,
         "last_error": subscription.last_error or None,
-        "not_run_here": elsewhere or None,
+        "not_run_here": not_run_here or None,
     }
 
 

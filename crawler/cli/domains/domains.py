@@ -196,8 +196,8 @@ def change(
 ) -> None:
     """Change the settings of a domain. Settings that are not given stay unchanged.
 
-    Seeds are added to the existing ones. Patterns replace the existing ones, and a target replaces the other kind of
-    target. If the scope changes, the domain is recrawled in full, because links were filtered by the old scope.
+    Seeds are added to the existing ones. Patterns replace the existing ones. --target-freshness and --max-age replace
+    each other. If the scope changes, all pages are fetched again, because links were filtered by the old scope.
 
     Examples:
 

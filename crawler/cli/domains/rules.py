@@ -15,7 +15,7 @@ from crawler.format.values import format_span
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Manage rules for pages that match a pattern: revisit intervals, weights, limits, ignored and watched parts.",
+    help="Manage rules for pages that match a pattern: intervals, weights, limits, and parts to ignore or watch.",
 )
 
 RenderMode = Literal["auto", "always", "never"]
@@ -60,7 +60,7 @@ def add(
     ] = None,
     once: Annotated[bool, declare_flag("--once", "Never revisit a page after its first successful visit.")] = False,
     max_pages: Annotated[
-        int | None, declare_option("N", "Maximum number of matching pages; 0 adds no more.", min=0, max=MAX_INT)
+        int | None, declare_option("N", "Maximum number of matching pages; 0: add no more pages.", min=0, max=MAX_INT)
     ] = None,
     ignore: Annotated[
         list[str] | None, declare_option("SELECTOR", "Ignore these elements in comparisons. Can be repeated.")
@@ -78,11 +78,11 @@ def add(
 ) -> None:
     """Add a rule for the pages of a domain that match a pattern. A rule with the same pattern is replaced in place.
 
-    Several rules can match a page. The first rule that sets an interval or a weight decides it. A page counts toward
-    every limit that it matches, and --once applies if any rule sets it. Budgets and politeness still apply. --ignore,
-    --watch and --ignore-text of all matching rules are combined; they apply to both versions in a comparison, so a new
-    rule never makes a page change. A selector is a CSS selector, or an XPath after `xpath:`. `recrawl try` shows the
-    effect of the rules on a page.
+    Several rules can match a page. For each interval, and for the weight, the first matching rule that sets it wins.
+    The --max-pages of all matching rules apply, and --once applies if any of them sets it. Budgets and politeness still
+    apply. --ignore, --watch and --ignore-text of all matching rules are combined; they apply to both versions in a
+    comparison, so adding a rule is never reported as a change. A selector is a CSS selector, or an XPath after
+    `xpath:`. `recrawl try` shows the effect of the rules on a page.
 
     Examples:
 
@@ -92,7 +92,7 @@ def add(
         recrawl rules add docs.example.com / --ignore '.ad, #visitors' --ignore-text 'Built in [0-9]+ ms'
         recrawl rules add shop.example.com /item/ --watch .price --watch .stock
         recrawl rules add app.example.com /live/ --render always
-        recrawl rules add shop.example.com /item/ --ignore "xpath://tr[th='Last update']"
+        recrawl rules add shop.example.com /table/ --ignore "xpath://tr[th='Last update']"
     """
     rule = rules.make_rule(
         lambda: rules.PageRule(

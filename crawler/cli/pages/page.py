@@ -101,7 +101,7 @@ def explain(
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Explain when a URL is crawled next and why, how fresh it is, or why it is not crawled.
+    """Explain when and why a URL is crawled next, or why not, and how fresh its copy is.
 
     With --why, also show the value of a visit, the change-rate estimate, cash and the pages that link to it.
 

@@ -27,15 +27,16 @@ def changes(
         declare_option(
             "KINDS",
             "Kinds of changes, separated by commas: added, changed, moved, gone, excluded, restored, template, "
-            "deferred, resumed, hint.",
+            "deferred, resumed, hint (see docs/feed.md).",
         ),
     ] = None,
     domain: Annotated[str | None, declare_option("DOMAIN", "Only changes of this domain.")] = None,
     limit: Annotated[
-        int | None, declare_option("N", "Maximum number. Default: 20, or 1000 with --json.", min=1, max=1_000_000)
+        int | None,
+        declare_option("N", "Maximum number of changes. Default: 20, or 1000 with --json.", min=1, max=1_000_000),
     ] = None,
     diff: Annotated[
-        bool, declare_flag("--diff", "Show all changed blocks (the first 50 per page) at greater length.")
+        bool, declare_flag("--diff", "Show up to 50 changed blocks per page, with more of their text.")
     ] = False,
     follow: Annotated[
         bool, declare_flag("--follow", "Keep running and print changes as they are found, until Ctrl-C.", short="-f")
@@ -51,10 +52,10 @@ def changes(
     lists them. A change that a site made on all its pages is a single change of kind template.
 
     With --json, changes of all kinds are listed in the order in which they were found, with a cursor for the next call.
-    --follow prints changes in that order, from now or from --since on; with --json, one document per line, whose
-    position is the cursor.
+    --follow starts now, or at --since, and uses that order too. With --json it prints one JSON document per line; its
+    field `position` is the cursor.
 
-    Exit code 3 if changes after the cursor are no longer kept; with --json, also a document with the remedy.
+    Exit code 3 if changes after the cursor were already deleted. With --json, the output also says what to do.
 
     Examples:
 

@@ -131,7 +131,7 @@ def _show_facts(forecast: reports.Forecast) -> None:
     show_table(STEPS, [_format_step_row(step) for step in forecast.steps], right=STEPS[1:])
     say("")
     if forecast.points_for_tenth is not None:
-        say(f"10 % more requests would raise freshness by {forecast.points_for_tenth:.1f} points")
+        say(f"10% more requests would raise freshness by {forecast.points_for_tenth:.1f} points")
     fresh = {step.factor: step.plan.expected.freshness for step in forecast.steps}
     if {1.0, 2.0} <= fresh.keys():
         say(f"Twice the budget would give a freshness of {format_share(fresh[2.0])}; today {format_share(fresh[1.0])}")

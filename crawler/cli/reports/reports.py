@@ -22,7 +22,7 @@ def audit(
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Compare the reported freshness with what visits found, and draw random pages for the next crawl to visit.
+    """Check the reported freshness: draw random pages for the next crawl, and compare past findings with the estimate.
 
     The local stack does this once a day; without it, run this command daily. The same pages are drawn all through a UTC
     day. Exit code 1 if the reported freshness differs from the findings by more than chance explains.
@@ -74,17 +74,19 @@ def describe_agreement(agreement: "reports.Agreement") -> dict[str, object]:
 
 def report(
     domain: DomainOrAll = None,
-    days: Annotated[float, typer.Option(min=0.01, max=36_500, help="The period of the counts, in days.")] = 30.0,
+    days: Annotated[
+        float, declare_option("N", "Count visits, requests and bytes of the last N days.", min=0.01, max=36_500)
+    ] = 30.0,
     html: Annotated[
         Path | None, declare_option("DIR", "Write an HTML report to this folder.", "--html", file_okay=False)
     ] = None,
     at: At = None,
     as_json: Json = False,
 ) -> None:
-    """Report how fresh the copy is, how accurate that figure is, and what it costs.
+    """Report how fresh the copy is, how accurate that figure is, and what the copy costs.
 
-    The accuracy comes from `recrawl audit`, which the local stack runs every day. With --html, the pages of the web UI
-    are written as static files: the domains, the newest changes, and the pages that changed, fail or are likely stale.
+    The accuracy comes from `recrawl audit`, which the local stack runs every day. --html writes the web UI as static
+    files: the domains, the newest changes, and the pages that changed, fail or are likely stale.
 
     Examples:
 
@@ -105,16 +107,19 @@ def plan(
     ] = None,
     only: Annotated[
         str | None,
-        declare_option("DOMAIN", "Plan this domain alone, as if there were no others. Useful with --at."),
+        declare_option(
+            "DOMAIN", "Plan and save only this domain. Unlike DOMAIN, this changes its due times. For tests with --at."
+        ),
     ] = None,
     at: At = None,
     as_json: Json = False,
 ) -> int:
     """Plan the visits of all domains within their budgets, or forecast the freshness of one domain by budget.
 
-    Without DOMAIN, this sets the minimum value of a visit for each domain, and thereby when pages are due. The local
-    stack does this every hour. With DOMAIN, nothing is changed: freshness and age are shown for 0.1 to 10 times today's
-    budget. The budget includes requests for robots.txt and audits.
+    Without DOMAIN, this computes for each domain how valuable a visit must be to get a request (docs/freshness.md), and
+    so when pages are due. The local stack does this every hour. With DOMAIN, nothing is changed: freshness and age are
+    shown for 0.1 to 10 times today's budget. It also compares the revisit policies and shows what --importance-mix
+    costs. Requests for robots.txt and for audit visits count toward the budget.
 
     Examples:
 

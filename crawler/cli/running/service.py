@@ -87,7 +87,7 @@ def health(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Check whether the worker or web UI of this RECRAWL_HOME is running and its dependencies are available.
+    """Check that the worker or web UI of this RECRAWL_HOME runs and can reach what it depends on.
 
     Exit code 1 if not.
 

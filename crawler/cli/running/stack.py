@@ -14,7 +14,7 @@ from crawler.extras import require_extra
 def up(as_json: Json = False) -> None:
     """Start the local stack: Postgres, a Prefect server, a worker and the web UI.
 
-    It runs in the background until `recrawl down`.
+    The stack crawls what is due every five minutes until `recrawl down`. `recrawl ui` prints its addresses.
 
     Examples:
 
@@ -56,9 +56,9 @@ def _say_addresses(web_ui_url: str | None, prefect_url: str) -> None:
 
 
 def ui(as_json: Json = False) -> None:
-    """Print a login link to the web UI, and the URL and auth string of Prefect. Keep them secret.
+    """Print a login link to the web UI, and the URL and auth string of Prefect.
 
-    The login link can be used once.
+    Keep the output secret. The login link can be used once.
 
     Examples:
 

@@ -143,11 +143,11 @@ def compute_target_demand(work: Workload, terms: DomainLimits, shares: Shares) -
         need = compute_freshness_cost(work, aim, limits, shares=shares)
         if not need.is_possible:
             need = compute_freshness_cost(work, terms.target_freshness, limits, shares=shares)
-        target = f"{100 * terms.target_freshness:.3g} % fresh"
+        target = f"{100 * terms.target_freshness:.3g}% fresh"
         return TargetDemand(
             compute_budget(need.requests),
             None,
-            _describe_shortfall(target, need, limit, f"gives {100 * need.reachable:.1f} %"),
+            _describe_shortfall(target, need, limit, f"gives {100 * need.reachable:.1f}%"),
         )
     assert terms.target_age_days is not None
     part = compute_refresh_share(work, shares)

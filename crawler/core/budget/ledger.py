@@ -1,7 +1,9 @@
-"""The ledger of a UTC day's budget: a claim debits what it is granted, a record refunds what was not used.
+"""The ledger of a UTC day's budget: requests granted and used.
 
-Grants are paced over the open hours of the day, slightly ahead of time, so that the last requests are granted while
-they can still be used. Grants never exceed the budget, even if the budget changes during the day.
+A grant is a number of requests that a claim may use. Claiming a domain debits the granted requests; recording its
+visits refunds the unused ones. Grants are paced over the open hours of the day, slightly ahead of time, so that the
+last requests are granted while they can still be used. Grants never exceed the budget, even if the budget changes
+during the day.
 """
 
 import math
@@ -11,7 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from crawler.core.budget.hours import ALWAYS, Hours, compute_day_share, get_speed
 
-LEAD = timedelta(minutes=15)  # open time by which grants run ahead, so that the last of the day can still be used
+LEAD = timedelta(minutes=15)  # grants are issued this much early, so that the last ones of the day can be used
 MIN_LEAD = 1.0  # requests; the first one is granted at the beginning of the day
 
 
@@ -22,7 +24,7 @@ class Ledger:
     day: date
     requests: int = 0
     received_bytes: int = 0
-    floor: int = 0  # visits below the shadow price; included in requests
+    floor_visits: int = 0  # visits below the shadow price; included in requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,8 @@ def settle_ledger(ledger: Ledger, refund: Refund, *, received_bytes: int = 0) ->
 def count_floor_left(spent: int, budget: float, *, share: float, day_number: int) -> int:
     """Return how many visits below the shadow price are still allowed today.
 
-    spent: such visits today.  budget: requests per day.  day_number: the number of today's date, which turns a
-    fraction of a visit per day into one visit every few days.
+    spent: such visits today.  budget: requests per day.  day_number: days since any fixed date;
+    it spreads fractional visits, so that 0.25 a day becomes one every four days.
     """
     a_day = share * budget
     return max(_round_down(a_day * (day_number + 1)) - _round_down(a_day * day_number) - spent, 0)

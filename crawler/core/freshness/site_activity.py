@@ -4,8 +4,9 @@ Pages of a site do not change independently: the site is rebuilt, or an editor w
 with the hazard rate x activity. Each page has its own rate; the activity belongs to the site, one number per day with
 mean 1. Estimates measure the age of a page in days of activity instead of calendar days.
 
-If a visit finds a change, at least one change fell into its gap; expectation maximization distributes it over the days
-of the gap in proportion to their hazard. If a visit finds none, all days of its gap are exposure. So a change found
+The gap of a visit is the time since the previous visit. If a visit finds a change, at least one change fell into its
+gap; expectation maximization distributes it over the days of the gap in proportion to their hazard. If a visit finds
+none, all days of its gap are exposure. So a change found
 today may raise the activity of last Tuesday: pages not visited since Tuesday have aged by it, and others have not.
 Source: Dempster, Laird and Rubin, "Maximum likelihood from incomplete data via the EM algorithm", 1977; the prior of
 independent days is Kalbfleisch's, "Non-parametric Bayesian analysis of survival time data", 1978.
@@ -25,7 +26,7 @@ from crawler.core.freshness.gamma import Floats, Numbers
 ACTIVITY_WINDOW = timedelta(days=120)  # age of the visits from which activity is learned
 PRIOR_CHANGES = 1.0  # weight of the prior activity of 1 on each day, in expected changes
 EM_ROUNDS = 6  # of expectation maximization; with twenty, no level differs by more than a few hundredths
-MIN_MOVED_DAYS = 1.0  # difference in the age of some page from which due times are computed again
+MIN_MOVED_DAYS = 1.0  # due times are recomputed if the activity age of any page moves by at least this much
 MIN_HAZARD = 1e-9
 
 
@@ -33,15 +34,15 @@ MIN_HAZARD = 1e-9
 class SiteActivity:
     """The activity of one site up to when it was last learned; later days count as 1.
 
-    at: the boundaries of its days, ascending; empty at first.  ahead: days by which activity is ahead of the calendar
-    at each boundary.
+    at: the boundaries of its days, ascending; empty at first.  ahead: cumulative activity minus elapsed days, at each
+    boundary.
     """
 
     at: tuple[datetime, ...] = ()
     ahead: tuple[float, ...] = ()
 
     def get_days_ahead(self, instant: datetime) -> float:
-        """Return by how many days activity exceeds the calendar since an instant; negative if it is behind."""
+        """Return the activity since an instant minus the days elapsed since then."""
         if not self.at or instant >= self.at[-1]:
             return 0.0
         n = bisect_right(self.at, instant)
@@ -53,22 +54,22 @@ class SiteActivity:
     def has_moved(self, other: "SiteActivity") -> bool:
         """Whether the age of any page differs by at least MIN_MOVED_DAYS between the two."""
         return any(
-            abs(self.get_days_ahead(limit) - other.get_days_ahead(limit)) >= MIN_MOVED_DAYS
-            for limit in (*self.at, *other.at)
+            abs(self.get_days_ahead(boundary) - other.get_days_ahead(boundary)) >= MIN_MOVED_DAYS
+            for boundary in (*self.at, *other.at)
         )
 
 
-EVEN_ACTIVITY = SiteActivity()  # the calendar
+EVEN_ACTIVITY = SiteActivity()  # activity 1 on all days
 
 
 @dataclass(frozen=True, slots=True)
 class VisitFindings:
     """The findings of successful visits: arrays of equal length.
 
-    since, at: the times of the previous visit and of this one, in days since any instant.  changed: whether the visit
-    found a significant change.  rate: of the page, per day.  unsignaled_share: the share of its changes that no source
-    signals, a number or an array. It is the weight of a finding, because a visit caused by a signal comes soon after
-    the change.
+    since, at: the times of the previous visit and of this one, in days since a common origin.  changed: whether the
+    visit found a significant change.  rate: of the page, per day.  unsignaled_share: the share of its changes that no
+    source signals, a number or an array. It is the weight of a finding, because a visit caused by a signal comes soon
+    after the change.
     """
 
     since: Floats
@@ -78,14 +79,14 @@ class VisitFindings:
     unsignaled_share: Numbers = 1.0
 
 
-def compute_activity_levels(findings: VisitFindings, limits: Floats) -> Floats:
-    """Return the activity between consecutive limits (ascending, in days). Its mean is 1, as before the first limit."""
-    recent = (findings.at > limits[0]) & (findings.at <= limits[-1]) & (findings.since < findings.at)
-    before = np.maximum(limits[0] - findings.since[recent], 0.0)
+def compute_activity_levels(findings: VisitFindings, boundaries: Floats) -> Floats:
+    """Return the activity between consecutive boundaries (ascending, in days). Its mean is 1; earlier it is 1."""
+    recent = (findings.at > boundaries[0]) & (findings.at <= boundaries[-1]) & (findings.since < findings.at)
+    before = np.maximum(boundaries[0] - findings.since[recent], 0.0)
     changed, rate = findings.changed[recent], findings.rate[recent]
     weight = np.broadcast_to(findings.unsignaled_share, recent.shape)[recent]
-    length, numbers = np.diff(limits), np.arange(len(limits), dtype=np.float64)
-    since, at = (np.interp(each[recent], limits, numbers) for each in (findings.since, findings.at))
+    length, numbers = np.diff(boundaries), np.arange(len(boundaries), dtype=np.float64)
+    since, at = (np.interp(each[recent], boundaries, numbers) for each in (findings.since, findings.at))
     prior = PRIOR_CHANGES * length
     exposure = length * _spread_weights(since, at, weight * rate, len(length))
     level = np.ones(len(length))
@@ -97,9 +98,9 @@ def compute_activity_levels(findings: VisitFindings, limits: Floats) -> Floats:
     return np.asarray(level * length.sum() / (level @ length))
 
 
-def compute_activity_ahead(findings: VisitFindings, limits: Floats) -> Floats:
-    """Return by how many days activity is ahead of the calendar at each limit, counted from the first limit."""
-    return np.append(0.0, np.cumsum((compute_activity_levels(findings, limits) - 1.0) * np.diff(limits)))
+def compute_activity_ahead(findings: VisitFindings, boundaries: Floats) -> Floats:
+    """Return cumulative activity minus elapsed days at each boundary, counted from the first one."""
+    return np.append(0.0, np.cumsum((compute_activity_levels(findings, boundaries) - 1.0) * np.diff(boundaries)))
 
 
 def _spread_weights(since: Floats, at: Floats, weight: Floats, spans: int) -> Floats:
@@ -125,10 +126,12 @@ def learn_site_activity(
     if not visits:
         return SiteActivity((at,), (0.0,))
     since, seen, changed, rate = zip(*visits, strict=True)
-    limits = compute_activity_limits(min(since), at)
-    before, after, days = (np.array([(each - limits[0]) / DAY for each in times]) for times in (since, seen, limits))
+    boundaries = compute_activity_limits(min(since), at)
+    before, after, days = (
+        np.array([(each - boundaries[0]) / DAY for each in times]) for times in (since, seen, boundaries)
+    )
     findings = VisitFindings(before, after, np.array(changed), np.array(rate), unsignaled_share)
-    return SiteActivity(tuple(limits), tuple(compute_activity_ahead(findings, days).tolist()))
+    return SiteActivity(tuple(boundaries), tuple(compute_activity_ahead(findings, days).tolist()))
 
 
 def compute_activity_limits(first: datetime, at: datetime) -> list[datetime]:

@@ -63,7 +63,7 @@ def _describe_errors(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
     )
     if not is_off:
         return ""
-    return f"{hour.errors} of {hour.visits} visits failed; {100 * share:.2g} % is usual"
+    return f"{hour.errors} of {hour.visits} visits failed; {100 * share:.2g}% is usual"
 
 
 def _describe_latency(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:

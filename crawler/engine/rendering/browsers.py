@@ -21,7 +21,7 @@ log = logging.getLogger("recrawl.browser")
 
 
 class BrowserSource:
-    """The source of the browser: it finds the browser when it is needed, and logs once if there is none.
+    """Provides the browser: finds it on first use, and logs once if there is none.
 
     browser_name: the user's setting.  user_agent: the User-Agent that pages see.  timeout: the time limit per page.
     """
@@ -32,7 +32,7 @@ class BrowserSource:
         self.missing_reason = ""  # why there is no browser, as a sentence
 
     def get_browser(self) -> "Browser | None":
-        """The browser, which starts with its first tab; None where none is found."""
+        """Return the browser, which starts with its first tab, or None if none is installed."""
         if self._browser is None and not self.missing_reason:
             if problem := explain_missing_extra("browser", "A browser"):
                 self.mark_missing(problem)
@@ -102,7 +102,7 @@ class PageRenderer:
         await self._stack.aclose()
 
     async def _open_tab(self, browser: "Browser", agent: str) -> "tuple[Tab, PageRequests]":
-        from crawler.engine.rendering.page_requests import PageRequests, ScriptCache  # noqa: PLC0415  likewise
+        from crawler.engine.rendering.page_requests import PageRequests, ScriptCache  # noqa: PLC0415  half a second
 
         self._script_cache = self._script_cache or ScriptCache()
         own_authorities = {self._domain.authority, *self._domain.aliases}

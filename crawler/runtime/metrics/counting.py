@@ -173,7 +173,7 @@ def ensure_metrics_folder(home: Path) -> Path:
 
 def write_counts(file: Path, counting_process: Process, counts: CrawlCounts) -> None:
     """Write the counts of a process. The folder must exist."""
-    document = {"pid": counting_process.pid, "birth": counting_process.birth, "tally": get_field_values(counts)}
+    document = {"pid": counting_process.pid, "start_id": counting_process.start_id, "tally": get_field_values(counts)}
     write_private(file, json.dumps(document))
 
 
@@ -191,7 +191,7 @@ def sum_counts(folder: Path) -> CrawlCounts:
             document = _read_document(file)
             if file.name in taken or document is None:  # files are never half written
                 ended.append(file)
-            elif Process(document["pid"], document["birth"]).is_running():
+            elif Process(document["pid"], document["start_id"]).is_running():
                 living.add(CrawlCounts.from_json(document["tally"]))
             else:
                 total.add(CrawlCounts.from_json(document["tally"]))

@@ -22,7 +22,10 @@ def is_api_path(path: str) -> bool:
 
 @dataclass(frozen=True)
 class ApiOnDemand:
-    """An ASGI application that builds the API at its first request; its fields are those of Api."""
+    """An ASGI application that builds the API at its first request.
+
+    The fields are those of `endpoints.Api`.
+    """
 
     db: AppDatabase
     home: Path

@@ -173,13 +173,13 @@ def parse_url(text: str) -> Url:
 def parse_block_pick(form: Form) -> BlockPickRequest:
     """Parse the picked block from a form or URL parameters. Raises BadInput."""
     try:
-        way = PickAction(form.get("way", PickAction.IGNORE_TEXT))
+        action = PickAction(form.get("action", PickAction.IGNORE_TEXT))
     except ValueError as error:
         raise BadInput("choose an action: ignore the text, ignore the element, or watch the element") from error
     return BlockPickRequest(
-        piece=parse_number(form.get("piece", "")),
-        way=way,
-        said=form.get("said", "").strip(),
+        block=parse_number(form.get("block", "")),
+        action=action,
+        text=form.get("text", "").strip(),
         pattern=form.get("pattern", "").strip() or "/",
     )
 

@@ -25,8 +25,8 @@ KIND_NAMES = {
     EventKind.EXCLUDED: "excluded",
     EventKind.RESTORED: "restored",
     EventKind.TEMPLATE: "site template changed",
-    EventKind.DEFERRED: "similar pages deferred",
-    EventKind.RESUMED: "similar pages resumed",
+    EventKind.DEFERRED: "crawler trap deferred",
+    EventKind.RESUMED: "crawler trap resumed",
     EventKind.HINT: "change signal",
 }
 
@@ -52,7 +52,7 @@ class ChangeFacts:
     """
 
     at: datetime
-    asked: ChangeListQuery
+    query: ChangeListQuery
     names: tuple[str, ...]
     items: tuple[FeedItem, ...]
     more: str
@@ -73,7 +73,7 @@ async def load_change_facts(db: AppDatabase, query: ChangeListQuery, *, at: date
         last_at, position = items[PAGE_SIZE - 1].page_cursor
         more = f"{last_at.timestamp():.6f}_{position}"
     return ChangeFacts(
-        at=at, asked=query, names=tuple(sorted(await list_names(db))), items=tuple(items[:PAGE_SIZE]), more=more
+        at=at, query=query, names=tuple(sorted(await list_names(db))), items=tuple(items[:PAGE_SIZE]), more=more
     )
 
 

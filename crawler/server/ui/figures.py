@@ -23,7 +23,7 @@ def describe_domain(facts: DomainFacts) -> dict[str, object]:
     return {
         "waits": format_wait(facts.wait, domain, now=facts.at),
         "opening": format_opening(domain, at=facts.at),
-        "standings": format_trust(facts.trust),
+        "validators": format_trust(facts.trust),
         "lists": format_lists(facts.lists),
         "settings": [(name, value) for name, value in format_settings(domain.settings) if value],
         "rules": [(rule.pattern, format_rule(rule)) for rule in domain.settings.rules],
@@ -33,7 +33,7 @@ def describe_domain(facts: DomainFacts) -> dict[str, object]:
 def build_freshness_plot(card: DomainCard) -> Plot:
     """Plot freshness over time with the target; a mark at the end shows what the audits of the window found."""
     points = tuple(
-        Dot(each.at.timestamp(), percent, label=f"{each.at.astimezone():%Y-%m-%d %H:%M}: {percent:.1f} % fresh")
+        Dot(each.at.timestamp(), percent, label=f"{each.at.astimezone():%Y-%m-%d %H:%M}: {percent:.1f}% fresh")
         for each in card.past
         if each.freshness is not None
         for percent in [100 * each.freshness]
@@ -45,7 +45,7 @@ def build_freshness_plot(card: DomainCard) -> Plot:
         lines.append(Line("target", ends, style="target"))
     audited = card.calibration.audits.found_fresh
     if audited is not None and points:
-        dot = Dot(points[-1].x, 100 * audited, label=f"audits found {100 * audited:.1f} % fresh")
+        dot = Dot(points[-1].x, 100 * audited, label=f"audits found {100 * audited:.1f}% fresh")
         lines.append(Line("freshness found by audits", (dot,), style="found", joined=False))
     lowest = min((dot.y for line in lines for dot in line.dots), default=0.0)
     return Plot(

@@ -51,7 +51,7 @@ async def write_pages(db: AppDatabase, domains: Sequence[Domain], folder: Path, 
         key=lambda item: item.page_cursor,
         reverse=True,
     )
-    changes = ChangeFacts(at=at, asked=ChangeListQuery(), names=(), items=tuple(all_items[:MAX_CHANGES]), more="")
+    changes = ChangeFacts(at=at, query=ChangeListQuery(), names=(), items=tuple(all_items[:MAX_CHANGES]), more="")
     _write_file(folder / links.changes(), render_changes_page(changes, links=links))
     home = HomeFacts(at=at, cards=tuple(facts.card for facts in all_facts), count=len(all_facts), more="")
     index = _write_file(folder / links.home(), render_home_page(home, all_items[: 2 * MAX_DOMAIN_CHANGES], links=links))
@@ -61,7 +61,7 @@ async def write_pages(db: AppDatabase, domains: Sequence[Domain], folder: Path, 
 def _select_pages(facts: DomainFacts, items: Iterable[FeedItem]) -> list[Url]:
     """Return the pages of a domain that get a file."""
     urls = [item.url for item in items]
-    urls += [stale_page.page.url for stale_page in facts.worries]
+    urls += [stale_page.page.url for stale_page in facts.stale_pages]
     urls += [page.url for group in facts.groups for page in group.pages]
     return list(dict.fromkeys(urls))[:MAX_PAGES]
 

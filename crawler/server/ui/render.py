@@ -99,7 +99,7 @@ PICK_LABELS = {
 
 def render_blocks_page(facts: BlockFacts, *, viewer: Viewer) -> str:
     """Render the blocks of a page, of which the user can ignore or watch one."""
-    return _render("blocks.html", SERVER_LINKS, viewer, facts=facts, ways=PICK_LABELS)
+    return _render("blocks.html", SERVER_LINKS, viewer, facts=facts, actions=PICK_LABELS)
 
 
 def render_try_page(seen: TryResult, domain: Domain, *, viewer: Viewer) -> str:

@@ -13,7 +13,7 @@ from crawler import __version__
 from crawler.app.pages import NEVER, BlockStatus, PageLine, get_path_and_query
 from crawler.app.try_page import Change, ExplainedBlock
 from crawler.format.axes import format_tick
-from crawler.format.reasons import HTTP_PREFIX, NO_NEWS_WORDS, format_reason
+from crawler.format.reasons import EVIDENCE_WORDS, HTTP_PREFIX, NO_NEWS_WORDS, format_reason
 from crawler.format.reports import format_step
 from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span, sanitize_text
 from crawler.server.ui import diffs
@@ -125,18 +125,19 @@ def get_environment() -> Environment:
         lstrip_blocks=True,
     )
     env.filters |= {
-        "in_words": format_reason,
+        "reason_text": format_reason,
         "bytes": format_bytes,
-        "counted": format_count,
-        "drawn": render_plot,
+        "pluralize": format_count,
+        "plot_svg": render_plot,
         "days": lambda days: format_span(timedelta(days=days)),
-        "due": render_due,
-        "exactly": render_instant,
+        "due_time": render_due,
+        "evidence_text": lambda evidence: EVIDENCE_WORDS.get(evidence, evidence),
+        "absolute_time": render_instant,
         "verdict": CHANGE_NAMES.__getitem__,
-        "harmless": sanitize_text,
-        "outside": get_external_url,
+        "sanitize": sanitize_text,
+        "external_url": get_external_url,
         "paragraphs": render_lines,
-        "mark": format_tick,
+        "tick": format_tick,
         "printable": make_printable,
         "px": "{:.1f}".format,
         "rate": format_rate,
@@ -147,9 +148,9 @@ def get_environment() -> Environment:
         "span": format_span,
         "style_hash": hash_style,
         "trusted": Markup,  # only for the style sheet, which belongs to recrawl
-        "when": render_relative,
-        "why_grouped": explain_group,
-        "with_masks": render_masked,
+        "relative_time": render_relative,
+        "group_reason": explain_group,
+        "masked_text": render_masked,
     }
     env.globals |= {
         "version": __version__,

@@ -1,8 +1,12 @@
 """Selection of the pages to fetch next, the most valuable first.
 
-After a change of the price or of rules, fetched pages are rescored slice by slice. This is necessary because a
-selection reads only the head of the due order: if the price has fallen or a rule requests more visits, pages that are
-now due would wait behind others until their old due times.
+When the shadow price or the rules change, the due times of all fetched pages are recomputed in slices (batches).
+Otherwise pages that are now due would wait until their old due times, because a selection reads only the first rows of
+the due-time index.
+
+Terms: the due order is the order of that index. A window is a number of consecutive rows of it, and the head is the
+first window. A slot is room for one page in a selection. A filler fills a slot for which no page has enough value, and
+floor visits are the few visits below the shadow price that a domain is always allowed.
 """
 
 from collections.abc import Collection, Sequence
@@ -47,7 +51,7 @@ from crawler.store.rows import fetch_dict
 
 FIRST_INSTANT = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW_FACTOR = 3  # pages read from the head of the due order, as a multiple of the pages to select
-MIN_WINDOW = 30  # but at least this many: a small budget grants one slot at a time and should find the same pages
+MIN_WINDOW = 30  # but at least this many, so that selecting pages one at a time finds the same pages
 MAX_EXTRA_PAGES = 100  # and at most this many more than the pages to select: scoring costs as much as selecting
 
 WRITE_DUE_TIMES = """
@@ -71,11 +75,11 @@ MAX_WINDOWS = 16  # windows of the due order read for one selection
 MAX_OVERDUE = 400
 MAX_FILLER_PAGES = 400  # next due pages scored to fill slots of a budget for which no page has enough value
 SLICE = 10_000  # pages rescored in one transaction: about half a second, in which others wait for the domain's row
-# Locked before the price is read: a concurrent writer of a new price then waits and sees that this pass has begun.
+# Locked before the price is read: a concurrent writer of a new price waits, then sees that the recomputation has begun.
 REPRICE_REQUEST = """
     SELECT id, payload FROM inbox WHERE domain_id = %s AND kind = 'reprice' ORDER BY id LIMIT 1 FOR UPDATE
 """
-# This pass covers all changes of the price before its start.
+# This recomputation covers all changes of the price before its start.
 BEGIN_REPRICING = "DELETE FROM inbox WHERE domain_id = %s AND kind = 'reprice' AND id <> %s AND NOT payload ? 'after'"
 END_REPRICING = "DELETE FROM inbox WHERE id = %s"
 # Under revisit policies other than by value, pages do not share schedules.
@@ -94,10 +98,9 @@ async def select_targets(
 ) -> list[Target]:
     """Select the pages to fetch now.
 
-    Requested pages come first, then fetched pages by value per price, and unfetched pages in discovery order. Pages
-    whose value is below the price get a new due time.
-    requested_only: how many of max_targets may only be requested pages.  dispatched: pages being fetched.
-    Raise LeaseLost.
+    Requested pages come first, then fetched pages by value relative to the shadow price, and unfetched pages in
+    discovery order. Pages whose value is below the price get a new due time. requested_only: how many of the targets
+    are reserved for requested pages.  dispatched: pages being fetched. Raise LeaseLost.
     """
     await analyze_if_outgrown(db, lease.domain.id)
     async with db.transaction() as connection:
@@ -155,7 +158,7 @@ async def _select_best(
     selected or rescheduled.
     """
     slots = values["most"]
-    share_fetched = max(int(slots * context.refresh_share) - 2, 0)  # one selection may give them two slots less
+    share_fetched = max(int(slots * context.refresh_share) - 2, 0)  # rounding can cost two slots
     window = {
         "most": max(min(slots * WINDOW_FACTOR, slots + MAX_EXTRA_PAGES), MIN_WINDOW),
         "most_new": slots,  # they are read in the order of selection
@@ -187,7 +190,9 @@ async def _select_best(
         scored += await score_head(connection, values | window, context)
         selection = _select_pages(scored, values, context, last_window=before)
     if context.uses_whole_budget and len(selection.chosen) < slots:
-        remaining = max(MAX_FILLER_PAGES, slots) - int((~scored.head.is_timed).sum())  # timed pages do not fill slots
+        remaining = max(MAX_FILLER_PAGES, slots) - int(
+            (~scored.head.is_timed).sum()
+        )  # timed pages have a fixed due time
         if scored.end is not None and remaining > 0:
             scored += await score_head(
                 connection, values | window | _build_next_window(scored.end) | {"most": remaining}, context

@@ -77,7 +77,7 @@ async def write_memory(
 
 def pack_novelty(memory: NoveltyMemory) -> bytes:
     """Return the memory in its stored form."""
-    seen = (memory.texts, memory.admitted_urls, memory.read_urls)
+    seen = (memory.texts, memory.queued_urls, memory.fetched_urls)
     hashes = [array("I", generation) for each in seen for generation in (each.newer, each.older)]
     parameters = {name: [evidence.visits, evidence.novelty_sum] for name, evidence in memory.parameters.items()}
     next_time = memory.next_time and memory.next_time.isoformat()
@@ -101,8 +101,8 @@ def unpack_novelty(data: bytes) -> NoveltyMemory:
     rest = json.loads(data[at:])
     return NoveltyMemory(
         texts=SeenHashes(generations[0], generations[1]),
-        admitted_urls=SeenHashes(generations[2], generations[3]),
-        read_urls=SeenHashes(generations[4], generations[5]),
+        queued_urls=SeenHashes(generations[2], generations[3]),
+        fetched_urls=SeenHashes(generations[4], generations[5]),
         parameters={name: NoveltyEvidence(visits, novelty) for name, (visits, novelty) in rest["parameters"].items()},
         next_time=rest["next"] and datetime.fromisoformat(rest["next"]),
         has_queries=rest["queries"],

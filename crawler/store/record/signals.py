@@ -1,4 +1,4 @@
-"""Applying change signals: count those with new information and rescore their pages."""
+"""Apply change signals: count the ones that are new, and recompute the due times of their pages."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,7 +15,8 @@ from crawler.store.rows import fetch_rows
 
 MAX_AHEAD = timedelta(days=1)  # a date without time may mean the end of the day; later dates come from a wrong clock
 
-# Not reported as hints: sitemaps often redate all pages, and listings name what the feed reports soon.
+# Not reported as hints: sitemaps often give all pages a new date, and hub pages list pages that are
+# fetched soon anyway.
 NO_HINT_SOURCES = frozenset({SignalSource.SITEMAP, SignalSource.HUB})
 
 # A signal counts once, and only if the page was not visited since.
@@ -28,13 +29,13 @@ COUNT = """
 """
 # Add one hint event for each signaled page.
 HINTS = """
-    WITH room AS (
+    WITH allocated AS (
         UPDATE domain_state SET next_event = next_event + cardinality(%(keys)s::bytea[])
          WHERE domain_id = %(domain_id)s RETURNING next_event - cardinality(%(keys)s::bytea[]) AS first)
     INSERT INTO event (domain_id, number, at, key, url, change, version, source)
-    SELECT %(domain_id)s, room.first + row_number() OVER (ORDER BY p.key) - 1, %(now)s, p.key, p.url, 'hint', p.version,
-           %(source)s
-      FROM page p, room WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s)
+    SELECT %(domain_id)s, allocated.first + row_number() OVER (ORDER BY p.key) - 1, %(now)s, p.key, p.url, 'hint',
+           p.version, %(source)s
+      FROM page p, allocated WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s)
 """
 KNOWN_KEYS = "SELECT key FROM page WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)"
 

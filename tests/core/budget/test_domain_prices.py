@@ -168,7 +168,7 @@ def test_target_is_limited_by_bytes_and_the_overall_budget() -> None:
     (both,) = solve_plans([work(1000)], [DomainLimits(target_age_days=3)], overall=Budget(float("inf"), 10_000))
 
     part = "its part of the shared budget, 50 a day,"
-    assert fresh.finding.startswith(f"95 % fresh needs {fresh.target_requests:,.0f} requests a day; {part} gives 7")
+    assert fresh.finding.startswith(f"95% fresh needs {fresh.target_requests:,.0f} requests a day; {part} gives 7")
     assert young.finding.startswith(
         f"No page older than 3 days needs {young.target_requests:,.0f} requests a day; {part} allows one visit"
     )
@@ -260,7 +260,7 @@ def test_unreachable_target_keeps_the_default_price() -> None:
 
     assert found.target_requests is None
     assert found.shadow_price is None
-    assert found.finding.startswith("99 % fresh is out of reach; even an unlimited budget gives ")
+    assert found.finding.startswith("99% fresh is out of reach; even an unlimited budget gives ")
 
 
 def test_target_that_needs_less_than_the_budget_leaves_the_rest_unspent() -> None:

@@ -72,7 +72,7 @@ def test_day_of_a_ledger_is_a_utc_day() -> None:
 
 
 def test_new_day_starts_with_an_empty_ledger() -> None:
-    spent = Ledger(DAY, requests=7, received_bytes=1000, floor=2)
+    spent = Ledger(DAY, requests=7, received_bytes=1000, floor_visits=2)
 
     assert roll_over(spent, now=at(24)) == Ledger(DAY + timedelta(days=1))
     assert roll_over(spent, now=at(-1)) == spent  # the ledger of a future day stays unchanged
@@ -80,10 +80,10 @@ def test_new_day_starts_with_an_empty_ledger() -> None:
 
 def test_refund_counts_only_on_the_day_of_the_debit() -> None:
     refund = Refund(DAY, requests=40, received_bytes=300)
-    spent = Ledger(DAY, requests=100, received_bytes=1000, floor=5)
+    spent = Ledger(DAY, requests=100, received_bytes=1000, floor_visits=5)
     tomorrow = Ledger(DAY + timedelta(days=1), requests=3, received_bytes=10)
 
-    assert settle_ledger(spent, refund) == Ledger(DAY, requests=60, received_bytes=700, floor=5)
+    assert settle_ledger(spent, refund) == Ledger(DAY, requests=60, received_bytes=700, floor_visits=5)
     assert settle_ledger(tomorrow, refund) == tomorrow
     assert settle_ledger(spent, Refund(None, requests=40)) == spent
 

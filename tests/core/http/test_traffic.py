@@ -25,7 +25,7 @@ USUAL = [hour(n, errors=n % 3, latency_ms=180.0 + 60 * (n % 24 > 12) + n % 7) fo
     [
         (hour(0), ""),
         (hour(0, errors=3), ""),
-        (hour(0, errors=30), "30 of 100 visits failed; 1 % is usual"),
+        (hour(0, errors=30), "30 of 100 visits failed; 1% is usual"),
         (hour(0, visits=6, errors=4), ""),  # too few visits
         (hour(0, latency_ms=300), ""),
         (hour(0, latency_ms=2400), "responses took 2,400 ms; "),

@@ -34,10 +34,10 @@ OUTCOME = DemoOutcome(
 def test_reported_true_and_uniform_freshness_are_shown_with_the_gain() -> None:
     shown = dict(facts_of(OUTCOME, keep=True))
 
-    assert shown["Reported freshness"] == "91.5 % of importance, 84.0 % of pages, on average over the days"
-    assert shown["True freshness"] == "90.0 % of importance, 82.0 % of pages"
+    assert shown["Reported freshness"] == "91.5% of importance, 84% of pages, on average over the days"
+    assert shown["True freshness"] == "90% of importance, 82% of pages"
     assert shown["Uniform revisits"] == (
-        "81.0 % of importance, 83.0 % of pages, with as many requests after the first two crawls: 1,234"
+        "81% of importance, 83% of pages, with as many requests after the first two crawls: 1,234"
     )
     assert shown["Gain"] == "+9.0 points of importance, -1.0 points of pages, compared with uniform revisits"
 
