@@ -52,10 +52,8 @@ class SiteActivity:
 
     def has_moved(self, other: "SiteActivity") -> bool:
         """Whether the age of any page differs by at least MIN_MOVED_DAYS between the two."""
-        return any(
-            abs(self.get_days_ahead(limit) - other.get_days_ahead(limit)) >= MIN_MOVED_DAYS
-            for limit in (*self.at, *other.at)
-        )
+        moves = (self.get_days_ahead(limit) - other.get_days_ahead(limit) for limit in (*self.at, *other.at))
+        return any(abs(days) >= MIN_MOVED_DAYS for days in moves)
 
 
 EVEN_ACTIVITY = SiteActivity()  # the calendar
