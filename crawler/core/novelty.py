@@ -189,11 +189,9 @@ class NoveltyMemory:
     def is_duplicate_url(self, url: Url) -> bool:
         """Return whether a new URL differs from an earlier one only in an irrelevant parameter, and remember it."""
         variants = [(name, _hash_url(other)) for name, other in drop_each_parameter(url)]
-        is_duplicate = any(
-            number in self.admitted_urls and self.is_irrelevant_parameter(name) for name, number in variants
-        )
+        known_names = [name for name, number in variants if number in self.admitted_urls]
         self._remember_url(self.admitted_urls, url, variants)
-        return is_duplicate
+        return any(map(self.is_irrelevant_parameter, known_names))
 
     def _remember_url(self, seen: SeenHashes, url: Url, variants: Sequence[tuple[str, int]]) -> None:
         """Remember a URL and its variants; on a site without query parameters, this is not necessary."""
@@ -203,10 +201,8 @@ class NoveltyMemory:
 
     def was_read_before(self, url: Url) -> bool:
         """Return whether a new URL differs from one that was read only in an irrelevant parameter."""
-        return any(
-            self.is_irrelevant_parameter(name) and _hash_url(other) in self.read_urls
-            for name, other in drop_each_parameter(url)
-        )
+        variants = drop_each_parameter(url)
+        return any(self.is_irrelevant_parameter(name) and _hash_url(each) in self.read_urls for name, each in variants)
 
     def is_irrelevant_parameter(self, name: str) -> bool:
         """Return whether URLs that differ only in this parameter lead to known text."""
@@ -227,11 +223,9 @@ def sample_text(content: PageContent, body: bytes, *, url: Url) -> Sample:
     echoed = {word.encode("utf-8", "surrogatepass") for word in _WORD_OF_URL.findall(url.lower())}
     words = list(LINE_END)
     for line in content.main[:MAX_CHARS].split("\n"):
-        words += [
-            WILDCARD_WORD if word in echoed or (not word.isalpha() and _DIGIT.search(word)) else word
-            for word in split_text_words(line)
-        ]
-        words += LINE_END
+        line_words = split_text_words(line)
+        varying = echoed.union(word for word in line_words if not word.isalpha() and _DIGIT.search(word))
+        words += [*(WILDCARD_WORD if word in varying else word for word in line_words), *LINE_END]
         if len(words) >= MAX_WORDS:
             break
     if len(words) == 2 * len(LINE_END):
@@ -268,9 +262,5 @@ def drop_each_parameter(url: Url) -> list[tuple[str, str]]:
     parameters = sorted(parse_qsl(parts.query, keep_blank_values=True))
     if not parameters or len(parameters) > MAX_URL_PARAMETERS:
         return []
-    bare = parts._replace(query="").geturl()
-    variants = []
-    for at, (name, _) in enumerate(parameters):
-        query = urlencode(parameters[:at] + parameters[at + 1 :])
-        variants.append((name, f"{bare}?{query}" if query else bare))
-    return variants
+    others = (urlencode(parameters[:at] + parameters[at + 1 :]) for at in range(len(parameters)))
+    return [(name, parts._replace(query=query).geturl()) for (name, _), query in zip(parameters, others, strict=True)]
