@@ -40,16 +40,9 @@ class Domain:
 
     def build_scope(self, *, max_depth: int, accepts: Callable[[Url], bool] | None = None) -> Scope:
         """Return the scope of the domain. max_depth: the limit if the user set none.  accepts: see Scope."""
-        domain_settings = self.settings
-        return Scope(
-            authority=self.authority,
-            scheme=self.scheme,
-            aliases=self.aliases,
-            include=domain_settings.include,
-            exclude=domain_settings.exclude,
-            max_depth=max_depth if domain_settings.max_depth is None else domain_settings.max_depth,
-            accepts=accepts,
-        )
+        include, exclude = self.settings.include, self.settings.exclude
+        longest = max_depth if self.settings.max_depth is None else self.settings.max_depth
+        return Scope(self.authority, self.scheme, self.aliases, include, exclude, longest, accepts)
 
 
 def parse_stored_hours(text: str) -> Hours:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from crawler.core.setting import Setting, SettingKind
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
     from crawler.core.rendering.memory import RenderMode
 
 # RFC 9110, 12.5.4: a language range or "*", with an optional weight.
-LANGUAGE_PATTERN = (
-    r"(?:[a-zA-Z]{1,8}(?:-[a-zA-Z0-9]{1,8})*|\*)"
-    r"(?:[ \t]*;[ \t]*[qQ]=(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?"
-)
+_WEIGHT = r"(?:[ \t]*;[ \t]*[qQ]=(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?"
+LANGUAGE_PATTERN = rf"(?:[a-zA-Z]{{1,8}}(?:-[a-zA-Z0-9]{{1,8}})*|\*){_WEIGHT}"
 
 
 REVISIT_PATTERN = (
@@ -110,9 +109,8 @@ class DomainSettings:
     @property
     def is_special(self) -> bool:
         """Whether requests to the domain use credentials, cookies, a proxy or special TLS settings."""
-        return bool(
-            self.headers or self.auth or self.login or self.cookies or self.proxy or self.ca_file or self.insecure_tls
-        )
+        has_secrets = self.headers or self.auth or self.login
+        return bool(has_secrets or self.cookies or self.proxy or self.ca_file or self.insecure_tls)
 
     @property
     def credentials(self) -> "Credentials":
@@ -127,10 +125,9 @@ class DomainSettings:
         from crawler.core.http.urls import list_refusals
 
         of_rules = (problem for rule in self.rules for problem in rule.problems)
-        of_texts = (
-            refusal for setting in SETTINGS for refusal in list_setting_refusals(setting, get_value(self, setting))
-        )
-        return (*list_refusals((*self.include, *self.exclude, *self.ordering.boost)), *of_rules, *of_texts)
+        of_texts = (list_setting_refusals(setting, get_value(self, setting)) for setting in SETTINGS)
+        patterns = (*self.include, *self.exclude, *self.ordering.boost)
+        return (*list_refusals(patterns), *of_rules, *chain.from_iterable(of_texts))
 
 
 def _build_refusal_check(module: str, parser: str) -> Callable[[str], str]:
@@ -151,29 +148,22 @@ def _explain_file_refusal(text: str) -> str:
     return "" if is_path else "the certificate file needs an absolute path, valid on the machine that crawls"
 
 
-def _build_retention_setting(option: str, help_text: str, label: str) -> Setting:
-    """Return a setting for how long past data is kept."""
-    return Setting(SettingKind.SPAN, option, help_text, label=label, phrase="for {}", is_crawl_option=False)
+def _keep(option: str, kept: str, label: str) -> Setting:
+    """Return a setting for how long past data is kept. kept: the end of the help text, which says what is kept."""
+    text = f"How long to keep {kept}"
+    return Setting(SettingKind.SPAN, option, text, label=label, phrase="for {}", is_crawl_option=False)
 
 
 # By the name of the field in DomainSettings or in its ordering.
 TABLE = {
-    "seeds": Setting(
-        SettingKind.TEXTS, "--seed URL", "Start here in addition to the root; may be repeated.", label="Seeds"
-    ),
+    "seeds": Setting(SettingKind.TEXTS, "--seed URL", "Start here in addition to the root; may be repeated."),
     "budget_per_day": Setting(
-        SettingKind.COUNT,
-        "--budget N",
-        "Maximum requests per UTC day.",
-        label="Budget per day",
-        phrase="{} requests",
-        default_text="no limit",
+        SettingKind.COUNT, "--budget N", "Maximum requests per UTC day.", phrase="{} requests", default_text="no limit"
     ),
     "bytes_per_day": Setting(
         SettingKind.BYTES,
         "--budget-bytes SIZE",
         "Maximum bytes received per UTC day: 500MB, 2GB, or a plain number.",
-        label="Bytes per day",
         is_crawl_option=False,
     ),
     "target_freshness": Setting(
@@ -199,7 +189,6 @@ TABLE = {
         SettingKind.DELAY,
         "--delay SECONDS",
         "Pause between a response and the next request; a longer Crawl-delay in robots.txt takes precedence.",
-        label="Delay",
     ),
     "latency_factor": Setting(
         SettingKind.NUMBER,
@@ -218,7 +207,6 @@ TABLE = {
         "When to crawl, and at what speed. Outside these hours nothing is fetched: 'Mon-Fri 22:00-06:00 Europe/Vienna; "
         "Sat-Sun'. A factor changes the speed: '22-06 x2; 06-22 x0.5 Europe/Vienna'.",
         explain_refusal=_build_refusal_check("crawler.core.budget.hours", "parse_hours"),
-        label="Hours",
         default_text="at any time",
         needs_rescoring=True,
     ),
@@ -228,7 +216,6 @@ TABLE = {
         "Send this header to the domain: 'X-Key: env:DOCS_KEY'. Its value is read from the environment (env:NAME) or "
         "a Prefect secret block (block:NAME); may be repeated.",
         explain_refusal=_build_refusal_check("crawler.core.http.credentials", "parse_header"),
-        label="Headers",
         needs_full_recrawl=True,
     ),
     "auth": Setting(
@@ -244,14 +231,12 @@ TABLE = {
         "--login LOGIN",
         "Log in with a form before crawling: '/login user=env:DOCS_USER password=env:DOCS_PASSWORD'.",
         explain_refusal=_build_refusal_check("crawler.core.http.credentials", "parse_login"),
-        label="Login",
         needs_full_recrawl=True,
     ),
     "cookies": Setting(
         SettingKind.FLAG,
         "--cookies/--no-cookies",
         "Send back cookies that the domain sets during a crawl run; always on with --login.",
-        label="Cookies",
         phrase="sent back",
         needs_full_recrawl=True,
     ),
@@ -261,7 +246,6 @@ TABLE = {
         "Use an HTTP proxy that supports CONNECT: 'http://proxy.example:3128', optionally followed by "
         "'env:USER env:PASSWORD'.",
         explain_refusal=_build_refusal_check("crawler.core.http.credentials", "parse_proxy"),
-        label="Proxy",
     ),
     "ca_file": Setting(
         SettingKind.TEXT,
@@ -279,25 +263,18 @@ TABLE = {
         phrase="INSECURE: certificates are not verified",
     ),
     "parallelism": Setting(
-        SettingKind.COUNT,
-        "--parallelism N",
-        "Maximum number of concurrent requests.",
-        min_value=1,
-        max_value=256,
-        label="Parallelism",
+        SettingKind.COUNT, "--parallelism N", "Maximum number of concurrent requests.", min_value=1, max_value=256
     ),
     "include": Setting(
         SettingKind.TEXTS,
         "--include PATTERN",
         "Crawl only paths that match, such as '/docs/', '*.html$' or 're:/20../'; may be repeated.",
-        label="Include",
         needs_full_recrawl=True,
     ),
     "exclude": Setting(
         SettingKind.TEXTS,
         "--exclude PATTERN",
         "Do not crawl paths that match; may be repeated.",
-        label="Exclude",
         needs_full_recrawl=True,
     ),
     "max_depth": Setting(
@@ -319,7 +296,6 @@ TABLE = {
         SettingKind.FACTOR,
         "--weight NUMBER",
         "Weight of the domain in the shared budget of all domains; default 1.",
-        label="Weight",
         default_text="1",
     ),
     "allow_private": Setting(
@@ -336,7 +312,6 @@ TABLE = {
         "Request pages in these languages (Accept-Language): 'de-AT, de;q=0.8'.",
         pattern=rf"{LANGUAGE_PATTERN}(?:[ \t]*,[ \t]*{LANGUAGE_PATTERN})*",
         mismatch="not a list of languages such as 'de-AT, de;q=0.8'",
-        label="Language",
         needs_full_recrawl=True,
     ),
     "order": Setting(
@@ -345,7 +320,6 @@ TABLE = {
         "Which new pages are fetched first: opic (most important), breadth (breadth-first), depth (depth-first), "
         "mixed (importance and URL score).",
         pattern="opic|breadth|depth|mixed",
-        mismatch="not one of opic, breadth, depth, mixed",
         column="discovery_order",
     ),
     "url_weight": Setting(
@@ -378,7 +352,6 @@ TABLE = {
         "--external-link-weight NUMBER",
         "Weight of a link to another domain; default 0.",
         max_value=1000,
-        label="External link weight",
         default_text="0",
         is_about_importance=True,
     ),
@@ -387,8 +360,6 @@ TABLE = {
         "--change-weight WHAT",
         "Weight of a change: magnitude (how much of the page changes) or equal (all changes count the same).",
         pattern="magnitude|equal",
-        mismatch="not one of magnitude, equal",
-        label="Change weight",
         default_text="magnitude",
         needs_rescoring=True,
         is_crawl_option=False,
@@ -399,7 +370,6 @@ TABLE = {
         "How much importance counts in the value of a visit. 0: all pages weigh the same; 1: a page weighs as much as "
         "its importance. Default 0.5.",
         max_value=1,
-        label="Importance mix",
         phrase="{} of the value of a visit",
         default_text="0.5 of the value of a visit",
         needs_rescoring=True,
@@ -423,7 +393,6 @@ TABLE = {
         "--render WHEN",
         "Render pages in a browser: auto (if scripts add content), always, or never.",
         pattern="auto|always|never",
-        mismatch="not one of auto, always, never",
         label="Browser rendering",
         default_text="auto",
         needs_full_recrawl=True,
@@ -433,7 +402,6 @@ TABLE = {
         "--internal-link-weight NUMBER",
         "Weight of a link within the domain; default 1. With 0, such links pass on no importance.",
         max_value=1000,
-        label="Internal link weight",
         default_text="1",
         is_about_importance=True,
     ),
@@ -443,7 +411,6 @@ TABLE = {
         "Share of a page's importance that goes to all pages (the virtual page) instead of along its links; "
         "default 0.15.",
         max_value=1,
-        label="Virtual page share",
         phrase="{} of a page's importance",
         default_text="0.15 of a page's importance",
         is_about_importance=True,
@@ -453,7 +420,6 @@ TABLE = {
         "--importance-window PASSES",
         "Length of the window over which importance is measured, in passes; in one pass, as much cash moves as the "
         "domain has. Default 24.",
-        label="Importance window",
         phrase="{} passes",
         default_text="24 passes",
         is_about_importance=True,
@@ -468,31 +434,18 @@ TABLE = {
         phrase="the newest {}",
         is_crawl_option=False,
     ),
-    "keep_daily": _build_retention_setting(
-        "--keep-daily SPAN", "How long to keep one older version per day; default 90d.", "Daily versions"
+    "keep_daily": _keep("--keep-daily SPAN", "one older version per day; default 90d.", "Daily versions"),
+    "keep_weekly": _keep("--keep-weekly SPAN", "one older version per week; default 730d.", "Weekly versions"),
+    "keep_monthly": _keep("--keep-monthly SPAN", "one older version per month; default forever.", "Monthly versions"),
+    "keep_visits": _keep(
+        "--keep-visits SPAN", "visits; default 730d. What recrawl learned from them stays.", "Visits kept"
     ),
-    "keep_weekly": _build_retention_setting(
-        "--keep-weekly SPAN", "How long to keep one older version per week; default 730d.", "Weekly versions"
-    ),
-    "keep_monthly": _build_retention_setting(
-        "--keep-monthly SPAN",
-        "How long to keep one older version per month; default forever.",
-        "Monthly versions",
-    ),
-    "keep_visits": _build_retention_setting(
-        "--keep-visits SPAN",
-        "How long to keep visits; default 730d. What recrawl learned from them stays.",
-        "Visits kept",
-    ),
-    "keep_changes": _build_retention_setting(
-        "--keep-changes SPAN", "How long to keep changes in the change feed; default 730d.", "Changes kept"
-    ),
+    "keep_changes": _keep("--keep-changes SPAN", "changes in the change feed; default 730d.", "Changes kept"),
     "quota": Setting(
         SettingKind.BYTES,
         "--quota SIZE",
         "Maximum size of the domain's stored texts and bodies: 2GB. Checked every hour and after "
         "`recrawl crawl`: above it, the oldest versions are deleted, never the newest version of a page.",
-        label="Quota",
         is_crawl_option=False,
     ),
 }
@@ -500,7 +453,7 @@ DEFAULTS = {each.name: each.default for each in fields(DomainSettings)}
 
 
 def _complete_setting(name: str, setting: Setting) -> Setting:
-    """Return a setting of the table with its name, default, column and JSON key."""
+    """Return a setting of the table with its name, default, column, JSON key and, unless given, label and mismatch."""
     in_seconds = setting.kind in {SettingKind.DELAY, SettingKind.SPAN}
     is_of_ordering = name not in DEFAULTS  # Ordering has its own defaults
     of_importance = setting.is_about_importance or is_of_ordering
@@ -508,6 +461,8 @@ def _complete_setting(name: str, setting: Setting) -> Setting:
         setting,
         name=name,
         default=DEFAULTS.get(name),
+        mismatch=setting.mismatch or (setting.pattern and f"not one of {setting.pattern.replace('|', ', ')}"),
+        label=setting.label or ("" if is_of_ordering else name.replace("_", " ").capitalize()),
         column=setting.column or name + ("_s" if in_seconds else ""),
         key=setting.key or name + ("_seconds" if in_seconds else ""),
         is_in_ordering=is_of_ordering,
@@ -538,20 +493,17 @@ def has_same_reading(one: DomainSettings, other: DomainSettings) -> bool:
 
 def has_same_weighing(one: DomainSettings, other: DomainSettings) -> bool:
     """Whether weights and due times are the same under both: the page rules and all settings with needs_rescoring."""
-    return one.rules == other.rules and all(
-        get_value(one, each) == get_value(other, each) for each in SETTINGS if each.needs_rescoring
-    )
+    weighing = [each for each in SETTINGS if each.needs_rescoring]
+    return one.rules == other.rules and all(get_value(one, each) == get_value(other, each) for each in weighing)
 
 
 def replace_values(domain_settings: DomainSettings, values: Mapping[str, Any]) -> DomainSettings:
     """Return the settings with some values replaced, by name. Raise ValueError for an invalid combination."""
-    ordering_values = {
-        name: value for name, value in values.items() if name in BY_NAME and BY_NAME[name].is_in_ordering
-    }
-    direct = {name: value for name, value in values.items() if name not in ordering_values}
+    in_ordering = {each.name for each in SETTINGS if each.is_in_ordering} & values.keys()
+    of_ordering = {name: values[name] for name in in_ordering}
+    direct = {name: value for name, value in values.items() if name not in in_ordering}
     before = domain_settings.ordering
-    if "order" in ordering_values:
-        ordering_values["order"] = type(before.order)(ordering_values["order"])
-    return replace(
-        domain_settings, **direct, ordering=replace(before, **ordering_values) if ordering_values else before
-    )
+    if "order" in of_ordering:
+        of_ordering["order"] = type(before.order)(of_ordering["order"])
+    ordering = replace(before, **of_ordering) if of_ordering else before
+    return replace(domain_settings, **direct, ordering=ordering)

@@ -269,9 +269,5 @@ def drop_each_parameter(url: Url) -> list[tuple[str, str]]:
     parameters = sorted(parse_qsl(parts.query, keep_blank_values=True))
     if not parameters or len(parameters) > MAX_URL_PARAMETERS:
         return []
-    bare = parts._replace(query="").geturl()
-    variants = []
-    for at, (name, _) in enumerate(parameters):
-        query = urlencode(parameters[:at] + parameters[at + 1 :])
-        variants.append((name, f"{bare}?{query}" if query else bare))
-    return variants
+    others = (urlencode(parameters[:at] + parameters[at + 1 :]) for at in range(len(parameters)))
+    return [(name, parts._replace(query=query).geturl()) for (name, _), query in zip(parameters, others, strict=True)]

@@ -34,11 +34,10 @@ class PageRule:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_matches", parse_pattern(self.pattern))
-        if any(
-            interval is not None and interval <= timedelta(0) for interval in (self.min_interval, self.max_interval)
-        ):
+        intervals = [each for each in (self.min_interval, self.max_interval) if each is not None]
+        if any(each <= timedelta(0) for each in intervals):
             raise ValueError(f"an interval in the rule for {self.pattern} is not above 0")
-        if self.min_interval is not None and self.max_interval is not None and self.min_interval > self.max_interval:
+        if intervals != sorted(intervals):
             raise ValueError(f"in the rule for {self.pattern}, the minimum interval is longer than the maximum")
         if self.weight is not None and not 0 < self.weight < float("inf"):
             raise ValueError(f"the weight of the rule for {self.pattern} is not above 0")

@@ -12,15 +12,7 @@ from datetime import UTC, datetime
 from crawler.core.domain_settings import DomainSettings
 
 # The settings that decide how much of a domain's history is kept.
-RETENTION_SETTINGS = (
-    "keep_versions",
-    "keep_daily",
-    "keep_weekly",
-    "keep_monthly",
-    "keep_visits",
-    "keep_changes",
-    "quota",
-)
+RETENTION = ("keep_versions", "keep_daily", "keep_weekly", "keep_monthly", "keep_visits", "keep_changes", "quota")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +38,21 @@ def select_stored_versions(
     newest_first = sorted(versions, key=lambda version: -version.number)
     stored = {version.number for version in newest_first[: max(domain_settings.keep_versions, 1)]}
     covered_periods: set[tuple[int, ...]] = set()
+    limits = (domain_settings.keep_daily, domain_settings.keep_weekly, domain_settings.keep_monthly)
     for version in newest_first:
         at, age = version.at.astimezone(UTC), now - version.at
         # Tuples of different lengths, so that no period equals one of another kind.
-        month = (at.year, at.month)
-        week = (*month, min((at.day - 1) // 7, 3))
-        day = (*week, at.day)
-        period: tuple[int, ...] | None = None
-        if age <= domain_settings.keep_daily:
-            period = day
-        elif age <= domain_settings.keep_weekly:
-            period = week
-        elif domain_settings.keep_monthly is None or age <= domain_settings.keep_monthly:
-            period = month
+        day: tuple[int, ...] = (at.year, at.month, min((at.day - 1) // 7, 3), at.day)
+        periods = (day, day[:3], day[:2])
+        fitting = (period for period, longest in zip(periods, limits, strict=True) if longest is None or age <= longest)
+        period = next(fitting, None)
         if version.number in needed or (period is not None and period not in covered_periods):
             stored.add(version.number)
         # Whichever rule keeps a version, it is the last of its day, week and month for the other rules too.
-        covered_periods |= {day, week, month}
+        covered_periods.update(periods)
     return frozenset(stored)
 
 
 def has_same_retention(one: DomainSettings, other: DomainSettings) -> bool:
     """Return whether two settings keep the same amount of history."""
-    return all(getattr(one, name) == getattr(other, name) for name in RETENTION_SETTINGS)
+    return all(getattr(one, name) == getattr(other, name) for name in RETENTION)

@@ -60,16 +60,12 @@ def are_similar(first: TextSketch, second: TextSketch, *, ignored: TextSketch = 
     """
     if not first or not second:
         return False
-    last_common_hash = min(_get_last_hash(first), _get_last_hash(second))
+    # The largest hash up to which both sketches contain all words of their texts.
+    last_common_hash = min(max(sketch) if len(sketch) >= MAX_WORDS else _LAST_HASH for sketch in (first, second))
     either = {word for word in (first | second) - ignored if word <= last_common_hash}
     common = len(either & first & second)
     different = len(either) - common
     return common > 0 and different <= min(common, max(MAX_DIFFERENT_WORDS, (1 - MIN_COMMON_SHARE) * len(either)))
-
-
-def _get_last_hash(sketch: TextSketch) -> int:
-    """Return the largest hash up to which a sketch contains all words of its text."""
-    return max(sketch) if len(sketch) >= MAX_WORDS else _LAST_HASH
 
 
 def sketch_blocks(blocks: Iterable[Block], *, is_seed: bool = False) -> TextSketch:
@@ -112,12 +108,8 @@ def keeps_boilerplate(before: BlockList, after: BlockList, mask: NoiseMask) -> b
 
     A response that replaces a page rarely has the site's menus and footer.
     """
-    forms_before, forms_after = (
-        {mask.compute_form(block) for block in select_boilerplate(page, mask)} for page in (before, after)
-    )
-    return len(forms_before) >= MIN_BOILERPLATE_BLOCKS and len(
-        forms_before & forms_after
-    ) >= MIN_BOILERPLATE_SHARE * len(forms_before)
+    old, new = (set(map(mask.compute_form, select_boilerplate(page, mask))) for page in (before, after))
+    return len(old) >= MIN_BOILERPLATE_BLOCKS and len(old & new) >= MIN_BOILERPLATE_SHARE * len(old)
 
 
 def measure_replacement(before: Sequence[Block], after: Sequence[Block]) -> TextReplacement:
@@ -181,12 +173,7 @@ class SoftError(StrEnum):
 MAX_WITHHELD = timedelta(days=2)
 # After this many visits in a row, the content is accepted sooner. The pauses start at one hour and double: 5 visits
 # take 15 hours.
-VISITS_UNTIL_ACCEPTED = {
-    SoftError.SHRUNK: 2,
-    SoftError.REPLACED: 2,
-    SoftError.TRUNCATED: 5,
-    SoftError.BLANK: 5,
-}
+VISITS_UNTIL_ACCEPTED = {SoftError.SHRUNK: 2, SoftError.REPLACED: 2, SoftError.TRUNCATED: 5, SoftError.BLANK: 5}
 VISITS_UNTIL_GONE = 2  # for a soft 404, as for a 404
 
 
@@ -325,20 +312,17 @@ def _recognize_fetched_page(
     return None if is_expected or is_answered else SoftError.REPLACED
 
 
-def _recognize_first_visit(
-    signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime
-) -> SoftError | None:
+def _recognize_first_visit(signals: SoftErrorSignals, memory: SoftErrorMemory, *, now: datetime) -> SoftError | None:
     """Return the soft error of a page without a Snapshot, or None.
 
     If the domain returns its front page for unknown paths, no soft 404 is reported, because any page may resemble it.
     """
     if signals.is_seed or len(signals.own_text) < MIN_WORDS_WITHOUT_SNAPSHOT:
         return None
-    if not soft_errors.shows_front_page and are_similar(
-        signals.own_text, soft_errors.not_found_text, ignored=signals.ignored_words
-    ):
+    text, ignored = signals.own_text, signals.ignored_words
+    if not memory.shows_front_page and are_similar(text, memory.not_found_text, ignored=ignored):
         return SoftError.SOFT_404
-    shared_text = _find_shared_text(signals, soft_errors, now=now)
+    shared_text = _find_shared_text(signals, memory, now=now)
     return SoftError.SHARED_TEXT if shared_text is not None and shared_text.is_confirmed else None
 
 
@@ -349,13 +333,12 @@ def is_shared(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: d
 
 
 def _find_shared_text(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> SharedText | None:
-    shared_texts = soft_errors.shared_texts
-    shared = (
-        text for text in shared_texts if now - text.last_at <= (MAX_TEXT_AGE if text.is_confirmed else SHARED_WITHIN)
-    )
-    return next(
-        (text for text in shared if are_similar(signals.own_text, text.sketch, ignored=signals.ignored_words)), None
-    )
+    text, ignored = signals.own_text, signals.ignored_words
+    for shared in soft_errors.shared_texts:
+        is_recent = now - shared.last_at <= (MAX_TEXT_AGE if shared.is_confirmed else SHARED_WITHIN)
+        if is_recent and are_similar(text, shared.sketch, ignored=ignored):
+            return shared
+    return None
 
 
 def remember_shared_text(soft_errors: SoftErrorMemory, signals: SoftErrorSignals, *, now: datetime) -> SoftErrorMemory:
@@ -400,15 +383,13 @@ def record_probe_response(
     """
     is_same = not_found_text == soft_errors.not_found_text or are_similar(not_found_text, soft_errors.not_found_text)
     is_same = is_same and soft_errors.answered_probe_at is not None
-    wait = min(2 * soft_errors.probe_wait, MAX_PROBE_WAIT) if is_same else MIN_PROBE_WAIT
-    good = soft_errors.good_visits if is_same and keep_good_count else 0
     return replace(
         soft_errors,
         not_found_text=not_found_text,
         answered_probe_at=soft_errors.probed_at,
         shows_front_page=are_similar(not_found_text, soft_errors.front_page_text),
-        probe_wait=wait,
-        good_visits=good,
+        probe_wait=min(2 * soft_errors.probe_wait, MAX_PROBE_WAIT) if is_same else MIN_PROBE_WAIT,
+        good_visits=soft_errors.good_visits if is_same and keep_good_count else 0,
     )
 
 
@@ -417,6 +398,5 @@ def record_good_visit(soft_errors: SoftErrorMemory, signals: SoftErrorSignals | 
     if signals is not None and signals.is_seed and signals.own_text:
         is_front = are_similar(soft_errors.not_found_text, signals.own_text, ignored=signals.ignored_words)
         soft_errors = replace(soft_errors, front_page_text=signals.own_text, shows_front_page=is_front)
-    if soft_errors.answered_probe_at is None or soft_errors.good_visits >= MIN_PAGES:
-        return soft_errors
-    return replace(soft_errors, good_visits=soft_errors.good_visits + 1)
+    is_counted = soft_errors.answered_probe_at is not None and soft_errors.good_visits < MIN_PAGES
+    return replace(soft_errors, good_visits=soft_errors.good_visits + 1) if is_counted else soft_errors

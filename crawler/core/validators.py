@@ -124,7 +124,7 @@ def choose_validators_to_verify(visit: Visit) -> Validators:
     sent after each validator check, and after one in DISTRUSTED_TEST_EVERY changes if nothing is trusted any more.
     Otherwise trust could hardly be regained.
     """
-    target = visit.target
+    target, stored = visit.target, visit.target.stored_validators
     if visit.change is not Change.CHANGED or visit.validators is None or target.version is None:
         return NO_VALIDATORS
     if target.expected_head:  # the server is known to ignore conditional requests
@@ -132,28 +132,16 @@ def choose_validators_to_verify(visit: Visit) -> Validators:
     is_test_due = (target.key[0] + target.version.number) % DISTRUSTED_TEST_EVERY == 0
     if not target.is_validator_check and (target.validators or not is_test_due):
         return NO_VALIDATORS
-    return keep_validators(
-        target.stored_validators,
-        [
-            kind
-            for kind in SENT_VALIDATORS
-            if get_validator_value(target.stored_validators, kind) != get_validator_value(visit.validators, kind)
-        ],
-    )
+    return keep_validators(stored, [kind for kind in SENT_VALIDATORS if _differs(stored, visit.validators, kind)])
 
 
 def update_trust(trust: ValidatorTrust, visit: Visit) -> ValidatorTrust:
     """Return the trust in a group's validators after a visit of one of its pages."""
     stats = {kind: _update_stats(trust.get_stats(kind), finding) for kind, finding in _collect_findings(visit).items()}
     target = visit.target
-    is_full = visit.validators is not None and (
-        target.is_validator_check or (bool(target.stored_validators) and not target.validators)
-    )
-    return ValidatorTrust(
-        revisits=0 if has_lied(visit) else trust.revisits,
-        validator_checks=trust.validator_checks + is_full,
-        stats={**trust.stats, **stats},
-    )
+    is_unsent = target.is_validator_check or (bool(target.stored_validators) and not target.validators)
+    checks = trust.validator_checks + (visit.validators is not None and is_unsent)
+    return ValidatorTrust(0 if has_lied(visit) else trust.revisits, checks, {**trust.stats, **stats})
 
 
 def has_lied(visit: Visit) -> bool:
@@ -185,20 +173,16 @@ def _collect_findings(visit: Visit) -> dict[Validator, ValidatorStats]:
     if target.version is None or sent_now is None:
         return findings
     if visit.change is Change.CHANGED:
-        is_equal = visit.body_bytes == target.received_bytes
-        findings[Validator.LENGTH] = LIE if is_equal else TRUE
+        findings[Validator.LENGTH] = LIE if visit.body_bytes == target.received_bytes else TRUE
         of_change = {kind: _judge_change(visit, target, sent_now, kind) for kind in SENT_VALIDATORS}
         return findings | {kind: finding for kind, finding in of_change.items() if finding is not None}
     if visit.change is Change.UNCHANGED and visit.verdict.evidence is Evidence.BYTES:
         sent = [kind for kind in SENT_VALIDATORS if get_validator_value(target.validators, kind)]
-        if any(get_validator_value(target.validators, kind) == get_validator_value(sent_now, kind) for kind in sent):
+        if not all(_differs(target.validators, sent_now, kind) for kind in sent):
             findings[Validator.CONDITION] = FLAP  # a 304 was expected
-        for kind in SENT_VALIDATORS:
-            if get_validator_value(target.stored_validators, kind):
-                is_as_before = get_validator_value(target.stored_validators, kind) == get_validator_value(
-                    sent_now, kind
-                )
-                findings[kind] = STEADY if is_as_before else FLAP
+        stored = target.stored_validators
+        for kind in (kind for kind in SENT_VALIDATORS if get_validator_value(stored, kind)):
+            findings[kind] = FLAP if _differs(stored, sent_now, kind) else STEADY
     return findings
 
 
@@ -216,10 +200,8 @@ def _judge_change(visit: Visit, target: Target, sent_now: Validators, kind: Vali
     if stored_value == get_validator_value(sent_now, kind):
         return LIE
     if visit.refused_304 is None:
-        is_used = get_validator_value(target.validators, kind) or get_validator_value(
-            target.expected_head or NO_VALIDATORS, kind
-        )
-        return TRUE if is_used else None
+        used = target.validators, target.expected_head or NO_VALIDATORS
+        return TRUE if any(get_validator_value(each, kind) for each in used) else None
     return TRUE if visit.refused_304 else LIE
 
 
@@ -236,11 +218,13 @@ def get_validator_value(validators: Validators, kind: Validator) -> str | None:
     return validators.etag and validators.etag.removeprefix("W/")
 
 
+def _differs(one: Validators, other: Validators, kind: Validator) -> bool:
+    return get_validator_value(one, kind) != get_validator_value(other, kind)
+
+
 def keep_validators(validators: Validators, kinds: list[Validator]) -> Validators:
-    return Validators(
-        validators.etag if Validator.ETAG in kinds else None,
-        validators.last_modified if Validator.LAST_MODIFIED in kinds else None,
-    )
+    etag = validators.etag if Validator.ETAG in kinds else None
+    return Validators(etag, validators.last_modified if Validator.LAST_MODIFIED in kinds else None)
 
 
 WHOLE_DOMAIN = -1  # replaces a group's number: all pages of a domain, of which only the revisits are counted
@@ -283,9 +267,8 @@ def is_validator_check_due(trust: ValidatorTrust, group_revisit: int, domain_rev
     if is_validator_check(domain_revisit):
         return True
     has_lied_before = any(trust.get_stats(kind).missed > MAX_FADED_LIES for kind in SENT_VALIDATORS)
-    return group_revisit < DOMINANT_SHARE * domain_revisit and is_validator_check(
-        group_revisit if has_lied_before else group_revisit + LAST_STRETCH_START
-    )
+    revisit = group_revisit if has_lied_before else group_revisit + LAST_STRETCH_START
+    return group_revisit < DOMINANT_SHARE * domain_revisit and is_validator_check(revisit)
 
 
 def update_domain_trust(domain_trust: ValidatorTrust, visit: Visit, group_trust: ValidatorTrust) -> ValidatorTrust:
@@ -296,13 +279,9 @@ def update_domain_trust(domain_trust: ValidatorTrust, visit: Visit, group_trust:
 
 def find_suspected_validators(trusts: Mapping[int, ValidatorTrust]) -> frozenset[Validator]:
     """Return the validators that lied in every group in which a change tested them. trusts: by group."""
-    tested = {
-        kind: [one for each in trusts.values() if (one := each.get_stats(kind)).changes_seen]
-        for kind in SENT_VALIDATORS
-    }
-    return frozenset(
-        kind for kind, group_stats in tested.items() if group_stats and not any(one.is_honest for one in group_stats)
-    )
+    stats = {kind: [each.get_stats(kind) for each in trusts.values()] for kind in SENT_VALIDATORS}
+    honest = {kind: [one.is_honest for one in each if one.changes_seen] for kind, each in stats.items()}
+    return frozenset(kind for kind, verdicts in honest.items() if verdicts and not any(verdicts))
 
 
 def apply_suspicion(trust: ValidatorTrust, suspected: frozenset[Validator]) -> ValidatorTrust:
@@ -322,10 +301,8 @@ def choose_head_validators(stored: Validators, trust: ValidatorTrust) -> Validat
     """
     if not trust.stats:
         return None
-    validators = keep_validators(
-        stored,
-        [kind for kind in SENT_VALIDATORS if trust.get_stats(kind).is_honest and trust.get_stats(kind).is_steady],
-    )
+    stats = {kind: trust.get_stats(kind) for kind in SENT_VALIDATORS}
+    validators = keep_validators(stored, [kind for kind, each in stats.items() if each.is_honest and each.is_steady])
     if validators:
         return validators if trust.get_stats(Validator.CONDITION).is_useless else None
     return validators if trust.get_stats(Validator.LENGTH).is_exact else None
@@ -333,17 +310,13 @@ def choose_head_validators(stored: Validators, trust: ValidatorTrust) -> Validat
 
 def is_unchanged_by_head(target: Target, response: Response) -> bool:
     """Return whether the response to a HEAD repeats the known length and validators of a page."""
-    if not isinstance(response, Fetched) or response.status != 200 or target.expected_head is None:
+    expected = target.expected_head
+    if not isinstance(response, Fetched) or response.status != 200 or expected is None:
         return False
-    if response.declared_bytes not in {None, target.received_bytes}:
+    kinds = [kind for kind in SENT_VALIDATORS if get_validator_value(expected, kind)]
+    if any(_differs(expected, response.validators, kind) for kind in kinds):
         return False
-    validators = [kind for kind in SENT_VALIDATORS if get_validator_value(target.expected_head, kind)]
-    if any(
-        get_validator_value(target.expected_head, kind) != get_validator_value(response.validators, kind)
-        for kind in validators
-    ):
-        return False
-    return bool(validators) or response.declared_bytes is not None
+    return response.declared_bytes == target.received_bytes or (bool(kinds) and response.declared_bytes is None)
 
 
 def build_spared_visit(target: Target, response: Fetched, *, now: datetime) -> Visit:

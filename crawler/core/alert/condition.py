@@ -41,7 +41,6 @@ _NUMBER = re.compile(
     rf"[-\u2212+]?(?:\d{{1,3}}(?:[{_BLANKS}]\d{{3}})+(?!\d)|\d)[\d.,]*",
     re.ASCII,
 )
-_MINUS = re.compile("[-\u2212]")
 MAX_DIGITS = 40  # longer ones are identifiers
 
 
@@ -88,10 +87,8 @@ class Condition:
         """
         if not self.kind.is_numeric:
             return (page_text is not None and self._occurs_in(page_text)) is (self.kind is ConditionKind.APPEARS)
-        number = find_number(page_text, mark=mark) if page_text is not None else None
-        if number is None:
-            return False
-        return number < self.bound if self.kind is ConditionKind.BELOW else number > self.bound
+        number = find_number(page_text or "", mark=mark)
+        return number is not None and (number < self.bound if self.kind is ConditionKind.BELOW else number > self.bound)
 
     def _occurs_in(self, page_text: str) -> bool:
         if self._expression is not None:
@@ -116,11 +113,10 @@ def mask_text(blocks: BlockList, mask: NoiseMask) -> str:
 
 def _get_compared_text(block: ExplainedBlock) -> str:
     """Return the text of a block with a gap instead of each masked word."""
-    parts, end = [], 0
-    for begin, until in block.masked:
-        parts += [block.text[end:begin], MASK_GAP]
-        end = until
-    return "".join([*parts, block.text[end:]])
+    text = block.text
+    for begin, end in reversed(block.masked):
+        text = text[:begin] + MASK_GAP + text[end:]
+    return text
 
 
 def get_decimal_mark(language: str) -> str:
@@ -142,7 +138,7 @@ def find_number(text: str, *, mark: str = ".") -> float | None:
 
 
 def _parse_number(written: str, *, mark: str) -> float:
-    sign = -1.0 if _MINUS.match(written) else 1.0
+    sign = -1.0 if written.startswith(("-", "\u2212")) else 1.0
     digits = "".join(c for c in written if c.isdigit() or c in ".,")
     decimal = _find_decimal_mark(digits, mark=mark)
     integer_part, _, decimals = digits.rpartition(decimal) if decimal else (digits, "", "")

@@ -162,9 +162,8 @@ def compute_next_try(tries: int, *, retry_after: timedelta | None, now: datetime
 
     tries: 1 or more.  retry_after: the wait that the receiver requests (Retry-After), up to MAX_RETRY_AFTER.
     """
-    return now + compute_backoff(
-        tries, requested_wait=retry_after, max_backoff=MAX_WAIT, max_requested_wait=MAX_RETRY_AFTER
-    )
+    wait = compute_backoff(tries, requested_wait=retry_after, max_backoff=MAX_WAIT, max_requested_wait=MAX_RETRY_AFTER)
+    return now + wait
 
 
 def should_give_up(tries: int, *, waiting_since: datetime, now: datetime) -> bool:

@@ -5,6 +5,7 @@ A target uses as many requests as it needs, instead of a budget. Limits also det
 
 import math
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -134,9 +135,8 @@ def compute_target_demand(work: Workload, terms: DomainLimits, shares: Shares) -
     """Compute the requests per day that a target needs. work: the pages of this domain; some must be fetched."""
     limit = find_own_limit(work.fetched, terms)
     if terms.allotted_requests < limit.requests:
-        limit = Limit(
-            terms.allotted_requests, f"its part of the shared budget, {terms.allotted_requests:,.0f} a day,", ""
-        )
+        name = f"its part of the shared budget, {terms.allotted_requests:,.0f} a day,"
+        limit = Limit(terms.allotted_requests, name, "")
     limits = np.array([compute_visit_limit(limit.requests)])
     if terms.target_freshness is not None:
         aim = terms.target_freshness + min(TARGET_MARGIN, (1 - terms.target_freshness) / 8)
@@ -154,18 +154,13 @@ def compute_target_demand(work: Workload, terms: DomainLimits, shares: Shares) -
     need = compute_age_cost(work, terms.target_age_days, limits * part)
     need = TargetCost(need.requests / part, is_possible=need.is_possible, reachable=need.reachable)
     target = f"No page older than {format_days(terms.target_age_days)}"
-    reached_text = (
-        f"allows one visit to each page in {format_days(need.reachable)}"
-        if need.reachable < NEVER_DAYS
-        else "leaves no requests"
-    )
-    finding = _describe_shortfall(target, need, limit, reached_text)
+    is_reachable = need.reachable < NEVER_DAYS
+    text = f"allows one visit to each page in {format_days(need.reachable)}" if is_reachable else "leaves no requests"
+    finding = _describe_shortfall(target, need, limit, text)
     fetched = work.fetched
-    longest_min_interval = float(
-        np.where(fetched.is_ruled, fetched.max_interval, fetched.min_interval).max(initial=0.0)
-    )
-    if longest_min_interval > terms.target_age_days and not finding:
-        wait = format_days(longest_min_interval)
+    longest_wait = float(np.where(fetched.is_ruled, fetched.max_interval, fetched.min_interval).max(initial=0.0))
+    if longest_wait > terms.target_age_days and not finding:
+        wait = format_days(longest_wait)
         finding = f"{target} is out of reach; a minimum interval or a rule keeps a page from being visited for {wait}"
     min_interval = float(fetched.min_interval.min(initial=math.inf, where=~fetched.is_ruled))
     oldest = max(terms.target_age_days, need.reachable, min_interval if math.isfinite(min_interval) else 0.0)
@@ -224,46 +219,29 @@ def compute_constraints(
 
     everything: the pages of all domains, which share the `overall` budget; it must afford the interval for all of them.
     """
-    max_interval_days = terms.target_age_days or terms.max_interval_days
+    max_days = terms.target_age_days or terms.max_interval_days
     demand = compute_demand(work, terms, shares)
     own, together = find_own_limit(work.fetched, terms), find_shared_limit(everything.fetched, overall)
-    delay_factor, slowest_rate = max(
-        _compute_delay_factor(work, own, shares),
-        _compute_delay_factor(everything, together, shares),
-        key=lambda result: result[0],
-    )
+    delays = _compute_delay_factor(work, own, shares), _compute_delay_factor(everything, together, shares)
+    delay_factor, slowest_rate = max(delays, key=itemgetter(0))
     limit = terms.limit if terms.spends_all else min(terms.limit, demand.requests)
     if terms.target_age_days:  # otherwise an age target outbids the other domains at any price
         limit = min(limit, terms.allotted_requests)
     if limit < own.requests:
         own = Limit(limit, own.name, f"the {limit:,.0f} requests a day of its target")
-    longest, rate = max(
-        _compute_longest_interval(work, own, max_interval_days),
-        _compute_longest_interval(everything, together, max_interval_days),
-    )
+    longest, rate = max(_compute_longest_interval(*each, max_days) for each in ((work, own), (everything, together)))
     longest = min(longest, demand.reachable_age_days or longest, MAX_DAYS)
     findings = [demand.finding]
     if limit > 0 and delay_factor > 1 and work.fetched.is_ruled.any():
-        findings.append(
-            f"Pages wait {delay_factor:,.3g} times as long as rules or the policy require, "
-            f"because {slowest_rate} are too few"
-        )
-    if limit > 0 and longest > max_interval_days and not demand.finding:
-        findings.append(
-            f"A page may wait {longest:,.0f} days, not {max_interval_days:,.0f}, because {rate} are too few"
-        )
+        factor = f"{delay_factor:,.3g} times as long as rules or the policy require"
+        findings.append(f"Pages wait {factor}, because {slowest_rate} are too few")
+    if limit > 0 and longest > max_days and not demand.finding:
+        findings.append(f"A page may wait {longest:,.0f} days, not {max_days:,.0f}, because {rate} are too few")
     # For a target that no number of requests can reach, do not make as many requests as possible.
     takes = demand.requests if math.isfinite(demand.requests) else None
-    return Constraints(
-        terms,
-        _limit_intervals(
-            _scale_gaps(work, own, shares) if terms.scales_gaps else work, longest, delay_factor=delay_factor
-        ),
-        takes,
-        limit,
-        longest,
-        ". ".join(filter(None, findings)),
-    )
+    scaled = _scale_gaps(work, own, shares) if terms.scales_gaps else work
+    limited = _limit_intervals(scaled, longest, delay_factor=delay_factor)
+    return Constraints(terms, limited, takes, limit, longest, ". ".join(filter(None, findings)))
 
 
 def _compute_longest_interval(work: Workload, limit: Limit, max_interval_days: float) -> tuple[float, str]:
@@ -288,29 +266,22 @@ def _scale_gaps(work: Workload, limit: Limit, shares: Shares) -> Workload:
 
     `_compute_delay_factor` handles gaps that are too short for the limit.
     """
-    rule_requests = _sum_rule_requests(work.fetched)
-    factor = min(
-        rule_requests / max(compute_visit_limit(limit.requests) * compute_refresh_share(work, shares), TINY), 1.0
-    )
-    fetched = work.fetched
-    return replace(
-        work,
-        fetched=replace(
-            fetched, min_interval=fetched.min_interval * factor, max_interval=fetched.max_interval * factor
-        ),
-    )
+    pages = work.fetched
+    available = compute_visit_limit(limit.requests) * compute_refresh_share(work, shares)
+    factor = min(_sum_rule_requests(pages) / max(available, TINY), 1.0)
+    scaled = replace(pages, min_interval=pages.min_interval * factor, max_interval=pages.max_interval * factor)
+    return replace(work, fetched=scaled)
 
 
 def compute_demand(work: Workload, terms: DomainLimits, shares: Shares) -> TargetDemand:
     """Compute the requests per day that the domain's target needs; inf without a target."""
     if not terms.has_target or not len(work.fetched.a):
         return TargetDemand(math.inf)
-    return compute_target_demand(
-        _limit_intervals(work, terms.target_age_days or terms.max_interval_days), terms, shares
-    )
+    limited = _limit_intervals(work, terms.target_age_days or terms.max_interval_days)
+    return compute_target_demand(limited, terms, shares)
 
 
-def _limit_intervals(work: Workload, max_interval_days: float, *, delay_factor: float = 1.0) -> Workload:
+def _limit_intervals(work: Workload, max_days: float, *, delay_factor: float = 1.0) -> Workload:
     """Set the longest interval of pages without a rule.
 
     delay_factor: the factor by which pages with a rule wait longer than it requires.
@@ -318,8 +289,6 @@ def _limit_intervals(work: Workload, max_interval_days: float, *, delay_factor: 
 
     def limit_pages(pages: PageArrays) -> PageArrays:
         ruled = np.minimum(delay_factor * pages.max_interval, MAX_DAYS)
-        return replace(
-            pages, max_interval=np.where(pages.is_ruled, ruled, np.maximum(pages.min_interval, max_interval_days))
-        )
+        return replace(pages, max_interval=np.where(pages.is_ruled, ruled, np.maximum(pages.min_interval, max_days)))
 
     return replace(work, fetched=limit_pages(work.fetched), unfetched=limit_pages(work.unfetched))

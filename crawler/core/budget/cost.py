@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import cast
 
 ROUND_TRIP_BYTES = 14_600  # the initial congestion window (RFC 6928); more bytes take more round trips
 MEMORY_VISITS = 200  # visits over which the mean fades, so that it adapts to a redesign
@@ -47,8 +48,7 @@ class Costs:
     render: Cost = Cost(requests=20.0, received_bytes=1_000_000.0)
 
     def get_cost(self, kind: RequestKind) -> Cost:
-        cost: Cost = getattr(self, kind.value)
-        return cost
+        return cast("Cost", getattr(self, kind.value))
 
 
 # If neither requests nor bytes are scarce, both cost time: one round trip per request or per ROUND_TRIP_BYTES.
@@ -58,9 +58,8 @@ TIME_PRICE = ShadowPrice(per_request=1.0, per_byte=1 / ROUND_TRIP_BYTES)
 def is_head_cheaper(shadow_price: ShadowPrice, costs: Costs, *, body_bytes: int) -> bool:
     """Whether a HEAD, followed by a GET as often as measured, costs less than a GET each time."""
     followed = costs.head.requests - 1
-    return shadow_price.compute_min_value(Cost(1 + followed, followed * body_bytes)) < shadow_price.compute_min_value(
-        Cost(1, body_bytes)
-    )
+    head, get = Cost(1 + followed, followed * body_bytes), Cost(1, body_bytes)
+    return shadow_price.compute_min_value(head) < shadow_price.compute_min_value(get)
 
 
 def learn_cost(costs: Costs, kind: RequestKind, *, requests: int, received_bytes: int) -> Costs:

@@ -7,6 +7,7 @@ importance within the domain, whose mean page has 1, because a claim compares pa
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -32,7 +33,6 @@ from crawler.core.budget.shadow_price import (
     solve_shadow_price,
     solve_shadow_prices,
 )
-from crawler.core.freshness.gamma import Floats
 
 MOVED_FACTOR = 1.25  # a price must rise or fall by this factor before due times are computed again
 NEARLY_FULL = 0.999  # share of a limit from which it counts as used up
@@ -77,20 +77,13 @@ def _solve(
 ) -> list[DomainPlan]:
     open_works = [work for work, each in zip(works, terms, strict=True) if each.limit > 0]
     everything = join_workloads(open_works, [1.0] * len(open_works))
-    constraints = [
-        compute_constraints(*each, shares, everything=everything, overall=overall)
-        for each in zip(works, terms, strict=True)
-    ]
+    constrain = partial(compute_constraints, shares=shares, everything=everything, overall=overall)
+    constraints = list(map(constrain, works, terms))
     together = join_workloads([each.work for each in constraints], [each.importance for each in constraints])
-    shadow_prices = _solve_request_prices(constraints, together, overall, shares)
-    shadow_prices = _solve_byte_prices(constraints, together, shadow_prices, overall, shares)
-    return _limit_first_visits(
-        [
-            _build_plan(domain, shadow_price, shares)
-            for domain, shadow_price in zip(constraints, shadow_prices, strict=True)
-        ],
-        overall,
-    )
+    prices = _solve_request_prices(constraints, together, overall, shares)
+    prices = _solve_byte_prices(constraints, together, prices, overall, shares)
+    plans = [_build_plan(domain, price, shares) for domain, price in zip(constraints, prices, strict=True)]
+    return _limit_first_visits(plans, overall)
 
 
 def _allot_overall_budget(
@@ -111,11 +104,10 @@ def _allot_overall_budget(
     is_free = visits < NEARLY_FULL * compute_visit_limit(overall.requests)
     if is_free and received < NEARLY_FULL * overall.received_bytes:
         return list(terms)
+    is_bound = [plan.requests < NEARLY_FULL * compute_visit_limit(plan.limit) for plan in plans]
     return [
-        replace(each, allotted_requests=compute_request_limit(plan.requests))
-        if plan.requests < NEARLY_FULL * compute_visit_limit(plan.limit)
-        else each
-        for each, plan in zip(terms, plans, strict=True)
+        replace(each, allotted_requests=compute_request_limit(plan.requests)) if bound else each
+        for each, plan, bound in zip(terms, plans, is_bound, strict=True)
     ]
 
 
@@ -128,101 +120,80 @@ def _solve_request_prices(
     """
     own_prices = [_solve_own_price(domain, shares) for domain in constraints]
     limits = np.array([domain.visit_limit for domain in constraints])
-    for n, (domain, shadow_price) in enumerate(zip(constraints, own_prices, strict=True)):
+    for n, (domain, price) in enumerate(zip(constraints, own_prices, strict=True)):
         # The overall budget must not reserve requests that the domain's byte budget does not allow.
-        if shadow_price.per_byte > 0:
-            limits[n] = min(
-                limits[n], compute_requests(domain.work, shadow_price, limit=domain.visit_limit, shares=shares)
-            )
+        if price.per_byte > 0:
+            limits[n] = min(limits[n], compute_requests(domain.work, price, limit=domain.visit_limit, shares=shares))
     solved = solve_shadow_prices(together, limits, compute_visit_limit(overall.requests), shares=shares)
     return [
-        _choose_higher_price(
-            domain, shadow_price, ShadowPrice(_raise_to_default(domain, float(mu) / domain.importance, overall))
-        )
-        for domain, shadow_price, mu in zip(constraints, own_prices, solved, strict=True)
+        _choose_higher_price(domain, price, _raise_to_default(domain, float(mu) / domain.importance, overall))
+        for domain, price, mu in zip(constraints, own_prices, solved, strict=True)
     ]
 
 
 def _solve_own_price(domain: Constraints, shares: Shares) -> ShadowPrice:
     """Solve the price at which the domain stays within its own byte budget; MIN_PRICE without one."""
-    if math.isinf(domain.terms.budget.received_bytes) or not len(domain.work.fetched.a):
+    max_bytes = domain.terms.budget.received_bytes
+    if math.isinf(max_bytes) or not len(domain.work.fetched.a):
         return ShadowPrice(MIN_PRICE)
-    return solve_shadow_price(
-        domain.work, Budget(domain.visit_limit, domain.terms.budget.received_bytes), shares=shares
-    )
+    return solve_shadow_price(domain.work, Budget(domain.visit_limit, max_bytes), shares=shares)
 
 
-def _raise_to_default(domain: Constraints, shadow_price: float, overall: Budget) -> float:
+def _raise_to_default(domain: Constraints, price: float, overall: Budget) -> ShadowPrice:
     """Raise the price to the default if no budget or target applies. With a budget, a low price spends all of it."""
-    has_budget = domain.target_requests is not None or math.isfinite(
-        min(domain.terms.budget.requests, overall.requests)
-    )
-    return shadow_price if has_budget else max(shadow_price, domain.terms.default_shadow_price)
+    limit = min(domain.terms.budget.requests, overall.requests)
+    has_budget = domain.target_requests is not None or math.isfinite(limit)
+    return ShadowPrice(price if has_budget else max(price, domain.terms.default_shadow_price))
 
 
 def _solve_byte_prices(
     constraints: Sequence[Constraints],
     together: Workload,
-    shadow_prices: Sequence[ShadowPrice],
+    prices: Sequence[ShadowPrice],
     overall: Budget,
     shares: Shares,
 ) -> list[ShadowPrice]:
     """Return the prices, with prices per byte if all domains together would otherwise receive too many bytes."""
-    received = np.array(
-        [_compute_bytes(c, shadow_price, shares) for c, shadow_price in zip(constraints, shadow_prices, strict=True)]
-    )
+    received = np.array([_compute_bytes(*each, shares) for each in zip(constraints, prices, strict=True)])
     if float(received.sum()) <= overall.received_bytes:
-        return list(shadow_prices)
-    weighed = replace(
-        together, fetched=_use_bytes_as_requests(together.fetched), unfetched=_use_bytes_as_requests(together.unfetched)
-    )
-    solved: Floats = solve_shadow_prices(weighed, received, overall.received_bytes, shares=shares)
+        return list(prices)
+    # Bytes as requests, so that the request solver can price them.
+    fetched = replace(together.fetched, requests=together.fetched.received_bytes)
+    unfetched = replace(together.unfetched, requests=together.unfetched.received_bytes)
+    weighed = replace(together, fetched=fetched, unfetched=unfetched)
+    solved = solve_shadow_prices(weighed, received, overall.received_bytes, shares=shares)
     return [
-        _choose_higher_price(domain, shadow_price, ShadowPrice(MIN_PRICE, float(mu) / domain.importance))
-        for domain, shadow_price, mu in zip(constraints, shadow_prices, solved, strict=True)
+        _choose_higher_price(domain, price, ShadowPrice(MIN_PRICE, float(mu) / domain.importance))
+        for domain, price, mu in zip(constraints, prices, solved, strict=True)
     ]
 
 
-def _use_bytes_as_requests(pages: PageArrays) -> PageArrays:
-    """Return the pages with bytes as requests, so that the request solver can price bytes."""
-    return replace(pages, requests=pages.received_bytes)
-
-
-def _compute_bytes(domain: Constraints, shadow_price: ShadowPrice, shares: Shares) -> float:
+def _compute_bytes(domain: Constraints, price: ShadowPrice, shares: Shares) -> float:
     """Return the bytes that a domain is expected to receive per day."""
-    requests = compute_requests(domain.work, shadow_price, limit=domain.visit_limit, shares=shares)
-    expected = compute_domain_expectation(domain.work.fetched, shadow_price)
-    unfetched = domain.work.unfetched
-    bytes_per_request = float((unfetched.stands_for * unfetched.received_bytes).sum()) / max(
-        float((unfetched.stands_for * unfetched.requests).sum()), 1.0
-    )
+    requests = compute_requests(domain.work, price, limit=domain.visit_limit, shares=shares)
+    expected = compute_domain_expectation(domain.work.fetched, price)
+    new = domain.work.unfetched
+    new_bytes, new_requests = (float((new.stands_for * each).sum()) for each in (new.received_bytes, new.requests))
+    bytes_per_request = new_bytes / max(new_requests, 1.0)
     return expected.received_bytes + max(requests - expected.requests, 0.0) * bytes_per_request
 
 
 def _choose_higher_price(domain: Constraints, first: ShadowPrice, second: ShadowPrice) -> ShadowPrice:
     """Return the price at which a mean visit costs more. It satisfies the limits of both."""
-    return (
-        first
-        if _compute_mean_value(first, domain.work.fetched) > _compute_mean_value(second, domain.work.fetched)
-        else second
-    )
+    pages = domain.work.fetched
+    return first if _compute_mean_value(first, pages) > _compute_mean_value(second, pages) else second
 
 
-def _compute_mean_value(shadow_price: ShadowPrice, pages: PageArrays) -> float:
+def _compute_mean_value(price: ShadowPrice, pages: PageArrays) -> float:
     count = max(pages.count, 1.0)
-    requests = float((pages.stands_for * pages.requests).sum()) / count
-    return (
-        shadow_price.per_request * requests
-        + shadow_price.per_byte * float((pages.stands_for * pages.received_bytes).sum()) / count
-    )
+    requests, received = (float((pages.stands_for * n).sum()) / count for n in (pages.requests, pages.received_bytes))
+    return price.per_request * requests + price.per_byte * received
 
 
 def has_price_moved(before: ShadowPrice, after: ShadowPrice, pages: PageArrays) -> bool:
     """Whether the price of a mean visit rose or fell by more than MOVED_FACTOR."""
-    value_before, value_after = (
-        max(_compute_mean_value(shadow_price, pages), MIN_PRICE) for shadow_price in (before, after)
-    )
-    return max(value_before / value_after, value_after / value_before) > MOVED_FACTOR
+    old, new = (max(_compute_mean_value(price, pages), MIN_PRICE) for price in (before, after))
+    return max(old / new, new / old) > MOVED_FACTOR
 
 
 def compute_requests(
@@ -231,27 +202,23 @@ def compute_requests(
     """Return the expected requests per day for visits: revisits, and first visits within the limit."""
     revisit_requests = compute_domain_expectation(work.fetched, shadow_price).requests
     unfetched = work.unfetched
-    first_visits = count_first_visits(
-        unfetched, shadow_price.per_request * unfetched.requests + shadow_price.per_byte * unfetched.received_bytes
-    )
-    return revisit_requests + min(float((first_visits * unfetched.requests).sum()), (1 - shares.refresh) * limit)
+    value = shadow_price.per_request * unfetched.requests + shadow_price.per_byte * unfetched.received_bytes
+    first_requests = float((count_first_visits(unfetched, value) * unfetched.requests).sum())
+    return revisit_requests + min(first_requests, (1 - shares.refresh) * limit)
 
 
-def _build_plan(domain: Constraints, shadow_price: ShadowPrice, shares: Shares) -> DomainPlan:
+def _build_plan(domain: Constraints, price: ShadowPrice, shares: Shares) -> DomainPlan:
     default_price = ShadowPrice(domain.terms.default_shadow_price)
-    is_usual = shadow_price == default_price or not len(domain.work.fetched.a)
-    shadow_price = (
-        default_price if is_usual else ShadowPrice(max(shadow_price.per_request, MIN_PRICE), shadow_price.per_byte)
-    )
+    is_usual = price == default_price or not len(domain.work.fetched.a)
+    price = default_price if is_usual else ShadowPrice(max(price.per_request, MIN_PRICE), price.per_byte)
+    requests = compute_requests(domain.work, price, limit=domain.visit_limit, shares=shares)
     return DomainPlan(
-        shadow_price=None if is_usual else shadow_price,
+        shadow_price=None if is_usual else price,
         longest_days=domain.longest_days,
         target_requests=domain.target_requests,
         limit=domain.limit,
-        requests=min(
-            compute_requests(domain.work, shadow_price, limit=domain.visit_limit, shares=shares), domain.visit_limit
-        ),
-        expected=compute_domain_expectation(domain.work.fetched, shadow_price),
+        requests=min(requests, domain.visit_limit),
+        expected=compute_domain_expectation(domain.work.fetched, price),
         finding=domain.finding,
     )
 
@@ -263,7 +230,5 @@ def _limit_first_visits(plans: list[DomainPlan], overall: Budget) -> list[Domain
     part = (compute_visit_limit(overall.requests) - revisits) / max(first_visits, TINY)
     if part >= 1:
         return plans
-    return [
-        replace(each, requests=each.requests - (1 - max(part, 0.0)) * max(each.requests - each.expected.requests, 0.0))
-        for each in plans
-    ]
+    surplus = [(1 - max(part, 0.0)) * max(each.requests - each.expected.requests, 0.0) for each in plans]
+    return [replace(each, requests=each.requests - less) for each, less in zip(plans, surplus, strict=True)]

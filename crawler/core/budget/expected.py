@@ -83,14 +83,12 @@ def compute_expectation(pages: PageArrays, shadow_prices: Floats, *, per_byte: f
     gap = compute_gaps(pages, visit_value)
     weight = pages.importance * pages.stands_for
     total = max(float(weight.sum()), EPSILON)
+    freshness = compute_mean_freshness(pages.a, pages.b, compute_ageing_days(pages, visit_value, gap))
     return Expectation(
         shadow_price=ShadowPrice(float(shadow_prices.max(initial=0.0)), per_byte),
         requests=float((pages.stands_for * pages.requests / gap).sum()),
         received_bytes=float((pages.stands_for * pages.received_bytes / gap).sum()),
-        freshness=float(
-            (weight * compute_mean_freshness(pages.a, pages.b, compute_ageing_days(pages, visit_value, gap))).sum()
-        )
-        / total,
+        freshness=float((weight * freshness).sum()) / total,
         age_days=float((weight * compute_mean_age(pages.a, pages.b, gap)).sum()) / total,
         oldest_days=float(gap.max(initial=0.0)),
     )
@@ -110,18 +108,15 @@ def compute_freshness_cost(
     """
     best = solve_shadow_prices(work, limits, MAX_RATE, shares=shares)
     reachable = compute_expectation(work.fetched, best).freshness
-    shadow_price = _solve_target_price(work.fetched, target, min_price=best)
+    price = _solve_target_price(work.fetched, target, min_price=best)
     possible = reachable >= target * (1 - TOLERANCE)
     if not possible:
         unlimited = np.full(work.domain_count, MIN_PRICE)
-        shadow_price = _solve_target_price(work.fetched, target, min_price=unlimited)
-        if compute_expectation(work.fetched, shadow_price).freshness < target * (1 - TOLERANCE):
+        price = _solve_target_price(work.fetched, target, min_price=unlimited)
+        if compute_expectation(work.fetched, price).freshness < target * (1 - TOLERANCE):
             return TargetCost(float("inf"), is_possible=False, reachable=reachable)
-    return TargetCost(
-        float(compute_spending(work, shadow_price, limits, shares=shares).sum()),
-        is_possible=possible,
-        reachable=reachable,
-    )
+    requests = float(compute_spending(work, price, limits, shares=shares).sum())
+    return TargetCost(requests, is_possible=possible, reachable=reachable)
 
 
 def _solve_target_price(pages: PageArrays, target: float, *, min_price: Floats) -> Floats:
@@ -173,39 +168,30 @@ def compare_policies(pages: PageArrays, today: Expectation, *, policy: str) -> l
     """
     forecasts = [PolicyForecast(policy, is_today=True, expected=today)]
     if policy != VALUE_POLICY_NAME:
-        forecasts.append(_forecast_price(pages, today.requests))
+        price = find_root(
+            lambda prices: np.atleast_1d(compute_expectation(pages, prices).requests),
+            np.array([today.requests]),
+            guess=np.array([0.25]),
+        )
+        forecasts.append(PolicyForecast(VALUE_POLICY_NAME, is_today=False, expected=compute_expectation(pages, price)))
     if not policy.startswith(FIXED_POLICY_PREFIX):
-        forecasts.append(_forecast_fixed(pages, today.requests))
+        days = _solve_gap_factor(pages, 1.0, today.requests)
+        name = f"{FIXED_POLICY_PREFIX} {f'{days:.3g}d' if days >= 1 else f'{24 * days:.3g}h'}"
+        forecasts.append(PolicyForecast(name, is_today=False, expected=_forecast_gaps(pages, days)))
     if policy != SIMILARITY_POLICY_NAME:
         similar = _forecast_gaps(pages, pages.b / pages.a * _solve_gap_factor(pages, pages.b / pages.a, today.requests))
         forecasts.append(PolicyForecast(SIMILARITY_POLICY_NAME, is_today=False, expected=similar))
     return forecasts
 
 
-def _forecast_price(pages: PageArrays, requests: float) -> PolicyForecast:
-    """Forecast the value policy at `requests` per day, or as close as the bounds allow."""
-
-    def compute_requests(shadow_price: Floats) -> Floats:
-        return np.atleast_1d(compute_expectation(pages, shadow_price).requests)
-
-    shadow_price = find_root(compute_requests, np.array([requests]), guess=np.array([0.25]))
-    return PolicyForecast(VALUE_POLICY_NAME, is_today=False, expected=compute_expectation(pages, shadow_price))
-
-
-def _forecast_fixed(pages: PageArrays, requests: float) -> PolicyForecast:
-    """Forecast one interval for all pages at `requests` per day."""
-    days = _solve_gap_factor(pages, 1.0, requests)
-    span = f"{days:.3g}d" if days >= 1 else f"{24 * days:.3g}h"
-    return PolicyForecast(f"{FIXED_POLICY_PREFIX} {span}", is_today=False, expected=_forecast_gaps(pages, days))
-
-
 def _solve_gap_factor(pages: PageArrays, gaps: Numbers, requests: float) -> float:
     """Solve the factor on gaps that results in `requests` per day, or as close as the bounds allow."""
-
-    def compute_requests(factor: Floats) -> Floats:
-        return np.atleast_1d(_forecast_gaps(pages, gaps * factor[0]).requests)
-
-    return float(find_root(compute_requests, np.array([requests]), guess=np.array([10.0]))[0])
+    factors = find_root(
+        lambda factor: np.atleast_1d(_forecast_gaps(pages, gaps * factor[0]).requests),
+        np.array([requests]),
+        guess=np.array([10.0]),
+    )
+    return float(factors[0])
 
 
 def _forecast_gaps(pages: PageArrays, days: Numbers) -> Expectation:

@@ -22,7 +22,9 @@ def find_root(curve: Callable[[Floats], Floats], target: Floats, *, guess: Float
     Every fourth trial bisects the bracket, so the search also converges at the step of a discontinuous curve.
     """
     goal = np.log(np.clip(target, TINY, HUGE))
-    search = _Search.from_guess(np.log(np.clip(guess, MIN_PRICE, MAX_PRICE)))
+    x = np.log(np.clip(guess, MIN_PRICE, MAX_PRICE))
+    end, zero, no = np.full(x.shape, np.inf), np.zeros(x.shape), np.zeros(x.shape, dtype=np.bool_)
+    search = _Search(x, -end, end, zero, zero, no, no)
     for trial in range(MAX_TRIALS):
         excess = np.log(np.clip(curve(np.exp(search.x)), TINY, HUGE)) - goal
         search.narrow_brackets(excess)
@@ -43,11 +45,6 @@ class _Search:
     under: Floats
     was_over: NDArray[np.bool_]
     done: NDArray[np.bool_]
-
-    @classmethod
-    def from_guess(cls, x: Floats) -> "_Search":
-        end, zero, no = np.full(x.shape, np.inf), np.zeros(x.shape), np.zeros(x.shape, dtype=np.bool_)
-        return cls(x, -end, end, zero, zero, no, no)
 
     def narrow_brackets(self, excess: Floats) -> None:
         """Update the brackets with the result of one trial, and mark finished elements in `done`."""

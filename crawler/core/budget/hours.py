@@ -109,30 +109,29 @@ def _apply_entry(entry: str, speeds: list[float]) -> set[str]:
     """Set the speed of the minutes of the week that an entry names. Return the time zone it names, if any."""
     words_by_kind: dict[str, str] = {}
     for word in entry.split():
-        kind = _classify_word(word)
-        if kind is None:
-            raise ValueError(f"{word!r} is neither days, times, a speed nor a time zone; {EXAMPLE}")
-        if kind in words_by_kind:
+        if (kind := _classify_word(word)) in words_by_kind:
             raise ValueError(f"the hours {entry!r} name {kind} twice; {EXAMPLE}")
         words_by_kind[kind] = word
     zone = {_check_zone(words_by_kind.pop("a time zone"))} if "a time zone" in words_by_kind else set()
     if words_by_kind:
         begin, end = _parse_times(words_by_kind.get("times", "00-24"))
-        speed = _parse_speed(words_by_kind.get("a speed", "x1"))
+        word = words_by_kind.get("a speed", "x1")
+        if (speed := float(word[1:])) and not MIN_SPEED <= speed <= MAX_SPEED:
+            raise ValueError(f"the speed {word} is not between x{MIN_SPEED:g} and x{MAX_SPEED:g}; {EXAMPLE}")
         for day in _parse_days(words_by_kind.get("days", "mon-sun")):
             for minute in range(begin, end):
                 speeds[(day * DAY_MINUTES + minute) % WEEK_MINUTES] = speed
     return zone
 
 
-def _classify_word(word: str) -> str | None:
+def _classify_word(word: str) -> str:
     lower = word.lower()
     if _DAYS.fullmatch(lower) and set(re.split("[-,]", lower)) <= set(DAY_NAMES):
         return "days"
     for kind, pattern in (("times", _TIMES), ("a speed", _SPEED), ("a time zone", _ZONE)):
         if pattern.fullmatch(word):
             return kind
-    return None
+    raise ValueError(f"{word!r} is neither days, times, a speed nor a time zone; {EXAMPLE}")
 
 
 def _parse_days(word: str) -> Iterator[int]:
@@ -152,13 +151,6 @@ def _parse_times(word: str) -> tuple[int, int]:
     if begin == end:
         raise ValueError(f"{word!r} begin and end at the same time; write 00-24 for the whole day; {EXAMPLE}")
     return begin, end if end > begin else end + DAY_MINUTES
-
-
-def _parse_speed(word: str) -> float:
-    speed = float(word[1:])
-    if speed and not MIN_SPEED <= speed <= MAX_SPEED:
-        raise ValueError(f"the speed {word} is not between x{MIN_SPEED:g} and x{MAX_SPEED:g}; {EXAMPLE}")
-    return speed
 
 
 def _check_zone(name: str) -> str:
@@ -203,17 +195,14 @@ def _list_local_spans(hours: Hours, begin: datetime, end: datetime) -> Iterator[
 
 def _find_clock_changes(zone: ZoneInfo, begin: datetime, end: datetime) -> Iterator[datetime]:
     """Yield the instants between two instants (UTC) at which the UTC offset of a zone changes."""
-    hour = timedelta(hours=1)
     since = begin
     while since < end:
-        until = min(since + hour, end)
-        if _get_offset(zone, since) != _get_offset(zone, until):
+        until, offset = min(since + timedelta(hours=1), end), _get_offset(zone, since)
+        if offset != _get_offset(zone, until):
             before, after = since, until
             while after - before > timedelta(seconds=1):
                 middle = before + (after - before) / 2
-                before, after = (
-                    (middle, after) if _get_offset(zone, middle) == _get_offset(zone, since) else (before, middle)
-                )
+                before, after = (middle, after) if _get_offset(zone, middle) == offset else (before, middle)
             yield after.replace(microsecond=0)
         since = until
 
@@ -231,11 +220,7 @@ def get_speed(hours: Hours, now: datetime) -> float:
 def find_opening(hours: Hours, now: datetime) -> datetime:
     """Return the first instant at which a request may start: `now`, or when the hours open next."""
     at = now.astimezone(UTC)
-    for n in range(SEARCH_DAYS):
-        for span in list_open_spans(hours, at.date() + timedelta(days=n)):
-            if span.end > at:
-                return max(span.begin, at)
-    raise AssertionError(f"the hours {hours} never open")
+    return next(max(span.begin, at) for span in _iter_spans(hours, at) if span.end > at)
 
 
 def find_closing(hours: Hours, now: datetime) -> datetime | None:
@@ -244,12 +229,17 @@ def find_closing(hours: Hours, now: datetime) -> datetime | None:
     if not get_speed(hours, at):
         return None
     end = at
-    for n in range(SEARCH_DAYS):
-        for span in list_open_spans(hours, at.date() + timedelta(days=n)):
-            if span.begin > end:
-                return end
-            end = max(span.end, end)
+    for span in _iter_spans(hours, at):
+        if span.begin > end:
+            return end
+        end = max(span.end, end)
     return None
+
+
+def _iter_spans(hours: Hours, at: datetime) -> Iterator[OpenSpan]:
+    """Yield the open periods of SEARCH_DAYS days, starting with the day of `at` (UTC)."""
+    for n in range(SEARCH_DAYS):
+        yield from list_open_spans(hours, at.date() + timedelta(days=n))
 
 
 def compute_day_share(hours: Hours, now: datetime, *, lead: timedelta) -> DayShare:

@@ -71,9 +71,8 @@ def compute_next_grant(
     at = now.astimezone(UTC)
     tomorrow = datetime.combine(at.date() + timedelta(days=1), time(), tzinfo=UTC)
 
-    def is_allowed(second: int) -> bool:
-        instant = at + timedelta(seconds=second)
-        return _count_paced(ledger, budget, now=instant, hours=hours, max_bytes=max_bytes) > 0
+    def is_allowed(n: int) -> bool:
+        return _count_paced(ledger, budget, now=at + timedelta(seconds=n), hours=hours, max_bytes=max_bytes) > 0
 
     seconds = range(math.ceil((tomorrow - at).total_seconds()))
     return min(at + timedelta(seconds=bisect_left(seconds, True, key=is_allowed)), tomorrow)  # noqa: FBT003
@@ -123,12 +122,9 @@ def count_floor_left(spent: int, budget: float, *, share: float, day_number: int
     spent: such visits today.  budget: requests per day.  day_number: days since any fixed date;
     it spreads fractional visits, so that 0.25 a day becomes one every four days.
     """
-    a_day = share * budget
-    return max(_round_down(a_day * (day_number + 1)) - _round_down(a_day * day_number) - spent, 0)
-
-
-def _round_down(number: float) -> int:
-    return math.floor(number + 1e-6)  # rounding errors can put a whole product slightly below
+    a_day, rounding = share * budget, 1e-6  # rounding errors can put a whole product slightly below
+    tomorrow, today = (math.floor(a_day * n + rounding) for n in (day_number + 1, day_number))
+    return max(tomorrow - today - spent, 0)
 
 
 @dataclass(frozen=True, slots=True)

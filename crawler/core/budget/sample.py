@@ -102,9 +102,7 @@ class PageSample:
 
 
 # The columns in the order of a row, and the types of those that are not floats.
-SAMPLE_COLUMNS = tuple(
-    each.name for each in fields(PageSample) if each.default is MISSING and each.default_factory is MISSING
-)
+SAMPLE_COLUMNS = tuple(each.name for each in fields(PageSample) if each.default is each.default_factory is MISSING)
 COLUMN_TYPES = {"is_new": np.bool_, "group": np.intp, "asked": np.intp, "follows": np.bool_}
 
 
@@ -143,30 +141,24 @@ def compute_sample_moments(sample: PageSample) -> Moments:
     is_fetched = ~sample.is_new
     a, b = compute_estimates(sample, sample.priors)
     b = b + sample.source.effective_recall * sample.silent_days
-    group_moments = compute_moments(
-        a[is_fetched], b[is_fetched], sample.group[is_fetched], group_count=len(sample.priors)
-    )
-    return Moments(group_moments.pages / sample.share, group_moments.rate, group_moments.log_rate)
+    groups = sample.group[is_fetched]
+    moments = compute_moments(a[is_fetched], b[is_fetched], groups, group_count=len(sample.priors))
+    return replace(moments, pages=moments.pages / sample.share)
 
 
 def refit_sample_magnitudes(sample: PageSample) -> tuple[list[float], float]:
     """Return the expected change magnitude of each group, and the mean over fetched pages."""
-    is_fetched = ~sample.is_new
-    by_group, mean = refit_magnitudes(
-        sample.magnitude_total[is_fetched],
-        sample.magnitude_changes[is_fetched],
-        sample.group[is_fetched],
-        groups=len(sample.priors),
-    )
+    old = ~sample.is_new
+    total, changes, group = sample.magnitude_total[old], sample.magnitude_changes[old], sample.group[old]
+    by_group, mean = refit_magnitudes(total, changes, group, groups=len(sample.priors))
     return by_group.tolist(), mean
 
 
 def _compute_magnitude_factors(sample: PageSample) -> Floats:
     """Return the factors on importance by expected change magnitude; 1 for unfetched pages."""
     by_group, mean = refit_sample_magnitudes(sample)
-    expected = compute_expected_magnitude(
-        sample.magnitude_total, sample.magnitude_changes, np.array(by_group)[sample.group]
-    )
+    usual = np.array(by_group)[sample.group]
+    expected = compute_expected_magnitude(sample.magnitude_total, sample.magnitude_changes, usual)
     return np.where(sample.is_new, 1.0, compute_clipped_factor(expected, mean))
 
 
@@ -187,18 +179,13 @@ def build_workload(
     price correction accounts for them.
     """
     a, b = compute_estimates(sample, priors)
-    max_interval = np.where(
-        np.isnan(sample.max_interval), np.fmax(max_interval_days, sample.min_interval), sample.max_interval
-    )
-    min_interval = np.minimum(
-        np.where(np.isnan(sample.min_interval), min_interval_days, sample.min_interval), max_interval
-    )
+    longest, shortest = sample.max_interval, sample.min_interval
+    longest = np.where(np.isnan(longest), np.fmax(max_interval_days, shortest), longest)
+    shortest = np.minimum(np.where(np.isnan(shortest), min_interval_days, shortest), longest)
     is_bound = ~sample.is_new & (not isinstance(revisit, ValuePolicy))
     if is_bound.any():
-        gap = np.clip(
-            b / a if revisit.fixed_interval is None else revisit.fixed_interval / DAY, min_interval, max_interval
-        )
-        min_interval, max_interval = np.where(is_bound, gap, min_interval), np.where(is_bound, gap, max_interval)
+        gap = np.clip(b / a if revisit.fixed_interval is None else revisit.fixed_interval / DAY, shortest, longest)
+        shortest, longest = np.where(is_bound, gap, shortest), np.where(is_bound, gap, longest)
     costs = [sample.costs.get_cost(kind) for kind in REQUEST_KINDS]
     factors = _compute_magnitude_factors(sample) if by_magnitude else 1.0
     source = NO_SOURCE if is_bound.any() else sample.source
@@ -209,8 +196,8 @@ def build_workload(
         importance=compute_weights(sample.importance),
         requests=np.array([cost.requests for cost in costs])[sample.asked],
         received_bytes=np.array([cost.received_bytes for cost in costs])[sample.asked],
-        min_interval=min_interval,
-        max_interval=max_interval,
+        min_interval=shortest,
+        max_interval=longest,
         domain=0,
         stands_for=1 / sample.share,
         is_ruled=~np.isnan(sample.max_interval) | is_bound,
@@ -218,9 +205,8 @@ def build_workload(
         ratio=source.recall / source.noise if source.noise else 0.0,
         signals_per_day=estimate_signals_per_day(source, a / b),
     )
-    return Workload(
-        fetched=select_subset(pages, ~sample.is_new & ~sample.follows), unfetched=select_subset(pages, sample.is_new)
-    )
+    fetched = select_subset(pages, ~sample.is_new & ~sample.follows)
+    return Workload(fetched, select_subset(pages, sample.is_new))
 
 
 def join_workloads(workloads: Sequence[Workload], importances: Sequence[float]) -> Workload:
@@ -235,18 +221,13 @@ def join_workloads(workloads: Sequence[Workload], importances: Sequence[float]) 
 def _join_arrays(parts: Sequence[PageArrays], importances: Sequence[float]) -> PageArrays:
     if not parts:
         return NO_PAGES
-    weighted = [
-        replace(
-            pages,
-            weight=pages.weight * importance,
-            importance=pages.importance * importance,
-            domain=np.full(pages.a.shape, n, dtype=np.intp),
+    weighted: list[PageArrays] = []
+    for n, (pages, factor) in enumerate(zip(parts, importances, strict=True)):
+        domain = np.full(pages.a.shape, n, dtype=np.intp)
+        weighted.append(
+            replace(pages, weight=pages.weight * factor, importance=pages.importance * factor, domain=domain)
         )
-        for n, (pages, importance) in enumerate(zip(parts, importances, strict=True))
-    ]
-    return PageArrays(
-        **{each.name: np.concatenate([getattr(pages, each.name) for pages in weighted]) for each in fields(PageArrays)}
-    )
+    return PageArrays(*(np.concatenate([getattr(each, name.name) for each in weighted]) for name in fields(PageArrays)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,31 +262,18 @@ def _refit_once(samples: Sequence[PageSample], kinds: Sequence[str]) -> Refitted
     revisited_pages = np.array([sample.revisited_pages for sample in samples])
     everywhere = pool_moments(domains)
     members = {kind: np.array([each == kind for each in kinds]) for kind in sorted(set(kinds) - {NO_KIND})}
-    by_kind = {
-        kind: pool_kind(_select_moments(domains, chosen), revisited_pages[chosen]) for kind, chosen in members.items()
-    }
+    by_kind: dict[str, Moments] = {}
+    for kind, chosen in members.items():
+        selected = Moments(domains.pages[chosen], domains.rate[chosen], domains.log_rate[chosen])
+        by_kind[kind] = pool_kind(selected, revisited_pages[chosen])
     members[ALL_KINDS] = np.ones(len(samples), np.bool_)
-    return RefittedPriors(
-        domains=[
-            _refit_domain(templates, everywhere, by_kind.get(kind))
-            for templates, kind in zip(by_domain, kinds, strict=True)
-        ],
-        kinds=tuple(
-            KindPrior(
-                kind,
-                fit_kind_prior(by_kind.get(kind), everywhere=everywhere),
-                pages=float(revisited_pages[chosen].sum()),
-                domains=int((revisited_pages[chosen] > 0).sum()),
-            )
-            for kind, chosen in members.items()
-        ),
-    )
-
-
-def _select_moments(domains: Moments, chosen: Floats) -> Moments:
-    return Moments(domains.pages[chosen], domains.rate[chosen], domains.log_rate[chosen])
-
-
-def _refit_domain(templates: Moments, everywhere: Moments, kind: Moments | None) -> tuple[RateEstimate, ...]:
-    a0, b0, domain = refit_priors(templates, everywhere=everywhere, kind=kind)
-    return domain, *(RateEstimate(float(a), float(b)) for a, b in zip(a0[1:], b0[1:], strict=True))
+    domain_priors: list[tuple[RateEstimate, ...]] = []
+    for templates, kind in zip(by_domain, kinds, strict=True):
+        a0, b0, domain = refit_priors(templates, everywhere=everywhere, kind=by_kind.get(kind))
+        rates = (RateEstimate(float(a), float(b)) for a, b in zip(a0[1:], b0[1:], strict=True))
+        domain_priors.append((domain, *rates))
+    kind_priors: list[KindPrior] = []
+    for kind, chosen in members.items():
+        prior, pages = fit_kind_prior(by_kind.get(kind), everywhere=everywhere), revisited_pages[chosen]
+        kind_priors.append(KindPrior(kind, prior, pages=float(pages.sum()), domains=int((pages > 0).sum())))
+    return RefittedPriors(domain_priors, tuple(kind_priors))

@@ -8,7 +8,9 @@ Demand assumes that a page is revisited as soon as the value of a visit, by its 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import exp
+from operator import attrgetter
 
 import numpy as np
 
@@ -66,12 +68,10 @@ def solve_shadow_price(work: Workload, budget: Budget, *, shares: Shares = DEFAU
     Usually only requests or only bytes are scarce, and the other has price 0. If both are scarce, both have a price.
     """
     limits = np.array([budget.requests, min(budget.received_bytes, MAX_RATE)])
-    shadow_price, used = _solve_blended_price(work, limits, shares, part=0.0)
-    if used[1] <= 1 + TOLERANCE:
-        return shadow_price
-    shadow_price, used = _solve_blended_price(work, limits, shares, part=1.0)
-    if used[0] <= 1 + TOLERANCE:
-        return shadow_price
+    for part, other in ((0.0, 1), (1.0, 0)):  # if only requests, or only bytes are scarce
+        shadow_price, used = _solve_blended_price(work, limits, shares, part=part)
+        if used[other] <= 1 + TOLERANCE:
+            return shadow_price
     low, high = 0.0, 1.0
     for _ in range(BLEND_STEPS):
         middle = 0.5 * (low + high)
@@ -89,12 +89,9 @@ def solve_shadow_prices(work: Workload, limits: Floats, budget: float, *, shares
     Neither includes requests that are not visits.
     """
     limits, budget = np.minimum(limits, MAX_RATE), min(budget, MAX_RATE)
-    own_prices = find_root(
-        lambda shadow_price: compute_spending(work, shadow_price, limits, shares=shares),
-        limits,
-        guess=np.full(work.domain_count, FIRST_GUESS),
-    )
-    if float(compute_spending(work, own_prices, limits, shares=shares).sum()) <= budget * (1 + TOLERANCE):
+    spend = partial(compute_spending, work, limits=limits, shares=shares)
+    own_prices = find_root(spend, limits, guess=np.full(work.domain_count, FIRST_GUESS))
+    if float(spend(own_prices).sum()) <= budget * (1 + TOLERANCE):
         return own_prices
 
     def compute_shared_requests(shadow_price: Floats) -> Floats:
@@ -107,13 +104,10 @@ def solve_shadow_prices(work: Workload, limits: Floats, budget: float, *, shares
     return np.maximum(own_prices, overall)
 
 
-def compute_spending(
-    work: Workload, shadow_price: Floats, limits: Floats, *, shares: Shares = DEFAULT_SHARES
-) -> Floats:
+def compute_spending(work: Workload, price: Floats, limits: Floats, *, shares: Shares = DEFAULT_SHARES) -> Floats:
     """Return the expected requests per day of each domain at its price per request."""
-    refresh, discovery, backlog = _compute_costs(
-        work, *_compute_visits(work, shadow_price, _get_requests), _get_requests
-    )
+    visits = _compute_visits(work, price, _get_requests)
+    refresh, discovery, backlog = _compute_costs(work, *visits, _get_requests)
     return refresh + _limit_discovery(discovery, backlog, limits, shares)
 
 
@@ -147,31 +141,22 @@ def compute_price_decay(days: float) -> float:
     return exp(-FALL_PER_DAY * days)
 
 
-def _get_requests(pages: PageArrays) -> Floats:
-    return pages.requests
-
-
-def _get_bytes(pages: PageArrays) -> Floats:
-    return pages.received_bytes
+_get_requests, _get_bytes = attrgetter("requests"), attrgetter("received_bytes")
 
 
 def _compute_visits(work: Workload, shadow_price: Floats, unit: Measure) -> tuple[Floats, Floats]:
     """Return the visits per day at a price per unit: revisits of fetched pages, and first visits of unfetched pages."""
-    fetched, unfetched = work.fetched, work.unfetched
-    return (
-        compute_visits_per_day(fetched, shadow_price[fetched.domain] * unit(fetched)),
-        count_first_visits(unfetched, shadow_price[unfetched.domain] * unit(unfetched)) / DISCOVERY_DAYS,
-    )
+    fetched, new = work.fetched, work.unfetched
+    visits = compute_visits_per_day(fetched, shadow_price[fetched.domain] * unit(fetched))
+    return visits, count_first_visits(new, shadow_price[new.domain] * unit(new)) / DISCOVERY_DAYS
 
 
-def _compute_costs(
-    work: Workload, visits: Floats, first_visits: Floats, measure: Measure
-) -> tuple[Floats, Floats, Floats]:
+def _compute_costs(work: Workload, visits: Floats, firsts: Floats, measure: Measure) -> tuple[Floats, Floats, Floats]:
     """Return the cost per day of revisits, of discovery, and of the whole backlog of unfetched pages, by domain."""
     fetched, unfetched = work.fetched, work.unfetched
     return (
         _sum_by_domain(work, fetched, visits * measure(fetched)),
-        _sum_by_domain(work, unfetched, first_visits * measure(unfetched)),
+        _sum_by_domain(work, unfetched, firsts * measure(unfetched)),
         _sum_by_domain(work, unfetched, unfetched.stands_for * measure(unfetched) / DISCOVERY_DAYS),
     )
 
@@ -205,9 +190,6 @@ def _solve_blended_price(work: Workload, limits: Floats, shares: Shares, *, part
         return np.asarray((refresh + _limit_discovery(discovery, backlog, limits, shares)) / np.maximum(limits, TINY))
 
     scarce = slice(0, 1) if part == 0 else slice(1, 2) if part == 1 else slice(0, 2)
-    mu = find_root(
-        lambda shadow_price: compute_use(shadow_price)[scarce].max(keepdims=True),
-        np.ones(1),
-        guess=np.array([FIRST_GUESS]),
-    )
+    guess = np.array([FIRST_GUESS])
+    mu = find_root(lambda price: compute_use(price)[scarce].max(keepdims=True), np.ones(1), guess=guess)
     return ShadowPrice(float(mu[0]) * (1 - part), float(mu[0]) * per_byte), compute_use(mu)

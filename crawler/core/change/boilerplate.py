@@ -65,9 +65,8 @@ class Boilerplate:
         count = self.counts.get(form)
         if count is None or len(count.pages) < ENOUGH_PAGES:
             return False
-        return count.was_boilerplate or count.visits >= min_share * (
-            self.visits_by_path.get(count.path, 0) - count.first_visit + 1
-        )
+        visits_since = self.visits_by_path.get(count.path, 0) - count.first_visit + 1
+        return count.was_boilerplate or count.visits >= min_share * visits_since
 
     def was_boilerplate(self, form: int) -> bool:
         """Return whether a block was ever on nearly all pages."""
@@ -108,11 +107,9 @@ def _is_boilerplate(count: BlockCount, visits_by_path: Mapping[int, int], *, min
     """Return whether min_pages pages have a block, and nearly all visits at its path since the first found it."""
     if len(count.pages) < min_pages or visits_by_path.get(count.path, 0) < count.last_visit:
         return False
-    visits_since = visits_by_path.get(count.path, 0) - count.first_visit + 1
-    return (
-        count.visits >= MIN_BOILERPLATE_SHARE * visits_since
-        and visits_since - 1 + count.first_visit - count.last_visit < ENOUGH_PAGES
-    )
+    visits = visits_by_path.get(count.path, 0)
+    is_common = count.visits >= MIN_BOILERPLATE_SHARE * (visits - count.first_visit + 1)
+    return is_common and visits - count.last_visit < ENOUGH_PAGES
 
 
 def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[int, int]]) -> Boilerplate:
@@ -134,11 +131,8 @@ def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[i
         count = BlockCount(count.path, pages, count.first_visit, visits[path], count.visits + 1, count.was_boilerplate)
         if not count.was_boilerplate and _is_boilerplate(count, visits):
             count = replace(count, was_boilerplate=True)
-            replacements[path] = (
-                replacements.get(path, 0) + 1
-                if _replaces_boilerplate(count, counts)
-                else max(1, replacements.get(path, 0))
-            )
+            before = replacements.get(path, 0)
+            replacements[path] = before + 1 if _replaces_boilerplate(count, counts) else max(1, before)
         # The block alternates between pages visited in a row: the first few had it by chance.
         elif count.was_boilerplate and 0 < gap < ENOUGH_PAGES and not _is_boilerplate(count, visits):
             count = replace(count, was_boilerplate=False)

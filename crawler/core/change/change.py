@@ -96,19 +96,15 @@ def judge_versions(before: Version | None, after: Version, compared: ComparedBlo
     if compared is not None:
         significant = compared.significant
         if significant:
-            return Verdict(
-                Change.CHANGED,
-                Evidence.BLOCKS,
-                *measure_distance(compared.difference, significant, compared.mask),
-                significant,
-            )
+            distance = measure_distance(compared.difference, significant, compared.mask)
+            return Verdict(Change.CHANGED, Evidence.BLOCKS, *distance, significant)
         evidence = Evidence.BOILERPLATE if compared.difference else compared.fallback_evidence
         return Verdict(Change.COSMETIC, Evidence.VARIANT if compared.is_variant else evidence, 0)
-    if after.main_digest == before.main_digest:
-        if after.shape_digest == before.shape_digest:
-            return Verdict(Change.COSMETIC, Evidence.MAIN, bits)
+    if after.main_digest != before.main_digest:
+        return Verdict(Change.CHANGED, Evidence.MAIN, bits)
+    if after.shape_digest != before.shape_digest:
         return Verdict(Change.CHANGED, Evidence.SHAPE, bits)
-    return Verdict(Change.CHANGED, Evidence.MAIN, bits)
+    return Verdict(Change.COSMETIC, Evidence.MAIN, bits)
 
 
 def _judge_textless(before: Version, after: Version) -> Verdict:

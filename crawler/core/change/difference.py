@@ -79,8 +79,8 @@ def compute_difference(before: BlockList, after: BlockList, volatile: VolatileCo
     for old_range, new_range in find_gaps(compute_block_forms(before, volatile), compute_block_forms(after, volatile)):
         old, new = before[old_range], after[new_range]
         guessed.update(_find_guessed_blocks(old, new))
-        for n, m in pair_equal(_list_paths_and_kinds(old), _list_paths_and_kinds(new)):
-            pairs.append((None if n is None else old[n], None if m is None else new[m]))
+        positions = pair_equal(_list_paths_and_kinds(old), _list_paths_and_kinds(new))
+        pairs += ((None if n is None else old[n], None if m is None else new[m]) for n, m in positions)
     return Difference(_sort_pairs(pairs), frozenset(guessed), (before, after))
 
 
@@ -94,9 +94,7 @@ def _find_guessed_blocks(old: BlockList, new: BlockList) -> Iterator[Block]:
     if min(len(old), len(new)) <= MAX_PAIRED_BY_ORDER:
         return
     were, are = Counter(_list_paths_and_kinds(old)), Counter(_list_paths_and_kinds(new))
-    unsure = {
-        kind for kind, count in were.items() if count != are[kind] and min(count, are[kind]) > MAX_PAIRED_BY_ORDER
-    }
+    unsure = {kind for kind, n in were.items() if n != are[kind] and min(n, are[kind]) > MAX_PAIRED_BY_ORDER}
     yield from (block for block in (*old, *new) if (block.css_path, block.kind) in unsure)
 
 
@@ -117,15 +115,13 @@ def select_significant(diff: Difference, mask: NoiseMask, *, then: datetime, now
             continue
         if before and after and _is_insignificant(before, after, mask, then=then, now=now):
             continue
-        old_block = None if before is None or _is_removed_noise(before, mask) else before
         new_block = None if after is None or mask.is_noise(after) else after
+        old_block = before
+        if before and (mask.volatile.is_noise(before) or mask.boilerplate.has_dropped(mask.compute_form(before))):
+            old_block = None
         if old_block or new_block:
             significant_pairs.append((old_block, new_block))
     return Difference(_sort_pairs(significant_pairs))
-
-
-def _is_removed_noise(block: Block, mask: NoiseMask) -> bool:
-    return mask.volatile.is_noise(block) or mask.boilerplate.has_dropped(mask.compute_form(block))
 
 
 def _is_insignificant(before: Block, after: Block, mask: NoiseMask, *, then: datetime, now: datetime) -> bool:
@@ -149,9 +145,8 @@ def differs_only_in_time(before: Block, after: Block, mask: NoiseMask, *, then: 
     loose = mask.volatile.mask_pair_loosely(before, after)
     if loose is not None and loose[0] != loose[1] and differs_only_in_date(*loose, then=then, now=now):
         return True
-    return is_stamp_change(mask.volatile, before, after, then=then, now=now) or is_relative_time_change(
-        mask.volatile, before, after, elapsed=now - then
-    )
+    is_stamp = is_stamp_change(mask.volatile, before, after, then=then, now=now)
+    return is_stamp or is_relative_time_change(mask.volatile, before, after, elapsed=now - then)
 
 
 TEXT_KINDS = frozenset({BlockKind.TEXT, BlockKind.TITLE})
@@ -168,16 +163,14 @@ def measure_distance(diff: Difference, significant_diff: Difference, mask: Noise
     """
     if not significant_diff:
         return 0, 0.0
-    common_blocks = _list_common_blocks(diff.block_lists[1], diff, mask)
-    one, other = (
-        compute_fingerprint(_join_words([*common_blocks, *changed], mask))
-        for changed in (significant_diff.old_blocks, significant_diff.new_blocks)
-    )
+    common = _list_common_blocks(diff.block_lists[1], diff, mask)
+    old, new = significant_diff.old_blocks, significant_diff.new_blocks
+    one, other = (compute_fingerprint(_join_words([*common, *changed], mask)) for changed in (old, new))
     bits = None if one is None and other is None else 32
     if one is not None and other is not None:
         bits = count_distance_bits(one, other)
-    differing = len(significant_diff.old_blocks) + len(significant_diff.new_blocks)
-    return bits, differing / (differing + 2 * len(common_blocks))
+    differing = len(old) + len(new)
+    return bits, differing / (differing + 2 * len(common))
 
 
 def _list_common_blocks(after: BlockList, diff: Difference, mask: NoiseMask) -> list[Block]:

@@ -8,9 +8,10 @@ the same new target of a link.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import chain
 
 from crawler.core.change.boilerplate import ENOUGH_PAGES, ENOUGH_REPLACEMENTS, Boilerplate
 from crawler.core.http.urls import PageKey, Url, compute_page_key, get_path_and_query
@@ -44,9 +45,8 @@ class TemplateEdit:
 
         Other pages may keep the old target of a link, because a link is not part of a list.
         """
-        return len(self.pages) >= ENOUGH_EDIT_PAGES and (
-            self.is_link_target or self.visits_with_old_block <= len(self.pages)
-        )
+        count = len(self.pages)
+        return count >= ENOUGH_EDIT_PAGES and (self.is_link_target or self.visits_with_old_block <= count)
 
 
 TemplateEdits = Mapping[int, TemplateEdit]  # by NoiseMask.compute_edit_key
@@ -151,9 +151,7 @@ def learn_edits(
     return replace(edits, candidates=keep_newest(candidates, MAX_CANDIDATES), pending=pending)
 
 
-def add_template_edit(
-    edits: BoilerplateEdits, change: BoilerplateChange, pages: tuple[PageKey, ...]
-) -> BoilerplateEdits:
+def add_template_edit(edits: BoilerplateEdits, change: BoilerplateChange, pages: Iterable[PageKey]) -> BoilerplateEdits:
     """Add an edit that only some pages share to the edits to report, unless it was reported already."""
     keys = _list_keys(change)
     if not keys or any(key in edits.reported or key in edits.pending for key in keys):
@@ -172,7 +170,7 @@ def pop_due_edit(edits: BoilerplateEdits, *, at: datetime) -> tuple[BoilerplateE
         count, last = repeats.pop(path, (0, at))
         repeats[path] = (count + 1 if at - last < MUTE_WINDOW else 1, at)
     reported = dict(edits.reported)
-    for key in (key for change, _ in pending for key in _list_keys(change)):
+    for key in chain.from_iterable(_list_keys(change) for change, _ in pending):
         reported.pop(~key, None)  # an added block may be removed and added again
         reported[key] = None
     updated = BoilerplateEdits(
@@ -180,15 +178,9 @@ def pop_due_edit(edits: BoilerplateEdits, *, at: datetime) -> tuple[BoilerplateE
         reported=keep_newest(reported, MAX_REPORTED),
         repeats=keep_newest(repeats, MAX_REPORTED),
     )
-    reportable = [each for each in pending if not _is_daily(each[0], repeats)]
-    pages = frozenset().union(*(pages for _, pages in reportable))
-    return BoilerplateEdit(
-        _drop_replaced(change for change, _ in reportable), len(pages)
-    ) if reportable else None, updated
-
-
-def _list_keys(change: BoilerplateChange) -> list[BlockKey]:
-    return [key for _, key in filter(None, change)]
+    rare = [each for each in pending if not _is_daily(each[0], repeats)]
+    pages = frozenset().union(*(pages for _, pages in rare))
+    return BoilerplateEdit(_drop_replaced([change for change, _ in rare]), len(pages)) if rare else None, updated
 
 
 def _is_daily(change: BoilerplateChange, repeats: Mapping[int, tuple[int, datetime]]) -> bool:
@@ -197,9 +189,12 @@ def _is_daily(change: BoilerplateChange, repeats: Mapping[int, tuple[int, dateti
     return repeats[block.css_path][0] > ENOUGH_REPLACEMENTS
 
 
-def _drop_replaced(changes: Iterable[BoilerplateChange]) -> tuple[tuple[Block | None, Block | None], ...]:
+def _list_keys(change: BoilerplateChange) -> list[BlockKey]:
+    return [key for _, key in filter(None, change)]
+
+
+def _drop_replaced(pairs: Sequence[BoilerplateChange]) -> tuple[tuple[Block | None, Block | None], ...]:
     """Return the pairs of an edit's blocks, without a removed block that another pair shows as replaced."""
-    pairs = list(changes)
     replaced = {was[1] for was, now in pairs if was is not None and now is not None}
     remaining = [(was, now) for was, now in pairs if now is not None or was is None or was[1] not in replaced]
     return tuple((was and was[0], now and now[0]) for was, now in remaining)

@@ -64,36 +64,25 @@ def explain_blocks(
     missing_by_rule = {rule: counts - Counter(rest) for rule, rest in (blocks_by_rule or {}).items()}
     explained: list[ExplainedBlock] = []
     for block in all_blocks:
-        compared = replace(block, text=view.without_ignored(block.text))
+        # The first ignore expression of the view that matches the block.
+        texts = (text for text in view.ignore_text if View(ignore_text=(text,)).matches_ignored(block.text))
+        expression, compared = next(texts, ""), replace(block, text=view.without_ignored(block.text))
         if remaining[compared]:
             remaining[compared] -= 1
             (named,) = mask.volatile.apply_aliases((compared,))
             masked = _find_masked_ranges(named, mask)
             reason = _find_mask_reason(named, mask) or (MaskReason.WORDS if masked else MaskReason.NONE)
-            explained.append(
-                ExplainedBlock(named.kind, named.text, reason, masked, _find_cutting_expression(block, view))
-            )
+            explained.append(ExplainedBlock(named.kind, named.text, reason, masked, expression))
         else:
-            rule = next(
-                (rule for rule, lost in missing_by_rule.items() if lost[block]), _find_cutting_expression(block, view)
-            )
+            rule = next((rule for rule, lost in missing_by_rule.items() if lost[block]), expression)
             explained.append(ExplainedBlock(block.kind, block.text, MaskReason.RULE, rule=rule))
     return explained
 
 
-def _find_cutting_expression(block: Block, view: View) -> str:
-    """Return the first ignore expression of a view that matches a block, or an empty string."""
-    return next((text for text in view.ignore_text if View(ignore_text=(text,)).matches_ignored(block.text)), "")
-
-
 def _find_mask_reason(block: Block, mask: NoiseMask) -> MaskReason:
-    if mask.volatile.is_unstable(block):
-        return MaskReason.UNSTABLE
     if mask.volatile.is_noise(block):
-        return MaskReason.NOISE
-    if mask.is_boilerplate(block):
-        return MaskReason.BOILERPLATE
-    return MaskReason.NONE
+        return MaskReason.UNSTABLE if mask.volatile.is_unstable(block) else MaskReason.NOISE
+    return MaskReason.BOILERPLATE if mask.is_boilerplate(block) else MaskReason.NONE
 
 
 def _find_masked_ranges(block: Block, mask: NoiseMask) -> tuple[tuple[int, int], ...]:

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,24 +51,20 @@ class BandIndex:
     def find_near(self, fingerprint: Fingerprint, *, tolerance_bits: int) -> dict[Fingerprint, int]:
         """Return the fingerprints within tolerance_bits (0 to NEAR_BITS) of one, each with its distance in bits."""
         distances: dict[Fingerprint, int] = {}
-        for band in compute_bands(fingerprint):
-            others = self._by_band.get(band)
-            if others is not None:
-                distances.update(_find_within(tolerance_bits, fingerprint, others))
+        for others in filter(None, map(self._by_band.get, compute_bands(fingerprint))):
+            distances.update(_find_within(tolerance_bits, fingerprint, others))
         return distances
 
 
-def _find_within(
-    tolerance_bits: int, fingerprint: Fingerprint, others: "array[int]"
-) -> Iterator[tuple[Fingerprint, int]]:
+def _find_within(max_bits: int, fingerprint: Fingerprint, others: "array[int]") -> Iterator[tuple[Fingerprint, int]]:
     if len(others) < MIN_VECTOR_SIZE:
         for other in others:
             bits = (fingerprint ^ other).bit_count()
-            if bits <= tolerance_bits:
+            if bits <= max_bits:
                 yield Fingerprint(other), bits
         return
     distances = np.bitwise_count(np.frombuffer(others, dtype=np.uint64) ^ np.uint64(fingerprint))
-    for at in np.flatnonzero(distances <= tolerance_bits):
+    for at in np.flatnonzero(distances <= max_bits):
         yield Fingerprint(others[at]), int(distances[at])
 
 
@@ -95,13 +91,9 @@ def group_duplicates(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -
     for canonical, members in members_by_canonical.items():
         if len(members) == 1 and pages[canonical] == 1:
             members.extend(joined.find_near(canonical, tolerance_bits=tolerance_bits))
-    groups = (_build_group(canonical, members, pages) for canonical, members in members_by_canonical.items())
+    groups: list[DuplicateGroup] = []
+    for canonical, members in members_by_canonical.items():
+        bits_and_members = sorted((count_distance_bits(canonical, each), each) for each in set(members))
+        distances = {each: bits for bits, each in bits_and_members}
+        groups.append(DuplicateGroup(canonical, distances, sum(map(pages.__getitem__, distances))))
     return sorted((each for each in groups if each.pages > 1), key=lambda group: (-group.pages, group.canonical))
-
-
-def _build_group(
-    canonical: Fingerprint, members: Iterable[Fingerprint], pages: Mapping[Fingerprint, int]
-) -> DuplicateGroup:
-    distances = {each: count_distance_bits(canonical, each) for each in members}
-    nearest = sorted(distances, key=lambda each: (distances[each], each))
-    return DuplicateGroup(canonical, {each: distances[each] for each in nearest}, sum(pages[each] for each in nearest))

@@ -86,18 +86,16 @@ def needs_second_fetch(significant: Difference, mask: NoiseMask, *, second_fetch
     second_fetches: the number of second fetches so far.
     has_returned: whether the page equals an earlier version. Then it alternates, perhaps from fetch to fetch.
     """
-    is_likely = all(mask.volatile.has_differed(block) for block in significant.blocks)
-    if (
-        not significant
-        or second_fetches >= MAX_SECOND_FETCHES_IN_DOUBT
-        or not has_second_fetches_left(mask, factor=LIKELY_QUOTA_FACTOR if is_likely else 1)
-    ):
+    volatile, blocks = mask.volatile, significant.blocks
+    factor = LIKELY_QUOTA_FACTOR if all(map(volatile.has_differed, blocks)) else 1
+    is_exhausted = second_fetches >= MAX_SECOND_FETCHES_IN_DOUBT or not has_second_fetches_left(mask, factor=factor)
+    if not significant or is_exhausted:
         return False
     if second_fetches >= MAX_SECOND_FETCHES:
-        return any(mask.volatile.is_suspect(block) for block in significant.blocks)
+        return any(map(volatile.is_suspect, blocks))
     if second_fetches and not has_returned:
-        return any(mask.volatile.is_untested(block) for block in significant.blocks)
-    return has_returned or any(not mask.volatile.is_tested(block) for block in significant.blocks)
+        return any(map(volatile.is_untested, blocks))
+    return has_returned or not all(map(volatile.is_tested, blocks))
 
 
 def has_second_fetches_left(mask: NoiseMask, *, factor: int = 1) -> bool:
@@ -114,11 +112,9 @@ def update_mask_and_diff(mask: NoiseMask, observation: Observation) -> tuple[Noi
     """Return the mask after one more visit, and the difference from the last Snapshot under that mask."""
     volatile = mask.volatile
     if observation.before:
-        aliases = learn_aliases(
-            volatile.aliases, observation.before, observation.after, known_paths=mask.boilerplate.visits_by_path
-        )
-        if aliases is not volatile.aliases:
-            volatile = replace(volatile, aliases=aliases)
+        known_paths = mask.boilerplate.visits_by_path
+        aliases = learn_aliases(volatile.aliases, observation.before, observation.after, known_paths=known_paths)
+        volatile = replace(volatile, aliases=aliases)
     observation = replace(
         observation,
         after=volatile.apply_aliases(observation.after),
@@ -131,7 +127,7 @@ def update_mask_and_diff(mask: NoiseMask, observation: Observation) -> tuple[Noi
     if observation.then is not None:
         volatile, diff = _learn_since_snapshot(volatile, observation)
     if observation.before and observation.then is not None:
-        compared = NoiseMask(volatile, mask.boilerplate, template_edits=mask.template_edits)
+        compared = replace(mask, volatile=volatile)
         significant_diff = select_significant(diff, compared, then=observation.then, now=observation.at)
         if not observation.second_fetches:
             volatile = count_changes(volatile, significant_diff.blocks)
@@ -139,40 +135,37 @@ def update_mask_and_diff(mask: NoiseMask, observation: Observation) -> tuple[Noi
         if replaced and len(replaced) == len(significant_diff.sides) and not is_watched(observation.after):
             volatile = learn_stamps(volatile, replaced, then=observation.then, now=observation.at)
     forms = [(block.css_path, compute_form(block, volatile.mask_words(block))) for block in observation.after]
+    page, before = observation.translation_key, mask.boilerplate
     updated = replace(
         mask,
         volatile=volatile,
-        boilerplate=learn_page(mask.boilerplate, observation.translation_key, forms),
+        boilerplate=learn_page(before, page, forms),
         second_fetches=mask.second_fetches + len(observation.second_fetches),
         compared_visits=mask.compared_visits + bool(observation.before),
         visits=mask.visits + 1,
     )
     differing = _list_boilerplate_changes(diff if observation.before else NO_DIFFERENCE, updated, observation)
-    edits = learn_edits(
-        mask.edits, observation.translation_key, differing, before=mask.boilerplate, after=updated.boilerplate
-    )
+    edits = learn_edits(mask.edits, page, differing, before=before, after=updated.boilerplate)
     updated = replace(updated, edits=edits)
     if observation.before:
         updated = _count_template_edits(updated, diff, significant_diff, observation, {form for _, form in forms})
     return updated, diff
 
 
-def _learn_second_fetch(
-    volatile: VolatileContent, page: PageKey, first: BlockList, second: BlockList
-) -> VolatileContent:
+def _learn_second_fetch(volatile: VolatileContent, page: PageKey, one: BlockList, other: BlockList) -> VolatileContent:
     """Return the volatile content after a second fetch.
 
     Guessed pairs are not used. A block that only moved on the page has no differing words.
     """
-    diff = compute_difference(first, second, volatile)
-    first_blocks, second_blocks = set(first), set(second)
+    diff = compute_difference(one, other, volatile)
+    first_blocks, second_blocks = set(one), set(other)
     differing: list[BlockPair] = []
     for was, now in diff.sides:
         has_moved = was in second_blocks and now in first_blocks
         differing += ((was, None), (None, now)) if has_moved else ((was, now),)
     sure = [sides for sides in differing if diff.guessed.isdisjoint(sides)]
-    one, other = ([block for block in blocks if block not in diff.guessed] for blocks in (first, second))
-    return learn_from_second_fetch(volatile, page=page, differing=sure, first=one, second=other)
+    first, second = ([block for block in blocks if block not in diff.guessed] for blocks in (one, other))
+    return learn_from_second_fetch(volatile, page=page, differing=sure, first=first, second=second)
 
 
 def _learn_since_snapshot(volatile: VolatileContent, observation: Observation) -> tuple[VolatileContent, Difference]:
@@ -214,10 +207,9 @@ def _may_be_template_edit(sides: BlockPair, mask: NoiseMask, *, pages: tuple[Blo
     """
     if _is_link_target_change(sides):
         return True
-    numbers = [() if block is None else select_numbers(mask.volatile.mask_words(block)) for block in sides]
-    if numbers[0] != numbers[1]:
-        return False
-    return any(block and _is_in_shared_list(block, page, mask) for block, page in zip(sides, pages, strict=True))
+    old, new = (() if block is None else select_numbers(mask.volatile.mask_words(block)) for block in sides)
+    pairs = zip(sides, pages, strict=True)
+    return old == new and any(block and _is_in_shared_list(block, page, mask) for block, page in pairs)
 
 
 def _is_link_target_change(sides: BlockPair) -> bool:
@@ -229,9 +221,8 @@ def _is_in_shared_list(block: Block, page: BlockList, mask: NoiseMask) -> bool:
     """Return whether most blocks of this block's path and kind are on several pages."""
     same_path = (each for each in page if each.css_path == block.css_path and each.kind is block.kind)
     list_blocks = list(islice(same_path, MAX_LIST_BLOCKS))
-    shared = sum(
-        mask.boilerplate.is_shared(mask.compute_form(each), min_share=MIN_SHARE_AT_PATH) for each in list_blocks
-    )
+    forms = list(map(mask.compute_form, list_blocks))
+    shared = sum(mask.boilerplate.is_shared(form, min_share=MIN_SHARE_AT_PATH) for form in forms)
     return len(list_blocks) >= MIN_LIST_BLOCKS and shared >= MIN_SHARED_PART * len(list_blocks)
 
 
@@ -253,15 +244,12 @@ def learn_template_edits(
         if template_edit is None or observation.at - template_edit.last_at > MAX_EDIT_GAP:
             was = None if sides[0] is None else mask.compute_form(sides[0])
             template_edit = TemplateEdit(language, was, _is_link_target_change(sides), (), observation.at)
-        is_counted = page in template_edit.pages or len(template_edit.pages) >= ENOUGH_EDIT_PAGES
-        edits[key] = replace(
-            template_edit,
-            pages=template_edit.pages if is_counted else (*template_edit.pages, page),
-            last_at=observation.at,
-        )
-    return (
-        mask if edits == mask.template_edits else replace(mask, template_edits=keep_newest(edits, MAX_TEMPLATE_EDITS))
-    )
+        pages = template_edit.pages
+        is_counted = page in pages or len(pages) >= ENOUGH_EDIT_PAGES
+        edits[key] = replace(template_edit, pages=pages if is_counted else (*pages, page), last_at=observation.at)
+    if edits == mask.template_edits:
+        return mask
+    return replace(mask, template_edits=keep_newest(edits, MAX_TEMPLATE_EDITS))
 
 
 def pop_boilerplate_edit(mask: NoiseMask, *, at: datetime) -> tuple[BoilerplateEdit | None, NoiseMask]:
@@ -270,20 +258,15 @@ def pop_boilerplate_edit(mask: NoiseMask, *, at: datetime) -> tuple[BoilerplateE
     return edit, mask if edits is mask.edits else replace(mask, edits=edits)
 
 
-def _list_boilerplate_changes(
-    diff: Difference, mask: NoiseMask, observation: Observation
-) -> Iterator[BoilerplateChange]:
+def _list_boilerplate_changes(diff: Difference, mask: NoiseMask, seen: Observation) -> Iterator[BoilerplateChange]:
     """Yield all differing blocks except volatile ones and those that differ only in a date or time."""
-    then = observation.then
     for was, now in diff.sides:
-        if was and now and then and differs_only_in_time(was, now, mask, then=then, now=observation.at):
+        if was and now and seen.then and differs_only_in_time(was, now, mask, then=seen.then, now=seen.at):
             continue
         old, new = (None if block is None or mask.volatile.is_noise(block) else block for block in (was, now))
         yield _add_keys(old, new, mask)
 
 
 def _add_keys(was: Block | None, now: Block | None, mask: NoiseMask) -> BoilerplateChange:
-    return None if was is None else (was, ~mask.compute_form(was)), None if now is None else (
-        now,
-        mask.compute_form(now),
-    )
+    old = None if was is None else (was, ~mask.compute_form(was))
+    return old, None if now is None else (now, mask.compute_form(now))

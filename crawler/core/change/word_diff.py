@@ -8,6 +8,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import chain
 from typing import NamedTuple
 
 from crawler.core.noise.alignment import find_gaps, pair_equal
@@ -143,8 +144,7 @@ def diff_words(before: str, after: str, *, kind: BlockKind = BlockKind.TEXT) -> 
     edits: list[_Edit] = []
     end = 0
     for old, new in find_gaps(one, other):
-        equal_text = "".join(one[end : old.start])
-        edits.append(_Edit(kept=equal_text, old="".join(one[old]), new="".join(other[new])))
+        edits.append(_Edit("".join(one[end : old.start]), "".join(one[old]), "".join(other[new])))
         end = old.stop
     return _build_runs(_merge_scraps(edits), rest="".join(one[end:]))
 
@@ -224,7 +224,8 @@ def _merge_scraps(edits: list[_Edit]) -> list[_Edit]:
     while len(edits) < edits_before:
         edits_before, apart, edits = len(edits), edits, []
         for edit in apart:
-            if edits and _is_scrap(edits[-1], edit):
+            smaller = min(max(len(each.old), len(each.new)) for each in (*edits[-1:], edit))
+            if edits and (len(edit.kept) <= smaller or not any(map(str.isalnum, edit.kept))):
                 last = edits[-1]
                 edits[-1] = _Edit(last.kept, last.old + edit.kept + edit.old, last.new + edit.kept + edit.new)
             else:
@@ -232,47 +233,33 @@ def _merge_scraps(edits: list[_Edit]) -> list[_Edit]:
     return edits
 
 
-def _is_scrap(one: _Edit, other: _Edit) -> bool:
-    smaller = min(max(len(one.old), len(one.new)), max(len(other.old), len(other.new)))
-    return len(other.kept) <= smaller or not any(map(str.isalnum, other.kept))
-
-
 def _build_runs(edits: Sequence[_Edit], *, rest: str = "") -> tuple[WordRun, ...]:
-    parts = [
-        each for edit in edits for each in ((RunKind.KEPT, edit.kept), (RunKind.OLD, edit.old), (RunKind.NEW, edit.new))
-    ]
+    parts = chain.from_iterable(zip(RunKind, edit, strict=True) for edit in edits)  # both in the order kept, old, new
     return tuple(WordRun(kind, text) for kind, text in (*parts, (RunKind.KEPT, rest)) if text)
 
 
 def _shorten_equal_text(text: str, context_chars: int, *, is_first: bool, is_last: bool) -> str:
     """Shorten kept words, keeping only those near an edit."""
-    if is_first and is_last:
-        return cut_at_word(text, 2 * context_chars)
+    if is_last:
+        return cut_at_word(text, 2 * context_chars if is_first else context_chars)
     if is_first:
         return cut_start_at_word(text, context_chars)
-    if is_last:
-        return cut_at_word(text, context_chars)
     if len(text) <= 2 * context_chars + len(ELLIPSIS) + 2:
         return text
     return f"{cut_at_word(text, context_chars)} {cut_start_at_word(text, context_chars).removeprefix(ELLIPSIS)}"
 
 
-def _align_blocks(
-    before: BlockList, after: BlockList, significant_blocks: Collection[Block] | None
-) -> Iterator[BlockDiff]:
+def _align_blocks(before: BlockList, after: BlockList, significant: Collection[Block] | None) -> Iterator[BlockDiff]:
     """Yield all blocks of both versions, paired blocks as one."""
     chars_left = MAX_ALIGNED_CHARS
-    significant_texts = (
-        None if significant_blocks is None else {(block.kind, block.text) for block in significant_blocks}
-    )
+    significant_texts = {(block.kind, block.text) for block in significant or ()}
     for old_index, new_index in _align_positions(before, after):
         was = None if old_index is None else before[old_index]
         now = None if new_index is None else after[new_index]
         side = now or was or _EMPTY_BLOCK
         if was and now and (was.kind, was.text) == (now.kind, now.text):
-            yield BlockDiff(
-                BlockStatus.UNCHANGED, side.kind, _build_runs([], rest=side.text), old_index, new_index, is_news=False
-            )
+            runs = _build_runs([], rest=side.text)
+            yield BlockDiff(BlockStatus.UNCHANGED, side.kind, runs, old_index, new_index, is_news=False)
             continue
         chars_left -= len(was.text) + len(now.text) if was and now else 0
         if was and now and chars_left >= 0:
@@ -280,10 +267,9 @@ def _align_blocks(
         else:
             runs = _build_runs([_Edit("", was.text if was else "", now.text if now else "")])
         status = BlockStatus.CHANGED if was and now else BlockStatus.ADDED if now else BlockStatus.REMOVED
-        is_significant = significant_texts is None or any(
-            (each.kind, each.text) in significant_texts for each in (was, now) if each
-        )
-        yield BlockDiff(status, side.kind, runs, old_index, new_index, is_significant)
+        texts = {(each.kind, each.text) for each in (was, now) if each}
+        is_news = significant is None or not significant_texts.isdisjoint(texts)
+        yield BlockDiff(status, side.kind, runs, old_index, new_index, is_news)
 
 
 def _align_positions(before: BlockList, after: BlockList) -> Iterator[tuple[int | None, int | None]]:
@@ -293,11 +279,8 @@ def _align_positions(before: BlockList, after: BlockList) -> Iterator[tuple[int 
     n = m = 0
     for old, new in (*find_gaps(*forms), end):
         yield from zip(range(n, old.start), range(m, new.start), strict=True)
-        for old_index, new_index in _pair_blocks(before[old], after[new]):
-            yield (
-                None if old_index is None else old.start + old_index,
-                None if new_index is None else new.start + new_index,
-            )
+        for i, j in _pair_blocks(before[old], after[new]):
+            yield None if i is None else old.start + i, None if j is None else new.start + j
         n, m = old.stop, new.stop
 
 
@@ -356,13 +339,9 @@ def _merge_moves(blocks: list[BlockDiff]) -> list[BlockDiff]:
         if block.status is BlockStatus.ADDED and removed_positions[block.kind, block.new_text]:
             n = removed_positions[block.kind, block.new_text].popleft()
             left_out.add(n)
-            blocks[m] = replace(
-                block,
-                status=BlockStatus.MOVED,
-                runs=(WordRun(RunKind.KEPT, block.new_text),),
-                was_at=blocks[n].was_at,
-                is_news=block.is_news or blocks[n].is_news,
-            )
+            runs, was_at = (WordRun(RunKind.KEPT, block.new_text),), blocks[n].was_at
+            is_news = block.is_news or blocks[n].is_news
+            blocks[m] = replace(block, status=BlockStatus.MOVED, runs=runs, was_at=was_at, is_news=is_news)
     return [block for n, block in enumerate(blocks) if n not in left_out]
 
 

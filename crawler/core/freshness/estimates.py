@@ -120,12 +120,13 @@ def update_unchanged(estimate: RateEstimate, *, gap: timedelta) -> RateEstimate:
 
 def update_changed(estimate: RateEstimate, *, gap: timedelta) -> RateEstimate:
     """Return the estimate after a visit that found at least one change within `gap`; see learn_changed."""
-    return _build_estimate(*learn_changed(estimate.a, estimate.b, gap / DAY))
+    a, b = learn_changed(estimate.a, estimate.b, gap / DAY)
+    return RateEstimate(float(a), float(b))
 
 
 def update_changed_at(estimate: RateEstimate, *, age: timedelta) -> RateEstimate:
     """Return the estimate after a change at a known time; see learn_changed_at."""
-    return _build_estimate(*learn_changed_at(estimate.a, estimate.b, age / DAY))
+    return RateEstimate(estimate.a + 1.0, estimate.b + max(age / DAY, 0.0))
 
 
 def fade_estimate(estimate: RateEstimate, *, prior: RateEstimate, gap: timedelta) -> RateEstimate:
@@ -143,10 +144,6 @@ def compute_credible_interval(estimate: RateEstimate, *, mass: float = 0.9) -> t
     """Return the equal-tailed credible interval of the page's rate per day that has probability `mass`."""
     low, high = compute_credible_rates(estimate.a, estimate.b, mass=mass)
     return float(low), float(high)
-
-
-def _build_estimate(a: Floats, b: Floats) -> RateEstimate:
-    return RateEstimate(float(a), float(b))
 
 
 DEFAULT_MAGNITUDE = 0.1  # without any data
@@ -244,13 +241,11 @@ def refit_magnitudes(total: Floats, changes: Floats, group: Groups, *, groups: i
     group, less if it has few changes, so pages that change often do not dominate. Groups shrink toward their domain,
     which is group 0.
     """
-    page_weight = changes / (changes + SHRINKAGE_CHANGES)
-    weighted_magnitude = page_weight * total / np.maximum(changes, 1e-9)
-    domain = (weighted_magnitude.sum() + GROUP_SHRINKAGE_PAGES * DEFAULT_MAGNITUDE) / (
-        page_weight.sum() + GROUP_SHRINKAGE_PAGES
-    )
-    each = np.bincount(group, weights=weighted_magnitude, minlength=groups) + GROUP_SHRINKAGE_PAGES * domain
-    by_group = each / (np.bincount(group, weights=page_weight, minlength=groups) + GROUP_SHRINKAGE_PAGES)
+    weight, shrinkage = changes / (changes + SHRINKAGE_CHANGES), GROUP_SHRINKAGE_PAGES
+    magnitude = weight * total / np.maximum(changes, 1e-9)
+    domain = (magnitude.sum() + shrinkage * DEFAULT_MAGNITUDE) / (weight.sum() + shrinkage)
+    each = np.bincount(group, weights=magnitude, minlength=groups) + shrinkage * domain
+    by_group = each / (np.bincount(group, weights=weight, minlength=groups) + shrinkage)
     by_group[0] = domain  # new templates start with the domain's value, as for rate estimates
     expected = compute_expected_magnitude(total, changes, by_group[group])
     return by_group, float(expected.mean()) if len(expected) else float(domain)

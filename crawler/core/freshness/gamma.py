@@ -62,8 +62,8 @@ def compute_quantile(a: Numbers, chance: float) -> Floats:
 
     Newton on ln P over ln x. The curve is concave, so Newton from the left converges monotonically.
     """
-    shape = np.atleast_1d(np.asarray(a, dtype=np.float64))
-    root = _approximate_quantile(shape, chance)
+    shape, z = np.atleast_1d(np.asarray(a, dtype=np.float64)), NormalDist().inv_cdf(chance)
+    root = shape * (1 - 1 / (9 * shape) + z / (3 * np.sqrt(shape))) ** 3  # Wilson and Hilferty
     small = shape < CUBE_ROOT_FROM
     if small.any():
         root[small] = _climb_to_quantile(shape[small], root[small], chance)
@@ -81,12 +81,6 @@ def _climb_to_quantile(a: Floats, near: Floats, chance: float) -> Floats:
         if np.max(np.abs(step)) < 1e-10:
             break
     return np.asarray(np.exp(log_x))
-
-
-def _approximate_quantile(a: Floats, chance: float) -> Floats:
-    z = NormalDist().inv_cdf(chance)
-    root: Floats = 1 - 1 / (9 * a) + z / (3 * np.sqrt(a))
-    return a * root**3
 
 
 def _compute_log_cdf(a: Floats, log_x: Floats) -> Floats:

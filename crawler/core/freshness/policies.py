@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Protocol
 
-from crawler.core.freshness.estimates import DAY, FINGERPRINT_BITS, RateEstimate, convert_magnitude_to_bits
+from crawler.core.freshness.estimates import DAY, RateEstimate, convert_magnitude_to_bits
 from crawler.core.freshness.value import compute_interval
 from crawler.core.http.urls import Url
 
@@ -142,11 +142,8 @@ def _compute_difference_ratio(visit: VisitResult) -> float:
     """Return the ratio of the distance of the two versions to the usual distance, within bounds."""
     if visit.distance_bits is None:
         return 1.0
-    unlike, usual = (
-        max(visit.distance_bits, 1) / FINGERPRINT_BITS,
-        float(convert_magnitude_to_bits(visit.usual_magnitude)) / FINGERPRINT_BITS,
-    )
-    return min(max(unlike / max(usual, 1 / FINGERPRINT_BITS), MIN_RATIO), MAX_RATIO)
+    usual_bits = float(convert_magnitude_to_bits(visit.usual_magnitude))
+    return min(max(max(visit.distance_bits, 1) / max(usual_bits, 1.0), MIN_RATIO), MAX_RATIO)
 
 
 VALUE_POLICY = ValuePolicy()
@@ -166,10 +163,8 @@ def parse_policy(text: str, plugin_policies: Mapping[str, RevisitPolicy] = NO_PL
         return FixedPolicy(float(fixed[1]) * SPAN_UNITS[fixed[2]])
     policies = {**plugin_policies, "value": VALUE_POLICY, "similarity": SIMILARITY_POLICY}
     if text not in policies:
-        raise ValueError(
-            f"{text!r} is not a revisit policy: use value, similarity, fixed with a duration such as 'fixed 7d', or an "
-            f"enabled plugin ({', '.join(plugin_policies) or 'there is none'})"
-        )
+        hint = "use value, similarity, fixed with a duration such as 'fixed 7d', or an enabled plugin"
+        raise ValueError(f"{text!r} is not a revisit policy: {hint} ({', '.join(plugin_policies) or 'there is none'})")
     return policies[text]
 
 

@@ -14,7 +14,7 @@ under .com change fastest, those under .gov and .edu slowest).
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from urllib.parse import parse_qsl, urlsplit
 
@@ -37,19 +37,8 @@ MAX_PARAMETERS = 3  # in the query
 NO_KIND = ""  # for an IP address or a name without a public suffix
 ALL_KINDS = "*"  # all domains together
 # Second-level labels of country domains that say what a site is, and their kinds.
-KIND_BY_LABEL = {
-    "ac": "edu",
-    "co": "com",
-    "com": "com",
-    "edu": "edu",
-    "gob": "gov",
-    "gouv": "gov",
-    "gov": "gov",
-    "govt": "gov",
-    "mil": "mil",
-    "net": "net",
-    "org": "org",
-}
+KIND_BY_LABEL = {label: label for label in ("com", "edu", "gov", "mil", "net", "org")}
+KIND_BY_LABEL |= {"ac": "edu", "co": "com", "gob": "gov", "gouv": "gov", "govt": "gov"}
 REGION_SUFFIXES = frozenset({"co.us", "co.it"})  # Colorado and Como
 
 WORD = re.compile(r"[A-Za-z][A-Za-z_.~-]{0,23}")  # excludes digits, hashes and long slugs
@@ -66,20 +55,15 @@ def derive_template(url: Url) -> str:
     """
     parts = urlsplit(url)
     *folders, last = parts.path.split("/")[1:] or [""]
-    path_parts = [
-        _mask_folder(folder, literal=n < MAX_LITERAL_FOLDERS) for n, folder in enumerate(folders[:MAX_FOLDERS])
+    section = [
+        name if WORD.fullmatch(name) else "#" if name.isdigit() else "*" for name in folders[:MAX_LITERAL_FOLDERS]
     ]
+    path_parts = [*section, *("*" for _ in folders[MAX_LITERAL_FOLDERS:MAX_FOLDERS])]
     extension = EXTENSION.search(last)
     path_parts.append(f"*.{extension[1].lower()}" if extension else "*" if last else "")
     names = sorted({name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if WORD.fullmatch(name)})
     query = "?" + "&".join(names[:MAX_PARAMETERS]) if parts.query else ""
     return "/" + "/".join(path_parts) + query
-
-
-def _mask_folder(folder: str, *, literal: bool) -> str:
-    if literal and WORD.fullmatch(folder):
-        return folder
-    return "#" if literal and folder.isdigit() else "*"
 
 
 def choose_group(url: Url, groups: Collection[str], *, max_groups: int = MAX_TEMPLATES) -> str:
@@ -138,9 +122,8 @@ def pool_kind(domains: Moments, revisited_pages: Floats) -> Moments:
     pages of one domain carry as much information on the kind as n S / (n + S) pages of different domains. So a large
     domain does not dominate its kind, and a domain without revisits has no weight.
     """
-    return pool_moments(
-        Moments(SHRINKAGE_PAGES * revisited_pages / (revisited_pages + SHRINKAGE_PAGES), domains.rate, domains.log_rate)
-    )
+    weight = SHRINKAGE_PAGES * revisited_pages / (revisited_pages + SHRINKAGE_PAGES)
+    return pool_moments(replace(domains, pages=weight))
 
 
 def shrink_moments(groups: Moments, toward: Moments, *, shrinkage_pages: float = SHRINKAGE_PAGES) -> Moments:

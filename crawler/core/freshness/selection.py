@@ -30,9 +30,8 @@ DEAD_LINK_FACTOR = 1e-6  # on the score of a dead link without a budget, which p
 MAX_CHECK_WAIT_DAYS = 180.0  # for a check without a slot, because the budget may grow
 NEVER_DAYS = 1e6  # a page that must wait this long is never due
 ROUNDING = 0.5 + 1e-6  # shares of slots are rounded; rounding errors can put a whole product slightly below
-MIN_YIELD = (
-    0.05  # share of selectable fetched pages in a window; below, do not read the next window, which is due later
-)
+# Share of selectable fetched pages in a window; below, do not read the next window, which is due later.
+MIN_YIELD = 0.05
 SCORE_TOLERANCE = 1e-3  # relative; among equal scores, the longest overdue page comes first
 
 Flags = NDArray[np.bool_]
@@ -145,12 +144,14 @@ def build_candidates(columns: CandidateColumns) -> Candidates:
     terms = columns.terms
     distinct_terms = {id(each): each for each in terms}
     position_by_id = {term_id: n for n, term_id in enumerate(distinct_terms)}
-    figures = np.array([_get_term_values(each) for each in distinct_terms.values()]).reshape(-1, 5)
-    shadow_price, min_interval, max_interval, once, is_ruled = figures[[position_by_id[id(each)] for each in terms]].T
-    is_unfetched, has_version = (
-        np.array(columns.is_unfetched, dtype=np.bool_),
-        np.array(columns.has_version, dtype=np.bool_),
-    )
+    rows = [
+        (each.shadow_price, each.min_interval / DAY, each.max_interval / DAY, each.once, each.is_ruled)
+        for each in distinct_terms.values()
+    ]
+    figures = np.array(rows).reshape(-1, 5)[[position_by_id[id(each)] for each in terms]]
+    shadow_price, min_interval, max_interval, once, is_ruled = figures.T
+    is_unfetched = np.array(columns.is_unfetched, dtype=np.bool_)
+    has_version = np.array(columns.has_version, dtype=np.bool_)
     request_reason = np.array(columns.request_reason, dtype=np.intp)
     is_done = ~is_unfetched & has_version & (once > 0) & ~np.isin(request_reason, list(PRIORITY_REQUESTS))
     a, b = np.array(columns.a), np.array(columns.b)
@@ -177,10 +178,6 @@ def build_candidates(columns: CandidateColumns) -> Candidates:
         recall=np.asarray(signals.recall),
         signal_days_ahead=compute_days_ahead(a, b, signals),
     )
-
-
-def _get_term_values(terms: VisitTerms) -> tuple[float, ...]:
-    return terms.shadow_price, terms.min_interval / DAY, terms.max_interval / DAY, terms.once, terms.is_ruled
 
 
 def join_candidates(one: Candidates, other: Candidates) -> Candidates:
@@ -215,34 +212,23 @@ def select_pages(
     is_fetched = ~head.is_unfetched
     by_rule = is_fetched & head.is_ruled & ~head.is_timed & (head.unseen >= head.max_interval)
     scores = np.where(by_rule, np.maximum(scores, head.unseen / head.max_interval), scores)
-    is_check_due, is_check_deferred, check_wait_days = _schedule_checks(
-        head, slots=slots, slots_before=slots_before, budget=budget
-    )
+    is_check_due, is_check_deferred, check_wait_days = _schedule_checks(head, slots, slots_before, budget)
     scores = np.where(is_check_due, np.inf, scores)
     ready = is_fetched & ~head.is_dead & np.where(head.is_timed, head.due_in <= 0, scores >= MIN_SCORE)
     ready = is_check_due | (ready & ~is_check_deferred)
-    floor = _choose_floor_visits(
-        head,
-        is_fetched & ~ready & ~is_check_deferred & (~head.is_timed | head.is_dead),
-        floor_left=None if budget is None else budget.floor_left,
-    )
+    below = is_fetched & ~ready & ~is_check_deferred & (~head.is_timed | head.is_dead)
     # Floor visits are ordered by lateness, not by value, and dead links come last.
     lateness = _compute_lateness(head)
+    floor = _choose_floor_visits(head, below, lateness, floor_left=None if budget is None else budget.floor_left)
     scores = np.where(floor, np.where(head.is_dead, lateness, np.maximum(scores, lateness)), scores)
     refresh = _sort_by_score(np.flatnonzero(ready | floor), scores, overdue=-head.due_in)
     discovery = np.flatnonzero(head.is_unfetched)
     discovery = discovery[np.lexsort((-head.cash[discovery], ~head.is_requested[discovery]))]
-    min_unfetched, min_fetched = _guarantee_slots(
-        slots, slots_before, discovery_share=discovery_share, refresh_share=refresh_share
-    )
+    min_firsts, min_revisits = _guarantee_slots(slots, slots_before, discovery_share, refresh_share)
     dead = int((head.is_dead & ~is_check_due)[refresh].sum())
-    firsts, revisits = _split_slots(
-        np.sort(scores[discovery])[::-1],
-        scores[refresh],
-        slots=slots,
-        min_slots=(min_unfetched, min(min_fetched, len(refresh) - dead)),
-        dead=dead,
-    )
+    min_slots = min_firsts, min(min_revisits, len(refresh) - dead)
+    first_scores = np.sort(scores[discovery])[::-1]
+    firsts, revisits = _split_slots(first_scores, scores[refresh], slots=slots, min_slots=min_slots, dead=dead)
     chosen = _interleave(discovery[:firsts], refresh[:revisits])
     below = is_fetched & ~ready & ~floor & ~head.is_timed
     filling = np.flatnonzero(below & (scores > 0) & (head.max_interval < NEVER_DAYS) & fills_slots)
@@ -252,14 +238,14 @@ def select_pages(
     rescheduled = np.append(rescheduled, np.flatnonzero(is_check_deferred))
     due_in = np.append(due_in, check_wait_days[is_check_deferred])
     never = rescheduled[np.isinf(due_in)]
+    is_productive = _is_window_productive(is_fetched, ready | floor | is_check_deferred, never, start=last_window)
     return Selection(
         chosen=np.append(chosen, filling),
         rescheduled=rescheduled,
         due_in=due_in,
         floor_visits=int(floor[chosen].sum()),
         filler_visits=len(filling),
-        needs_more_candidates=len(chosen) < slots
-        and _is_window_productive(is_fetched, ready | floor | is_check_deferred, never, start=last_window),
+        needs_more_candidates=len(chosen) < slots and is_productive,
     )
 
 
@@ -281,12 +267,15 @@ def select_requested_first(
     ranks = np.array(requested, dtype=np.intp)
     first, others = np.flatnonzero(ranks), np.flatnonzero(ranks == 0)
     first = first[np.argsort(-ranks[first], kind="stable")][:slots]
-    other_candidates = Candidates(*(getattr(head, each.name)[others] for each in fields(Candidates)))
     begin = int(np.searchsorted(others, last_window))
-    selection = select_others(other_candidates, slots - max(len(first), requested_only), begin)
-    return replace(
-        selection, chosen=np.concatenate([first, others[selection.chosen]]), rescheduled=others[selection.rescheduled]
-    )
+    selection = select_others(_take(head, others), slots - max(len(first), requested_only), begin)
+    chosen = np.concatenate([first, others[selection.chosen]])
+    return replace(selection, chosen=chosen, rescheduled=others[selection.rescheduled])
+
+
+def _take(head: Candidates, pages: Indices) -> Candidates:
+    """Return a subset of the candidates."""
+    return Candidates(*(getattr(head, each.name)[pages] for each in fields(Candidates)))
 
 
 def _is_window_productive(is_fetched: Flags, is_useful: Flags, never: Indices, *, start: int) -> bool:
@@ -299,11 +288,10 @@ def _compute_scores(head: Candidates) -> Floats:
     """Return value over price of each page; 0 before the minimum interval has passed."""
     waited = head.unseen / head.phase
     aged = (1 - head.recall) * np.maximum(waited + head.activity_ahead, 0.0) + head.signal_days_ahead
-    score = compute_values_with_signals(
-        head.a, head.b, head.weight, aged, ahead=head.signal_days_ahead, max_interval=head.max_interval
-    )
+    a, b, weight, ahead, longest = head.a, head.b, head.weight, head.signal_days_ahead, head.max_interval
+    score = compute_values_with_signals(a, b, weight, aged, ahead=ahead, max_interval=longest)
     revisits = np.where(head.unseen < head.min_interval, 0.0, score)
-    first = compute_first_values(head.a, head.b, head.weight, head.max_interval)
+    first = compute_first_values(a, b, weight, longest)
     score = np.where(head.is_unfetched, first, revisits) / head.shadow_price
     by_clock = ~np.isnan(head.gap)  # ordered by lateness; the phase shortens the first gap
     lateness = waited / np.clip(np.where(by_clock, head.gap, 1.0), head.min_interval, head.max_interval)
@@ -311,19 +299,14 @@ def _compute_scores(head: Candidates) -> Floats:
     return np.where(head.is_requested, np.inf, score)
 
 
-def _schedule_checks(
-    head: Candidates, *, slots: int, slots_before: int, budget: DayBudget | None
-) -> tuple[Flags, Flags, Floats]:
+def _schedule_checks(head: Candidates, slots: int, used: int, budget: DayBudget | None) -> tuple[Flags, Flags, Floats]:
     """Return which due dead links and duplicates get a slot, which do not, and the days that the latter wait."""
-    is_due, is_deferred, wait_days = (
-        np.zeros_like(head.is_dead),
-        np.zeros_like(head.is_dead),
-        np.zeros_like(head.due_in),
-    )
+    is_due, is_deferred = np.zeros_like(head.is_dead), np.zeros_like(head.is_dead)
+    wait_days = np.zeros_like(head.due_in)
     if budget is None:
         return is_due, is_deferred, wait_days
     a_day = CHECK_SHARE * budget.per_day
-    slots_used, slots_end = (int(CHECK_SHARE * count + ROUNDING) for count in (slots_before, slots_before + slots))
+    slots_used, slots_end = (int(CHECK_SHARE * count + ROUNDING) for count in (used, used + slots))
     for kind in (head.is_dead, head.is_duplicate & ~head.is_dead):
         due = np.flatnonzero(kind & (head.due_in <= 0))
         due = due[np.argsort(head.due_in[due], kind="stable")]
@@ -334,17 +317,15 @@ def _schedule_checks(
     return is_due, is_deferred, wait_days
 
 
-def _choose_floor_visits(head: Candidates, below: Flags, *, floor_left: int | None) -> Flags:
+def _choose_floor_visits(head: Candidates, below: Flags, lateness: Floats, *, floor_left: int | None) -> Flags:
     """Choose floor visits: up to `floor_left` pages below their price that are most overdue by their longest interval.
 
     Due dead links come after them.
     """
-    lateness = _compute_lateness(head)
     overdue = np.flatnonzero(below & np.where(head.is_dead, head.due_in <= 0, lateness >= 1))
     floor = np.zeros_like(below)
-    floor[
-        overdue[np.argsort(-lateness[overdue], kind="stable")][: None if floor_left is None else max(floor_left, 0)]
-    ] = True
+    by_lateness = overdue[np.argsort(-lateness[overdue], kind="stable")]
+    floor[by_lateness if floor_left is None else by_lateness[: max(floor_left, 0)]] = True
     return floor
 
 
@@ -361,7 +342,7 @@ def _sort_by_score(pages: Indices, scores: Floats, *, overdue: Floats) -> Indice
     return pages[np.lexsort((-overdue[pages], -steps))]
 
 
-def _guarantee_slots(slots: int, slots_before: int, *, discovery_share: float, refresh_share: float) -> tuple[int, int]:
+def _guarantee_slots(slots: int, slots_before: int, discovery_share: float, refresh_share: float) -> tuple[int, int]:
     """Return the guaranteed slots of unfetched pages and of revisits.
 
     Over any number of slots, each gets its share with an error of less than two slots. The sum never exceeds `slots`.
@@ -373,9 +354,7 @@ def _guarantee_slots(slots: int, slots_before: int, *, discovery_share: float, r
     return firsts, max(both - firsts, 0)
 
 
-def _split_slots(
-    first: Floats, revisits: Floats, *, slots: int, min_slots: tuple[int, int], dead: int
-) -> tuple[int, int]:
+def _split_slots(first: Floats, revisits: Floats, slots: int, min_slots: tuple[int, int], dead: int) -> tuple[int, int]:
     """Return the numbers of unfetched and of fetched pages to dispatch. Both score arrays are sorted, best first.
 
     min_slots: the guaranteed slots.  dead: the number of dead links at the end of `revisits`; they come after all
@@ -400,26 +379,20 @@ def _interleave(first: Indices, revisits: Indices) -> Indices:
 
 def _compute_gaps(head: Candidates, at: Indices) -> Floats:
     """Return the days from the last visit until these pages are due. The phase shortens first gaps that are finite."""
-    min_interval, max_interval, policy_gap, activity_ahead = (
-        head.min_interval[at],
-        head.max_interval[at],
-        head.gap[at],
-        head.activity_ahead[at],
-    )
+    pages = _take(head, at)
     activity_gap = compute_due_gap(
-        head.a[at],
-        head.b[at],
-        head.weight[at],
-        head.shadow_price[at],
-        min_interval=min_interval + activity_ahead,
-        max_interval=max_interval + activity_ahead,
-        recall=head.recall[at],
-        ahead=head.signal_days_ahead[at],
+        pages.a,
+        pages.b,
+        pages.weight,
+        pages.shadow_price,
+        min_interval=pages.min_interval + pages.activity_ahead,
+        max_interval=pages.max_interval + pages.activity_ahead,
+        recall=pages.recall,
+        ahead=pages.signal_days_ahead,
     )
-    gap = activity_gap - activity_ahead
-    gap = np.where(np.isnan(policy_gap), gap, np.clip(policy_gap, min_interval, max_interval))
-    cut = np.maximum(gap * head.phase[at], head.min_interval[at])
-    return np.where(gap >= NEVER_DAYS, gap, cut)
+    policy_gap = np.clip(pages.gap, pages.min_interval, pages.max_interval)
+    gap = np.where(np.isnan(pages.gap), activity_gap - pages.activity_ahead, policy_gap)
+    return np.where(gap >= NEVER_DAYS, gap, np.maximum(gap * pages.phase, pages.min_interval))
 
 
 def _defer_pages(head: Candidates, pages: Flags) -> tuple[Indices, Floats]:
@@ -427,11 +400,10 @@ def _defer_pages(head: Candidates, pages: Flags) -> tuple[Indices, Floats]:
     at = np.flatnonzero(pages)
     gap = _compute_gaps(head, at)
     days_left = gap - head.unseen[at]
-    due_in = np.where(days_left > 0, np.maximum(days_left, MIN_DELAY_DAYS), FLOOR_RETRY_DAYS)
-    moved = np.abs(due_in - head.due_in[at]) > DUE_TOLERANCE * gap
-    moved |= head.due_in[at] <= 0
+    due_in, stored = np.where(days_left > 0, np.maximum(days_left, MIN_DELAY_DAYS), FLOOR_RETRY_DAYS), head.due_in[at]
+    moved = (np.abs(due_in - stored) > DUE_TOLERANCE * gap) | (stored <= 0)
     for_ever = gap >= NEVER_DAYS
-    due_in, moved = np.where(for_ever, np.inf, due_in), np.where(for_ever, head.due_in[at] < NEVER_DAYS, moved)
+    due_in, moved = np.where(for_ever, np.inf, due_in), np.where(for_ever, stored < NEVER_DAYS, moved)
     return at[moved], due_in[moved]
 
 

@@ -6,9 +6,10 @@ Duplicates are checked occasionally.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 
 from crawler.core.http.urls import PageKey, Url
 
@@ -60,23 +61,20 @@ def pair_duplicates(candidates: Iterable[DuplicateCandidate]) -> list[SharedPair
     for candidate in candidates:
         by_text[candidate.main_digest].append(candidate)
     pairs = []
-    for group in (group for candidates_of_text in by_text.values() for group in _group_by_stem(candidates_of_text)):
+    for group in chain.from_iterable(map(_group_by_stem, by_text.values())):
         best = max(group, key=lambda candidate: (candidate.is_canonical, candidate.importance, candidate.key))
-        pairs += [
-            SharedPair(best.key, candidate.key, is_copy=candidate.stem == best.stem)
-            for candidate in group
-            if candidate is not best and not candidate.is_canonical
-        ]
+        followers = (each for each in group if each is not best and not each.is_canonical)
+        pairs += [SharedPair(best.key, each.key, is_copy=each.stem == best.stem) for each in followers]
     return pairs
 
 
-def _group_by_stem(candidates: Sequence[DuplicateCandidate]) -> Iterator[list[DuplicateCandidate]]:
+def _group_by_stem(candidates: Sequence[DuplicateCandidate]) -> Iterable[list[DuplicateCandidate]]:
     """Group pages with the same text: settled pages and pages with their stems in one group, others by stem."""
     stems = {candidate.stem for candidate in candidates if candidate.is_settled}
     by_stem = defaultdict(list)
     for candidate in candidates:
         by_stem[None if candidate.stem in stems else candidate.stem].append(candidate)
-    yield from by_stem.values()
+    return by_stem.values()
 
 
 def compute_test_time(

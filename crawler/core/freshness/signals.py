@@ -79,12 +79,9 @@ class SourceQuality:
 
 def has_quality_moved(before: SourceQuality, now: SourceQuality) -> bool:
     """Whether the quality of a source changed so much that due times should be computed again."""
-    effective_recall = max(
-        (1 - before.effective_recall) / (1 - now.effective_recall),
-        (1 - now.effective_recall) / (1 - before.effective_recall),
-    )
+    missed = [1 - each.effective_recall for each in (before, now)]
     ratios = [each.recall / each.noise for each in (before, now)]
-    return effective_recall > MOVED_SILENCE_RATIO or max(ratios) > MOVED_RATIO * min(ratios)
+    return max(missed) / min(missed) > MOVED_SILENCE_RATIO or max(ratios) > MOVED_RATIO * min(ratios)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +111,8 @@ def combine_signals(
     if not any(sources):
         nothing = np.zeros(len(counts))
         return SignalState(recall=nothing, count=nothing, ratio=nothing)
-    strongest = [
-        _find_strongest_signal(page_counts, page_sources, each)
-        for page_counts, page_sources, each in zip(counts, sources, rate, strict=True)
-    ]
-    recall, count, ratio = np.array(strongest, dtype=np.float64).reshape(-1, 3).T
-    return SignalState(recall=recall, count=count, ratio=ratio)
+    strongest = [_find_strongest(*page) for page in zip(counts, sources, rate, strict=True)]
+    return SignalState(*np.array(strongest, dtype=np.float64).reshape(-1, 3).T)
 
 
 def build_signal_state(counts: Numbers, source: SourceQuality) -> SignalState:
@@ -147,9 +140,7 @@ def find_max_recall(sources: Sequence[SourceQuality]) -> float:
     return max((source.effective_recall for source in sources), default=0.0)
 
 
-def _find_strongest_signal(
-    counts: Sequence[int], sources: Sequence[SourceQuality], rate: float
-) -> tuple[float, float, float]:
+def _find_strongest(counts: Sequence[int], sources: Sequence[SourceQuality], rate: float) -> tuple[float, float, float]:
     recall = find_max_recall(sources)
     candidates = [
         (min(count, MAX_COUNTED) * math.log1p(source.recall / source.noise * rate), count, source)
@@ -185,7 +176,7 @@ def compute_page_aged_days(
 ) -> float:
     """Return compute_aged_days for one page. signals, sources: its counts and sources as in combine_signals."""
     unseen = max(unseen_days, 0.0)
-    recall, count, ratio = _find_strongest_signal(signals, sources, estimate.rate_per_day)
+    recall, count, ratio = _find_strongest(signals, sources, estimate.rate_per_day)
     silent_b = estimate.b + recall * unseen
     exponent = count * math.log1p(ratio * estimate.a / silent_b) / estimate.a
     return estimate.b * ((estimate.b + unseen) / silent_b * math.exp(min(exponent, MAX_EXPONENT)) - 1)
@@ -216,10 +207,8 @@ def learn_changed_with_signals(a: Numbers, b: Numbers, gap: Numbers, signals: Si
     for m in range(1, int(count.max()) + 1):
         with np.errstate(divide="ignore"):
             log_power = np.where(m <= count, _compute_log_choose(count, m) + m * np.log(ratio), -np.inf)
-        log_rises = (
-            compute_log_gamma(a + m) - compute_log_gamma(a) - m * np.log(silent_b) - a * np.log1p(recall * gap / b)
-        )
-        terms.append((log_power + log_rises, a + m, silent_b))
+        rises = compute_log_gamma(a + m) - compute_log_gamma(a) - m * np.log(silent_b) - a * np.log1p(recall * gap / b)
+        terms.append((log_power + rises, a + m, silent_b))
     shape, mean = _fit_gamma_mixture(terms)
     shape = np.clip(shape, a, a + count + 1)
     return shape, np.maximum(shape / mean, silent_b)
@@ -229,8 +218,7 @@ def combine_page_signals(
     estimate: RateEstimate, signals: Sequence[int], sources: Sequence[SourceQuality]
 ) -> SignalState:
     """Combine the signals about one page. signals, sources: its counts and sources as in combine_signals."""
-    recall, count, ratio = _find_strongest_signal(signals, sources, estimate.rate_per_day)
-    return SignalState(recall=recall, count=count, ratio=ratio)
+    return SignalState(*_find_strongest(signals, sources, estimate.rate_per_day))
 
 
 def update_changed_with_signals(estimate: RateEstimate, *, gap: timedelta, signals: SignalState) -> RateEstimate:
@@ -254,9 +242,8 @@ def _compute_log_silent_chance(a: Floats, b: Floats, gap: Floats, recall: Floats
 
 
 def _compute_log_choose(n: Floats, m: int) -> Floats:
-    return np.asarray(
-        compute_log_gamma(n + 1) - compute_log_gamma(m + 1.0) - compute_log_gamma(np.maximum(n - m, 0.0) + 1)
-    )
+    all_ways, chosen = compute_log_gamma(n + 1), compute_log_gamma(m + 1.0)
+    return np.asarray(all_ways - chosen - compute_log_gamma(np.maximum(n - m, 0.0) + 1))
 
 
 def _fit_gamma_mixture(terms: Sequence[tuple[Floats, Floats, Floats]]) -> tuple[Floats, Floats]:

@@ -75,11 +75,9 @@ class SourceRecord:
     @property
     def estimate(self) -> SourceQuality:
         """Return the quality under the assumption that the source errs at random."""
-        prior_changes = USUAL_CHANGES * max(self.prior_weight, MIN_PRIOR_WEIGHT)
-        signaled = (USUAL_RECALL * prior_changes + self.signaled_changes) / (prior_changes + self.expected_changes)
-        missed = ((1 - USUAL_RECALL) * prior_changes + self.silent_changes) / (
-            prior_changes + self.expected_silent_changes
-        )
+        prior = USUAL_CHANGES * max(self.prior_weight, MIN_PRIOR_WEIGHT)
+        signaled = (USUAL_RECALL * prior + self.signaled_changes) / (prior + self.expected_changes)
+        missed = ((1 - USUAL_RECALL) * prior + self.silent_changes) / (prior + self.expected_silent_changes)
         noise = (USUAL_NOISE * USUAL_DAYS + self.false_signals) / (USUAL_DAYS + self.page_days)
         return SourceQuality(recall=signaled / (signaled + missed), noise=noise)
 
@@ -103,12 +101,7 @@ NEW_RECORD = SourceRecord()
 
 
 def update_record(
-    record: SourceRecord,
-    *,
-    estimate_before: RateEstimate,
-    gap_days: float,
-    signals: int,
-    changed: bool,
+    record: SourceRecord, *, estimate_before: RateEstimate, gap_days: float, signals: int, changed: bool
 ) -> SourceRecord:
     """Return the record after a visit to a page.
 
@@ -119,9 +112,7 @@ def update_record(
     estimate, rate = record.estimate, estimate_before.rate_per_day
     expected_changes = rate * gap_days
     share = 1 / (1 + rate * LIST_READ_DAYS)  # known before the gap, so it does not depend on the finding
-    true_signals = (
-        _estimate_true_signals(estimate, rate=rate, expected_changes=expected_changes, count=count) if changed else 0.0
-    )
+    true_signals = _estimate_true_signals(estimate, rate, expected_changes, count) if changed else 0.0
     missed = (1 - estimate.recall) * expected_changes
     merit_gain = _compute_merit(estimate, estimate_before, gap_days, count, changed=changed)
     # The expected number of missed changes, given that there is at least one.
@@ -142,9 +133,8 @@ def update_record(
 
 def record_arrivals(record: SourceRecord, *, days: float, pages: float, signals: float = 0.0) -> SourceRecord:
     """Return the record after `days` more days with `signals` signals about `pages` pages."""
-    decay, usual_decay = (
-        float(np.exp(-max(days, 0.0) / remembered)) for remembered in (ARRIVALS_REMEMBERED_DAYS, USUAL_REMEMBERED_DAYS)
-    )
+    memories = ARRIVALS_REMEMBERED_DAYS, USUAL_REMEMBERED_DAYS
+    decay, usual_decay = (float(np.exp(-max(days, 0.0) / remembered)) for remembered in memories)
     return replace(
         record,
         recent_signals=record.recent_signals * decay + signals,
@@ -154,19 +144,15 @@ def record_arrivals(record: SourceRecord, *, days: float, pages: float, signals:
     )
 
 
-def _compute_merit(
-    estimate: SourceQuality, estimate_before: RateEstimate, gap_days: float, count: int, *, changed: bool
-) -> float:
+def _compute_merit(source: SourceQuality, rate: RateEstimate, gap_days: float, count: int, *, changed: bool) -> float:
     """Return the log-likelihood ratio of a visit's finding with and without the source's signals."""
-    aged_days = float(
-        compute_aged_days(estimate_before.a, estimate_before.b, gap_days, build_signal_state(float(count), estimate))
-    )
-    changes = (compute_change_chance(estimate_before, days) for days in (aged_days, gap_days))
+    aged_days = float(compute_aged_days(rate.a, rate.b, gap_days, build_signal_state(float(count), source)))
+    changes = (compute_change_chance(rate, days) for days in (aged_days, gap_days))
     with_it, without = (max(each if changed else 1 - each, MIN_CHANCE) for each in changes)
     return math.log(with_it / without)
 
 
-def _estimate_true_signals(estimate: SourceQuality, *, rate: float, expected_changes: float, count: int) -> float:
+def _estimate_true_signals(estimate: SourceQuality, rate: float, expected_changes: float, count: int) -> float:
     """Return the expected number of true signals among `count`, given that there was a change."""
     ratio = estimate.recall * rate / estimate.noise
     # Relative probabilities: at least one signal is true, or there is a change but no signal is true.

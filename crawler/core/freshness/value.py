@@ -86,9 +86,8 @@ def compute_values_with_signals(
     certain change. It is at least the value without signals: otherwise, if a signal concerned all pages at once and
     each of them changed too often to follow, none would be visited.
     """
-    value = np.minimum(
-        compute_values(a, b, weight, aged), compute_max_values(a, b, weight, ahead=ahead, max_interval=max_interval)
-    )
+    max_value = compute_max_values(a, b, weight, ahead=ahead, max_interval=max_interval)
+    value = np.minimum(compute_values(a, b, weight, aged), max_value)
     return np.maximum(value, compute_values(a, b, weight, np.asarray(aged) - ahead))
 
 
@@ -179,10 +178,8 @@ def compute_interval(
     recall: the probability that a source of change signals reports the next change.
     """
     days = solve_page_gap(estimate.a, estimate.b, compute_weight(importance), shadow_price) / (1 - recall)
-    return max(
-        min_interval,
-        max_interval if days * DAY.total_seconds() >= max_interval.total_seconds() else timedelta(days=days),
-    )
+    is_longer = days * DAY.total_seconds() >= max_interval.total_seconds()
+    return max(min_interval, max_interval if is_longer else timedelta(days=days))
 
 
 def solve_page_gap(a: float, b: float, weight: float, shadow_price: float) -> float:

@@ -3,18 +3,9 @@
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 # Listed here because Python's is_private and is_global changed between patch versions (CVE-2024-4032).
-PRIVATE_NETWORKS = tuple(
-    ip_network(text)
-    for text in (
-        "10.0.0.0/8",
-        "100.64.0.0/10",  # carrier-grade NAT (RFC 6598)
-        "127.0.0.0/8",
-        "172.16.0.0/12",
-        "192.168.0.0/16",
-        "::1/128",
-        "fc00::/7",
-    )
-)
+# 100.64.0.0/10 is carrier-grade NAT (RFC 6598).
+_NETWORKS = "10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 172.16.0.0/12 192.168.0.0/16 ::1/128 fc00::/7"
+PRIVATE_NETWORKS = tuple(map(ip_network, _NETWORKS.split()))
 
 
 def is_private(address: str) -> bool:

@@ -25,10 +25,8 @@ def parse_retry_after(value: str | None, *, now: datetime, server_date: str | No
 
 def parse_http_date(value: str | None) -> datetime | None:
     """Parse an HTTP date to an aware datetime, or None if it is invalid."""
-    if not value:
-        return None
     try:
-        instant = parsedate_to_datetime(value)
+        instant = parsedate_to_datetime(value or "")
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
@@ -42,8 +40,6 @@ def compute_backoff(
     refusals: 1 or more; each doubles FIRST_BACKOFF, up to `max_backoff`.  requested_wait: the wait from Retry-After. It
     can extend the back-off up to `max_requested_wait`, but never shorten it.
     """
-    doublings = min(
-        max(rejections - 1, 0), math.ceil(math.log2(max_backoff / FIRST_BACKOFF)) if max_backoff > FIRST_BACKOFF else 0
-    )
-    own_backoff = min(FIRST_BACKOFF * int(2**doublings), max_backoff)
+    max_doublings = math.ceil(math.log2(max(max_backoff / FIRST_BACKOFF, 1.0)))
+    own_backoff = min(FIRST_BACKOFF * int(2 ** min(max(rejections - 1, 0), max_doublings)), max_backoff)
     return max(own_backoff, MIN_BACKOFF, min(requested_wait or timedelta(0), max_requested_wait))

@@ -127,10 +127,8 @@ def parse_login(text: str) -> LoginReference:
     path, *words = text.split()
     fields = [_FIELD.fullmatch(word) for word in words]
     if not path.startswith("/") or path.startswith("//") or not fields or not all(fields) or len(fields) > MAX_FIELDS:
-        raise ValueError(
-            "write a login as the path of its form and the fields, as in "
-            f"'/login user=env:DOCS_USER password=env:DOCS_PASS'; {REFERENCE_HELP}"
-        )
+        example = "'/login user=env:DOCS_USER password=env:DOCS_PASS'"
+        raise ValueError(f"write a login as the path of its form and the fields, as in {example}; {REFERENCE_HELP}")
     return LoginReference(path, tuple((match[1], parse_reference(match[2])) for match in fields if match))
 
 
@@ -139,9 +137,8 @@ def parse_proxy(text: str) -> ProxyReference:
     url, *words = text.split()
     match = _PROXY.fullmatch(url)
     if match is None or not 0 < int(match[2]) < 65536 or len(words) not in {0, 2}:
-        raise ValueError(
-            f"write a proxy as 'http://HOST:PORT' or 'http://HOST:PORT env:USER env:PASSWORD'; {REFERENCE_HELP}"
-        )
+        forms = "'http://HOST:PORT' or 'http://HOST:PORT env:USER env:PASSWORD'"
+        raise ValueError(f"write a proxy as {forms}; {REFERENCE_HELP}")
     user, password = map(parse_reference, words) if words else (None, None)
     return ProxyReference(match[1].strip("[]"), int(match[2]), user, password)
 
@@ -185,12 +182,11 @@ NO_AUTH = RequestAuth()
 
 def build_headers(credentials: Credentials, secrets: Mapping[SecretReference, str]) -> tuple[tuple[str, str], ...]:
     """Return the headers to send with every request to the domain. secrets: the values of all references."""
-    headers = [(name, secrets[value]) for name, value in credentials.headers]
-    auth = credentials.auth
-    if auth is not None and auth.user is not None:
-        headers.append(("Authorization", format_basic_auth(secrets[auth.user], secrets[auth.secret])))
-    elif auth is not None:
-        headers.append(("Authorization", f"Bearer {secrets[auth.secret]}"))
+    headers, auth = [(name, secrets[value]) for name, value in credentials.headers], credentials.auth
+    if auth is not None:
+        secret = secrets[auth.secret]
+        value = format_basic_auth(secrets[auth.user], secret) if auth.user is not None else f"Bearer {secret}"
+        headers.append(("Authorization", value))
     return tuple(headers)
 
 

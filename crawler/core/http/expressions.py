@@ -17,15 +17,8 @@ MEMORY_BYTES = 64 * 1024 * 1024  # for an expression that finds many texts; RE2 
 SINGLE_MEMORY_BYTES = 8 * 1024 * 1024
 
 _WORD, _DIGIT, _SPACE = r"\pL\pN_", r"\p{Nd}", r"\s\v\x1c-\x1f\x{85}\pZ"
-_TRANSLATED = {
-    "w": f"[{_WORD}]",
-    "W": f"[^{_WORD}]",
-    "d": _DIGIT,
-    "D": r"\P{Nd}",
-    "s": f"[{_SPACE}]",
-    "S": f"[^{_SPACE}]",
-}
-_TRANSLATED |= {"Z": r"\z", "z": r"\Z"}  # \z is invalid in Python, and \Z in RE2
+_TRANSLATED = {"w": f"[{_WORD}]", "W": f"[^{_WORD}]", "s": f"[{_SPACE}]", "S": f"[^{_SPACE}]"}
+_TRANSLATED |= {"d": _DIGIT, "D": r"\P{Nd}", "Z": r"\z", "z": r"\Z"}  # \z is invalid in Python, and \Z in RE2
 _IN_CLASS = {"w": _WORD, "d": _DIGIT, "D": r"\P{Nd}", "s": _SPACE, "z": r"\Z", "[": r"\["}  # RE2 has nested classes
 _ESCAPE = r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))"
 _ESCAPE_OR_CLASS = re.compile(rf"(?s){_ESCAPE}|\[(\^?)(\]?)((?:\\.|[^\]\\])*)")  # a class may start with a bracket
@@ -86,9 +79,8 @@ def _compile(text: str) -> "tuple[re2._Regexp | None, str]":
     import re2  # noqa: PLC0415  2 MB, and few users write expressions
 
     try:
-        return re2.compile(
-            _ESCAPE_OR_CLASS.sub(_translate, _to_valid_utf8(text)), _build_options(SINGLE_MEMORY_BYTES)
-        ), ""
+        translated = _ESCAPE_OR_CLASS.sub(_translate, _to_valid_utf8(text))
+        return re2.compile(translated, _build_options(SINGLE_MEMORY_BYTES)), ""
     except re2.error as error:
         reason = error.args[0] if error.args else error
         message = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)

@@ -4,6 +4,7 @@ import math
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
@@ -94,11 +95,8 @@ def parse_robots(body: bytes) -> RobotsRules:
     text = _decode_text(body[:MAX_ROBOTS_BYTES]).replace("\r", "\n")
     if len(body) > MAX_ROBOTS_BYTES:
         text = text.rpartition("\n")[0]
-    if _LOOKS_LIKE_HTML.match(text):
-        text = ""
-    groups, sitemaps = _parse_groups(text)
-    urls = (normalize_url(target) for target in sitemaps)
-    return RobotsRules(sitemaps=tuple(dict.fromkeys(url for url in urls if url is not None)), _groups=groups)
+    groups, sitemaps = _parse_groups("" if _LOOKS_LIKE_HTML.match(text) else text)
+    return RobotsRules(sitemaps=tuple(dict.fromkeys(filter(None, map(normalize_url, sitemaps)))), _groups=groups)
 
 
 def _parse_groups(text: str) -> tuple[dict[str, _Group], list[str]]:
@@ -160,12 +158,11 @@ def _parse_agents(value: str) -> Iterator[str]:
 
 
 def _parse_delay(value: str) -> timedelta | None:
-    try:
+    with suppress(ValueError):
         seconds = float(value)
-    except ValueError:
-        return None
-    is_delay = math.isfinite(seconds) and seconds >= 0
-    return timedelta(seconds=min(seconds, MAX_DELAY.total_seconds())) if is_delay else None
+        if math.isfinite(seconds) and seconds >= 0:
+            return timedelta(seconds=min(seconds, MAX_DELAY.total_seconds()))
+    return None
 
 
 ALLOW_ALL = parse_robots(b"")

@@ -34,6 +34,7 @@ _COUNTED_AS_ESCAPE = re.compile(r"[^\w.~/=*%-]", re.ASCII)  # in the length of a
 
 _Rank = tuple[int, bool]  # of a rule: the length of its pattern, and whether it allows
 _Numbers = dict[str, list[int]]
+_IndexKey = tuple[_Numbers, str, int]  # an index, a key and its weight
 NO_RULE: _Rank = (-1, True)
 
 
@@ -44,9 +45,7 @@ class RuleIndex:
     """
 
     def __init__(self, rules: Iterable[tuple[bool, str]], *, literal_dollars: bool = False) -> None:
-        exact: dict[str, _Rank] = {}
-        prefixes: dict[str, _Rank] = {}
-        wildcards: list[_Wildcard] = []
+        exact, prefixes, wildcards = dict[str, _Rank](), dict[str, _Rank](), list[_Wildcard]()
         self._rules, self._literal_dollars = tuple(dict.fromkeys(rules)), literal_dollars
         for allows, text, ends in _expand_rules(self._rules, literal_dollars=literal_dollars):
             rank = (len(text) + 2 * len(_COUNTED_AS_ESCAPE.findall(text)) + ends, allows)
@@ -60,9 +59,8 @@ class RuleIndex:
         self._overridable = frozenset(not rule.rank[1] for rule in wildcards)  # verdicts that a wildcard may override
         self._wildcard_index = _WildcardIndex(self._wildcards) if len(wildcards) >= MIN_INDEXED_WILDCARDS else None
         # Few enough to try all of them for any path.
-        self._has_few_wildcards = (
-            self._wildcard_index is None or sum(1 + len(rule.parts) for rule in wildcards) <= MAX_STEPS
-        )
+        steps = sum(1 + len(rule.parts) for rule in wildcards)
+        self._has_few_wildcards = self._wildcard_index is None or steps <= MAX_STEPS
         self._with_dollars: RuleIndex | None = None
 
     def allows(self, path: str) -> bool:
@@ -86,9 +84,8 @@ class RuleIndex:
         chars = len(path)
         steps_left = MAX_STEPS + (chars >> 4 if self._has_few_wildcards else 0)
         steps_per_part = 1 + (chars >> 9)
-        candidates = (
-            self._wildcard_index.find_candidates(path, steps_left) if self._wildcard_index is not None else None
-        )
+        index = self._wildcard_index
+        candidates = index.find_candidates(path, steps_left) if index is not None else None
         if candidates is None and not self._has_few_wildcards:
             return False
         for rule in self._wildcards if candidates is None else map(self._wildcards.__getitem__, candidates):
@@ -167,16 +164,12 @@ class _WildcardIndex:
     """
 
     def __init__(self, rules: list[_Wildcard]) -> None:
-        starts: _Numbers = {}
-        ends: _Numbers = {}
-        runs: _Numbers = {}
+        starts, ends, runs = _Numbers(), _Numbers(), _Numbers()
         self._rules = rules
         self._always: list[int] = []
         for number, rule in enumerate(rules):
-            costs = (
-                (weight * (1 + len(index.get(key, ()))), index, key)
-                for index, key, weight in _list_index_keys(rule, starts, ends, runs)
-            )
+            keys = _list_index_keys(rule, starts, ends, runs)
+            costs = ((weight * (1 + len(index.get(key, ()))), index, key) for index, key, weight in keys)
             _, best_index, key = min(costs, key=itemgetter(0), default=(0, None, ""))
             if best_index is None:
                 self._always.append(number)
@@ -214,9 +207,7 @@ def _group_by_size(index: _Numbers) -> list[tuple[int, _Numbers]]:
     return sorted(sizes.items())
 
 
-def _list_index_keys(
-    rule: _Wildcard, starts: _Numbers, ends: _Numbers, runs: _Numbers
-) -> Iterator[tuple[_Numbers, str, int]]:
+def _list_index_keys(rule: _Wildcard, starts: _Numbers, ends: _Numbers, runs: _Numbers) -> Iterator[_IndexKey]:
     """Yield the possible index keys of a rule: an end, a start, or runs of characters, each with index and weight."""
     start, parts, end = rule.start, rule.parts, rule.end
     if end:

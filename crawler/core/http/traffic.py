@@ -47,21 +47,15 @@ def describe_anomaly(hour: TrafficHour, before: Sequence[TrafficHour]) -> str:
     usual = [each for each in before if each.visits]
     if len(usual) < ENOUGH_HOURS or not hour.visits:
         return ""
-    sentences = filter(None, (_describe_errors(hour, usual), _describe_latency(hour, usual)))
-    return "; ".join(sentences)
+    return "; ".join(filter(None, (_describe_errors(hour, usual), _describe_latency(hour, usual))))
 
 
 def _describe_errors(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
     visits, errors = sum(each.visits for each in usual), sum(each.errors for each in usual)
     share = (errors + 0.5) / (visits + 1)  # above 0 even if there were no errors so far
     worst = max((each.error_share for each in usual if each.visits >= ENOUGH_VISITS), default=0.0)
-    is_off = (
-        hour.errors >= MIN_ERRORS
-        and hour.error_share >= MIN_FACTOR * share
-        and hour.error_share > worst
-        and compute_binomial_tail(hour.visits, hour.errors, share) < MAX_CHANCE
-    )
-    if not is_off:
+    is_high = hour.errors >= MIN_ERRORS and hour.error_share >= MIN_FACTOR * share and hour.error_share > worst
+    if not is_high or compute_binomial_tail(hour.visits, hour.errors, share) >= MAX_CHANCE:
         return ""
     return f"{hour.errors} of {hour.visits} visits failed; {100 * share:.2g}% is usual"
 
@@ -81,11 +75,11 @@ def _describe_latency(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
 def compute_binomial_tail(visits: int, errors: int, share: float) -> float:
     """Return the probability of at least `errors` errors in `visits` visits. share: of errors, above 0 and below 1."""
     log_share, log_rest = math.log(share), math.log1p(-share)
-    logs = (
-        log_choose(visits, n) + n * log_share + (visits - n) * log_rest  # ln probability of exactly n
-        for n in range(errors, visits + 1)
-    )
-    return min(math.fsum(map(math.exp, logs)), 1.0)
+
+    def compute_chance(n: int) -> float:
+        return math.exp(log_choose(visits, n) + n * log_share + (visits - n) * log_rest)
+
+    return min(math.fsum(map(compute_chance, range(errors, visits + 1))), 1.0)
 
 
 def log_choose(total: int, chosen: int) -> float:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import cache
 from hashlib import blake2b
 from ipaddress import ip_address
+from itertools import starmap
 from typing import NewType
 from urllib.parse import quote
 
@@ -233,9 +234,7 @@ class Scope:
             return url
         authority = get_authority(url)
         same = authority == self.authority and ":" not in authority.rpartition("]")[2]
-        if same or authority in self.aliases:
-            return Url(self._root + get_path_and_query(url)[1:])
-        return url
+        return Url(self._root + get_path_and_query(url)[1:]) if same or authority in self.aliases else url
 
     def find_exclusion(self, url: Url, depth: int = 0) -> ExclusionReason | None:
         """Return why the URL is not in scope, or None if it is. Permanent reasons come first."""
@@ -314,11 +313,9 @@ def parse_pattern(text: str) -> UrlPattern:
 
 def list_refusals(patterns: Iterable[str]) -> tuple[str, ...]:
     """Return why patterns are not supported, one sentence each (Expression.refusal)."""
-    return tuple(
-        _name_pattern(text, pattern.refusal)
-        for text in patterns
-        if isinstance(pattern := parse_pattern(text), Expression) and pattern.refusal
-    )
+    parsed = ((text, parse_pattern(text)) for text in patterns)
+    refused = ((text, each.refusal) for text, each in parsed if isinstance(each, Expression) and each.refusal)
+    return tuple(starmap(_name_pattern, refused))
 
 
 def _name_pattern(text: str, message: str) -> str:
@@ -327,13 +324,10 @@ def _name_pattern(text: str, message: str) -> str:
 
 
 def _explain_invalid_url(text: str) -> str:
-    if "@" in re.split(r"[/?#\\]", text.partition("://")[2], maxsplit=1)[0]:
-        return (
-            "a URL with a user name or password cannot be crawled"  # does not repeat it, because logs show the message
-        )
-    if len(text) > MAX_URL_BYTES:
-        return f"the URL is longer than {MAX_URL_BYTES} bytes: {_format_url(text)}"
-    return f"not a URL: {_format_url(text)}"
+    if "@" in re.split(r"[/?#\\]", text.partition("://")[2], maxsplit=1)[0]:  # not repeated, because logs show it
+        return "a URL with a user name or password cannot be crawled"
+    finding = f"the URL is longer than {MAX_URL_BYTES} bytes" if len(text) > MAX_URL_BYTES else "not a URL"
+    return f"{finding}: {_format_url(text)}"
 
 
 def _format_url(text: str) -> str:

@@ -50,15 +50,10 @@ def match_sequences(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[
     start, end = _count_common_ends(one, other)
     both = set(one[start : len(one) - end]) & set(other[start : len(other) - end])
     # Entries on one side only do not affect the order.
-    left_positions, right_positions = (
-        [n for n in range(start, len(side) - end) if side[n] in both] for side in (one, other)
-    )
-    pairs = [(n, n) for n in range(start)]
-    pairs += (
-        (left_positions[n], right_positions[m])
-        for n, m in _find_longest_common([one[n] for n in left_positions], [other[m] for m in right_positions])
-    )
-    return pairs + [(len(one) - n, len(other) - n) for n in range(end, 0, -1)]
+    left, right = ([n for n in range(start, len(side) - end) if side[n] in both] for side in (one, other))
+    common = _find_longest_common([one[n] for n in left], [other[m] for m in right])
+    ends = ((len(one) - n, len(other) - n) for n in range(end, 0, -1))
+    return [*((n, n) for n in range(start)), *((left[n], right[m]) for n, m in common), *ends]
 
 
 def _count_common_ends(one: Sequence[Hashable], other: Sequence[Hashable]) -> tuple[int, int]:
@@ -86,10 +81,8 @@ def _find_longest_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> 
     pairs: list[tuple[int, int]] = []
     m = len(other)
     for n in reversed(range(0, len(one), STEP)):
-        rows = [
-            stored_rows[n // STEP],
-            *_compute_rows(stored_rows[n // STEP], one[n : n + STEP], bits_by_entry, len(other)),
-        ]
+        first = stored_rows[n // STEP]
+        rows = [first, *_compute_rows(first, one[n : n + STEP], bits_by_entry, len(other))]
         at = len(rows) - 1
         while at and m:
             if rows[at] >> (m - 1) & 1:

@@ -59,15 +59,12 @@ def learn_stamps(
     """Return the volatile content after a visit where only these blocks differ. All of them must be stamps."""
     all_readings = [_read_stamp_change(before, after, then=then, now=now) for before, after in replaced]
     readings = [reading for reading in all_readings if reading is not None]
-    missed = [reading.key for reading in readings if not reading.fits]
+    missed = [reading for reading in readings if not reading.fits]
     stats_by_key = dict(volatile.stamps)
-    if len(readings) == len(all_readings) and not missed:
-        for reading in readings:
-            stats = stats_by_key.pop(reading.key, StampStats())
-            stats_by_key[reading.key] = replace(stats, matches=stats.matches + 1)
-    for key in missed:
-        stats = stats_by_key.pop(key, StampStats())
-        stats_by_key[key] = StampStats(misses=min(stats.misses + 1, MAX_MISSES))
+    for reading in missed or (readings if len(readings) == len(all_readings) else ()):
+        stats = stats_by_key.pop(reading.key, StampStats())
+        after_miss = StampStats(misses=min(stats.misses + 1, MAX_MISSES))
+        stats_by_key[reading.key] = replace(stats, matches=stats.matches + 1) if reading.fits else after_miss
     return replace(volatile, stamps=keep_newest(stats_by_key, MAX_PATHS))
 
 
@@ -111,30 +108,23 @@ def _read_stamp_change(before: Block, after: Block, *, then: datetime, now: date
         if part is None:
             return None
         shape, is_fitting, needed_visits = part
-        word_before = new[first - 1].lower() if first else ""
-        shapes.append(f"{shape} {word_before}")
+        shapes.append(f"{shape} {new[first - 1].lower() if first else ''}")
         fits, min_visits = fits and is_fitting, max(min_visits, needed_visits)
-    if not min_visits:
-        return None
-    return _StampReading(hash_text(f"{after.css_path} {after.kind} {' '.join(shapes)}"), fits, min_visits)
+    key = hash_text(f"{after.css_path} {after.kind} {' '.join(shapes)}")
+    return _StampReading(key, fits, min_visits) if min_visits else None
 
 
 def _find_clusters(old: Words, new: Words) -> list[tuple[int, int, slice]]:
     """Return each run of differing words as first and last position, with a slice that adds its surrounding words."""
     differing = [n for n in range(len(old)) if old[n] != new[n]]
-    runs: list[list[int]] = []
-    for n in differing:
-        if runs and n - runs[-1][-1] <= CONTEXT_WORDS:
-            runs[-1].append(n)
-        else:
-            runs.append([n])
+    if not differing:
+        return []
+    between = ((n, m) for n, m in pairwise(differing) if m - n > CONTEXT_WORDS)
+    gaps = [(-1, differing[0]), *between, (differing[-1], len(new))]  # before, between and after the runs
     clusters = []
-    for at, run in enumerate(runs):
-        min_start = runs[at - 1][-1] + 1 if at else 0
-        max_end = runs[at + 1][0] if at + 1 < len(runs) else len(new)
-        clusters.append(
-            (run[0], run[-1], slice(max(run[0] - CONTEXT_WORDS, min_start), min(run[-1] + CONTEXT_WORDS + 1, max_end)))
-        )
+    for (end_before, first), (last, next_start) in pairwise(gaps):
+        start, end = max(first - CONTEXT_WORDS, end_before + 1), min(last + CONTEXT_WORDS + 1, next_start)
+        clusters.append((first, last, slice(start, end)))
     return clusters
 
 
@@ -149,21 +139,14 @@ def _read_cluster(
             is_dated = bool(new_stamp.days) or new_stamp.instant is not None
             shape, min_visits = ("date", ENOUGH_DATES) if is_dated else ("clock", ENOUGH_CLOCKS)
             return shape, _fits_visits(old_stamp, new_stamp, then=then, now=now), min_visits
-    if len(differing) == 1:
-        at = differing[0]
-        if (
-            _AGE.fullmatch(old[at])
-            and _AGE.fullmatch(new[at])
-            and find_passed_units(int(new[at]) - int(old[at]), now - then)
-        ):
-            return "age", True, 0
-    return None
+    was, is_now = old[differing[0]], new[differing[0]]
+    is_age = len(differing) == 1 and _AGE.fullmatch(was) and _AGE.fullmatch(is_now)
+    return ("age", True, 0) if is_age and find_passed_units(int(is_now) - int(was), now - then) else None
 
 
 def _is_date_word(word: str) -> bool:
     """Return whether a word may be part of a date or a time of day."""
-    plain = word.lower()
-    if plain in _MERIDIEM or parse_months(word) or is_weekday(word):
+    if word.lower() in _MERIDIEM or parse_months(word) or is_weekday(word):
         return True
     return any(form.fullmatch(word) for form in (_ISO, _ANY_ORDER, _COMPACT, _EPOCH, _CLOCK, _DAY, _YEAR))
 
@@ -172,9 +155,8 @@ def _parse_stamp(words: Words, now: datetime) -> _Stamp | None:
     """Return the instant that some words name, or None if they name none or several."""
     whole_dates = [days for word in words if (days := _parse_date_word(word))]
     instants = [datetime.fromtimestamp(int(word[:10]), UTC) for word in words if _EPOCH.fullmatch(word)]
-    minutes = [
-        minute for n, word in enumerate(words) if (minute := _parse_minute(word, words[n + 1 : n + 2])) is not None
-    ]
+    all_minutes = (_parse_minute(word, words[n + 1 : n + 2]) for n, word in enumerate(words))
+    minutes = [minute for minute in all_minutes if minute is not None]
     if len(whole_dates) + len(instants) > 1 or len(minutes) > 1:
         return None
     days = whole_dates[0] if whole_dates else frozenset() if instants else _parse_written_date(words, now)
@@ -236,29 +218,21 @@ def _parse_written_date(words: Words, now: datetime) -> frozenset[date]:
         named = [frozenset(range(1, 13))]
     if len(named) != 1:
         return frozenset()
-    return _list_valid_dates(
-        *((year, month, numbers[0]) for year in years or (now.year - 1, now.year) for month in named[0])
-    )
+    return _list_valid_dates(*product(years or (now.year - 1, now.year), named[0], numbers))
 
 
 def _fits_visits(old: _Stamp, new: _Stamp, *, then: datetime, now: datetime) -> bool:
     """Return whether the new stamp is from between the two visits, and the old one from before the first visit."""
     if new.instant is not None:
-        earlier = old.instant
-        return (
-            earlier is not None and earlier < new.instant and then - CACHE_SLACK <= new.instant <= now + TIME_ZONE_SLACK
-        )
+        is_between = then - CACHE_SLACK <= new.instant <= now + TIME_ZONE_SLACK
+        return old.instant is not None and old.instant < new.instant and is_between
     if bool(old.days) != bool(new.days):
         return False
     if not new.days:
         return True  # a time of day alone matches any visit
-    first, last, before = (
-        (then - CACHE_SLACK - TIME_ZONE_SLACK).date(),
-        (now + TIME_ZONE_SLACK).date(),
-        (then + TIME_ZONE_SLACK).date(),
-    )
+    first, last = (then - CACHE_SLACK - TIME_ZONE_SLACK).date(), (now + TIME_ZONE_SLACK).date()
     fitting = {day for day in new.days if first <= day <= last}
-    earlier_days = {day for day in old.days if day <= before}
+    earlier_days = {day for day in old.days if day <= (then + TIME_ZONE_SLACK).date()}
     if not fitting or not earlier_days or max(fitting) < min(earlier_days):
         return False
     if max(fitting) > min(earlier_days):
@@ -306,35 +280,28 @@ def _find_clocks(words: Words, instant: datetime) -> frozenset[tuple[int, tuple[
     numbers = [(at, digits) for at, word in enumerate(words) for digits in _DIGITS.findall(word)]
     clocks = set()
     for n, ((at, hour), (minute_at, minute)) in enumerate(pairwise(numbers)):
-        if not _are_neighbors(at, minute_at) or not _is_minute_or_second(minute) or len(hour) > 2 or int(hour) > 24:
+        if not _may_follow(minute, minute_at - at) or len(hour) > 2 or int(hour) > 24:
             continue
         offset_minutes = (int(hour) * 60 + int(minute) - instant.hour * 60 - instant.minute) % 720
         if (offset_minutes + 1) % 15 <= 2:
             after = numbers[n + 2 : n + 3]
-            seconds = [
-                third
-                for third, digits_after in after
-                if _are_neighbors(minute_at, third) and _is_minute_or_second(digits_after)
-            ]
+            seconds = [third for third, digits in after if _may_follow(digits, third - minute_at)]
             clocks.add(((offset_minutes + 1) // 15 % 48, (at, minute_at, *seconds)))
     return frozenset(clocks)
 
 
-def _are_neighbors(one: int, other: int) -> bool:
-    return other - one <= 2
-
-
-def _is_minute_or_second(digits: str) -> bool:
-    return len(digits) == 2 and int(digits) < 60
+def _may_follow(digits: str, words: int) -> bool:
+    """Return whether a number may be the minute or second after a number that many words before it."""
+    return words <= 2 and len(digits) == 2 and int(digits) < 60
 
 
 DateWords = tuple[frozenset[str], frozenset[str], frozenset[str]]  # see _list_day_words
 
 
 def _list_date_words(instant: datetime) -> DateWords:
-    days = [_list_day_words((instant + zone).date()) for zone in ZONE_OFFSETS]
-    whole_words, parts, month_or_year = (frozenset().union(*each) for each in zip(*days, strict=True))
-    return whole_words, parts, month_or_year
+    days = (_list_day_words((instant + zone).date()) for zone in ZONE_OFFSETS)
+    whole_words, parts, month_or_year = zip(*days, strict=True)
+    return frozenset().union(*whole_words), frozenset().union(*parts), frozenset().union(*month_or_year)
 
 
 @lru_cache(256)

@@ -8,6 +8,7 @@ is the only difference, visit after visit, is a build date.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from crawler.core.noise.alignment import PathAliases, replace_paths
 from crawler.core.noise.session_params import LinkParameters, drop_volatile_parameters, has_doubted_parameter
@@ -66,8 +67,7 @@ class VolatileContent:
     def mask_words(self, block: Block) -> Words:
         """Return the words of a block, with a gap for each volatile word."""
         words = self.get_words(block)
-        gaps = self.get_gaps(block.css_path, words)
-        return _insert_gaps(words, gaps)
+        return _insert_gaps(words, self.get_gaps(block.css_path, words))
 
     def mask_pair(self, before: Block, after: Block) -> tuple[Words, Words]:
         """Return the masked words of two versions of a block. A word that is volatile in one is masked in both."""
@@ -89,30 +89,22 @@ class VolatileContent:
         patterns = self.patterns.get((before.css_path, len(first)), ())
         if before.css_path != after.css_path or len(first) != len(second) or not patterns:
             return None
-        gaps = {n: gap for pattern in patterns for n, gap in list_gaps(pattern).items()}
-        matching_gaps = {
-            n: gap for n, gap in gaps.items() if matches_word(gap, first[n]) and matches_word(gap, second[n])
-        }
-        return _insert_gaps(first, matching_gaps), _insert_gaps(second, matching_gaps)
+        all_gaps = {n: gap for pattern in patterns for n, gap in list_gaps(pattern).items()}
+        gaps = {n: gap for n, gap in all_gaps.items() if matches_word(gap, first[n]) and matches_word(gap, second[n])}
+        return _insert_gaps(first, gaps), _insert_gaps(second, gaps)
 
     def get_words(self, block: Block) -> Words:
         """Return the words of a block; for a link, without its volatile parameters."""
-        words = split_words(block)
-        return (
-            drop_volatile_parameters(self.parameters, words)
-            if block.kind is BlockKind.LINK and self.parameters
-            else words
-        )
+        words, has_parameters = split_words(block), block.kind is BlockKind.LINK and self.parameters
+        return drop_volatile_parameters(self.parameters, words) if has_parameters else words
 
     def get_gaps(self, path: int, words: Words) -> dict[int, str]:
         """Return the gaps of a block, by position of the volatile word."""
         shape = (path, len(words))
         gaps_found = {n: gap for n, gap in self.path_gaps.get(shape, {}).items() if matches_word(gap, words[n])}
         for pattern in self.patterns.get(shape, ()):
-            if all(
-                n in gaps_found or matches_word(each, word)
-                for n, (each, word) in enumerate(zip(pattern, words, strict=True))
-            ):
+            pairs = enumerate(zip(pattern, words, strict=True))
+            if all(n in gaps_found or matches_word(each, word) for n, (each, word) in pairs):
                 gaps_found |= list_gaps(pattern)
         return {} if gaps_found and compute_wording_key(path, words) in self.stable_wordings else gaps_found
 
@@ -130,14 +122,10 @@ class VolatileContent:
 
         Two texts that differ only in numbers do not count.
         """
-        if (
-            before.css_path != after.css_path
-            or not self.path_stats.get(compute_path_key(before), PathStats()).is_alternating
-        ):
+        if before.css_path != after.css_path or before.kind is not after.kind:
             return False
-        if before.kind is not after.kind or self.noise_counts.keys().isdisjoint(
-            (compute_block_key(before), compute_block_key(after))
-        ):
+        is_alternating = self.path_stats.get(compute_path_key(before), PathStats()).is_alternating
+        if not is_alternating or self.noise_counts.keys().isdisjoint(map(compute_block_key, (before, after))):
             return False
         return list(map(mask_numbers, split_words(before))) != list(map(mask_numbers, split_words(after)))
 
@@ -158,18 +146,15 @@ class VolatileContent:
         """Return whether one second fetch found that the block differs, and no other has confirmed it yet."""
         words = self.get_words(block)
         is_noise = compute_block_key(block) in self.noise_counts and not self.is_noise(block)
-        return is_noise or any(
-            matches_words(pattern, words) for pattern in self.unconfirmed_patterns.get((block.css_path, len(words)), ())
-        )
+        patterns = self.unconfirmed_patterns.get((block.css_path, len(words)), ())
+        return is_noise or any(matches_words(pattern, words) for pattern in patterns)
 
     def is_doubted(self, block: Block) -> bool:
         """Return whether the block is volatile, but did not differ in its last second fetch."""
         if block.kind is BlockKind.LINK and has_doubted_parameter(self.parameters, split_words(block)):
             return True
-        proof = self.noise_counts.get(compute_block_key(block)) or self.proofs.get(
-            self.compute_masked_form(block), PROVEN
-        )
-        return proof.steady > 0
+        proof = self.noise_counts.get(compute_block_key(block))
+        return (proof or self.proofs.get(self.compute_masked_form(block), PROVEN)).steady > 0
 
     def compute_masked_form(self, block: Block) -> int:
         """Return a hash of a block's path and masked words: the part that is compared."""
@@ -221,14 +206,11 @@ def trim_volatile(volatile: VolatileContent, *, max_chars: int = MAX_CHARS) -> V
     A pattern that takes more than a quarter of the limit is dropped too. If everything fits, `volatile` is returned
     unchanged.
     """
-    patterns = keep_newest_within(volatile.patterns, max_values=MAX_PATTERNS, max_chars=max_chars, length=_count_chars)
-    once = keep_newest_within(
-        volatile.unconfirmed_patterns, max_values=MAX_PATTERNS, max_chars=max_chars, length=_count_chars
-    )
+    trim = partial(keep_newest_within, max_values=MAX_PATTERNS, max_chars=max_chars)
+    patterns = trim(volatile.patterns, length=_count_chars)
+    once = trim(volatile.unconfirmed_patterns, length=_count_chars)
     all_gaps = {key: (gaps,) for key, gaps in volatile.path_gaps.items()}
-    gaps = keep_newest_within(
-        all_gaps, max_values=MAX_PATTERNS, max_chars=max_chars, length=lambda gaps: _count_chars(gaps.values())
-    )
+    gaps = trim(all_gaps, length=lambda gaps: _count_chars(gaps.values()))
     if patterns is volatile.patterns and once is volatile.unconfirmed_patterns and gaps is all_gaps:
         return volatile
     anywhere = {key: path_gaps for key, (path_gaps,) in gaps.items()}

@@ -41,13 +41,11 @@ def learn_relative_time(
     if units:
         stats = replace(stats, agreements=stats.agreements + 1, units=units)
         if by == 1:
-            stats = replace(
-                stats, slow_pages=tuple(dict.fromkeys((*stats.slow_pages, page)))[: MANY_PAGES << MAX_DOUBLINGS]
-            )
+            pages = tuple(dict.fromkeys((*stats.slow_pages, page)))
+            stats = replace(stats, slow_pages=pages[: MANY_PAGES << MAX_DOUBLINGS])
         else:
-            growths, pages = (*sorted(stats.growths - {by}), by), (*stats.fast_pages, page)
-            growths, pages = growths[-ENOUGH_GROWTHS:], tuple(dict.fromkeys(pages))[:ENOUGH_PAGES]
-            stats = replace(stats, growths=frozenset(growths), fast_pages=pages)
+            growths, pages = (*sorted(stats.growths - {by}), by), tuple(dict.fromkeys((*stats.fast_pages, page)))
+            stats = replace(stats, growths=frozenset(growths[-ENOUGH_GROWTHS:]), fast_pages=pages[:ENOUGH_PAGES])
     else:
         stats = CounterStats(misses=min(stats.misses + 1, MAX_MISSES))
     return replace(volatile, counters=keep_newest({**volatile.counters, key: stats}, MAX_PATHS))
@@ -62,22 +60,17 @@ def is_relative_time_change(volatile: VolatileContent, before: Block, after: Blo
     stats = volatile.counters.get(key, CounterStats())
     if not find_passed_units(by, elapsed) & stats.units:
         return False
-    min_pages = MANY_PAGES << min(stats.misses, MAX_DOUBLINGS)
-    is_clock = (
-        len(stats.growths) >= ENOUGH_GROWTHS
-        or len(stats.fast_pages) >= ENOUGH_PAGES
-        or len(stats.slow_pages) >= min_pages
-    )
+    is_fast = len(stats.growths) >= ENOUGH_GROWTHS or len(stats.fast_pages) >= ENOUGH_PAGES
+    is_clock = is_fast or len(stats.slow_pages) >= MANY_PAGES << min(stats.misses, MAX_DOUBLINGS)
     return is_clock and stats.agreements >= ENOUGH_AGREEMENTS << stats.misses
 
 
 def find_passed_units(growth: int, elapsed: timedelta) -> frozenset[int]:
     """Return the units, as indices into UNITS_S, of which exactly `growth` have passed."""
-    passed_s = elapsed.total_seconds()
-    units = (
-        n for n, unit_s in enumerate(UNITS_S) if unit_s <= passed_s * 2 and abs(growth * unit_s - passed_s) < unit_s
-    )
-    return frozenset(units) if growth >= 1 else frozenset()
+    if growth < 1:
+        return frozenset()
+    passed = elapsed.total_seconds()
+    return frozenset(n for n, s in enumerate(UNITS_S) if s <= passed * 2 and abs(growth * s - passed) < s)
 
 
 def _find_growth(volatile: VolatileContent, before: Block, after: Block) -> tuple[int, int] | None:

@@ -59,18 +59,15 @@ def learn_from_second_fetch(
     such a block.
     first, second: all blocks of both fetches.
     """
-    moved = compare_parameters(first, second)
-    updated = replace(
-        _drop_steady_gaps(volatile, first, second), parameters=learn_parameters(volatile.parameters, moved)
-    )
+    moved, unconfirmed = compare_parameters(first, second), volatile.unconfirmed_patterns
+    parameters = learn_parameters(volatile.parameters, moved)
+    updated = replace(_drop_steady_gaps(volatile, first, second), parameters=parameters)
     lost: list[Block] = []
     partly_changed: set[int] = set()
     for before, after in differing:
-        learned = (
-            learn_replaced_words(updated, before, after, unconfirmed=volatile.unconfirmed_patterns, moved=moved)
-            if before and after
-            else None
-        )
+        learned = None
+        if before and after:
+            learned = learn_replaced_words(updated, before, after, unconfirmed=unconfirmed, moved=moved)
         if learned is None:
             lost += filter(None, (before, after))
         else:
@@ -79,12 +76,9 @@ def learn_from_second_fetch(
     all_blocks, lost_forms = (*first, *second), set(map(compute_block_key, lost))
     noise = _update_noise(updated.noise_counts, lost_forms, set(map(compute_block_key, all_blocks)))
     updated = _update_stable_wordings(updated, first, second)
-    return replace(
-        updated,
-        noise_counts=noise,
-        path_stats=keep_newest(_update_path_stats(updated, page, lost, partly_changed, all_blocks), MAX_PATHS),
-        shape_stats=keep_newest(_update_shape_stats(updated, partly_changed | lost_forms, all_blocks), MAX_PATHS),
-    )
+    paths = _update_path_stats(updated, page, lost, partly_changed, all_blocks)
+    shapes = _update_shape_stats(updated, partly_changed | lost_forms, all_blocks)
+    return replace(updated, noise_counts=noise, path_stats=paths, shape_stats=shapes)
 
 
 def _drop_steady_gaps(volatile: VolatileContent, first: Sequence[Block], second: Sequence[Block]) -> VolatileContent:
@@ -96,8 +90,7 @@ def _drop_steady_gaps(volatile: VolatileContent, first: Sequence[Block], second:
         if proof.is_proven:
             proofs[form] = proof
         else:
-            (block, *_) = old[form]
-            updated = drop_gaps(updated, block)
+            updated = drop_gaps(updated, next(iter(old[form])))
     return replace(updated, proofs=keep_newest(proofs, MAX_PATHS))
 
 
@@ -119,20 +112,15 @@ def _update_noise(before: Mapping[int, VolatilityCount], lost: set[int], seen: s
     return keep_newest(counts, MAX_NOISE_BLOCKS)
 
 
-def _update_stable_wordings(
-    volatile: VolatileContent, first: Sequence[Block], second: Sequence[Block]
-) -> VolatileContent:
+def _update_stable_wordings(volatile: VolatileContent, *fetches: Sequence[Block]) -> VolatileContent:
     """Update stable_wordings: a block that did not differ, while others of its path and word count did, has no gaps."""
-    old, new = (_group_by_wording(volatile, blocks) for blocks in (first, second))
+    old, new = (_group_by_wording(volatile, blocks) for blocks in fetches)
     moved = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
     moved_shapes = {shape for shape, _ in moved}
-    stable_wordings = dict(volatile.stable_wordings)
-    for _, form in moved:
-        stable_wordings.pop(form, None)
-    stable_wordings |= dict.fromkeys(
-        form for shape, form in old if shape in moved_shapes and (shape, form) not in moved
-    )
-    return replace(volatile, stable_wordings=keep_newest(stable_wordings, MAX_PATHS))
+    moved_forms = {form for _, form in moved}
+    wordings = {form: None for form in volatile.stable_wordings if form not in moved_forms}
+    wordings |= dict.fromkeys(form for shape, form in old if shape in moved_shapes and (shape, form) not in moved)
+    return replace(volatile, stable_wordings=keep_newest(wordings, MAX_PATHS))
 
 
 def _group_by_wording(
@@ -170,22 +158,20 @@ def _update_path_stats(
             path_stats[kind] = stats.add_unstable(page)
         else:
             path_stats[kind] = replace(stats, mixed=stats.mixed + 1)
-    return path_stats
+    return keep_newest(path_stats, MAX_PATHS)
 
 
-def _update_shape_stats(
-    volatile: VolatileContent, differing: set[int], blocks: Sequence[Block]
-) -> dict[int, ShapeStats]:
-    """Return the stats by path and number of words after a second fetch.
+def _update_shape_stats(volatile: VolatileContent, keys: set[int], blocks: Sequence[Block]) -> dict[int, ShapeStats]:
+    """Return the stats by path and number of words after a second fetch. keys: of the blocks that differed.
 
     A block with gaps counts only if it differed, because its gaps hide whether it did not.
     """
     shape_stats = dict(volatile.shape_stats)
-    moved = {compute_shape_key(block) for block in blocks if compute_block_key(block) in differing}
+    moved = {compute_shape_key(block) for block in blocks if compute_block_key(block) in keys}
     for shape in moved | {compute_shape_key(block) for block in blocks if not volatile.has_gaps(block)}:
         before = shape_stats.pop(shape, ShapeStats())
         shape_stats[shape] = ShapeStats() if shape in moved else ShapeStats(before.steady + 1)
-    return shape_stats
+    return keep_newest(shape_stats, MAX_PATHS)
 
 
 def count_changes(volatile: VolatileContent, blocks: Iterable[Block]) -> VolatileContent:
@@ -230,20 +216,16 @@ def learn_differing_words(
     """
     pattern = build_pattern(first, second)
     shape, gaps = (path, len(pattern)), list_gaps(pattern)
-    doubted = volatile.unconfirmed_patterns.get(shape, ())
-    proven = {n for each in unconfirmed.get(shape, ()) for n in list_gaps(each)} | volatile.get_gaps(
-        path, second
-    ).keys()
+    proven = {n for each in unconfirmed.get(shape, ()) for n in list_gaps(each)}
+    proven |= volatile.get_gaps(path, second).keys()
     if gaps.keys() <= proven:
-        for each in unconfirmed.get(shape, ()):  # this fetch and the earlier one confirm each other
-            if list_gaps(each).keys() <= gaps.keys():
-                volatile = add_pattern(volatile, path, each)
+        earlier = (each for each in unconfirmed.get(shape, ()) if list_gaps(each).keys() <= gaps.keys())
+        for each in earlier:  # this fetch and the earlier one confirm each other
+            volatile = add_pattern(volatile, path, each)
         return add_pattern(volatile, path, pattern)
-    unconfirmed = {
-        **volatile.unconfirmed_patterns,
-        shape: (*(each for each in doubted if each != pattern), pattern)[-MAX_PATTERNS_PER_SHAPE:],
-    }
-    volatile = replace(volatile, unconfirmed_patterns=keep_newest(unconfirmed, MAX_PATTERNS))
+    others = (each for each in volatile.unconfirmed_patterns.get(shape, ()) if each != pattern)
+    doubted = {**volatile.unconfirmed_patterns, shape: (*others, pattern)[-MAX_PATTERNS_PER_SHAPE:]}
+    volatile = replace(volatile, unconfirmed_patterns=keep_newest(doubted, MAX_PATTERNS))
     if gaps.keys().isdisjoint(proven):
         return volatile
     return add_pattern(volatile, path, tuple(each if n in proven else second[n] for n, each in enumerate(pattern)))
@@ -277,12 +259,10 @@ def add_pattern(volatile: VolatileContent, path: int, pattern: WordPattern) -> V
         others.append(known_pattern)
         if list_gaps(known_pattern) == list_gaps(pattern):
             anywhere[shape] = {**anywhere.get(shape, {}), **list_gaps(pattern)}
-    patterns = dict(volatile.patterns)
-    patterns.pop(shape, None)
+    patterns = {key: each for key, each in volatile.patterns.items() if key != shape}
     patterns[shape] = (*others, pattern)[-MAX_PATTERNS_PER_SHAPE:]
-    return replace(
-        volatile, patterns=keep_newest(patterns, MAX_PATTERNS), path_gaps=keep_newest(anywhere, MAX_PATTERNS)
-    )
+    newest, gaps = keep_newest(patterns, MAX_PATTERNS), keep_newest(anywhere, MAX_PATTERNS)
+    return replace(volatile, patterns=newest, path_gaps=gaps)
 
 
 TEST_INTERVAL = 50  # visits where only masked blocks differ, per test

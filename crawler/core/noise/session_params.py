@@ -6,7 +6,7 @@ unless it differs at several paths and is stable at hardly any.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from crawler.core.noise.stability import UNPROVEN, VolatilityCount
@@ -48,15 +48,12 @@ LinkParameters = Mapping[str, LinkParameter]  # by name; only parameters that ha
 
 def drop_volatile_parameters(parameters: LinkParameters, words: Words) -> Words:
     """Return the words of a link without its volatile parameters."""
-    if not any(parse_parameter_name(word) in parameters for word in words):
+    known = [parameters.get(parse_parameter_name(word)) for word in words]
+    if not any(known):
         return words
     path = compute_path_hash(words)
-
-    def is_volatile(word: str) -> bool:
-        parameter = parameters.get(parse_parameter_name(word))
-        return parameter is not None and parameter.is_volatile(path)
-
-    return tuple(word for word in words if not is_volatile(word))
+    pairs = zip(words, known, strict=True)
+    return tuple(word for word, parameter in pairs if parameter is None or not parameter.is_volatile(path))
 
 
 def has_doubted_parameter(parameters: LinkParameters, words: Words) -> bool:
@@ -83,10 +80,7 @@ ParameterAtPath = tuple[str, int]  # a parameter's name, and compute_path_hash o
 def compare_parameters(first: Iterable[Block], second: Iterable[Block]) -> dict[ParameterAtPath, bool]:
     """Return, for each parameter in both fetches, whether all its values differ."""
     one, other = _group_values(first), _group_values(second)
-    return {
-        parameter_at_path: one[parameter_at_path].isdisjoint(other[parameter_at_path])
-        for parameter_at_path in one.keys() & other.keys()
-    }
+    return {parameter: one[parameter].isdisjoint(other[parameter]) for parameter in one.keys() & other.keys()}
 
 
 def _group_values(blocks: Iterable[Block]) -> Mapping[ParameterAtPath, set[str]]:
@@ -94,9 +88,8 @@ def _group_values(blocks: Iterable[Block]) -> Mapping[ParameterAtPath, set[str]]
     for block in blocks:
         if block.kind is BlockKind.LINK and "=" in block.text:
             words = split_words(block)
-            for word in words:
-                name = parse_parameter_name(word)
-                if name and len(name) <= MAX_NAME_CHARS:
+            for name, word in zip(map(parse_parameter_name, words), words, strict=True):
+                if 0 < len(name) <= MAX_NAME_CHARS:
                     values[name, compute_path_hash(words)].add(word)
     return values
 
@@ -113,19 +106,12 @@ def learn_parameters(before: LinkParameters, moved: Mapping[ParameterAtPath, boo
 
 
 def _update_parameter(parameter: LinkParameter, path: int, *, moved: bool) -> LinkParameter:
-    if (
-        moved
-        and path not in parameter.volatile_paths
-        and path not in parameter.steady_paths
-        and parameter.is_volatile_everywhere
-    ):
+    is_new_path = path not in parameter.volatile_paths and path not in parameter.steady_paths
+    if moved and is_new_path and parameter.is_volatile_everywhere:
         return parameter  # otherwise the links of one page would push out those of all others
     volatile_paths, steady_paths = dict(parameter.volatile_paths), dict(parameter.steady_paths)
     proof = volatile_paths.pop(path, UNPROVEN).add_fetch(differed=moved)
     if proof != UNPROVEN:
         steady_paths.pop(path, None)
-        volatile_paths[path] = proof
-        return replace(
-            parameter, volatile_paths=keep_newest(volatile_paths, MAX_PATHS_PER_NAME), steady_paths=steady_paths
-        )
+        return LinkParameter(keep_newest(volatile_paths | {path: proof}, MAX_PATHS_PER_NAME), steady_paths)
     return LinkParameter(volatile_paths, keep_newest({**steady_paths, path: None}, MAX_PATHS_PER_NAME))

@@ -52,13 +52,8 @@ ORIGIN_WORDS = 2  # scheme and host of a link, equal in all internal links
 
 def build_pattern(one: Words, other: Words) -> WordPattern:
     """Return the pattern of two wordings of equal length: equal words stay, others become gaps."""
-    return tuple(a if a == b else _build_gap(a, b) for a, b in zip(one, other, strict=True))
-
-
-def _build_gap(one: str, other: str) -> str:
-    """Return the gap for two words: with NUMBER if they differ only in numbers, else ANY."""
-    masked = mask_numbers(one)
-    return masked if masked == mask_numbers(other) else ANY
+    pairs = zip(one, other, strict=True)
+    return tuple(a if a == b else mask_numbers(a) if mask_numbers(a) == mask_numbers(b) else ANY for a, b in pairs)
 
 
 def matches_word(each: str, word: str) -> bool:

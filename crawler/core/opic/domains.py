@@ -21,14 +21,9 @@ def compute_popularity(domains: Sequence[int], flows: Mapping[tuple[int, int], f
     Source: Abiteboul, Preda, Cobena, WWW 2003, sections 2 and 6 (links between sites mean more than links within).
     """
     index_by_domain = {domain: n for n, domain in enumerate(domains)}
-    links = [
-        (index_by_domain[a], index_by_domain[b], flow)
-        for (a, b), flow in flows.items()
-        if a != b and a in index_by_domain and b in index_by_domain
-    ]
-    source = np.array([link[0] for link in links], dtype=np.intp)
-    target = np.array([link[1] for link in links], dtype=np.intp)
-    flow = np.array([link[2] for link in links], dtype=np.float64)
+    links = {(a, b): flow for (a, b), flow in flows.items() if a != b and {a, b} <= index_by_domain.keys()}
+    source, target = (np.array([index_by_domain[pair[n]] for pair in links], dtype=np.intp) for n in (0, 1))
+    flow = np.array([*links.values()], dtype=np.float64)
     count = len(domains)
     out = np.bincount(source, weights=flow, minlength=count)
     share = (1 - VIRTUAL_PAGE_SHARE) * flow / out[source]

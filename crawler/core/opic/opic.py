@@ -228,11 +228,9 @@ class Economy:
         """
         account = self.accounts[key]
         account.net -= cash
-        before = account.clock
+        before, history = account.clock, account.history
         self.clock += cash
-        account.history = update_history(
-            account.history, cash, clock_before=before, clock_now=self.clock, window=self.window
-        )
+        account.history = update_history(history, cash, clock_before=before, clock_now=self.clock, window=self.window)
         account.clock = self.clock
         if is_first_visit:  # excludes the endowment, which no link paid
             self.newcomers_cash += max(cash - ENDOWMENT, 0) - self.newcomers_cash / NEW_PAGES_AVERAGED
@@ -256,14 +254,9 @@ class Economy:
         shares = [self.pages[pool] * (1.0 if weights is None else weights.get(pool, 0.0)) for pool in Pool]
         if sum(shares) <= 0:
             shares = [float(pages) for pages in self.pages]
-        total = sum(shares)
-        if total <= 0:
-            return
-        virtual_page = self.virtual_page_cash
-        for pool in Pool:
+        total, virtual_page = sum(shares), self.virtual_page_cash
+        for pool in (pool for pool in Pool if self.pages[pool]):
             pages = self.pages[pool]
-            if pages == 0:
-                continue
             # The bound matters if two products are rounded up by a fraction each.
             each = min(int(virtual_page * (shares[pool] / total)), self.virtual_page_cash) // pages
             self.dividend[pool] += each

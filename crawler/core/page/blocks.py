@@ -27,9 +27,8 @@ _ENTERED_TAGS = BLOCK_TAGS | HIDDEN_TAGS
 # Boilerplate, by the standard's own elements and roles. A header within the content belongs to it.
 _BOILERPLATE_TAGS = frozenset({"nav", "footer", "aside", "search"})
 _CONTENT_TAGS = frozenset({"main", "article"})
-_BOILERPLATE_ROLES = ",".join(
-    f"[role={role} i]" for role in ("navigation", "banner", "contentinfo", "complementary", "search")
-)
+_ROLES = ("navigation", "banner", "contentinfo", "complementary", "search")
+_BOILERPLATE_ROLES = ",".join(f"[role={role} i]" for role in _ROLES)
 _BOILERPLATE_SELECTOR = ",".join((*sorted(_BOILERPLATE_TAGS), "header", _BOILERPLATE_ROLES))
 _HIDDEN_IN_BODY = ",".join(sorted(HIDDEN_TAGS - {"head"}))
 _MAY_BE_HIDDEN = '[hidden],[style*="display" i]'
@@ -38,10 +37,8 @@ _HIDDEN_BLOCK = 0  # replaces a block's number
 _OUTSIDE = -1  # not in any block
 
 # Comparing numbers is three times faster than comparing names, and there are hundreds of nodes.
-_TAG_IDS = {
-    node.tag: node.tag_id
-    for node in LexborHTMLParser("<p><br>text<a href=x></a><img>").css("p")[0].traverse(include_text=True)
-}
+_SAMPLE = LexborHTMLParser("<p><br>text<a href=x></a><img>").css("p")[0]
+_TAG_IDS = {node.tag: node.tag_id for node in _SAMPLE.traverse(include_text=True)}
 TEXT_ID, BREAK_ID, POINTING_IDS = _TAG_IDS["-text"], _TAG_IDS["br"], frozenset({_TAG_IDS["a"], _TAG_IDS["img"]})
 
 B = TypeVar("B")
@@ -102,10 +99,8 @@ class _BoilerplateBlocks:
             return _HIDDEN_BLOCK
         if outer_block in self.content or tag in _CONTENT_TAGS:
             self.content.add(block)
-        is_boilerplate = (
-            tag in _BOILERPLATE_TAGS or block in self.roles or (tag == "header" and block not in self.content)
-        )
-        if outer_block in self.boilerplate or is_boilerplate:
+        is_header = tag == "header" and block not in self.content
+        if outer_block in self.boilerplate or tag in _BOILERPLATE_TAGS or block in self.roles or is_header:
             self.boilerplate.add(block)
         return block
 
@@ -119,11 +114,10 @@ def split_blocks(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
     root = tree.root
     if root is None:
         return
-    boilerplate_blocks = _BoilerplateBlocks(frozenset(node.mem_id for node in tree.css(_BOILERPLATE_ROLES)))
-    blocks = OpenBlocks(
-        dict.fromkeys(find_hidden_elements(tree), _HIDDEN_BLOCK), _OUTSIDE, boilerplate_blocks.enter_element
-    )
-    boilerplate, blocks_by_number = boilerplate_blocks.boilerplate, blocks.blocks_by_number
+    collector = _BoilerplateBlocks(frozenset(node.mem_id for node in tree.css(_BOILERPLATE_ROLES)))
+    hidden = dict.fromkeys(find_hidden_elements(tree), _HIDDEN_BLOCK)
+    blocks = OpenBlocks(hidden, _OUTSIDE, collector.enter_element)
+    boilerplate, blocks_by_number = collector.boilerplate, blocks.blocks_by_number
     current = _HIDDEN_BLOCK
     texts: list[str] = []
     for node in root.traverse(include_text=True):
@@ -178,14 +172,13 @@ def remove_boilerplate(tree: LexborHTMLParser) -> None:
     hidden = frozenset(find_hidden_elements(tree))
     nodes = [*tree.css(_HIDDEN_IN_BODY), *(node for node in tree.css(_MAY_BE_HIDDEN) if node.mem_id in hidden)]
     if main != text:
-        nodes += [
+        nodes += (
             node
             for node in tree.css(_BOILERPLATE_SELECTOR)
-            if node.tag != "header" or not any(ancestor.tag in _CONTENT_TAGS for ancestor in iter_ancestors(node))
-        ]
-    numbers = {node.mem_id for node in nodes}
-    outermost = {
-        node.mem_id: node for node in nodes if not any(ancestor.mem_id in numbers for ancestor in iter_ancestors(node))
-    }
-    for node in outermost.values():  # nested elements go with them; removing one twice would touch freed memory
+            if node.tag != "header" or _CONTENT_TAGS.isdisjoint(each.tag for each in iter_ancestors(node))
+        )
+    by_number = {node.mem_id: node for node in nodes}
+    numbers, distinct = by_number.keys(), by_number.values()
+    outermost = [node for node in distinct if numbers.isdisjoint(each.mem_id for each in iter_ancestors(node))]
+    for node in outermost:  # nested elements go with them; removing one twice would touch freed memory
         node.remove()

@@ -5,6 +5,7 @@ Sources: WHATWG HTML, 13.2.3 (determining the character encoding); WHATWG Encodi
 
 import codecs
 import re
+from contextlib import suppress
 
 META_BYTES = 4096  # the standard says 1024, but real pages put scripts first
 
@@ -27,15 +28,8 @@ _ATTRIBUTE = re.compile(
 _JAPANESE_ESCAPE = re.compile(rb"\x1b(?:\$[@B]|\([IJ])")
 
 # Python's codecs of these names cover less than what the web means by them.
-_SUPERSET_CODECS = {
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-    "big5": "big5hkscs",
-    "iso8859-11": "cp874",
-    "iso8859-1": "cp1252",
-    "iso2022_jp": "iso2022_jp_ext",
-}
+_SUPERSET_CODECS = {"gbk": "gb18030", "big5": "big5hkscs", "iso8859-11": "cp874", "iso8859-1": "cp1252"}
+_SUPERSET_CODECS |= {"shift_jis": "cp932", "euc_kr": "cp949", "iso2022_jp": "iso2022_jp_ext"}
 _UTF8_LABELS = frozenset({"utf-8", "utf8"})  # labels of nearly all pages
 # Labels of the standard that resiliparse lacks. A page that declares x-user-defined is decoded as windows-1252.
 _MORE_LABELS = {"x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic", "x-user-defined": "cp1252"}
@@ -54,9 +48,7 @@ def decode_body(body: bytes, content_type: str, kind: str) -> tuple[str, str]:
     charset = find_codec(header_charset[1]) if header_charset else None
     if charset is None and kind in {"html", "xml"}:
         charset = _find_declared_charset(body, kind)
-    if charset is not None:
-        return charset, body.decode(charset, "replace")
-    return _guess_charset(body)
+    return _guess_charset(body) if charset is None else (charset, body.decode(charset, "replace"))
 
 
 def find_codec(label: str) -> str | None:
@@ -129,10 +121,8 @@ def _resolve_label(label: bytes) -> str | None:
 def _guess_charset(body: bytes) -> tuple[str, str]:
     """Guess charset and text from the bytes: ISO-2022-JP by its escapes, UTF-8 if valid, else the likeliest one."""
     for name in ("iso2022_jp_ext", "utf-8") if _JAPANESE_ESCAPE.search(body) else ("utf-8",):
-        try:
+        with suppress(UnicodeDecodeError):
             return name, body.decode(name)
-        except UnicodeDecodeError:
-            continue
     from resiliparse.parse.encoding import detect_encoding  # noqa: PLC0415  as above
 
     charset = find_codec(detect_encoding(body) or "") or "cp1252"

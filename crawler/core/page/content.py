@@ -91,8 +91,6 @@ def extract_content(
         links = tuple(dict.fromkeys((*content.links, *filter(None, header_refresh[:1]))))
         content = replace(content, links=links, refresh=header_refresh[0], is_instant_refresh=header_refresh[1])
     directives = _parse_robots_directives(robots_tag or "")
-    if not directives:
-        return content
     noindex, nofollow = content.noindex or "noindex" in directives, content.nofollow or "nofollow" in directives
     return replace(content, noindex=noindex, nofollow=nofollow)
 
@@ -108,20 +106,16 @@ def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[U
     if header_refresh[0] is not None:
         head = replace(head, refresh=header_refresh[0], is_instant_refresh=header_refresh[1])
     text, main = extract_text_and_main(tree)
-    hrefs = [
-        attributes.get("href") or attributes.get("src") or ""
-        for attributes in (node.attrs for node in tree.css(_LINKS))
-    ]
+    hrefs = [node.attrs.get("href") or node.attrs.get("src") or "" for node in tree.css(_LINKS)]
     links = normalize_urls([*hrefs, *filter(None, [head.refresh])], base=base)
-    images_and_meta = (node.attrs for node in tree.css(f"img,{META_SELECTOR}"))
+    pointers = (node.attrs for node in tree.css(f"img,{META_SELECTOR}"))
+    images_and_meta = [" ".join(each.get(name) or "" for name in ("content", "alt", "src")) for each in pointers]
     language = (tree.root.attrs.get("lang") or tree.root.attrs.get("xml:lang") or "") if tree.root is not None else ""
     return replace(
         head,
         text=text,
         main=main,
-        images_and_meta="\n".join(
-            " ".join(each.get(name) or "" for name in ("content", "alt", "src")) for each in images_and_meta
-        ),
+        images_and_meta="\n".join(images_and_meta),
         links=links,
         language=language.strip().replace("\0", "")[:MAX_LANGUAGE_CHARS],
         charset=markup.charset,
@@ -180,8 +174,7 @@ def _read_head(tree: LexborHTMLParser, base: Url, url: Url) -> PageContent:
     directives: frozenset[str] = frozenset()
     feeds: list[str] = []
     for node in tree.css("title,meta[content],link[href]"):
-        attributes = node.attrs
-        tag = node.tag
+        attributes, tag = node.attrs, node.tag
         if tag == "title":
             if title is None and not any(ancestor.tag == "svg" for ancestor in iter_ancestors(node)):
                 title = " ".join(node.text().split()).replace("\0", "")[:MAX_TITLE_CHARS]

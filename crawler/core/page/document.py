@@ -60,11 +60,8 @@ def build_document(text: str, *, title: str, links: Iterable[str], url: Url) -> 
     url: the base of relative links.
     """
     text, title = (each.encode("utf-8", "replace").decode() for each in (text, title))
-    return Document(
-        title=collapse_spaces(title).replace("\0", ""),
-        text=collapse_lines(text.splitlines()),
-        links=normalize_urls(links, base=url),
-    )
+    plain_title = collapse_spaces(title).replace("\0", "")
+    return Document(plain_title, collapse_lines(text.splitlines()), links=normalize_urls(links, base=url))
 
 
 def collapse_lines(lines: Iterable[str]) -> str:
@@ -85,13 +82,13 @@ def collapse_spaces(text: str) -> str:
     """
     if len(text) <= PART_CHARS:
         return " ".join(text.split())
-    parts = []
-    start = 0
+    parts, start = [], 0
     while start < len(text):
-        end = _PART_END.search(text, start + PART_CHARS)
-        parts.append(" ".join(text[start : end.end() if end else len(text)].split()))
-        start = end.end() if end else len(text)
-    return " ".join(part for part in parts if part)
+        match = _PART_END.search(text, start + PART_CHARS)
+        end = match.end() if match else len(text)
+        parts.append(" ".join(text[start:end].split()))
+        start = end
+    return " ".join(filter(None, parts))
 
 
 def read_json(source: str) -> Document:
@@ -109,10 +106,10 @@ def read_json(source: str) -> Document:
 
 
 def _limit_lines(lines: Iterator[str]) -> Iterator[str]:
-    chars = 0
+    chars_left = MAX_LINE_CHARS
     for line in lines:
-        chars += len(line)
-        if chars > MAX_LINE_CHARS:
+        chars_left -= len(line)
+        if chars_left < 0:
             raise ValueError("too long")
         yield line
 

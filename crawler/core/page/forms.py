@@ -57,12 +57,12 @@ def _list_sent_fields(inputs: list[LexborNode]) -> list[tuple[str, str]]:
     fields: list[tuple[str, str]] = []
     is_pressed = False
     for each in inputs:
-        default_kind = "submit" if each.tag == "button" else "text"
-        kind = (each.attributes.get("type") or default_kind).lower()
-        is_off = kind in {"checkbox", "radio"} and "checked" not in each.attributes
-        if kind in _NEVER_SENT or is_off or "disabled" in each.attributes or (kind == "submit" and is_pressed):
+        attributes = each.attributes
+        kind = (attributes.get("type") or ("submit" if each.tag == "button" else "text")).lower()
+        is_choice = kind in {"checkbox", "radio"}
+        is_off = "disabled" in attributes or (is_choice and "checked" not in attributes)
+        if kind in _NEVER_SENT or is_off or (kind == "submit" and is_pressed):
             continue
         is_pressed = is_pressed or kind == "submit"
-        default = "on" if kind in {"checkbox", "radio"} else ""
-        fields.append((each.attributes.get("name") or "", each.attributes.get("value", default) or ""))
+        fields.append((attributes.get("name") or "", attributes.get("value", "on" if is_choice else "") or ""))
     return fields

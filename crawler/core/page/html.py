@@ -6,6 +6,7 @@ them is read in part.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -23,9 +24,7 @@ BYTES_PER_TAG = 500
 BYTES_PER_CHAR = 8
 MANY_ATTRIBUTES_CHARS = 2000  # shorter tags have too few attributes to matter
 
-_FORMATTING = frozenset(
-    {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"}
-)
+_FORMATTING = {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"}
 # Elements without content, and elements that the next one of their kind closes: they add no depth.
 _SHALLOW = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
@@ -93,14 +92,14 @@ def count_affordable_chars(html: str) -> int:
     if len(html) <= FREE_CHARS and html.count("<") <= FREE_TAGS:
         return len(html)
     max_tags = (READING_BYTES - BYTES_PER_CHAR * len(html)) // BYTES_PER_TAG
-    opened: dict[str, int] = {}
+    opened: Counter[str] = Counter()
     depth = formatting = steps = nodes = count = 0
     tags = _TAG.finditer(html)
     while tag := next(tags, None):
         closing, name, rest = tag.groups("")
         name = name.lower()
         if closing:
-            if opened.get(name):
+            if opened[name]:
                 opened[name] -= 1
                 depth -= 1
                 formatting -= name in _FORMATTING
@@ -109,8 +108,8 @@ def count_affordable_chars(html: str) -> int:
             if end is None:
                 break
             tags = _TAG.finditer(html, end.end())
-        elif name not in _SHALLOW and not (rest.endswith("/") and (opened.get("svg") or opened.get("math"))):
-            opened[name] = opened.get(name, 0) + 1
+        elif name not in _SHALLOW and not (rest.endswith("/") and (opened["svg"] or opened["math"])):
+            opened[name] += 1
             depth += 1
             formatting += name in _FORMATTING
         if len(rest) > MANY_ATTRIBUTES_CHARS:

@@ -15,16 +15,7 @@ _JSON_TYPES = frozenset({"application/json", "text/json"})
 _UNSURE_TYPES = frozenset({"", "application/octet-stream", "unknown/unknown", "application/unknown", "*/*"})
 _TEXT_TYPES = frozenset({"application/javascript", "application/x-javascript", "application/ecmascript"})
 _PDF = b"%PDF-"
-_MAGIC = (
-    b"\x89PNG",
-    b"GIF8",
-    b"\xff\xd8\xff",
-    b"PK\x03\x04",
-    b"\x1f\x8b",
-    b"RIFF",
-    b"\x00\x00\x00",
-    b"\x7fELF",
-)
+_MAGIC = (b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"PK\x03\x04", b"\x1f\x8b", b"RIFF", b"\x00\x00\x00", b"\x7fELF")
 _LOOKS_LIKE_HTML = re.compile(
     rb"(?i)(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|body|title|h1|div|table|script|p|a|br)[\s>/]"
 )
@@ -36,19 +27,14 @@ def detect_kind(body: bytes, content_type: str) -> MediaKind:
     mime = content_type.partition(";")[0].strip().lower()
     start = body[:SNIFFED_BYTES].lstrip()
     binary = body.startswith(_MAGIC) or (_NOT_TEXT.search(start) and not body.startswith(WIDE_STARTS))
-    kind: MediaKind = "binary"
     if body.startswith(_PDF):
-        kind = "pdf"
-    elif mime in _HTML_TYPES:
-        kind = "binary" if body.startswith(_MAGIC) else "html"
-    elif binary:
-        kind = "binary"
-    elif mime in _XML_TYPES or mime.endswith("+xml"):
-        kind = "html" if b"<html" in start.lower() else "xml"  # XHTML with its correct media type
-    elif mime in _JSON_TYPES or mime.endswith("+json"):
-        kind = "json"
-    elif mime.startswith("text/") or mime in _TEXT_TYPES:
-        kind = "text"
-    elif mime in _UNSURE_TYPES:
-        kind = "html" if _LOOKS_LIKE_HTML.match(start) else "xml" if start.startswith(b"<?xml") else "text"
-    return kind
+        return "pdf"
+    if mime in _HTML_TYPES:
+        return "binary" if body.startswith(_MAGIC) else "html"
+    if not binary and (mime in _XML_TYPES or mime.endswith("+xml")):
+        return "html" if b"<html" in start.lower() else "xml"  # XHTML with its correct media type
+    if not binary and (mime in _JSON_TYPES or mime.endswith("+json")):
+        return "json"
+    if not binary and mime in _UNSURE_TYPES:
+        return "html" if _LOOKS_LIKE_HTML.match(start) else "xml" if start.startswith(b"<?xml") else "text"
+    return "text" if not binary and (mime.startswith("text/") or mime in _TEXT_TYPES) else "binary"

@@ -94,9 +94,8 @@ def extract_blocks(
     if view:
         marker_block = Block(_WATCHED if view.watch else _LINE, "", tag_path=_hash_left_out(all_blocks, blocks, view))
         blocks = [marker_block, *_drop_ignored(blocks, view)]
-    return tuple(
-        block if len(block.text) <= MAX_BLOCK_CHARS else _cut_block(block) for block in _limit_blocks(iter(blocks))
-    )
+    limited = _limit_blocks(iter(blocks))
+    return tuple(block if len(block.text) <= MAX_BLOCK_CHARS else _cut_block(block) for block in limited)
 
 
 def _limit_blocks(blocks: Iterator[Block]) -> list[Block]:
@@ -218,11 +217,9 @@ def _extract_body_blocks(
             texts.append(text)
         elif kind == BREAK_ID:
             yield from _flush_block(current, texts, pointers, translations)
-        elif kind in POINTING_IDS and blocks.find_block(node).is_compared and not _is_empty(node):
-            block = blocks.find_block(node)
-            attributes = node.attrs
-            is_alternate = "alternate" in (attributes.get("rel") or "").lower().split()
-            if watched is None and attributes.get("hreflang") and is_alternate:  # HTML standard, 4.6.7.1
+        elif kind in POINTING_IDS and (block := blocks.find_block(node)).is_compared and not _is_empty(node):
+            is_alternate = "alternate" in (node.attrs.get("rel") or "").lower().split()
+            if watched is None and node.attrs.get("hreflang") and is_alternate:  # HTML standard, 4.6.7.1
                 translations.append(block)
             else:
                 pointers += ((block, pointer) for pointer in _build_pointer_blocks(node, block, base))
@@ -237,9 +234,8 @@ def _is_empty(node: LexborNode) -> bool:
     child = node.child
     while child is not None and child.tag_id == TEXT_ID and not get_text(child).strip():
         child = child.next
-    if child is not None or node.tag == "img":
-        return False
-    return not any(node.attrs.get(name) for name in ("aria-label", "title"))
+    is_labeled = node.attrs.get("aria-label") or node.attrs.get("title")
+    return child is None and node.tag != "img" and not is_labeled
 
 
 def _flush_block(
@@ -253,7 +249,10 @@ def _flush_block(
     text = _collapse_text("".join(texts))
     links = sum(within is block for within in translations)
     others = sum(within is block for within, _ in pointers)
-    is_choice = links > 0 and others <= 1 and _is_short(text, links=links + others)
+    # Short enough to be a label and the names of that many languages.
+    max_words = LABEL_WORDS + WORDS_OF_LANGUAGE * (links + others)
+    is_short = len(text.split()) <= max_words and not any(map(str.isdigit, text))
+    is_choice = links > 0 and others <= 1 and is_short
     if text and not is_choice:
         yield Block(block.css_path, text, tag_path=block.tag_path)
     yield from (pointer for within, pointer in pointers if not (is_choice and within is block))
@@ -262,19 +261,13 @@ def _flush_block(
     translations[:] = [within for within in translations if within is not block]
 
 
-def _is_short(text: str, *, links: int) -> bool:
-    """Return whether a text is short enough to be a label and the names of that many languages."""
-    return len(text.split()) <= LABEL_WORDS + WORDS_OF_LANGUAGE * links and not any(map(str.isdigit, text))
-
-
 def _build_pointer_blocks(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:
     """Yield the block of a link (its target) or of an image (its alternative text and its name without the query)."""
     attributes = node.attrs
     if node.tag == "img":
         image = (attributes.get("src") or "").partition("?")[0].rpartition("/")[2]
-        yield Block(
-            block.css_path, _collapse_text(f"{attributes.get('alt') or ''} {image}"), BlockKind.IMAGE, block.tag_path
-        )
+        text = _collapse_text(f"{attributes.get('alt') or ''} {image}")
+        yield Block(block.css_path, text, BlockKind.IMAGE, block.tag_path)
         return
     href = (attributes.get("href") or "").strip()
     target = normalize_url(href, base=base) if href and not href.startswith("#") else None

@@ -6,6 +6,7 @@ that reads it (crawler/engine/parsing/parser_pool.py).
 
 import ctypes
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 
 import pypdfium2
@@ -32,24 +33,20 @@ def read_pdf(body: bytes, *, url: Url) -> Document:
     A file that is damaged, needs a password or exceeds the bounds above has no text and no links. A partial text must
     not pass for the whole, so the bytes decide whether the file changed.
     """
-    try:
-        with pypdfium2.PdfDocument(body) as file:
-            return _read_document(file, url)
-    except pypdfium2.PdfiumError:
-        return Document()
+    with suppress(pypdfium2.PdfiumError), pypdfium2.PdfDocument(body) as file:
+        return _read_document(file, url)
+    return Document()
 
 
 def _read_document(file: pypdfium2.PdfDocument, url: Url) -> Document:
     title = _read_title(file)
     if len(file) > MAX_PAGES:
         return Document(title)
-    blocks: list[str] = []
-    hrefs: list[str] = []
-    chars = 0
+    blocks, hrefs, chars_left = list[str](), list[str](), MAX_CHARS
     for page in file:
         words = page.get_textpage()
-        chars += words.count_chars()
-        if chars > MAX_CHARS:
+        chars_left -= words.count_chars()
+        if chars_left < 0:
             return Document(title)
         blocks += _join_lines(words)
         hrefs += _list_hrefs(file, page)

@@ -21,17 +21,11 @@ def find_selector(body: bytes, content_type: str, text: str) -> str:
     root = parse_html(body, content_type).tree.root
     if root is None or not text:
         return ""
-    holder = _find_holder(root, text)
-    return "" if holder is None or holder.tag in WHOLE_PAGE_TAGS else _build_selector(holder)
-
-
-def _find_holder(root: LexborNode, text: str) -> LexborNode | None:
-    """Return the first innermost element that contains the text."""
     holder, inner = None, root if text in _get_text(root) else None
     while inner is not None:
         holder = inner
         inner = next((child for child in holder.iter() if text in _get_text(child)), None)
-    return holder
+    return "" if holder is None or holder.tag in WHOLE_PAGE_TAGS else _build_selector(holder)
 
 
 def _get_text(node: LexborNode) -> str:

@@ -52,9 +52,7 @@ _NO_CONTENT = re.compile(
     r"|clear|spacer|anchor|map|player|captcha|recaptcha|tracking|pixel|backdrop|lightbox|sidebar|nav|menu)s?\d*(?:$|[-_])"
 )
 _PLACEHOLDER_MARKS = ("aria-busy", "skeleton", "spinner", "shimmer", "v-cloak", "ng-cloak")
-_PLACEHOLDER_SELECTOR = (
-    '[aria-busy="true" i],[class*="skeleton"],[class*="spinner"],[class*="shimmer"],[v-cloak],[ng-cloak]'
-)
+_PLACEHOLDERS = '[aria-busy="true" i],[class*="skeleton"],[class*="spinner"],[class*="shimmer"],[v-cloak],[ng-cloak]'
 _WAIT = re.compile(
     r"(?m)^(?:[Ll]oading|[Pp]lease wait|Wird geladen|Chargement|Cargando|Caricamento|Carregando|Laden|Загрузка"
     r"|読み込み中|加载中)"
@@ -109,10 +107,8 @@ def _has_empty_element(markup: Markup) -> bool:
 def _has_placeholder(markup: Markup, main: str) -> bool:
     if _WAIT.search(main) or _TEMPLATE_SYNTAX.search(main):
         return True
-    return (
-        any(mark in markup.source for mark in _PLACEHOLDER_MARKS)
-        and markup.tree.css_first(_PLACEHOLDER_SELECTOR) is not None
-    )
+    has_mark = any(mark in markup.source for mark in _PLACEHOLDER_MARKS)
+    return has_mark and markup.tree.css_first(_PLACEHOLDERS) is not None
 
 
 def _has_links_in_data(tree: LexborHTMLParser, links: Iterable[Url], base: Url) -> bool:

@@ -1,6 +1,7 @@
 """Versions of a page: the digests used to compare them, and the Snapshot with the content."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent, extract_content
@@ -43,16 +44,10 @@ class Snapshot:
 
 
 def build_snapshot(
-    content: PageContent,
-    version: Version,
-    body: bytes,
-    content_type: str,
-    *,
-    bits: int | None = None,
-    headers: str = "",
+    content: PageContent, version: Version, body: bytes, media_type: str, *, bits: int | None = None, headers: str = ""
 ) -> Snapshot:
-    """Build the Snapshot of a body from its extracted content. bits: the distance from the previous Snapshot."""
-    return Snapshot(version, content.title, content.language, content_type, content.main, body, bits, headers)
+    """Build the Snapshot of a body. media_type: its Content-Type.  bits: the distance from the previous Snapshot."""
+    return Snapshot(version, content.title, content.language, media_type, content.main, body, bits, headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,31 +80,20 @@ def parse_body(
     reader: reads this body instead, as a non-HTML document; its exceptions are passed on.
     """
     markup = parse_html(body, content_type) if reader is None and detect_kind(body, content_type) == "html" else None
-    content = extract_content(
-        body,
-        url=url,
-        content_type=content_type,
-        robots_tag=robots_tag,
-        refresh=refresh,
-        markup=markup,
-        reader=reader,
-    )
+    read = partial(extract_content, body, url=url, content_type=content_type, markup=markup, reader=reader)
+    content = read(robots_tag=robots_tag, refresh=refresh)
     # The number of words on each line; single spaces separate words.
     shape = " ".join([str(line.count(" ") + 1 if line else 0) for line in content.text.split("\n")])
+    text = "\n".join((content.title, content.text, content.images_and_meta, *content.links))
     version = Version(
         number=0,
         body_digest=compute_digest(body),
-        text_digest=compute_digest(
-            "\n".join((content.title, content.text, content.images_and_meta, *content.links)).encode()
-        ),
+        text_digest=compute_digest(text.encode()),
         main_digest=compute_digest(f"{content.title}\n{content.main}".encode()),
         shape_digest=compute_digest(shape.encode()),
         fingerprint=compute_fingerprint(content.main),
     )
-    blocks: BlockList = ()
-    if with_blocks:
-        blocks = extract_blocks(
-            body, content, url=url, content_type=content_type, view=view, markup=markup, reader=reader
-        )
+    split = partial(extract_blocks, body, content, url=url, content_type=content_type, markup=markup, reader=reader)
+    blocks = split(view=view) if with_blocks else ()
     short = replace(content, text="", images_and_meta="")  # only the digests of the texts are stored
     return Parsed(short, version, blocks)

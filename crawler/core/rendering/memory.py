@@ -138,8 +138,8 @@ class RenderMemory:
     def _is_evidence_common(self, template: str) -> bool:
         """Return whether enough pages of a template show a missing part to attribute it to the template."""
         partial, plain = (self.get_template(template, each) for each in (RenderEvidence.PARTIAL, RenderEvidence.NONE))
-        evident = partial.unrendered + partial.tests
-        return evident >= MIN_EVIDENT_SHARE * (evident + plain.unrendered + plain.tests)
+        evident, others = partial.unrendered + partial.tests, plain.unrendered + plain.tests
+        return evident >= MIN_EVIDENT_SHARE * (evident + others)
 
 
 NO_RENDERS = RenderMemory()
@@ -200,15 +200,13 @@ def select_pages_to_render(memory: RenderMemory, *, is_exhausted: bool) -> tuple
         if memory.is_needed(template, evidence):
             chosen += pages
             continue
-        has_enough_evidence = (
-            is_exhausted or evidence is RenderEvidence.SHELL or renders.tests or renders.unrendered >= ENOUGH_EVIDENT
-        )
-        is_requested = (
-            renders.requested_probes and renders.unrendered_since < NEXT_CANDIDATE_AFTER * renders.requested_probes
-        )
-        if has_enough_evidence and not is_requested and after.is_probe_due(template, evidence, running=len(chosen)):
+        requested, is_tested = renders.requested_probes, renders.tests or renders.unrendered >= ENOUGH_EVIDENT
+        is_requested = requested and renders.unrendered_since < NEXT_CANDIDATE_AFTER * requested
+        if is_requested or not (is_exhausted or evidence is RenderEvidence.SHELL or is_tested):
+            continue
+        if after.is_probe_due(template, evidence, running=len(chosen)):
             chosen.append(pages[-1])
-            renders = replace(renders, requested_probes=renders.requested_probes + 1)
+            renders = replace(renders, requested_probes=requested + 1)
             after = replace(after, templates={**after.templates, name: renders})
     if not chosen:
         return (), memory
@@ -238,8 +236,7 @@ def update_render_memory(memory: RenderMemory, page: ReadPage, gain: RenderGain 
     if page.choice.is_rendered:
         gain = gain or NO_GAIN
         is_needed = memory.is_needed(page.template, page.evidence)
-        additions = _update_additions(memory, page.url, gain)
-        memory = replace(memory, additions=additions)
+        memory = replace(memory, additions=_update_additions(memory, page.url, gain))
         # A page that stays rendered has its gain each time, which proves nothing about other pages.
         if page.choice is RenderChoice.NEEDED and gain.is_sufficient and not is_needed:
             return memory

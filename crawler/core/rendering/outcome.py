@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from hashlib import blake2b
+from itertools import compress
 
 from crawler.core.http.urls import Url
 from crawler.core.page.script_signs import ScriptSign
@@ -144,8 +145,6 @@ class RenderGain:
     @property
     def is_sufficient(self) -> bool:
         """Return whether the page is stored as rendered."""
-        if not (self.words or self.links):
-            return False
         min_words = max(min(MIN_NEW_WORDS, self.words_before + 1), MIN_NEW_PART * self.words_before)
         return self.links > 0 or self.words >= min_words
 
@@ -163,10 +162,8 @@ def compute_gain(plain: Parsed, rendered: Parsed, *, common_additions: frozenset
     links = set(plain.content.links)
     added_links = [link for link in rendered.content.links if link not in links]
     hashes = [hash_addition(each) for each in (*added_links, *added_lines)]
-    new_links = sum(each not in common_additions for each in hashes[: len(added_links)])
-    new_lines = [
-        line for line, each in zip(added_lines, hashes[len(added_links) :], strict=True) if each not in common_additions
-    ]
+    is_new = [each not in common_additions for each in hashes]
+    new_links, new_lines = sum(is_new[: len(added_links)]), compress(added_lines, is_new[len(added_links) :])
     lost_lines = [line for line in lines if line not in lines_after]  # some of them may only have grown
     return RenderGain(
         words_before=sum(len(line.split()) for line in lines),

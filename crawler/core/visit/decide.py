@@ -6,7 +6,7 @@ A page is compared with its last Snapshot only once, for both the second fetch a
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import assert_never
+from typing import TypedDict, assert_never
 
 from crawler.core.change.change import Change, ComparedBlocks, Evidence, Verdict, judge_versions
 from crawler.core.change.difference import Difference, compute_difference, select_significant
@@ -87,33 +87,30 @@ def compare_page(
     if is_mask_frozen:
         diff = compute_difference(baseline.blocks, parsed.blocks, mask.volatile)
     else:
-        observation = Observation(
-            target.key, parsed.blocks, now, baseline.blocks, baseline.at, baseline.second_fetches, url=target.url
-        )
-        mask, diff = update_mask_and_diff(mask, observation)
+        known = baseline.blocks, baseline.at, baseline.second_fetches
+        mask, diff = update_mask_and_diff(mask, Observation(target.key, parsed.blocks, now, *known, url=target.url))
     significant_diff = select_significant(diff, mask, then=baseline.at, now=now)
     if not is_mask_frozen:
         mask = _learn_variants(mask, target.key, significant_diff, at=now)
     remaining_diff = _drop_variants(significant_diff, mask, target.key)
+    hidden_blocks: Sequence[Block] = ()
+    if not remaining_diff and not is_mask_frozen:
+        hidden_blocks = find_hidden_blocks(baseline.blocks, parsed.blocks, mask.volatile)
     return Comparison(
         base_mask=knowledge.mask,
         mask=mask,
         difference=diff,
         significant=remaining_diff,
         signals=find_soft_error_signals(target, parsed, baseline, knowledge=knowledge),
-        hidden_blocks=()
-        if remaining_diff or is_mask_frozen
-        else find_hidden_blocks(baseline.blocks, parsed.blocks, mask.volatile),
+        hidden_blocks=hidden_blocks,
         fallback_evidence=_find_fallback_evidence(parsed, baseline),
         is_variant=remaining_diff != significant_diff,
     )
 
 
 def _learn_variants(mask: NoiseMask, page: PageKey, diff: Difference, *, at: datetime) -> NoiseMask:
-    removed, added = (
-        {compute_variant_key(page, mask.compute_form(block)) for block in side}
-        for side in (diff.old_blocks, diff.new_blocks)
-    )
+    sides = diff.old_blocks, diff.new_blocks
+    removed, added = ({compute_variant_key(page, mask.compute_form(block)) for block in side} for side in sides)
     return replace(mask, variants=learn_variants(mask.variants, removed=removed, added=added, at=at))
 
 
@@ -146,13 +143,17 @@ def should_fetch_again(
     soft_error = find_soft_error(target, comparison.signals, now=now, knowledge=knowledge)
     if soft_error is not None and soft_error not in UNEXPLAINED:
         return False
-    significant, mask = comparison.significant, comparison.mask
-    if significant or baseline.second_fetches:
-        return needs_second_fetch(
-            significant, mask, second_fetches=len(baseline.second_fetches), has_returned=baseline.has_returned
-        )
+    significant, mask, count = comparison.significant, comparison.mask, len(baseline.second_fetches)
+    if significant or count:
+        return needs_second_fetch(significant, mask, second_fetches=count, has_returned=baseline.has_returned)
     is_test_due = needs_test(comparison.hidden_blocks, mask.volatile, page=target.key, visits=mask.visits)
     return has_second_fetches_left(mask) and is_test_due
+
+
+class _Options(TypedDict):
+    now: datetime
+    knowledge: DomainKnowledge
+    is_mask_frozen: bool
 
 
 def decide_visit(
@@ -182,24 +183,12 @@ def decide_visit(
                 return _build_same_bytes_visit(target, response, now=now)
             parsed = parsed or _parse_response(target, response, knowledge)
             is_stale = comparison is None or comparison.base_mask is not knowledge.mask  # the mask has changed since
+            options = _Options(now=now, knowledge=knowledge, is_mask_frozen=is_mask_frozen)
             if baseline is not None and parsed.blocks and is_stale:
-                comparison = compare_page(
-                    target, parsed, baseline, now=now, knowledge=knowledge, is_mask_frozen=is_mask_frozen
-                )
-            return _build_parsed_visit(
-                target,
-                response,
-                parsed,
-                baseline,
-                comparison,
-                now=now,
-                knowledge=knowledge,
-                is_mask_frozen=is_mask_frozen,
-            )
-        case Fetched(status=status, location=location) if (
-            status in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS and location is not None
-        ):
-            return _build_redirect_visit(target, response, location, now=now, knowledge=knowledge)
+                comparison = compare_page(target, parsed, baseline, **options)
+            return _build_parsed_visit(target, response, parsed, baseline, comparison, **options)
+        case Fetched(status=code, location=to) if to is not None and code in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS:
+            return _build_redirect_visit(target, response, to, now=now, knowledge=knowledge)
         case Fetched(status=404 | 410):
             return build_missing_visit(target, response, now=now)
         case Fetched():
@@ -217,18 +206,17 @@ def switch_reading(visit: Visit, stored: Fetched, parsed: Parsed, *, knowledge: 
     target, before = visit.target, visit.target.version
     if not visit.is_good or before is None or visit.state is not State.FETCHED:
         return visit
-    first_visit = decide_visit(
-        replace(target, version=None), stored, now=visit.at, knowledge=knowledge, parsed=parsed, is_mask_frozen=True
-    )
-    if first_visit.snapshot is None:
+    new = replace(target, version=None)
+    first = decide_visit(new, stored, now=visit.at, knowledge=knowledge, parsed=parsed, is_mask_frozen=True)
+    if first.snapshot is None:
         return visit
-    version = replace(first_visit.snapshot.version, number=before.number + 1)
+    version = replace(first.snapshot.version, number=before.number + 1)
     return replace(
         visit,
-        links=first_visit.links,
-        recipients=first_visit.recipients,
-        external_links=first_visit.external_links,
-        snapshot=replace(first_visit.snapshot, version=version),
+        links=first.links,
+        recipients=first.recipients,
+        external_links=first.external_links,
+        snapshot=replace(first.snapshot, version=version),
         body_bytes=stored.received_bytes,
         verdict_inputs=None,
     )
@@ -255,11 +243,8 @@ def needs_blocks(target: Target, knowledge: DomainKnowledge) -> bool:
     They are compared with the previous version and with the site's not-found text, and a sample of new pages is used to
     learn the boilerplate.
     """
-    return (
-        target.version is not None
-        or bool(knowledge.soft_errors.not_found_text)
-        or _teaches_boilerplate(target, knowledge)
-    )
+    is_compared = target.version is not None or bool(knowledge.soft_errors.not_found_text)
+    return is_compared or _teaches_boilerplate(target, knowledge)
 
 
 def _teaches_boilerplate(target: Target, knowledge: DomainKnowledge) -> bool:
@@ -280,15 +265,8 @@ def reconsider_visit(visit: Visit, knowledge: DomainKnowledge) -> Visit:
     inputs = visit.verdict_inputs
     if inputs is None or (visit.mask is knowledge.mask and visit.signals is None):
         return visit
-    reconsidered = decide_visit(
-        visit.target,
-        inputs.response,
-        now=visit.at,
-        knowledge=knowledge,
-        parsed=inputs.parsed,
-        baseline=inputs.baseline,
-        is_mask_frozen=True,
-    )
+    frozen = _Options(now=visit.at, knowledge=knowledge, is_mask_frozen=True)
+    reconsidered = decide_visit(visit.target, inputs.response, parsed=inputs.parsed, baseline=inputs.baseline, **frozen)
     if reconsidered.change not in {Change.COSMETIC, Change.UNKNOWN}:
         return visit
     return replace(
@@ -314,10 +292,8 @@ def _build_redirect_visit(
 
 def _build_same_bytes_visit(target: Target, response: Fetched, *, now: datetime) -> Visit:
     """Build the Visit for a body with exactly the bytes of the last Snapshot."""
-    modified_at = get_modified_at(response, now=now)
-    is_dishonest = (
-        modified_at is not None and target.last_good_at is not None and modified_at > target.last_good_at + CLOCK_SLACK
-    )
+    modified_at, last_good_at = get_modified_at(response, now=now), target.last_good_at
+    is_dishonest = modified_at is not None and last_good_at is not None and modified_at > last_good_at + CLOCK_SLACK
     visit = build_learned_visit(target, Verdict(Change.UNCHANGED, Evidence.BYTES, 0), response, now=now)
     return replace(visit, recipients=target.outlinks, modified_honest=False if is_dishonest else None)
 
@@ -343,11 +319,9 @@ def _build_parsed_visit(
     verdict = judge_versions(before, after, comparison)
     signals = None
     if verdict.change in {Change.ADDED, Change.CHANGED}:
-        signals = (
-            comparison.signals
-            if comparison is not None
-            else find_soft_error_signals(target, parsed, baseline, knowledge=knowledge)
-        )
+        signals = comparison.signals if comparison is not None else None
+        if comparison is None:
+            signals = find_soft_error_signals(target, parsed, baseline, knowledge=knowledge)
         soft_error = find_soft_error(target, signals, now=now, knowledge=knowledge)
         if signals is not None and soft_error is not None:
             return build_soft_error_visit(target, response, signals, soft_error, now=now, knowledge=knowledge)

@@ -119,8 +119,7 @@ def _build_temporary_redirect_visit(target: Target, response: Fetched, link: Lin
         withheld_since=None,  # a redirect has no content
     )
     if target.version is None:
-        recipients = (link.key,) if link else ()
-        due_at = now + _compute_redirect_wait(target)
+        due_at, recipients = now + _compute_redirect_wait(target), (link.key,) if link else ()
         return replace(visit, failures=0, due_at=due_at, recipients=recipients, external_links=())
     failures = target.failures + 1
     wait = REVISIT_REDIRECT_AFTER if visit.state is not State.FETCHED else compute_retry_wait(failures)
@@ -142,9 +141,8 @@ class MoveTarget:
 
     def existed_beside(self, target: Target) -> bool:
         """Whether the target existed already while the page did not redirect yet."""
-        if self.first_read_at is None or target.last_good_at is None:
-            return False
-        return self.first_read_at < target.last_good_at
+        first_read_at, good_at = self.first_read_at, target.last_good_at
+        return first_read_at is not None and good_at is not None and first_read_at < good_at
 
 
 def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
@@ -177,12 +175,9 @@ def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
 def _measure_redirect_time(visit: Visit) -> timedelta:
     """Return the time since the last visit if it found the same kind of redirect, else zero."""
     target = visit.target
-    is_repeated = (
-        target.status in PERMANENT_REDIRECTS if visit.status in PERMANENT_REDIRECTS else target.status == visit.status
-    )
-    if not is_repeated or target.failures == 0 or target.last_visit_at is None:
-        return timedelta(0)
-    return visit.at - target.last_visit_at
+    is_repeated = target.status in (PERMANENT_REDIRECTS if visit.status in PERMANENT_REDIRECTS else {visit.status})
+    since = target.last_visit_at if is_repeated and target.failures else None
+    return visit.at - since if since is not None else timedelta(0)
 
 
 def _defer_redirect(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
@@ -249,9 +244,8 @@ def _compute_redirect_wait(target: Target) -> timedelta:
     """
     if target.depth == 0:
         return min(REVISIT_REDIRECT_AFTER, target.terms.max_interval)
-    if not target.redirects:
-        return _compute_dead_wait(target, first=REVISIT_REDIRECT_AFTER)
-    return _compute_dead_wait(target, first=REVISIT_GONE_AFTER * int(2 ** min(target.redirects - 1, 10)))
+    longer = REVISIT_GONE_AFTER * int(2 ** min(max(target.redirects - 1, 0), 10))
+    return _compute_dead_wait(target, first=longer if target.redirects else REVISIT_REDIRECT_AFTER)
 
 
 def _compute_dead_wait(target: Target, *, first: timedelta) -> timedelta:
@@ -293,25 +287,18 @@ MAX_PAGE_RETRY_AFTER = timedelta(days=1)
 
 def build_failed_visit(target: Target, response: Response, *, now: datetime, reason: str) -> Visit:
     """Build the Visit of a failure: what was learned is kept, and the page is retried."""
-    visit = replace(build_unchanged_visit(target, response, now=now), reason=reason)
+    visit, failures = replace(build_unchanged_visit(target, response, now=now), reason=reason), target.failures + 1
     if isinstance(response, Fetched) and response.status in OVERLOAD_STATUSES:
         requested_wait = parse_retry_after(response.retry_after, now=now, server_date=response.date)
         # The page has its own back-off in addition to the domain's: if only this page fails, others must come first.
         wait = min(FIRST_BUSY_RETRY * int(2 ** min(target.failures, 20)), MAX_RETRY)
         if requested_wait is not None and requested_wait > MAX_PAGE_RETRY_AFTER:  # does not apply to the domain
             wait = requested_wait
-        visit = replace(
-            visit, overloaded=True, retry_after=requested_wait, due_at=now + min(wait, target.terms.max_interval)
-        )
-    failures = target.failures + 1
-    return replace(
-        visit,
-        failures=failures,
-        due_at=visit.due_at
-        if visit.overloaded
-        else now + min(_compute_failed_wait(target, failures), target.terms.max_interval),
-        recipients=() if failures >= FAILURES_UNTIL_LEAF else None,
-    )
+        visit = replace(visit, overloaded=True, retry_after=requested_wait)
+    else:
+        wait = _compute_failed_wait(target, failures)
+    due_at, recipients = now + min(wait, target.terms.max_interval), () if failures >= FAILURES_UNTIL_LEAF else None
+    return replace(visit, failures=failures, due_at=due_at, recipients=recipients)
 
 
 def compute_retry_wait(failures: int, *, longest: timedelta = MAX_RETRY) -> timedelta:

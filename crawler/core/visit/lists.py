@@ -139,6 +139,8 @@ def build_list_visit(
         change = Change.RESTORED
     result = _rate_list(result, stats)
     weighed = replace(target, importance=result.value)
+    is_new = change in {Change.ADDED, Change.CHANGED, Change.RESTORED}
+    snapshot = _build_snapshot(target, url_list) if is_new else None
     return replace(
         build_learned_visit(weighed, Verdict(change, evidence), response, now=now),
         target=target,
@@ -146,9 +148,7 @@ def build_list_visit(
         recipients=(),
         external_links=(),
         list_result=result,
-        snapshot=_build_snapshot(target, url_list)
-        if change in {Change.ADDED, Change.CHANGED, Change.RESTORED}
-        else None,
+        snapshot=snapshot,
     )
 
 
@@ -159,10 +159,9 @@ def add_list_result(visit: Visit, result: ListResult) -> Visit:
 
 def _rate_list(result: ListResult, stats: ListStats) -> ListResult:
     """Add the value of the list to a result. The first read does not count as informative."""
-    news_found = compute_list_news(result, stats)
-    return replace(
-        result, value=update_list_value(stats, news_found), is_informative=stats.reads > 0 and news_found >= MIN_NEWS
-    )
+    news = compute_list_news(result, stats)
+    is_informative = stats.reads > 0 and news >= MIN_NEWS
+    return replace(result, value=update_list_value(stats, news), is_informative=is_informative)
 
 
 def build_no_list_visit(target: Target, response: Fetched, finding: str, *, now: datetime) -> Visit:

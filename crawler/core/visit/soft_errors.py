@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from crawler.core.change.change import Change
 from crawler.core.freshness.estimates import compute_change_chance
@@ -65,9 +66,8 @@ def add_soft_error_signs(baseline: Baseline, content: PageContent, body: bytes, 
     if is_plain or detect_kind(body, content_type) != "html":
         return baseline
     markup = parse_html(body, content_type)
-    return replace(
-        baseline, html_end=detect_html_end(markup.source), has_password_field=has_password_field_in(markup.tree)
-    )
+    has_field = has_password_field_in(markup.tree)
+    return replace(baseline, html_end=detect_html_end(markup.source), has_password_field=has_field)
 
 
 def find_soft_error_signals(
@@ -75,25 +75,21 @@ def find_soft_error_signals(
 ) -> SoftErrorSignals | None:
     """Return the signals of a soft error in a parsed page, or None without any sign."""
     before, after, content = target.version, parsed.version, parsed.content
+    collect = partial(collect_text_signals, parsed.blocks, knowledge.mask, url=target.url, is_seed=target.depth == 0)
     if before is None:
         # A new page can only be recognized by a soft error that the domain has shown before.
         shared_texts = any(seen.is_confirmed for seen in knowledge.soft_errors.shared_texts)
-        if target.depth and not knowledge.soft_errors.not_found_text and not shared_texts:
-            return None
-        return collect_text_signals(parsed.blocks, knowledge.mask, url=target.url, is_seed=target.depth == 0)
+        is_recognizable = not target.depth or knowledge.soft_errors.not_found_text or shared_texts
+        return collect() if is_recognizable else None
     had_text, has_text = before.fingerprint is not None, after.fingerprint is not None
     if after.body_digest == NO_BODY or (had_text and not has_text and content.kind != "binary"):
         return SoftErrorSignals(EMPTY_SKETCH, is_empty=after.body_digest == NO_BODY, is_blank=True)
     if baseline is None or baseline.has_returned or before.fingerprint is None or after.fingerprint is None:
         return None
-    if (
-        content.html_end is HtmlEnd.CLOSED
-        and count_distance_bits(before.fingerprint, after.fingerprint) <= MAX_SLIGHT_BITS
-    ):
+    bits = count_distance_bits(before.fingerprint, after.fingerprint)
+    if content.html_end is HtmlEnd.CLOSED and bits <= MAX_SLIGHT_BITS:
         return None
-    signals = collect_text_signals(
-        parsed.blocks, knowledge.mask, url=target.url, is_seed=target.depth == 0, before=baseline.blocks
-    )
+    signals = collect(before=baseline.blocks)
     kept_share = signals.replacement.kept if signals.replacement else 1.0
     is_torn = content.html_end is HtmlEnd.TRUNCATED and baseline.html_end is not HtmlEnd.TRUNCATED
     is_open = content.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and kept_share < MAX_CUT_SHARE
@@ -111,12 +107,8 @@ def find_redirect_signals(target: Target, location: Url) -> SoftErrorSignals | N
     """Return the signals of a page with a Snapshot that now redirects; None without a Snapshot."""
     if target.version is None:
         return None
-    target_sketch, before, is_seed = (
-        sketch_target(compute_redirect_key(target, location)),
-        target.version.main_digest,
-        target.depth == 0,
-    )
-    return SoftErrorSignals(target_sketch, replacement=REDIRECTED, snapshot_digest=before, is_seed=is_seed)
+    sketch, before = sketch_target(compute_redirect_key(target, location)), target.version.main_digest
+    return SoftErrorSignals(sketch, replacement=REDIRECTED, snapshot_digest=before, is_seed=target.depth == 0)
 
 
 def find_soft_error(
@@ -154,9 +146,8 @@ def _is_withheld_too_long(target: Target, soft_error: SoftError, now: datetime) 
 
 def _count_in_a_row(target: Target, soft_error: SoftError) -> int:
     """Return how many previous visits in a row had this soft error. A failure of another kind ends the row."""
-    if target.reason == soft_error.value:
-        return target.soft_errors
-    return target.soft_errors if soft_error in UNEXPLAINED and target.reason in UNEXPLAINED else 0
+    is_same = target.reason == soft_error.value or (soft_error in UNEXPLAINED and target.reason in UNEXPLAINED)
+    return target.soft_errors if is_same else 0
 
 
 def _is_confirmed(target: Target, soft_error: SoftError, visits: int, now: datetime) -> bool:
@@ -241,15 +232,12 @@ def is_same_page(target: Target, first: Parsed, second: Parsed, *, now: datetime
     asks_password = other.has_password_field and not one.has_password_field
     if is_torn or asks_password or other.is_instant_refresh or not second.blocks or one.kind != other.kind:
         return False
-    signals = find_soft_error_signals(
-        replace(target, version=first.version), second, Baseline(first.blocks, now), knowledge=knowledge
-    )
+    known, baseline = replace(target, version=first.version), Baseline(first.blocks, now)
+    signals = find_soft_error_signals(known, second, baseline, knowledge=knowledge)
     soft_error = recognize_soft_error(signals, knowledge.soft_errors, now=now) if signals is not None else None
     if soft_error is not None and not (soft_error is SoftError.TRUNCATED and one.html_end is other.html_end):
         return False
-    replacement = measure_replacement(
-        select_own_text(first.blocks, knowledge.mask), select_own_text(second.blocks, knowledge.mask)
-    )
+    replacement = measure_replacement(*(select_own_text(page.blocks, knowledge.mask) for page in (first, second)))
     return not replacement.is_complete or _list_title_words(first) == _list_title_words(second)
 
 

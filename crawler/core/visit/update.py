@@ -88,9 +88,8 @@ def build_learned_visit(
     if target.state in AWAY and verdict.change is Change.UNCHANGED:
         verdict = replace(verdict, change=Change.RESTORED)
     estimate, expected = _update_estimate(target, verdict.change, now=now, age=age)
-    magnitude = (
-        measure_magnitude(verdict.distance_bits, verdict.changed_share) if verdict.change is Change.CHANGED else None
-    )
+    is_changed = verdict.change is Change.CHANGED
+    magnitude = measure_magnitude(verdict.distance_bits, verdict.changed_share) if is_changed else None
     magnitudes = add_change(target.magnitudes, magnitude)
     return replace(
         build_unchanged_visit(target, response, now=now),
@@ -150,8 +149,7 @@ def _update_estimate(
     """Return the estimate after this visit, and the predicted probability of a change before it."""
     if target.last_good_at is None or target.version is None or change not in INFORMATIVE_CHANGES:
         return target.rate_estimate, None
-    gap = now - target.last_good_at
-    activity_time = compute_activity_gap(target, now=now)
+    gap, activity_time = now - target.last_good_at, compute_activity_gap(target, now=now)
     aged_days = compute_page_aged_days(target.rate_estimate, activity_time / DAY, target.signals, target.terms.sources)
     expected = compute_change_chance(target.rate_estimate, aged_days)
     faded = fade_estimate(target.rate_estimate, prior=target.terms.prior, gap=gap)
@@ -179,7 +177,6 @@ def _apply_change(
     if age is not None and not any(target.signals):  # there was no signal before that change either
         return update_changed_at(estimate, age=age + find_max_recall(target.terms.sources) * (gap - age))
     if target.terms.sources:
-        return update_changed_with_signals(
-            estimate, gap=gap, signals=combine_page_signals(estimate, target.signals, target.terms.sources)
-        )
+        signals = combine_page_signals(estimate, target.signals, target.terms.sources)
+        return update_changed_with_signals(estimate, gap=gap, signals=signals)
     return update_changed(estimate, gap=gap)

@@ -293,17 +293,11 @@ class Visit:
 
         If the end of the lease interrupted the visit, its own reason stays.
         """
-        if (
-            self.reason == FailureReason.LEASE
-            and not self.is_good
-            and self.target.requested is not RequestReason.BY_DEADLINE
-        ):
-            return self.target.requested
-        return (
-            RequestReason.TO_CONFIRM
-            if self.status == 404 and not self.is_good and self.missing_since
-            else RequestReason.NONE
-        )
+        requested = self.target.requested
+        if self.reason == FailureReason.LEASE and not self.is_good and requested is not RequestReason.BY_DEADLINE:
+            return requested
+        is_first_404 = self.status == 404 and not self.is_good and self.missing_since
+        return RequestReason.TO_CONFIRM if is_first_404 else RequestReason.NONE
 
     @property
     def is_good(self) -> bool:
@@ -318,9 +312,8 @@ def find_exclusion(url: Url, *, depth: int, knowledge: DomainKnowledge, is_list:
     whole site. Exclude patterns and robots.txt do apply.
     """
     exclusion = knowledge.scope.find_exclusion(url, 0 if is_list else depth)
-    if exclusion is not None and not (
-        is_list and exclusion in {ExclusionReason.NOT_INCLUDED, ExclusionReason.URL_FILTER}
-    ):
+    applies = not is_list or exclusion not in {ExclusionReason.NOT_INCLUDED, ExclusionReason.URL_FILTER}
+    if exclusion is not None and applies:
         return exclusion.value
     return "" if knowledge.rules.allows(url, knowledge.agent) else FailureReason.ROBOTS.value
 
@@ -332,14 +325,12 @@ def build_unchanged_visit(target: Target, response: Response | None = None, *, n
     A page with a version that may be fetched again stays excluded until a successful response, so that its return is
     reported.
     """
-    was_read = target.state is not State.UNFETCHED and (
-        target.state is not State.EXCLUDED or target.version is not None
-    )
+    is_unread = target.state is State.UNFETCHED or (target.state is State.EXCLUDED and target.version is None)
     return Visit(
         target=target,
         at=now,
         outcome=OUTCOMES[type(response)],
-        state=target.state if was_read else State.FETCHED,
+        state=State.FETCHED if is_unread else target.state,
         rate_estimate=target.rate_estimate,
         magnitudes=target.magnitudes,
         due_at=now + FIRST_RETRY,

@@ -35,13 +35,10 @@ _ZONE = r"\s* (?P<zone>(?:[A-Za-z]{1,5})?\s*(?:[+\u2212-]\d\d?(?::?\d\d)?)?)"
 _PLACE = r"\s* (?P<place>\[[\w/+-]+\]|\([^()]*\)|[A-Z][A-Za-z]+/[\w/+-]+)? \s*"
 _TIME = rf"(?: (?:\s*[Tt_,]\s*|\s+|{{no_gap}}) {_CLOCK} {_HALF} )? {_ZONE} {_PLACE} $"
 _SEPARATE, _JOINED = _TIME.replace("{no_gap}", "(?!)"), _TIME.replace("{no_gap}", "")
-_FORMS = tuple(
-    re.compile(form, re.VERBOSE)
-    for form in (
-        r"(?P<year>\d{4}) (?P<month>\d\d) (?P<day>\d\d)" + _JOINED,
-        r"(?P<year>\d{4}) (?:(?P<by>[-/.]) (?P<month>\d\d?) (?:(?P=by) (?P<day>\d\d?))?)?" + _SEPARATE,
-        r"(?P<first>\d\d?) (?P<by>[./-]) (?P<other>\d\d?) (?P=by) (?P<year>\d{4})" + _SEPARATE,
-    )
+_FORMS = (
+    re.compile(r"(?x)(?P<year>\d{4}) (?P<month>\d\d) (?P<day>\d\d)" + _JOINED),
+    re.compile(r"(?x)(?P<year>\d{4}) (?:(?P<by>[-/.]) (?P<month>\d\d?) (?:(?P=by) (?P<day>\d\d?))?)?" + _SEPARATE),
+    re.compile(r"(?x)(?P<first>\d\d?) (?P<by>[./-]) (?P<other>\d\d?) (?P=by) (?P<year>\d{4})" + _SEPARATE),
 )
 # For endings such as: Nov 24, 2026 at 3:00 PM PT; Tue Nov 24 12:00:00 CET 2026; Tue Nov 24 12:00:00 2026 +0100 (CET)
 _WITH_COLONS = _CLOCK.replace(":?", ":")
@@ -112,12 +109,12 @@ def _build_date(parts: dict[str, str | None]) -> ListDate | None:
 
 def _add_time(day: datetime, parts: dict[str, str | None]) -> ListDate | None:
     """Return the instant of a time of day in its zone, or None if the time is invalid."""
-    hour = int(parts["hour"] or 0)
+    hour, minute, second = (int(parts[name] or 0) for name in ("hour", "minute", "second"))
     if parts["half"]:
         hour = hour % 12 + (12 if parts["half"][0] in "pP" else 0)
-    if hour > 24 or int(parts["minute"] or 0) > 59 or int(parts["second"] or 0) > 60:
+    if hour > 24 or minute > 59 or second > 60:
         return None
-    at = day + timedelta(hours=hour, minutes=int(parts["minute"] or 0), seconds=int(parts["second"] or 0))
+    at = day + timedelta(hours=hour, minutes=minute, seconds=second)
     return _convert_zone(at, _SECOND if parts["second"] else _MINUTE, parts)
 
 
@@ -150,10 +147,8 @@ def _parse_worded_date(text: str) -> ListDate | None:
     """Return a date with the name of a month: RFC 822, RFC 850, asctime and informal formats."""
     text = _ORDINAL.sub("", text)
     time = _TIME_IN_WORDS.search(text)
-    if time is None:
-        if _TIME_OF_DAY.search(text):
-            return None  # something unknown follows the time
-        return ListDate(_parse_day(text), _DAY)
+    if time is None:  # None if something unknown follows the time
+        return None if _TIME_OF_DAY.search(text) else ListDate(_parse_day(text), _DAY)
     day = text[: time.start()].rstrip(" ,-T").removesuffix(" at").rstrip(" ,")
     return _add_time(_parse_day(f"{day} {time['year'] or time['later'] or ''}"), time.groupdict())
 

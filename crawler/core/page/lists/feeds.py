@@ -35,10 +35,8 @@ def read_xml(source: str, *, url: Url) -> Document:
     parser.buffer_text = True
     parser.UseForeignDTD(True)  # noqa: FBT003  skips entities such as &nbsp; in feeds without a DTD
     reader = _Reader(parser)
-    parser.StartElementHandler = reader.start
-    parser.EndElementHandler = reader.end
-    parser.CharacterDataHandler = reader.texts.append
-    parser.SkippedEntityHandler = reader.add_entity
+    parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
+    parser.CharacterDataHandler, parser.SkippedEntityHandler = reader.texts.append, reader.add_entity
     parser.EntityDeclHandler = reader.reject
     try:
         parser.Parse(content, True)  # noqa: FBT003  its only form

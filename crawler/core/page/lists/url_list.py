@@ -7,6 +7,7 @@ alternates by hreflang; RSS 0.90, 0.91, 1.0 and 2.0; RFC 4287 and Atom 0.3; RFC 
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -135,11 +136,8 @@ class _ListBuilder:
             self._store_entry(ListEntry(url, parse_list_date(raw.date), _parse_interval(raw), raw.is_list))
         for address in raw.alternates:
             other = _resolve_url(address, raw.base)
-            if (
-                other is not None
-                and other not in self.entries
-                and len(self.entries) < len(self.listed_urls) + MAX_ENTRIES
-            ):
+            has_room = len(self.entries) < len(self.listed_urls) + MAX_ENTRIES
+            if other is not None and other not in self.entries and has_room:
                 self._store_entry(ListEntry(other))
 
     def _store_entry(self, entry: ListEntry) -> None:
@@ -167,10 +165,7 @@ def _parse_interval(raw: RawEntry) -> timedelta | None:
     interval = _INTERVALS.get(raw.texts.get("changefreq", "").lower())
     if interval is None:
         return None
-    try:
-        priority = float(raw.texts.get("priority", DEFAULT_PRIORITY))
-    except ValueError:
-        priority = DEFAULT_PRIORITY
-    if not 0 < priority <= 1:
-        return interval
-    return interval * min(max(DEFAULT_PRIORITY / priority, 1 / MAX_PRIORITY_FACTOR), MAX_PRIORITY_FACTOR)
+    with suppress(ValueError):
+        if 0 < (priority := float(raw.texts.get("priority", DEFAULT_PRIORITY))) <= 1:
+            return interval * min(max(DEFAULT_PRIORITY / priority, 1 / MAX_PRIORITY_FACTOR), MAX_PRIORITY_FACTOR)
+    return interval

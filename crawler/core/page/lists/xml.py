@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html.entities import html5
+from typing import Any
 
 from crawler.core.http.urls import Url, normalize_url
 from crawler.core.page.lists.source import AMPERSAND, ListReadError
@@ -59,17 +60,10 @@ def parse_entries(chunks: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
     from lxml import etree  # noqa: PLC0415  4 MB
 
     target = _EntryTarget(base)
-    parser = etree.XMLParser(
-        target=target,
-        encoding="utf-8",
-        recover=True,
-        resolve_entities="internal",  # none exist: `find_root` drops declarations
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
+    # No internal entities exist, because `find_root` drops declarations.
+    bounds: dict[str, Any] = {"resolve_entities": "internal", "no_network": True, "load_dtd": False, "huge_tree": False}
+    no_noise = {"remove_comments": True, "remove_pis": True}
+    parser = etree.XMLParser(target=target, encoding="utf-8", recover=True, **no_noise, **bounds)
     try:
         for chunk in filter(None, chunks):
             parser.feed(chunk)
@@ -150,28 +144,22 @@ class _EntryTarget:
 
     def _add_text(self, name: str, text: str) -> None:
         assert self._draft is not None
-        if self._chars > MAX_TEXT_CHARS or not text:
-            return
-        if name in {"guid", "id"} and not (self._is_permanent and text.startswith(_HTTP)):
-            return
-        self._draft.texts.setdefault(name, text)
+        is_address = name not in {"guid", "id"} or (self._is_permanent and text.startswith(_HTTP))
+        if text and is_address and self._chars <= MAX_TEXT_CHARS:
+            self._draft.texts.setdefault(name, text)
 
     def _add_link(self, parent: str, relations: list[str], href: str) -> None:
         """Add a link of Atom, or a link of a sitemap to the same page in another language or form."""
-        if self._draft is None:
+        draft = self._draft
+        if draft is None:
             if parent in _CONTAINERS and not _NEXT_RELATIONS.isdisjoint(relations):
                 self._done.append(RawEntry(self._bases[-1], is_list=True, texts={"link": href}))
+        elif relations and "alternate" not in relations:
             return
-        if relations and "alternate" not in relations:
-            return
-        if parent == "entry" or (parent == "item" and "link" not in self._draft.texts):
-            if "link" not in self._draft.texts:
-                self._draft.texts["link"] = href
-                self._draft.base = self._bases[-1]
-            elif len(self._draft.alternates) < MAX_ALTERNATES:
-                self._draft.alternates.append(href)
-        elif parent == "url" and len(self._draft.alternates) < MAX_ALTERNATES:
-            self._draft.alternates.append(href)
+        elif parent in {"entry", "item"} and "link" not in draft.texts:
+            draft.texts["link"], draft.base = href, self._bases[-1]
+        elif parent in {"entry", "url"} and len(draft.alternates) < MAX_ALTERNATES:
+            draft.alternates.append(href)
 
     def _finish_entry(self) -> None:
         """Finish the entry being read, if any. An entry that was never closed ends where the next one begins."""
